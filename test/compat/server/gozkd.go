@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// BuildGozkd builds cmd/gozkd of the repository at root into dir and returns the path of the binary.
+func BuildGozkd(ctx context.Context, root, dir string) (string, error) {
+	binary := filepath.Join(dir, "gozkd")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/gozkd")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("server: build gozkd: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+// StartGozkd starts binary as a standalone server and returns when it answers. ctx bounds the start only: the process
+// runs until Stop or Kill.
+func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, err error) {
+	opts, work, err := opts.prepare()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(work))
+		}
+	}()
+	opts.Keys["clientPort"] = strconv.Itoa(opts.Port)
+	opts.Keys["clientPortAddress"] = "127.0.0.1"
+	portFile := filepath.Join(work, "port.json")
+	args := []string{"serve", "--port-file", portFile}
+	if opts.Memory {
+		args = append(args, "--memory")
+	} else {
+		opts.Keys["dataDir"] = opts.DataDir
+	}
+	config, err := writeConfig(work, opts.Keys)
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(exec.Command(binary, append(args, config)...), filepath.Join(work, "server.log"))
+	if err != nil {
+		return nil, err
+	}
+	p.name, p.tempDir = "gozkd", work
+	if p.addr, err = p.awaitPort(ctx, portFile); err == nil {
+		err = p.awaitAnswer(ctx, "gozkd")
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Kill())
+	}
+	return p, nil
+}
+
+// awaitPort waits until the port file is there and returns the client address in it.
+func (p *Process) awaitPort(ctx context.Context, file string) (string, error) {
+	const interval = 2 * time.Millisecond
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		b, err := os.ReadFile(file)
+		if err == nil {
+			var ports struct {
+				Client string `json:"client"`
+			}
+			if json.Unmarshal(b, &ports) == nil && ports.Client != "" {
+				return ports.Client, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("server: gozkd wrote no usable %s: %w\n%s", file, ctx.Err(), p.Log())
+		case <-p.done:
+			return "", fmt.Errorf("server: gozkd ended before it wrote its port:\n%s", p.Log())
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopTimeout is how long Stop waits for a process to end by itself.
+const stopTimeout = 15 * time.Second
+
+// Process is a running server. Its methods may be called from several goroutines.
+type Process struct {
+	name    string
+	addr    string
+	logPath string
+	tempDir string // removed when the process has ended; empty if the caller owns the directory
+	cmd     *exec.Cmd
+	done    chan struct{} // closed once the process was waited for
+}
+
+// start runs cmd with its output appended to logPath.
+func start(cmd *exec.Cmd, logPath string) (*Process, error) {
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	err = errors.Join(cmd.Start(), log.Close())
+	if err != nil {
+		return nil, fmt.Errorf("server: start %s: %w", cmd.Path, err)
+	}
+	p := &Process{logPath: logPath, cmd: cmd, done: make(chan struct{})}
+	// Ends with the process; Stop and Kill wait for it.
+	go func() {
+		// The status says nothing new: a server that ends early is noticed because it does not answer.
+		_ = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// Name returns what the server is and its version, such as "ZooKeeper 3.9.5".
+func (p *Process) Name() string { return p.name }
+
+// Addr returns the host:port of the client port.
+func (p *Process) Addr() string { return p.addr }
+
+// Pid returns the operating system's process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Log returns what the server has printed so far.
+func (p *Process) Log() string {
+	b, err := os.ReadFile(p.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Stop asks the process to end, waits until it has, and removes its temporary directory. A process that takes longer
+// than 15 seconds is killed, and that is an error.
+func (p *Process) Stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return errors.Join(fmt.Errorf("server: stop %s: %w", p.name, err), p.Kill())
+	}
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return p.removeTemp()
+	case <-timer.C:
+		return errors.Join(fmt.Errorf("server: %s did not stop within %s", p.name, stopTimeout), p.Kill())
+	}
+}
+
+// Kill ends the process at once, as kill -9 does, waits until it is gone, and removes its temporary directory.
+func (p *Process) Kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("server: kill %s: %w", p.name, err)
+	}
+	<-p.done
+	return p.removeTemp()
+}
+
+func (p *Process) removeTemp() error {
+	if p.tempDir == "" {
+		return nil
+	}
+	return os.RemoveAll(p.tempDir)
+}
+
+// awaitAnswer asks srvr until the server answers, and takes the name from the answer's first line.
+func (p *Process) awaitAnswer(ctx context.Context, product string) error {
+	const interval = 20 * time.Millisecond
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		answer, err := FourLetterWord(ctx, p.addr, "srvr")
+		if err == nil && strings.Contains(answer, "Mode: ") {
+			p.name = product + " " + versionOf(answer)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("server: %s at %s does not answer: %w\n%s", product, p.addr, ctx.Err(), p.Log())
+		case <-p.done:
+			return fmt.Errorf("server: %s ended before it answered:\n%s", product, p.Log())
+		case <-tick.C:
+		}
+	}
+}
+
+// versionOf cuts the version from "Zookeeper version: 3.9.5-74e3c6e..., built on ...".
+func versionOf(srvr string) string {
+	line, _, _ := strings.Cut(srvr, "\n")
+	line = strings.TrimPrefix(line, "Zookeeper version: ")
+	line, _, _ = strings.Cut(line, ",")
+	if v, _, ok := strings.Cut(line, "-"); ok {
+		return v
+	}
+	return line
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/test/compat/install"
+)
+
+// The ZooKeepers that StartZooKeeper knows.
+const (
+	Debian = "3.8" // what Debian packages, 3.8.0
+	Maven  = "3.9" // what test/compat/java/pom.xml names
+)
+
+// startAttempts bounds how often a start is tried when another process took the port in between.
+const startAttempts = 3
+
+// StartZooKeeper starts a standalone Apache ZooKeeper, installing it first where it is missing, and returns when it
+// answers. version is Debian or Maven. ctx bounds the start only: the process runs until Stop or Kill.
+func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process, error) {
+	classPath, err := zooKeeperClassPath(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		p, err := startZooKeeper(ctx, classPath, opts)
+		if err == nil || opts.Port != 0 || attempt == startAttempts || !strings.Contains(err.Error(), "BindException") {
+			return p, err
+		}
+	}
+}
+
+func zooKeeperClassPath(ctx context.Context, version string) (string, error) {
+	switch version {
+	case Debian:
+		return install.DebianZooKeeper(ctx)
+	case Maven:
+		root, err := install.Root(ctx)
+		if err != nil {
+			return "", err
+		}
+		return install.MavenZooKeeper(ctx, root)
+	}
+	return "", fmt.Errorf("server: no ZooKeeper %q: know %s and %s", version, Debian, Maven)
+}
+
+func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Process, err error) {
+	opts, work, err := opts.prepare()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(work))
+		}
+	}()
+	if opts.Port == 0 {
+		if opts.Port, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	opts.Keys["dataDir"] = opts.DataDir
+	opts.Keys["clientPort"] = strconv.Itoa(opts.Port)
+	opts.Keys["clientPortAddress"] = "127.0.0.1"
+	args := slices.Clone(opts.JVMFlags)
+	if args == nil {
+		args = []string{"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	}
+	for k, v := range opts.Keys {
+		// ZooKeeper reads these with their bare names, which zoo.cfg cannot set: it puts "zookeeper." before unknown keys.
+		if strings.HasPrefix(k, "jute.") || strings.HasPrefix(k, "znode.") {
+			args = append(args, "-D"+k+"="+v)
+			delete(opts.Keys, k)
+		}
+	}
+	config, err := writeConfig(work, opts.Keys)
+	if err != nil {
+		return nil, err
+	}
+	logging, err := writeLogging(work)
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, "-Dlogback.configurationFile="+logging, "-cp", classPath,
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+	p, err := start(exec.Command("java", args...), filepath.Join(work, "server.log"))
+	if err != nil {
+		return nil, err
+	}
+	p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.Port))
+	p.tempDir = work
+	if err := p.awaitAnswer(ctx, "ZooKeeper"); err != nil {
+		return nil, errors.Join(err, p.Kill())
+	}
+	return p, nil
+}
+
+// freePort returns a port of 127.0.0.1 that nothing listened on a moment ago. ZooKeeper cannot pick one itself: it
+// takes clientPort=0 for "none".
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("server: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return 0, fmt.Errorf("server: %w", err)
+	}
+	return port, nil
+}
+
+// writeLogging writes a logback configuration that prints warnings and worse, and returns its path: logging each
+// connection would cost a benchmark's server more than serving it.
+func writeLogging(dir string) (string, error) {
+	const config = `<configuration>
+  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="OUT"/></root>
+</configuration>
+`
+	path := filepath.Join(dir, "logback.xml")
+	if err := os.WriteFile(path, []byte(config), 0o644); err != nil {
+		return "", fmt.Errorf("server: %w", err)
+	}
+	return path, nil
+}
