@@ -1,0 +1,37 @@
+# The targets that .ci/run and a developer share. `make test` needs only Go; `make help` lists the rest.
+
+GO        ?= go
+FUZZTIME  ?= 30s
+LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
+# The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
+RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
+
+.PHONY: build test race inv fuzz bench lint fmt compat golden regress killtest help
+.DEFAULT_GOAL := help
+
+build:    ## build bin/gozkd, without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
+test:     ## all tests; with the race detector where a C compiler is found
+	$(GO) test -timeout 5m $(RACE) ./...
+race:     ## all tests with the race detector, never without
+	CGO_ENABLED=1 $(GO) test -timeout 10m -race ./...
+inv:      ## all tests with the invariant checks compiled in
+	$(GO) test -timeout 10m -tags invariants ./...
+fuzz:     ## each fuzz target for FUZZTIME (30s)
+	.ci/fuzz $(FUZZTIME)
+bench:    ## all benchmarks next to the code
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
+lint:     ## golangci-lint, at the version pinned in tools/go.mod
+	$(LINT) run ./...
+fmt:      ## gofmt everything
+	gofmt -l -w .
+compat:   ## against a real ZooKeeper and other people's clients; COMPAT_OPS sets how many operations
+	$(GO) run ./test/compat
+golden:   ## record the exchanges that make test replays, from a real ZooKeeper
+	$(GO) run ./test/compat golden
+regress:  ## replay every saved failure
+	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
+killtest: ## kill -9 under load, again and again; KILLS sets how often
+	$(GO) test -timeout 30m -count=1 -v ./test/kill
+help:     ## this list
+	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' Makefile

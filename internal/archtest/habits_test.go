@@ -1,0 +1,185 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// strayGoroutines lists go statements without a comment that ends on the line above: it says who stops the
+// goroutine and who waits for it.
+func strayGoroutines(srcs []source) []string {
+	var findings []string
+	for _, s := range srcs {
+		if s.test {
+			continue
+		}
+		commented := make(map[int]bool) // lines on which a comment ends
+		for _, group := range s.file.Comments {
+			commented[s.line(group.End())] = true
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok && !commented[s.line(g.Pos())-1] {
+				findings = append(findings, s.at(g.Pos())+": a go statement needs on the line above who stops it and who awaits it")
+			}
+			return true
+		})
+	}
+	return findings
+}
+
+// selfEvident are methods whose contract is that of the interface they are there for.
+var selfEvident = []string{"Error", "String", "GoString", "Unwrap", "Is", "As", "Len", "Less", "Swap"}
+
+// undocumented lists exported names without a doc comment, and packages without one. A comment on a group of
+// constants, variables or types speaks for its members.
+func undocumented(srcs []source) []string {
+	var findings []string
+	documented := make(map[string]bool)
+	for _, s := range srcs {
+		if s.test || ast.IsGenerated(s.file) {
+			continue
+		}
+		documented[s.pkg] = documented[s.pkg] || s.file.Doc != nil
+		missing := func(id *ast.Ident) {
+			findings = append(findings, fmt.Sprintf("%s: exported %s has no doc comment", s.at(id.Pos()), id.Name))
+		}
+		for _, d := range s.file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Doc == nil && d.Name.IsExported() && exportedReceiver(d) && !(d.Recv != nil && slices.Contains(selfEvident, d.Name.Name)) {
+					missing(d.Name)
+				}
+			case *ast.GenDecl:
+				if d.Doc != nil {
+					continue
+				}
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						if spec.Doc == nil && spec.Comment == nil && spec.Name.IsExported() {
+							missing(spec.Name)
+						}
+					case *ast.ValueSpec:
+						i := slices.IndexFunc(spec.Names, (*ast.Ident).IsExported)
+						if spec.Doc == nil && spec.Comment == nil && i >= 0 {
+							missing(spec.Names[i])
+						}
+					}
+				}
+			}
+		}
+	}
+	for pkg, ok := range documented {
+		if !ok {
+			findings = append(findings, fmt.Sprintf("package %s has no package comment", pkg))
+		}
+	}
+	slices.Sort(findings)
+	return findings
+}
+
+// exportedReceiver reports whether d is a function, or a method of an exported type.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	for {
+		switch x := typ.(type) {
+		case *ast.StarExpr:
+			typ = x.X
+		case *ast.IndexExpr:
+			typ = x.X
+		case *ast.IndexListExpr:
+			typ = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return true
+		}
+	}
+}
+
+// processWide lists uses of what belongs to the process and so to its main package alone: several servers live
+// in one process, and an embedder's process is not ours to end or to read settings from.
+func processWide(srcs []source) []string {
+	var findings []string
+	for _, s := range srcs {
+		if s.test || s.file.Name.Name == "main" {
+			continue
+		}
+		say := func(pos token.Pos, what string) {
+			findings = append(findings, fmt.Sprintf("%s: %s outside a main package", s.at(pos), what))
+		}
+		forbid := func(pkg string, names ...string) {
+			s.uses(pkg, func(name string, pos token.Pos) {
+				if slices.Contains(names, name) {
+					say(pos, pkg+"."+name)
+				}
+			})
+		}
+		forbid("os", ".", "Exit", "Args")
+		forbid("log", ".", "Fatal", "Fatalf", "Fatalln")
+		forbid("flag", ".", "CommandLine", "Parse", "ExitOnError")
+		if !strings.HasPrefix(s.pkg, "test/") { // a harness looks for its tools in the environment
+			forbid("os", "Getenv", "LookupEnv", "Environ", "ExpandEnv")
+		}
+		for _, imp := range s.imports() {
+			if imp.path == "os/signal" || imp.path == "flag" && s.pkg != "internal/config" {
+				say(imp.pos, "import of "+imp.path)
+			}
+		}
+	}
+	return findings
+}
+
+func TestGoroutinesAreAccountedFor(t *testing.T)  { report(t, strayGoroutines(load(t))) }
+func TestExportedNamesAreDocumented(t *testing.T) { report(t, undocumented(load(t))) }
+func TestProcessBelongsToMain(t *testing.T)       { report(t, processWide(load(t))) }
+
+func TestGoroutinesAreAccountedFor_Finds(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"func f() {\n\tgo f()\n}", "go statement"},
+		{"func f() {\n\t// Close stops it and waits.\n\n\tgo f()\n}", "go statement"},
+		{"func f() {\n\t// Ends with ctx,\n\t// awaited by Close.\n\tgo f()\n}", ""},
+	} {
+		mustFind(t, strayGoroutines, sample(t, "server/a.go", "package p\n"+c.text+"\n"), c.want)
+	}
+}
+
+func TestExportedNamesAreDocumented_Finds(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"func F() {}", "exported F"},
+		{"type T int", "exported T"},
+		{"var a, V = 1, 2", "exported V"},
+		{"const (\n\tC = 1\n)", "exported C"},
+		{"const (\n\tC = 1 // the first\n)", ""},
+		{"// Three things.\nconst (\n\tC = 1\n)", ""},
+		{"// T is.\ntype T int\nfunc (t *T) M() {}", "exported M"},
+		{"// T is.\ntype T[A any] int\nfunc (t *T[A]) M() {}", "exported M"},
+		{"// T is.\ntype T int\nfunc (t T) String() string { return \"\" }", ""},
+		{"type t int\nfunc (t *t) M() {}", ""},
+	} {
+		mustFind(t, undocumented, sample(t, "server/a.go", "// Package p is.\npackage p\n"+c.text+"\n"), c.want)
+	}
+	mustFind(t, undocumented, sample(t, "server/a.go", "package p\n"), "no package comment")
+}
+
+func TestProcessBelongsToMain_Finds(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"server/a.go", "package server\nimport \"os\"\nfunc f() { os.Exit(1) }", "os.Exit"},
+		{"server/a.go", "package server\nimport \"os\"\nvar home = os.Getenv(\"HOME\")", "os.Getenv"},
+		{"server/a.go", "package server\nimport \"os/signal\"\nvar f = signal.Stop", "os/signal"},
+		{"server/a.go", "package server\nimport \"flag\"\nvar f = flag.NewFlagSet", "import of flag"},
+		{"internal/config/a.go", "package config\nimport \"flag\"\nvar f = flag.NewFlagSet", ""},
+		{"internal/config/a.go", "package config\nimport \"flag\"\nvar f = flag.Parse", "flag.Parse"},
+		{"test/compat/server/a.go", "package server\nimport \"os\"\nvar home = os.Getenv(\"HOME\")", ""},
+		{"cmd/gozkd/a.go", "package main\nimport \"os\"\nfunc f() { os.Exit(1) }", ""},
+	} {
+		mustFind(t, processWide, sample(t, c.name, c.text), c.want)
+	}
+}

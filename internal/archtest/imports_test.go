@@ -1,0 +1,178 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// arrow allows an import. Ours is named from the module's root, someone else's by a prefix of its path.
+// A name that ends in "/..." allows everything below it.
+type arrow struct{ to, because string }
+
+// box is one package of the table, or with a name that ends in "/..." all packages below a folder.
+type box struct {
+	pkg string
+	// there: the test fails when the package does not exist. Off for what is still to come.
+	there bool
+	may   []arrow
+}
+
+// table is the floor plan: what a package may import besides the standard library. Tests may import what they like.
+var table = []box{
+	{pkg: "proto/jute"},
+	{pkg: "internal/invariants"},
+	{pkg: "internal/vfs", may: []arrow{
+		{"golang.org/x/sys", "preallocation, fdatasync and folder locks are system calls"},
+	}},
+	{pkg: "internal/archtest", there: true},
+
+	{pkg: "proto", may: []arrow{
+		{"proto/jute", "records are made of the encoding's primitives"},
+	}},
+	{pkg: "wal", may: []arrow{
+		{"internal/vfs", "the disk is handed in, so that tests can crash it"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+		{"internal/invariants", "checks that only test builds pay for"},
+	}},
+	{pkg: "datatree", may: []arrow{
+		{"proto", "the vocabulary of requests and replies"},
+		{"internal/invariants", "checks that only test builds pay for"},
+	}},
+	{pkg: "session", may: []arrow{{"proto", "session ids"}}},
+	{pkg: "watch", may: []arrow{{"proto", "events and session ids"}}},
+	{pkg: "consensus", may: []arrow{
+		{"wal", "raft's log on disk"},
+		{"internal/vfs", "the disk is handed in"},
+		{"internal/invariants", "checks that only test builds pay for"},
+		{"go.etcd.io/raft/v3", "the consensus algorithm"},
+		{"go.etcd.io/bbolt", "the checkpoint file"},
+		{"google.golang.org/protobuf", "raft's messages are protobuf"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
+	{pkg: "recipes", may: []arrow{
+		{"proto", "error codes"},
+		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
+	}},
+	{pkg: "server", may: []arrow{
+		{"consensus", "proposes and applies batches"},
+		{"session", "who is still alive"},
+		{"watch", "whom to tell"},
+		{"datatree", "the only place where connections and the tree meet"},
+		{"proto", "what clients say"},
+		{"internal/vfs", "hands the disk through to consensus"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+		{"golang.org/x/sys", "waiting until a socket is readable"},
+	}},
+	{pkg: "zktest", may: []arrow{
+		{"server", "starts it as any user of the embedding API could"},
+		{"internal/vfs", "disk faults on request"},
+	}},
+	{pkg: "internal/config", may: []arrow{
+		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
+	}},
+	{pkg: "cmd/gozkd", may: []arrow{
+		{"server", "wiring"},
+		{"internal/config", "what to serve, and where; nobody else reads configuration"},
+		{"internal/vfs", "the real disk"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
+
+	// Programs and harnesses that see the server only from outside: they start processes and speak the protocol.
+	{pkg: "internal/testkit/...", may: []arrow{
+		{"proto", "builds requests"},
+		{"proto/jute", "builds frames"},
+		{"internal/vfs", "disks for tests"},
+	}},
+	{pkg: "test/...", may: []arrow{
+		{"test/...", "a harness may have parts"},
+		{"internal/testkit/...", "shared helpers"},
+		{"proto", "speaks the protocol"},
+		{"proto/jute", "malformed frames too"},
+		{"zktest", "servers in this process"},
+		{"recipes", "what is under test"},
+		{"github.com/go-zookeeper/zk", "a client that is not ours"},
+		{"pgregory.net/rapid", "generated operations"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
+}
+
+// covers reports whether name is what pattern allows: the same, or below it where pattern ends in "/...".
+func covers(pattern, name string) bool {
+	if dir, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == dir || strings.HasPrefix(name, dir+"/")
+	}
+	if strings.Contains(pattern, ".") { // someone else's: any package of the module
+		return name == pattern || strings.HasPrefix(name, pattern+"/")
+	}
+	return name == pattern
+}
+
+// standard reports whether an import is of the standard library: its first element has no dot.
+func standard(importPath string) bool {
+	first, _, _ := strings.Cut(importPath, "/")
+	return !strings.Contains(first, ".")
+}
+
+// brokenArrows lists imports that the table does not allow, and packages that it does not know.
+func brokenArrows(srcs []source) []string {
+	var findings []string
+	for _, s := range srcs {
+		if s.test {
+			continue
+		}
+		i := slices.IndexFunc(table, func(b box) bool { return covers(b.pkg, s.pkg) })
+		if i < 0 {
+			findings = append(findings, fmt.Sprintf("%s: package %q is not in the table of internal/archtest: add it, with a reason per import", s.name, s.pkg))
+			continue
+		}
+		for _, imp := range s.imports() {
+			if standard(imp.path) {
+				continue
+			}
+			to := strings.TrimPrefix(imp.path, modulePath+"/")
+			if !slices.ContainsFunc(table[i].may, func(a arrow) bool { return covers(a.to, to) }) {
+				findings = append(findings, fmt.Sprintf("%s: %s may not import %s", s.at(imp.pos), s.pkg, to))
+			}
+		}
+	}
+	return findings
+}
+
+func TestImports(t *testing.T) {
+	srcs := load(t)
+	report(t, brokenArrows(srcs))
+	for _, b := range table {
+		found := slices.ContainsFunc(srcs, func(s source) bool { return covers(b.pkg, s.pkg) })
+		switch {
+		case !found && b.there:
+			t.Errorf("package %s is in the table and must exist, but does not", b.pkg)
+		case !found:
+			t.Logf("not there yet, so not checked: %s", b.pkg)
+		}
+		for _, a := range b.may {
+			if a.because == "" {
+				t.Errorf("the table allows %s to import %s without a reason", b.pkg, a.to)
+			}
+		}
+	}
+}
+
+func TestImports_Finds(t *testing.T) {
+	ours := modulePath + "/"
+	for _, c := range []struct{ name, imports, want string }{
+		{"datatree/a.go", ours + "wal", "datatree may not import wal"},
+		{"datatree/a.go", "github.com/hashicorp/go-hclog", "may not import"},
+		{"datatree/a.go", ours + "proto/jute", "may not import proto/jute"},
+		{"datatree/a.go", ours + "proto", ""},
+		{"datatree/a_test.go", ours + "wal", ""},
+		{"server/a.go", ours + "internal/config", "server may not import internal/config"},
+		{"consensus/a.go", "go.etcd.io/raft/v3/raftpb", ""},
+		{"consensus/a.go", "go.etcd.io/raftish", "may not import"},
+		{"test/compat/a.go", ours + "server", "may not import server"},
+		{"elsewhere/a.go", "fmt", "not in the table"},
+	} {
+		mustFind(t, brokenArrows, sample(t, c.name, fmt.Sprintf("package p\nimport %q\n", c.imports)), c.want)
+	}
+}

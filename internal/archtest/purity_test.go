@@ -1,0 +1,76 @@
+package archtest
+
+import (
+	"fmt"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pure packages are functions of their arguments: replicas agree because nothing else can reach them.
+var pure = []string{"datatree", "proto", "proto/jute", "session", "watch"}
+
+// outside are the imports that bring in the world. net/netip is arithmetic on addresses, so it is no part of net.
+var outside = []string{
+	"crypto/rand", "math/rand", "math/rand/v2",
+	"os", "os/exec", "os/signal", "os/user", "io/ioutil", "path/filepath", "syscall",
+	"net", "net/http", "net/rpc", "net/smtp", "net/textproto", "net/url",
+	"log", "log/slog",
+}
+
+// clock are the names of package time that read a clock or wait for one. Durations and instants are values.
+var clock = []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep", "Local", "."}
+
+// impurities lists what pure packages reach for.
+func impurities(srcs []source) []string {
+	var findings []string
+	for _, s := range srcs {
+		if s.test || !slices.Contains(pure, s.pkg) {
+			continue
+		}
+		for _, imp := range s.imports() {
+			switch {
+			case slices.Contains(outside, imp.path):
+				findings = append(findings, fmt.Sprintf("%s: %s is pure and may not import %s", s.at(imp.pos), s.pkg, imp.path))
+			case imp.path == "time" && s.pkg != "session":
+				findings = append(findings, fmt.Sprintf("%s: %s may not import time: of the pure packages only session computes with instants, handed to it", s.at(imp.pos), s.pkg))
+			}
+		}
+		if s.pkg == "session" {
+			s.uses("time", func(name string, pos token.Pos) {
+				if slices.Contains(clock, name) {
+					findings = append(findings, fmt.Sprintf("%s: session may not use time.%s: time is passed in", s.at(pos), name))
+				}
+			})
+		}
+	}
+	return findings
+}
+
+func TestPurePackages(t *testing.T) {
+	srcs := load(t)
+	report(t, impurities(srcs))
+	for _, p := range pure {
+		if !slices.ContainsFunc(srcs, func(s source) bool { return s.pkg == p }) {
+			t.Logf("not there yet, so not checked: %s", p)
+		}
+	}
+}
+
+func TestPurePackages_Finds(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"datatree/a.go", `import "os"`, "may not import os"},
+		{"datatree/a.go", `import "time"`, "may not import time"},
+		{"datatree/a.go", `import "net/netip"`, ""},
+		{"proto/a.go", `import r "math/rand/v2"`, "may not import math/rand/v2"},
+		{"session/a.go", `import "time"; var d time.Duration = time.Second`, ""},
+		{"session/a.go", `import "time"; func f() time.Time { return time.Now() }`, "time.Now"},
+		{"session/a.go", `import clk "time"; var f = clk.Since`, "time.Since"},
+		{"session/a.go", `import . "time"; var f = Now`, "time.."},
+		{"server/a.go", `import "time"; var f = time.Now`, ""},
+		{"session/a_test.go", `import "time"; var f = time.Now`, ""},
+	} {
+		mustFind(t, impurities, sample(t, c.name, "package p\n"+strings.ReplaceAll(c.text, "; ", "\n")), c.want)
+	}
+}
