@@ -1,0 +1,158 @@
+package vfs
+
+import (
+	"errors"
+	"io"
+)
+
+// OpKind says what an [Op] does.
+type OpKind string
+
+// The operations that a hook of [NewFaulty] sees. Reads are among them; Close and Size are not.
+const (
+	OpCreate      OpKind = "create"
+	OpOpen        OpKind = "open" // Open and OpenRW
+	OpRemove      OpKind = "remove"
+	OpRename      OpKind = "rename"
+	OpReadDir     OpKind = "readdir"
+	OpMkdirAll    OpKind = "mkdir"
+	OpSyncDir     OpKind = "syncdir"
+	OpLock        OpKind = "lock"
+	OpRead        OpKind = "read"
+	OpWrite       OpKind = "write"
+	OpSync        OpKind = "sync"
+	OpPreallocate OpKind = "preallocate"
+)
+
+// Op is one operation that is about to run.
+type Op struct {
+	Kind OpKind
+	Path string // the old name of a rename
+}
+
+// ShortWrite is an error for a hook to return on OpWrite: the first N bytes are written, then Err is the result.
+type ShortWrite struct {
+	N   int
+	Err error
+}
+
+func (e *ShortWrite) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ShortWrite) Unwrap() error { return e.Err }
+
+type faultyFS struct {
+	fs   FS
+	hook func(Op) error
+}
+
+type faultyFile struct {
+	f    File
+	fs   *faultyFS
+	path string
+}
+
+// NewFaulty returns fs with a hook that runs before each operation. Where hook returns an error the operation does not
+// run (but see [ShortWrite]) and returns that error. hook runs on the caller's goroutine.
+func NewFaulty(fs FS, hook func(Op) error) FS { return &faultyFS{fs: fs, hook: hook} }
+
+func (y *faultyFS) Create(name string) (File, error) {
+	return y.open(OpCreate, name, y.fs.Create)
+}
+
+func (y *faultyFS) Open(name string) (File, error) { return y.open(OpOpen, name, y.fs.Open) }
+
+func (y *faultyFS) OpenRW(name string) (File, error) { return y.open(OpOpen, name, y.fs.OpenRW) }
+
+func (y *faultyFS) Remove(name string) error {
+	if err := y.hook(Op{OpRemove, name}); err != nil {
+		return err
+	}
+	return y.fs.Remove(name)
+}
+
+func (y *faultyFS) Rename(oldName, newName string) error {
+	if err := y.hook(Op{OpRename, oldName}); err != nil {
+		return err
+	}
+	return y.fs.Rename(oldName, newName)
+}
+
+func (y *faultyFS) ReadDir(dir string) ([]string, error) {
+	if err := y.hook(Op{OpReadDir, dir}); err != nil {
+		return nil, err
+	}
+	return y.fs.ReadDir(dir)
+}
+
+func (y *faultyFS) MkdirAll(dir string) error {
+	if err := y.hook(Op{OpMkdirAll, dir}); err != nil {
+		return err
+	}
+	return y.fs.MkdirAll(dir)
+}
+
+func (y *faultyFS) SyncDir(dir string) error {
+	if err := y.hook(Op{OpSyncDir, dir}); err != nil {
+		return err
+	}
+	return y.fs.SyncDir(dir)
+}
+
+func (y *faultyFS) Lock(name string) (io.Closer, error) {
+	if err := y.hook(Op{OpLock, name}); err != nil {
+		return nil, err
+	}
+	return y.fs.Lock(name)
+}
+
+func (y *faultyFS) open(kind OpKind, name string, open func(string) (File, error)) (File, error) {
+	if err := y.hook(Op{kind, name}); err != nil {
+		return nil, err
+	}
+	f, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyFile{f: f, fs: y, path: name}, nil
+}
+
+func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := f.fs.hook(Op{OpRead, f.path}); err != nil {
+		return 0, err
+	}
+	return f.f.ReadAt(p, off)
+}
+
+func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
+	err := f.fs.hook(Op{OpWrite, f.path})
+	if err == nil {
+		return f.f.WriteAt(p, off)
+	}
+	var short *ShortWrite
+	if !errors.As(err, &short) {
+		return 0, err
+	}
+	n, writeErr := f.f.WriteAt(p[:min(short.N, len(p))], off)
+	if writeErr != nil {
+		return n, writeErr
+	}
+	return n, err
+}
+
+func (f *faultyFile) Sync() error {
+	if err := f.fs.hook(Op{OpSync, f.path}); err != nil {
+		return err
+	}
+	return f.f.Sync()
+}
+
+func (f *faultyFile) Preallocate(off, n int64) error {
+	if err := f.fs.hook(Op{OpPreallocate, f.path}); err != nil {
+		return err
+	}
+	return f.f.Preallocate(off, n)
+}
+
+func (f *faultyFile) Size() (int64, error) { return f.f.Size() }
+func (f *faultyFile) Close() error         { return f.f.Close() }

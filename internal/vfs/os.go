@@ -1,0 +1,145 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// OS is the operating system's file system.
+type OS struct{}
+
+var _ FS = OS{}
+
+type osFile struct{ *os.File }
+
+// Create implements [FS].
+func (OS) Create(name string) (File, error) {
+	return wrapOS(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600))
+}
+
+// Open implements [FS].
+func (OS) Open(name string) (File, error) { return wrapOS(os.Open(name)) }
+
+// OpenRW implements [FS].
+func (OS) OpenRW(name string) (File, error) { return wrapOS(os.OpenFile(name, os.O_RDWR, 0)) }
+
+// Remove implements [FS].
+func (OS) Remove(name string) error { return os.Remove(name) }
+
+// Rename implements [FS].
+func (OS) Rename(o, n string) error { return os.Rename(o, n) }
+
+// SyncDir implements [FS].
+func (OS) SyncDir(dir string) error { return syncDir(dir) }
+
+// ReadDir implements [FS].
+func (OS) ReadDir(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// MkdirAll implements [FS].
+func (o OS) MkdirAll(dir string) error {
+	dir = filepath.Clean(dir)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := o.MkdirAll(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// Whoever loses the race for Mkdir syncs as well: the winner may not have come so far.
+	return syncDir(parent)
+}
+
+// Lock implements [FS].
+func (OS) Lock(name string) (io.Closer, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f); err != nil {
+		holder := ""
+		if errors.Is(err, ErrLocked) {
+			holder = lockHolder(f)
+		}
+		return nil, errors.Join(fmt.Errorf("vfs: lock %s%s: %w", name, holder, err), f.Close())
+	}
+	// The process id is a hint for whoever is refused; the lock does not depend on it.
+	pid := strconv.Itoa(os.Getpid()) + "\n"
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteAt([]byte(pid), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("vfs: lock %s: %w", name, err), f.Close())
+	}
+	return f, nil // closing the file releases the lock
+}
+
+// lockHolder returns " (held by process N)", or "" if the lock file does not tell.
+func lockHolder(f *os.File) string {
+	buf := make([]byte, 20)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (held by process %d)", pid)
+}
+
+func (f osFile) Sync() error { return datasync(f.File) }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f osFile) Preallocate(off, n int64) error {
+	// First the space in one piece, so that a full disk is known before anything is written; then zeros, because
+	// the first write to allocated but unwritten space changes metadata, which costs the sync after it a journal commit.
+	if err := allocate(f.File, off, n); err != nil {
+		return &os.PathError{Op: "allocate", Path: f.Name(), Err: err}
+	}
+	zeros := make([]byte, min(n, 1<<20))
+	for n > 0 {
+		m, err := f.WriteAt(zeros[:min(n, int64(len(zeros)))], off)
+		if err != nil {
+			return err
+		}
+		off += int64(m)
+		n -= int64(m)
+	}
+	return nil
+}
+
+func wrapOS(f *os.File, err error) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}

@@ -1,0 +1,236 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// keepBufferBytes bounds what a log holds on to between appends.
+const keepBufferBytes = 4 << 20
+
+// Log is an open log. Its methods belong to one goroutine, but for Size.
+type Log struct {
+	dir   string
+	cfg   Config
+	table *crc32.Table
+	lock  io.Closer
+
+	sealed []segment // full segments, oldest first, numbers without gaps
+	tail   tail
+	spares []spare // files to write the next segments into
+
+	pos   position
+	state []byte // newest; nil if there was never one
+	seq   uint64 // of the next frame
+	prev  uint32 // CRC of the last frame, or of the tail's header before its first frame
+
+	buf    []byte // the frame under way; reused
+	size   atomic.Int64
+	err    error // the first error of the disk; sticky
+	closed bool
+}
+
+// segment is what a log remembers of a segment file.
+type segment struct {
+	number  uint64
+	bytes   int64  // size of the file
+	highest uint64 // highest index in it that may still be needed, replaced entries included; 0 if none
+}
+
+// tail is the segment that is written.
+type tail struct {
+	segment
+	f     vfs.File
+	salt  uint64
+	start int64 // behind the header and the state that each segment begins with
+	end   int64 // behind the last frame
+}
+
+type spare struct {
+	path  string
+	bytes int64
+}
+
+// Append writes all batches, in order, as one frame and returns once it is on disk: all of it is recovered or nothing.
+// It keeps no slice. Without any content it does nothing.
+//
+// Errors: ErrClosed; ErrOrder and ErrTooLarge, and then nothing was written and the log goes on; any other error is sticky:
+// the batches may or may not be found by the next Open, and the log refuses all further work, because after a failed sync
+// the page cache can't be trusted.
+func (l *Log) Append(batches ...Batch) error {
+	if err := l.usable(); err != nil {
+		return err
+	}
+	pos, payload := l.pos, int64(0)
+	for i := range batches {
+		var err error
+		if pos, err = pos.after(&batches[i]); err != nil {
+			return err
+		}
+		payload += batches[i].encodedBytes()
+	}
+	if payload == 0 {
+		return nil
+	}
+	if frameBytes(payload) > MaxAppendBytes {
+		return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, frameBytes(payload), int64(MaxAppendBytes))
+	}
+	if err := l.write(batches, payload); err != nil {
+		l.err = err
+		return err
+	}
+	for i := range batches {
+		l.note(&batches[i])
+	}
+	l.pos = pos
+	return nil
+}
+
+// Compact says that entries up to index are no longer needed. It drops the segments that hold nothing else; some
+// entries up to index may therefore be recovered by the next Open. An index above LastIndex empties the log, durably, as
+// Batch.Reset does. Errors are those of Append.
+func (l *Log) Compact(index uint64) error {
+	if err := l.usable(); err != nil {
+		return err
+	}
+	if index > l.pos.last {
+		if err := l.Append(Batch{Reset: index}); err != nil {
+			return err
+		}
+	}
+	l.pos.first = max(l.pos.first, index+1)
+	for len(l.sealed) > 0 && l.sealed[0].highest <= index {
+		if err := l.dropOldest(); err != nil {
+			l.err = err
+			return err
+		}
+	}
+	return nil
+}
+
+// FirstIndex is the index of the oldest entry that was not compacted, or LastIndex()+1 if there is none.
+func (l *Log) FirstIndex() uint64 { return l.pos.first }
+
+// LastIndex is the index of the newest entry; without entries it is the one before FirstIndex.
+func (l *Log) LastIndex() uint64 { return l.pos.last }
+
+// Size is what the log takes on disk, in bytes, preallocated space and spare files included. Safe for concurrent use.
+func (l *Log) Size() int64 { return l.size.Load() }
+
+// Close releases the log's files and its lock. It writes nothing, but with NoSync it syncs what was appended. A second
+// Close does nothing.
+func (l *Log) Close() error {
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	var errs []error
+	if l.tail.f != nil {
+		if l.cfg.NoSync && l.err == nil {
+			errs = append(errs, l.tail.f.Sync())
+		}
+		errs = append(errs, l.tail.f.Close())
+	}
+	return errors.Join(append(errs, l.lock.Close())...)
+}
+
+func (l *Log) usable() error {
+	if l.closed {
+		return ErrClosed
+	}
+	if l.err != nil {
+		return fmt.Errorf("wal: stopped by an earlier error: %w", l.err)
+	}
+	return nil
+}
+
+// write puts batches into the tail, or into a new one if that is full, and syncs it. payload is their encoded length.
+func (l *Log) write(batches []Batch, payload int64) error {
+	size := frameBytes(payload)
+	if l.tail.end+size > l.cfg.SegmentBytes && l.tail.end > l.tail.start {
+		if err := l.roll(); err != nil {
+			return err
+		}
+	}
+	if err := l.extend(l.tail.end + size); err != nil {
+		return err
+	}
+	buf := slices.Grow(l.buf[:0], int(size))[:frameHeaderBytes]
+	for i := range batches {
+		buf = batches[i].append(buf)
+	}
+	buf = l.seal(buf, l.tail.salt)
+	if l.buf = buf; cap(buf) > keepBufferBytes {
+		l.buf = nil
+	}
+
+	var began time.Time
+	if l.cfg.OnSync != nil {
+		began = time.Now()
+	}
+	if _, err := l.tail.f.WriteAt(buf, l.tail.end); err != nil {
+		return fmt.Errorf("wal: append to segment %d: %w", l.tail.number, err)
+	}
+	l.tail.end += size
+	if l.cfg.NoSync {
+		return nil
+	}
+	if err := l.tail.f.Sync(); err != nil {
+		return fmt.Errorf("wal: sync segment %d: %w", l.tail.number, err)
+	}
+	if l.cfg.OnSync != nil {
+		l.cfg.OnSync(time.Since(began), len(batches), len(buf))
+	}
+	return nil
+}
+
+// seal makes a frame of buf, which is room for a header and a payload, and takes it into the chain.
+func (l *Log) seal(buf []byte, salt uint64) []byte {
+	h := frameHeader{kind: frameAppend, length: uint32(len(buf) - frameHeaderBytes), salt: salt, seq: l.seq, prev: l.prev}
+	for len(buf)%frameAlign != 0 {
+		buf = append(buf, 0)
+	}
+	l.prev = h.seal(buf, l.table)
+	l.seq++
+	return buf
+}
+
+// note remembers what a batch that is on disk has changed.
+func (l *Log) note(b *Batch) {
+	if b.State != nil {
+		l.setState(b.State)
+	}
+	if b.Reset != 0 {
+		for i := range l.sealed {
+			l.sealed[i].highest = 0
+		}
+		l.tail.highest = b.Reset
+	}
+	if n := len(b.Entries); n > 0 {
+		l.tail.highest = max(l.tail.highest, b.Entries[n-1].Index)
+	}
+}
+
+func (l *Log) setState(state []byte) {
+	if l.state == nil {
+		l.state = make([]byte, 0, len(state)) // an empty state is not nil
+	}
+	l.state = append(l.state[:0], state...)
+}
+
+// newSalt draws the salt of a segment.
+func (l *Log) newSalt() (uint64, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(l.cfg.Rand, b[:]); err != nil {
+		return 0, fmt.Errorf("wal: draw a salt: %w", err)
+	}
+	return binary.LittleEndian.Uint64(b[:]), nil
+}

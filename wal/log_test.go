@@ -1,0 +1,210 @@
+package wal_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/wal"
+)
+
+func TestLog_RecoversWhatWasAppended(t *testing.T) {
+	fs := vfs.NewMem()
+	cfg := wal.Config{FS: fs}
+	l, rec := mustOpen(t, cfg)
+	m := newModel()
+	if err := m.check(l, rec); err != nil {
+		t.Fatalf("empty log: %v", err)
+	}
+	steps := [][]wal.Batch{
+		{{State: []byte("one")}},
+		{{Entries: entries(1, 3, "a")}, {State: []byte("two"), Entries: entries(4, 2, "b")}},
+		{{Entries: entries(3, 1, "overwritten")}},
+		{{State: []byte{}}},
+		{{Entries: []wal.Entry{{Index: 4}}}},
+		{{Reset: 100, Entries: entries(101, 2, "behind a snapshot")}},
+		{{State: []byte("three"), Reset: 50}},
+		{{Entries: entries(51, 1, "c")}},
+	}
+	for i, batches := range steps {
+		mustAppend(t, l, batches...)
+		m.append(batches...)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l, rec = mustOpen(t, cfg)
+		if err := m.check(l, rec); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if rec.TornBytes != 0 {
+			t.Fatalf("step %d: %d torn bytes in a log that was closed", i, rec.TornBytes)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAppend_RefusesWithoutWriting(t *testing.T) {
+	fs := vfs.NewMem()
+	cfg := wal.Config{FS: fs}
+	l, _ := mustOpen(t, cfg)
+	m := newModel()
+	mustAppend(t, l, wal.Batch{Entries: entries(1, 10, "a")})
+	m.append(wal.Batch{Entries: entries(1, 10, "a")})
+	if err := l.Compact(4); err != nil {
+		t.Fatal(err)
+	}
+	m.compact(4)
+	for name, batches := range map[string][]wal.Batch{
+		"gap":            {{Entries: entries(12, 1, "x")}},
+		"compacted":      {{Entries: entries(4, 1, "x")}},
+		"not contiguous": {{Entries: []wal.Entry{{Index: 11}, {Index: 13}}}},
+		"before reset":   {{Reset: 20, Entries: entries(20, 1, "x")}},
+		"second is bad":  {{Entries: entries(11, 1, "x")}, {Entries: entries(13, 1, "x")}},
+	} {
+		if err := l.Append(batches...); !errors.Is(err, wal.ErrOrder) {
+			t.Errorf("%s: got %v, want ErrOrder", name, err)
+		}
+	}
+	// One slice many times over is larger than an append may be, without taking the memory.
+	big := wal.Batch{State: make([]byte, 64<<20)}
+	if err := l.Append(big, big, big, big, big, big, big, big, big, big, big, big, big, big, big, big); !errors.Is(err, wal.ErrTooLarge) {
+		t.Errorf("got %v, want ErrTooLarge", err)
+	}
+	mustAppend(t, l)
+	mustAppend(t, l, wal.Batch{})
+	mustAppend(t, l, wal.Batch{Entries: entries(11, 1, "b")})
+	m.append(wal.Batch{Entries: entries(11, 1, "b")})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(wal.Batch{State: []byte("late")}); !errors.Is(err, wal.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+	l, rec := mustOpen(t, cfg)
+	if err := m.check(l, rec); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCompact_BoundsTheDiskAndRecycles(t *testing.T) {
+	fs := vfs.NewMem()
+	created := 0
+	counting := vfs.NewFaulty(fs, func(op vfs.Op) error {
+		if op.Kind == vfs.OpCreate {
+			created++
+		}
+		return nil
+	})
+	cfg := wal.Config{FS: counting, SegmentBytes: 8 << 10}
+	l, _ := mustOpen(t, cfg)
+	m := newModel()
+	mustAppend(t, l, wal.Batch{State: []byte("kept")})
+	m.append(wal.Batch{State: []byte("kept")})
+	for i := range uint64(2000) {
+		b := wal.Batch{Entries: entries(i+1, 1, strings.Repeat("x", 100))}
+		mustAppend(t, l, b)
+		m.append(b)
+		if i%100 == 99 {
+			if err := l.Compact(i - 20); err != nil {
+				t.Fatal(err)
+			}
+			m.compact(i - 20)
+		}
+	}
+	if limit := int64(8 * 8 << 10); l.Size() > limit {
+		t.Errorf("the log takes %d bytes, want at most %d", l.Size(), limit)
+	}
+	if created > 8 {
+		t.Errorf("%d files were made, want the old ones used again", created)
+	}
+	onDisk := int64(0)
+	names, err := fs.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		onDisk += int64(len(readAll(t, fs, dir+"/"+name)))
+	}
+	if onDisk != l.Size() {
+		t.Errorf("Size is %d, the files have %d", l.Size(), onDisk)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.oldest = 1900 - 200 // what is recovered beyond the compacted index is less than a few segments
+	l, rec := mustOpen(t, cfg)
+	if err := m.check(l, rec); err != nil {
+		t.Error(err)
+	}
+	if l.Size() != onDisk {
+		t.Errorf("Size after Open is %d, want %d", l.Size(), onDisk)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAppend_LargerThanASegment(t *testing.T) {
+	cfg := wal.Config{FS: vfs.NewMem(), SegmentBytes: wal.MinSegmentBytes}
+	l, _ := mustOpen(t, cfg)
+	m := newModel()
+	for i, size := range []int{10, 100_000, 10, 6 << 20, 10} {
+		b := wal.Batch{State: make([]byte, i), Entries: []wal.Entry{{Index: uint64(i + 1), Data: make([]byte, size)}}}
+		mustAppend(t, l, b)
+		m.append(b)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, rec := mustOpen(t, cfg)
+	if err := m.check(l, rec); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpen_IsExclusive(t *testing.T) {
+	cfg := wal.Config{FS: vfs.NewMem()}
+	l, _ := mustOpen(t, cfg)
+	if _, _, err := wal.Open(dir, cfg); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("got %v, want ErrLocked", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, _ = mustOpen(t, cfg)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpen_RefusesABadConfig(t *testing.T) {
+	for _, n := range []int64{-1, 1, wal.MinSegmentBytes - 1, wal.MaxSegmentBytes + 1} {
+		if _, _, err := wal.Open(dir, wal.Config{FS: vfs.NewMem(), SegmentBytes: n}); err == nil {
+			t.Errorf("SegmentBytes %d was accepted", n)
+		}
+	}
+}
+
+func TestOnSync_CountsBatchesAndBytes(t *testing.T) {
+	var batches, bytes int
+	cfg := wal.Config{FS: vfs.NewMem(), OnSync: func(_ time.Duration, n, size int) { batches += n; bytes += size }}
+	l, _ := mustOpen(t, cfg)
+	mustAppend(t, l, wal.Batch{State: []byte("123")}, wal.Batch{Entries: entries(1, 1, "a")})
+	// 32 of frame header; 5+3 of state; 13+4+2 of entries; 5 of padding
+	if batches != 2 || bytes != 64 {
+		t.Errorf("got %d batches in %d bytes, want 2 in 64", batches, bytes)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

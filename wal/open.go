@@ -1,0 +1,83 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"path/filepath"
+	"slices"
+)
+
+// Recovered is what Open found. It belongs to the caller. The Data of several entries may share memory.
+type Recovered struct {
+	// State is the newest state, nil if none was ever appended.
+	State []byte
+	// Entries are the entries of the log, in order, without gaps. The first ones may have been compacted already: their
+	// segment was still there.
+	Entries []Entry
+
+	// TornBytes is what was cut off behind the last whole append, in bytes: the remains of an append that was under way
+	// when the power failed, in the file TornPath from TornOffset on. 0 if there were none. Open has logged it.
+	TornBytes  int64
+	TornPath   string
+	TornOffset int64
+}
+
+// Open opens the log in dir, which it makes if need be, and recovers what it holds. What it returns is durable, also if
+// the process before died between a write and its sync. dir is locked until Close.
+//
+// Errors wrap [ErrCorrupt] (as a *[CorruptError]), [ErrVersion], [vfs.ErrLocked], or are those of the disk. A log that is
+// corrupt, or too new, is not changed.
+func Open(dir string, cfg Config) (_ *Log, _ Recovered, err error) {
+	if err := cfg.ensureDefaults(); err != nil {
+		return nil, Recovered{}, err
+	}
+	if err := cfg.FS.MkdirAll(dir); err != nil {
+		return nil, Recovered{}, fmt.Errorf("wal: make directory: %w", err)
+	}
+	lock, err := cfg.FS.Lock(filepath.Join(dir, lockName))
+	if err != nil {
+		return nil, Recovered{}, fmt.Errorf("wal: %w", err)
+	}
+	l := &Log{dir: dir, cfg: cfg, table: crc32.MakeTable(crc32.Castagnoli), lock: lock, seq: 1, pos: position{first: 1}}
+	rec, err := l.open()
+	if err != nil {
+		l.err = err // so that Close doesn't sync
+		return nil, Recovered{}, errors.Join(err, l.Close())
+	}
+	return l, rec, nil
+}
+
+func (l *Log) open() (Recovered, error) {
+	names, err := l.cfg.FS.ReadDir(l.dir)
+	if err != nil {
+		return Recovered{}, fmt.Errorf("wal: %w", err)
+	}
+	var segments, spares []uint64
+	for _, name := range names {
+		if n, ok := parseName(name, segmentSuffix); ok {
+			segments = append(segments, n)
+		} else if n, ok := parseName(name, spareSuffix); ok {
+			spares = append(spares, n)
+		}
+	}
+	slices.Sort(segments)
+
+	if len(segments) == 0 {
+		if err := l.adoptSpares(spares); err != nil {
+			return Recovered{}, err
+		}
+		return Recovered{}, l.begin(1)
+	}
+	for i, n := range segments {
+		if want := segments[0] + uint64(i); n != want || n == math.MaxUint64 {
+			return Recovered{}, &CorruptError{Path: segmentPath(l.dir, want), Want: fmt.Sprintf("segment %d", want), Got: "no such file"}
+		}
+	}
+	rec, err := l.recover(segments)
+	if err != nil {
+		return Recovered{}, err
+	}
+	return rec, l.adoptSpares(spares)
+}

@@ -1,0 +1,138 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+)
+
+// recover reads the segments, makes the last one the tail, and makes all that was read durable.
+func (l *Log) recover(numbers []uint64) (Recovered, error) {
+	content, keep := &replay{}, &arena{}
+	var before *reader
+	for i, number := range numbers {
+		r, err := l.readSegment(number, before, content, keep)
+		if err != nil {
+			return Recovered{}, err
+		}
+		before = r
+		s := segment{number: number, bytes: r.size, highest: content.highest}
+		l.size.Add(r.size)
+		if i < len(numbers)-1 {
+			l.sealed = append(l.sealed, s)
+			if err := r.f.Close(); err != nil {
+				return Recovered{}, fmt.Errorf("wal: close %s: %w", r.path, err)
+			}
+			continue
+		}
+		// start is where frames may begin, not behind the state: should there be nothing else, the segment may be left early.
+		l.tail = tail{segment: s, f: r.f, salt: r.header.salt, start: segmentHeaderBytes, end: r.end}
+	}
+	rec, err := l.repair(before)
+	if err != nil {
+		return Recovered{}, err
+	}
+	l.pos = position{first: content.base + 1, last: content.last()}
+	if content.state != nil {
+		l.setState(content.state)
+	}
+	rec.State, rec.Entries = content.state, content.entries
+	return rec, nil
+}
+
+// readSegment applies one segment to content and moves the chain behind it. before is the segment before, read to its
+// end, or nil. Without an error the file stays open.
+func (l *Log) readSegment(number uint64, before *reader, content *replay, keep *arena) (_ *reader, err error) {
+	r, err := openReader(l.cfg.FS, segmentPath(l.dir, number), l.table)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.f.Close())
+		}
+	}()
+	if err := r.readHeader(number); err != nil {
+		return nil, err
+	}
+	if before == nil {
+		l.seq, content.base = r.header.firstSeq, r.header.firstIndex-1
+	} else if err := r.follows(before, l.seq, l.prev, content.last()); err != nil {
+		return nil, err
+	}
+	l.prev, content.highest = r.crc, 0
+	for {
+		payload, ok, err := r.next(l.seq, l.prev)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return r, nil
+		}
+		l.seq, l.prev = l.seq+1, r.crc
+		resets := content.resets
+		if want, got, ok := content.payload(keep.copy(payload)); !ok {
+			return nil, r.corrupt(r.last, want, got)
+		}
+		if content.resets != resets {
+			for i := range l.sealed {
+				l.sealed[i].highest = 0
+			}
+		}
+	}
+}
+
+// repair decides what the bytes behind the last good frame are, cuts them if they are a torn append, and makes the tail
+// durable. r has read the last segment.
+func (l *Log) repair(r *reader) (Recovered, error) {
+	torn, later, err := r.scanTail(l.seq)
+	if err != nil {
+		return Recovered{}, err
+	}
+	if later >= 0 {
+		// Append writes a frame only after the sync of the one before. So what is bad here was on disk and acknowledged.
+		return Recovered{}, r.corrupt(r.end, fmt.Sprintf("frame %d, since a later one is at offset %d", l.seq, later), r.why)
+	}
+	rec := Recovered{TornBytes: torn}
+	if torn > 0 {
+		rec.TornPath, rec.TornOffset = r.path, r.end
+		l.cfg.Logger.Warn("torn append cut", "path", r.path, "offset", r.end, "bytes", torn)
+		if err := r.f.Preallocate(r.end, torn); err != nil {
+			return Recovered{}, fmt.Errorf("wal: cut the torn append in %s: %w", r.path, err)
+		}
+	}
+	// The process before may have died, or given up, between the write of the last frame and its sync. Only that frame can
+	// be in the page cache and not on disk, and after a failed sync the cache may say that it is clean: so it is
+	// written again, and synced, before anybody builds on it.
+	frame, err := r.at(r.last, r.end-r.last)
+	if err != nil {
+		return Recovered{}, err
+	}
+	if _, err := r.f.WriteAt(frame, r.last); err != nil {
+		return Recovered{}, fmt.Errorf("wal: write the last frame of %s again: %w", r.path, err)
+	}
+	if err := r.f.Sync(); err != nil {
+		return Recovered{}, fmt.Errorf("wal: sync %s: %w", r.path, err)
+	}
+	if err := l.cfg.FS.SyncDir(l.dir); err != nil {
+		return Recovered{}, fmt.Errorf("wal: sync directory: %w", err)
+	}
+	r.buf = nil // the log keeps the file, not the window
+	return rec, nil
+}
+
+// arena copies payloads into shared pieces of memory: most are small.
+type arena struct{ buf []byte }
+
+const arenaBytes = 64 << 10
+
+func (a *arena) copy(p []byte) []byte {
+	if len(p) > arenaBytes/4 {
+		return append(make([]byte, 0, len(p)), p...)
+	}
+	if cap(a.buf)-len(a.buf) < len(p) {
+		a.buf = make([]byte, 0, arenaBytes)
+	}
+	start := len(a.buf)
+	a.buf = append(a.buf, p...)
+	return a.buf[start:len(a.buf):len(a.buf)]
+}

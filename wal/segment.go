@@ -1,0 +1,197 @@
+package wal
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+const (
+	// growBytes is how much a segment grows at a time: the whole at once would cost a first start as long as it takes to
+	// write 64 MiB of zeros, and each step costs one append the writing of that many zeros.
+	growBytes = 4 << 20
+	// maxSpares is how many dropped segments wait for their next life: one per roll is used, and a checkpoint may drop
+	// several that were filled since the last one.
+	maxSpares = 2
+)
+
+// roll seals the tail and begins the next segment. All that the tail holds must be durable before the next segment can
+// be seen: recovery takes a bad frame in a segment that has a successor for damage.
+func (l *Log) roll() error {
+	if l.cfg.NoSync {
+		if err := l.tail.f.Sync(); err != nil {
+			return fmt.Errorf("wal: sync segment %d: %w", l.tail.number, err)
+		}
+	}
+	f := l.tail.f
+	l.tail.f = nil
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("wal: close segment %d: %w", l.tail.number, err)
+	}
+	l.sealed = append(l.sealed, l.tail.segment)
+	return l.begin(l.tail.number + 1)
+}
+
+// begin makes segment number, with the newest state at its head, and makes it the tail.
+//
+// It is written and synced under a spare's name and then renamed. So a file with a segment's name has a whole header, at
+// any moment, and a segment that can be seen holds its state; older ones can go.
+func (l *Log) begin(number uint64) error {
+	salt, err := l.newSalt()
+	if err != nil {
+		return err
+	}
+	path, size, recycled := sparePath(l.dir, number), int64(0), false
+	if n := len(l.spares); n > 0 {
+		path, size, recycled = l.spares[n-1].path, l.spares[n-1].bytes, true
+		l.spares = l.spares[:n-1]
+		l.size.Add(-size)
+	}
+
+	h := segmentHeader{number: number, salt: salt, firstSeq: l.seq, firstIndex: l.pos.last + 1, prevCRC: l.prev, recycled: recycled}
+	head, crc := h.append(make([]byte, 0, segmentHeaderBytes), l.table)
+	l.prev = crc
+	if l.state != nil {
+		b := Batch{State: l.state}
+		frame := b.append(make([]byte, frameHeaderBytes, frameHeaderBytes+b.encodedBytes()+frameAlign))
+		head = append(head, l.seal(frame, salt)...)
+	}
+	if size, err = l.writeHead(path, head, size, recycled); err != nil {
+		return fmt.Errorf("wal: prepare segment %d: %w", number, err)
+	}
+
+	name := segmentPath(l.dir, number)
+	if err := l.cfg.FS.Rename(path, name); err != nil {
+		return fmt.Errorf("wal: name segment %d: %w", number, err)
+	}
+	if err := l.cfg.FS.SyncDir(l.dir); err != nil {
+		return fmt.Errorf("wal: sync directory for segment %d: %w", number, err)
+	}
+	f, err := l.cfg.FS.OpenRW(name)
+	if err != nil {
+		return fmt.Errorf("wal: open segment %d: %w", number, err)
+	}
+	l.size.Add(size)
+	end := int64(len(head))
+	l.tail = tail{segment: segment{number: number, bytes: size}, f: f, salt: salt, start: end, end: end}
+	l.cfg.Logger.Debug("segment begun", "segment", number, "first_index", h.firstIndex, "recycled", recycled)
+	return nil
+}
+
+// writeHead writes head durably to the file at path, which has size bytes, or which it makes. It returns the new size.
+func (l *Log) writeHead(path string, head []byte, size int64, recycled bool) (_ int64, err error) {
+	var f vfs.File
+	if recycled {
+		f, err = l.cfg.FS.OpenRW(path)
+	} else {
+		f, err = l.cfg.FS.Create(path)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if want := grownSize(size, int64(len(head)), l.cfg.SegmentBytes); want > size {
+		err = f.Preallocate(size, want-size)
+		size = want
+	}
+	if err == nil {
+		_, err = f.WriteAt(head, 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return size, err
+}
+
+// extend makes the tail's file at least need bytes long.
+func (l *Log) extend(need int64) error {
+	size := grownSize(l.tail.bytes, need, l.cfg.SegmentBytes)
+	if size == l.tail.bytes {
+		return nil
+	}
+	if err := l.tail.f.Preallocate(l.tail.bytes, size-l.tail.bytes); err != nil {
+		return fmt.Errorf("wal: extend segment %d: %w", l.tail.number, err)
+	}
+	l.size.Add(size - l.tail.bytes)
+	l.tail.bytes = size
+	return nil
+}
+
+// grownSize is the size to give a file of size bytes that needs need: whole steps of growBytes, but not more than a full
+// segment, unless need is more.
+func grownSize(size, need, segmentBytes int64) int64 {
+	if need <= size {
+		return size
+	}
+	steps := (need + growBytes - 1) / growBytes * growBytes
+	return max(need, min(steps, segmentBytes))
+}
+
+// dropOldest removes the oldest segment, or keeps its file as a spare. The directory is synced each time: were two
+// removals under way at once, a crash could keep the older file and lose the newer one, and the gap would look like damage.
+func (l *Log) dropOldest() error {
+	s := l.sealed[0]
+	name := segmentPath(l.dir, s.number)
+	if len(l.spares) < maxSpares && l.fitsSpare(s.bytes) {
+		path := sparePath(l.dir, s.number)
+		if err := l.cfg.FS.Rename(name, path); err != nil {
+			return fmt.Errorf("wal: recycle segment %d: %w", s.number, err)
+		}
+		l.spares = append(l.spares, spare{path: path, bytes: s.bytes})
+	} else {
+		if err := l.cfg.FS.Remove(name); err != nil {
+			return fmt.Errorf("wal: remove segment %d: %w", s.number, err)
+		}
+		l.size.Add(-s.bytes)
+	}
+	if err := l.cfg.FS.SyncDir(l.dir); err != nil {
+		return fmt.Errorf("wal: sync directory after dropping segment %d: %w", s.number, err)
+	}
+	l.sealed = l.sealed[:copy(l.sealed, l.sealed[1:])]
+	l.cfg.Logger.Debug("segment dropped", "segment", s.number)
+	return nil
+}
+
+// fitsSpare says whether a file of this size is worth keeping: not much smaller than a segment, nor much larger.
+func (l *Log) fitsSpare(bytes int64) bool {
+	return bytes >= l.cfg.SegmentBytes/2 && bytes <= 2*l.cfg.SegmentBytes
+}
+
+// adoptSpares takes the spares that an earlier process left, or removes them. A spare is never read, so one that was
+// being prepared when the process died is as good as another.
+func (l *Log) adoptSpares(numbers []uint64) error {
+	for _, number := range numbers {
+		path := sparePath(l.dir, number)
+		bytes, err := l.fileSize(path)
+		if err != nil {
+			return err
+		}
+		if len(l.spares) < maxSpares && l.fitsSpare(bytes) {
+			l.spares = append(l.spares, spare{path: path, bytes: bytes})
+			l.size.Add(bytes)
+			continue
+		}
+		if err := l.cfg.FS.Remove(path); err != nil {
+			return fmt.Errorf("wal: remove spare %s: %w", filepath.Base(path), err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) fileSize(path string) (int64, error) {
+	f, err := l.cfg.FS.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("wal: %w", err)
+	}
+	size, err := f.Size()
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return 0, fmt.Errorf("wal: size of %s: %w", filepath.Base(path), err)
+	}
+	return size, nil
+}
