@@ -1,0 +1,71 @@
+package proto
+
+import "github.com/gozkd/gozkd/proto/jute"
+
+// Perms is a set of permission bits. Unknown bits are kept as sent.
+type Perms int32
+
+// The permissions.
+const (
+	PermRead   Perms = 1
+	PermWrite  Perms = 2
+	PermCreate Perms = 4
+	PermDelete Perms = 8
+	PermAdmin  Perms = 16
+	PermAll    Perms = 31
+)
+
+// ID is who somebody is under an authentication scheme.
+type ID struct{ Scheme, ID string }
+
+// ACL is one entry of a znode's access control list.
+type ACL struct {
+	Perms Perms
+	ID    ID
+}
+
+// OpenACL returns world:anyone:cdrwa.
+func OpenACL() []ACL { return []ACL{{PermAll, ID{"world", "anyone"}}} }
+
+// ReadACL returns world:anyone:r.
+func ReadACL() []ACL { return []ACL{{PermRead, ID{"world", "anyone"}}} }
+
+// Append appends the encoding.
+func (i *ID) Append(b []byte) []byte { return jute.AppendString(jute.AppendString(b, i.Scheme), i.ID) }
+
+// Decode reads the record. A null scheme or id reads as "".
+func (i *ID) Decode(d *jute.Decoder) { i.Scheme, i.ID = d.String(), d.String() }
+
+// Append appends the encoding.
+func (a *ACL) Append(b []byte) []byte { return a.ID.Append(jute.AppendInt(b, int32(a.Perms))) }
+
+// Decode reads the record.
+func (a *ACL) Decode(d *jute.Decoder) {
+	a.Perms = Perms(d.Int())
+	a.ID.Decode(d)
+}
+
+// AppendACLs appends a vector; nil is null.
+func AppendACLs(b []byte, v []ACL) []byte {
+	if v == nil {
+		return jute.AppendInt(b, -1)
+	}
+	b = jute.AppendInt(b, int32(len(v)))
+	for i := range v {
+		b = v[i].Append(b)
+	}
+	return b
+}
+
+// DecodeACLs reads a vector; null is nil.
+func DecodeACLs(d *jute.Decoder) []ACL {
+	n := d.Count(12)
+	if n < 0 {
+		return nil
+	}
+	v := make([]ACL, n)
+	for i := range v {
+		v[i].Decode(d)
+	}
+	return v
+}

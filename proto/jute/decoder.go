@@ -1,0 +1,185 @@
+package jute
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// ErrMalformed is wrapped by every decoding error of this package.
+var ErrMalformed = errors.New("jute: malformed")
+
+// A Decoder reads primitives from a byte slice that must not change while it is used. The zero value reads from nothing;
+// [Decoder.Reset] gives it input. Not safe for concurrent use.
+//
+// An error is sticky (J4), so a record is decoded without a test after each field.
+type Decoder struct {
+	buf   []byte
+	off   int
+	err   error
+	alias bool
+}
+
+// NewDecoder returns a decoder over b.
+func NewDecoder(b []byte) Decoder { return Decoder{buf: b} }
+
+// Reset makes d read b from its start and forgets the error. Aliasing is switched off.
+func (d *Decoder) Reset(b []byte) { *d = Decoder{buf: b} }
+
+// AliasStrings makes String and its kin return strings that share the input's memory, without an allocation. The caller
+// promises that the input lives and stays unchanged as long as any of those strings; who keeps one clones it.
+func (d *Decoder) AliasStrings() { d.alias = true }
+
+// Err returns the first error, or nil.
+func (d *Decoder) Err() error { return d.err }
+
+// Remaining returns the number of bytes not yet read.
+func (d *Decoder) Remaining() int { return len(d.buf) - d.off }
+
+// Rest returns the bytes not yet read; they share the input's memory.
+func (d *Decoder) Rest() []byte { return d.buf[d.off:] }
+
+// Offset returns the position of the next byte in the input.
+func (d *Decoder) Offset() int { return d.off }
+
+// take returns the next n bytes, or nil and an error.
+func (d *Decoder) take(n int, what string) []byte {
+	if d.err != nil {
+		return nil
+	}
+	if n > len(d.buf)-d.off {
+		d.fail("%s needs %d bytes, %d are left", what, n, len(d.buf)-d.off)
+		return nil
+	}
+	b := d.buf[d.off : d.off+n : d.off+n]
+	d.off += n
+	return b
+}
+
+func (d *Decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: at byte %d: %s", ErrMalformed, d.off, fmt.Sprintf(format, args...))
+	}
+}
+
+// Bool reads one byte; any value but 0 is true.
+func (d *Decoder) Bool() bool {
+	b := d.take(1, "bool")
+	return b != nil && b[0] != 0
+}
+
+// Int reads a 4-byte int.
+func (d *Decoder) Int() int32 {
+	b := d.take(4, "int")
+	if b == nil {
+		return 0
+	}
+	return int32(binary.BigEndian.Uint32(b))
+}
+
+// Long reads an 8-byte long.
+func (d *Decoder) Long() int64 {
+	b := d.take(8, "long")
+	if b == nil {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(b))
+}
+
+// Buffer reads a buffer: nil for null, a non-nil slice otherwise. The bytes share the input's memory.
+func (d *Decoder) Buffer() []byte {
+	b, null := d.lengthPrefixed("buffer")
+	if null {
+		return nil
+	}
+	return b
+}
+
+// String reads a string; null reads as "".
+func (d *Decoder) String() string {
+	b, _ := d.lengthPrefixed("string")
+	return d.text(b)
+}
+
+// RequiredString reads a string that must not be null: null is an error.
+func (d *Decoder) RequiredString() string {
+	b, null := d.lengthPrefixed("string")
+	if null {
+		d.fail("null where a string is required")
+	}
+	return d.text(b)
+}
+
+// NullString reads a string that may be null: nil for null.
+func (d *Decoder) NullString() *string {
+	b, null := d.lengthPrefixed("string")
+	if null || d.err != nil {
+		return nil
+	}
+	s := d.text(b)
+	return &s
+}
+
+// Strings reads a vector of strings: nil for null. Elements that are null read as "".
+func (d *Decoder) Strings() []string {
+	n := d.Count(4)
+	if n < 0 {
+		return nil
+	}
+	v := make([]string, 0, n)
+	for range n {
+		v = append(v, d.String())
+	}
+	if d.err != nil {
+		return nil
+	}
+	return v
+}
+
+// Count reads the head of a vector whose elements take at least minBytes each: -1 for null, else the number of elements.
+// A count that the remaining bytes cannot hold is an error, so the caller may allocate for it. Negative counts other than
+// -1 read as 0, as ZooKeeper reads them.
+func (d *Decoder) Count(minBytes int) int {
+	n := int(d.Int())
+	switch {
+	case n == -1 && d.err == nil:
+		return -1
+	case n <= 0:
+		return 0
+	case n > d.Remaining()/max(minBytes, 1):
+		d.fail("vector of %d elements, %d bytes are left", n, d.Remaining())
+		return 0
+	}
+	return n
+}
+
+// lengthPrefixed reads a length and that many bytes.
+func (d *Decoder) lengthPrefixed(what string) (b []byte, null bool) {
+	n := int(d.Int())
+	if d.err != nil {
+		return nil, false
+	}
+	if n == -1 {
+		return nil, true
+	}
+	if n < 0 {
+		d.fail("%s of length %d", what, n)
+		return nil, false
+	}
+	return d.take(n, what), false
+}
+
+// text makes a string of b. Malformed UTF-8 becomes U+FFFD, as in Java; such a string never names an existing znode.
+func (d *Decoder) text(b []byte) string {
+	switch {
+	case len(b) == 0:
+		return ""
+	case !utf8.Valid(b):
+		return string([]rune(string(b)))
+	case d.alias:
+		return unsafe.String(&b[0], len(b))
+	}
+	return string(b)
+}

@@ -1,0 +1,167 @@
+package proto
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// ErrNotInMulti is wrapped by the error of a multi that holds an op which must not be there.
+var ErrNotInMulti = errors.New("proto: op not allowed in this multi")
+
+// multiHeaderBytes is the size of the header in front of every op and result of a multi.
+const multiHeaderBytes = 9
+
+func appendMultiHeader(b []byte, op OpCode, done bool, err ErrCode) []byte {
+	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), int32(err))
+}
+
+// MultiOp is one op of a multi or multiRead, flat: the fields that Op does not have are zero.
+//
+//	create, create2, createContainer, createTTL  Path Data ACL Mode TTL
+//	delete, check                                Path Version
+//	setData                                      Path Data Version
+//	getData, getChildren                         Path Watch (ignored by servers)
+type MultiOp struct {
+	Op      OpCode
+	Path    string
+	Data    []byte
+	ACL     []ACL
+	Mode    CreateMode
+	TTL     int64
+	Version int32
+	Watch   bool
+}
+
+// MultiRequest is the body of multi and multiRead.
+type MultiRequest struct{ Ops []MultiOp }
+
+// Append appends the encoding, terminator included. An op that has no place in a multi gets a header and no body.
+func (r *MultiRequest) Append(b []byte) []byte {
+	for i := range r.Ops {
+		op := &r.Ops[i]
+		b = appendMultiHeader(b, op.Op, false, -1)
+		switch op.Op {
+		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+			b = (&CreateRequest{op.Path, op.Data, op.ACL, op.Mode, op.TTL}).Append(b, op.Op)
+		case OpDelete, OpCheck:
+			b = (&PathVersionRequest{op.Path, op.Version}).Append(b)
+		case OpSetData:
+			b = (&SetDataRequest{op.Path, op.Data, op.Version}).Append(b)
+		case OpGetData, OpGetChildren:
+			b = (&PathWatchRequest{op.Path, op.Watch}).Append(b)
+		}
+	}
+	return appendMultiHeader(b, -1, true, -1)
+}
+
+// Decode reads the body of op, which is multi or multiRead. The error is the decoder's, or one that wraps ErrNotInMulti
+// for an op that is unknown, does not belong into a multi, or reads among writes and writes among reads.
+func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
+	r.Ops = r.Ops[:0]
+	for {
+		code, done, _ := OpCode(d.Int()), d.Bool(), d.Int()
+		if d.Err() != nil {
+			return d.Err()
+		}
+		if done { // type and err of the terminator are ignored, as in ZooKeeper
+			return nil
+		}
+		m := MultiOp{Op: code}
+		switch {
+		case op == OpMultiRead && (code == OpGetData || code == OpGetChildren):
+			var w PathWatchRequest
+			w.Decode(d)
+			m.Path, m.Watch = w.Path, w.Watch
+		case op == OpMulti && (code == OpCreate || code == OpCreate2 || code == OpCreateContainer || code == OpCreateTTL):
+			var c CreateRequest
+			c.Decode(d, code)
+			m.Path, m.Data, m.ACL, m.Mode, m.TTL = c.Path, c.Data, c.ACL, c.Mode, c.TTL
+		case op == OpMulti && (code == OpDelete || code == OpCheck):
+			var v PathVersionRequest
+			v.Decode(d)
+			m.Path, m.Version = v.Path, v.Version
+		case op == OpMulti && code == OpSetData:
+			var s SetDataRequest
+			s.Decode(d)
+			m.Path, m.Data, m.Version = s.Path, s.Data, s.Version
+		default:
+			return fmt.Errorf("%w: %v in %v", ErrNotInMulti, code, op)
+		}
+		if d.Err() != nil {
+			return d.Err()
+		}
+		r.Ops = append(r.Ops, m)
+	}
+}
+
+// MultiResult is the result of one op of a multi or multiRead. Op is the result's type: create or create2 for all kinds
+// of create, error (-1) if Err stands for the op.
+type MultiResult struct {
+	Op       OpCode
+	Err      ErrCode // only if Op is error; OK there means rolled back
+	Path     string
+	Stat     Stat
+	Data     []byte
+	Children []string
+}
+
+// MultiResponse is the response of multi and multiRead.
+type MultiResponse struct{ Results []MultiResult }
+
+// Append appends the encoding, terminator included.
+func (r *MultiResponse) Append(b []byte) []byte {
+	for i := range r.Results {
+		res := &r.Results[i]
+		b = appendMultiHeader(b, res.Op, false, res.Err)
+		switch res.Op {
+		case OpError:
+			b = jute.AppendInt(b, int32(res.Err))
+		case OpCreate, OpCreate2:
+			b = (&CreateResponse{res.Path, res.Stat}).Append(b, res.Op)
+		case OpSetData:
+			b = res.Stat.Append(b)
+		case OpGetData:
+			b = (&DataResponse{res.Data, res.Stat}).Append(b)
+		case OpGetChildren:
+			b = jute.AppendStrings(b, res.Children)
+		}
+	}
+	return appendMultiHeader(b, -1, true, -1)
+}
+
+// Decode reads the record. The error is the decoder's, or says which result type is unknown.
+func (r *MultiResponse) Decode(d *jute.Decoder) error {
+	r.Results = nil
+	for {
+		code, done, err := OpCode(d.Int()), d.Bool(), ErrCode(d.Int())
+		if d.Err() != nil || done {
+			return d.Err()
+		}
+		res := MultiResult{Op: code, Err: err}
+		switch code {
+		case OpError:
+			res.Err = ErrCode(d.Int())
+		case OpCreate, OpCreate2:
+			var c CreateResponse
+			c.Decode(d, code)
+			res.Path, res.Stat = c.Path, c.Stat
+		case OpDelete, OpCheck:
+		case OpSetData:
+			res.Stat.Decode(d)
+		case OpGetData:
+			var g DataResponse
+			g.Decode(d)
+			res.Data, res.Stat = g.Data, g.Stat
+		case OpGetChildren:
+			res.Children = d.Strings()
+		default:
+			return fmt.Errorf("%w: result type %v", ErrNotInMulti, code)
+		}
+		if d.Err() != nil {
+			return d.Err()
+		}
+		r.Results = append(r.Results, res)
+	}
+}
