@@ -1,0 +1,122 @@
+// Package cases is what the client scripts of make compat share: named cases, how they report, and how the lines of a
+// script in another language become the same results.
+package cases
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Timeout bounds one case.
+const Timeout = 30 * time.Second
+
+// Case is one piece of work of one client. Run returns nil if the client got what it should.
+type Case struct {
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// Result is how a case went. Err is nil if it passed.
+type Result struct {
+	Name string
+	Err  error
+}
+
+// Report is what one client did on one server.
+type Report struct {
+	Version string // the client's
+	Results []Result
+	Log     string // what helps to understand a failure
+}
+
+// Passed counts the results without an error.
+func (r Report) Passed() int {
+	n := 0
+	for _, res := range r.Results {
+		if res.Err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// OK reports whether the client ran at least one case and all of them passed.
+func (r Report) OK() bool { return len(r.Results) > 0 && r.Passed() == len(r.Results) }
+
+// Run runs the cases one after another, each with its own timeout.
+func Run(ctx context.Context, list []Case) []Result {
+	results := make([]Result, 0, len(list))
+	for _, c := range list {
+		results = append(results, Result{Name: c.Name, Err: runOne(ctx, c)})
+	}
+	return results
+}
+
+func runOne(ctx context.Context, c Case) error {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	return c.Run(ctx)
+}
+
+// Expect returns an error unless got is want.
+func Expect[T comparable](what string, got, want T) error {
+	if got != want {
+		return fmt.Errorf("%s: got %v, want %v", what, got, want)
+	}
+	return nil
+}
+
+// Eventually asks condition until it holds, or the context ends.
+func Eventually(ctx context.Context, what string, condition func() bool) error {
+	const interval = 5 * time.Millisecond
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("never came true: %s: %w", what, ctx.Err())
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// Parse reads a script's lines "version V", "ok NAME" and "FAIL NAME why". Other lines are ignored. A script without a
+// version or a case is an error, and so is a name that comes twice: two results under one name hide one another.
+func Parse(r io.Reader) (Report, error) {
+	var report Report
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		name, why, _ := strings.Cut(rest, " ")
+		var err error
+		switch word {
+		case "version":
+			report.Version = rest
+			continue
+		case "ok":
+		case "FAIL":
+			err = errors.New(why)
+		default:
+			continue
+		}
+		if seen[name] {
+			return report, fmt.Errorf("cases: %s is reported twice", name)
+		}
+		seen[name] = true
+		report.Results = append(report.Results, Result{Name: name, Err: err})
+	}
+	if err := lines.Err(); err != nil {
+		return report, fmt.Errorf("cases: read the script's output: %w", err)
+	}
+	if report.Version == "" || len(report.Results) == 0 {
+		return report, errors.New("cases: the script reported no version or no case")
+	}
+	return report, nil
+}

@@ -1,0 +1,94 @@
+// Command compat runs other people's ZooKeeper clients, unchanged, through real work on Apache ZooKeeper and on gozkd,
+// and prints a table of what passed. It installs what it needs; docs/compat.md describes it.
+//
+// It exits with 1 if a case failed or a client or server could not be run, and with 2 on wrong usage.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/gozkd/gozkd/test/compat/install"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2) // the flag package has said why
+	default:
+		fmt.Fprintln(os.Stderr, "compat:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("wrong usage")
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
+	serverNames := flags.String("server", "all", "comma-separated: zookeeper-3.8, zookeeper-3.9, gozkd, all")
+	clientNames := flags.String("client", "all", "comma-separated: "+strings.Join(names(clients), ", ")+", all")
+	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
+	verbose := flags.Bool("v", false, "print every case")
+	if err := flags.Parse(args); err != nil {
+		return errors.Join(errUsage, err)
+	}
+	root, err := install.Root(ctx)
+	if err != nil {
+		return err
+	}
+	chosenServers, err := choose(servers(root, *binary), *serverNames)
+	if err != nil {
+		return err
+	}
+	chosenClients, err := choose(clients, *clientNames)
+	if err != nil {
+		return err
+	}
+	rows := runAll(ctx, root, chosenServers, chosenClients, *verbose)
+	fmt.Println()
+	printTable(os.Stdout, rows)
+	if i := slices.IndexFunc(rows, func(r row) bool { return !r.ok() }); i >= 0 {
+		return errors.New("not everything passed")
+	}
+	return nil
+}
+
+// choose returns those of all that the comma-separated list names, in the order of all.
+func choose[T named](all []T, list string) ([]T, error) {
+	if list == "all" {
+		return all, nil
+	}
+	wanted := strings.Split(list, ",")
+	var chosen []T
+	for _, x := range all {
+		if i := slices.Index(wanted, x.flagName()); i >= 0 {
+			chosen = append(chosen, x)
+			wanted = slices.Delete(wanted, i, i+1)
+		}
+	}
+	if len(wanted) > 0 {
+		return nil, fmt.Errorf("unknown: %s; known: %s", strings.Join(wanted, ", "), strings.Join(names(all), ", "))
+	}
+	return chosen, nil
+}
+
+type named interface{ flagName() string }
+
+func names[T named](all []T) []string {
+	var list []string
+	for _, x := range all {
+		list = append(list, x.flagName())
+	}
+	return list
+}

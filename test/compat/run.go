@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// startTimeout bounds the start of a server, an installation before it included.
+const startTimeout = 10 * time.Minute
+
+// clientTimeout bounds one client's script.
+const clientTimeout = 3 * time.Minute
+
+// target is a server that clients can be run on.
+type target struct {
+	name  string
+	start func(ctx context.Context) (*server.Process, error)
+}
+
+func (t target) flagName() string { return t.name }
+
+// servers returns the servers that can be chosen. An empty binary means: build cmd/gozkd.
+func servers(root, binary string) []target {
+	zooKeeper := func(version string) func(context.Context) (*server.Process, error) {
+		return func(ctx context.Context) (*server.Process, error) {
+			return server.StartZooKeeper(ctx, version, server.Options{})
+		}
+	}
+	return []target{
+		{"zookeeper-3.8", zooKeeper(server.Debian)},
+		{"zookeeper-3.9", zooKeeper(server.Maven)},
+		{"gozkd", func(ctx context.Context) (*server.Process, error) { return startGozkd(ctx, root, binary) }},
+	}
+}
+
+func startGozkd(ctx context.Context, root, binary string) (_ *server.Process, err error) {
+	if binary == "" {
+		dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		if binary, err = server.BuildGozkd(ctx, root, dir); err != nil {
+			return nil, err
+		}
+	}
+	return server.StartGozkd(ctx, binary, server.Options{})
+}
+
+// row is one line of the table.
+type row struct {
+	client, server string
+	report         cases.Report
+	err            error // why there is no complete report
+	took           time.Duration
+}
+
+func (r row) ok() bool { return r.err == nil && r.report.OK() }
+
+// runAll runs every client on every server. Each pair has a server process of its own, so that no client meets what
+// another left behind.
+func runAll(ctx context.Context, root string, targets []target, list []client, verbose bool) []row {
+	var rows []row
+	for _, t := range targets {
+		for _, c := range list {
+			r := runPair(ctx, root, t, c)
+			rows = append(rows, r)
+			printRow(os.Stdout, r, verbose)
+			if ctx.Err() != nil {
+				return rows
+			}
+		}
+	}
+	return rows
+}
+
+func runPair(ctx context.Context, root string, t target, c client) (r row) {
+	r = row{client: c.name, server: t.name}
+	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p, err := t.start(startCtx)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	r.server = p.Name()
+	defer func() {
+		if !r.ok() {
+			r.report.Log += "\nserver's log:\n" + p.Log()
+		}
+		r.err = errors.Join(r.err, p.Stop())
+	}()
+	clientCtx, cancelClient := context.WithTimeout(ctx, clientTimeout)
+	defer cancelClient()
+	started := time.Now()
+	r.report, r.err = c.run(clientCtx, root, p.Addr())
+	r.took = time.Since(started)
+	select {
+	case <-p.Done():
+		r.err = errors.Join(r.err, errors.New("the server ended while the client ran"))
+	default:
+	}
+	return r
+}
+
+// script runs a client that is a program of its own and reads its lines. A program that fails without reporting a
+// failed case is an error.
+func script(ctx context.Context, name string, args ...string) (cases.Report, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	runErr := cmd.Run()
+	report, err := cases.Parse(&out)
+	report.Log = errOut.String()
+	if runErr != nil && (err != nil || report.OK()) {
+		err = errors.Join(fmt.Errorf("%s: %w", name, runErr), err)
+	}
+	return report, err
+}
