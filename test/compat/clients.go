@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gozkd/gozkd/test/compat/cases"
+	"github.com/gozkd/gozkd/test/compat/gozk"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -11,13 +12,30 @@ import (
 // client is a script of work for one client library.
 type client struct {
 	name string
-	run  func(ctx context.Context, root, addr string) (cases.Report, error)
+	// install fetches and builds what run needs, so that run's time is the client's alone.
+	install func(ctx context.Context, root string) error
+	run     func(ctx context.Context, root, addr string) (cases.Report, error)
 }
 
 func (c client) flagName() string { return c.name }
 
-var clients = []client{
-	{"kazoo", runKazoo},
+func clients() []client {
+	return []client{
+		{"go-zookeeper", nothing, runGo},
+		{"kazoo", installKazoo, runKazoo},
+	}
+}
+
+// nothing installs what this program already contains.
+func nothing(context.Context, string) error { return nil }
+
+func runGo(ctx context.Context, _, addr string) (cases.Report, error) {
+	return gozk.Run(ctx, addr, server.SuperPassword)
+}
+
+func installKazoo(ctx context.Context, root string) error {
+	_, err := install.Kazoo(ctx, root)
+	return err
 }
 
 func runKazoo(ctx context.Context, root, addr string) (cases.Report, error) {

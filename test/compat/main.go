@@ -37,7 +37,7 @@ var errUsage = errors.New("wrong usage")
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
 	serverNames := flags.String("server", "all", "comma-separated: zookeeper-3.8, zookeeper-3.9, gozkd, all")
-	clientNames := flags.String("client", "all", "comma-separated: "+strings.Join(names(clients), ", ")+", all")
+	clientNames := flags.String("client", "all", "comma-separated: "+strings.Join(names(clients()), ", ")+", all")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	verbose := flags.Bool("v", false, "print every case")
 	if err := flags.Parse(args); err != nil {
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	chosenClients, err := choose(clients, *clientNames)
+	chosenClients, err := choose(clients(), *clientNames)
 	if err != nil {
 		return err
 	}

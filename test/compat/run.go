@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// startTimeout bounds the start of a server, an installation before it included.
+// startTimeout bounds the start of a server, the installations before it included.
 const startTimeout = 10 * time.Minute
 
 // clientTimeout bounds one client's script.
@@ -86,6 +86,10 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	r = row{client: c.name, server: t.name}
 	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	if err := c.install(startCtx, root); err != nil {
+		r.err = err
+		return r
+	}
 	p, err := t.start(startCtx)
 	if err != nil {
 		r.err = err

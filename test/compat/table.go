@@ -34,7 +34,7 @@ func printRow(w io.Writer, r row, verbose bool) {
 
 // tail returns the end of a log: enough to see what happened last.
 func tail(log string) string {
-	const maxBytes = 16 << 10
+	const maxBytes = 4 << 10
 	if len(log) <= maxBytes {
 		return log
 	}

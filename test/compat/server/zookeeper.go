@@ -118,13 +118,14 @@ func freePort() (int, error) {
 	return port, nil
 }
 
-// writeLogging writes a logback configuration that prints warnings and worse, and returns its path: logging each
-// connection would cost a benchmark's server more than serving it.
+// writeLogging writes a logback configuration that prints warnings and worse, and returns its path. ZooKeeperServer
+// itself warns of each connection of a client that does not ask for read-only mode, so it prints errors only.
 func writeLogging(dir string) (string, error) {
 	const config = `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
   </appender>
+  <logger name="org.apache.zookeeper.server.ZooKeeperServer" level="ERROR"/>
   <root level="WARN"><appender-ref ref="OUT"/></root>
 </configuration>
 `

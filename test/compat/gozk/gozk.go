@@ -1,0 +1,132 @@
+// Package gozk puts github.com/go-zookeeper/zk through all that it can do, on one server.
+package gozk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+)
+
+const module = "github.com/go-zookeeper/zk"
+
+// sessionTimeout is what the clients here ask for, where a case needs no other.
+const sessionTimeout = 10 * time.Second
+
+// Run runs all cases against the server at addr, whose superuser has the given password.
+func Run(ctx context.Context, addr, superPassword string) (cases.Report, error) {
+	s := &script{addr: addr, superPassword: superPassword}
+	var list []cases.Case
+	for _, group := range [][]work{s.nodes(), s.multis(), s.access(), s.watches(), s.sessions(), s.recipes(), s.words()} {
+		for _, w := range group {
+			list = append(list, s.wrap(w))
+		}
+	}
+	return cases.Report{Version: version(), Results: cases.Run(ctx, list)}, nil
+}
+
+// version returns the version of the client that this program was built with.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, d := range info.Deps {
+		if d.Path == module {
+			return strings.TrimPrefix(d.Version, "v")
+		}
+	}
+	return "unknown"
+}
+
+type script struct {
+	addr, superPassword string
+}
+
+// work is a case that needs a connected client and a znode of its own.
+type work struct {
+	name string
+	run  func(ctx context.Context, c *zk.Conn, root string) error
+}
+
+func (s *script) wrap(w work) cases.Case {
+	return cases.Case{Name: w.name, Run: func(ctx context.Context) error {
+		c, err := s.connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		root := "/gozk-" + w.name
+		if _, err := c.Create(root, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			return fmt.Errorf("create %s: %w", root, err)
+		}
+		return w.run(ctx, c, root)
+	}}
+}
+
+// connect returns a client with a session. The caller closes it.
+func (s *script) connect(ctx context.Context) (*zk.Conn, error) {
+	return connectTo(ctx, s.addr, sessionTimeout, nil)
+}
+
+// connectTo returns a client with a session that tells events, if not nil, of everything that happens to it.
+func connectTo(ctx context.Context, addr string, timeout time.Duration, events *recorder) (*zk.Conn, error) {
+	var onEvent recorder
+	if events == nil {
+		events = &onEvent
+	}
+	c, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(silent{}), zk.WithEventCallback(events.add))
+	if err != nil {
+		return nil, err
+	}
+	err = cases.Eventually(ctx, "a session", func() bool { return c.State() == zk.StateHasSession })
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// recorder collects events. It is safe for concurrent use.
+type recorder struct {
+	mu     sync.Mutex
+	events []zk.Event
+}
+
+func (r *recorder) add(e zk.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
+
+// count returns how often the session was in the state.
+func (r *recorder) count(state zk.State) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, e := range r.events {
+		if e.Type == zk.EventSession && e.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// want returns an error unless err is target.
+func want(what string, err, target error) error {
+	if !errors.Is(err, target) {
+		return fmt.Errorf("%s: got error %v, want %v", what, err, target)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package gozk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// wordTimeout bounds one exchange of a four-letter word.
+const wordTimeout = 5 * time.Second
+
+// words leaves out FLWSrvr: the client expects a build date as ZooKeeper printed it before 3.6, and fails on any newer one.
+func (s *script) words() []work {
+	return []work{
+		{"flw_ruok", s.ruok},
+		{"flw_cons", s.cons},
+	}
+}
+
+func (s *script) ruok(context.Context, *zk.Conn, string) error {
+	if got := zk.FLWRuok([]string{s.addr}, wordTimeout); len(got) != 1 || !got[0] {
+		return fmt.Errorf("got %v", got)
+	}
+	return nil
+}
+
+func (s *script) cons(_ context.Context, c *zk.Conn, _ string) error {
+	// NB: the flag that FLWCons returns is false on every ZooKeeper: it cannot parse the line of the connection that asks.
+	got, _ := zk.FLWCons([]string{s.addr}, wordTimeout)
+	if len(got) != 1 {
+		return fmt.Errorf("got %+v", got)
+	}
+	for _, client := range got[0].Clients {
+		if client.SessionID == c.SessionID() {
+			if client.Received < 1 || client.Timeout != int32(sessionTimeout/time.Millisecond) {
+				return fmt.Errorf("got %+v", client)
+			}
+			return nil
+		}
+	}
+	return errors.New("the client's own connection is not among them")
+}
