@@ -1,0 +1,113 @@
+package datatree
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+var errTruncated = errors.New("truncated")
+
+// reader takes apart the records that this package writes. The first error sticks, and everything read after it is zero.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (d *reader) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+	d.b = nil
+}
+
+func (d *reader) take(n int) []byte {
+	if n > len(d.b) {
+		d.fail(errTruncated)
+		return nil
+	}
+	v := d.b[:n:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *reader) byte() byte {
+	if v := d.take(1); v != nil {
+		return v[0]
+	}
+	return 0
+}
+
+func (d *reader) fixed64() uint64 {
+	if v := d.take(8); v != nil {
+		return binary.BigEndian.Uint64(v)
+	}
+	return 0
+}
+
+func (d *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail(errTruncated)
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *reader) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.fail(errTruncated)
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *reader) uint32() uint32 {
+	v := d.uvarint()
+	if v > math.MaxUint32 {
+		d.fail(fmt.Errorf("%d does not fit 32 bits", v))
+		return 0
+	}
+	return uint32(v)
+}
+
+func (d *reader) int32() int32 {
+	v := d.varint()
+	if v < math.MinInt32 || v > math.MaxInt32 {
+		d.fail(fmt.Errorf("%d does not fit 32 bits", v))
+		return 0
+	}
+	return int32(v)
+}
+
+// count reads a number of elements that take at least minBytes each; more than the rest can hold is an error.
+func (d *reader) count(minBytes int) int {
+	v := d.uvarint()
+	if v > uint64(len(d.b)/minBytes) {
+		d.fail(fmt.Errorf("%d elements, %d bytes are left", v, len(d.b)))
+		return 0
+	}
+	return int(v)
+}
+
+// bytes reads a length and that many bytes, which share the input.
+func (d *reader) bytes() []byte { return d.take(d.count(1)) }
+
+// text reads a length and that many bytes, copied.
+func (d *reader) text() string { return string(d.bytes()) }
+
+// end returns the first error, or one if anything is left.
+func (d *reader) end() error {
+	if d.err == nil && len(d.b) > 0 {
+		return fmt.Errorf("%d bytes too many", len(d.b))
+	}
+	return d.err
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}

@@ -1,0 +1,80 @@
+package datatree
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// ErrRequest is wrapped by every error of [DecodeRequest].
+var ErrRequest = errors.New("datatree: malformed request record")
+
+// requestVersion is the first byte of an encoded request.
+const requestVersion = 1
+
+// RequestFlags are settings of the server that a request came from. They travel with the request, so that replicas with
+// other settings apply it alike.
+type RequestFlags uint8
+
+const (
+	// FlagEnforceQuota refuses writes that exceed a hard quota.
+	FlagEnforceQuota RequestFlags = 1 << iota
+	// FlagSkipACL lets every ACL check pass.
+	FlagSkipACL
+)
+
+// Request is one replicated write.
+type Request struct {
+	Session   proto.SessionID // 0: a request of the server itself, which skips the session check
+	ConnEpoch proto.Zxid      // of the connection it came over, see SessionInfo; ignored for createSession and reattachSession
+	Op        proto.OpCode
+	Flags     RequestFlags
+	MaxBuffer int32      // jute.maxbuffer of the origin in bytes; 0: no limit
+	IDs       []proto.ID // the caller's identities; scheme "super" passes every ACL check
+	Body      []byte     // the client's jute bytes behind the request header; for internal ops the records named at their OpCode
+	Server    uint8      // member id of the origin, 1 to 254: owner of the sessions that it creates or re-attaches
+}
+
+// Append appends the record that stands in the log. Layout: docs/formats.md, "Request".
+func (r *Request) Append(b []byte) []byte {
+	b = append(b, requestVersion, byte(r.Flags), r.Server)
+	b = binary.AppendVarint(b, int64(r.Op))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Session))
+	b = binary.AppendUvarint(b, uint64(r.ConnEpoch))
+	b = binary.AppendUvarint(b, uint64(uint32(r.MaxBuffer)))
+	b = binary.AppendUvarint(b, uint64(len(r.IDs)))
+	for _, id := range r.IDs {
+		b = appendText(b, id.Scheme)
+		b = appendText(b, id.ID)
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.Body)))
+	return append(b, r.Body...)
+}
+
+// DecodeRequest reads what Append wrote; b must hold that and nothing else. Body shares b; the rest is copied.
+// Errors wrap ErrRequest.
+func DecodeRequest(b []byte) (Request, error) {
+	d := reader{b: b}
+	if v := d.byte(); d.err == nil && v != requestVersion {
+		return Request{}, fmt.Errorf("%w: version %d, known is %d", ErrRequest, v, requestVersion)
+	}
+	r := Request{Flags: RequestFlags(d.byte()), Server: d.byte()}
+	r.Op = proto.OpCode(d.int32())
+	r.Session = proto.SessionID(d.fixed64())
+	r.ConnEpoch = proto.Zxid(d.uvarint())
+	r.MaxBuffer = int32(d.uint32())
+	// An id takes two bytes at least, so the count is bounded by the input before anything is allocated.
+	if n := d.count(2); n > 0 {
+		r.IDs = make([]proto.ID, n)
+		for i := range r.IDs {
+			r.IDs[i].Scheme, r.IDs[i].ID = d.text(), d.text()
+		}
+	}
+	r.Body = d.bytes()
+	if err := d.end(); err != nil {
+		return Request{}, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	return r, nil
+}
