@@ -98,8 +98,6 @@ type replay struct {
 	state   []byte
 	base    uint64 // index before the first of entries
 	entries []Entry
-	highest uint64 // highest index that was written since it was last set to 0, replaced entries included
-	resets  int    // how many resets there were
 }
 
 func (r *replay) last() uint64 { return r.base + uint64(len(r.entries)) }
@@ -120,8 +118,6 @@ func (r *replay) payload(p []byte) (want, got string, ok bool) {
 			if r.base == 0 || r.base == math.MaxUint64 {
 				return "an index to reset to", fmt.Sprint(r.base), false
 			}
-			r.highest = r.base
-			r.resets++
 		case kind == recordEntries && len(p) >= 12:
 			first, n := le.Uint64(p), le.Uint32(p[8:])
 			p = p[12:]
@@ -141,7 +137,6 @@ func (r *replay) payload(p []byte) (want, got string, ok bool) {
 				r.entries = append(r.entries, Entry{Index: first + i, Data: p[4 : 4+size : 4+size]})
 				p = p[4+size:]
 			}
-			r.highest = max(r.highest, r.last())
 		default:
 			return "a record of this version", fmt.Sprintf("type %d with %d bytes left", kind, len(p)), false
 		}

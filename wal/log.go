@@ -42,7 +42,7 @@ type Log struct {
 type segment struct {
 	number  uint64
 	bytes   int64  // size of the file
-	highest uint64 // highest index in it that may still be needed, replaced entries included; 0 if none
+	highest uint64 // LastIndex when it was sealed: what it or an earlier one has behind that was replaced already
 }
 
 // tail is the segment that is written.
@@ -88,7 +88,9 @@ func (l *Log) Append(batches ...Batch) error {
 		return err
 	}
 	for i := range batches {
-		l.note(&batches[i])
+		if state := batches[i].State; state != nil {
+			l.setState(state)
+		}
 	}
 	l.pos = pos
 	return nil
@@ -201,22 +203,6 @@ func (l *Log) seal(buf []byte, salt uint64) []byte {
 	l.prev = h.seal(buf, l.table)
 	l.seq++
 	return buf
-}
-
-// note remembers what a batch that is on disk has changed.
-func (l *Log) note(b *Batch) {
-	if b.State != nil {
-		l.setState(b.State)
-	}
-	if b.Reset != 0 {
-		for i := range l.sealed {
-			l.sealed[i].highest = 0
-		}
-		l.tail.highest = b.Reset
-	}
-	if n := len(b.Entries); n > 0 {
-		l.tail.highest = max(l.tail.highest, b.Entries[n-1].Index)
-	}
 }
 
 func (l *Log) setState(state []byte) {

@@ -2,6 +2,8 @@ package wal_test
 
 import (
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +205,58 @@ func TestOnSync_CountsBatchesAndBytes(t *testing.T) {
 	// 32 of frame header; 5+3 of state; 13+4+2 of entries; 5 of padding
 	if batches != 2 || bytes != 64 {
 		t.Errorf("got %d batches in %d bytes, want 2 in 64", batches, bytes)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Without syncs the death of the process loses nothing, Close makes all durable, and a sealed segment is durable, so that a
+// power loss can only hurt the last one.
+func TestNoSync_SyncsOnlyAtRollAndClose(t *testing.T) {
+	fs := vfs.NewMem()
+	var synced []string
+	cfg := wal.Config{NoSync: true, SegmentBytes: wal.MinSegmentBytes, FS: vfs.NewFaulty(fs, func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync {
+			synced = append(synced, filepath.Base(op.Path))
+		}
+		return nil
+	})}
+	l, _ := mustOpen(t, cfg)
+	m := newModel()
+	put := func() {
+		b := wal.Batch{Entries: entries(m.last+1, 1, strings.Repeat("x", 1500))}
+		mustAppend(t, l, b)
+		m.append(b)
+	}
+	put()
+	put()
+	sealed := m.clone()
+	put() // rolls
+	put()
+	want := []string{"0000000000000001.spare", "0000000000000001.wal", "0000000000000002.spare"}
+	if !slices.Equal(synced, want) {
+		t.Errorf("synced %q, want %q", synced, want)
+	}
+	l2, rec := mustOpen(t, wal.Config{FS: fs.Crash(func(int) int { return 0 })})
+	if err := sealed.check(l2, rec); err != nil {
+		t.Errorf("after a power loss that took the last segment: %v", err)
+	}
+	if err := l2.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fs.Kill()
+	l, rec = mustOpen(t, cfg)
+	if err := m.check(l, rec); err != nil {
+		t.Errorf("after the process was killed: %v", err)
+	}
+	put()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, rec = mustOpen(t, wal.Config{FS: fs.Crash(func(int) int { return 0 })})
+	if err := m.check(l, rec); err != nil {
+		t.Errorf("after Close and a power loss: %v", err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

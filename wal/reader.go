@@ -120,7 +120,8 @@ func (r *reader) next(seq uint64, prev uint32) (payload []byte, ok bool, err err
 //
 // A frame counts as later by its salt and sequence number alone. Its checksum doesn't matter: a frame, whole or torn, is
 // only ever written after the sync of the one before. Contents can't pass for one, since the salt is drawn at random
-// and told to nobody.
+// and told to nobody. At end itself nothing is concluded from them: of a head that lies across two sectors the salt
+// may be new, and the number whatever a recycled file held there.
 func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 	le := binary.LittleEndian
 	later = -1
@@ -135,7 +136,7 @@ func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 			if le.Uint64(buf[i:]) != 0 {
 				dirty = off + int64(i) + 8
 			}
-			if i+24 <= len(buf) && le.Uint64(buf[i+8:]) == r.header.salt && le.Uint64(buf[i+16:]) > seq && later < 0 {
+			if off+int64(i) > r.end && i+24 <= len(buf) && le.Uint64(buf[i+8:]) == r.header.salt && le.Uint64(buf[i+16:]) > seq && later < 0 {
 				later = off + int64(i)
 			}
 		}

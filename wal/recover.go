@@ -15,7 +15,7 @@ func (l *Log) recover(numbers []uint64) (Recovered, error) {
 			return Recovered{}, err
 		}
 		before = r
-		s := segment{number: number, bytes: r.size, highest: content.highest}
+		s := segment{number: number, bytes: r.size, highest: content.last()}
 		l.size.Add(r.size)
 		if i < len(numbers)-1 {
 			l.sealed = append(l.sealed, s)
@@ -59,7 +59,7 @@ func (l *Log) readSegment(number uint64, before *reader, content *replay, keep *
 	} else if err := r.follows(before, l.seq, l.prev, content.last()); err != nil {
 		return nil, err
 	}
-	l.prev, content.highest = r.crc, 0
+	l.prev = r.crc
 	for {
 		payload, ok, err := r.next(l.seq, l.prev)
 		if err != nil {
@@ -69,14 +69,8 @@ func (l *Log) readSegment(number uint64, before *reader, content *replay, keep *
 			return r, nil
 		}
 		l.seq, l.prev = l.seq+1, r.crc
-		resets := content.resets
 		if want, got, ok := content.payload(keep.copy(payload)); !ok {
 			return nil, r.corrupt(r.last, want, got)
-		}
-		if content.resets != resets {
-			for i := range l.sealed {
-				l.sealed[i].highest = 0
-			}
 		}
 	}
 }

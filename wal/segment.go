@@ -29,6 +29,7 @@ func (l *Log) roll() error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("wal: close segment %d: %w", l.tail.number, err)
 	}
+	l.tail.highest = l.pos.last
 	l.sealed = append(l.sealed, l.tail.segment)
 	return l.begin(l.tail.number + 1)
 }

@@ -1,0 +1,77 @@
+package wal_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/wal"
+)
+
+// Found by TestCrash_AfterEveryOperation: the head of a torn frame lay across two sectors of a recycled file, of which only
+// the first was written. So the salt was the segment's, and where the sequence number belongs stood contents from the
+// file's earlier life. Open took that for a later frame, and the torn append for damage.
+func TestRegress_HeadAcrossSectorsOfARecycledFile(t *testing.T) {
+	mem := vfs.NewMem()
+	var crashed *vfs.Mem
+	crash := false
+	fs := vfs.NewFaulty(mem, func(op vfs.Op) error {
+		if crash && op.Kind == vfs.OpSync {
+			questions := 0
+			crashed = mem.Crash(func(int) int {
+				questions++
+				if questions == 1 {
+					return 1 // the first sector is kept, all others are lost
+				}
+				return 0
+			})
+		}
+		return nil
+	})
+	l, _ := mustOpen(t, wal.Config{FS: fs, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
+	data := func(n int) []byte { return bytes.Repeat([]byte{0xee}, n) }
+	m := newModel()
+	put := func(n int) {
+		b := wal.Batch{Entries: []wal.Entry{{Index: l.LastIndex() + 1, Data: data(n)}}}
+		mustAppend(t, l, b)
+		m.append(b)
+	}
+	// Three segments of one append each; the third is the first one's file.
+	put(4000)
+	put(4000)
+	if err := l.Compact(1); err != nil {
+		t.Fatal(err)
+	}
+	m.compact(1)
+	put(496 - 64 - 32 - 17) // ends 16 bytes before the end of the first sector
+	if b := readAll(t, mem, filepath.Join(dir, "0000000000000003.wal")); b[12] != 1 || !bytes.Equal(b[496:512], data(16)) {
+		t.Fatal("the third segment is not the image that was meant")
+	}
+	acked := m.clone()
+	crash = true
+	put(100)
+	if b := readAll(t, crashed, filepath.Join(dir, "0000000000000003.wal")); !bytes.Equal(b[504:512], b[24:32]) || !bytes.Equal(b[512:520], data(8)) {
+		t.Fatal("the torn append is not the one that was meant")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, rec := mustOpen(t, wal.Config{FS: crashed})
+	if err := acked.check(l, rec); err != nil {
+		t.Error(err)
+	}
+	if rec.TornBytes == 0 || rec.TornOffset != 496 {
+		t.Errorf("%d torn bytes at %d, want some at 496", rec.TornBytes, rec.TornOffset)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, rec = mustOpen(t, wal.Config{FS: crashed})
+	if rec.TornBytes != 0 {
+		t.Errorf("the torn append is found again: %d bytes", rec.TornBytes)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
