@@ -1,0 +1,133 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Usage is the first lines of Help: what to print after a wrong command line.
+const Usage = `usage: gozkd [serve] [flags] [zoo.cfg]
+       gozkd check-config [flags] [zoo.cfg]
+       gozkd --help | --version
+`
+
+// Help is the text of --help.
+const Help = Usage + `
+gozkd is a coordination server for ZooKeeper clients. Without a zoo.cfg it serves on 127.0.0.1:2181 and keeps its
+data in ./` + DefaultDataDir + `. Flags win over zoo.cfg; zoo.cfg wins over -D properties in JVMFLAGS and SERVER_JVMFLAGS.
+
+commands:
+  serve          run a standalone server until SIGINT or SIGTERM (the default)
+  check-config   print the configuration that serve would run with, as a zoo.cfg, and its warnings
+
+flags:
+  --memory               keep all data in memory: nothing survives the process
+  --data-dir DIR         where the data is (dataDir)
+  --client-port PORT     port for clients; 0 means any free one (clientPort)
+  --client-address HOST  address to listen on for clients (clientPortAddress)
+  --port-file FILE       once ready, write one JSON line with the address: {"client":"127.0.0.1:2181"}
+  --log-level LEVEL      trace, debug, info, warn, error or off (info)
+  --log-json             log one JSON object per line
+  -o KEY=VALUE           any key of zoo.cfg; may be given again and again
+  --version              print the version
+  --help                 print this text
+
+examples:
+  gozkd                                              try it: 127.0.0.1:2181, data in ./` + DefaultDataDir + `
+  gozkd /etc/zookeeper/conf/zoo.cfg                  what ZooKeeper is configured with
+  gozkd --memory --client-port 0 --port-file p.json  a server for a test
+  gozkd -o 4lw.commands.whitelist=* -o tickTime=500  any key of zoo.cfg
+
+Exit status: 0 after a clean stop, 1 when the server can't start or fails, 2 when the command line is wrong.
+All keys: docs/configuration.md.
+`
+
+var logLevels = []string{"trace", "debug", "info", "warn", "error", "off"}
+
+// setting is a value for a key, and who gave it.
+type setting struct {
+	key, value string
+	from       Origin
+}
+
+// parseFlags reads the command line. Only Config.Memory of the invocation's Config is set; what else configures
+// the server is returned as settings, in order. Flags and the file may come in any order.
+func parseFlags(args []string) (*Invocation, []setting, []Problem) {
+	inv := &Invocation{LogLevel: "info"}
+	var settings []setting
+	var problems []Problem
+	bad := func(source, what string) {
+		problems = append(problems, Problem{From: Origin{Source: source, layer: fromFlags}, What: what})
+	}
+	flags := flag.NewFlagSet("gozkd", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the caller prints problems
+	flags.Usage = func() {}
+	forKey := func(name, key string) {
+		flags.Func(name, "", func(v string) error {
+			settings = append(settings, setting{key: key, value: trim(v), from: Origin{Source: "--" + name, layer: fromFlags}})
+			return nil
+		})
+	}
+	flags.BoolVar(&inv.Config.Memory, "memory", false, "")
+	forKey("data-dir", "dataDir")
+	forKey("client-port", "clientPort")
+	forKey("client-address", "clientPortAddress")
+	flags.StringVar(&inv.PortFile, "port-file", "", "")
+	flags.StringVar(&inv.LogLevel, "log-level", "info", "")
+	flags.BoolVar(&inv.LogJSON, "log-json", false, "")
+	version := flags.Bool("version", false, "")
+	flags.Func("o", "", func(v string) error {
+		k, value, ok := strings.Cut(v, "=")
+		if k = trim(k); !ok || k == "" {
+			return errors.New("wanted is KEY=VALUE")
+		}
+		settings = append(settings, setting{key: k, value: trim(value), from: Origin{Source: "-o " + k, layer: fromFlags}})
+		return nil
+	})
+
+	var words []string
+	for rest := args; ; {
+		if err := flags.Parse(rest); errors.Is(err, flag.ErrHelp) {
+			inv.Command = ShowHelp
+			return inv, nil, nil
+		} else if err != nil {
+			bad("command line", err.Error())
+			return inv, nil, problems
+		}
+		rest = flags.Args()
+		if len(rest) == 0 {
+			break
+		}
+		words, rest = append(words, rest[0]), rest[1:]
+	}
+	if *version {
+		inv.Command = ShowVersion
+		return inv, nil, nil
+	}
+	if len(words) > 0 {
+		switch words[0] {
+		case "serve":
+			words = words[1:]
+		case "check-config":
+			inv.Command = CheckConfig
+			words = words[1:]
+		}
+	}
+	switch len(words) {
+	case 0:
+	case 1:
+		inv.File = words[0]
+	default:
+		bad("command line", "one zoo.cfg at most, not "+strings.Join(words, " "))
+	}
+	if !slices.Contains(logLevels, inv.LogLevel) {
+		bad("--log-level", "is "+inv.LogLevel+"; allowed: "+strings.Join(logLevels, ", "))
+	}
+	if i := slices.IndexFunc(settings, func(s setting) bool { return s.from.Source == "--data-dir" }); i >= 0 && inv.Config.Memory {
+		bad("--data-dir", "has no place beside --memory")
+	}
+	return inv, settings, problems
+}

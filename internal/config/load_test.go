@@ -1,0 +1,277 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// in runs Load in an empty working directory that holds a zoo.cfg with the given text, unless it is empty; the
+// file's name is then the last argument.
+func in(t *testing.T, zooCfg string, env map[string]string, args ...string) (*Invocation, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if zooCfg != "" {
+		write(t, "zoo.cfg", zooCfg)
+		args = append(args, "zoo.cfg")
+	}
+	return Load(args, func(name string) string { return env[name] })
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// good is in for a configuration that must be accepted.
+func good(t *testing.T, zooCfg string, env map[string]string, args ...string) *Invocation {
+	t.Helper()
+	inv, err := in(t, zooCfg, env, args...)
+	if err != nil {
+		t.Fatalf("refused:\n%v", err)
+	}
+	return inv
+}
+
+// problems is in for one that must be refused; it returns one line per problem.
+func problems(t *testing.T, zooCfg string, env map[string]string, args ...string) []string {
+	t.Helper()
+	_, err := in(t, zooCfg, env, args...)
+	var e *Error
+	if !errors.As(err, &e) || len(e.Problems) == 0 {
+		t.Fatalf("error is %v, want an *Error with problems", err)
+	}
+	return strings.Split(e.Error(), "\n")
+}
+
+func wantLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+func TestLoad_Defaults(t *testing.T) {
+	want := Config{
+		DataDir: "gozkd-data", DataLogDir: "gozkd-data",
+		ClientPort: 2181, ClientPortAddress: "127.0.0.1", ClientPortListenBacklog: -1,
+		TickTime: 3 * time.Second, MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: time.Minute,
+		MaxClientCnxns: 60, HandshakeTimeout: 10 * time.Second,
+		JuteMaxBuffer: 0xFFFFF, GlobalOutstandingLimit: 1000, FourLetterWords: []string{"srvr"},
+		DigestAuthEnabled:      true,
+		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerMaxNeverUsed: 5 * time.Minute,
+		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, FsyncWarningThreshold: time.Second,
+	}
+	inv := good(t, "", nil)
+	if fmt.Sprint(inv.Config) != fmt.Sprint(want) || inv.LogLevel != "info" || inv.Command != Serve || len(inv.Warnings) > 0 {
+		t.Errorf("got  %+v\nwant %+v", inv, want)
+	}
+	if got := inv.Config.ListenAddress(); got != "127.0.0.1:2181" {
+		t.Errorf("listens on %s", got)
+	}
+
+	want.DataDir, want.DataLogDir, want.ClientPortAddress = "/d", "/d", ""
+	inv = good(t, "dataDir=/d", nil)
+	if fmt.Sprint(inv.Config) != fmt.Sprint(want) || inv.Config.ListenAddress() != ":2181" {
+		t.Errorf("with a zoo.cfg: got  %+v\nwant %+v", inv.Config, want)
+	}
+}
+
+func TestLoad_Precedence(t *testing.T) {
+	env := map[string]string{
+		"SERVER_JVMFLAGS": "-Xmx512m -Dzookeeper.tickTime=100 -Djute.maxbuffer=0x1000",
+		"JVMFLAGS":        "-Dzookeeper.tickTime=200 -Djava.net.preferIPv4Stack=true -Dlog4j.x=y -Dzookeeper.server.principal=p",
+	}
+	ticks := func(inv *Invocation) int64 { return inv.Config.TickTime.Milliseconds() }
+	inv := good(t, "", env)
+	if ticks(inv) != 200 || inv.Config.JuteMaxBuffer != 4096 || len(inv.Warnings) != 0 {
+		t.Errorf("environment: %+v", inv)
+	}
+	if inv := good(t, "dataDir=d\ntickTime=300", env); ticks(inv) != 300 || inv.Config.JuteMaxBuffer != 4096 {
+		t.Errorf("zoo.cfg must win over the environment: %+v", inv)
+	}
+	if inv := good(t, "dataDir=d\ntickTime=300", env, "-o", "tickTime=400"); ticks(inv) != 400 {
+		t.Errorf("flags must win over zoo.cfg: %+v", inv)
+	}
+	if inv := good(t, "dataDir=d\nclientPort=1", nil, "--client-port", "5", "--data-dir=e", "--client-address", "::1"); inv.Config.ListenAddress() != "[::1]:5" || inv.Config.DataDir != "e" {
+		t.Errorf("flags must win over zoo.cfg: %+v", inv)
+	}
+	if inv := good(t, "dataDir=d", nil, "--client-port", "5", "-o", "clientPort=6"); inv.Config.ClientPort != 6 {
+		t.Errorf("the last flag must win: %+v", inv)
+	}
+}
+
+func TestLoad_NamesOfSystemProperties(t *testing.T) {
+	inv := good(t, "dataDir=d\nzookeeper.skipACL=yes\nforceSync=no\nthrottled_op_wait_time=0\nzookeeper.connection_throttle_tokens=0", nil)
+	if !inv.Config.SkipACL || inv.Config.ForceSync || len(inv.Warnings) > 0 {
+		t.Errorf("%+v", inv)
+	}
+}
+
+func TestLoad_UnknownKeys(t *testing.T) {
+	inv := good(t, "dataDir=d\n\ntickTme=2000\nclientport=1\nnothing.like.any.key=1", map[string]string{"JVMFLAGS": "-Dzookeeper.skipAcl=yes -Dqwertz=1"}, "-o", "snapcount=5")
+	wantLines(t, inv.Warnings,
+		"JVMFLAGS: zookeeper.skipAcl: is not a key that gozkd knows, so it has no effect; did you mean skipACL?",
+		"zoo.cfg:3: tickTme: is not a key that gozkd knows, so it has no effect; did you mean tickTime?",
+		"zoo.cfg:4: clientport: is not a key that gozkd knows, so it has no effect; did you mean clientPort?",
+		"zoo.cfg:5: nothing.like.any.key: is not a key that gozkd knows, so it has no effect",
+		"-o snapcount: snapcount: is not a key that gozkd knows, so it has no effect; did you mean snapCount?")
+}
+
+func TestLoad_AllProblemsAtOnce(t *testing.T) {
+	got := problems(t, "tickTime=fast\n=1\nclientPort=2181 # for clients\nsecureClientPort=2281\nDigestAuthenticationProvider.superDigest=super:s3cret!\nskipACL=true\n", nil)
+	wantLines(t, got,
+		"zoo.cfg:2: has a value without a key",
+		`zoo.cfg:1: tickTime: is "fast"; allowed: a whole number from 1 to 107374182`,
+		`zoo.cfg:3: clientPort: is "2181 # for clients"; allowed: a whole number from 0 to 65535 (a comment needs a line of its own)`,
+		`zoo.cfg:4: secureClientPort: is "2281", which this version can't serve: there is no TLS yet: clients would find nobody there; allowed: 0`,
+		`zoo.cfg:5: DigestAuthenticationProvider.superDigest: is "(hidden)"; allowed: user:base64 of the digest of user:password`,
+		`zoo.cfg:6: skipACL: is "true"; allowed: yes, no`,
+		"dataDir: is not set: set it in zoo.cfg, or use --data-dir or --memory")
+}
+
+func TestLoad_Warnings(t *testing.T) {
+	inv := good(t, "dataDir=d\nextendedTypesEnabled=false\nadmin.enableServer=true\nadmin.serverPort=8080\ninitLimit=10\nsyncLimit=5\n4lw.commands.whitelist=stat, rouk\ntickTime=1\ntickTime=2\n", nil)
+	wantLines(t, inv.Warnings,
+		"zoo.cfg:8: tickTime: is set again at zoo.cfg:9, which counts",
+		"zoo.cfg:2: extendedTypesEnabled: false has no effect: containers and TTL nodes are always on",
+		"zoo.cfg:3: admin.enableServer: true has no effect: there is no HTTP admin server yet; the four-letter words answer",
+		`zoo.cfg:7: 4lw.commands.whitelist: "rouk" is not a four-letter word`)
+	if inv.Config.TickTime != 2*time.Millisecond {
+		t.Errorf("tickTime is %v, the last one must count", inv.Config.TickTime)
+	}
+}
+
+func TestLoad_SessionTimeouts(t *testing.T) {
+	inv := good(t, "dataDir=d\ntickTime=500\nminSessionTimeout=-1\nmaxSessionTimeout=60000", nil)
+	if inv.Config.MinSessionTimeout != time.Second || inv.Config.MaxSessionTimeout != time.Minute {
+		t.Errorf("%+v", inv.Config)
+	}
+	wantLines(t, problems(t, "dataDir=d\nminSessionTimeout=70000", nil),
+		"zoo.cfg:2: minSessionTimeout: minSessionTimeout is 70000 ms, more than maxSessionTimeout, which is 60000 ms")
+}
+
+func TestLoad_Memory(t *testing.T) {
+	inv := good(t, "clientPort=0", nil, "--memory")
+	if !inv.Config.Memory || inv.Config.DataDir != "" || inv.Config.DataLogDir != "" || len(inv.Warnings) > 0 {
+		t.Errorf("%+v", inv)
+	}
+	inv = good(t, "dataDir=d", nil, "--memory")
+	wantLines(t, inv.Warnings, "zoo.cfg:1: dataDir: d is not used: --memory keeps all data in memory")
+	wantLines(t, problems(t, "", nil, "--memory", "--data-dir", "d"), "--data-dir: has no place beside --memory")
+}
+
+func TestLoad_Members(t *testing.T) {
+	for _, c := range []struct{ lines, listens string }{
+		{"server.1=localhost:2888:3888", ":2181"},
+		{"server.1=localhost:2888:3888;2182", ":2182"},
+		{"server.1=localhost:2888:3888:participant;0.0.0.0:2182", ":2182"},
+		{"server.1=[::1]:2888:3888;[::1]:2182", "[::1]:2182"},
+		{"server.1=a:1:2|b:3:4;127.0.0.1:2182", "127.0.0.1:2182"},
+		{"server.1=a:1:2;2182\nclientPort=2182\ngroup.1=1\nweight.1=1", ":2182"},
+	} {
+		inv := good(t, "dataDir=d\n"+c.lines, nil)
+		if got := inv.Config.ListenAddress(); got != c.listens || len(inv.Warnings) > 0 {
+			t.Errorf("%s: listens on %s, warnings %q; want %s", c.lines, got, inv.Warnings, c.listens)
+		}
+	}
+	if inv := good(t, "dataDir=d\nserver.1=a:1:2;h:2182", nil, "--client-port", "7", "--client-address", "::1"); inv.Config.ListenAddress() != "[::1]:7" {
+		t.Errorf("flags must win over a server line: %s", inv.Config.ListenAddress())
+	}
+	const allowed = "; allowed: host:port:port[:participant][;[host:]port]"
+	for _, c := range []struct{ lines, want string }{
+		{"server.1=a:1:2\nserver.2=b:1:2", "zoo.cfg:3: server.2: is the second of 2 servers: this version runs one server alone; the ensemble comes later"},
+		{"server.one=a:1:2", `zoo.cfg:2: server.one: is "a:1:2": the server's id is not a number` + allowed},
+		{"server.1=a", `zoo.cfg:2: server.1: is "a": the address for other servers can't be read` + allowed},
+		{"server.1=a:1:70000", `zoo.cfg:2: server.1: is "a:1:70000": the address for other servers can't be read` + allowed},
+		{"server.1=a:1:2:boss", `zoo.cfg:2: server.1: is "a:1:2:boss": the address for other servers can't be read` + allowed},
+		{"server.1=a:1:2:observer", `zoo.cfg:2: server.1: is "a:1:2:observer": an observer needs an ensemble, which comes later` + allowed},
+		{"server.1=a:1:2;x", `zoo.cfg:2: server.1: is "a:1:2;x": the client address can't be read` + allowed},
+		{"server.1=a:1:2;1;2", `zoo.cfg:2: server.1: is "a:1:2;1;2": there is no TLS yet for a secure client port` + allowed},
+		{"server.1=a:1:2;2182\nclientPort=2181", "zoo.cfg:2: server.1: has client port 2182, but clientPort is 2181 at zoo.cfg:3"},
+		{"standaloneEnabled=false", `zoo.cfg:2: standaloneEnabled: is "false", which this version can't serve: one server as an ensemble comes with the ensemble; allowed: true`},
+	} {
+		wantLines(t, problems(t, "dataDir=d\n"+c.lines, nil), c.want)
+	}
+}
+
+func TestLoad_DynamicFileAndMyid(t *testing.T) {
+	t.Chdir(t.TempDir())
+	load := func() (*Invocation, error) {
+		return Load([]string{"zoo.cfg"}, func(string) string { return "" })
+	}
+	write(t, "zoo.cfg", "dataDir=data\ndynamicConfigFile=dyn")
+	write(t, "dyn", "server.1=a:1:2;2199\nversion=100000000")
+	write(t, "data/myid", "1\n")
+	inv, err := load()
+	if err != nil || inv.Config.ClientPort != 2199 {
+		t.Errorf("%+v %v", inv, err)
+	}
+	write(t, "dyn", "tickTime=1")
+	write(t, "data/myid", "one\n")
+	_, err = load()
+	wantLines(t, strings.Split(fmt.Sprint(err), "\n"),
+		"dyn:1: tickTime: does not belong in a dynamic configuration file; allowed: server.N, group.N, weight.N, version",
+		filepath.Join("data", "myid")+`:1: is "one"; allowed: the number of this server`)
+}
+
+func TestLoad_CommandLine(t *testing.T) {
+	inv := good(t, "dataDir=d", nil, "check-config", "--port-file", "p", "--log-level", "debug", "--log-json")
+	if inv.Command != CheckConfig || inv.File != "zoo.cfg" || inv.PortFile != "p" || inv.LogLevel != "debug" || !inv.LogJSON {
+		t.Errorf("%+v", inv)
+	}
+	t.Chdir(t.TempDir())
+	write(t, "zoo.cfg", "dataDir=d")
+	if inv, err := Load([]string{"serve", "zoo.cfg", "--memory"}, os.Getenv); err != nil || !inv.Config.Memory || inv.File != "zoo.cfg" {
+		t.Errorf("flags after the file: %+v %v", inv, err)
+	}
+	for arg, want := range map[string]Command{"--help": ShowHelp, "-h": ShowHelp, "--version": ShowVersion} {
+		if inv := good(t, "", nil, "--log-level", "loud", arg); inv.Command != want {
+			t.Errorf("%s: %+v", arg, inv)
+		}
+	}
+	for _, c := range []struct {
+		args  []string
+		want  string
+		usage bool
+	}{
+		{[]string{"--no-such-flag"}, "command line: flag provided but not defined: -no-such-flag", true},
+		{[]string{"-o", "tickTime"}, `command line: invalid value "tickTime" for flag -o: wanted is KEY=VALUE`, true},
+		{[]string{"--log-level", "loud"}, "--log-level: is loud; allowed: trace, debug, info, warn, error, off", true},
+		{[]string{"a.cfg", "b.cfg"}, "command line: one zoo.cfg at most, not a.cfg b.cfg", true},
+		{[]string{"--client-port", "none"}, `--client-port: clientPort: is "none"; allowed: a whole number from 0 to 65535`, true},
+		{[]string{"missing.cfg", "--memory"}, "missing.cfg: can't be read: no such file or directory", false},
+	} {
+		t.Chdir(t.TempDir())
+		_, err := Load(c.args, func(string) string { return "" })
+		var e *Error
+		if !errors.As(err, &e) || e.Error() != c.want || e.Usage() != c.usage {
+			t.Errorf("%q: %v, want %s, usage error: %t", c.args, err, c.want, c.usage)
+		}
+	}
+}
+
+func TestConfig_Words(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{FourLetterWords: []string{"stat", "ruok"}}, "ruok srvr stat"},
+		{Config{FourLetterWords: []string{"srvr"}, ReadOnlyMode: true}, "isro srvr"},
+		{Config{FourLetterWords: []string{"stat", "*"}}, "*"},
+	} {
+		if got := strings.Join(c.config.Words(), " "); got != c.want {
+			t.Errorf("%v: %s, want %s", c.config.FourLetterWords, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/magiconair/properties"
+)
+
+// property is one key and value of a file, both trimmed as ZooKeeper trims them.
+type property struct {
+	key, value string
+	line       int // where it begins, from 1
+}
+
+// readProperties reads a file in the format of java.util.Properties, as UTF-8: comments, continuation lines,
+// escapes, and '=', ':' or white space between key and value. The order is the file's and keys may repeat.
+// Lines that can't be read are problems; the others are still returned.
+//
+// It cuts the file into logical lines itself and gives them to the library one by one: the library keeps no line
+// numbers, drops repeated keys, and loses a continuation before CR LF.
+func readProperties(file string, data []byte) ([]property, []Problem) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
+	var props []property
+	var problems []Problem
+	for _, l := range logicalLines(string(data)) {
+		bad := func(what string) {
+			problems = append(problems, Problem{From: Origin{Source: file, Line: l.number}, What: what})
+		}
+		if !utf8.ValidString(l.text) {
+			bad("is not UTF-8: save the file as UTF-8, or write the character as \\uXXXX")
+			continue
+		}
+		if strings.ContainsRune("=:", rune(l.text[0])) { // NB: on such a line the library leaves a goroutine behind
+			bad("has a value without a key")
+			continue
+		}
+		p, err := loader.LoadBytes([]byte(l.text))
+		if err != nil {
+			bad("can't be read: " + strings.TrimPrefix(err.Error(), "properties: Line 1: "))
+			continue
+		}
+		for _, k := range p.Keys() {
+			v, _ := p.Get(k)
+			props = append(props, property{key: trim(k), value: trim(v), line: l.number})
+		}
+	}
+	return props, problems
+}
+
+type logicalLine struct {
+	text   string // not empty, begins with no white space
+	number int
+}
+
+// logicalLines joins continued lines and drops blank lines and comments, by the rules of java.util.Properties.load:
+// a line ends with LF, CR or CR LF; an odd number of backslashes at its end continues it, unless it is a comment;
+// white space at the start of a line is dropped.
+func logicalLines(text string) []logicalLine {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.ReplaceAll(text, "\r", "\n")
+	var lines []logicalLine
+	var joined strings.Builder
+	start := 0 // number of the line that the joined one began on; 0 when there is none
+	flush := func() {
+		if s := joined.String(); s != "" {
+			if s[0] == '#' || s[0] == '!' {
+				s = `\` + s // not the start of a natural line, so not a comment
+			}
+			lines = append(lines, logicalLine{text: s, number: start})
+		}
+		joined.Reset()
+		start = 0
+	}
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimLeft(line, " \t\f")
+		if start == 0 {
+			if line == "" || line[0] == '#' || line[0] == '!' {
+				continue
+			}
+			start = i + 1
+		}
+		backslashes := len(line) - len(strings.TrimRight(line, `\`))
+		if backslashes%2 == 1 {
+			joined.WriteString(line[:len(line)-1])
+			continue
+		}
+		joined.WriteString(line)
+		flush()
+	}
+	flush()
+	return lines
+}
+
+// trim is java.lang.String.trim: ZooKeeper applies it to keys and values.
+func trim(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
+}

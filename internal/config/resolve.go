@@ -1,0 +1,199 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// resolver collects settings, lowest layer first, and makes a Config of those that win.
+type resolver struct {
+	won      map[string]won // by canonical key
+	order    []string       // canonical keys as first seen
+	warnings []string
+	problems []Problem
+}
+
+// won is the setting of a key that wins so far.
+type won struct {
+	setting
+	row       key
+	canonical string
+}
+
+func newResolver() *resolver { return &resolver{won: make(map[string]won)} }
+
+// problem adds a reason not to start.
+func (r *resolver) problem(from Origin, key, format string, args ...any) {
+	r.problems = append(r.problems, Problem{From: from, Key: key, What: fmt.Sprintf(format, args...)})
+}
+
+// warn adds a warning about a key.
+func (r *resolver) warn(from Origin, key, format string, args ...any) {
+	r.warnings = append(r.warnings, fmt.Sprintf("%s: %s: %s", from, key, fmt.Sprintf(format, args...)))
+}
+
+// environment adds the -D properties of SERVER_JVMFLAGS and JVMFLAGS. The words are split at white space and the
+// last one wins, as in zkServer.sh, which starts java with $SERVER_JVMFLAGS $JVMFLAGS, unquoted.
+func (r *resolver) environment(getenv func(string) string) {
+	for _, variable := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
+		for _, word := range strings.Fields(getenv(variable)) {
+			property, ok := strings.CutPrefix(word, "-D")
+			name, value, _ := strings.Cut(property, "=")
+			if !ok || name == "" {
+				continue // -Xmx and the like: there is no JVM
+			}
+			bare, ours := strings.CutPrefix(name, "zookeeper.")
+			row, canonical, known := lookup(name)
+			switch {
+			case strings.HasPrefix(bare, "server."), strings.HasPrefix(bare, "group."), strings.HasPrefix(bare, "weight."):
+				continue // properties of the Java client, such as zookeeper.server.principal; members are named in files only
+			case !ours && (!known || canonical != row.name):
+				continue // a property of Java or of a library, such as java.net.preferIPv4Stack
+			}
+			r.set(setting{key: name, value: value, from: Origin{Source: variable, layer: fromEnvironment}})
+		}
+	}
+}
+
+// file adds the settings of a zoo.cfg.
+func (r *resolver) file(path string) {
+	for _, p := range r.readFile(path) {
+		r.set(setting{key: p.key, value: p.value, from: Origin{Source: path, Line: p.line, layer: fromFile}})
+	}
+}
+
+// set adds one setting. It wins over what is there.
+func (r *resolver) set(s setting) {
+	row, canonical, ok := lookup(s.key)
+	if !ok {
+		hint := ""
+		if near := similar(s.key); near != "" {
+			hint = "; did you mean " + near + "?"
+		}
+		r.warn(s.from, s.key, "is not a key that gozkd knows, so it has no effect%s", hint)
+		return
+	}
+	before, again := r.won[canonical]
+	if again && before.from.layer == fromFile && s.from.layer == fromFile {
+		r.warn(before.from, before.key, "is set again at %s, which counts", s.from)
+	}
+	if !again {
+		r.order = append(r.order, canonical)
+	}
+	r.won[canonical] = won{setting: s, row: row, canonical: canonical}
+}
+
+// resolve checks what won and returns the Config, which is good only if there are no problems. hasFile is false
+// for a start without a zoo.cfg, which serves this machine only.
+func (r *resolver) resolve(memory, hasFile bool) Config {
+	c := Config{Memory: memory}
+	for _, k := range keys {
+		if v, ok := k.kind.parse(k.def); ok && k.bind.set != nil && k.def != "" {
+			k.bind.set(&c, v)
+		}
+	}
+	// NB: of these three the documentation says in words what the default is, and the words are valid values.
+	c.DataLogDir, c.ClientPortAddress = "", ""
+	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
+	if !hasFile {
+		c.DataDir, c.ClientPortAddress = DefaultDataDir, "127.0.0.1"
+	}
+
+	for _, name := range r.order {
+		r.check(&c, name)
+	}
+	r.members(&c)
+	r.directories(&c)
+	r.sessionTimeouts(&c)
+	r.words(&c)
+	return c
+}
+
+// check judges the winner of one key and stores it.
+func (r *resolver) check(c *Config, name string) {
+	w := r.won[name]
+	shown := w.value
+	if w.row.secret {
+		shown = "(hidden)"
+	}
+	v, ok := w.row.kind.parse(w.value)
+	if !ok {
+		hint := ""
+		if strings.Contains(w.value, " #") {
+			hint = " (a comment needs a line of its own)"
+		}
+		r.problem(w.from, w.key, "is %q; allowed: %s%s", shown, w.row.kind.allowed, hint)
+		return
+	}
+	fine := slices.Contains(w.row.fine, v)
+	switch {
+	case w.row.status == refused && !fine:
+		allowed := ""
+		if len(w.row.fine) > 0 {
+			allowed = "; allowed: " + strings.Join(w.row.fine, ", ")
+		}
+		r.problem(w.from, w.key, "is %q, which this version can't serve: %s%s", shown, w.row.note, allowed)
+	case !fine && (w.row.status == later || len(w.row.fine) > 0):
+		r.warn(w.from, w.key, "%s has no effect: %s", shown, w.row.note)
+	}
+	if w.row.bind.set != nil {
+		w.row.bind.set(c, v)
+	}
+}
+
+// directories settles where data goes.
+func (r *resolver) directories(c *Config) {
+	switch {
+	case c.Memory:
+		for _, name := range []string{"dataDir", "dataLogDir"} {
+			if w, ok := r.won[name]; ok {
+				r.warn(w.from, w.key, "%s is not used: --memory keeps all data in memory", w.value)
+			}
+		}
+		c.DataDir, c.DataLogDir = "", ""
+		return
+	case c.DataDir == "":
+		if _, bad := r.won["dataDir"]; !bad { // a bad value has been named already
+			r.problem(Origin{}, "dataDir", "is not set: set it in zoo.cfg, or use --data-dir or --memory")
+		}
+		return
+	}
+	if c.DataLogDir == "" {
+		c.DataLogDir = c.DataDir
+	}
+	r.myid(filepath.Join(c.DataDir, "myid"))
+}
+
+// sessionTimeouts puts in the defaults, which depend on tickTime, and checks the order.
+func (r *resolver) sessionTimeouts(c *Config) {
+	if c.MinSessionTimeout < 0 {
+		c.MinSessionTimeout = 2 * c.TickTime
+	}
+	if c.MaxSessionTimeout < 0 {
+		c.MaxSessionTimeout = 20 * c.TickTime
+	}
+	if c.MinSessionTimeout > c.MaxSessionTimeout {
+		w, ok := r.won["minSessionTimeout"]
+		if !ok {
+			w = r.won["maxSessionTimeout"]
+		}
+		r.problem(w.from, w.key, "minSessionTimeout is %d ms, more than maxSessionTimeout, which is %d ms",
+			c.MinSessionTimeout.Milliseconds(), c.MaxSessionTimeout.Milliseconds())
+	}
+}
+
+// fourLetterWords are the words that exist. Source: spec section 12.2.
+var fourLetterWords = strings.Fields("conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs *")
+
+// words warns of words that nobody will answer.
+func (r *resolver) words(c *Config) {
+	for _, word := range c.FourLetterWords {
+		if !slices.Contains(fourLetterWords, word) {
+			w := r.won["4lw.commands.whitelist"]
+			r.warn(w.from, w.key, "%s is not a four-letter word", strconv.Quote(word))
+		}
+	}
+}
