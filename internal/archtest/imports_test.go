@@ -69,10 +69,10 @@ var table = []box{
 		{"server", "starts it as any user of the embedding API could"},
 		{"internal/vfs", "disk faults on request"},
 	}},
-	{pkg: "internal/config", may: []arrow{
+	{pkg: "internal/config", there: true, may: []arrow{
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
-	{pkg: "cmd/gozkd", may: []arrow{
+	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"server", "wiring"},
 		{"internal/config", "what to serve, and where; nobody else reads configuration"},
 		{"internal/vfs", "the real disk"},

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/config"
+)
+
+func TestRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{"good.cfg": "dataDir=d\ntickTme=1\n", "bad.cfg": "dataDir=d\ntickTime=x\nclientPort=y\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args           string
+		status         int
+		stdout, stderr string // contained; empty: nothing is written
+	}{
+		{"--help", 0, config.Help, ""},
+		{"--version", 0, "gozkd ", ""},
+		{"check-config", 0, "dataDir=gozkd-data\n", ""},
+		{"check-config good.cfg", 0, "tickTime=3000\n", "gozkd: warning: good.cfg:2: tickTme: "},
+		{"check-config bad.cfg", 1, "", "gozkd: bad.cfg:2: tickTime: is \"x\"; allowed: a whole number from 1 to 107374182\ngozkd: bad.cfg:3: clientPort: "},
+		{"check-config nowhere.cfg", 1, "", "gozkd: nowhere.cfg: can't be read: "},
+		{"--nonsense", 2, "", "gozkd: command line: flag provided but not defined: -nonsense\n\nusage: gozkd "},
+		{"--client-port x", 2, "", "usage: gozkd "},
+	} {
+		var stdout, stderr strings.Builder
+		status := run(strings.Fields(c.args), func(string) string { return "" }, &stdout, &stderr)
+		if status != c.status {
+			t.Errorf("%s: exit status %d, want %d", c.args, status, c.status)
+		}
+		for _, o := range []struct{ name, got, want string }{{"stdout", stdout.String(), c.stdout}, {"stderr", stderr.String(), c.stderr}} {
+			if !strings.Contains(o.got, o.want) || (o.want == "") != (o.got == "") {
+				t.Errorf("%s: %s is\n%s\nwant\n%s", c.args, o.name, o.got, o.want)
+			}
+		}
+	}
+}
