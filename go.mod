@@ -3,6 +3,7 @@ module github.com/gozkd/gozkd
 go 1.26.0
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/cockroachdb/datadriven v1.0.3 // indirect
 	github.com/fatih/color v1.13.0 // indirect
 	github.com/go-zookeeper/zk v1.0.4 // indirect

@@ -1,9 +1,10 @@
 package datatree
 
 import (
-	"iter"
+	"fmt"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // Options of a tree. The zero value is for a tree that is never captured.
@@ -11,94 +12,87 @@ type Options struct {
 	TrackDirty bool // note what changes, for Capture
 }
 
-// Header is what the log adds to a request.
-type Header struct {
-	Zxid   proto.Zxid
-	TimeMs int64 // Unix milliseconds, chosen by the leader; becomes Ctime and Mtime
+// Tree is the state. Its zero value is of no use: see [New] and [Restore].
+//
+// Methods that only read may run concurrently with each other, not with Apply, SetLastZxid or Capture.
+type Tree struct {
+	lastZxid proto.Zxid
+	digest   uint64
+
+	root     *znode
+	znodes   map[string]*znode
+	sessions map[proto.SessionID]*session
+	// collectable lists the containers and TTL znodes, in no order; znode.ownerIdx is the place in it.
+	collectable []*znode
+	acls        map[string]*acl // by encoding, those in use, without the open one
+	quotas      map[string]*quota
+
+	numEphemerals int
+	dataSize      int64 // bytes of all paths and data
+
+	dirty *Changes // nil: not tracked
+
+	// The rest is scratch of Apply, kept between calls for its memory alone.
+	events  []Event
+	results []proto.MultiResult
+	multi   proto.MultiRequest
+	dec     jute.Decoder
+	buf     []byte
+
+	undo    []change
+	inMulti bool // primitives write the undo log
+	undoing bool // rollback runs: the undo log holds the quota stats too, so they are not written anew
 }
 
-// Result is what the client of a request sees. Which fields are set depends on the op.
-type Result struct {
-	Zxid        proto.Zxid
-	Err         proto.ErrCode
-	Path        string              // create*: the final path
-	Stat        proto.Stat          // create*, setData, setACL: after the change
-	Multi       []proto.MultiResult // multi, failed ones too, for which Err is OK; valid until the next Apply
-	MultiFailed bool                // multi: nothing of it was done, and Multi says why
-	SessionID   proto.SessionID     // createSession, reattachSession
-	Why         string              // for refusals that deserve a line in the log: what, where, size and limit
+// New returns a tree with the znodes that every tree has: /, /zookeeper, /zookeeper/quota and /zookeeper/config, all
+// with zxids and times 0.
+func New(opts Options) *Tree {
+	t := empty(opts)
+	t.root = &znode{path: "/", rec: t.seal("/", record{})}
+	t.link(t.root)
+	t.note(t.root.path, t.root.rec)
+	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
+		var rec record
+		if path == configPath {
+			// No reconfig has happened yet: ZooKeeper counts both from -1.
+			rec.version, rec.aversion = -1, -1
+			rec.acl = t.intern(proto.ReadACL())
+		}
+		t.insert(&znode{path: path, rec: t.seal(path, rec), parent: t.znodes[proto.ParentPath(path)]})
+	}
+	return t
 }
 
-// ACLRef is a handle to an immutable access control list.
-type ACLRef struct{ acl *acl }
-
-// Event is something that watches may wait for.
-type Event struct {
-	Type proto.EventType
-	Path string
-	Zxid proto.Zxid
-	ACL  ACLRef // of the znode at Path at that moment: who may not read it is not told
+// empty returns a tree without even a root.
+func empty(opts Options) *Tree {
+	t := &Tree{
+		znodes:   make(map[string]*znode),
+		sessions: make(map[proto.SessionID]*session),
+		acls:     make(map[string]*acl),
+		quotas:   make(map[string]*quota),
+	}
+	if opts.TrackDirty {
+		t.dirty = newChanges()
+	}
+	return t
 }
 
-// Caller is who reads.
-type Caller struct {
-	IDs     []proto.ID
-	SkipACL bool
+// LastZxid returns the zxid of the last transaction, or what SetLastZxid set after it.
+func (t *Tree) LastZxid() proto.Zxid { return t.lastZxid }
+
+// SetLastZxid moves on to z without a transaction: a new epoch begins. It panics if z is not above LastZxid (D4).
+func (t *Tree) SetLastZxid(z proto.Zxid) {
+	if z <= t.lastZxid {
+		panic(fmt.Sprintf("datatree: D4: zxid %v after %v", z, t.lastZxid))
+	}
+	t.lastZxid = z
 }
 
-// SessionInfo describes a session.
-type SessionInfo struct {
-	ID            proto.SessionID
-	TimeoutMs     int32
-	ConnEpoch     proto.Zxid // zxid of the createSession or reattachSession that made its current connection
-	Server        uint8      // member id of the server that holds this connection
-	Passwd        [proto.PasswdBytes]byte
-	NumEphemerals int
-}
+// NumZnodes returns the number of znodes as ZooKeeper counts them: the root twice.
+func (t *Tree) NumZnodes() int { return len(t.znodes) + 1 }
 
-// CreateSessionBody is the body of createSession and reattachSession.
-type CreateSessionBody struct {
-	TimeoutMs int32
-	Passwd    [proto.PasswdBytes]byte
-}
+// NumEphemerals returns the number of ephemeral znodes.
+func (t *Tree) NumEphemerals() int { return t.numEphemerals }
 
-type acl struct{}
-
-// Tree is the state.
-type Tree struct{}
-
-// Changes is what a Capture took.
-type Changes struct{}
-
-// The API, to be compiled against; its implementation follows.
-func (b *CreateSessionBody) Append(p []byte) []byte                               { panic("not yet") }
-func New(opts Options) *Tree                                                      { panic("not yet") }
-func (t *Tree) Apply(h Header, r *Request) (Result, []Event)                      { panic("not yet") }
-func (t *Tree) SetLastZxid(z proto.Zxid)                                          { panic("not yet") }
-func (t *Tree) LastZxid() proto.Zxid                                              { panic("not yet") }
-func (t *Tree) Digest() uint64                                                    { panic("not yet") }
-func (t *Tree) Check() error                                                      { panic("not yet") }
-func (t *Tree) Exists(path string, c Caller) (proto.Stat, proto.ErrCode)          { panic("not yet") }
-func (t *Tree) GetData(path string, c Caller) ([]byte, proto.Stat, proto.ErrCode) { panic("not yet") }
-func (t *Tree) AppendChildren(b []byte, path string, c Caller) ([]byte, proto.Stat, proto.ErrCode) {
-	panic("not yet")
-}
-func (t *Tree) GetACL(path string, c Caller) ([]proto.ACL, proto.Stat, proto.ErrCode) {
-	panic("not yet")
-}
-func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode)       { panic("not yet") }
-func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string          { panic("not yet") }
-func (t *Tree) EphemeralsBySession() iter.Seq2[proto.SessionID, []string]            { panic("not yet") }
-func (t *Tree) Readable(ref ACLRef, c Caller) bool                                   { panic("not yet") }
-func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool)                { panic("not yet") }
-func (t *Tree) Session(id proto.SessionID) (SessionInfo, bool)                       { panic("not yet") }
-func (t *Tree) Sessions() iter.Seq[SessionInfo]                                      { panic("not yet") }
-func (t *Tree) NumSessions() int                                                     { panic("not yet") }
-func (t *Tree) NumZnodes() int                                                       { panic("not yet") }
-func (t *Tree) NumEphemerals() int                                                   { panic("not yet") }
-func (t *Tree) ApproximateDataSize() int64                                           { panic("not yet") }
-func (t *Tree) Collectable(nowMs, neverUsedMs int64, limit int) []string             { panic("not yet") }
-func (t *Tree) Capture() *Changes                                                    { panic("not yet") }
-func (c *Changes) Len() int                                                          { panic("not yet") }
-func (c *Changes) Range(yield func(key, value []byte) error) error                   { panic("not yet") }
-func Restore(opts Options, kv iter.Seq2[[]byte, []byte]) (*Tree, error)              { panic("not yet") }
+// ApproximateDataSize returns the bytes of all paths and all data.
+func (t *Tree) ApproximateDataSize() int64 { return t.dataSize }

@@ -16,6 +16,7 @@ var linked = map[string]string{
 	"google.golang.org/protobuf":    "raft's messages",
 	"go.etcd.io/bbolt":              "the checkpoint",
 	"golang.org/x/sys":              "bbolt, and system calls of our own",
+	"github.com/cespare/xxhash/v2":  "datatree's digest",
 	"github.com/hashicorp/go-hclog": "logging",
 	"github.com/fatih/color":        "hclog",
 	"github.com/mattn/go-colorable": "hclog",

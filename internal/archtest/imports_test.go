@@ -38,7 +38,9 @@ var table = []box{
 	}},
 	{pkg: "datatree", may: []arrow{
 		{"proto", "the vocabulary of requests and replies"},
+		{"proto/jute", "a request is applied from the client's own bytes"},
 		{"internal/invariants", "checks that only test builds pay for"},
+		{"github.com/cespare/xxhash/v2", "the digest"},
 	}},
 	{pkg: "session", may: []arrow{{"proto", "session ids"}}},
 	{pkg: "watch", may: []arrow{{"proto", "events and session ids"}}},

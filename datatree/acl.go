@@ -1,0 +1,160 @@
+package datatree
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// ACLRef is a handle to an immutable access control list, good for as long as it is kept. Its zero value is the open
+// list, world:anyone:cdrwa.
+type ACLRef struct{ acl *acl }
+
+// Caller is who reads.
+type Caller struct {
+	IDs     []proto.ID
+	SkipACL bool // every check passes
+}
+
+// Readable reports whether c may read a znode with this list.
+func (t *Tree) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead, ref.acl) }
+
+// may reports whether c has one of the wanted permissions. Source: ZooKeeperServer.checkACL.
+func (c *Caller) may(want proto.Perms, a *acl) bool {
+	if a == nil || c.SkipACL {
+		return true
+	}
+	for _, id := range c.IDs {
+		if id.Scheme == "super" {
+			return true
+		}
+	}
+	for i := range a.list {
+		if a.list[i].Perms&want != 0 && a.matches(i, c.IDs) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether entry i stands for one of ids.
+func (a *acl) matches(i int, ids []proto.ID) bool {
+	entry := a.list[i].ID
+	if entry.Scheme == "world" && entry.ID == "anyone" {
+		return true
+	}
+	for _, id := range ids {
+		if id.Scheme != entry.Scheme {
+			continue
+		}
+		if entry.Scheme != "ip" {
+			if id.ID == entry.ID {
+				return true
+			}
+			continue
+		}
+		if addr, err := netip.ParseAddr(id.ID); err == nil && a.nets[i].Contains(addr.Unmap().WithZone("")) {
+			return true
+		}
+	}
+	return false
+}
+
+// fixACL returns the list to store for what the client sent for path.
+// Source: PrepRequestProcessor.fixupACL.
+//
+// Accepted are the schemes with which a client can be known to us: world, auth, digest and ip. Errors: ErrInvalidACL,
+// and ErrMarshallingError for a list too long to be read, which a short one with auth can become.
+func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) {
+	sent = uniqueACLs(sent)
+	if len(sent) == 0 {
+		return nil, proto.ErrInvalidACL
+	}
+	fixed := make([]proto.ACL, 0, len(sent))
+	size := proto.ReplyHeaderBytes + 4 + proto.StatBytes
+	keep := func(entry proto.ACL) proto.ErrCode {
+		fixed = append(fixed, entry)
+		size += 12 + len(entry.ID.Scheme) + len(entry.ID.ID)
+		return x.fits("ACL", path, size)
+	}
+	for _, entry := range sent {
+		code := proto.ErrInvalidACL
+		switch {
+		case entry.ID.Scheme == "auth":
+			for _, id := range x.IDs {
+				if id.Scheme == "digest" || id.Scheme == "x509" || id.Scheme == "sasl" {
+					if code = keep(proto.ACL{Perms: entry.Perms, ID: id}); code != proto.OK {
+						break
+					}
+				}
+			}
+		case storable(entry.ID):
+			code = keep(entry)
+		}
+		if code != proto.OK {
+			return nil, code
+		}
+	}
+	return fixed, proto.OK
+}
+
+// storable reports whether an entry for id can be stored as it is.
+func storable(id proto.ID) bool {
+	switch id.Scheme {
+	case "world":
+		return id.ID == "anyone"
+	case "digest":
+		return validDigest(id.ID)
+	case "ip":
+		_, ok := parseNet(id.ID)
+		return ok
+	}
+	return false
+}
+
+// uniqueACLs returns the list without entries that stand in it before.
+func uniqueACLs(list []proto.ACL) []proto.ACL {
+	if len(list) < 2 {
+		return list
+	}
+	seen := make(map[proto.ACL]bool, len(list))
+	unique := make([]proto.ACL, 0, len(list))
+	for _, entry := range list {
+		if !seen[entry] {
+			seen[entry] = true
+			unique = append(unique, entry)
+		}
+	}
+	return unique
+}
+
+// validDigest reports whether id has two parts, user:hash, as Java's split counts them: empty ones at the end are dropped.
+func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
+
+// parseNet reads an address, or an address and the length of its network's prefix.
+func parseNet(id string) (netip.Prefix, bool) {
+	address, _, hasBits := strings.Cut(id, "/")
+	if !hasBits {
+		addr, err := netip.ParseAddr(address)
+		if err != nil || addr.Zone() != "" {
+			return netip.Prefix{}, false
+		}
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(id)
+	return p.Masked(), err == nil
+}
+
+// maskACL hides the hashes of digest ids, for callers who may read a list but not change it.
+func maskACL(list []proto.ACL) []proto.ACL {
+	masked := make([]proto.ACL, len(list))
+	for i, entry := range list {
+		if user, _, ok := strings.Cut(entry.ID.ID, ":"); ok && entry.ID.Scheme == "digest" {
+			entry.ID.ID = user + ":x"
+		}
+		masked[i] = entry
+	}
+	return masked
+}

@@ -1,0 +1,123 @@
+package datatree
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// maxTTLMs is the longest time to live, 2⁴⁰-1 ms: ZooKeeper stores it in 40 bits.
+const maxTTLMs = 1<<40 - 1
+
+func (t *Tree) create(x *txn) proto.ErrCode {
+	var c proto.CreateRequest
+	d := t.body(x)
+	c.Decode(d, x.Op)
+	if d.Err() != nil {
+		return proto.ErrMarshallingError
+	}
+	op := proto.MultiOp{Op: x.Op, Path: c.Path, Data: c.Data, ACL: c.ACL, Mode: c.Mode, TTL: c.TTL}
+	var code proto.ErrCode
+	x.res.Path, x.res.Stat, code = t.createZnode(x, &op)
+	return code
+}
+
+// createZnode does a create, alone or in a multi. Op is how the znode is created, see createKind.
+func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto.ErrCode) {
+	var none proto.Stat
+	k, code := createKind(op)
+	if code != proto.OK {
+		return "", none, code
+	}
+	if k == ephemeral && x.Session == 0 {
+		return "", none, proto.ErrSessionExpired
+	}
+	if !splittable(op.Path) {
+		return "", none, proto.ErrBadArguments
+	}
+	list, code := fixACL(x, op.Path, op.ACL)
+	if code != proto.OK {
+		return "", none, code
+	}
+	p := t.znodes[proto.ParentPath(op.Path)]
+	if p == nil {
+		return "", none, proto.ErrNoNode
+	}
+	if !x.caller.may(proto.PermCreate, p.rec.acl) {
+		return "", none, proto.ErrNoAuth
+	}
+	path := op.Path
+	if op.Mode.Sequential() {
+		path = fmt.Sprintf("%s%010d", path, p.rec.cversion)
+	}
+	switch {
+	case proto.ValidatePath(path) != nil:
+		return "", none, proto.ErrBadArguments
+	case t.znodes[path] != nil:
+		return "", none, proto.ErrNodeExists
+	case p.rec.kind == ephemeral:
+		return "", none, proto.ErrNoChildrenForEphemerals
+	}
+	if code := t.checkQuota(x, t.quotaOfNew(path, p), path, 1, int64(len(op.Data))); code != proto.OK {
+		return "", none, code
+	}
+	if code := x.fits("data", path, dataReplyBytes(len(op.Data))); code != proto.OK {
+		return "", none, code
+	}
+	n := &znode{path: strings.Clone(path), parent: p}
+	if code := x.fits("children", p.path, p.childrenReplyBytes(n.name())); code != proto.OK {
+		return "", none, code
+	}
+
+	rec := record{
+		czxid: x.Zxid, mzxid: x.Zxid, pzxid: x.Zxid,
+		ctimeMs: x.TimeMs, mtimeMs: x.TimeMs,
+		acl: t.intern(list), kind: k,
+	}
+	rec.setData(op.Data)
+	switch k {
+	case ephemeral:
+		rec.owner = uint64(x.Session)
+	case ttl:
+		rec.owner = uint64(op.TTL)
+	}
+	n.rec = t.seal(n.path, rec)
+	st := n.stat()
+
+	parent := *p.rec
+	parent.pzxid = x.Zxid
+	parent.cversion++ // the next sequence number: goes on from the smallest int32 after the largest, so that no name comes twice soon
+	t.replace(p, t.seal(p.path, parent))
+	t.insert(n)
+	t.emit(x, proto.EventCreated, n)
+	t.emit(x, proto.EventChildrenChanged, p)
+	return n.path, st, proto.OK
+}
+
+// createKind says what kind of znode a create makes: op 19 a container whatever the mode, op 21 one with a time to
+// live, ops 1 and 15 what the mode says, except that a container mode makes a plain persistent znode.
+func createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
+	switch {
+	case !op.Mode.Valid():
+		return 0, proto.ErrBadArguments
+	case op.Op == proto.OpCreateTTL:
+		// NB: ZooKeeper lets a negative TTL with another mode through, and can never start again.
+		if !op.Mode.TTL() || op.TTL <= 0 || op.TTL > maxTTLMs {
+			return 0, proto.ErrBadArguments
+		}
+		return ttl, proto.OK
+	case op.Mode.TTL():
+		return 0, proto.ErrBadArguments
+	case op.Op == proto.OpCreateContainer:
+		return container, proto.OK
+	case op.Mode.Ephemeral():
+		return ephemeral, proto.OK
+	}
+	return persistent, proto.OK
+}
+
+// splittable reports whether create and delete take a path apart at all: more is checked later.
+func splittable(path string) bool {
+	return strings.IndexByte(path, '/') >= 0 && strings.IndexByte(path, 0) < 0
+}

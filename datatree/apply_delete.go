@@ -1,0 +1,80 @@
+package datatree
+
+import "github.com/gozkd/gozkd/proto"
+
+func (t *Tree) delete(x *txn) proto.ErrCode {
+	var v proto.PathVersionRequest
+	d := t.body(x)
+	v.Decode(d)
+	if d.Err() != nil {
+		return proto.ErrMarshallingError
+	}
+	return t.deleteZnode(x, v.Path, v.Version)
+}
+
+// deleteZnode does a delete, alone or in a multi. The permission is the parent's to give.
+func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
+	if !splittable(path) || protected(path) {
+		return proto.ErrBadArguments
+	}
+	p := t.znodes[proto.ParentPath(path)]
+	if p == nil {
+		return proto.ErrNoNode
+	}
+	if !x.caller.may(proto.PermDelete, p.rec.acl) {
+		return proto.ErrNoAuth
+	}
+	n := t.znodes[path]
+	switch {
+	case n == nil:
+		return proto.ErrNoNode
+	case version != -1 && version != n.rec.version:
+		return proto.ErrBadVersion
+	case n.dir != nil:
+		return proto.ErrNotEmpty
+	}
+	t.unlink(x, n)
+	return proto.OK
+}
+
+// deleteContainer collects a container or a TTL znode. Servers propose it, see [Tree.Collectable]; for clients it does
+// not exist, though in ZooKeeper they may delete anything with it.
+//
+// The candidate may have changed since it was found: it must still be a container or TTL znode without children, and
+// the time to live must be over at the time of this txn.
+func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
+	if x.Session != 0 {
+		return proto.ErrUnimplemented
+	}
+	var b proto.PathRequest
+	d := t.body(x)
+	b.Decode(d)
+	if d.Err() != nil {
+		return proto.ErrMarshallingError
+	}
+	if b.Path == nil || !splittable(*b.Path) || protected(*b.Path) {
+		return proto.ErrBadArguments
+	}
+	n := t.znodes[*b.Path]
+	switch {
+	case n == nil:
+		return proto.ErrNoNode
+	case n.dir != nil:
+		return proto.ErrNotEmpty
+	case n.rec.kind != container && !n.rec.expired(x.TimeMs):
+		return proto.ErrBadVersion
+	}
+	t.unlink(x, n)
+	return proto.OK
+}
+
+// unlink removes n, which may be removed, and tells its watchers and its parent's.
+func (t *Tree) unlink(x *txn, n *znode) {
+	p := n.parent
+	t.remove(n)
+	parent := *p.rec
+	parent.pzxid = x.Zxid
+	t.replace(p, t.seal(p.path, parent))
+	t.emit(x, proto.EventDeleted, n)
+	t.emit(x, proto.EventChildrenChanged, p)
+}

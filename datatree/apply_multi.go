@@ -1,0 +1,98 @@
+package datatree
+
+import "github.com/gozkd/gozkd/proto"
+
+// applyMulti does all ops or none. Each sees what those before it did. A multi that cannot be decoded fails as a whole;
+// any other failure is in the results: OK for the ops rolled back, the code of the one that failed, and
+// ErrRuntimeInconsistency for those after it.
+func (t *Tree) applyMulti(x *txn) proto.ErrCode {
+	defer func() { clear(t.multi.Ops) }() // lets go of the body
+	if t.multi.Decode(t.body(x), proto.OpMulti) != nil {
+		return proto.ErrMarshallingError
+	}
+	ops := t.multi.Ops
+	for i := range ops {
+		if !deriveOp(&ops[i]) {
+			return proto.ErrMarshallingError
+		}
+	}
+
+	clear(t.results)
+	t.results = t.results[:0]
+	t.inMulti = true
+	for i := range ops {
+		res := t.multiOp(x, &ops[i])
+		if res.Op == proto.OpError {
+			t.rollback()
+			t.events = t.events[:0]
+			t.results = failedMulti(t.results[:0], len(ops), i, res.Err)
+			x.res.MultiFailed = true
+			break
+		}
+		t.results = append(t.results, res)
+	}
+	t.inMulti = false
+	clear(t.undo)
+	t.undo = t.undo[:0]
+	x.res.Multi = t.results
+	return proto.OK
+}
+
+// multiOp does one op.
+func (t *Tree) multiOp(x *txn, op *proto.MultiOp) proto.MultiResult {
+	res := proto.MultiResult{Op: op.Op}
+	var code proto.ErrCode
+	switch op.Op {
+	case proto.OpCreate:
+		res.Path, _, code = t.createZnode(x, op)
+	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		res.Op = proto.OpCreate2
+		res.Path, res.Stat, code = t.createZnode(x, op)
+	case proto.OpDelete:
+		code = t.deleteZnode(x, op.Path, op.Version)
+	case proto.OpSetData:
+		res.Stat, code = t.setZnodeData(x, op.Path, op.Data, op.Version)
+	case proto.OpCheck:
+		code = t.check(x, op.Path, op.Version)
+	}
+	if code != proto.OK {
+		return proto.MultiResult{Op: proto.OpError, Err: code}
+	}
+	return res
+}
+
+// deriveOp makes the op of a create agree with its mode, as ZooKeeper does in a multi only, and reports whether the two
+// can agree. Source: MultiOperationRecord, Op.Create.
+func deriveOp(op *proto.MultiOp) bool {
+	switch op.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
+		if op.Mode.TTL() {
+			return false
+		}
+	case proto.OpCreateTTL:
+		if !op.Mode.TTL() {
+			op.Op = proto.OpCreate
+		}
+	default:
+		return true
+	}
+	if op.Mode == proto.ModeContainer {
+		op.Op = proto.OpCreateContainer
+	}
+	return op.Mode.Valid()
+}
+
+// failedMulti appends the results of n ops of which the one at index failed has that code.
+func failedMulti(results []proto.MultiResult, n, failed int, code proto.ErrCode) []proto.MultiResult {
+	for i := range n {
+		res := proto.MultiResult{Op: proto.OpError}
+		switch {
+		case i == failed:
+			res.Err = code
+		case i > failed:
+			res.Err = proto.ErrRuntimeInconsistency
+		}
+		results = append(results, res)
+	}
+	return results
+}

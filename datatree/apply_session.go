@@ -1,0 +1,120 @@
+package datatree
+
+import (
+	"crypto/subtle"
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// CreateSessionBody is the body of createSession and reattachSession, which servers propose for their clients.
+type CreateSessionBody struct {
+	TimeoutMs int32
+	Passwd    [proto.PasswdBytes]byte // createSession: the new one, random; reattachSession: the one the client showed
+}
+
+// Append appends the encoding: int and buffer.
+func (s *CreateSessionBody) Append(b []byte) []byte {
+	return jute.AppendBuffer(jute.AppendInt(b, s.TimeoutMs), s.Passwd[:])
+}
+
+// decode reports whether d held the record.
+func (s *CreateSessionBody) decode(d *jute.Decoder) bool {
+	s.TimeoutMs = d.Int()
+	passwd := d.Buffer()
+	return d.Err() == nil && copy(s.Passwd[:], passwd) == proto.PasswdBytes && len(passwd) == proto.PasswdBytes
+}
+
+// session is a live session and its znodes.
+type session struct {
+	rec        *sessionRecord
+	ephemerals []*znode // in no order; znode.ownerIdx is the place in it
+}
+
+// sessionRecord is the part of a session that stands in a checkpoint. It is immutable.
+type sessionRecord struct {
+	id        proto.SessionID
+	connEpoch proto.Zxid
+	digest    uint64
+	timeoutMs int32
+	server    uint8
+	passwd    [proto.PasswdBytes]byte
+}
+
+// createSession makes a session with an id of its own, for ever: the origin's member id in the high byte, 24 bits of
+// the epoch, and the counter of the zxid.
+func (t *Tree) createSession(x *txn) proto.ErrCode {
+	var body CreateSessionBody
+	if !body.decode(t.body(x)) {
+		return proto.ErrMarshallingError
+	}
+	id := proto.SessionID(uint64(x.Server)<<56 | uint64(x.Zxid.Epoch()&0xffffff)<<32 | uint64(x.Zxid.Counter()))
+	if t.sessions[id] != nil {
+		// 2²⁴ epochs ago a zxid had this counter, and its session still lives. The client tries again.
+		x.res.Why = "session id " + id.String() + " is in use since an earlier round of epochs"
+		return proto.ErrSessionExpired
+	}
+	s := &session{rec: t.sealSession(sessionRecord{
+		id: id, connEpoch: x.Zxid, timeoutMs: body.TimeoutMs, server: x.Server, passwd: body.Passwd,
+	})}
+	t.sessions[id] = s
+	t.digest += s.rec.digest
+	t.noteSession(id, s.rec)
+	x.res.SessionID = id
+	return proto.OK
+}
+
+// reattachSession moves a session to a new connection for one who knows its password. What the old connection has on
+// its way is refused from now on.
+func (t *Tree) reattachSession(x *txn) proto.ErrCode {
+	var body CreateSessionBody
+	if !body.decode(t.body(x)) {
+		return proto.ErrMarshallingError
+	}
+	s := t.sessions[x.Session]
+	if s == nil {
+		return proto.ErrSessionExpired
+	}
+	if subtle.ConstantTimeCompare(body.Passwd[:], s.rec.passwd[:]) != 1 {
+		return proto.ErrAuthFailed
+	}
+	rec := *s.rec
+	rec.connEpoch, rec.timeoutMs, rec.server = x.Zxid, body.TimeoutMs, x.Server
+	old := s.rec.digest
+	s.rec = t.sealSession(rec)
+	t.digest += s.rec.digest - old
+	t.noteSession(rec.id, s.rec)
+	x.res.SessionID = rec.id
+	return proto.OK
+}
+
+// checkSession says whether the request comes over the connection that its session is attached to. A close for expiry
+// names the connection it saw idle, so it does not hit a session that was re-attached in the meantime.
+func (t *Tree) checkSession(x *txn) proto.ErrCode {
+	s := t.sessions[x.Session]
+	switch {
+	case x.Session == 0 && x.Op != proto.OpCloseSession:
+		return proto.OK
+	case s == nil:
+		return proto.ErrSessionExpired
+	case s.rec.connEpoch != x.ConnEpoch:
+		return proto.ErrSessionMoved
+	}
+	return proto.OK
+}
+
+// closeSession removes the session and its ephemerals, in the order of their paths.
+func (t *Tree) closeSession(x *txn) proto.ErrCode {
+	s := t.sessions[x.Session]
+	doomed := slices.Clone(s.ephemerals)
+	slices.SortFunc(doomed, func(a, b *znode) int { return strings.Compare(a.path, b.path) })
+	for _, n := range doomed {
+		t.unlink(x, n)
+	}
+	delete(t.sessions, x.Session)
+	t.digest -= s.rec.digest
+	t.noteSession(x.Session, nil)
+	return proto.OK
+}

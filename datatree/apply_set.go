@@ -1,0 +1,94 @@
+package datatree
+
+import "github.com/gozkd/gozkd/proto"
+
+func (t *Tree) setData(x *txn) proto.ErrCode {
+	var s proto.SetDataRequest
+	d := t.body(x)
+	s.Decode(d)
+	if d.Err() != nil {
+		return proto.ErrMarshallingError
+	}
+	var code proto.ErrCode
+	x.res.Stat, code = t.setZnodeData(x, s.Path, s.Data, s.Version)
+	return code
+}
+
+// setZnodeData does a setData, alone or in a multi.
+func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (proto.Stat, proto.ErrCode) {
+	var none proto.Stat
+	n, code := t.target(x, path, proto.PermWrite)
+	if code != proto.OK {
+		return none, code
+	}
+	grown := int64(len(data) - len(n.rec.data))
+	if code := t.checkQuota(x, t.quotaOf(n), n.path, 0, grown); code != proto.OK {
+		return none, code
+	}
+	if version != -1 && version != n.rec.version {
+		return none, proto.ErrBadVersion
+	}
+	if code := x.fits("data", n.path, dataReplyBytes(len(data))); code != proto.OK {
+		return none, code
+	}
+	rec := *n.rec
+	rec.setData(data)
+	rec.version++
+	rec.mzxid, rec.mtimeMs = x.Zxid, x.TimeMs
+	t.replace(n, t.seal(n.path, rec))
+	t.emit(x, proto.EventDataChanged, n)
+	return n.stat(), proto.OK
+}
+
+// setACL replaces the list. It holds for the next request already, while ZooKeeper lets some through under the old one.
+func (t *Tree) setACL(x *txn) proto.ErrCode {
+	var s proto.SetACLRequest
+	d := t.body(x)
+	s.Decode(d)
+	if d.Err() != nil {
+		return proto.ErrMarshallingError
+	}
+	if proto.ValidatePath(s.Path) != nil {
+		return proto.ErrBadArguments
+	}
+	list, code := fixACL(x, s.Path, s.ACL)
+	if code != proto.OK {
+		return code
+	}
+	n, code := t.target(x, s.Path, proto.PermAdmin)
+	if code != proto.OK {
+		return code
+	}
+	if s.Version != -1 && s.Version != n.rec.aversion {
+		return proto.ErrBadVersion
+	}
+	rec := *n.rec
+	rec.acl = t.intern(list)
+	rec.aversion++
+	t.replace(n, t.seal(n.path, rec))
+	x.res.Stat = n.stat()
+	return proto.OK
+}
+
+// check does the check of a multi: the znode is there, and at that version.
+func (t *Tree) check(x *txn, path string, version int32) proto.ErrCode {
+	n, code := t.target(x, path, proto.PermRead)
+	if code == proto.OK && version != -1 && version != n.rec.version {
+		return proto.ErrBadVersion
+	}
+	return code
+}
+
+// target returns the znode at path for one who needs the permission.
+func (t *Tree) target(x *txn, path string, want proto.Perms) (*znode, proto.ErrCode) {
+	n := t.znodes[path]
+	switch {
+	case n == nil && proto.ValidatePath(path) != nil: // a znode's path is valid
+		return nil, proto.ErrBadArguments
+	case n == nil:
+		return nil, proto.ErrNoNode
+	case !x.caller.may(want, n.rec.acl):
+		return nil, proto.ErrNoAuth
+	}
+	return n, proto.OK
+}

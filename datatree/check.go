@@ -1,0 +1,213 @@
+package datatree
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Check walks the whole tree and returns what is broken of its invariants, or nil. It computes the digest from scratch.
+// It takes time that grows with the tree, and must not run concurrently with anything else.
+func (t *Tree) Check() error {
+	c := checker{t: t, owned: make(map[*znode]bool), refs: make(map[*acl]int)}
+	c.walk()
+	c.sessions()
+	c.owners()
+	c.quotas()
+	c.totals()
+	return errors.Join(c.broken...)
+}
+
+// checker is a Check on its way.
+type checker struct {
+	t      *Tree
+	broken []error
+
+	digest        uint64
+	dataSize      int64
+	numEphemerals int
+	owned         map[*znode]bool // listed by a session or as collectable
+	refs          map[*acl]int
+}
+
+// maxBroken bounds the report: one cause can break every znode.
+const maxBroken = 20
+
+func (c *checker) say(format string, args ...any) {
+	if len(c.broken) < maxBroken {
+		c.broken = append(c.broken, fmt.Errorf("datatree: "+format, args...))
+	}
+}
+
+// walk looks at each znode by itself.
+func (c *checker) walk() {
+	t := c.t
+	for _, path := range slices.Sorted(maps.Keys(t.znodes)) {
+		n := t.znodes[path]
+		c.place(path, n)
+		c.record(n)
+	}
+	if t.root == nil || t.znodes["/"] != t.root {
+		c.say("D1: the root is not in the index")
+	}
+	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
+		if t.znodes[path] == nil {
+			c.say("D1: %s is gone", path)
+		}
+	}
+}
+
+// place checks that n is where its path says, and what it holds together with its children.
+func (c *checker) place(path string, n *znode) {
+	switch {
+	case n.path != path:
+		c.say("D1: the znode indexed as %q has the path %q", path, n.path)
+	case path == "/":
+		if n.parent != nil {
+			c.say("D1: the root has a parent")
+		}
+	case n.parent == nil || n.parent != c.t.znodes[proto.ParentPath(path)]:
+		c.say("D1: %q does not have its parent", path)
+	case int(n.childIdx) >= len(n.parent.children()) || n.parent.children()[n.childIdx] != n:
+		c.say("D1: %q is not at place %d of its parent", path, n.childIdx)
+	}
+	if err := proto.ValidatePath(path); err != nil {
+		c.say("D1: %w", err)
+	}
+	nameBytes := 0
+	for _, child := range n.children() {
+		nameBytes += len(child.name())
+		if c.t.znodes[child.path] != child || child.parent != n {
+			c.say("D1: %q lists %q, which is not its child", path, child.path)
+		}
+	}
+	if n.dir != nil && (n.dir.nameBytes != nameBytes || nameBytes == 0) {
+		c.say("D3: %q counts %d bytes of names, they are %d", path, n.dir.nameBytes, nameBytes)
+	}
+	if n.dir != nil && n.rec.kind == ephemeral {
+		c.say("D2: %q is ephemeral and has children", path)
+	}
+}
+
+// record checks n's record, and adds it up.
+func (c *checker) record(n *znode) {
+	t, r := c.t, n.rec
+	if fresh := t.seal(n.path, *r); fresh.digest != r.digest {
+		c.say("D3: %q has digest %#x, computed is %#x", n.path, r.digest, fresh.digest)
+	}
+	if r.czxid < 0 || r.mzxid < r.czxid || r.pzxid < r.czxid || max(r.mzxid, r.pzxid) > t.lastZxid {
+		c.say("D4: %q has zxids %v %v %v, the last one is %v", n.path, r.czxid, r.mzxid, r.pzxid, t.lastZxid)
+	}
+	if r.null && r.data != "" {
+		c.say("D3: %q has null data of %d bytes", n.path, len(r.data))
+	}
+	switch {
+	case r.kind == ephemeral && t.sessions[proto.SessionID(r.owner)] == nil:
+		c.say("D2: %q is owned by session %v, which is not there", n.path, proto.SessionID(r.owner))
+	case r.kind == ttl && (r.owner == 0 || r.owner > maxTTLMs), (r.kind == persistent || r.kind == container) && r.owner != 0:
+		c.say("D2: %q of kind %d has owner %#x", n.path, r.kind, r.owner)
+	}
+	if r.kind == ephemeral {
+		c.numEphemerals++
+	}
+	c.digest += r.digest
+	c.dataSize += int64(len(n.path) + len(r.data))
+	if r.acl != nil {
+		c.refs[r.acl]++
+	}
+}
+
+func (c *checker) sessions() {
+	for id, s := range c.t.sessions {
+		if s.rec.id != id {
+			c.say("D2: session %v is indexed as %v", s.rec.id, id)
+		}
+		if fresh := c.t.sealSession(*s.rec); fresh.digest != s.rec.digest {
+			c.say("D3: session %v has digest %#x, computed is %#x", id, s.rec.digest, fresh.digest)
+		}
+		if s.rec.connEpoch > c.t.lastZxid {
+			c.say("D4: session %v was attached at %v, the last zxid is %v", id, s.rec.connEpoch, c.t.lastZxid)
+		}
+		c.digest += s.rec.digest
+		c.list(s.ephemerals)
+		for _, n := range s.ephemerals {
+			if n.rec.kind != ephemeral || proto.SessionID(n.rec.owner) != id {
+				c.say("D2: session %v lists %q, which it does not own", id, n.path)
+			}
+		}
+	}
+	c.list(c.t.collectable)
+	for _, n := range c.t.collectable {
+		if n.rec.kind != container && n.rec.kind != ttl {
+			c.say("D2: %q is listed as collectable", n.path)
+		}
+	}
+}
+
+// list checks a list of znodes that know their place in it.
+func (c *checker) list(owned []*znode) {
+	for i, n := range owned {
+		if int(n.ownerIdx) != i || c.t.znodes[n.path] != n {
+			c.say("D2: %q is listed at place %d, it knows %d", n.path, i, n.ownerIdx)
+		}
+		c.owned[n] = true
+	}
+}
+
+// owners checks that every znode that needs it is listed.
+func (c *checker) owners() {
+	for path, n := range c.t.znodes {
+		if n.rec.kind != persistent && !c.owned[n] {
+			c.say("D2: %q is not listed by its owner", path)
+		}
+	}
+}
+
+// quotas counts anew what each quota counts.
+func (c *checker) quotas() {
+	limits := 0
+	for path := range c.t.znodes {
+		if target, ok := quotaTarget(path, limitsName); ok {
+			if limits++; c.t.quotas[target] == nil {
+				c.say("D3: %q has limits and no quota", target)
+			}
+		}
+	}
+	if limits != len(c.t.quotas) {
+		c.say("D3: %d quotas, %d limits", len(c.t.quotas), limits)
+	}
+	for target, q := range c.t.quotas {
+		fresh := quota{path: target}
+		if n := c.t.znodes[target]; n != nil {
+			c.t.countBelow(n, &fresh)
+		}
+		if *q != fresh {
+			c.say("D3: the quota counts %v, counted are %v", *q, fresh)
+		}
+	}
+}
+
+func (c *checker) totals() {
+	t := c.t
+	if c.digest != t.digest {
+		c.say("D3: the digest is %#x, computed is %#x", t.digest, c.digest)
+	}
+	if c.dataSize != t.dataSize || c.numEphemerals != t.numEphemerals {
+		c.say("D3: %d bytes in paths and data and %d ephemerals, counted are %d and %d",
+			t.dataSize, t.numEphemerals, c.dataSize, c.numEphemerals)
+	}
+	if len(c.refs) != len(t.acls) {
+		c.say("D3: %d ACLs are kept, %d are in use", len(t.acls), len(c.refs))
+	}
+	for a, refs := range c.refs {
+		if t.acls[a.key] != a || a.refs != refs {
+			c.say("D3: an ACL is counted %d times, it is used %d times", a.refs, refs)
+		}
+	}
+	if t.inMulti || t.undoing || len(t.undo) != 0 {
+		c.say("D3: the undo log is not empty")
+	}
+}

@@ -1,0 +1,238 @@
+package datatree
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// ErrCheckpoint is wrapped by every error of [Restore].
+var ErrCheckpoint = errors.New("datatree: bad checkpoint")
+
+// checkpointVersion is the first byte of the meta value.
+const checkpointVersion = 1
+
+// The first bytes of the keys, in key order.
+const (
+	metaPrefix    = 'm'
+	sessionPrefix = 's'
+	znodePrefix   = 'z'
+)
+
+// Changes is the difference between two captures, in the form of keys and values. Layout: docs/formats.md,
+// "Checkpoint: the tree's keys and values". Safe for concurrent use, and independent of what happens to the tree.
+type Changes struct {
+	meta     meta
+	znodes   map[string]*record // nil: deleted
+	sessions map[proto.SessionID]*sessionRecord
+}
+
+// meta is what stands once in a checkpoint.
+type meta struct {
+	lastZxid    proto.Zxid
+	digest      uint64
+	numZnodes   uint64
+	numSessions uint64
+}
+
+func newChanges() *Changes {
+	return &Changes{znodes: make(map[string]*record), sessions: make(map[proto.SessionID]*sessionRecord)}
+}
+
+// Capture returns what changed since the last Capture, or since New or Restore, and begins anew. It takes the same
+// short time however much that is. The tree must have been made with TrackDirty.
+//
+// A key may be reported deleted that no capture reported before.
+func (t *Tree) Capture() *Changes {
+	c := t.dirty
+	t.dirty = newChanges()
+	c.meta = t.meta()
+	return c
+}
+
+// Len returns the number of keys, the one for meta included.
+func (c *Changes) Len() int { return 1 + len(c.znodes) + len(c.sessions) }
+
+// Range calls yield for each key in order until it returns an error, which Range returns. A nil value means that the key
+// is to be deleted. Key and value are the callee's to keep.
+func (c *Changes) Range(yield func(key, value []byte) error) error {
+	var mem arena
+	mem.b = append(mem.b, metaPrefix)
+	key := mem.cut()
+	mem.b = appendMeta(mem.b, c.meta)
+	if err := yield(key, mem.cut()); err != nil {
+		return err
+	}
+	// Sorted as unsigned, like the bytes of the keys.
+	for _, id := range slices.SortedFunc(maps.Keys(c.sessions), compareUnsigned) {
+		mem.b = appendSessionKey(mem.b, id)
+		key, value := mem.cut(), []byte(nil)
+		if rec := c.sessions[id]; rec != nil {
+			mem.b = appendSession(mem.b, rec)
+			value = mem.cut()
+		}
+		if err := yield(key, value); err != nil {
+			return err
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.znodes)) {
+		mem.b = append(append(mem.b, znodePrefix), path...)
+		key, value := mem.cut(), []byte(nil)
+		if rec := c.znodes[path]; rec != nil {
+			mem.b = appendRecord(mem.b, rec)
+			value = mem.cut()
+		}
+		if err := yield(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arena hands out pieces of larger blocks that are never used again.
+type arena struct{ b []byte }
+
+const arenaBlock = 64 << 10
+
+// cut returns what was appended to a.b since the last cut.
+func (a *arena) cut() []byte {
+	piece := a.b[:len(a.b):len(a.b)]
+	if a.b = a.b[len(a.b):]; cap(a.b) < arenaBlock/64 {
+		a.b = make([]byte, 0, arenaBlock)
+	}
+	return piece
+}
+
+// note marks a znode dirty.
+func (t *Tree) note(path string, rec *record) {
+	if t.dirty != nil {
+		t.dirty.znodes[path] = rec
+	}
+}
+
+// noteSession marks a session dirty.
+func (t *Tree) noteSession(id proto.SessionID, rec *sessionRecord) {
+	if t.dirty != nil {
+		t.dirty.sessions[id] = rec
+	}
+}
+
+func (t *Tree) meta() meta {
+	return meta{t.lastZxid, t.digest, uint64(len(t.znodes)), uint64(len(t.sessions))}
+}
+
+// Restore makes a tree of all keys and values of a checkpoint, in key order. A key and its value need to be valid only
+// during their step. Nothing is dirty in it. Errors wrap ErrCheckpoint and name the key.
+func Restore(opts Options, kv iter.Seq2[[]byte, []byte]) (*Tree, error) {
+	r := restorer{t: empty(opts)}
+	for key, value := range kv {
+		if err := r.step(key, value); err != nil {
+			return nil, fmt.Errorf("%w: key %q: %w", ErrCheckpoint, key, err)
+		}
+	}
+	if err := r.finish(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	}
+	return r.t, nil
+}
+
+// restorer is a Restore on its way.
+type restorer struct {
+	t       *Tree
+	want    meta
+	hasMeta bool
+	limits  []string // targets of quotas
+}
+
+func (r *restorer) step(key, value []byte) error {
+	if len(key) == 1 && key[0] == metaPrefix {
+		r.hasMeta = true
+		var err error
+		r.want, err = decodeMeta(value)
+		r.t.lastZxid = r.want.lastZxid
+		return err
+	}
+	if !r.hasMeta {
+		return errors.New("the meta record is missing before it")
+	}
+	var digest uint64
+	digest, r.t.buf = recordDigest(r.t.buf, key, value)
+	switch {
+	case len(key) == 9 && key[0] == sessionPrefix:
+		return r.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value, digest)
+	case len(key) > 1 && key[0] == znodePrefix:
+		return r.znode(string(key[1:]), value, digest)
+	}
+	return errors.New("unknown kind of key")
+}
+
+func (r *restorer) session(id proto.SessionID, value []byte, digest uint64) error {
+	if r.t.sessions[id] != nil {
+		return errors.New("comes twice")
+	}
+	rec, err := decodeSession(id, value)
+	if err != nil {
+		return err
+	}
+	rec.digest = digest
+	r.t.sessions[id] = &session{rec: rec}
+	r.t.digest += digest
+	return nil
+}
+
+func (r *restorer) znode(path string, value []byte, digest uint64) error {
+	t := r.t
+	if err := proto.ValidatePath(path); err != nil {
+		return err
+	}
+	if t.znodes[path] != nil {
+		return errors.New("comes twice")
+	}
+	rec, err := t.decodeRecord(value)
+	if err != nil {
+		return err
+	}
+	rec.digest = digest
+	n := &znode{path: path, rec: rec}
+	if path == "/" {
+		t.root = n
+	} else if n.parent = t.znodes[proto.ParentPath(path)]; n.parent == nil {
+		return errors.New("its parent is missing before it")
+	}
+	if rec.kind == ephemeral && t.sessions[proto.SessionID(rec.owner)] == nil {
+		return fmt.Errorf("its owner, session %v, is missing", proto.SessionID(rec.owner))
+	}
+	t.link(n)
+	if target, ok := quotaTarget(path, limitsName); ok {
+		r.limits = append(r.limits, target)
+	}
+	return nil
+}
+
+// finish compares what was read with what the meta record promised, and counts the quotas.
+func (r *restorer) finish() error {
+	t := r.t
+	if !r.hasMeta {
+		return errors.New("the meta record is missing")
+	}
+	if got := t.meta(); got != r.want {
+		return fmt.Errorf("%d znodes, %d sessions and digest %#x, the meta record says %d, %d and %#x",
+			got.numZnodes, got.numSessions, got.digest, r.want.numZnodes, r.want.numSessions, r.want.digest)
+	}
+	for _, path := range []string{"/", zookeeperPath, quotaPath, configPath} {
+		if t.znodes[path] == nil {
+			return fmt.Errorf("znode %s is missing", path)
+		}
+	}
+	t.undoing = true // the stats znodes are as they were
+	for _, target := range r.limits {
+		t.quotaOn(target)
+	}
+	t.undoing = false
+	return nil
+}

@@ -1,0 +1,29 @@
+package datatree
+
+// Collectable returns paths of at most limit znodes that may be collected now: TTL znodes without children that were
+// not written for longer than their time to live, and containers that lost their last child or, unless neverUsedMs
+// is 0, had none for longer than that. The caller proposes a deleteContainer for each, which looks again.
+// Source: ContainerManager.
+func (t *Tree) Collectable(nowMs, neverUsedMs int64, limit int) []string {
+	var paths []string
+	for _, n := range t.collectable {
+		if len(paths) >= limit {
+			break
+		}
+		if n.dir != nil {
+			continue
+		}
+		r := n.rec
+		used := r.cversion != 0
+		unused := neverUsedMs != 0 && nowMs-r.mtimeMs > neverUsedMs
+		if r.kind == container && (used || unused) || r.expired(nowMs) {
+			paths = append(paths, n.path)
+		}
+	}
+	return paths
+}
+
+// expired reports whether r has a time to live and it is over.
+func (r *record) expired(nowMs int64) bool {
+	return r.kind == ttl && nowMs-r.mtimeMs > int64(r.owner)
+}

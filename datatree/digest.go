@@ -1,0 +1,41 @@
+package datatree
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Digest returns a hash of all znodes and sessions. Trees that applied the same requests have the same digest, however
+// their requests were batched and whether or not a checkpoint lies between.
+//
+// It is the sum modulo 2⁶⁴ of the hashes of all records as a checkpoint has them, so it can be kept up to date per
+// change. LastZxid is no part of it.
+func (t *Tree) Digest() uint64 { return t.digest }
+
+// recordDigest hashes one key and its value in a checkpoint.
+func recordDigest(buf, key, value []byte) (uint64, []byte) {
+	buf = binary.AppendUvarint(buf[:0], uint64(len(key)))
+	buf = append(buf, key...)
+	buf = append(buf, value...)
+	return xxhash.Sum64(buf), buf
+}
+
+// seal returns rec as an immutable record with its digest.
+func (t *Tree) seal(path string, rec record) *record {
+	b := binary.AppendUvarint(t.buf[:0], uint64(1+len(path)))
+	b = append(b, znodePrefix)
+	b = append(b, path...)
+	t.buf = appendRecord(b, &rec)
+	rec.digest = xxhash.Sum64(t.buf)
+	return &rec
+}
+
+// sealSession does the same for a session.
+func (t *Tree) sealSession(rec sessionRecord) *sessionRecord {
+	b := append(t.buf[:0], 1+8)
+	b = appendSessionKey(b, rec.id)
+	t.buf = appendSession(b, &rec)
+	rec.digest = xxhash.Sum64(t.buf)
+	return &rec
+}

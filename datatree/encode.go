@@ -1,0 +1,105 @@
+package datatree
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// The values of a checkpoint. Layout: docs/formats.md, "Checkpoint: the tree's keys and values".
+
+func appendMeta(b []byte, m meta) []byte {
+	b = append(b, checkpointVersion)
+	b = binary.BigEndian.AppendUint64(b, uint64(m.lastZxid))
+	b = binary.BigEndian.AppendUint64(b, m.digest)
+	b = binary.AppendUvarint(b, m.numZnodes)
+	return binary.AppendUvarint(b, m.numSessions)
+}
+
+func decodeMeta(b []byte) (meta, error) {
+	d := reader{b: b}
+	if v := d.byte(); d.err == nil && v != checkpointVersion {
+		return meta{}, fmt.Errorf("format version %d, known is %d", v, checkpointVersion)
+	}
+	m := meta{proto.Zxid(d.fixed64()), d.fixed64(), d.uvarint(), d.uvarint()}
+	return m, d.end()
+}
+
+// nullData is a bit of a znode's first byte; the two lowest are its kind.
+const nullData = 0x04
+
+func appendRecord(b []byte, r *record) []byte {
+	first := byte(r.kind)
+	if r.null {
+		first |= nullData
+	}
+	b = append(b, first)
+	b = binary.AppendUvarint(b, uint64(r.czxid))
+	b = binary.AppendVarint(b, int64(r.mzxid-r.czxid))
+	b = binary.AppendVarint(b, int64(r.pzxid-r.czxid))
+	b = binary.AppendVarint(b, r.ctimeMs)
+	b = binary.AppendVarint(b, r.mtimeMs-r.ctimeMs)
+	b = binary.AppendVarint(b, int64(r.version))
+	b = binary.AppendVarint(b, int64(r.cversion))
+	b = binary.AppendVarint(b, int64(r.aversion))
+	if r.kind == ephemeral || r.kind == ttl {
+		b = binary.BigEndian.AppendUint64(b, r.owner)
+	}
+	if r.acl == nil {
+		b = append(b, 0)
+	} else {
+		b = append(b, r.acl.key...)
+	}
+	return append(b, r.data...)
+}
+
+func (t *Tree) decodeRecord(b []byte) (*record, error) {
+	d := reader{b: b}
+	first := d.byte()
+	if first&^nullData > byte(ttl) {
+		return nil, fmt.Errorf("first byte is %#x", first)
+	}
+	r := &record{kind: kind(first &^ nullData), null: first&nullData != 0}
+	r.czxid = proto.Zxid(d.uvarint())
+	r.mzxid = r.czxid + proto.Zxid(d.varint())
+	r.pzxid = r.czxid + proto.Zxid(d.varint())
+	r.ctimeMs = d.varint()
+	r.mtimeMs = r.ctimeMs + d.varint()
+	r.version, r.cversion, r.aversion = d.int32(), d.int32(), d.int32()
+	if r.kind == ephemeral || r.kind == ttl {
+		r.owner = d.fixed64()
+	}
+	if list := d.acl(); list != nil {
+		r.acl = t.intern(list)
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	r.data = string(d.b)
+	if r.null && r.data != "" {
+		return nil, fmt.Errorf("null data of %d bytes", len(r.data))
+	}
+	return r, nil
+}
+
+func appendSessionKey(b []byte, id proto.SessionID) []byte {
+	return binary.BigEndian.AppendUint64(append(b, sessionPrefix), uint64(id))
+}
+
+func compareUnsigned(a, b proto.SessionID) int { return cmp.Compare(uint64(a), uint64(b)) }
+
+func appendSession(b []byte, r *sessionRecord) []byte {
+	b = binary.AppendVarint(b, int64(r.timeoutMs))
+	b = binary.AppendUvarint(b, uint64(r.connEpoch))
+	b = append(b, r.server)
+	return append(b, r.passwd[:]...)
+}
+
+func decodeSession(id proto.SessionID, b []byte) (*sessionRecord, error) {
+	d := reader{b: b}
+	r := &sessionRecord{id: id, timeoutMs: d.int32(), connEpoch: proto.Zxid(d.uvarint()), server: d.byte()}
+	copy(r.passwd[:], d.take(proto.PasswdBytes))
+	return r, d.end()
+}

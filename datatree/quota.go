@@ -1,0 +1,187 @@
+package datatree
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// The znodes below /zookeeper/quota/<path> that make a quota for <path>.
+const (
+	limitsName = "/zookeeper_limits"
+	statsName  = "/zookeeper_stats"
+)
+
+// quota counts the znodes at and below a path, without those that have a nearer quota. It exists while the limits
+// znode does. Its counts are always exact; the text of the stats znode is written from them whenever they change.
+type quota struct {
+	path         string // what is limited; not the root, and not below /zookeeper
+	count, bytes int64
+}
+
+// quotaTarget returns the path that a limits or stats znode is for, if path is one.
+func quotaTarget(path, name string) (string, bool) {
+	target, ok := strings.CutPrefix(path, quotaPath)
+	if !ok {
+		return "", false
+	}
+	target, ok = strings.CutSuffix(target, name)
+	// Below /zookeeper there is no quota: accounting writes there itself.
+	return target, ok && strings.HasPrefix(target, "/") && target != zookeeperPath && !strings.HasPrefix(target, zookeeperPath+"/")
+}
+
+// quotaOf returns the quota that counts n, or nil.
+func (t *Tree) quotaOf(n *znode) *quota {
+	if len(t.quotas) == 0 {
+		return nil
+	}
+	for ; n != nil; n = n.parent {
+		if q := t.quotas[n.path]; q != nil {
+			return q
+		}
+	}
+	return nil
+}
+
+// quotaOfNew returns the quota that would count a child of p at path. A quota may be older than its znode.
+func (t *Tree) quotaOfNew(path string, p *znode) *quota {
+	if q := t.quotas[path]; q != nil {
+		return q
+	}
+	return t.quotaOf(p)
+}
+
+// account adds a change at n to its quota.
+func (t *Tree) account(n *znode, count, bytes int64) {
+	if q := t.quotaOf(n); q != nil {
+		q.count += count
+		q.bytes += bytes
+		t.writeStats(q)
+	}
+}
+
+func (t *Tree) quotaAfterInsert(n *znode) {
+	t.account(n, 1, int64(len(n.rec.data)))
+	if target, ok := quotaTarget(n.path, limitsName); ok {
+		t.quotaOn(target)
+	} else if target, ok := quotaTarget(n.path, statsName); ok && t.quotas[target] != nil {
+		t.writeStats(t.quotas[target])
+	}
+}
+
+func (t *Tree) quotaBeforeRemove(n *znode) {
+	if target, ok := quotaTarget(n.path, limitsName); ok {
+		t.quotaOff(target)
+	}
+	t.account(n, -1, -int64(len(n.rec.data)))
+}
+
+// quotaOn begins to count what is at and below target, and takes it from the quota that counted it.
+func (t *Tree) quotaOn(target string) {
+	n := t.znodes[target]
+	outer := t.quotaOf(n)
+	q := &quota{path: target}
+	t.quotas[target] = q
+	if n != nil {
+		t.countBelow(n, q)
+	}
+	t.writeStats(q)
+	if outer != nil {
+		outer.count -= q.count
+		outer.bytes -= q.bytes
+		t.writeStats(outer)
+	}
+}
+
+// quotaOff gives what target's quota counts back to the next one above.
+func (t *Tree) quotaOff(target string) {
+	q := t.quotas[target]
+	delete(t.quotas, target)
+	if outer := t.quotaOf(t.znodes[target]); outer != nil {
+		outer.count += q.count
+		outer.bytes += q.bytes
+		t.writeStats(outer)
+	}
+}
+
+// countBelow adds n and its descendants to q, without what has a nearer quota.
+func (t *Tree) countBelow(n *znode, q *quota) {
+	q.count++
+	q.bytes += int64(len(n.rec.data))
+	for _, child := range n.children() {
+		if t.quotas[child.path] == nil {
+			t.countBelow(child, q)
+		}
+	}
+}
+
+// writeStats writes the counts where clients read them, if they made such a znode. Versions, zxids and times stay.
+func (t *Tree) writeStats(q *quota) {
+	if t.undoing {
+		return
+	}
+	n := t.znodes[quotaPath+q.path+statsName]
+	if n == nil {
+		return
+	}
+	rec := *n.rec
+	rec.data, rec.null = fmt.Sprintf("count=%d,bytes=%d", q.count, q.bytes), false
+	if rec.data != n.rec.data {
+		t.replace(n, t.seal(n.path, rec))
+	}
+}
+
+// checkQuota refuses a change at path that would exceed a hard limit of q, if the origin of the request says so.
+// Source: ZooKeeperServer.checkQuota, StatsTrack.
+func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) proto.ErrCode {
+	if q == nil || x.Flags&FlagEnforceQuota == 0 {
+		return proto.OK
+	}
+	limitsPath := quotaPath + q.path + limitsName
+	limits, err := parseLimits(t.znodes[limitsPath].rec.data)
+	if err != nil {
+		x.res.Why = fmt.Sprintf("%v of %q refused: %s: %v", x.Op, path, limitsPath, err)
+		return proto.ErrMarshallingError
+	}
+	if limits.count >= 0 && count != 0 && q.count+count > limits.count {
+		x.res.Why = fmt.Sprintf("%v of %q refused: %d znodes, quota of %s is %d", x.Op, path, q.count+count, q.path, limits.count)
+		return proto.ErrQuotaExceeded
+	}
+	if limits.bytes >= 0 && bytes != 0 && q.bytes+bytes > limits.bytes {
+		x.res.Why = fmt.Sprintf("%v of %q refused: %d bytes, quota of %s is %d", x.Op, path, q.bytes+bytes, q.path, limits.bytes)
+		return proto.ErrQuotaExceeded
+	}
+	return proto.OK
+}
+
+// hardLimits are the limits that are enforced; -1 is none.
+type hardLimits struct{ count, bytes int64 }
+
+var errLimits = errors.New("malformed quota")
+
+// parseLimits reads text like "count=4,bytes=-1=;byteHardLimit=20;countHardLimit=4". The odd "=" is there for old
+// parsers. No text means no limits.
+func parseLimits(text string) (hardLimits, error) {
+	limits := hardLimits{-1, -1}
+	text = strings.TrimRight(text, ",;")
+	if text == "" {
+		return limits, nil
+	}
+	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' }) {
+		key, value, ok := strings.Cut(strings.TrimRight(pair, "="), "=")
+		v, err := strconv.ParseInt(value, 10, 64)
+		if !ok || err != nil {
+			return limits, fmt.Errorf("%w: %q", errLimits, pair)
+		}
+		switch key {
+		case "countHardLimit":
+			limits.count = v
+		case "byteHardLimit":
+			limits.bytes = v
+		}
+	}
+	return limits, nil
+}

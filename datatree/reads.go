@@ -1,0 +1,108 @@
+package datatree
+
+import (
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// Exists returns the Stat of a znode. Errors: ErrBadArguments for U+0000, ErrNoAuth without READ, ErrNoNode.
+func (t *Tree) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
+	if strings.IndexByte(path, 0) >= 0 {
+		return proto.Stat{}, proto.ErrBadArguments
+	}
+	n, code := t.readable(path, &c, proto.PermRead)
+	if code != proto.OK {
+		return proto.Stat{}, code
+	}
+	return n.stat(), proto.OK
+}
+
+// GetData returns data and Stat. The data is shared and immutable: it stays as it is however the tree changes, and the
+// caller must not change it. nil is null. Errors: ErrNoNode, ErrNoAuth without READ.
+func (t *Tree) GetData(path string, c Caller) ([]byte, proto.Stat, proto.ErrCode) {
+	n, code := t.readable(path, &c, proto.PermRead)
+	if code != proto.OK {
+		return nil, proto.Stat{}, code
+	}
+	return n.rec.bytes(), n.stat(), proto.OK
+}
+
+// AppendChildren appends the jute vector of the children's names, in any order, and returns the Stat. With an error b
+// comes back as it was. Errors: ErrNoNode, ErrNoAuth without READ.
+func (t *Tree) AppendChildren(b []byte, path string, c Caller) ([]byte, proto.Stat, proto.ErrCode) {
+	n, code := t.readable(path, &c, proto.PermRead)
+	if code != proto.OK {
+		return b, proto.Stat{}, code
+	}
+	children := n.children()
+	b = jute.AppendInt(b, int32(len(children)))
+	for _, child := range children {
+		b = jute.AppendString(b, child.name())
+	}
+	return b, n.stat(), proto.OK
+}
+
+// GetACL returns the list, not to be changed, and the Stat. Who has READ but not ADMIN sees no digest hashes.
+// Errors: ErrNoNode, ErrNoAuth with neither.
+func (t *Tree) GetACL(path string, c Caller) ([]proto.ACL, proto.Stat, proto.ErrCode) {
+	n, code := t.readable(path, &c, proto.PermRead|proto.PermAdmin)
+	if code != proto.OK {
+		return nil, proto.Stat{}, code
+	}
+	list := n.rec.acl.acls()
+	if !c.may(proto.PermAdmin, n.rec.acl) {
+		list = maskACL(list)
+	}
+	return list, n.stat(), proto.OK
+}
+
+// AllChildrenNumber returns the number of all descendants. It walks them. Errors: ErrNoNode, ErrNoAuth without READ.
+func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
+	n, code := t.readable(path, &c, proto.PermRead)
+	switch {
+	case code != proto.OK:
+		return 0, code
+	case n == t.root:
+		return int32(len(t.znodes) - 1), proto.OK
+	}
+	return n.descendants(), proto.OK
+}
+
+// Lookup returns the zxids that setWatches compares, or false if there is no such znode.
+func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool) {
+	n := t.lookup(path)
+	if n == nil {
+		return 0, 0, false
+	}
+	return n.rec.mzxid, n.rec.pzxid, true
+}
+
+// lookup returns the znode at path, which may alias memory that does not last. "" is another name of the root.
+func (t *Tree) lookup(path string) *znode {
+	if path == "" {
+		return t.root
+	}
+	return t.znodes[path]
+}
+
+// readable returns the znode at path for one who has one of the permissions.
+func (t *Tree) readable(path string, c *Caller, want proto.Perms) (*znode, proto.ErrCode) {
+	n := t.lookup(path)
+	switch {
+	case n == nil:
+		return nil, proto.ErrNoNode
+	case !c.may(want, n.rec.acl):
+		return nil, proto.ErrNoAuth
+	}
+	return n, proto.OK
+}
+
+func (n *znode) descendants() int32 {
+	sum := int32(len(n.children()))
+	for _, child := range n.children() {
+		sum += child.descendants()
+	}
+	return sum
+}
