@@ -13,7 +13,8 @@ var ErrNotInMulti = errors.New("proto: op not allowed in this multi")
 // multiHeaderBytes is the size of the header in front of every op and result of a multi.
 const multiHeaderBytes = 9
 
-func appendMultiHeader(b []byte, op OpCode, done bool, err ErrCode) []byte {
+// AppendMultiHeader appends the header in front of each op and result of a multi; done marks the terminator.
+func AppendMultiHeader(b []byte, op OpCode, done bool, err ErrCode) []byte {
 	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), int32(err))
 }
 
@@ -41,7 +42,7 @@ type MultiRequest struct{ Ops []MultiOp }
 func (r *MultiRequest) Append(b []byte) []byte {
 	for i := range r.Ops {
 		op := &r.Ops[i]
-		b = appendMultiHeader(b, op.Op, false, -1)
+		b = AppendMultiHeader(b, op.Op, false, -1)
 		switch op.Op {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 			b = (&CreateRequest{op.Path, op.Data, op.ACL, op.Mode, op.TTL}).Append(b, op.Op)
@@ -53,7 +54,7 @@ func (r *MultiRequest) Append(b []byte) []byte {
 			b = (&PathWatchRequest{op.Path, op.Watch}).Append(b)
 		}
 	}
-	return appendMultiHeader(b, -1, true, -1)
+	return AppendMultiHeader(b, -1, true, -1)
 }
 
 // Decode reads the body of op, which is multi or multiRead. The error is the decoder's, or one that wraps ErrNotInMulti
@@ -114,7 +115,7 @@ type MultiResponse struct{ Results []MultiResult }
 func (r *MultiResponse) Append(b []byte) []byte {
 	for i := range r.Results {
 		res := &r.Results[i]
-		b = appendMultiHeader(b, res.Op, false, res.Err)
+		b = AppendMultiHeader(b, res.Op, false, res.Err)
 		switch res.Op {
 		case OpError:
 			b = jute.AppendInt(b, int32(res.Err))
@@ -128,7 +129,7 @@ func (r *MultiResponse) Append(b []byte) []byte {
 			b = jute.AppendStrings(b, res.Children)
 		}
 	}
-	return appendMultiHeader(b, -1, true, -1)
+	return AppendMultiHeader(b, -1, true, -1)
 }
 
 // Decode reads the record. The error is the decoder's, or says which result type is unknown.

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/watch"
+)
+
+// accept takes connections until the listener closes.
+func (s *Server) accept() {
+	wait := time.Duration(0)
+	for {
+		nc, err := s.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of file descriptors, most likely: give others time to close some
+			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+			s.cfg.Logger.Warn("accept", "error", err, "retry_ms", wait.Milliseconds())
+			time.Sleep(wait)
+			continue
+		}
+		wait = 0
+		s.admit(nc)
+	}
+}
+
+// admit starts to serve a connection, or closes it if there are too many.
+func (s *Server) admit(nc net.Conn) {
+	addr := nc.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		addr = host
+	}
+	now := s.cfg.Now()
+	c := &conn{
+		server: s, nc: nc, raw: newRawConn(nc), addr: addr, since: now, lastTime: now, lastXid: -1,
+		ids: []proto.ID{{Scheme: "ip", ID: addr}},
+		log: s.cfg.Logger.With("peer", nc.RemoteAddr().String()),
+	}
+	c.room.L = &c.mu
+	c.heard.Store(now.UnixNano())
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	switch {
+	case s.closing:
+	case s.cfg.MaxConns > 0 && len(s.conns) >= s.cfg.MaxConns:
+		c.log.Warn("connection refused: too many connections", "maxCnxns", s.cfg.MaxConns)
+	case s.cfg.MaxClientConns > 0 && s.perAddr[addr] >= s.cfg.MaxClientConns:
+		c.log.Warn("connection refused: too many connections from this address", "maxClientCnxns", s.cfg.MaxClientConns)
+	default:
+		s.nextConn++
+		c.id = s.nextConn
+		s.conns[c.id] = c
+		s.perAddr[addr]++
+		s.life.wg.Go(c.serve) // stopped by closing the connection, awaited by shutdown
+		return
+	}
+	s.stats.connsDropped.Add(1)
+	_ = nc.Close() // nothing was said on it, so nothing can be lost
+}
+
+// forget closes the connection and removes what the server knows of it.
+func (s *Server) forget(c *conn) {
+	s.connMu.Lock()
+	c.dead = true
+	delete(s.conns, c.id)
+	if s.perAddr[c.addr]--; s.perAddr[c.addr] == 0 {
+		delete(s.perAddr, c.addr)
+	}
+	s.connMu.Unlock()
+	c.mu.Lock()
+	c.closeLocked()
+	id := c.session
+	c.mu.Unlock()
+	// After closed was set under c.mu nothing adds a watch for c any more.
+	s.watches.RemoveConn(c.id)
+	s.connMu.Lock()
+	if id != 0 && s.bySession[id] == c {
+		delete(s.bySession, id)
+	}
+	s.connMu.Unlock()
+}
+
+// connections returns the open connections.
+func (s *Server) connections() map[watch.ConnID]*conn {
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	conns := make(map[watch.ConnID]*conn, len(s.conns))
+	for id, c := range s.conns {
+		conns[id] = c
+	}
+	return conns
+}

@@ -1,0 +1,239 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/watch"
+)
+
+const (
+	// maxQueued is how many requests of one connection may wait behind a write before its socket is not read any more,
+	// maxQueuedBytes how many bytes they may hold.
+	maxQueued      = 4096
+	maxQueuedBytes = 4 << 20
+	// maxOutput is how much may wait for a client that does not read; then its connection is closed.
+	maxOutput = 64 << 20
+	// burstOutput: a burst of reads is interrupted to send its replies when they are as long as this.
+	burstOutput = 256 << 10
+	// burstFrames bounds how many requests are handled under one lock.
+	burstFrames = 128
+)
+
+// conn is a client's connection. One goroutine reads it; replies are also made by the goroutine of Apply.
+type conn struct {
+	id     watch.ConnID
+	server *Server
+	nc     net.Conn
+	raw    rawConn // nil if nc is no socket
+	addr   string  // without the port
+	log    hclog.Logger
+
+	heard atomic.Int64 // Unix nanoseconds of the last bytes that came
+
+	touched bool // owned by the goroutine of Apply
+	dead    bool // guarded by Server.connMu: it is gone, or going
+
+	mu   sync.Mutex // guards all below
+	room sync.Cond  // signalled when the queue shrinks, the handshake ends, or the connection closes
+
+	ids       []proto.ID // who the client is; replaced, never changed in place
+	session   proto.SessionID
+	epoch     proto.Zxid
+	timeoutMs int32
+
+	queue       queue
+	queuedBytes int
+
+	out        []byte
+	flushing   bool // somebody is writing to the socket
+	closeAfter bool // close when out is sent
+	closed     bool
+	since      time.Time // accepted
+	sentPackets,
+	receivedPackets int64
+	lastOp   proto.OpCode
+	lastXid  int32
+	lastZxid proto.Zxid
+	lastTime time.Time
+	lastTook time.Duration
+	latency  latency
+}
+
+// pending is a request that was not answered yet, or a write of the server itself (conn nil).
+type pending struct {
+	conn        *conn
+	xid         int32
+	kind        kind
+	done        bool             // kindWrite and kindSync: reply is complete
+	req         datatree.Request // kindWrite
+	op          proto.OpCode     // of all other kinds
+	body        []byte           // kindRead: a copy; kindSync: the path, encoded
+	ids         []proto.ID       // kindRead: who asked
+	code        proto.ErrCode    // kindStatus
+	zxid        proto.Zxid       // kindStatus: 0 for auth, -1 for unknown ops
+	reply       []byte           // a done write's reply that waits for those before it
+	close       bool             // close the connection behind the reply
+	hasReadOnly bool             // handshake: the client sent the read-only byte
+	received    time.Time
+}
+
+type kind uint8
+
+const (
+	kindRead   kind = iota // answered from the tree when its turn comes
+	kindWrite              // answered by Apply
+	kindSync               // answered by consensus
+	kindStatus             // a reply without a body whose code is known already
+)
+
+func (c *conn) caller() datatree.Caller {
+	return datatree.Caller{IDs: c.ids, SkipACL: c.server.cfg.SkipACL}
+}
+
+// complete takes the result of a write of this connection. Called by Apply under the tree's write lock.
+func (c *conn) complete(w *pending, res *datatree.Result, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server.touch(c)
+	switch {
+	case w.req.Op == proto.OpCreateSession || w.req.Op == proto.OpReattachSession:
+		c.established(w, res)
+		return
+	case res.Err == proto.ErrSessionMoved:
+		// The session lives on another connection now. ZooKeeper too closes this one without a reply.
+		c.closeLocked()
+		return
+	case w.req.Op == proto.OpCloseSession:
+		w.close = true
+	}
+	took := now.Sub(w.received)
+	c.lastTook, c.lastTime = took, now
+	c.latency.note(took, 1)
+	c.server.stats.latency.note(took, 1)
+	if c.queue.head() == w { // the rule: only a sync in front of it makes it wait
+		c.out = appendResult(c.out, w, res)
+		c.answered(w, res.Zxid)
+		c.queue.pop()
+	} else {
+		w.reply, w.zxid, w.done = appendResult(nil, w, res), res.Zxid, true
+	}
+	c.drain()
+}
+
+// drain answers what is at the head of the queue until something unfinished is there. The caller holds the tree's lock,
+// for reading or writing, and c.mu.
+func (c *conn) drain() {
+	for !c.closed && !c.closeAfter {
+		p := c.queue.head()
+		if p == nil {
+			break
+		}
+		switch {
+		case p.kind == kindRead:
+			c.out = c.server.read(c, c.out, p.op, p.xid, p.body, p.ids, false)
+			c.queuedBytes -= len(p.body)
+			c.answered(p, c.server.state.LastZxid())
+		case p.kind == kindStatus:
+			zxid := p.zxid
+			if zxid == zxidLast {
+				zxid = c.server.state.LastZxid()
+			}
+			c.out = appendStatus(c.out, p.xid, zxid, p.code)
+			c.answered(p, zxid)
+		case p.done && p.kind == kindSync:
+			zxid := c.server.state.LastZxid()
+			b, start := beginReply(c.out, p.xid, zxid, proto.OK)
+			c.out = endFrame(append(b, p.body...), start)
+			c.answered(p, zxid)
+		case p.done:
+			c.out = append(c.out, p.reply...)
+			c.answered(p, p.zxid)
+		default:
+			c.boundOutput()
+			return
+		}
+		c.queue.pop()
+	}
+	c.room.Broadcast()
+	c.boundOutput()
+}
+
+// answered notes that p's reply is on the output.
+func (c *conn) answered(p *pending, zxid proto.Zxid) {
+	c.sentPackets++
+	c.server.stats.sent.Add(1)
+	c.lastZxid = max(zxid, c.lastZxid)
+	if p.close {
+		c.closeAfter = true
+	}
+}
+
+// boundOutput closes the connection if its client lets too much pile up.
+func (c *conn) boundOutput() {
+	if len(c.out) > maxOutput && c.flushing {
+		c.log.Warn("connection closed: the client does not read", "output_bytes", len(c.out))
+		c.closeLocked()
+	}
+}
+
+// close closes the connection; its session lives on. It does not wait.
+func (c *conn) close() {
+	c.mu.Lock()
+	c.closeLocked()
+	c.mu.Unlock()
+}
+
+func (c *conn) closeLocked() {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	c.out = nil
+	c.room.Broadcast()
+	// Closing a socket does not block; an error would say that it is closed already.
+	_ = c.nc.Close()
+}
+
+// queue is a FIFO of pending requests.
+type queue struct {
+	items []*pending
+	first int
+}
+
+func (q *queue) len() int { return len(q.items) - q.first }
+
+func (q *queue) push(p *pending) {
+	if q.first > 64 && q.first*2 > len(q.items) {
+		n := copy(q.items, q.items[q.first:])
+		clear(q.items[n:])
+		q.items, q.first = q.items[:n], 0
+	}
+	q.items = append(q.items, p)
+}
+
+func (q *queue) head() *pending {
+	if q.first == len(q.items) {
+		return nil
+	}
+	return q.items[q.first]
+}
+
+func (q *queue) pop() {
+	q.items[q.first] = nil
+	q.first++
+	if q.first == len(q.items) {
+		q.first = 0
+		if cap(q.items) > 64 {
+			q.items = nil // an idle connection holds no queue
+		} else {
+			q.items = q.items[:0]
+		}
+	}
+}

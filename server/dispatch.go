@@ -1,0 +1,258 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// zxidLast in a pending status stands for the zxid at the moment when the reply is made.
+const zxidLast proto.Zxid = -2
+
+// why a burst of requests ended.
+type pause uint8
+
+const (
+	pauseInput  pause = iota // no whole frame is left
+	pauseOutput              // enough was done under one lock
+	pauseQueue               // too many requests wait behind a write of this connection
+	pauseLimit               // too many writes are under way in the server
+	pauseClosed              // the connection is closed or closing
+)
+
+// serve reads the connection until it ends.
+func (c *conn) serve() {
+	defer c.server.forget(c)
+	var in input
+	defer in.release()
+	ok, err := c.handshake(&in)
+	for ok && err == nil {
+		if ok, err = c.handle(&in); !ok || err != nil {
+			break
+		}
+		if readErr := in.fill(c); readErr != nil {
+			if !errors.Is(readErr, io.EOF) && !errors.Is(readErr, net.ErrClosed) {
+				c.log.Debug("connection lost", "error", readErr)
+			}
+			return
+		}
+		c.heard.Store(c.server.cfg.Now().UnixNano())
+	}
+	if err != nil {
+		c.log.Warn("connection closed: bad request", "reason", err)
+		return
+	}
+	c.awaitFlushed()
+}
+
+// awaitFlushed returns when a closing connection has sent its last reply, or can't.
+func (c *conn) awaitFlushed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.closeAfter && !c.closed {
+		if !c.flushing {
+			if len(c.out) == 0 {
+				return
+			}
+			c.writeOut(false)
+			continue
+		}
+		c.room.Wait()
+	}
+}
+
+// handle handles all whole frames of the input and sends the replies. It waits where the client is too fast.
+func (c *conn) handle(in *input) (ok bool, err error) {
+	for {
+		p, err := c.burst(in)
+		c.flush()
+		switch {
+		case err != nil:
+			return false, err
+		case p == pauseInput:
+			return true, nil
+		case p == pauseClosed:
+			return false, nil
+		case p == pauseLimit:
+			c.server.outstanding.wait()
+		case p == pauseQueue:
+			c.mu.Lock()
+			for !c.closed && !c.closeAfter && c.crowded() {
+				c.room.Wait()
+			}
+			c.mu.Unlock()
+		}
+	}
+}
+
+func (c *conn) crowded() bool { return c.queue.len() >= maxQueued || c.queuedBytes >= maxQueuedBytes }
+
+// burst handles requests under one lock. Replies to reads are on the output before the lock is released (V3).
+func (c *conn) burst(in *input) (pause, error) {
+	s := c.server
+	now := s.cfg.Now()
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range burstFrames {
+		switch {
+		case c.closed || c.closeAfter:
+			return pauseClosed, nil
+		case c.crowded():
+			return pauseQueue, nil
+		case len(c.out) >= burstOutput:
+			return pauseOutput, nil
+		}
+		at := in.r
+		frame, err := in.frame(s.cfg.MaxBuffer)
+		if err != nil {
+			return pauseClosed, err
+		}
+		if frame == nil {
+			return pauseInput, nil
+		}
+		full, err := c.request(frame, now)
+		if err != nil {
+			return pauseClosed, err
+		}
+		if full {
+			in.r = at
+			return pauseLimit, nil
+		}
+	}
+	return pauseOutput, nil
+}
+
+// request routes one request. It reports that the server is full of writes, in which case nothing happened and the
+// request comes again.
+func (c *conn) request(frame []byte, now time.Time) (full bool, err error) {
+	d := jute.NewDecoder(frame)
+	d.AliasStrings()
+	var h proto.RequestHeader
+	h.Decode(&d)
+	if d.Err() != nil {
+		return false, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
+	}
+	switch h.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData,
+		proto.OpSetACL, proto.OpMulti, proto.OpCloseSession:
+		if full = c.write(h, d.Rest(), now); full {
+			return true, nil
+		}
+	case proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpPing,
+		proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2,
+		proto.OpGetEphemerals, proto.OpGetAllChildrenNumber, proto.OpAddWatch, proto.OpWhoAmI, proto.OpSASL:
+		c.readInTurn(h, d.Rest(), now)
+	case proto.OpSync:
+		c.sync(h, &d, now)
+	case proto.OpReconfig:
+		c.status(h, c.reconfig(&d), zxidLast, false)
+	case proto.OpAuth:
+		code := c.authenticate(&d)
+		c.status(h, code, 0, code != proto.OK)
+	case proto.OpDeleteContainer:
+		// Only the server's own collector may: a client could delete any childless znode with it, past every ACL.
+		c.status(h, proto.ErrBadArguments, zxidLast, false)
+	default:
+		c.log.Debug("connection closes: unknown op", "op", h.Op.String())
+		c.status(h, proto.ErrUnimplemented, proto.NoZxid, true)
+	}
+	c.receivedPackets++
+	c.server.stats.received.Add(1)
+	c.lastOp, c.lastXid = h.Op, h.Xid
+	return false, nil
+}
+
+// write proposes a write and queues it. It reports that there are too many already.
+func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bool) {
+	s := c.server
+	if !s.outstanding.try() {
+		return true
+	}
+	p := &pending{conn: c, xid: h.Xid, kind: kindWrite, received: now}
+	p.req = datatree.Request{
+		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.cfg.MaxBuffer,
+		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
+	}
+	payload := p.req.Append(make([]byte, 0, len(body)+96))
+	p.req.Body = payload[len(payload)-len(body):] // the body ends the record; the frame's buffer is not kept
+	c.queue.push(p)
+	s.node.Propose(payload, p)
+	return false
+}
+
+func (s *Server) requestFlags() (f datatree.RequestFlags) {
+	if s.cfg.EnforceQuota {
+		f |= datatree.FlagEnforceQuota
+	}
+	if s.cfg.SkipACL {
+		f |= datatree.FlagSkipACL
+	}
+	return f
+}
+
+// readInTurn answers a read at once, or queues it behind an unfinished request (V2).
+func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time) {
+	if c.queue.len() == 0 {
+		c.out = c.server.read(c, c.out, h.Op, h.Xid, body, c.ids, true)
+		zxid := c.server.state.LastZxid()
+		c.sentPackets++
+		c.server.stats.sent.Add(1)
+		c.lastZxid, c.lastTime, c.lastTook = max(c.lastZxid, zxid), now, 0
+		c.latency.note(0, 1)
+		return
+	}
+	c.queuedBytes += len(body)
+	c.queue.push(&pending{conn: c, xid: h.Xid, kind: kindRead, op: h.Op, body: bytes.Clone(body), ids: c.ids, received: now})
+}
+
+// sync answers when this server has applied all that was committed when the request came.
+func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time) {
+	var r proto.PathRequest
+	r.Decode(d)
+	if d.Err() != nil {
+		c.status(h, proto.ErrMarshallingError, zxidLast, false)
+		return
+	}
+	p := &pending{conn: c, xid: h.Xid, kind: kindSync, op: h.Op, body: r.Append(nil), received: now}
+	c.queue.push(p)
+	s := c.server
+	s.node.Read(func() {
+		s.tree.RLock()
+		c.mu.Lock()
+		p.done = true
+		c.drain()
+		c.mu.Unlock()
+		s.tree.RUnlock()
+		c.flushAsync()
+	})
+}
+
+// status queues a reply without a body.
+func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid, closes bool) {
+	c.queue.push(&pending{conn: c, xid: h.Xid, kind: kindStatus, op: h.Op, code: code, zxid: zxid, close: closes})
+	if c.queue.len() == 1 {
+		c.drain()
+	}
+}
+
+// reconfig answers as a standalone server does.
+func (c *conn) reconfig(d *jute.Decoder) proto.ErrCode {
+	var r proto.ReconfigRequest
+	r.Decode(d)
+	switch {
+	case d.Err() != nil:
+		return proto.ErrMarshallingError
+	case !c.server.cfg.ReconfigEnabled:
+		return proto.ErrReconfigDisabled
+	}
+	return proto.ErrUnimplemented
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// handshake answers a four-letter word, or agrees on a session. It returns false if the connection has nothing more to
+// say. The error tells what was wrong with the client's bytes.
+func (c *conn) handshake(in *input) (ok bool, err error) {
+	s := c.server
+	if err := c.nc.SetReadDeadline(time.Now().Add(s.cfg.HandshakeTimeout)); err != nil {
+		return false, nil // closed already
+	}
+	for in.w-in.r < 4 {
+		if in.fill(c) != nil {
+			return false, nil
+		}
+	}
+	if word := string(in.buf[in.r : in.r+4]); isWord(word) {
+		c.answerWord(word, in)
+		return false, nil
+	}
+	var frame []byte
+	for frame == nil {
+		if frame, err = in.frame(s.cfg.MaxBuffer); err != nil {
+			return false, err
+		}
+		if frame == nil && in.fill(c) != nil {
+			return false, nil
+		}
+	}
+	d := jute.NewDecoder(frame)
+	var req proto.ConnectRequest
+	req.Decode(&d)
+	if d.Err() != nil {
+		return false, fmt.Errorf("connect request: %w", d.Err())
+	}
+	if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
+		return false, nil
+	}
+	s.tree.RLock()
+	last := s.state.LastZxid()
+	s.tree.RUnlock()
+	if req.LastZxidSeen > last {
+		// A silent close makes the client try the next server; an answer would cost it its session.
+		c.log.Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
+		return false, nil
+	}
+	return c.attach(&req)
+}
+
+// attach proposes the session, new or taken up again, and waits until Apply has answered.
+func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
+	s := c.server
+	body := datatree.CreateSessionBody{TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
+	w := &pending{conn: c, kind: kindWrite, received: s.cfg.Now(), hasReadOnly: req.HasReadOnly}
+	w.req = datatree.Request{Session: req.SessionID, Op: proto.OpReattachSession, Server: s.cfg.MemberID}
+	switch {
+	case req.SessionID == 0:
+		w.req.Op = proto.OpCreateSession
+		if _, err := s.cfg.Rand.Read(body.Passwd[:]); err != nil {
+			return false, fmt.Errorf("session password: %w", err)
+		}
+	case len(req.Passwd) != proto.PasswdBytes:
+		c.mu.Lock()
+		c.refuse(req.HasReadOnly)
+		c.mu.Unlock()
+		c.flush()
+		return false, nil
+	default:
+		copy(body.Passwd[:], req.Passwd)
+	}
+	w.body = body.Passwd[:]
+	w.req.Body = body.Append(nil)
+	s.outstanding.take()
+	s.node.Propose(w.req.Append(nil), w)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.session == 0 && !c.closed && !c.closeAfter {
+		c.room.Wait()
+	}
+	return c.session != 0 && !c.closed, nil
+}
+
+func (s *Server) clampTimeout(ms int32) time.Duration {
+	return min(max(time.Duration(ms)*time.Millisecond, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
+}
+
+// established takes the result of attach's request. Called by Apply with c.mu held.
+func (c *conn) established(w *pending, res *datatree.Result) {
+	defer c.room.Broadcast()
+	if c.closed {
+		return
+	}
+	if res.Err != proto.OK {
+		c.log.Debug("session refused", "session", w.req.Session.String(), "reason", res.Err.String())
+		c.refuse(w.hasReadOnly)
+		return
+	}
+	info, ok := c.server.state.Session(res.SessionID)
+	if !ok {
+		panic(fmt.Sprintf("server: session %v was made and is not there", res.SessionID))
+	}
+	c.session, c.epoch, c.timeoutMs = res.SessionID, res.Zxid, info.TimeoutMs
+	c.lastZxid = res.Zxid
+	c.log = c.log.With("session", c.session.String())
+	c.log.Debug("session attached", "timeout_ms", info.TimeoutMs, "new", w.req.Op == proto.OpCreateSession)
+	c.appendConnectResponse(&proto.ConnectResponse{
+		TimeoutMs: info.TimeoutMs, SessionID: c.session, Passwd: w.body, HasReadOnly: w.hasReadOnly,
+	})
+}
+
+// refuse answers that the session is expired, was never there, or has another password: clients can't tell which. c.mu
+// is held.
+func (c *conn) refuse(hasReadOnly bool) {
+	c.appendConnectResponse(&proto.ConnectResponse{Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly})
+	c.closeAfter = true
+}
+
+func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
+	start := len(c.out)
+	c.out = endFrame(r.Append(append(c.out, 0, 0, 0, 0)), start)
+	c.sentPackets++
+	c.server.stats.sent.Add(1)
+}

@@ -1,0 +1,174 @@
+package server
+
+import (
+	"iter"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// machine is the Server as consensus sees it: the state machine that batches are applied to.
+type machine struct{ s *Server }
+
+// Apply applies batches under one write lock, answers the writes that came from here, delivers events, and sends what
+// that put on the outputs after the lock is released.
+func (m machine) Apply(batches []consensus.Batch) {
+	s := m.s
+	now := s.cfg.Now()
+	s.tree.Lock()
+	for i := range batches {
+		b := &batches[i]
+		if b.NewTerm {
+			s.state.SetLastZxid(s.state.LastZxid().NextEpoch())
+		}
+		for j := range b.Requests {
+			s.apply(b.TimeMs, &b.Requests[j], now)
+		}
+	}
+	s.tree.Unlock()
+	for i, c := range s.touched {
+		c.touched = false
+		c.flushAsync()
+		s.touched[i] = nil
+	}
+	s.touched = s.touched[:0]
+}
+
+func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
+	w, _ := r.Ref.(*pending)
+	var req *datatree.Request
+	if w != nil {
+		req = &w.req
+	} else {
+		decoded, err := datatree.DecodeRequest(r.Payload)
+		if err != nil {
+			// The log's checksums passed, so this program or another version wrote it so. Skipping it would make this
+			// replica differ from the others without anybody noticing.
+			panic("server: request in the log: " + err.Error())
+		}
+		req = &decoded
+	}
+	res, events := s.state.Apply(datatree.Header{Zxid: s.state.LastZxid().Next(), TimeMs: timeMs}, req)
+	if res.Why != "" {
+		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(), "reason", res.Why)
+	}
+	for i := range events {
+		s.deliver(&events[i])
+	}
+	s.noteSession(req, &res, w, now)
+	if w != nil && w.conn != nil {
+		w.conn.complete(w, &res, now)
+		s.outstanding.release(1)
+	}
+}
+
+// deliver puts an event on the output of every connection that watches for it and may read the znode. A one-shot watch is
+// consumed even if its owner may not.
+func (s *Server) deliver(e *datatree.Event) {
+	if s.watches.Empty() {
+		return
+	}
+	s.watchers = s.watches.Match(s.watchers[:0], e.Type, e.Path)
+	if len(s.watchers) == 0 {
+		return
+	}
+	frame := appendEvent(nil, e.Zxid, e.Type, e.Path)
+	for _, id := range s.watchers {
+		s.connMu.Lock()
+		c := s.conns[id]
+		s.connMu.Unlock()
+		if c == nil {
+			continue
+		}
+		c.mu.Lock()
+		if s.state.Readable(e.ACL, c.caller()) {
+			c.out = append(c.out, frame...)
+			c.sentPackets++
+			s.stats.sent.Add(1)
+			c.boundOutput()
+			s.touch(c)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// touch notes that c has output to be sent when the write lock is released. Only the goroutine of Apply calls it.
+func (s *Server) touch(c *conn) {
+	if !c.touched {
+		c.touched = true
+		s.touched = append(s.touched, c)
+	}
+}
+
+// noteSession keeps what the server knows of sessions in step with the replicated table.
+func (s *Server) noteSession(req *datatree.Request, res *datatree.Result, w *pending, now time.Time) {
+	switch req.Op {
+	case proto.OpCreateSession, proto.OpReattachSession:
+		if res.Err != proto.OK {
+			return
+		}
+		info, ok := s.state.Session(res.SessionID)
+		if !ok {
+			return
+		}
+		s.trackMu.Lock()
+		timeout := time.Duration(info.TimeoutMs) * time.Millisecond
+		if req.Op == proto.OpCreateSession {
+			s.tracker.Add(info.ID, timeout, now)
+		} else {
+			s.tracker.SetTimeout(info.ID, timeout, now)
+		}
+		s.trackMu.Unlock()
+		var c *conn
+		if w != nil {
+			c = w.conn
+		}
+		s.bind(info.ID, c)
+	case proto.OpCloseSession:
+		if res.Err != proto.OK {
+			return
+		}
+		s.trackMu.Lock()
+		s.tracker.Remove(req.Session)
+		s.trackMu.Unlock()
+		if w == nil || w.conn == nil { // expired: the client's connection closes without a word
+			s.stats.expired.Add(1)
+			s.bind(req.Session, nil)
+		}
+	}
+}
+
+// bind makes c the connection of a session and closes the one before it, which can't do anything for it any more.
+func (s *Server) bind(id proto.SessionID, c *conn) {
+	s.connMu.Lock()
+	old := s.bySession[id]
+	if c != nil && !c.dead {
+		s.bySession[id] = c
+	} else {
+		delete(s.bySession, id)
+	}
+	s.connMu.Unlock()
+	if old != nil && old != c {
+		old.close()
+	}
+}
+
+// Capture returns what changed since the last checkpoint.
+func (m machine) Capture() consensus.Changes {
+	// Only the goroutine of Apply changes the tree, and it is the one that calls this.
+	return m.s.state.Capture()
+}
+
+// Restore replaces the state by a checkpoint's.
+func (m machine) Restore(state iter.Seq2[[]byte, []byte]) error {
+	t, err := datatree.Restore(datatree.Options{TrackDirty: true}, state)
+	if err != nil {
+		return err
+	}
+	m.s.tree.Lock()
+	m.s.state = t
+	m.s.tree.Unlock()
+	return nil
+}

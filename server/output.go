@@ -1,0 +1,92 @@
+package server
+
+import (
+	"sync"
+)
+
+// outputs are buffers for replies. An idle connection holds none.
+var outputs = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxPooledOutput = 64 << 10
+
+func putOutput(b []byte) {
+	if c := cap(b); c > 0 && c <= maxPooledOutput {
+		b = b[:0]
+		outputs.Put(&b)
+	}
+}
+
+// flush writes the output to the socket, waiting for it if need be: the goroutine that reads the connection calls it, so
+// a client that does not read is not read either.
+func (c *conn) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.flushing {
+		c.writeOut(false)
+	}
+}
+
+// flushAsync writes what the socket takes at once and leaves the rest to a goroutine. It does not wait.
+func (c *conn) flushAsync() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flushing || c.closed {
+		return
+	}
+	if len(c.out) == 0 {
+		if c.closeAfter {
+			c.closeLocked()
+		}
+		return
+	}
+	if c.raw != nil {
+		c.writeOut(true)
+	}
+	if !c.flushing && len(c.out) > 0 && !c.closed {
+		c.flushing = true
+		// Ends when the output is written or the connection closes; Close of the server closes it and waits.
+		c.server.life.wg.Go(c.finishFlush)
+	}
+}
+
+func (c *conn) finishFlush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flushing = false
+	c.writeOut(false)
+}
+
+// writeOut writes until the output is empty, or, if try is set, until the socket would make it wait: what is left stays
+// on the output. c.mu is held, but not while writing.
+func (c *conn) writeOut(try bool) {
+	c.flushing = true
+	for len(c.out) > 0 && !c.closed {
+		b := c.out
+		c.out = *outputs.Get().(*[]byte)
+		c.mu.Unlock()
+		n, err := len(b), error(nil)
+		if try {
+			n, err = c.raw.tryWrite(b)
+		} else {
+			_, err = c.nc.Write(b)
+		}
+		c.mu.Lock()
+		if err != nil {
+			c.closeLocked()
+			break
+		}
+		if n < len(b) { // only if try
+			c.out = append(b[n:], c.out...)
+			break
+		}
+		putOutput(b)
+	}
+	c.flushing = false
+	if len(c.out) == 0 {
+		putOutput(c.out)
+		c.out = nil
+		if c.closeAfter {
+			c.closeLocked()
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/watch"
+)
+
+// maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client takes more in one frame, and a
+// short request could ask for a long one.
+const maxMultiReads = 4
+
+// read appends the reply to a read op. The caller holds the tree's lock and c.mu; body may be a network buffer if direct
+// is set, and nothing of it is kept.
+func (s *Server) read(c *conn, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID, direct bool) []byte {
+	if op == proto.OpPing {
+		return appendStatus(out, proto.XidPing, s.state.LastZxid(), proto.OK)
+	}
+	zxid := s.state.LastZxid()
+	if op == proto.OpSASL {
+		zxid = 0
+	}
+	d := jute.NewDecoder(body)
+	d.AliasStrings()
+	out, start := beginReply(out, xid, zxid, proto.OK)
+	out, code := s.readBody(c, out, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
+	if code != proto.OK {
+		return failReply(out, start, xid, zxid, code)
+	}
+	if op == proto.OpSetWatches || op == proto.OpSetWatches2 {
+		// The events of setWatches stand in front of its reply: move the reply's empty frame behind them.
+		events := out[start+4+proto.ReplyHeaderBytes:]
+		out = append(out[:start], events...)
+		return appendStatus(out, xid, zxid, proto.OK)
+	}
+	return endFrame(out, start)
+}
+
+func (s *Server) readBody(c *conn, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+	switch op {
+	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
+		return s.readPath(c, out, op, d, who)
+	case proto.OpGetACL:
+		path := d.RequiredString()
+		if d.Err() != nil {
+			return out, proto.ErrMarshallingError
+		}
+		acl, st, code := s.state.GetACL(path, who)
+		return (&proto.ACLResponse{ACL: acl, Stat: st}).Append(out), code
+	case proto.OpGetAllChildrenNumber:
+		path := d.RequiredString()
+		if d.Err() != nil {
+			return out, proto.ErrMarshallingError
+		}
+		n, code := s.state.AllChildrenNumber(path, who)
+		return jute.AppendInt(out, n), code
+	case proto.OpGetEphemerals:
+		prefix := d.NullString()
+		if d.Err() != nil {
+			return out, proto.ErrMarshallingError
+		}
+		paths := s.state.Ephemerals(c.session, prefix)
+		if paths == nil {
+			paths = []string{}
+		}
+		return jute.AppendStrings(out, paths), proto.OK
+	case proto.OpWhoAmI:
+		return appendWhoAmI(out, who.IDs), proto.OK
+	case proto.OpSASL:
+		d.Buffer()
+		if d.Err() != nil {
+			return out, proto.ErrMarshallingError
+		}
+		return jute.AppendBuffer(out, nil), proto.OK // as a ZooKeeper without a SASL configuration
+	case proto.OpMultiRead:
+		return s.multiRead(out, d, who)
+	case proto.OpSetWatches, proto.OpSetWatches2:
+		return s.setWatches(c, out, op, d)
+	case proto.OpAddWatch:
+		return s.addWatch(c, out, d)
+	case proto.OpCheckWatches, proto.OpRemoveWatches:
+		return out, s.checkOrRemoveWatches(c, op, d)
+	}
+	return out, proto.ErrUnimplemented
+}
+
+// readPath does exists, getData and both getChildren.
+func (s *Server) readPath(c *conn, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+	var r proto.PathWatchRequest
+	r.Decode(d)
+	if d.Err() != nil {
+		return out, proto.ErrMarshallingError
+	}
+	kind := watch.Data
+	var code proto.ErrCode
+	switch op {
+	case proto.OpExists:
+		if strings.IndexByte(r.Path, 0) >= 0 {
+			return out, proto.ErrBadArguments
+		}
+		var st proto.Stat
+		if st, code = s.state.Exists(r.Path, who); code == proto.OK {
+			out = st.Append(out)
+		}
+		if r.Watch && code == proto.ErrNoNode {
+			s.watches.Add(c.id, r.Path, kind)
+		}
+	case proto.OpGetData:
+		var data []byte
+		var st proto.Stat
+		if data, st, code = s.state.GetData(r.Path, who); code == proto.OK {
+			out = st.Append(jute.AppendBuffer(out, data))
+		}
+	default:
+		kind = watch.Child
+		var st proto.Stat
+		if out, st, code = s.state.AppendChildren(out, r.Path, who); code == proto.OK && op == proto.OpGetChildren2 {
+			out = st.Append(out)
+		}
+	}
+	if r.Watch && code == proto.OK {
+		s.watches.Add(c.id, r.Path, kind)
+	}
+	return out, code
+}
+
+func (s *Server) multiRead(out []byte, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+	var r proto.MultiRequest
+	if r.Decode(d, proto.OpMultiRead) != nil {
+		return out, proto.ErrMarshallingError
+	}
+	first := len(out)
+	for i := range r.Ops {
+		op := &r.Ops[i]
+		at := len(out)
+		var code proto.ErrCode
+		out = proto.AppendMultiHeader(out, op.Op, false, proto.OK)
+		if op.Op == proto.OpGetData {
+			var data []byte
+			var st proto.Stat
+			if data, st, code = s.state.GetData(op.Path, who); code == proto.OK {
+				out = st.Append(jute.AppendBuffer(out, data))
+			}
+		} else {
+			out, _, code = s.state.AppendChildren(out, op.Path, who)
+		}
+		if code != proto.OK {
+			out = jute.AppendInt(proto.AppendMultiHeader(out[:at], proto.OpError, false, code), int32(code))
+		}
+		if len(out)-first > maxMultiReads*int(s.cfg.MaxBuffer) {
+			return out, proto.ErrMarshallingError
+		}
+	}
+	return proto.AppendMultiHeader(out, -1, true, -1), proto.OK
+}
+
+func (s *Server) addWatch(c *conn, out []byte, d *jute.Decoder) ([]byte, proto.ErrCode) {
+	var r proto.AddWatchRequest
+	r.Decode(d)
+	kind := watch.Persistent
+	switch {
+	case d.Err() != nil:
+		return out, proto.ErrMarshallingError
+	case r.Mode == proto.AddWatchPersistentRecursive:
+		kind = watch.PersistentRecursive
+	case r.Mode != proto.AddWatchPersistent:
+		return out, proto.ErrMarshallingError
+	}
+	s.watches.Add(c.id, r.Path, kind)
+	return jute.AppendInt(out, 0), proto.OK
+}
+
+func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder) proto.ErrCode {
+	var r proto.WatchesRequest
+	r.Decode(d)
+	if d.Err() != nil || !r.Type.Valid() {
+		return proto.ErrMarshallingError
+	}
+	found := false
+	if op == proto.OpCheckWatches {
+		found = s.watches.Has(c.id, r.Path, r.Type)
+	} else {
+		found = s.watches.Remove(c.id, r.Path, r.Type)
+	}
+	if !found {
+		return proto.ErrNoWatcher
+	}
+	return proto.OK
+}
+
+// setWatches sets the watches of a client that reconnected, and appends an event for each that should have fired in the
+// meantime. As in ZooKeeper, no ACL is checked here and paths are not validated.
+func (s *Server) setWatches(c *conn, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
+	var r proto.SetWatchesRequest
+	r.Decode(d, op)
+	if d.Err() != nil || r.Data == nil || r.Exist == nil || r.Child == nil ||
+		op == proto.OpSetWatches2 && (r.Persistent == nil || r.PersistentRecursive == nil) {
+		return out, proto.ErrMarshallingError
+	}
+	event := func(t proto.EventType, path string) {
+		out = appendEvent(out, proto.NoZxid, t, path)
+		c.sentPackets++
+		s.stats.sent.Add(1)
+	}
+	for _, path := range r.Data {
+		switch mzxid, _, ok := s.state.Lookup(path); {
+		case !ok:
+			event(proto.EventDeleted, path)
+		case mzxid > r.RelativeZxid:
+			event(proto.EventDataChanged, path)
+		default:
+			s.watches.Add(c.id, path, watch.Data)
+		}
+	}
+	for _, path := range r.Exist {
+		if _, _, ok := s.state.Lookup(path); ok {
+			event(proto.EventCreated, path)
+		} else {
+			s.watches.Add(c.id, path, watch.Data)
+		}
+	}
+	for _, path := range r.Child {
+		switch _, pzxid, ok := s.state.Lookup(path); {
+		case !ok:
+			event(proto.EventDeleted, path)
+		case pzxid > r.RelativeZxid:
+			event(proto.EventChildrenChanged, path)
+		default:
+			s.watches.Add(c.id, path, watch.Child)
+		}
+	}
+	for _, path := range r.Persistent {
+		s.watches.Add(c.id, path, watch.Persistent)
+	}
+	for _, path := range r.PersistentRecursive {
+		s.watches.Add(c.id, path, watch.PersistentRecursive)
+	}
+	return out, proto.OK
+}
+
+// appendWhoAmI names the user of each identity: the part before the colon for digest.
+func appendWhoAmI(out []byte, ids []proto.ID) []byte {
+	users := slices.Clone(ids)
+	for i := range users {
+		if users[i].Scheme == "digest" {
+			users[i].ID, _, _ = strings.Cut(users[i].ID, ":")
+		}
+	}
+	return (&proto.WhoAmIResponse{IDs: users}).Append(out)
+}

@@ -1,0 +1,235 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/session"
+	"github.com/gozkd/gozkd/watch"
+)
+
+// Errors of Start.
+var (
+	// ErrClosed says that the server was closed.
+	ErrClosed = errors.New("server: closed")
+	// ErrStarted says that Start was called before.
+	ErrStarted = errors.New("server: started already")
+)
+
+// Server is one ZooKeeper server. Its methods may be called from any goroutine.
+type Server struct {
+	cfg      Config
+	node     *consensus.Node
+	listener net.Listener
+	started  time.Time
+
+	tree    sync.RWMutex // guards state; see the package comment for the order of locks
+	state   *datatree.Tree
+	watches *watch.Table
+
+	connMu    sync.Mutex
+	conns     map[watch.ConnID]*conn
+	bySession map[proto.SessionID]*conn
+	perAddr   map[string]int
+	nextConn  watch.ConnID
+	closing   bool
+
+	trackMu sync.Mutex
+	tracker *session.Tracker
+
+	outstanding limiter
+	stats       stats
+
+	// Owned by the goroutine of Apply.
+	touched  []*conn
+	watchers []watch.ConnID
+
+	life struct {
+		sync.Mutex
+		started, closed bool
+		cancel          context.CancelFunc
+		wg              sync.WaitGroup
+		err             chan error
+	}
+	serving atomic.Bool
+}
+
+// New checks cfg and makes a server; nothing runs and no file is touched before Start.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.ensureDefaults(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg:       cfg,
+		state:     datatree.New(datatree.Options{TrackDirty: cfg.Dir != ""}),
+		watches:   watch.New(),
+		conns:     make(map[watch.ConnID]*conn),
+		bySession: make(map[proto.SessionID]*conn),
+		perAddr:   make(map[string]int),
+		tracker:   session.New(cfg.Tick),
+	}
+	s.life.err = make(chan error, 1)
+	s.outstanding.init(cfg.OutstandingLimit)
+	return s, nil
+}
+
+// Start restores the state, opens the client port, and returns when clients are served. ctx bounds only the start. If it
+// fails, the server is closed.
+func (s *Server) Start(ctx context.Context) error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.life.closed {
+		return ErrClosed
+	}
+	if s.life.started {
+		return ErrStarted
+	}
+	s.life.started = true
+	if err := s.start(ctx); err != nil {
+		return errors.Join(err, s.shutdown())
+	}
+	return nil
+}
+
+func (s *Server) start(ctx context.Context) (err error) {
+	s.started = s.cfg.Now()
+	s.listener, err = (&net.ListenConfig{KeepAlive: keepAlive(s.cfg.ClientKeepAlive)}).Listen(ctx, "tcp", s.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("server: client port: %w", err)
+	}
+	s.node, err = consensus.Open(consensus.Config{
+		ID: uint64(s.cfg.MemberID), Dir: s.cfg.Dir, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: machine{s},
+		Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
+		OnSync: s.synced, OnCheckpoint: s.checkpointed, Logger: s.cfg.Logger.Named("consensus"),
+	})
+	if err != nil {
+		return err
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.life.cancel = cancel
+	failed := make(chan error, 1)
+	// Stopped by cancel, awaited by shutdown.
+	s.life.wg.Go(func() {
+		err := s.node.Run(run)
+		if !errors.Is(err, consensus.ErrClosed) {
+			failed <- err
+			s.fail(err)
+		}
+	})
+	select {
+	case <-s.node.Ready():
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("server: no leader in time: %w", ctx.Err())
+	}
+	s.adoptSessions()
+	s.serving.Store(true)
+	s.life.wg.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
+	s.life.wg.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
+	s.life.wg.Go(func() { s.accept() })          // stopped by closing the listener, awaited by shutdown
+	s.cfg.Logger.Info("serving clients", "address", s.listener.Addr().String(), "data", s.dataName(),
+		"znodes", s.state.NumZnodes()-1, "sessions", s.state.NumSessions(), "zxid", s.state.LastZxid().String(),
+		"start_ms", s.cfg.Now().Sub(s.started).Milliseconds())
+	return nil
+}
+
+func keepAlive(on bool) time.Duration {
+	if on {
+		return 0 // the runtime's default
+	}
+	return -1
+}
+
+func (s *Server) dataName() string {
+	if s.cfg.Dir == "" {
+		return "memory"
+	}
+	return s.cfg.Dir
+}
+
+// Addr returns the address of the client port, once the server was started.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// ConnectString returns host:port for a client's connect string.
+func (s *Server) ConnectString() string { return s.listener.Addr().String() }
+
+// Err delivers at most one error: the reason why the server stopped by itself. It must still be closed.
+func (s *Server) Err() <-chan error { return s.life.err }
+
+// fail makes the server stop serving: what is not on disk must not be acknowledged.
+func (s *Server) fail(err error) {
+	s.serving.Store(false)
+	s.cfg.Logger.Error("server stopped serving", "error", err)
+	s.closeConns()
+	select {
+	case s.life.err <- err:
+	default:
+	}
+}
+
+// Close stops the server: no new connections, then the connections (their sessions live on), then the log. It returns
+// when every goroutine has ended. Closing twice is harmless.
+func (s *Server) Close() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	return s.shutdown()
+}
+
+func (s *Server) shutdown() (err error) {
+	if s.life.closed {
+		return nil
+	}
+	s.life.closed = true
+	s.serving.Store(false)
+	if s.listener != nil {
+		err = s.listener.Close()
+	}
+	s.closeConns()
+	switch {
+	case s.life.cancel != nil:
+		s.life.cancel()
+	case s.node != nil:
+		err = errors.Join(err, s.node.Close())
+	}
+	s.life.wg.Wait()
+	return err
+}
+
+// closeConns closes every connection and lets no new one in.
+func (s *Server) closeConns() {
+	s.connMu.Lock()
+	s.closing = true
+	conns := make([]*conn, 0, len(s.conns))
+	for _, c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.connMu.Unlock()
+	for _, c := range conns {
+		c.close()
+	}
+	s.outstanding.close()
+}
+
+func (s *Server) synced(took time.Duration, _, bytes int) {
+	s.stats.syncs.Add(1)
+	s.stats.syncNanos.Add(int64(took))
+	if took > s.cfg.SyncWarning {
+		s.stats.slowSyncs.Add(1)
+		s.cfg.Logger.Warn("slow fsync: the log's disk is overloaded, writes wait for it", "took_ms", took.Milliseconds(), "bytes", bytes)
+	}
+}
+
+func (s *Server) checkpointed(took time.Duration, changes int) {
+	s.stats.checkpoints.Add(1)
+	s.stats.checkpointNanos.Add(int64(took))
+	s.cfg.Logger.Info("checkpoint", "changes", changes, "took_ms", took.Milliseconds())
+}

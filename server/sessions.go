@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// adoptSessions gives every session of the restored state a full timeout: while nobody served, nobody could be heard.
+func (s *Server) adoptSessions() {
+	now := s.cfg.Now()
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	s.trackMu.Lock()
+	defer s.trackMu.Unlock()
+	for info := range s.state.Sessions() {
+		s.tracker.Add(info.ID, time.Duration(info.TimeoutMs)*time.Millisecond, now)
+	}
+}
+
+// runSessions reports who was heard from and expires who was not, twice a tick.
+func (s *Server) runSessions(ctx context.Context) {
+	ticker := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.touchSessions()
+			s.expireSessions(s.cfg.Now())
+		}
+	}
+}
+
+func (s *Server) touchSessions() {
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	s.trackMu.Lock()
+	defer s.trackMu.Unlock()
+	for id, c := range s.bySession {
+		s.tracker.Touch(id, time.Unix(0, c.heard.Load()))
+	}
+}
+
+// expireSessions proposes to close what was not heard from. The request names the connection epoch that was seen, so a
+// session that re-attaches in the meantime lives.
+func (s *Server) expireSessions(now time.Time) {
+	s.trackMu.Lock()
+	expired := s.tracker.Expired(now)
+	s.trackMu.Unlock()
+	for _, id := range expired {
+		s.tree.RLock()
+		info, ok := s.state.Session(id)
+		s.tree.RUnlock()
+		if !ok {
+			continue
+		}
+		s.cfg.Logger.Info("session expires", "session", id.String(), "timeout_ms", info.TimeoutMs)
+		s.proposeOwn(datatree.Request{Session: id, ConnEpoch: info.ConnEpoch, Op: proto.OpCloseSession})
+	}
+}
+
+// proposeOwn proposes a request of the server itself.
+func (s *Server) proposeOwn(r datatree.Request) {
+	r.Server = s.cfg.MemberID
+	w := &pending{kind: kindWrite, req: r, received: s.cfg.Now()}
+	s.node.Propose(r.Append(nil), w)
+}
+
+// runCollector collects empty containers and expired TTL znodes.
+func (s *Server) runCollector(ctx context.Context) {
+	ticker := time.NewTicker(s.cfg.ContainerInterval)
+	defer ticker.Stop()
+	perRound := max(1, int(float64(s.cfg.ContainerMaxPerMinute)*s.cfg.ContainerInterval.Minutes()))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			s.collect(perRound)
+		}
+	}
+}
+
+func (s *Server) collect(limit int) {
+	s.tree.RLock()
+	paths := s.state.Collectable(s.cfg.Now().UnixMilli(), max(0, s.cfg.ContainerNeverUsed.Milliseconds()), limit)
+	s.tree.RUnlock()
+	for _, path := range paths {
+		s.proposeOwn(datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)})
+	}
+}
