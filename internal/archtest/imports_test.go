@@ -166,7 +166,7 @@ func TestImports_Finds(t *testing.T) {
 	for _, c := range []struct{ name, imports, want string }{
 		{"datatree/a.go", ours + "wal", "datatree may not import wal"},
 		{"datatree/a.go", "github.com/hashicorp/go-hclog", "may not import"},
-		{"datatree/a.go", ours + "proto/jute", "may not import proto/jute"},
+		{"session/a.go", ours + "proto/jute", "may not import proto/jute"},
 		{"datatree/a.go", ours + "proto", ""},
 		{"datatree/a_test.go", ours + "wal", ""},
 		{"server/a.go", ours + "internal/config", "server may not import internal/config"},
