@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// growBytes is how much a segment grows at a time: the whole at once would cost a first start as long as it takes to
-	// write 64 MiB of zeros, and each step costs one append the writing of that many zeros.
-	growBytes = 4 << 20
+	// firstBytes is the size of a new segment, and growBytes how much it grows at a time. The whole at once would keep a first
+	// start waiting for 64 MiB of zeros; each step costs one append the writing of that many.
+	firstBytes = 1 << 20
+	growBytes  = 4 << 20
 	// maxSpares is how many dropped segments wait for their next life: one per roll is used, and a checkpoint may drop
 	// several that were filled since the last one.
 	maxSpares = 2
@@ -121,14 +122,17 @@ func (l *Log) extend(need int64) error {
 	return nil
 }
 
-// grownSize is the size to give a file of size bytes that needs need: whole steps of growBytes, but not more than a full
-// segment, unless need is more.
+// grownSize is the size to give a file of size bytes that needs need: whole steps, but not more than a full segment, unless
+// need is more.
 func grownSize(size, need, segmentBytes int64) int64 {
 	if need <= size {
 		return size
 	}
-	steps := (need + growBytes - 1) / growBytes * growBytes
-	return max(need, min(steps, segmentBytes))
+	step := int64(growBytes)
+	if size == 0 {
+		step = firstBytes
+	}
+	return max(need, min((need+step-1)/step*step, segmentBytes))
 }
 
 // dropOldest removes the oldest segment, or keeps its file as a spare. The directory is synced each time: were two

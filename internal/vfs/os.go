@@ -125,7 +125,7 @@ func (f osFile) Preallocate(off, n int64) error {
 	if err := allocate(f.File, off, n); err != nil {
 		return &os.PathError{Op: "allocate", Path: f.Name(), Err: err}
 	}
-	zeros := make([]byte, min(n, 1<<20))
+	zeros := make([]byte, min(n, 256<<10))
 	for n > 0 {
 		m, err := f.WriteAt(zeros[:min(n, int64(len(zeros)))], off)
 		if err != nil {
