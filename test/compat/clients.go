@@ -7,6 +7,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/gozk"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
+	"github.com/gozkd/gozkd/test/compat/shell"
 )
 
 // client is a script of work for one client library.
@@ -23,6 +24,10 @@ func clients() []client {
 	return []client{
 		{"go-zookeeper", nothing, runGo},
 		{"kazoo", installKazoo, runKazoo},
+		{"zkcli-3.8", installDebianShell, runDebianShell},
+		{"zkcli-3.9", installMaven, shell.MavenZkCli},
+		{"cli_mt", installCShell, runCShell},
+		{"libzookeeper_mt", installCClient, runCClient},
 	}
 }
 
@@ -44,4 +49,40 @@ func runKazoo(ctx context.Context, root, addr string) (cases.Report, error) {
 		return cases.Report{}, err
 	}
 	return script(ctx, python, root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword)
+}
+
+func installDebianShell(ctx context.Context, _ string) error {
+	_, err := install.DebianShell(ctx)
+	return err
+}
+
+func runDebianShell(ctx context.Context, _, addr string) (cases.Report, error) {
+	return shell.DebianZkCli(ctx, addr)
+}
+
+func installMaven(ctx context.Context, root string) error {
+	_, err := install.MavenZooKeeper(ctx, root)
+	return err
+}
+
+func installCShell(ctx context.Context, _ string) error {
+	_, _, err := install.CShell(ctx)
+	return err
+}
+
+func runCShell(ctx context.Context, _, addr string) (cases.Report, error) {
+	return shell.CliMT(ctx, addr)
+}
+
+func installCClient(ctx context.Context, root string) error {
+	_, err := install.CClient(ctx, root)
+	return err
+}
+
+func runCClient(ctx context.Context, root, addr string) (cases.Report, error) {
+	program, err := install.CClient(ctx, root)
+	if err != nil {
+		return cases.Report{}, err
+	}
+	return script(ctx, program, addr, server.SuperPassword)
 }

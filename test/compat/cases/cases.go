@@ -13,7 +13,7 @@ import (
 )
 
 // Timeout bounds one case.
-const Timeout = 30 * time.Second
+const Timeout = 20 * time.Second
 
 // Case is one piece of work of one client. Run returns nil if the client got what it should.
 type Case struct {

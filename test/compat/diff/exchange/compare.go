@@ -1,0 +1,224 @@
+package exchange
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Mismatch is a place where two transcripts of one sequence differ.
+type Mismatch struct {
+	Step    int      // index of the step; the number of steps plus the slot for the flush
+	Request *Request // that the messages answer, if they do
+	A, B    *Message // nil: nothing there
+	Field   string   // that differs; "message" if the messages are of different kinds
+}
+
+// Signature names the kind of mismatch, without the values that vary from sequence to sequence.
+func (m *Mismatch) Signature() string {
+	op := ""
+	switch {
+	case m.Request != nil:
+		op = m.Request.Op.String() + " "
+	case m.A != nil:
+		op = string(m.A.Kind) + " "
+	}
+	what := m.Field
+	if m.A != nil && m.B != nil && m.A.Kind == MessageReply && m.B.Kind == MessageReply && m.A.Err() != m.B.Err() {
+		what = fmt.Sprintf("err %d / %d", m.A.Err(), m.B.Err())
+	} else if what == "message" {
+		what = fmt.Sprintf("%s / %s", kindOf(m.A), kindOf(m.B))
+	}
+	return op + what
+}
+
+// String describes the mismatch on a few lines.
+func (m *Mismatch) String() string {
+	return fmt.Sprintf("step %d, %s\n    a: %v\n    b: %v", m.Step, m.Signature(), m.A, m.B)
+}
+
+func kindOf(m *Message) string {
+	switch {
+	case m == nil:
+		return "nothing"
+	case m.Kind == MessageNote:
+		return string(m.Note)
+	}
+	return string(m.Kind)
+}
+
+// Compare returns the first mismatch of a and b that no difference allows, or nil. It counts in allowed, by id, how often
+// each difference was allowed. It compares up to one that diverges. The transcripts must be of the same sequence, the same root included.
+func Compare(a, b *Transcript, differences []Difference, allowed map[string]int) *Mismatch {
+	c := comparison{a: a, b: b, differences: differences, allowed: allowed,
+		timesA: make(map[int64]int64), timesB: make(map[int64]int64)}
+	closeA, closeB := a.closeZxids(), b.closeZxids()
+	steps := len(a.Steps)
+	places := make([]int, steps)
+	for i := range places {
+		places[i] = i
+	}
+	slots := maps.Clone(a.Flush)
+	maps.Copy(slots, b.Flush)
+	for _, slot := range slices.Sorted(maps.Keys(slots)) {
+		places = append(places, steps+slot)
+	}
+	for _, i := range places {
+		listA, listB := a.Messages(i), b.Messages(i)
+		sortClosing(listA, listB, closeA, closeB)
+		for k := range max(len(listA), len(listB)) {
+			m := c.messages(i, at(listA, k), at(listB, k))
+			if m != nil && !c.allows(m) {
+				return m
+			}
+			if c.diverged {
+				return nil
+			}
+			if m != nil && m.Field == "message" {
+				break // what follows on this connection in this step is not in step any more
+			}
+		}
+	}
+	return c.zxids()
+}
+
+func at(list []Message, i int) *Message {
+	if i < len(list) {
+		return &list[i]
+	}
+	return nil
+}
+
+// comparison is the state of one Compare.
+type comparison struct {
+	a, b           *Transcript
+	differences    []Difference
+	allowed        map[string]int
+	pairs          []zxidPair
+	timesA, timesB map[int64]int64 // time of each zxid
+	diverged       bool
+}
+
+// zxidPair is what the servers say in one place.
+type zxidPair struct {
+	a, b int64
+	m    Mismatch
+}
+
+func (c *comparison) allows(m *Mismatch) bool {
+	for i := range c.differences {
+		d := &c.differences[i]
+		if d.Allows != nil && d.Allows(c.a, c.b, m) {
+			c.allowed[d.ID]++
+			c.diverged = c.diverged || d.Diverges
+			return true
+		}
+	}
+	return false
+}
+
+// messages compares two messages in the same place.
+func (c *comparison) messages(step int, a, b *Message) *Mismatch {
+	m := Mismatch{Step: step, A: a, B: b, Field: "message"}
+	for _, x := range []*Message{a, b} {
+		if x != nil && x.Kind == MessageReply && step < len(c.a.Steps) && x.Index < len(c.a.Sequence.Steps[step].Send) {
+			m.Request = &c.a.Sequence.Steps[step].Send[x.Index]
+			break
+		}
+	}
+	if a == nil || b == nil || a.Kind != b.Kind || a.Note != b.Note {
+		return &m
+	}
+	for i := range max(len(a.Fields), len(b.Fields)) {
+		if i >= len(a.Fields) || i >= len(b.Fields) {
+			m.Field = "length"
+			return &m
+		}
+		fa, fb := &a.Fields[i], &b.Fields[i]
+		m.Field = fa.Name
+		if fa.Name != fb.Name || fa.Kind != fb.Kind || !c.fields(fa, fb) {
+			return &m
+		}
+	}
+	// Only when the messages agree otherwise: an allowed difference must not lead to a second finding.
+	for i := range a.Fields {
+		if a.Fields[i].Kind == ZxidOf {
+			m.Field = a.Fields[i].Name
+			c.pairs = append(c.pairs, zxidPair{a.Fields[i].N, b.Fields[i].N, m})
+		}
+	}
+	return nil
+}
+
+// fields compares two fields of one name by their kind. Zxids are left for later.
+func (c *comparison) fields(a, b *Field) bool {
+	switch a.Kind {
+	case ZxidOf:
+		// 0 and -1 are no zxids but words (specification, 1.3).
+		return a.N > 0 && b.N > 0 || a.N == b.N
+	case TimeMs:
+		return (a.N == 0) == (b.N == 0) && sameTime(c.timesA, a) && sameTime(c.timesB, b)
+	case Owner:
+		return c.a.owner(a.N) == c.b.owner(b.N)
+	case Secret:
+		return c.a.secret(a.S) == c.b.secret(b.S)
+	}
+	return a.N == b.N && a.S == b.S
+}
+
+// sameTime reports whether all that one transaction did has one time.
+func sameTime(times map[int64]int64, f *Field) bool {
+	t, ok := times[f.Zxid]
+	if !ok {
+		times[f.Zxid] = f.N
+		return true
+	}
+	return t == f.N
+}
+
+// owner names a session: by its slot if the transcript knows it.
+func (t *Transcript) owner(id int64) string {
+	if id == 0 {
+		return "none"
+	}
+	for _, slot := range slices.Sorted(maps.Keys(t.Sessions)) {
+		if t.Sessions[slot].ID == proto.SessionID(id) {
+			return fmt.Sprintf("s%d", slot)
+		}
+	}
+	return fmt.Sprintf("%#x", uint64(id))
+}
+
+// secret names a password: by its session, or by its bytes if it is nobody's.
+func (t *Transcript) secret(passwd string) string {
+	for _, slot := range slices.Sorted(maps.Keys(t.Sessions)) {
+		if string(t.Sessions[slot].Passwd) == passwd {
+			return fmt.Sprintf("of s%d, %d bytes", slot, len(passwd))
+		}
+	}
+	return fmt.Sprintf("%x", passwd)
+}
+
+// zxids returns the first place where the zxids of the two servers do not stand in the same order.
+func (c *comparison) zxids() *Mismatch {
+	sorted := slices.Clone(c.pairs)
+	slices.SortStableFunc(sorted, func(x, y zxidPair) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
+	for i := 1; i < len(sorted); i++ {
+		x, y := &sorted[i-1], &sorted[i]
+		if cmp.Compare(x.a, y.a) == cmp.Compare(x.b, y.b) {
+			continue
+		}
+		m := y.m
+		if x.m.Step > y.m.Step {
+			m = x.m
+		}
+		m.Field = "order of " + m.Field
+		if !c.allows(&m) {
+			return &m
+		}
+	}
+	return nil
+}

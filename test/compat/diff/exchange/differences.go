@@ -1,0 +1,104 @@
+package exchange
+
+import (
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Difference is something that gozkd does otherwise than ZooKeeper on purpose. docs/differences.md says the same at more
+// length, under the same id.
+type Difference struct {
+	ID     string
+	Reason string
+	// Allows reports whether m, a mismatch of a (ZooKeeper) and b (gozkd), is this difference. nil if no sequence can
+	// show it; then Avoided says why.
+	Allows  func(a, b *Transcript, m *Mismatch) bool
+	Avoided string
+	// Diverges says that the servers' trees differ from there on: the rest of the sequence proves nothing.
+	Diverges bool
+}
+
+// Differences lists all differences on purpose that concern the client protocol.
+func Differences() []Difference {
+	return []Difference{
+		{
+			ID:      "ttl-crash",
+			Reason:  "ZooKeeper logs a createTTL of a mode without TTL and with a negative ttl, and never starts again; gozkd answers -8",
+			Avoided: "no sequence has one: it would end the ZooKeeper that is asked",
+		},
+		{
+			ID:      "delete-container",
+			Reason:  "ZooKeeper 3.9 lets any client delete any childless znode with deleteContainer, whatever its ACL; gozkd keeps it to itself",
+			Avoided: "no sequence has one: the trees would differ from there on",
+		},
+		{
+			ID:      "create-session-op",
+			Reason:  "ZooKeeper answers a createSession request with a frame that is no reply; gozkd takes it for an unknown op",
+			Avoided: "no sequence has one: no client can read the answer",
+		},
+		{
+			ID:     "wrong-passwd-victim",
+			Reason: "ZooKeeper closes the connection of a session before it looks at the password of who wants the session; gozkd looks first",
+			Allows: func(_, _ *Transcript, m *Mismatch) bool {
+				return m.A != nil && m.A.Note == NoteVictimClosed && m.B != nil && m.B.Note == NoteVictimOpen
+			},
+		},
+		{
+			ID:      "set-acl-at-once",
+			Reason:  "in ZooKeeper requests pipelined behind a setACL are checked against the old ACL, mostly; in gozkd against the new one, always",
+			Avoided: "a setACL is the last request of its step: ZooKeeper answers now this way, now that",
+		},
+		{
+			ID:      "sequence-overflow",
+			Reason:  "ZooKeeper's counter of sequential znodes stops at 2147483647 and gives out names twice; gozkd's goes on",
+			Avoided: "no sequence creates two thousand million znodes; the tests of datatree start from there",
+		},
+		{
+			ID:      "auth-in-order",
+			Reason:  "ZooKeeper's reply to auth and sasl overtakes those of earlier requests; gozkd's keeps its place",
+			Avoided: "auth and sasl are the first requests of their step: nothing is there to overtake",
+		},
+		{
+			ID:     "utf-8",
+			Reason: "ZooKeeper writes characters beyond U+FFFF as two surrogates of three bytes each (CESU-8); gozkd writes UTF-8",
+			Allows: func(_, _ *Transcript, m *Mismatch) bool {
+				fa, fb := fieldNamed(m.A, m.Field), fieldNamed(m.B, m.Field)
+				return fa != nil && fb != nil && fa.Kind == Plain && fa.S != fb.S && fromCESU8(fa.S) == fb.S
+			},
+		},
+		{
+			ID:     "null-acl-id",
+			Reason: "ZooKeeper fails with -5 on a null id in an ACL of world, digest or ip, by accident; gozkd says -114, as for any other bad id",
+			Allows: func(_, _ *Transcript, m *Mismatch) bool {
+				return m.Request != nil && m.A != nil && m.B != nil && m.A.Kind == MessageReply &&
+					m.A.Err() == proto.ErrMarshallingError && m.B.Err() == proto.ErrInvalidACL && m.Request.hasNullID()
+			},
+		},
+		{
+			ID:      "extended-types",
+			Reason:  "ZooKeeper has TTL znodes only with extendedTypesEnabled; gozkd always has them",
+			Avoided: "ZooKeeper runs with extendedTypesEnabled",
+		},
+		{
+			ID:      "max-buffer",
+			Reason:  "ZooKeeper accepts writes whose znode or list of children no client can read back; gozkd refuses them",
+			Avoided: "no sequence has values near jute.maxbuffer",
+		},
+		{
+			ID:      "epoch",
+			Reason:  "a standalone ZooKeeper's zxids have epoch 0; gozkd's have epoch 1 or more, as in an ensemble",
+			Avoided: "zxids are compared by their order",
+		},
+	}
+}
+
+func fieldNamed(m *Message, name string) *Field {
+	if m == nil {
+		return nil
+	}
+	for i := range m.Fields {
+		if m.Fields[i].Name == name {
+			return &m.Fields[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package exchange
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// Kind says how a field is compared.
+type Kind int
+
+// The kinds of fields.
+const (
+	Plain   Kind = iota // equal
+	ZxidOf              // in the same order and equal in the same places, over the whole transcript
+	TimeMs              // equal where its zxid is equal
+	Owner               // the same session
+	Secret              // the password of the same session
+	Unnamed             // bytes behind what the record defines: equal
+)
+
+// Field is one field of a frame.
+type Field struct {
+	Name string
+	Kind Kind
+	N    int64  // value of a number; of a TimeMs too
+	S    string // value of everything else
+	Off  int    // where its bytes begin in the frame; those of a number are 8 for ZxidOf, TimeMs and Owner
+	Zxid int64  // for TimeMs: the zxid of the change that it is the time of
+}
+
+// String returns the field as name=value.
+func (f Field) String() string {
+	switch f.Kind {
+	case ZxidOf, Owner:
+		return fmt.Sprintf("%s=%#x", f.Name, uint64(f.N))
+	case Secret, Unnamed:
+		return fmt.Sprintf("%s=%x", f.Name, f.S)
+	}
+	if f.S != "" {
+		return f.Name + "=" + f.S
+	}
+	return f.Name + "=" + strconv.FormatInt(f.N, 10)
+}
+
+// fieldReader reads a frame as fields. Strings are kept as the bytes that came, so that bad UTF-8 is seen; a value of
+// "null" without quotes is null.
+type fieldReader struct {
+	d      jute.Decoder
+	prefix string
+	fields []Field
+}
+
+func (r *fieldReader) add(name string, kind Kind, off int, n int64, s string) {
+	if r.d.Err() == nil {
+		r.fields = append(r.fields, Field{Name: r.prefix + name, Kind: kind, N: n, S: s, Off: off})
+	}
+}
+
+func (r *fieldReader) int(name string) int32 {
+	off := r.d.Offset()
+	n := r.d.Int()
+	r.add(name, Plain, off, int64(n), "")
+	return n
+}
+
+func (r *fieldReader) bool(name string) bool {
+	off := r.d.Offset()
+	v := r.d.Bool()
+	r.add(name, Plain, off, 0, strconv.FormatBool(v))
+	return v
+}
+
+func (r *fieldReader) long(name string, kind Kind) int64 {
+	off := r.d.Offset()
+	n := r.d.Long()
+	r.add(name, kind, off, n, "")
+	return n
+}
+
+// quoted reads a ustring or a buffer: their bytes look alike.
+func (r *fieldReader) quoted() string {
+	b := r.d.Buffer()
+	if b == nil {
+		return "null"
+	}
+	return strconv.Quote(string(b))
+}
+
+func (r *fieldReader) string(name string) {
+	off := r.d.Offset()
+	r.add(name, Plain, off, 0, r.quoted())
+}
+
+// set reads a vector of items whose order means nothing.
+func (r *fieldReader) set(name string, item func() string) {
+	off := r.d.Offset()
+	n := r.d.Count(4)
+	if n < 0 {
+		r.add(name, Plain, off, 0, "null")
+		return
+	}
+	items := make([]string, n)
+	for i := range items {
+		items[i] = item()
+	}
+	slices.Sort(items)
+	r.add(name, Plain, off, 0, fmt.Sprint(items))
+}
+
+func (r *fieldReader) stat() {
+	czxid := r.long("czxid", ZxidOf)
+	mzxid := r.long("mzxid", ZxidOf)
+	r.long("ctime", TimeMs)
+	if r.d.Err() == nil {
+		r.fields[len(r.fields)-1].Zxid = czxid
+	}
+	r.long("mtime", TimeMs)
+	if r.d.Err() == nil {
+		r.fields[len(r.fields)-1].Zxid = mzxid
+	}
+	r.int("version")
+	r.int("cversion")
+	r.int("aversion")
+	r.long("ephemeralOwner", Owner)
+	r.int("dataLength")
+	r.int("numChildren")
+	r.long("pzxid", ZxidOf)
+}
+
+func (r *fieldReader) acls() {
+	n := r.d.Count(12)
+	r.add("acls", Plain, r.d.Offset(), int64(n), "")
+	for i := range n {
+		name := "acl" + strconv.Itoa(i)
+		r.int(name + ".perms")
+		r.string(name + ".scheme")
+		r.string(name + ".id")
+	}
+}
+
+// body reads the response record of op.
+func (r *fieldReader) body(op proto.OpCode) {
+	switch op {
+	case proto.OpCreate:
+		r.string("path")
+	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		r.string("path")
+		r.stat()
+	case proto.OpExists, proto.OpSetData, proto.OpSetACL:
+		r.stat()
+	case proto.OpGetData, proto.OpReconfig:
+		r.string("data")
+		r.stat()
+	case proto.OpGetACL:
+		r.acls()
+		r.stat()
+	case proto.OpGetChildren:
+		r.set("children", r.quoted)
+	case proto.OpGetChildren2:
+		r.set("children", r.quoted)
+		r.stat()
+	case proto.OpGetEphemerals:
+		r.set("paths", r.quoted)
+	case proto.OpSync:
+		r.string("path")
+	case proto.OpGetAllChildrenNumber, proto.OpAddWatch:
+		r.int("value")
+	case proto.OpSASL:
+		r.string("token")
+	case proto.OpWhoAmI:
+		r.set("ids", func() string { return r.quoted() + ":" + r.quoted() })
+	case proto.OpMulti, proto.OpMultiRead:
+		r.results()
+	}
+}
+
+// results reads the response of a multi or multiRead.
+func (r *fieldReader) results() {
+	for i := 0; r.d.Err() == nil; i++ {
+		r.prefix = "result" + strconv.Itoa(i) + "."
+		typ := proto.OpCode(r.int("type"))
+		done := r.bool("done")
+		r.int("err")
+		if done {
+			r.prefix = ""
+			return
+		}
+		switch typ {
+		case proto.OpError:
+			r.int("code")
+		case proto.OpCreate, proto.OpCreate2, proto.OpSetData, proto.OpGetData, proto.OpGetChildren:
+			r.body(typ)
+		case proto.OpDelete, proto.OpCheck:
+		default:
+			r.prefix = ""
+			return // the rest is unnamed
+		}
+	}
+}
+
+// finish adds what is left of the frame, whether it was malformed or too long.
+func (r *fieldReader) finish(frame []byte) []Field {
+	at := 0
+	if r.d.Err() == nil {
+		at = r.d.Offset()
+	} else if n := len(r.fields); n > 0 {
+		at = r.fields[n-1].Off
+		r.fields = append(r.fields, Field{Name: "malformed", Off: at})
+	}
+	if at < len(frame) {
+		r.fields = append(r.fields, Field{Name: "rest", Kind: Unnamed, S: string(frame[at:]), Off: at})
+	}
+	return r.fields
+}
+
+// replyFields reads a reply to op.
+func replyFields(op proto.OpCode, frame []byte) []Field {
+	r := fieldReader{d: jute.NewDecoder(frame)}
+	r.int("xid")
+	r.long("zxid", ZxidOf)
+	if err := r.int("err"); err == 0 {
+		r.body(op)
+	}
+	return r.finish(frame)
+}
+
+// eventFields reads an event.
+func eventFields(frame []byte) []Field {
+	r := fieldReader{d: jute.NewDecoder(frame)}
+	r.int("xid")
+	r.long("zxid", ZxidOf)
+	r.int("err")
+	r.int("type")
+	r.int("state")
+	r.string("path")
+	return r.finish(frame)
+}
+
+// connectFields reads the answer to a handshake.
+func connectFields(frame []byte) []Field {
+	r := fieldReader{d: jute.NewDecoder(frame)}
+	r.int("protocol")
+	r.int("timeout")
+	r.long("session", Owner)
+	off := r.d.Offset()
+	r.add("passwd", Secret, off, 0, string(r.d.Buffer()))
+	if r.d.Remaining() > 0 {
+		r.bool("readOnly")
+	}
+	return r.finish(frame)
+}

@@ -1,0 +1,152 @@
+package exchange
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Message is an item of a transcript, read.
+type Message struct {
+	Kind   MessageKind
+	Note   Note
+	Op     proto.OpCode // of the request, for a reply
+	Index  int          // of the request in its step, for a reply
+	Fields []Field
+}
+
+// MessageKind says what a message is.
+type MessageKind string
+
+// The kinds of messages.
+const (
+	MessageReply   MessageKind = "reply"
+	MessageEvent   MessageKind = "event"
+	MessageConnect MessageKind = "connect response"
+	MessageNote    MessageKind = "note"
+)
+
+// Field returns the value of the number called name, or 0.
+func (m *Message) Field(name string) int64 {
+	for i := range m.Fields {
+		if m.Fields[i].Name == name {
+			return m.Fields[i].N
+		}
+	}
+	return 0
+}
+
+// Has reports whether the message has a field called name.
+func (m *Message) Has(name string) bool { return fieldNamed(m, name) != nil }
+
+// Err returns the error code of a reply.
+func (m *Message) Err() proto.ErrCode { return proto.ErrCode(m.Field("err")) }
+
+// String returns the message on one line.
+func (m *Message) String() string {
+	if m.Kind == MessageNote {
+		return string(m.Note)
+	}
+	parts := []string{string(m.Kind)}
+	if m.Kind == MessageReply {
+		parts = append(parts, "to", m.Op.String())
+	}
+	for _, f := range m.Fields {
+		parts = append(parts, f.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// Messages reads the items of step i, or of the flush of a slot if i is the number of steps or more: then i minus the
+// number of steps is the slot.
+func (t *Transcript) Messages(i int) []Message {
+	if n := len(t.Steps); i >= n {
+		return messages(t.Flush[i-n], []proto.OpCode{proto.OpPing}, false)
+	}
+	step := &t.Sequence.Steps[i]
+	ops := make([]proto.OpCode, len(step.Send))
+	for k := range step.Send {
+		ops[k] = step.Send[k].Op
+	}
+	return messages(t.Steps[i], ops, step.Connect != nil)
+}
+
+// messages reads items. Replies come in the order of the requests: no sequence asks for one that overtakes.
+func messages(items []Item, ops []proto.OpCode, handshake bool) []Message {
+	list := make([]Message, 0, len(items))
+	next := 0
+	for _, it := range items {
+		switch {
+		case it.Frame == nil:
+			list = append(list, Message{Kind: MessageNote, Note: it.Note})
+		case handshake && len(list) == 0:
+			list = append(list, Message{Kind: MessageConnect, Fields: connectFields(it.Frame)})
+		case isEvent(it.Frame):
+			list = append(list, Message{Kind: MessageEvent, Fields: eventFields(it.Frame)})
+		default:
+			m := Message{Kind: MessageReply, Op: proto.OpError, Index: next}
+			if next < len(ops) {
+				m.Op = ops[next]
+			}
+			next++
+			m.Fields = replyFields(m.Op, it.Frame)
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// closeZxids returns the zxids of the transactions that closed sessions in t.
+func (t *Transcript) closeZxids() map[int64]bool {
+	set := make(map[int64]bool)
+	for i := range t.Steps {
+		for _, m := range t.Messages(i) {
+			if m.Kind == MessageReply && m.Op == proto.OpCloseSession {
+				set[m.Field("zxid")] = true
+			}
+		}
+	}
+	return set
+}
+
+// sortClosing puts runs of events of one closeSession transaction into an order of their own: a session's ephemerals go
+// in the order of a hash set (specification, 8.4). Only the events of that one transaction are moved, only next to each
+// other, and in both lists where either server's zxids mark them: ZooKeeper 3.8 marks no event with a zxid.
+func sortClosing(a, b []Message, closeA, closeB map[int64]bool) {
+	n := min(len(a), len(b))
+	in := func(m *Message, set map[int64]bool) int64 {
+		if z := m.Field("zxid"); m.Kind == MessageEvent && set[z] {
+			return z
+		}
+		return 0
+	}
+	for i := 0; i < n; {
+		za, zb := in(&a[i], closeA), in(&b[i], closeB)
+		if za == 0 && zb == 0 {
+			i++
+			continue
+		}
+		k := i
+		for k < n && a[k].Kind == MessageEvent && b[k].Kind == MessageEvent && in(&a[k], closeA) == za && in(&b[k], closeB) == zb {
+			k++
+		}
+		slices.SortStableFunc(a[i:k], compareEvents)
+		slices.SortStableFunc(b[i:k], compareEvents)
+		i = max(k, i+1)
+	}
+}
+
+func compareEvents(a, b Message) int {
+	key := func(m Message) string {
+		s := strconv.FormatInt(m.Field("type"), 10)
+		for _, f := range m.Fields {
+			if f.Name == "path" {
+				s += f.S
+			}
+		}
+		return s
+	}
+	return strings.Compare(key(a), key(b))
+}

@@ -1,0 +1,316 @@
+package exchange
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// A Player plays sequences on one server. Not safe for concurrent use.
+type Player struct {
+	Addr string
+	// ReplyTimeout is how long a reply is awaited before the transcript says that there was none.
+	ReplyTimeout time.Duration
+	// CloseTimeout is how long the server's close is awaited where ZooKeeper closes.
+	CloseTimeout time.Duration
+}
+
+// NewPlayer returns a Player with timeouts that suit a server on this machine, pauses of a garbage collector included.
+func NewPlayer(addr string) *Player {
+	return &Player{Addr: addr, ReplyTimeout: 5 * time.Second, CloseTimeout: 2 * time.Second}
+}
+
+// wrongPasswd is sent where the password shall not fit. A password of 16 equal bytes is as likely as any other.
+var wrongPasswd = []byte("wrong password!!")
+
+// unknownSession is an id that no ZooKeeper and no gozkd gives out: its server would be 0x7e.
+const unknownSession proto.SessionID = 0x7e00000000000001
+
+// Play plays s under root, and then closes all its sessions. Everything a server does is in the transcript; an error
+// means that it could not be asked: it does not accept connections, or ctx has ended.
+func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcript, error) {
+	s = s.withRoot(root)
+	g := &game{
+		Player: p, ctx: ctx,
+		conns:  make(map[int]*client),
+		seen:   make([]proto.Zxid, len(s.Steps)),
+		closed: make(map[int]bool),
+		t:      &Transcript{Sequence: s, Steps: make([][]Item, len(s.Steps)), Flush: make(map[int][]Item), Sessions: make(map[int]Session)},
+	}
+	defer g.dropAll()
+	for i := range s.Steps {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := g.step(i, &s.Steps[i]); err != nil {
+			return nil, fmt.Errorf("exchange: step %d: %w", i, err)
+		}
+	}
+	g.flush()
+	return g.t, g.closeSessions()
+}
+
+// game is the state of one Play.
+type game struct {
+	*Player
+	ctx      context.Context
+	t        *Transcript
+	conns    map[int]*client
+	lastZxid proto.Zxid   // largest in any reply so far
+	seen     []proto.Zxid // lastZxid at the end of each step
+	closed   map[int]bool // session slots that were closed by request
+	out      []byte
+}
+
+// client is an open connection and the slot of its session.
+type client struct {
+	*rawclient.Conn
+	session int
+}
+
+func (g *game) step(i int, step *Step) error {
+	items := &g.t.Steps[i]
+	defer func() { g.seen[i] = g.lastZxid }()
+	switch {
+	case step.Connect != nil:
+		return g.connect(step, items)
+	case step.Drop:
+		g.drop(step.Conn)
+		return nil
+	}
+	c := g.conns[step.Conn]
+	if c == nil {
+		*items = append(*items, Item{Note: NoteNotThere})
+		return nil
+	}
+	g.out = append(g.out[:0], step.Raw...)
+	for _, r := range step.Send {
+		at := len(g.out)
+		g.out = rawclient.AppendRequest(g.out, r.Xid, r.Op, r.Body)
+		if r.ZxidOf != nil && *r.ZxidOf < i && len(r.Body) >= 8 {
+			binary.BigEndian.PutUint64(g.out[at+4+proto.RequestHeaderBytes:], uint64(g.seen[*r.ZxidOf]))
+		}
+	}
+	// A failed write is no news: the reads say what the server did.
+	_ = c.Write(g.out, g.ReplyTimeout)
+	for range step.Send {
+		if !g.awaitReply(step.Conn, items) {
+			return nil
+		}
+	}
+	if n := len(step.Send); n > 0 && step.Send[n-1].Op == proto.OpCloseSession {
+		g.closed[c.session] = true
+	}
+	if step.Closes {
+		g.awaitClose(step.Conn, items)
+	}
+	return nil
+}
+
+// connect is a handshake on a new connection, which stays in its slot if the server accepts.
+func (g *game) connect(step *Step, items *[]Item) error {
+	g.drop(step.Conn)
+	h := step.Connect
+	conn, err := rawclient.Dial(g.ctx, g.Addr)
+	if err != nil {
+		return err
+	}
+	g.conns[step.Conn] = &client{conn, h.Session}
+	req := proto.ConnectRequest{ProtocolVersion: h.Protocol, TimeoutMs: h.TimeoutMs, Passwd: h.Passwd}
+	if h.ReadOnly != nil {
+		req.HasReadOnly, req.ReadOnly = true, *h.ReadOnly
+	}
+	switch h.LastZxid {
+	case ZxidSeen:
+		req.LastZxidSeen = g.lastZxid
+	case ZxidAhead:
+		req.LastZxidSeen = math.MaxInt64
+	case ZxidNegative:
+		req.LastZxidSeen = -5
+	}
+	known := g.t.Sessions[h.Session]
+	switch h.How {
+	case HowResume:
+		req.SessionID, req.Passwd = known.ID, known.Passwd
+	case HowWrongPasswd:
+		req.SessionID, req.Passwd = known.ID, wrongPasswd
+	case HowUnknown:
+		req.SessionID, req.Passwd = unknownSession, wrongPasswd
+	}
+	_ = conn.Write(rawclient.AppendFrame(nil, req.Append(nil)), g.ReplyTimeout) // the read says what became of it
+	if frame, ok := g.read(step.Conn, items); ok {
+		*items = append(*items, Item{Frame: frame})
+		d := jute.NewDecoder(frame)
+		var resp proto.ConnectResponse
+		resp.Decode(&d)
+		if _, have := g.t.Sessions[h.Session]; (!have || h.How == HowNew) && resp.SessionID != 0 {
+			g.t.Sessions[h.Session] = Session{resp.SessionID, resp.Passwd}
+			delete(g.closed, h.Session)
+		}
+		if step.Closes {
+			g.awaitClose(step.Conn, items)
+		}
+	}
+	if h.How == HowWrongPasswd {
+		g.probeVictims(step.Conn, h.Session, items)
+	}
+	return nil
+}
+
+// probeVictims notes whether the connections that a session has besides the one in slot conn are alive, and closes them.
+// So the rest of the sequence runs in the same state on a server that closes them and on one that does not.
+func (g *game) probeVictims(conn, session int, items *[]Item) {
+	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
+		c := g.conns[slot]
+		if slot == conn || c.session != session {
+			continue
+		}
+		var ignored []Item // events that were under way: whether they come is the difference at hand
+		_ = c.Write(rawclient.AppendRequest(nil, proto.XidPing, proto.OpPing, nil), g.ReplyTimeout)
+		note := NoteVictimClosed
+		if g.awaitReply(slot, &ignored) {
+			note = NoteVictimOpen
+		}
+		*items = append(*items, Item{Note: note})
+		g.drop(slot)
+	}
+}
+
+// read returns the next frame of the connection in slot. Where there is none it notes why, and the slot is empty.
+func (g *game) read(slot int, items *[]Item) ([]byte, bool) {
+	frame, err := g.conns[slot].ReadFrame(g.ReplyTimeout)
+	switch {
+	case err == nil:
+		return frame, true
+	case errors.Is(err, rawclient.ErrClosed):
+		*items = append(*items, Item{Note: NoteClosed})
+	case errors.Is(err, rawclient.ErrTimeout):
+		*items = append(*items, Item{Note: NoteNoReply})
+	default:
+		*items = append(*items, Item{Note: Note(err.Error())})
+	}
+	g.drop(slot)
+	return nil, false
+}
+
+// awaitReply reads up to the next frame that is not an event.
+func (g *game) awaitReply(slot int, items *[]Item) bool {
+	for {
+		frame, ok := g.read(slot, items)
+		if !ok {
+			return false
+		}
+		*items = append(*items, Item{Frame: frame})
+		if isEvent(frame) {
+			continue
+		}
+		d := jute.NewDecoder(frame)
+		var h proto.ReplyHeader
+		if h.Decode(&d); d.Err() == nil {
+			g.lastZxid = max(g.lastZxid, h.Zxid)
+		}
+		return true
+	}
+}
+
+// awaitClose reads until the server closes. What it still sends is recorded.
+func (g *game) awaitClose(slot int, items *[]Item) {
+	c := g.conns[slot]
+	for {
+		frame, err := c.ReadFrame(g.CloseTimeout)
+		switch {
+		case err == nil:
+			*items = append(*items, Item{Frame: frame})
+			continue
+		case errors.Is(err, rawclient.ErrClosed):
+			*items = append(*items, Item{Note: NoteClosed})
+		case errors.Is(err, rawclient.ErrTimeout):
+			*items = append(*items, Item{Note: NoteOpen})
+		default:
+			*items = append(*items, Item{Note: Note(err.Error())})
+		}
+		g.drop(slot)
+		return
+	}
+}
+
+// flush collects what is still under way to each open connection.
+func (g *game) flush() {
+	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
+		var items []Item
+		_ = g.conns[slot].Write(rawclient.AppendRequest(nil, proto.XidPing, proto.OpPing, nil), g.ReplyTimeout)
+		g.awaitReply(slot, &items)
+		g.t.Flush[slot] = items
+	}
+}
+
+// closeSessions closes all sessions, so that none expires while another sequence is played.
+func (g *game) closeSessions() error {
+	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
+		c := g.conns[slot]
+		if g.closed[c.session] {
+			continue
+		}
+		var ignored []Item
+		_ = c.Write(rawclient.AppendRequest(nil, 1, proto.OpCloseSession, nil), g.ReplyTimeout)
+		if g.awaitReply(slot, &ignored) {
+			g.closed[c.session] = true
+		}
+	}
+	for _, slot := range slices.Sorted(maps.Keys(g.t.Sessions)) {
+		if g.closed[slot] {
+			continue
+		}
+		if err := g.resumeAndClose(g.t.Sessions[slot]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *game) resumeAndClose(s Session) error {
+	conn, err := rawclient.Dial(g.ctx, g.Addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // the session is what is to be closed
+	// A session that cannot be resumed is gone, which is what is wanted.
+	resp, err := conn.Handshake(&proto.ConnectRequest{TimeoutMs: 30000, SessionID: s.ID, Passwd: s.Passwd}, g.ReplyTimeout)
+	if err != nil || resp.SessionID == 0 {
+		return nil
+	}
+	_ = conn.Write(rawclient.AppendRequest(nil, 1, proto.OpCloseSession, nil), g.ReplyTimeout)
+	for err == nil {
+		_, err = conn.ReadFrame(g.ReplyTimeout)
+	}
+	return nil
+}
+
+// drop closes the connection in slot, if there is one.
+func (g *game) drop(slot int) {
+	if c := g.conns[slot]; c != nil {
+		_ = c.Close() // nothing is owed to a connection that is given up
+		delete(g.conns, slot)
+	}
+}
+
+func (g *game) dropAll() {
+	for slot := range g.conns {
+		g.drop(slot)
+	}
+}
+
+// isEvent reports whether frame is a watch event.
+func isEvent(frame []byte) bool {
+	d := jute.NewDecoder(frame)
+	return d.Int() == proto.XidEvent && len(frame) > proto.ReplyHeaderBytes
+}

@@ -1,0 +1,56 @@
+package exchange
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// hasNullID reports whether the request has an ACL with a null scheme or id.
+func (r *Request) hasNullID() bool {
+	d := jute.NewDecoder(r.Body)
+	switch r.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		d.Buffer()
+		d.Buffer()
+	case proto.OpSetACL:
+		d.Buffer()
+	default:
+		return false
+	}
+	for range d.Count(12) {
+		d.Int()
+		scheme, id := d.NullString(), d.NullString()
+		if d.Err() == nil && (scheme == nil || id == nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// fromCESU8 takes a quoted string and joins each pair of surrogates of three bytes in it to the character that it means.
+func fromCESU8(quoted string) string {
+	s, err := strconv.Unquote(quoted)
+	if err != nil {
+		return quoted
+	}
+	surrogate := func(i int) rune {
+		if i+3 > len(s) || s[i] != 0xed || s[i+1] < 0xa0 || s[i+2]&0xc0 != 0x80 {
+			return 0
+		}
+		return rune(s[i]&0x0f)<<12 | rune(s[i+1]&0x3f)<<6 | rune(s[i+2]&0x3f)
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if hi, lo := surrogate(i), surrogate(i+3); utf16.IsSurrogate(hi) && utf16.IsSurrogate(lo) {
+			b.WriteRune(utf16.DecodeRune(hi, lo))
+			i += 5
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return strconv.Quote(b.String())
+}

@@ -1,0 +1,118 @@
+package exchange
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// RootTemplate stands for the root of a sequence in the bodies of its requests. Play puts a path of the same length in
+// its place, so that a sequence can be played many times on one server.
+const RootTemplate = "/t@@@@@"
+
+// Root returns the nth path to put in the place of RootTemplate. n is less than 100000.
+func Root(n int) string { return fmt.Sprintf("/t%05d", n) }
+
+// Sequence is a list of steps of several clients, one step at a time. It holds nothing that depends on a server.
+type Sequence struct {
+	Name  string `json:"name"`
+	Steps []Step `json:"steps"`
+}
+
+// Requests returns the number of requests and handshakes in the sequence.
+func (s *Sequence) Requests() int {
+	n := 0
+	for i := range s.Steps {
+		n += len(s.Steps[i].Send)
+		if s.Steps[i].Connect != nil || s.Steps[i].Raw != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Step is what one client does and then waits for. Exactly one of Connect, Send, Raw and Drop is given.
+type Step struct {
+	// Conn is the slot of the connection. A Connect puts a new connection into it.
+	Conn    int       `json:"conn"`
+	Connect *Connect  `json:"connect,omitempty"`
+	Send    []Request `json:"send,omitempty"` // in one segment; then one reply for each is awaited
+	Raw     Hex       `json:"raw,omitempty"`  // written as it is; needs Closes
+	Drop    bool      `json:"drop,omitempty"` // the client closes the connection and leaves the session
+	// Closes says that ZooKeeper closes the connection after this step: that is awaited.
+	Closes bool `json:"closes,omitempty"`
+}
+
+// Connect is a handshake.
+type Connect struct {
+	Session   int     `json:"session"` // slot of the session
+	How       How     `json:"how"`
+	TimeoutMs int32   `json:"timeoutMs"`
+	ReadOnly  *bool   `json:"readOnly,omitempty"` // nil: without the trailing byte
+	Protocol  int32   `json:"protocol,omitempty"`
+	LastZxid  ZxidArg `json:"lastZxid,omitempty"`
+	Passwd    Hex     `json:"passwd,omitempty"` // of a new session, where it is ignored; nil is null
+}
+
+// How says which session a handshake asks for.
+type How string
+
+// The ways to connect.
+const (
+	HowNew         How = "new"
+	HowResume      How = "resume"       // with the password of the session
+	HowWrongPasswd How = "wrong-passwd" // then the connection that had the session is probed and given up
+	HowUnknown     How = "unknown"      // with an id that no server has given out
+)
+
+// ZxidArg is a zxid that a client remembers.
+type ZxidArg string
+
+// The zxids to connect with.
+const (
+	ZxidZero     ZxidArg = ""
+	ZxidSeen     ZxidArg = "seen"  // the largest in a reply so far
+	ZxidAhead    ZxidArg = "ahead" // larger than any the server has
+	ZxidNegative ZxidArg = "negative"
+)
+
+// Request is a frame with a request header.
+type Request struct {
+	Xid  int32        `json:"xid"`
+	Op   proto.OpCode `json:"op"`
+	Body Hex          `json:"body,omitempty"`
+	// ZxidOf, if given, is the index of a step: the last zxid seen up to its end goes into the first 8 bytes of Body.
+	ZxidOf *int `json:"zxidOf,omitempty"`
+}
+
+// Hex is bytes that read as hex in JSON.
+type Hex []byte
+
+// MarshalText encodes h.
+func (h Hex) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h), nil }
+
+// UnmarshalText decodes into h.
+func (h *Hex) UnmarshalText(text []byte) error {
+	b, err := hex.AppendDecode(Hex{}, text)
+	*h = b
+	return err
+}
+
+// withRoot returns the sequence with root for RootTemplate. The result shares what does not change.
+func (s *Sequence) withRoot(root string) *Sequence {
+	if len(root) != len(RootTemplate) {
+		panic(fmt.Sprintf("exchange: root %q is not as long as %q", root, RootTemplate))
+	}
+	r := &Sequence{Name: s.Name, Steps: make([]Step, len(s.Steps))}
+	for i, step := range s.Steps {
+		r.Steps[i] = step
+		r.Steps[i].Send = make([]Request, len(step.Send))
+		for k, req := range step.Send {
+			req.Body = bytes.ReplaceAll(req.Body, []byte(RootTemplate), []byte(root))
+			r.Steps[i].Send[k] = req
+		}
+	}
+	return r
+}

@@ -1,0 +1,234 @@
+package generate
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/test/compat/diff/exchange"
+)
+
+// Sequence returns the nth sequence of seed.
+func Sequence(seed, n uint64) *exchange.Sequence {
+	g := &gen{
+		Rand: rand.New(rand.NewPCG(seed, n)),
+		seq:  &exchange.Sequence{Name: fmt.Sprintf("seed-%d-%d", seed, n)},
+	}
+	g.sequence()
+	return g.seq
+}
+
+const (
+	minSteps, maxSteps = 10, 40
+	maxConns           = 3
+	maxPipelined       = 6
+)
+
+// gen is the state of one sequence in the making.
+type gen struct {
+	*rand.Rand
+	seq      *exchange.Sequence
+	conns    []conn
+	sessions int // slots given out
+	quotas   bool
+	names    []string // of sequential znodes that may exist
+	recent   []string // paths of the last few requests: they come again, so that requests meet
+}
+
+// conn is what the generator knows of a slot.
+type conn struct {
+	open    bool
+	session int
+	xid     int32
+}
+
+func (g *gen) sequence() {
+	g.conns = make([]conn, 1+g.IntN(maxConns))
+	g.connect(0, g.newSession())
+	g.step(exchange.Step{Send: []exchange.Request{g.request(0, proto.OpCreate,
+		create{path: text(root), data: []byte("root"), acl: openACL, mode: 0}.body(proto.OpCreate))}})
+	if g.chance(70) {
+		g.quota()
+	}
+	for range minSteps + g.IntN(maxSteps-minSteps) {
+		g.anyStep()
+	}
+}
+
+func (g *gen) step(s exchange.Step) { g.seq.Steps = append(g.seq.Steps, s) }
+
+// chance is true n times in a thousand.
+func (g *gen) chance(n int) bool { return g.IntN(1000) < n }
+
+// one returns one of list.
+func one[T any](g *gen, list ...T) T { return list[g.IntN(len(list))] }
+
+func (g *gen) newSession() *exchange.Connect {
+	h := &exchange.Connect{Session: g.sessions, How: exchange.HowNew, TimeoutMs: 30000}
+	g.sessions++
+	if g.chance(100) {
+		h.TimeoutMs = one[int32](g, 0, -5, 1, 25000, 1e9)
+	}
+	if g.chance(700) {
+		readOnly := g.chance(300)
+		h.ReadOnly = &readOnly
+	}
+	if g.chance(50) {
+		h.Protocol = 7
+	}
+	h.Passwd = one(g, make(exchange.Hex, 16), make(exchange.Hex, 16), nil, exchange.Hex{}, exchange.Hex("some password of another length"))
+	h.LastZxid = one(g, exchange.ZxidZero, exchange.ZxidZero, exchange.ZxidSeen, exchange.ZxidNegative)
+	return h
+}
+
+func (g *gen) connect(slot int, h *exchange.Connect) {
+	refused := h.How == exchange.HowWrongPasswd || h.How == exchange.HowUnknown || h.LastZxid == exchange.ZxidAhead
+	g.step(exchange.Step{Conn: slot, Connect: h, Closes: refused})
+	g.conns[slot] = conn{open: !refused, session: h.Session, xid: g.conns[slot].xid}
+}
+
+// anyStep adds a step on some slot.
+func (g *gen) anyStep() {
+	slot := g.IntN(len(g.conns))
+	c := &g.conns[slot]
+	switch {
+	case !c.open && g.chance(700), g.chance(15):
+		g.reconnect(slot)
+	case !c.open: // this slot stays idle for a while
+	case g.chance(8):
+		g.step(exchange.Step{Conn: slot, Raw: g.badFrame(), Closes: true})
+		c.open = false
+	case g.chance(10):
+		g.step(exchange.Step{Conn: slot, Drop: true})
+		c.open = false
+	case g.chance(15):
+		g.closing(slot)
+	default:
+		g.segment(slot)
+	}
+}
+
+// reconnect puts a new connection into slot: for a new session, for one that was there, or for one that is none.
+func (g *gen) reconnect(slot int) {
+	h := g.newSession()
+	if g.conns[slot].open && g.chance(500) || h.Session > 0 && g.chance(400) {
+		g.sessions--
+		h.Session = g.IntN(g.sessions) // perhaps of another slot, or closed already
+		h.How = exchange.HowResume
+		switch {
+		case g.chance(80):
+			h.How = exchange.HowWrongPasswd
+		case g.chance(50):
+			h.How = exchange.HowUnknown
+		}
+		if g.chance(100) {
+			h.LastZxid = exchange.ZxidAhead
+		}
+	}
+	if h.How != exchange.HowNew && h.LastZxid != exchange.ZxidAhead {
+		// Whoever has the session now loses its connection.
+		for i := range g.conns {
+			if i != slot && g.conns[i].session == h.Session {
+				g.conns[i].open = false
+			}
+		}
+	}
+	g.connect(slot, h)
+}
+
+// closing sends a request that ends the connection, by itself: replies to what stands before it in a segment may be
+// lost, and what stands behind it is answered or not (specification, 1.3).
+func (g *gen) closing(slot int) {
+	var r exchange.Request
+	switch g.IntN(4) {
+	case 0:
+		r = g.request(slot, one(g, unknownOps...), g.bytes(g.IntN(20)))
+	case 1:
+		r = g.request(slot, proto.OpAuth, g.badAuth())
+	default:
+		r = g.request(slot, proto.OpCloseSession, nil)
+	}
+	g.step(exchange.Step{Conn: slot, Send: []exchange.Request{r}, Closes: true})
+	for i := range g.conns {
+		if i == slot || r.Op == proto.OpCloseSession && g.conns[i].session == g.conns[slot].session {
+			g.conns[i].open = false
+		}
+	}
+}
+
+// unknownOps are answered with -6, and then the connection is closed. check is one of them outside a multi.
+var unknownOps = []proto.OpCode{10, 23, 77, 99, 108, 1 << 30, -2, -12, -20, proto.OpNotification, proto.OpError, proto.OpCheck}
+
+// segment sends a few requests at once.
+func (g *gen) segment(slot int) {
+	n := 1
+	if g.chance(600) {
+		n += g.IntN(maxPipelined)
+	}
+	var send []exchange.Request
+	for i := range n {
+		op := g.op()
+		// Replies to auth and sasl overtake those of earlier requests (specification, 1.3), so nothing stands before them.
+		if op == proto.OpAuth && i > 0 {
+			op = proto.OpWhoAmI
+		}
+		if op == proto.OpSASL && i > 0 {
+			op = proto.OpPing
+		}
+		send = append(send, g.anyRequest(slot, op))
+		// What follows a setACL in the same segment is mostly checked against the old ACL (specification, 7). Quotas are
+		// checked against committed counts (11.1), so what follows another write may go over them.
+		if op == proto.OpSetACL || g.quotas && isWrite(op) {
+			break
+		}
+	}
+	g.step(exchange.Step{Conn: slot, Send: send})
+}
+
+func isWrite(op proto.OpCode) bool {
+	switch op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData, proto.OpMulti:
+		return true
+	}
+	return false
+}
+
+// request returns a request with the next xid of the slot, or sometimes with one that is out of the order.
+func (g *gen) request(slot int, op proto.OpCode, body []byte) exchange.Request {
+	c := &g.conns[slot]
+	c.xid++
+	xid := c.xid
+	switch {
+	case op == proto.OpPing:
+		xid = one(g, proto.XidPing, proto.XidPing, xid)
+	case op == proto.OpAuth:
+		xid = one(g, proto.XidAuth, xid)
+	case op == proto.OpSetWatches || op == proto.OpSetWatches2:
+		xid = one(g, proto.XidSetWatches, xid)
+	case g.chance(10):
+		xid = one[int32](g, 0, -7, -77, 1, -1<<31) // never -1: that is how events are known
+	}
+	return exchange.Request{Xid: xid, Op: op, Body: body}
+}
+
+// badFrame returns bytes behind which no server can find the next frame.
+func (g *gen) badFrame() []byte {
+	return one(g,
+		[]byte{0, 0, 0, 0},
+		[]byte{0xff, 0xff, 0xff, 0xff},
+		[]byte{0x7f, 0xff, 0xff, 0xff},
+		[]byte{0x00, 0x10, 0x00, 0x00}, // jute.maxbuffer + 1
+		[]byte{0, 0, 0, 4, 0, 0, 0, 1},
+		[]byte{0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0},
+		[]byte("ruok"), // no word any more: a length
+		[]byte{0x80, 0, 0, 0},
+	)
+}
+
+func (g *gen) bytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(g.IntN(256))
+	}
+	return b
+}

@@ -1,0 +1,234 @@
+package generate
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/test/compat/diff/exchange"
+)
+
+// weights says how often each op is drawn, relative to the others. Ops that close the connection are drawn elsewhere.
+var weights = []struct {
+	op proto.OpCode
+	n  int
+}{
+	{proto.OpCreate, 130}, {proto.OpCreate2, 70}, {proto.OpCreateContainer, 30}, {proto.OpCreateTTL, 30},
+	{proto.OpDelete, 80}, {proto.OpSetData, 80}, {proto.OpSetACL, 45},
+	{proto.OpExists, 70}, {proto.OpGetData, 70}, {proto.OpGetChildren, 35}, {proto.OpGetChildren2, 35}, {proto.OpGetACL, 35},
+	{proto.OpSync, 10}, {proto.OpPing, 10}, {proto.OpMulti, 70}, {proto.OpMultiRead, 25}, {proto.OpReconfig, 5},
+	{proto.OpCheckWatches, 25}, {proto.OpRemoveWatches, 25}, {proto.OpAddWatch, 40},
+	{proto.OpSetWatches, 15}, {proto.OpSetWatches2, 15},
+	{proto.OpGetEphemerals, 15}, {proto.OpGetAllChildrenNumber, 15}, {proto.OpWhoAmI, 10}, {proto.OpAuth, 20}, {proto.OpSASL, 3},
+}
+
+var totalWeight = func() int {
+	n := 0
+	for _, w := range weights {
+		n += w.n
+	}
+	return n
+}()
+
+func (g *gen) op() proto.OpCode {
+	n := g.IntN(totalWeight)
+	for _, w := range weights {
+		if n -= w.n; n < 0 {
+			return w.op
+		}
+	}
+	panic("generate: weights do not add up")
+}
+
+// anyRequest returns a request of op, now and then with a damaged body.
+func (g *gen) anyRequest(slot int, op proto.OpCode) exchange.Request {
+	body := g.body(op)
+	if g.chance(30) && op != proto.OpAuth && op != proto.OpSASL {
+		if damaged := g.damage(body); !kills(op, damaged) && !locks(op, damaged) {
+			body = damaged
+		}
+	}
+	r := g.request(slot, op, body)
+	if (op == proto.OpSetWatches || op == proto.OpSetWatches2) && g.chance(600) && len(body) >= 8 {
+		step := g.IntN(len(g.seq.Steps))
+		r.ZxidOf = &step
+	}
+	return r
+}
+
+func (g *gen) body(op proto.OpCode) []byte {
+	switch op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		if g.chance(40) {
+			return g.quotaNode().body(op)
+		}
+		return g.create(op).body(op)
+	case proto.OpDelete:
+		return pathInt(g.path(), g.version())
+	case proto.OpSetData:
+		if g.quotas && g.chance(100) {
+			return setData(text("/zookeeper/quota"+g.plainPath()+"/zookeeper_limits"), g.quotaText(), -1)
+		}
+		return setData(g.path(), g.data(), g.version())
+	case proto.OpSetACL:
+		return g.setACL()
+	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
+		return pathBool(g.path(), g.chance(450))
+	case proto.OpGetACL, proto.OpGetAllChildrenNumber, proto.OpSync:
+		return jute.AppendNullString(nil, g.path())
+	case proto.OpGetEphemerals:
+		return jute.AppendNullString(nil, one(g, g.path(), text(root), text(root+"/"), nil, text(""), text("/"), text(" ")))
+	case proto.OpMulti:
+		return g.multi()
+	case proto.OpMultiRead:
+		return g.multiRead()
+	case proto.OpReconfig:
+		arg := func() *string { return one(g, nil, text(""), text("server.2=127.0.0.1:1:2;3"), text("x")) }
+		b := jute.AppendNullString(nil, arg())
+		b = jute.AppendNullString(b, arg())
+		b = jute.AppendNullString(b, arg())
+		return jute.AppendLong(b, one[int64](g, -1, 0, 5))
+	case proto.OpCheckWatches, proto.OpRemoveWatches:
+		return pathInt(g.path(), one[int32](g, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 0, 6, -1))
+	case proto.OpAddWatch:
+		return pathInt(g.path(), one[int32](g, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, -1))
+	case proto.OpSetWatches, proto.OpSetWatches2:
+		b := jute.AppendLong(nil, one[int64](g, 0, -1, 1, 1<<62))
+		for range 3 {
+			b = g.paths(b)
+		}
+		if op == proto.OpSetWatches2 {
+			b = g.paths(g.paths(b))
+		}
+		return b
+	case proto.OpAuth:
+		return g.goodAuth()
+	case proto.OpSASL:
+		return jute.AppendBuffer(nil, one(g, nil, []byte{}, []byte("token")))
+	}
+	return nil // ping, whoAmI
+}
+
+// create returns the record of a create. In a multi the mode says what becomes of it, and the generator does not look;
+// outside, a createTTL that has no TTL mode has no negative ttl: that ends ZooKeeper for good (specification, 17).
+func (g *gen) create(op proto.OpCode) create {
+	c := create{path: g.path(), data: g.data(), acl: g.acls(), mode: one[int32](g, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3)}
+	switch op {
+	case proto.OpCreateContainer:
+		c.mode = one[int32](g, 4, 4, 4, 4, 0, 1, 2)
+	case proto.OpCreateTTL:
+		c.mode, c.ttl = one[int32](g, 5, 5, 6), one[int64](g, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9, 1<<40-1, 1<<40-1, 1<<40, 0, -1, -1<<63)
+		if g.chance(100) {
+			c.mode, c.ttl = one[int32](g, 0, 1, 2, 4), one[int64](g, 0, 1e9)
+		}
+	}
+	if g.chance(20) {
+		c.mode = one[int32](g, 4, 5, 6, 7, -1, 1<<31-1)
+		c.ttl = max(c.ttl, 0)
+	}
+	// A sequential name is the counter of its parent: seldom more than a few.
+	if c.path != nil && (c.mode == 2 || c.mode == 3 || c.mode == 6) && len(g.names) < 20 {
+		g.names = append(g.names, *c.path+one(g, "0000000000", "0000000001", "0000000002"))
+	}
+	return c
+}
+
+// quota puts a quota on the root, as the clients' tools do: limits and counts.
+func (g *gen) quota() {
+	g.quotas = true
+	path := "/zookeeper/quota" + root
+	var send []exchange.Request
+	for _, c := range []create{
+		{path: text(path), acl: openACL},
+		{path: text(path + "/zookeeper_limits"), data: g.quotaText(), acl: openACL},
+		{path: text(path + "/zookeeper_stats"), data: []byte("count=0,bytes=0"), acl: openACL},
+	} {
+		send = append(send, g.request(0, proto.OpCreate, c.body(proto.OpCreate)))
+	}
+	g.step(exchange.Step{Send: send})
+}
+
+// quotaNode returns a create of one of the znodes that make a quota, or of those above them.
+func (g *gen) quotaNode() create {
+	g.quotas = true
+	path := "/zookeeper/quota" + root
+	if g.chance(300) {
+		path += "/" + one(g, "a", "b")
+	}
+	switch g.IntN(4) {
+	case 0:
+		return create{path: text(path), acl: openACL}
+	case 1:
+		return create{path: text(path + "/zookeeper_stats"), data: []byte("count=0,bytes=0"), acl: openACL}
+	}
+	return create{path: text(path + "/zookeeper_limits"), data: g.quotaText(), acl: openACL}
+}
+
+// setACL returns the record of a setACL. What belongs to all sequences stays open: a root that is closed would leave
+// nothing to compare in the sequences after this one.
+func (g *gen) setACL() []byte {
+	path, list := g.path(), g.acls()
+	if path == nil || !strings.Contains(*path, root) {
+		list = openACL
+	}
+	return setACL(path, list, g.version())
+}
+
+func (g *gen) paths(b []byte) []byte {
+	if g.chance(30) {
+		return jute.AppendInt(b, -1)
+	}
+	n := one(g, 0, 0, 1, 1, 2)
+	b = jute.AppendInt(b, int32(n))
+	for range n {
+		b = jute.AppendNullString(b, g.path())
+	}
+	return b
+}
+
+// damage returns body with something wrong in it, or behind it.
+func (g *gen) damage(body []byte) []byte {
+	b := append([]byte(nil), body...)
+	switch g.IntN(5) {
+	case 0:
+		return append(b, g.bytes(1+g.IntN(8))...) // trailing bytes mean nothing
+	case 1, 2:
+		return b[:g.IntN(len(b)+1)]
+	case 3: // a length, maybe
+		if len(b) >= 4 {
+			at := 0
+			if g.chance(500) {
+				at = g.IntN(len(b) - 3)
+			}
+			binary.BigEndian.PutUint32(b[at:], one[uint32](g, 0xffffffff, 0xfffffffe, 0x7fffffff, 0, 1, 0x00100000))
+		}
+		return b
+	}
+	if len(b) > 0 {
+		b[g.IntN(len(b))] = byte(g.IntN(256))
+	}
+	return b
+}
+
+// kills reports whether the body, however it came about, is a createTTL that ends ZooKeeper for good.
+func kills(op proto.OpCode, body []byte) bool {
+	if op != proto.OpCreateTTL {
+		return false
+	}
+	d := jute.NewDecoder(body)
+	var c proto.CreateRequest
+	c.Decode(&d, op)
+	return d.Err() == nil && !c.Mode.TTL() && c.TTL < 0
+}
+
+// locks reports whether the body is a setACL of something outside of the sequence's root: see setACL.
+func locks(op proto.OpCode, body []byte) bool {
+	if op != proto.OpSetACL {
+		return false
+	}
+	d := jute.NewDecoder(body)
+	var r proto.SetACLRequest
+	r.Decode(&d)
+	return d.Err() == nil && !strings.HasPrefix(r.Path, root)
+}

@@ -1,0 +1,86 @@
+// Command diff plays the same generated sequences of operations on two servers and compares what they answer, field by
+// field. It prints each difference that docs/differences.md does not allow, saves the smallest sequence that shows it
+// in testdata/regress, and plays all that is saved there first in every run.
+//
+// With -golden it records exchanges with one server instead, for test/golden to replay.
+//
+// It exits with 1 if the servers differ or cannot be asked, and with 2 on wrong usage.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gozkd/gozkd/test/compat/install"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2) // the flag package has said why
+	default:
+		fmt.Fprintln(os.Stderr, "diff:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("wrong usage")
+
+func run(ctx context.Context, args []string) (err error) {
+	flags := flag.NewFlagSet("diff", flag.ContinueOnError)
+	nameA := flags.String("a", "zookeeper-3.9", "the server that is right: "+serverNames)
+	nameB := flags.String("b", "gozkd", "the server under test: "+serverNames)
+	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
+	ops := flags.Int("ops", 200000, "how many requests to play")
+	seed := flags.Uint64("seed", 0, "seed of the generator (default: the time)")
+	first := flags.Uint64("first", 0, "number of the first sequence")
+	most := flags.Int("most", 20, "stop after this many different findings")
+	golden := flags.String("golden", "", "record exchanges with server a into this folder and end")
+	regress := flags.String("regress", "", "folder of saved sequences (default: test/compat/diff/testdata/regress)")
+	if err := flags.Parse(args); err != nil {
+		return errors.Join(errUsage, err)
+	}
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	root, err := install.Root(ctx)
+	if err != nil {
+		return err
+	}
+	start := starter{root: root, binary: *binary}
+	defer func() { err = errors.Join(err, start.cleanUp()) }()
+	if *golden != "" {
+		return record(ctx, &start, *nameA, *golden)
+	}
+	if *regress == "" {
+		*regress = root + "/test/compat/diff/testdata/regress"
+	}
+	duel := &duel{start: &start, nameA: *nameA, nameB: *nameB, out: os.Stdout, regress: *regress, stats: newStats(),
+		differences: differences(*nameA, *nameB)}
+	defer func() { err = errors.Join(err, duel.stop()) }()
+	if err := duel.restart(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("a: %s, b: %s, seed %d\n", duel.a.Name(), duel.b.Name(), *seed)
+	if err := duel.replay(ctx); err != nil {
+		return err
+	}
+	if err := duel.generated(ctx, *seed, *first, *ops, *most); err != nil {
+		return err
+	}
+	duel.report()
+	if len(duel.findings) > 0 {
+		return fmt.Errorf("%d differences that docs/differences.md does not allow", len(duel.findings))
+	}
+	return nil
+}

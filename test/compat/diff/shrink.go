@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/test/compat/diff/exchange"
+)
+
+// maxShrinks bounds how many smaller sequences are tried for one finding.
+const maxShrinks = 400
+
+// shrinkAndSave looks for a smaller sequence with the same kind of mismatch, and saves and prints it.
+func (d *duel) shrinkAndSave(ctx context.Context, s *exchange.Sequence, m *exchange.Mismatch) error {
+	want := m.Signature()
+	if err := d.restart(ctx); err != nil { // what went before has no part in it
+		return err
+	}
+	tries := 0
+	var failed error
+	small := shrink(s, func(c *exchange.Sequence) bool {
+		if tries++; failed != nil || tries > maxShrinks {
+			return false
+		}
+		a, b, err := d.play(ctx, c)
+		if err != nil {
+			failed = err
+			return false
+		}
+		got := exchange.Compare(a, b, d.differences, make(map[string]int))
+		if got == nil || got.Signature() != want {
+			return false
+		}
+		m = got
+		return true
+	})
+	if failed != nil {
+		return failed
+	}
+	small.Name = s.Name + ": " + want
+	text, err := json.MarshalIndent(small, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.regress, 0o755); err != nil {
+		return err
+	}
+	file := filepath.Join(d.regress, fileName(s.Name+"-"+want)+".json")
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "  %d steps left of %d after %d tries, saved as %s\n  %v\n", len(small.Steps), len(s.Steps), tries, file, m)
+	a, b, err := d.play(ctx, small)
+	if err != nil {
+		return err
+	}
+	var t bytes.Buffer
+	fmt.Fprintln(&t, "a:")
+	exchange.Print(&t, a)
+	fmt.Fprintln(&t, "b:")
+	exchange.Print(&t, b)
+	_, err = d.out.Write(t.Bytes())
+	return err
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+func fileName(s string) string { return strings.Trim(unfit.ReplaceAllString(s, "-"), "-") }
+
+// shrink returns the smallest sequence that it finds by leaving out steps, and requests of steps, for which fails still
+// holds. Longer runs are left out first.
+func shrink(s *exchange.Sequence, fails func(*exchange.Sequence) bool) *exchange.Sequence {
+	for n := max(len(s.Steps)/2, 1); n > 0; n /= 2 {
+		for at := len(s.Steps) - n; at >= 0; at-- {
+			if at+n > len(s.Steps) {
+				continue
+			}
+			if c := withoutSteps(s, at, n); fails(c) {
+				s = c
+			}
+		}
+	}
+	for i := len(s.Steps) - 1; i >= 0; i-- {
+		for k := len(s.Steps[i].Send) - 1; k >= 0 && len(s.Steps[i].Send) > 1; k-- {
+			if c := withoutRequest(s, i, k); fails(c) {
+				s = c
+			}
+		}
+	}
+	return s
+}
+
+// withoutSteps returns s without n steps from at. Requests that refer to a step keep the one that they meant, or the one
+// before it.
+func withoutSteps(s *exchange.Sequence, at, n int) *exchange.Sequence {
+	c := &exchange.Sequence{Name: s.Name, Steps: slices.Delete(slices.Clone(s.Steps), at, at+n)}
+	for i := range c.Steps {
+		send := slices.Clone(c.Steps[i].Send)
+		for k := range send {
+			if of := send[k].ZxidOf; of != nil && *of >= at {
+				moved := max(at-1, *of-n, 0)
+				send[k].ZxidOf = &moved
+			}
+		}
+		c.Steps[i].Send = send
+	}
+	return c
+}
+
+func withoutRequest(s *exchange.Sequence, step, request int) *exchange.Sequence {
+	c := &exchange.Sequence{Name: s.Name, Steps: slices.Clone(s.Steps)}
+	c.Steps[step].Send = slices.Delete(slices.Clone(s.Steps[step].Send), request, request+1)
+	return c
+}

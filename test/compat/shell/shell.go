@@ -1,0 +1,99 @@
+// Package shell puts the ZooKeeper shells of other people, zkCli.sh and cli_mt, through work that a person would do:
+// lines go in, and what comes out is compared with patterns.
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+)
+
+// step is a line to send, and a regular expression that what the shell prints from then on must match; ^ and $ match
+// at lines, and . matches a newline. ROOT in both stands for the case's own znode.
+type step struct{ send, want string }
+
+// work is a case of a shell. Each begins with its own znode made, holding the data "data".
+type work struct {
+	name  string
+	steps []step
+}
+
+// script is what one kind of shell is put through.
+type script struct {
+	name     string // no shell makes znodes under another's name
+	ready    string // matches once the shell has a session
+	create   string // makes the znode that its %s names
+	created  string // matches when it is made
+	work     []work
+	leave    step   // makes an ephemeral znode at ROOT/e in a session that quits then
+	leftover []step // a later session's look at what is left of it
+}
+
+// run puts the shell that command starts through the script.
+func (s script) run(ctx context.Context, command []string) (_ []cases.Result, log string, err error) {
+	sh, err := s.open(ctx, command)
+	if err != nil {
+		return nil, "", err
+	}
+	var list []cases.Case
+	for _, w := range s.work {
+		list = append(list, cases.Case{Name: w.name, Run: func(ctx context.Context) error {
+			return s.steps(ctx, sh, w.name, w.steps)
+		}})
+	}
+	results := cases.Run(ctx, list)
+	log, _ = sh.printed(0)
+	if err := sh.quit(); err != nil {
+		return results, log, err
+	}
+	const name = "ephemerals_go_with_their_shell"
+	results = append(results, cases.Run(ctx, []cases.Case{{Name: name, Run: func(ctx context.Context) error {
+		first, err := s.open(ctx, command)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.steps(ctx, first, name, []step{s.leave}), first.quit()); err != nil {
+			return err
+		}
+		second, err := s.open(ctx, command)
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(ctx, second, s.root(name), s.leftover), second.quit())
+	}}})...)
+	return results, log, nil
+}
+
+// open starts a shell and waits for its session.
+func (s script) open(ctx context.Context, command []string) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, cases.Timeout)
+	defer cancel()
+	sh, err := startSession(command)
+	if err != nil {
+		return nil, err
+	}
+	if err := sh.do(ctx, "", s.ready); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s found no server: %w", command[0], err), sh.kill())
+	}
+	return sh, nil
+}
+
+func (s script) root(name string) string { return "/" + s.name + "-" + name }
+
+func (s script) steps(ctx context.Context, sh *session, name string, steps []step) error {
+	root := s.root(name)
+	make := step{fmt.Sprintf(s.create, root), fmt.Sprintf(s.created, root)}
+	return do(ctx, sh, root, append([]step{make}, steps...))
+}
+
+func do(ctx context.Context, sh *session, root string, steps []step) error {
+	for _, st := range steps {
+		if err := sh.do(ctx, strings.ReplaceAll(st.send, "ROOT", root), strings.ReplaceAll(st.want, "ROOT", root)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
