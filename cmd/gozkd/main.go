@@ -44,7 +44,7 @@ func run(args []string, getenv func(string) string, stdout, stderr io.Writer) in
 	case config.CheckConfig:
 		_, err = io.WriteString(stdout, inv.Config.String())
 	default:
-		err = errors.New("serve: the server is not part of this build yet; check-config works")
+		err = serve(inv, stderr)
 	}
 	if err != nil {
 		say("gozkd:", err)
