@@ -21,10 +21,10 @@ type step struct {
 	reopen  bool // close and open before
 }
 
-// drawSteps makes a workload that is valid on a log that starts empty.
-func drawSteps(t *rapid.T) []step {
+// drawSteps makes a workload of at most that many steps, valid on a log that starts empty.
+func drawSteps(t *rapid.T, most int) []step {
 	m := newModel()
-	steps := make([]step, rapid.IntRange(1, 40).Draw(t, "steps"))
+	steps := make([]step, rapid.IntRange(1, most).Draw(t, "steps"))
 	for i := range steps {
 		s := &steps[i]
 		s.reopen = rapid.IntRange(0, 9).Draw(t, "reopen") == 0
@@ -159,7 +159,7 @@ func (r *run) survives(fs *vfs.Mem, choose func(int) int) error {
 
 func TestCrash_AfterEveryOperation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		steps := drawSteps(t)
+		steps := drawSteps(t, 25)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		mem := vfs.NewMem()
 		var r *run
@@ -190,7 +190,7 @@ func TestCrash_AfterEveryOperation(t *testing.T) {
 // A crash, a recovery that crashes as well at every operation, and so on: the content never changes any more.
 func TestCrash_DuringRecovery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		steps := drawSteps(t)
+		steps := drawSteps(t, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		mem := vfs.NewMem()
 		ops, stop := 0, rapid.IntRange(1, 200).Draw(t, "stop at operation")
@@ -225,7 +225,7 @@ func TestCrash_DuringRecovery(t *testing.T) {
 // on it before it is durable.
 func TestKill_ThenPowerLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		steps := drawSteps(t)
+		steps := drawSteps(t, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		mem := vfs.NewMem()
 		ops, stop := 0, rapid.IntRange(1, 200).Draw(t, "stop at operation")
@@ -251,7 +251,7 @@ func TestKill_ThenPowerLoss(t *testing.T) {
 func TestFault_EveryOperationFailsOnce(t *testing.T) {
 	errDisk := errors.New("disk error")
 	rapid.Check(t, func(t *rapid.T) {
-		steps := drawSteps(t)
+		steps := drawSteps(t, 15)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		for fail := 1; ; fail++ {
 			mem := vfs.NewMem()
