@@ -1,0 +1,465 @@
+package datatree
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// TestScripts runs the transcripts in testdata. Each line of a "run" is one request, read or setting; words with odd
+// characters are quoted as in Go:
+//
+//	open NAME [server=N]                                 createSession; NAME speaks from then on, with no identities
+//	NAME ids SCHEME=ID...                                its identities
+//	NAME reattach [passwd=TEXT] | close                  and their session requests
+//	NAME create|create2|container|ttl PATH [data=TEXT] [mode=N] [ttl=MS] [acl=PERMS,SCHEME,ID[+...]]
+//	NAME delete|check PATH [v=N]                         check only in a multi
+//	NAME set PATH [data=TEXT] [v=N]                      without data=: null
+//	NAME setacl PATH acl=... [v=N]
+//	NAME multi OP ; OP ...
+//	NAME raw op=N [hex=BYTES]
+//	NAME exists|get|ls|getacl|count PATH, NAME eph [PREFIX], NAME sees (which of the last events)
+//	server collect [neverused=MS] | deletecontainer PATH
+//	set time=MS zxid=0xN quota=B skipacl=B maxbuffer=N   settings of the requests to come
+//	counter PATH N                                       moves a sequence counter by hand
+//	restart                                              goes on with a tree restored from the captures so far
+//
+// After each directive the tree is checked, and a tree restored from the captures must equal it.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := newScript()
+		datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
+			if td.Cmd != "run" {
+				td.Fatalf(t, "unknown directive %s", td.Cmd)
+			}
+			var out strings.Builder
+			for line := range strings.Lines(td.Input) {
+				s.line(t, &out, strings.TrimSpace(line))
+			}
+			s.store.verify(t, s.tree)
+			return out.String()
+		})
+	})
+}
+
+type script struct {
+	tree    *Tree
+	store   store
+	clients map[string]*client
+	events  []Event
+	zxid    proto.Zxid
+	timeMs  int64
+	req     Request // flags and limit for all requests
+}
+
+type client struct {
+	session, epoch int64
+	server         uint8
+	ids            []proto.ID
+}
+
+func newScript() *script {
+	return &script{tree: New(Options{TrackDirty: true}), store: make(store), clients: make(map[string]*client), timeMs: 1000}
+}
+
+func (s *script) line(t *testing.T, out *strings.Builder, line string) {
+	t.Helper()
+	if line == "" || strings.HasPrefix(line, "#") {
+		return
+	}
+	w := words(t, line)
+	switch w.pos[0] {
+	case "open":
+		c := &client{server: uint8(w.num("server", 1))}
+		s.clients[w.pos[1]] = c
+		body := CreateSessionBody{TimeoutMs: int32(w.num("timeout", 4000))}
+		copy(body.Passwd[:], "secret of "+w.pos[1])
+		res := s.apply(out, line, &Request{Op: proto.OpCreateSession, Server: c.server, Body: body.Append(nil)})
+		c.session, c.epoch = int64(res.SessionID), int64(res.Zxid)
+	case "set":
+		s.timeMs = w.num("time", s.timeMs)
+		s.req.MaxBuffer = int32(w.num("maxbuffer", int64(s.req.MaxBuffer)))
+		if z := w.num("zxid", 0); z != 0 {
+			s.zxid = proto.Zxid(z)
+			s.tree.SetLastZxid(s.zxid)
+		}
+		for name, flag := range map[string]RequestFlags{"quota": FlagEnforceQuota, "skipacl": FlagSkipACL} {
+			switch w.opt[name] {
+			case "true":
+				s.req.Flags |= flag
+			case "false":
+				s.req.Flags &^= flag
+			}
+		}
+	case "counter":
+		n := s.tree.znodes[w.pos[1]]
+		rec := *n.rec
+		rec.cversion = int32(w.atoi(w.pos[2]))
+		s.tree.replace(n, s.tree.seal(n.path, rec))
+	case "restart":
+		s.store.merge(t, s.tree.Capture())
+		s.tree = s.store.restore(t)
+	case "server":
+		s.server(t, out, line, w)
+	default:
+		c := s.clients[w.pos[0]]
+		if c == nil {
+			t.Fatalf("%s: nobody is called %s", line, w.pos[0])
+		}
+		s.client(t, out, line, c, w.shift())
+	}
+}
+
+// server runs what the server does by itself.
+func (s *script) server(t *testing.T, out *strings.Builder, line string, w *wordList) {
+	t.Helper()
+	switch w.pos[1] {
+	case "collect":
+		paths := s.tree.Collectable(s.timeMs, w.num("neverused", 0), 100)
+		slices.Sort(paths)
+		fmt.Fprintf(out, "%s: %v\n", line, paths)
+	case "deletecontainer":
+		s.apply(out, line, &Request{Op: proto.OpDeleteContainer, Body: jute.AppendString(nil, w.pos[2])})
+	default:
+		t.Fatalf("%s: unknown", line)
+	}
+}
+
+func (s *script) client(t *testing.T, out *strings.Builder, line string, c *client, w *wordList) {
+	t.Helper()
+	r := &Request{Session: proto.SessionID(c.session), ConnEpoch: proto.Zxid(c.epoch), IDs: c.ids, Server: c.server}
+	caller := Caller{IDs: c.ids, SkipACL: s.req.Flags&FlagSkipACL != 0}
+	arg := ""
+	if len(w.pos) > 1 {
+		arg = w.pos[1]
+	}
+	switch w.pos[0] {
+	case "ids":
+		c.ids = nil
+		for _, p := range w.pos[1:] {
+			scheme, id, _ := strings.Cut(p, "=")
+			c.ids = append(c.ids, proto.ID{Scheme: scheme, ID: id})
+		}
+	case "reattach":
+		body := CreateSessionBody{TimeoutMs: int32(w.num("timeout", 4000))}
+		copy(body.Passwd[:], w.str("passwd", "secret of "+strings.Fields(line)[0]))
+		r.Op, r.Body, r.Server = proto.OpReattachSession, body.Append(nil), uint8(w.num("server", int64(c.server)))
+		if res := s.apply(out, line, r); res.Err == proto.OK && w.opt["quietly"] == "" {
+			c.epoch = int64(res.Zxid)
+		}
+	case "close":
+		r.Op = proto.OpCloseSession
+		s.apply(out, line, r)
+	case "raw":
+		r.Op = proto.OpCode(w.num("op", 0))
+		r.Body, _ = hex.DecodeString(w.opt["hex"])
+		s.apply(out, line, r)
+	case "setacl":
+		r.Op = proto.OpSetACL
+		r.Body = (&proto.SetACLRequest{Path: arg, ACL: w.acl(), Version: int32(w.num("v", -1))}).Append(nil)
+		s.apply(out, line, r)
+	case "multi":
+		var m proto.MultiRequest
+		for _, part := range strings.Split(strings.TrimSpace(strings.SplitN(line, "multi", 2)[1]), " ; ") {
+			if part != "" {
+				m.Ops = append(m.Ops, words(t, part).op())
+			}
+		}
+		r.Op, r.Body = proto.OpMulti, m.Append(nil)
+		s.apply(out, line, r)
+	case "exists":
+		st, code := s.tree.Exists(arg, caller)
+		show(out, line, code, "%s", statText(st))
+	case "get":
+		data, st, code := s.tree.GetData(arg, caller)
+		text := strconv.Quote(string(data))
+		if data == nil {
+			text = "null"
+		}
+		show(out, line, code, "%s %s", text, statText(st))
+	case "ls":
+		b, st, code := s.tree.AppendChildren(nil, arg, caller)
+		d := jute.NewDecoder(b)
+		names := d.Strings()
+		slices.Sort(names)
+		show(out, line, code, "%v %s", names, statText(st))
+	case "getacl":
+		list, _, code := s.tree.GetACL(arg, caller)
+		show(out, line, code, "%s", aclText(list))
+	case "count":
+		n, code := s.tree.AllChildrenNumber(arg, caller)
+		show(out, line, code, "%d of %d", n, s.tree.NumZnodes())
+	case "eph":
+		var prefix *string
+		if len(w.pos) > 1 {
+			prefix = &arg
+		}
+		show(out, line, proto.OK, "%q", s.tree.Ephemerals(r.Session, prefix))
+	case "sees":
+		var seen []string
+		for _, e := range s.events {
+			if s.tree.Readable(e.ACL, caller) {
+				seen = append(seen, e.Type.String()+" "+e.Path)
+			}
+		}
+		show(out, line, proto.OK, "%v", seen)
+	default:
+		m := w.op()
+		r.Op = m.Op
+		all := (&proto.MultiRequest{Ops: []proto.MultiOp{m}}).Append(nil)
+		const header = 9
+		r.Body = all[header : len(all)-header]
+		s.apply(out, line, r)
+	}
+}
+
+// apply applies r as Append writes it and DecodeRequest reads it.
+func (s *script) apply(out *strings.Builder, line string, r *Request) Result {
+	r.Flags, r.MaxBuffer = s.req.Flags, s.req.MaxBuffer
+	decoded, err := DecodeRequest(r.Append(nil))
+	if err != nil {
+		panic(err)
+	}
+	s.zxid = s.zxid.Next()
+	res, events := s.tree.Apply(Header{s.zxid, s.timeMs}, &decoded)
+	s.events = slices.Clone(events)
+	fmt.Fprintf(out, "%s: %s", line, res.Err.String())
+	if res.SessionID != 0 {
+		fmt.Fprintf(out, " session=%v", res.SessionID)
+	}
+	if res.Path != "" {
+		fmt.Fprintf(out, " %q", res.Path)
+	}
+	if res.Stat != (proto.Stat{}) {
+		fmt.Fprintf(out, " %s", statText(res.Stat))
+	}
+	if res.Why != "" {
+		fmt.Fprintf(out, " [%s]", res.Why)
+	}
+	if res.MultiFailed {
+		fmt.Fprintf(out, " failed")
+	}
+	fmt.Fprintln(out)
+	for _, m := range res.Multi {
+		fmt.Fprintf(out, "  %v", m.Op)
+		if m.Op == proto.OpError {
+			fmt.Fprintf(out, " %s", m.Err.String())
+		}
+		if m.Path != "" {
+			fmt.Fprintf(out, " %q", m.Path)
+		}
+		if m.Stat != (proto.Stat{}) {
+			fmt.Fprintf(out, " %s", statText(m.Stat))
+		}
+		fmt.Fprintln(out)
+	}
+	for _, e := range events {
+		fmt.Fprintf(out, "  %v %s\n", e.Type, e.Path)
+		if e.Zxid != s.zxid {
+			fmt.Fprintf(out, "    but its zxid is %v\n", e.Zxid)
+		}
+	}
+	return res
+}
+
+func show(out *strings.Builder, line string, code proto.ErrCode, format string, args ...any) {
+	if code != proto.OK {
+		fmt.Fprintf(out, "%s: %s\n", line, code.String())
+		return
+	}
+	fmt.Fprintf(out, "%s: %s\n", line, fmt.Sprintf(format, args...))
+}
+
+func statText(s proto.Stat) string {
+	text := fmt.Sprintf("c%x m%x p%x ctime=%d mtime=%d v%d cv%d av%d len=%d n=%d",
+		int64(s.Czxid), int64(s.Mzxid), int64(s.Pzxid), s.CtimeMs, s.MtimeMs, s.Version, s.Cversion, s.Aversion, s.DataLength, s.NumChildren)
+	if s.EphemeralOwner != 0 {
+		text += " owner=" + s.EphemeralOwner.String()
+	}
+	return text
+}
+
+func aclText(list []proto.ACL) string {
+	var entries []string
+	for _, a := range list {
+		entries = append(entries, fmt.Sprintf("%d,%s,%s", a.Perms, a.ID.Scheme, a.ID.ID))
+	}
+	return strings.Join(entries, "+")
+}
+
+// wordList is a line taken apart: words, and name=value.
+type wordList struct {
+	t   *testing.T
+	pos []string
+	opt map[string]string
+}
+
+func words(t *testing.T, line string) *wordList {
+	t.Helper()
+	w := &wordList{t: t, opt: make(map[string]string)}
+	ids := false
+	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
+		end := strings.IndexByte(line, ' ')
+		if q := strings.IndexByte(line, '"'); q >= 0 && (end < 0 || q < end) {
+			quoted, err := strconv.QuotedPrefix(line[q:])
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			end = q + len(quoted)
+			text, _ := strconv.Unquote(quoted)
+			w.add(line[:q]+text, ids)
+			line = line[end:]
+			continue
+		}
+		if end < 0 {
+			end = len(line)
+		}
+		ids = ids || line[:end] == "ids"
+		w.add(line[:end], ids)
+		line = line[end:]
+	}
+	return w
+}
+
+func (w *wordList) add(word string, ids bool) {
+	if name, value, ok := strings.Cut(word, "="); ok && !ids && !strings.HasPrefix(word, "/") {
+		w.opt[name] = value
+		return
+	}
+	w.pos = append(w.pos, word)
+}
+
+func (w *wordList) shift() *wordList { return &wordList{w.t, w.pos[1:], w.opt} }
+
+func (w *wordList) atoi(s string) int64 {
+	w.t.Helper()
+	v, err := strconv.ParseInt(s, 0, 64)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
+func (w *wordList) num(name string, other int64) int64 {
+	w.t.Helper()
+	if s, ok := w.opt[name]; ok {
+		return w.atoi(s)
+	}
+	return other
+}
+
+func (w *wordList) str(name, other string) string {
+	if s, ok := w.opt[name]; ok {
+		return s
+	}
+	return other
+}
+
+func (w *wordList) acl() []proto.ACL {
+	w.t.Helper()
+	text, ok := w.opt["acl"]
+	switch {
+	case !ok:
+		return proto.OpenACL()
+	case text == "null":
+		return nil
+	case text == "":
+		return []proto.ACL{}
+	}
+	var list []proto.ACL
+	for _, entry := range strings.Split(text, "+") {
+		parts := strings.SplitN(entry, ",", 3)
+		list = append(list, proto.ACL{Perms: proto.Perms(w.atoi(parts[0])), ID: proto.ID{Scheme: parts[1], ID: parts[2]}})
+	}
+	return list
+}
+
+// op reads one op as multi has them.
+func (w *wordList) op() proto.MultiOp {
+	w.t.Helper()
+	ops := map[string]proto.OpCode{
+		"create": proto.OpCreate, "create2": proto.OpCreate2, "container": proto.OpCreateContainer, "ttl": proto.OpCreateTTL,
+		"delete": proto.OpDelete, "check": proto.OpCheck, "set": proto.OpSetData, "get": proto.OpGetData,
+	}
+	m := proto.MultiOp{Op: ops[w.pos[0]], Path: w.pos[1], Version: int32(w.num("v", -1))}
+	if m.Op == 0 {
+		w.t.Fatalf("unknown op %v", w.pos)
+	}
+	m.Mode, m.TTL, m.ACL = proto.CreateMode(w.num("mode", 0)), w.num("ttl", -1), w.acl()
+	if data, ok := w.opt["data"]; ok {
+		m.Data = []byte(data)
+	}
+	return m
+}
+
+// store is what a checkpoint file holds.
+type store map[string][]byte
+
+func (s store) merge(t testing.TB, c *Changes) {
+	t.Helper()
+	n, last := 0, ""
+	err := c.Range(func(key, value []byte) error {
+		if n++; string(key) <= last {
+			t.Fatalf("key %q after %q", key, last)
+		}
+		last = string(key)
+		if value == nil {
+			delete(s, last)
+		} else {
+			s[last] = value
+		}
+		return nil
+	})
+	if err != nil || n != c.Len() {
+		t.Fatalf("Range: %d keys of %d, %v", n, c.Len(), err)
+	}
+}
+
+func (s store) sorted(yield func(key, value []byte) bool) {
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		// NB: copies that are wiped show whether Restore keeps what it must not.
+		k, v := []byte(key), slices.Clone(s[key])
+		if !yield(k, v) {
+			return
+		}
+		clear(k)
+		clear(v)
+	}
+}
+
+func (s store) restore(t testing.TB) *Tree {
+	t.Helper()
+	tree, err := Restore(Options{TrackDirty: true}, s.sorted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// verify captures tree and compares it with what can be restored.
+func (s store) verify(t testing.TB, tree *Tree) {
+	t.Helper()
+	if err := tree.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s.merge(t, tree.Capture())
+	other := s.restore(t)
+	if err := other.Check(); err != nil {
+		t.Fatalf("restored: %v", err)
+	}
+	if other.meta() != tree.meta() || other.dataSize != tree.dataSize || other.numEphemerals != tree.numEphemerals {
+		t.Fatalf("restored: %+v, was %+v", other.meta(), tree.meta())
+	}
+	if got, want := slices.Collect(other.Sessions()), slices.Collect(tree.Sessions()); !slices.Equal(got, want) {
+		t.Fatalf("restored sessions: %v, were %v", got, want)
+	}
+}
