@@ -28,6 +28,8 @@ func clients() []client {
 		{"zkcli-3.9", installMaven, shell.MavenZkCli},
 		{"cli_mt", installCShell, runCShell},
 		{"libzookeeper_mt", installCClient, runCClient},
+		{"java", installJava, javaScript("zookeeper")},
+		{"curator", installJava, javaScript("curator")},
 	}
 }
 
@@ -85,4 +87,27 @@ func runCClient(ctx context.Context, root, addr string) (cases.Report, error) {
 		return cases.Report{}, err
 	}
 	return script(ctx, program, addr, server.SuperPassword)
+}
+
+func installJava(ctx context.Context, root string) error {
+	_, err := install.JavaClient(ctx, root)
+	return err
+}
+
+// javaScript runs the part of the Java program that is named for a library.
+func javaScript(library string) func(ctx context.Context, root, addr string) (cases.Report, error) {
+	return func(ctx context.Context, root, addr string) (cases.Report, error) {
+		classPath, err := install.JavaClient(ctx, root)
+		if err != nil {
+			return cases.Report{}, err
+		}
+		// Curator does not know its own version at run time.
+		curator, err := install.MavenVersion(root, "curator-recipes")
+		if err != nil {
+			return cases.Report{}, err
+		}
+		return script(ctx, "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+			"-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml",
+			"-cp", classPath, "Compat", library, addr, server.SuperPassword, curator)
+	}
 }

@@ -58,6 +58,12 @@ func olderRelease() []exchange.Difference {
 			},
 		},
 		{
+			ID: "3.9-exists", Reason: "exists needs READ since 3.9.2",
+			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
+				return on(m, proto.OpExists) && m.A.Err() == proto.ErrNoAuth && m.B.Err() == proto.OK
+			},
+		},
+		{
 			ID: "3.9-malformed", Reason: "up to 3.8 a write that cannot be decoded uses up a zxid",
 			Allows: func(_, _ *exchange.Transcript, m *exchange.Mismatch) bool {
 				return len(m.Field) > 8 && m.Field[:8] == "order of"

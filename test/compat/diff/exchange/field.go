@@ -222,7 +222,9 @@ func replyFields(op proto.OpCode, frame []byte) []Field {
 	r := fieldReader{d: jute.NewDecoder(frame)}
 	r.int("xid")
 	r.long("zxid", ZxidOf)
-	if err := r.int("err"); err == 0 {
+	// ZooKeeper leaves the results so far behind the header of a multiRead that fails (specification, 2.4). They are read
+	// because there are times and zxids in them.
+	if err := r.int("err"); err == 0 || op == proto.OpMultiRead && r.d.Remaining() > 0 {
 		r.body(op)
 	}
 	return r.finish(frame)

@@ -9,19 +9,23 @@ import (
 )
 
 // Sequence returns the nth sequence of seed.
-func Sequence(seed, n uint64) *exchange.Sequence {
+func Sequence(seed, n uint64) *exchange.Sequence { return generate(seed, n, 10, 40) }
+
+// Short returns a sequence of few steps, for people to read.
+func Short(seed, n uint64) *exchange.Sequence { return generate(seed, n, 2, 6) }
+
+func generate(seed, n uint64, minSteps, maxSteps int) *exchange.Sequence {
 	g := &gen{
 		Rand: rand.New(rand.NewPCG(seed, n)),
 		seq:  &exchange.Sequence{Name: fmt.Sprintf("seed-%d-%d", seed, n)},
 	}
-	g.sequence()
+	g.sequence(minSteps + g.IntN(maxSteps-minSteps))
 	return g.seq
 }
 
 const (
-	minSteps, maxSteps = 10, 40
-	maxConns           = 3
-	maxPipelined       = 6
+	maxConns     = 3
+	maxPipelined = 6
 )
 
 // gen is the state of one sequence in the making.
@@ -42,7 +46,7 @@ type conn struct {
 	xid     int32
 }
 
-func (g *gen) sequence() {
+func (g *gen) sequence(steps int) {
 	g.conns = make([]conn, 1+g.IntN(maxConns))
 	g.connect(0, g.newSession())
 	g.step(exchange.Step{Send: []exchange.Request{g.request(0, proto.OpCreate,
@@ -50,8 +54,29 @@ func (g *gen) sequence() {
 	if g.chance(70) {
 		g.quota()
 	}
-	for range minSteps + g.IntN(maxSteps-minSteps) {
+	g.populate()
+	for range steps {
 		g.anyStep()
+	}
+}
+
+// populate creates a few znodes, so that not everything that follows is about what is not there.
+func (g *gen) populate() {
+	var send []exchange.Request
+	for _, name := range []string{"/a", "/b", "/a/a", "/a/b", "/c"} {
+		if g.chance(500) {
+			c := create{path: text(root + name), data: g.data(), acl: openACL, mode: one[int32](g, 0, 0, 0, 1)}
+			if g.chance(100) {
+				c.acl = g.acls()
+			}
+			send = append(send, g.request(0, proto.OpCreate, c.body(proto.OpCreate)))
+		}
+		if g.quotas && len(send) > 0 {
+			break
+		}
+	}
+	if len(send) > 0 {
+		g.step(exchange.Step{Send: send})
 	}
 }
 

@@ -1,0 +1,78 @@
+package exchange
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Normalise gives the zxids, times, session ids and passwords of t values that depend on nothing but their order, in
+// place. Two transcripts that Compare holds for equal are then nearly the same bytes, so that recording again changes
+// little in a file.
+func (t *Transcript) Normalise() {
+	zxids, times := make(map[int64]int64), make(map[int64]int64)
+	t.eachField(func(_ []byte, f Field) {
+		switch {
+		case f.N <= 0: // a word or a zero, not a value
+		case f.Kind == ZxidOf:
+			zxids[f.N] = 0
+		case f.Kind == TimeMs:
+			times[f.N] = 0
+		}
+	})
+	rank(zxids)
+	rank(times)
+	sessions := maps.Clone(t.Sessions)
+	t.eachField(func(frame []byte, f Field) {
+		switch {
+		case f.Kind == ZxidOf && f.N > 0:
+			binary.BigEndian.PutUint64(frame[f.Off:], uint64(zxids[f.N]))
+		case f.Kind == TimeMs && f.N > 0:
+			binary.BigEndian.PutUint64(frame[f.Off:], uint64(times[f.N]))
+		case f.Kind == Owner || f.Kind == Secret:
+			for slot, s := range sessions {
+				if f.Kind == Owner && proto.SessionID(f.N) == s.ID {
+					binary.BigEndian.PutUint64(frame[f.Off:], uint64(plainSession(slot).ID))
+				}
+				if f.Kind == Secret && f.S == string(s.Passwd) {
+					copy(frame[f.Off+4:], plainSession(slot).Passwd)
+				}
+			}
+		}
+	})
+	for slot := range t.Sessions {
+		t.Sessions[slot] = plainSession(slot)
+	}
+}
+
+// plainSession is what stands for the session of a slot in a recorded transcript.
+func plainSession(slot int) Session {
+	return Session{proto.SessionID(0x100 + slot), bytes.Repeat([]byte{byte(0xa0 + slot)}, proto.PasswdBytes)}
+}
+
+// rank gives each key its place among all keys, from 1.
+func rank(m map[int64]int64) {
+	for i, k := range slices.Sorted(maps.Keys(m)) {
+		m[k] = int64(i + 1)
+	}
+}
+
+// eachField calls f for all fields of all frames.
+func (t *Transcript) eachField(f func(frame []byte, field Field)) {
+	each := func(place int, items []Item) {
+		for i, m := range t.Messages(place) {
+			for _, field := range m.Fields {
+				f(items[i].Frame, field)
+			}
+		}
+	}
+	for i := range t.Steps {
+		each(i, t.Steps[i])
+	}
+	for slot := range t.Flush {
+		each(len(t.Steps)+slot, t.Flush[slot])
+	}
+}

@@ -1,0 +1,207 @@
+package exchange
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// ErrText is wrapped by every error of ReadText that is about what stands in the text.
+var ErrText = errors.New("exchange: bad recording")
+
+// The text of a recording, line by line. What stands behind # is for people.
+//
+//	sequence NAME
+//	session SLOT ID PASSWD          id and password in hex
+//	step JSON                       a Step without its requests
+//	> XID OP BODY [zxidOf=STEP]     a request; op as a number, body in hex or - for none
+//	< FRAME                         what arrived, in hex
+//	! NOTE
+//	flush SLOT                      what arrived at the end on that connection follows
+
+// WriteText writes transcripts so that ReadText reads them back.
+func WriteText(w io.Writer, list []*Transcript) error {
+	b := bufio.NewWriter(w)
+	for _, t := range list {
+		if err := t.writeText(b); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
+
+func (t *Transcript) writeText(b *bufio.Writer) error {
+	fmt.Fprintf(b, "\nsequence %s\n", t.Sequence.Name)
+	for _, slot := range slices.Sorted(maps.Keys(t.Sessions)) {
+		s := t.Sessions[slot]
+		fmt.Fprintf(b, "session %d %x %x\n", slot, uint64(s.ID), s.Passwd)
+	}
+	for i := range t.Steps {
+		step := t.Sequence.Steps[i]
+		send := step.Send
+		step.Send = nil
+		text, err := json.Marshal(step)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "step %s\n", text)
+		for k := range send {
+			r := &send[k]
+			body := "-"
+			if len(r.Body) > 0 {
+				body = hex.EncodeToString(r.Body)
+			}
+			fmt.Fprintf(b, "> %d %d %s", r.Xid, r.Op, body)
+			if r.ZxidOf != nil {
+				fmt.Fprintf(b, " zxidOf=%d", *r.ZxidOf)
+			}
+			fmt.Fprintf(b, " # %s\n", r.brief())
+		}
+		writeItems(b, t.Steps[i], t.Messages(i))
+	}
+	for _, slot := range slices.Sorted(maps.Keys(t.Flush)) {
+		fmt.Fprintf(b, "flush %d\n", slot)
+		writeItems(b, t.Flush[slot], t.Messages(len(t.Steps)+slot))
+	}
+	return nil
+}
+
+func writeItems(b *bufio.Writer, items []Item, messages []Message) {
+	for i, it := range items {
+		if it.Frame == nil {
+			fmt.Fprintf(b, "! %s\n", it.Note)
+			continue
+		}
+		fmt.Fprintf(b, "< %x # %s\n", it.Frame, messages[i].brief())
+	}
+}
+
+// ReadText reads what WriteText wrote. The error names the line.
+func ReadText(r io.Reader) ([]*Transcript, error) {
+	p := textReader{}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), " # ")
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := p.line(line); err != nil {
+			return nil, fmt.Errorf("%w: line %d: %w", ErrText, n, err)
+		}
+	}
+	return p.list, lines.Err()
+}
+
+// textReader is the state of ReadText.
+type textReader struct {
+	list []*Transcript
+	slot int // of the flush that is read, -1 in steps
+}
+
+var errOutOfPlace = errors.New("out of place")
+
+func (p *textReader) line(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	if word == "sequence" {
+		p.list = append(p.list, &Transcript{Sequence: &Sequence{Name: rest}, Flush: make(map[int][]Item), Sessions: make(map[int]Session)})
+		p.slot = -1
+		return nil
+	}
+	if len(p.list) == 0 {
+		return errOutOfPlace
+	}
+	t := p.list[len(p.list)-1]
+	switch word {
+	case "session":
+		return t.readSession(rest)
+	case "step":
+		var step Step
+		if err := json.Unmarshal([]byte(rest), &step); err != nil {
+			return err
+		}
+		t.Sequence.Steps = append(t.Sequence.Steps, step)
+		t.Steps = append(t.Steps, nil)
+		return nil
+	case "flush":
+		var err error
+		p.slot, err = strconv.Atoi(rest)
+		t.Flush[p.slot] = nil
+		return err
+	case ">":
+		return t.readRequest(rest)
+	case "<":
+		frame, err := hex.DecodeString(rest)
+		if err != nil {
+			return err
+		}
+		return p.item(t, Item{Frame: frame})
+	case "!":
+		return p.item(t, Item{Note: Note(rest)})
+	}
+	return fmt.Errorf("unknown word %q", word)
+}
+
+func (p *textReader) item(t *Transcript, it Item) error {
+	switch {
+	case p.slot >= 0:
+		t.Flush[p.slot] = append(t.Flush[p.slot], it)
+	case len(t.Steps) > 0:
+		last := len(t.Steps) - 1
+		t.Steps[last] = append(t.Steps[last], it)
+	default:
+		return errOutOfPlace
+	}
+	return nil
+}
+
+func (t *Transcript) readSession(text string) error {
+	var slot int
+	var id uint64
+	var passwd []byte
+	if _, err := fmt.Sscanf(text, "%d %x %x", &slot, &id, &passwd); err != nil {
+		return err
+	}
+	t.Sessions[slot] = Session{proto.SessionID(id), passwd}
+	return nil
+}
+
+func (t *Transcript) readRequest(text string) error {
+	words := strings.Fields(text)
+	if len(words) < 3 || len(t.Sequence.Steps) == 0 {
+		return errOutOfPlace
+	}
+	xid, err := strconv.ParseInt(words[0], 10, 32)
+	if err != nil {
+		return err
+	}
+	op, err := strconv.ParseInt(words[1], 10, 32)
+	if err != nil {
+		return err
+	}
+	r := Request{Xid: int32(xid), Op: proto.OpCode(op)}
+	if words[2] != "-" {
+		if r.Body, err = hex.DecodeString(words[2]); err != nil {
+			return err
+		}
+	}
+	if len(words) > 3 {
+		var of int
+		if _, err := fmt.Sscanf(words[3], "zxidOf=%d", &of); err != nil {
+			return err
+		}
+		r.ZxidOf = &of
+	}
+	last := &t.Sequence.Steps[len(t.Sequence.Steps)-1]
+	last.Send = append(last.Send, r)
+	return nil
+}
