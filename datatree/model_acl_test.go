@@ -10,8 +10,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// fixACL is what becomes of a list at create and setACL (spec 10.2); false if it is refused.
-func fixACL(list []proto.ACL, ids []proto.ID) ([]proto.ACL, bool) {
+// fixACL is what becomes of a list at create and setACL (spec 10.2). One whose getACL reply would be too long is refused
+// at the entry with which it becomes so.
+func fixACL(e env, list []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 	var fixed []proto.ACL
 	for i, a := range list {
 		if slices.Contains(list[:i], a) {
@@ -20,36 +21,42 @@ func fixACL(list []proto.ACL, ids []proto.ID) ([]proto.ACL, bool) {
 		switch a.ID.Scheme {
 		case "world":
 			if a.ID.ID != "anyone" {
-				return nil, false
+				return nil, proto.ErrInvalidACL
 			}
 			fixed = append(fixed, a)
 		case "auth":
 			found := false
-			for _, id := range ids {
+			for _, id := range e.req.IDs {
 				if id.Scheme == "digest" || id.Scheme == "x509" || id.Scheme == "sasl" {
 					fixed = append(fixed, proto.ACL{Perms: a.Perms, ID: id})
 					found = true
 				}
 			}
 			if !found {
-				return nil, false
+				return nil, proto.ErrInvalidACL
 			}
 		case "digest":
 			parts := strings.Split(strings.TrimRight(a.ID.ID, ":"), ":")
 			if len(parts) != 2 {
-				return nil, false
+				return nil, proto.ErrInvalidACL
 			}
 			fixed = append(fixed, a)
 		case "ip":
 			if _, _, ok := ipRange(a.ID.ID); !ok {
-				return nil, false
+				return nil, proto.ErrInvalidACL
 			}
 			fixed = append(fixed, a)
 		default:
-			return nil, false
+			return nil, proto.ErrInvalidACL
+		}
+		if tooLong(e, aclReply(fixed)) {
+			return nil, proto.ErrMarshallingError
 		}
 	}
-	return fixed, len(fixed) > 0
+	if len(fixed) == 0 {
+		return nil, proto.ErrInvalidACL
+	}
+	return fixed, proto.OK
 }
 
 // ipRange reads an address with an optional number of bits.

@@ -11,14 +11,29 @@ import (
 
 const quotaRoot = "/zookeeper/quota"
 
-// quotaOf returns the nearest path at or above path that has a limits znode, "" if there is none. The root has none.
+// quotaOf returns the nearest path at or above path that has a limits znode, "" if there is none. The root has none, and
+// what lies below /zookeeper neither.
 func (m *model) quotaOf(path string) string {
+	if below(path, "/zookeeper") {
+		return ""
+	}
 	for ; path != "/"; path = parentOf(path) {
 		if m.nodes[quotaRoot+path+"/zookeeper_limits"] != nil {
 			return path
 		}
 	}
 	return ""
+}
+
+// used counts the znodes at and below q that have no nearer quota, and the bytes of their data.
+func (m *model) used(q string) (count, bytes int64) {
+	for p, n := range m.nodes {
+		if m.quotaOf(p) == q {
+			count++
+			bytes += int64(len(n.data))
+		}
+	}
+	return count, bytes
 }
 
 // parseQuota reads the text of limits and stats: keys that are absent are -1.
@@ -45,46 +60,26 @@ func (m *model) quotaAllows(e env, path string, bytes, count int64) proto.ErrCod
 	if !ok {
 		return proto.ErrMarshallingError
 	}
-	stats := m.nodes[quotaRoot+q+"/zookeeper_stats"]
-	if stats == nil {
-		return proto.OK
-	}
-	used, ok := parseQuota(stats.data)
-	if !ok {
-		return proto.ErrMarshallingError
-	}
+	usedCount, usedBytes := m.used(q)
 	over := func(limit string, used, delta int64) bool {
 		return delta != 0 && limits[limit] > -1 && used+delta > limits[limit]
 	}
-	if over("countHardLimit", used["count"], count) || over("byteHardLimit", used["bytes"], bytes) {
+	if over("countHardLimit", usedCount, count) || over("byteHardLimit", usedBytes, bytes) {
 		return proto.ErrQuotaExceeded
 	}
 	return proto.OK
 }
 
-// account moves the stats of the nearest quota. The znode's own limits do not count: they lie under /zookeeper/quota.
-func (m *model) account(path string, bytes, count int64) {
-	stats := m.nodes[quotaRoot+m.quotaOf(path)+"/zookeeper_stats"]
-	if m.quotaOf(path) == "" || stats == nil {
-		return
-	}
-	if used, ok := parseQuota(stats.data); ok {
-		stats.data = fmt.Appendf(nil, "count=%d,bytes=%d", used["count"]+count, used["bytes"]+bytes)
-	}
-}
-
-// countQuota fills a stats znode that was just created.
-func (m *model) countQuota(path string) {
-	q, found := strings.CutSuffix(path, "/zookeeper_stats")
-	if q, found = strings.CutPrefix(q, quotaRoot); !found || q == "" || !strings.HasSuffix(path, "/zookeeper_stats") {
-		return
-	}
-	var count, bytes int64
-	for p, n := range m.nodes {
-		if below(p, q) {
-			count++
-			bytes += int64(len(n.data))
+// recount writes the stats of all quotas anew. ZooKeeper adds up instead, and what it has is off after a limits znode
+// was deleted and made again, or for as long as there was no stats znode: the tree promises the exact count.
+func (m *model) recount() {
+	for path, stats := range m.nodes {
+		q, found := strings.CutSuffix(path, "/zookeeper_stats")
+		q = strings.TrimPrefix(q, quotaRoot)
+		if !found || q == "" || m.quotaOf(q) != q { // a quota may be older than its znode
+			continue
 		}
+		count, bytes := m.used(q)
+		stats.data = fmt.Appendf(nil, "count=%d,bytes=%d", count, bytes)
 	}
-	m.nodes[path].data = fmt.Appendf(nil, "count=%d,bytes=%d", count, bytes)
 }

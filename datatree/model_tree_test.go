@@ -159,19 +159,44 @@ func (m *model) allowed(e env, n *modelNode, p proto.Perms) bool {
 	return permitted(n.acl, p, datatree.Caller{IDs: e.req.IDs, SkipACL: e.req.Flags&datatree.FlagSkipACL != 0})
 }
 
-// create does all kinds of it. inMulti decides what flags mean (spec 2.1 and 2.4). It returns the final path.
-func (m *model) create(e env, c *proto.CreateRequest, op proto.OpCode, inMulti bool) (string, []modelEvent, proto.ErrCode) {
+// tooLong says that a reply of that many bytes would exceed jute.maxbuffer: what nobody could read is not written.
+func tooLong(e env, reply int) bool { return e.req.MaxBuffer > 0 && reply > int(e.req.MaxBuffer) }
+
+// dataReply is the size of a reply to getData: header, length, data, Stat.
+func dataReply(data []byte) int { return 16 + 4 + len(data) + 68 }
+
+// childrenReply is the size of a reply to getChildren2: header, count, names with their lengths, Stat.
+func childrenReply(names []string) int {
+	size := 16 + 4 + 68
+	for _, name := range names {
+		size += 4 + len(name)
+	}
+	return size
+}
+
+// aclReply is the size of a reply to getACL: header, count, entries, Stat.
+func aclReply(list []proto.ACL) int {
+	size := 16 + 4 + 68
+	for _, a := range list {
+		size += 4 + 4 + len(a.ID.Scheme) + 4 + len(a.ID.ID)
+	}
+	return size
+}
+
+// create does all kinds of it. inMulti decides what flags mean (spec 2.1 and 2.4). The outcome has the
+// final path and the Stat, which for the stats of a quota is that before they are filled in.
+func (m *model) create(e env, c *proto.CreateRequest, op proto.OpCode, inMulti bool) outcome {
 	if c.Mode < 0 || c.Mode > 6 {
-		return "", nil, proto.ErrBadArguments
+		return outcome{err: proto.ErrBadArguments}
 	}
 	hasTTL := c.Mode == 5 || c.Mode == 6
 	n := &modelNode{data: c.Data}
 	switch {
 	case op == proto.OpCreateTTL && !hasTTL && !inMulti, op != proto.OpCreateTTL && hasTTL:
-		return "", nil, proto.ErrBadArguments
+		return outcome{err: proto.ErrBadArguments}
 	case hasTTL:
 		if c.TTL <= 0 || c.TTL > 1<<40-1 {
-			return "", nil, proto.ErrBadArguments
+			return outcome{err: proto.ErrBadArguments}
 		}
 		n.kind, n.ttl = ttl, c.TTL
 	case op == proto.OpCreateContainer, inMulti && c.Mode == proto.ModeContainer:
@@ -180,19 +205,19 @@ func (m *model) create(e env, c *proto.CreateRequest, op proto.OpCode, inMulti b
 		n.kind, n.owner = ephemeral, e.req.Session
 	}
 	if !hasParent(c.Path) {
-		return "", nil, proto.ErrBadArguments
+		return outcome{err: proto.ErrBadArguments}
 	}
-	acl, ok := fixACL(c.ACL, e.req.IDs)
-	if !ok {
-		return "", nil, proto.ErrInvalidACL
+	acl, code := fixACL(e, c.ACL)
+	if code != proto.OK {
+		return outcome{err: code}
 	}
 	parentPath := c.Path[:strings.LastIndex(c.Path, "/")]
 	parent := m.at(parentPath)
 	if parent == nil {
-		return "", nil, proto.ErrNoNode
+		return outcome{err: proto.ErrNoNode}
 	}
 	if !m.allowed(e, parent, proto.PermCreate) {
-		return "", nil, proto.ErrNoAuth
+		return outcome{err: proto.ErrNoAuth}
 	}
 	path := c.Path
 	if c.Mode == 2 || c.Mode == 3 || c.Mode == 6 {
@@ -200,32 +225,35 @@ func (m *model) create(e env, c *proto.CreateRequest, op proto.OpCode, inMulti b
 	}
 	switch {
 	case !validPath(path):
-		return "", nil, proto.ErrBadArguments
+		return outcome{err: proto.ErrBadArguments}
 	case m.at(path) != nil:
-		return "", nil, proto.ErrNodeExists
+		return outcome{err: proto.ErrNodeExists}
 	case parent.kind == ephemeral:
-		return "", nil, proto.ErrNoChildrenForEphemerals
+		return outcome{err: proto.ErrNoChildrenForEphemerals}
 	}
 	if code := m.quotaAllows(e, path, int64(len(c.Data)), 1); code != proto.OK {
-		return "", nil, code
+		return outcome{err: code}
+	}
+	if tooLong(e, dataReply(c.Data)) || tooLong(e, childrenReply(append(m.children(parentOf(path)), path[strings.LastIndex(path, "/")+1:]))) {
+		return outcome{err: proto.ErrMarshallingError}
 	}
 	n.acl = acl
 	n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime = e.h.Zxid, e.h.Zxid, e.h.Zxid, e.h.TimeMs, e.h.TimeMs
 	m.nodes[path] = n
 	parent.created++
 	parent.pzxid = e.h.Zxid
-	m.account(path, int64(len(c.Data)), 1)
-	m.countQuota(path)
-	return path, []modelEvent{
+	out := outcome{path: path, stat: m.stat(path), events: []modelEvent{
 		{proto.EventCreated, path, acl}, {proto.EventChildrenChanged, parentOf(path), parent.acl},
-	}, proto.OK
+	}}
+	m.recount()
+	return out
 }
 
 // remove takes a znode away, whoever asked for it.
 func (m *model) remove(e env, path string) []modelEvent {
 	n, parent := m.nodes[path], m.nodes[parentOf(path)]
-	m.account(path, -int64(len(n.data)), -1)
 	delete(m.nodes, path)
+	m.recount()
 	parent.pzxid = e.h.Zxid
 	return []modelEvent{{proto.EventDeleted, path, n.acl}, {proto.EventChildrenChanged, parentOf(path), parent.acl}}
 }
@@ -263,6 +291,8 @@ func (m *model) delete(e env, path string, version int32) ([]modelEvent, proto.E
 	return m.remove(e, path), proto.OK
 }
 
+// deleteContainer is stricter than ZooKeeper's, which deletes a plain persistent znode too, and a TTL znode that was
+// written to since it became a candidate (spec 17).
 func (m *model) deleteContainer(e env, path string) ([]modelEvent, proto.ErrCode) {
 	if !deletable(path) {
 		return nil, proto.ErrBadArguments
@@ -273,7 +303,7 @@ func (m *model) deleteContainer(e env, path string) ([]modelEvent, proto.ErrCode
 		return nil, proto.ErrNoNode
 	case len(m.children(path)) > 0:
 		return nil, proto.ErrNotEmpty
-	case n.kind == ephemeral:
+	case n.kind != container && !(n.kind == ttl && e.h.TimeMs-n.mtime > n.ttl):
 		return nil, proto.ErrBadVersion
 	}
 	return m.remove(e, path), proto.OK
@@ -297,10 +327,13 @@ func (m *model) setData(e env, r *proto.SetDataRequest) ([]modelEvent, proto.Err
 	if wrongVersion(r.Version, n.version) {
 		return nil, proto.ErrBadVersion
 	}
+	if tooLong(e, dataReply(r.Data)) {
+		return nil, proto.ErrMarshallingError
+	}
 	n.data, n.birth = r.Data, false
 	n.version++
 	n.mzxid, n.mtime = e.h.Zxid, e.h.TimeMs
-	m.account(r.Path, delta, 0)
+	m.recount()
 	return []modelEvent{{proto.EventDataChanged, r.Path, n.acl}}, proto.OK
 }
 
@@ -308,9 +341,9 @@ func (m *model) setACL(e env, r *proto.SetACLRequest) proto.ErrCode {
 	if !validPath(r.Path) {
 		return proto.ErrBadArguments
 	}
-	acl, ok := fixACL(r.ACL, e.req.IDs)
-	if !ok {
-		return proto.ErrInvalidACL
+	acl, code := fixACL(e, r.ACL)
+	if code != proto.OK {
+		return code
 	}
 	n := m.nodes[r.Path]
 	switch {
@@ -388,14 +421,12 @@ func (m *model) subOp(e env, op *proto.MultiOp) (proto.MultiResult, []modelEvent
 		return proto.MultiResult{Op: op.Op, Stat: m.stat(op.Path)}, events, code
 	}
 	c := proto.CreateRequest{Path: op.Path, Data: op.Data, ACL: op.ACL, Mode: op.Mode, TTL: op.TTL}
-	path, events, code := m.create(e, &c, op.Op, true)
-	if code != proto.OK {
-		return proto.MultiResult{}, nil, code
-	}
+	out := m.create(e, &c, op.Op, true)
+	res := proto.MultiResult{Op: proto.OpCreate2, Path: out.path, Stat: out.stat}
 	if plain := op.Mode < 4; plain && (op.Op == proto.OpCreate || op.Op == proto.OpCreateTTL) {
-		return proto.MultiResult{Op: proto.OpCreate, Path: path}, events, code
+		res.Op = proto.OpCreate
 	}
-	return proto.MultiResult{Op: proto.OpCreate2, Path: path, Stat: m.stat(path)}, events, code
+	return res, out.events, out.err
 }
 
 // closeSession deletes what the session owns, in the order of the paths.

@@ -1,0 +1,487 @@
+package datatree_test
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"pgregory.net/rapid"
+)
+
+// conn is what a request came over: a session and one of the epochs that it had.
+type conn struct {
+	session proto.SessionID
+	epoch   proto.Zxid
+}
+
+// machine drives a tree and the model side by side.
+type machine struct {
+	tree   *datatree.Tree
+	model  *model
+	now    int64
+	unique int
+	conns  []conn
+	disk   map[string]string // what captures have reported so far
+}
+
+// TestTree_AgreesWithModel does random requests on a tree and on the model and compares all that a client could see.
+func TestTree_AgreesWithModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &machine{
+			tree: datatree.New(datatree.Options{TrackDirty: true}), model: newModel(), now: 1_700_000_000_000, disk: make(map[string]string),
+		}
+		s.createSession(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"create": func(t *rapid.T) { repeat(t, 6, s.create) },
+			"write":  func(t *rapid.T) { repeat(t, 4, s.write) },
+			"quota":  s.quota,
+			"multi":  func(t *rapid.T) { repeat(t, 3, s.multi) },
+			"session": func(t *rapid.T) {
+				switch rapid.IntRange(0, 3).Draw(t, "what") {
+				case 0:
+					s.createSession(t)
+				case 1, 2:
+					s.reattach(t)
+				default:
+					s.request(t, s.conn(t), proto.OpCloseSession, nil, func(e env) outcome { return outcome{events: s.model.closeSession(e)} })
+				}
+			},
+			"garbled":    s.garbled,
+			"collect":    s.collect,
+			"checkpoint": s.checkpoint,
+			"epoch": func(*rapid.T) {
+				s.model.last = s.model.last.NextEpoch()
+				s.tree.SetLastZxid(s.model.last)
+			},
+			"read": s.read,
+		})
+		s.checkpoint(t)
+		s.compareAll(t)
+	})
+}
+
+func repeat(t *rapid.T, most int, do func(*rapid.T)) {
+	for range rapid.IntRange(1, most).Draw(t, "times") {
+		do(t)
+	}
+}
+
+// conn draws a connection: mostly the newest of a live session, seldom one of a session that is gone or has moved.
+func (s *machine) conn(t *rapid.T) conn {
+	if rapid.IntRange(0, 15).Draw(t, "stale") == 0 {
+		return rapid.SampledFrom(s.conns).Draw(t, "conn")
+	}
+	var live []conn
+	for _, id := range slices.Sorted(maps.Keys(s.model.sessions)) {
+		live = append(live, conn{id, s.model.sessions[id].epoch})
+	}
+	if len(live) == 0 {
+		s.createSession(t)
+		return s.conns[len(s.conns)-1]
+	}
+	return rapid.SampledFrom(live).Draw(t, "conn")
+}
+
+func (s *machine) create(t *rapid.T) {
+	c := s.createRequest(t)
+	op := createOp(t, c.Mode)
+	s.request(t, s.conn(t), op, c.Append(nil, op), func(e env) outcome { return s.model.create(e, c, op, false) })
+}
+
+// quota does what a tool does to set a quota: it makes the znodes one by one, those that are missing. Or it drops one.
+func (s *machine) quota(t *rapid.T) {
+	target := quotaRoot + rapid.SampledFrom([]string{"/q", "/q", "/q/a", "/a"}).Draw(t, "target")
+	if rapid.IntRange(0, 3).Draw(t, "drop") == 0 {
+		r := &proto.PathVersionRequest{Path: target + rapid.SampledFrom([]string{"/zookeeper_limits", "/zookeeper_stats"}).Draw(t, "which"), Version: -1}
+		s.request(t, s.conn(t), proto.OpDelete, r.Append(nil), func(e env) outcome {
+			events, code := s.model.delete(e, r.Path, r.Version)
+			return outcome{err: code, events: events}
+		})
+		return
+	}
+	for _, path := range []string{target[:len(quotaRoot)+2], target, target + "/zookeeper_limits", target + "/zookeeper_stats"} {
+		c := &proto.CreateRequest{Path: path, Data: s.dataFor(t, path), ACL: proto.OpenACL()}
+		s.request(t, s.conn(t), proto.OpCreate, c.Append(nil, proto.OpCreate), func(e env) outcome {
+			return s.model.create(e, c, proto.OpCreate, false)
+		})
+	}
+}
+
+func (s *machine) write(t *rapid.T) {
+	from := s.conn(t)
+	switch rapid.IntRange(0, 3).Draw(t, "op") {
+	case 0:
+		r := s.pathVersion(t)
+		s.request(t, from, proto.OpDelete, r.Append(nil), func(e env) outcome {
+			events, code := s.model.delete(e, r.Path, r.Version)
+			return outcome{err: code, events: events}
+		})
+	case 1:
+		path := s.path(t)
+		r := &proto.SetACLRequest{Path: path, ACL: acl(t), Version: s.version(t, path, func(n *modelNode) int32 { return n.aversion })}
+		s.request(t, from, proto.OpSetACL, r.Append(nil), func(e env) outcome {
+			if code := s.model.setACL(e, r); code != proto.OK {
+				return outcome{err: code}
+			}
+			return outcome{stat: s.model.stat(path)}
+		})
+	default:
+		r := s.setDataRequest(t)
+		s.request(t, from, proto.OpSetData, r.Append(nil), func(e env) outcome {
+			events, code := s.model.setData(e, r)
+			if code != proto.OK {
+				return outcome{err: code}
+			}
+			return outcome{stat: s.model.stat(r.Path), events: events}
+		})
+	}
+}
+
+func (s *machine) multi(t *rapid.T) {
+	ops := s.multiOps(t)
+	body := (&proto.MultiRequest{Ops: ops}).Append(nil)
+	s.request(t, s.conn(t), proto.OpMulti, body, func(e env) outcome { return s.model.multi(e, ops) })
+}
+
+// garbled sends bodies that end too soon, and a multi with an op that must not be there.
+func (s *machine) garbled(t *rapid.T) {
+	c := s.createRequest(t)
+	ops := []proto.OpCode{proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpSetData, proto.OpSetACL, proto.OpDelete, proto.OpMulti}
+	op := rapid.SampledFrom(ops).Draw(t, "op")
+	var body []byte
+	switch op {
+	case proto.OpSetData:
+		body = s.setDataRequest(t).Append(nil)
+	case proto.OpSetACL:
+		body = (&proto.SetACLRequest{Path: c.Path, ACL: c.ACL}).Append(nil)
+	case proto.OpDelete:
+		body = s.pathVersion(t).Append(nil)
+	case proto.OpMulti:
+		m := s.multiOps(t)
+		if rapid.Bool().Draw(t, "wrongOp") {
+			wrong := []proto.OpCode{proto.OpSetACL, proto.OpExists, proto.OpGetData, proto.OpDeleteContainer, proto.OpMulti, proto.OpError, 77}
+			m = append(m, proto.MultiOp{Op: rapid.SampledFrom(wrong).Draw(t, "wrong")})
+		}
+		body = (&proto.MultiRequest{Ops: m}).Append(nil)
+	default:
+		body = c.Append(nil, op)
+	}
+	body = body[:rapid.IntRange(0, len(body)-1).Draw(t, "cut")]
+	s.request(t, s.conn(t), op, body, func(env) outcome { return outcome{err: proto.ErrMarshallingError} })
+}
+
+func (s *machine) createSession(t *rapid.T) {
+	body, server := sessionBody(t), serverID(t)
+	h := s.header(t)
+	id := proto.SessionID(int64(server)<<56 | int64(h.Zxid.Epoch()&0xffffff)<<32 | int64(h.Zxid.Counter()))
+	s.model.sessions[id] = modelSession{body.TimeoutMs, body.Passwd, h.Zxid, server}
+	s.conns = append(s.conns, conn{id, h.Zxid})
+	s.apply(t, h, &datatree.Request{Op: proto.OpCreateSession, Body: body.Append(nil), Server: server}, outcome{session: id})
+}
+
+func (s *machine) reattach(t *rapid.T) {
+	id := s.conn(t).session
+	if rapid.IntRange(0, 9).Draw(t, "unknown") == 0 {
+		id++
+	}
+	was, known := s.model.sessions[id]
+	body, server := sessionBody(t), serverID(t)
+	if right := rapid.IntRange(0, 3).Draw(t, "right") > 0; right {
+		body.Passwd = was.passwd
+	}
+	h := s.header(t)
+	want := outcome{session: id}
+	switch {
+	case !known:
+		want = outcome{err: proto.ErrSessionExpired}
+	case body.Passwd != was.passwd:
+		want = outcome{err: proto.ErrAuthFailed}
+	default:
+		s.model.sessions[id] = modelSession{body.TimeoutMs, was.passwd, h.Zxid, server}
+		s.conns = append(s.conns, conn{id, h.Zxid})
+	}
+	s.apply(t, h, &datatree.Request{Session: id, Op: proto.OpReattachSession, Body: body.Append(nil), Server: server}, want)
+}
+
+func sessionBody(t *rapid.T) *datatree.CreateSessionBody {
+	b := &datatree.CreateSessionBody{TimeoutMs: rapid.Int32Range(1, 40_000).Draw(t, "timeout")}
+	b.Passwd[0] = rapid.Byte().Draw(t, "passwd")
+	return b
+}
+
+func serverID(t *rapid.T) uint8 {
+	return rapid.SampledFrom([]uint8{1, 2, 127, 128, 254}).Draw(t, "server")
+}
+
+// collect does what the leader does from time to time, and tries what must be refused.
+func (s *machine) collect(t *rapid.T) {
+	s.now += rapid.Int64Range(0, 300).Draw(t, "wait")
+	neverUsed := rapid.SampledFrom([]int64{0, 1, 200}).Draw(t, "neverUsed")
+	got := s.tree.Collectable(s.now, neverUsed, len(s.model.nodes))
+	slices.Sort(got)
+	want := s.model.collectable(s.now, neverUsed)
+	if !slices.Equal(got, want) {
+		t.Fatalf("Collectable: got %q, want %q", got, want)
+	}
+	if limited := s.tree.Collectable(s.now, neverUsed, 1); len(limited) != min(1, len(want)) {
+		t.Fatalf("Collectable with limit 1: got %q of %q", limited, want)
+	}
+	// A candidate may have changed meanwhile, so any path can come along.
+	path := s.path(t)
+	if len(want) > 0 && rapid.Bool().Draw(t, "candidate") {
+		path = rapid.SampledFrom(want).Draw(t, "collect")
+	}
+	h := s.header(t)
+	h.TimeMs = s.now
+	req := &datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)}
+	events, code := s.model.deleteContainer(env{h, req}, path)
+	s.apply(t, h, req, outcome{err: code, events: events})
+}
+
+// header makes the next zxid, at a time that does not go back.
+func (s *machine) header(t *rapid.T) datatree.Header {
+	s.now += rapid.Int64Range(0, 20).Draw(t, "ms")
+	s.model.last = s.model.last.Next()
+	return datatree.Header{Zxid: s.model.last, TimeMs: s.now}
+}
+
+// request sends a client's request; do says what the model makes of it if the session lets it pass.
+func (s *machine) request(t *rapid.T, from conn, op proto.OpCode, body []byte, do func(env) outcome) {
+	req := &datatree.Request{
+		Session: from.session, ConnEpoch: from.epoch, Op: op, Body: body, IDs: anyIDs.Draw(t, "ids"), Server: 1,
+		Flags:     datatree.RequestFlags(rapid.SampledFrom([]uint8{0, 0, 1, 1, 1, 2, 3}).Draw(t, "flags")),
+		MaxBuffer: rapid.SampledFrom([]int32{0, 0, 0, 0, 0, 0, 111, 112, 120, 160}).Draw(t, "maxBuffer"),
+	}
+	h := s.header(t)
+	session, known := s.model.sessions[from.session]
+	switch {
+	case !known:
+		s.apply(t, h, req, outcome{err: proto.ErrSessionExpired})
+	case session.epoch != from.epoch:
+		s.apply(t, h, req, outcome{err: proto.ErrSessionMoved})
+	default:
+		s.apply(t, h, req, do(env{h, req}))
+	}
+}
+
+// apply sends the request through its encoding into the tree and compares the outcome.
+func (s *machine) apply(t *rapid.T, h datatree.Header, req *datatree.Request, want outcome) {
+	decoded, err := datatree.DecodeRequest(req.Append(nil))
+	if err != nil {
+		t.Fatalf("%v: decode what was encoded: %v", req.Op, err)
+	}
+	res, events := s.tree.Apply(h, &decoded)
+	what := fmt.Sprintf("%v zxid %v session %v flags %d body %q", req.Op, h.Zxid, req.Session, req.Flags, req.Body)
+	if res.Err != want.err || res.Zxid != h.Zxid {
+		t.Fatalf("%s: got %v (%s), want %v", what, res.Err, res.Why, want.err)
+	}
+	if res.Err == proto.OK && (res.Path != want.path || res.Stat != want.stat || res.SessionID != want.session) {
+		t.Fatalf("%s: got %q %+v %v, want %q %+v %v", what, res.Path, res.Stat, res.SessionID, want.path, want.stat, want.session)
+	}
+	if res.MultiFailed != want.failed || !slices.EqualFunc(res.Multi, want.multi, sameResult) {
+		t.Fatalf("%s:\n got failed %t %+v,\nwant failed %t %+v", what, res.MultiFailed, res.Multi, want.failed, want.multi)
+	}
+	if !slices.EqualFunc(events, want.events, func(got datatree.Event, want modelEvent) bool {
+		return got.Type == want.typ && got.Path == want.path && got.Zxid == h.Zxid && s.readableAlike(got.ACL, want.acl)
+	}) {
+		t.Fatalf("%s:\n got events %+v,\nwant %+v", what, events, want.events)
+	}
+	if s.tree.LastZxid() != h.Zxid {
+		t.Fatalf("%s: last zxid %v", what, s.tree.LastZxid())
+	}
+}
+
+// sameResult compares what a client sees: plain create shows no Stat.
+func sameResult(got, want proto.MultiResult) bool {
+	showsStat := want.Op == proto.OpCreate2 || want.Op == proto.OpSetData
+	return got.Op == want.Op && got.Err == want.Err && got.Path == want.Path && (!showsStat || got.Stat == want.Stat)
+}
+
+func (s *machine) readableAlike(ref datatree.ACLRef, list []proto.ACL) bool {
+	for _, ids := range callers {
+		if c := (datatree.Caller{IDs: ids}); s.tree.Readable(ref, c) != permitted(list, proto.PermRead, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkpoint adds what changed to the disk, and goes on with a tree restored from there.
+func (s *machine) checkpoint(t *rapid.T) {
+	changes := s.tree.Capture()
+	before, records := "", 0
+	if err := changes.Range(func(key, value []byte) error {
+		if records++; string(key) <= before && records > 1 {
+			t.Fatalf("key %q after %q", key, before)
+		}
+		before = string(key)
+		if value == nil {
+			delete(s.disk, before)
+			return nil
+		}
+		s.disk[before] = string(value)
+		return nil
+	}); err != nil {
+		t.Fatalf("Range: %v", err)
+	}
+	if n := changes.Len(); n != records {
+		t.Fatalf("Len = %d, Range yields %d", n, records)
+	}
+	restored, err := datatree.Restore(datatree.Options{TrackDirty: true}, sorted(s.disk))
+	if err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	if restored.Digest() != s.tree.Digest() || restored.LastZxid() != s.tree.LastZxid() {
+		t.Fatalf("restored digest %x at %v, want %x at %v", restored.Digest(), restored.LastZxid(), s.tree.Digest(), s.tree.LastZxid())
+	}
+	if err := s.tree.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s.tree = restored
+	if err := s.tree.Check(); err != nil {
+		t.Fatalf("restored: %v", err)
+	}
+}
+
+// sorted ranges over m in the order of its keys. Each step reuses the memory of the one before, as a database may.
+func sorted(m map[string]string) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		var kb, vb []byte
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			kb, vb = append(kb[:0], k...), append(vb[:0], m[k]...)
+			if !yield(kb, vb) {
+				return
+			}
+		}
+	}
+}
+
+// read compares one path as one caller sees it.
+func (s *machine) read(t *rapid.T) {
+	s.compareReads(t, s.path(t), datatree.Caller{IDs: anyIDs.Draw(t, "ids"), SkipACL: rapid.IntRange(0, 3).Draw(t, "skip") == 0})
+}
+
+func (s *machine) compareReads(t *rapid.T, path string, c datatree.Caller) {
+	n := s.model.at(path)
+	code, stat, aclCode := proto.ErrNoNode, proto.Stat{}, proto.ErrNoNode
+	if n != nil {
+		if code = proto.ErrNoAuth; permitted(n.acl, proto.PermRead, c) {
+			code, stat = proto.OK, s.model.stat(path)
+		}
+		if aclCode = proto.ErrNoAuth; permitted(n.acl, proto.PermRead|proto.PermAdmin, c) {
+			aclCode = proto.OK
+		}
+	}
+	existsCode := code
+	if strings.Contains(path, "\x00") {
+		existsCode = proto.ErrBadArguments
+	}
+	if got, err := s.tree.Exists(path, c); got != stat || err != existsCode {
+		t.Fatalf("Exists(%q, %v): got %+v %v, want %+v %v", path, c, got, err, stat, existsCode)
+	}
+	data, got, err := s.tree.GetData(path, c)
+	if got != stat || err != code || code == proto.OK && (string(data) != string(n.data) || !n.birth && (data == nil) != (n.data == nil)) {
+		t.Fatalf("GetData(%q, %v): got %q (null: %t) %+v %v, want %+v %+v %v", path, c, data, data == nil, got, err, n, stat, code)
+	}
+	s.compareChildren(t, path, c, stat, code)
+	list, got, err := s.tree.GetACL(path, c)
+	if err != aclCode || aclCode == proto.OK && (got != s.model.stat(path) || !slices.Equal(list, shownACL(n.acl, c))) {
+		t.Fatalf("GetACL(%q, %v): got %v %+v %v, want %v of %+v", path, c, list, got, err, aclCode, n)
+	}
+	m, p, ok := s.tree.Lookup(path)
+	if ok != (n != nil) || ok && (m != n.mzxid || p != n.pzxid) {
+		t.Fatalf("Lookup(%q): got %v %v %t, want %+v", path, m, p, ok, n)
+	}
+}
+
+func (s *machine) compareChildren(t *rapid.T, path string, c datatree.Caller, stat proto.Stat, code proto.ErrCode) {
+	head := []byte("kept")
+	out, got, err := s.tree.AppendChildren(head, path, c)
+	if got != stat || err != code || !strings.HasPrefix(string(out), "kept") {
+		t.Fatalf("AppendChildren(%q, %v): got %+v %v, want %+v %v", path, c, got, err, stat, code)
+	}
+	total, err := s.tree.AllChildrenNumber(path, c)
+	if err != code {
+		t.Fatalf("AllChildrenNumber(%q, %v): got %v, want %v", path, c, err, code)
+	}
+	if code != proto.OK {
+		return
+	}
+	if path == "" {
+		path = "/"
+	}
+	d := jute.NewDecoder(out[len(head):])
+	children := d.Strings()
+	slices.Sort(children)
+	if d.Err() != nil || d.Remaining() != 0 || !slices.Equal(children, s.model.children(path)) {
+		t.Fatalf("AppendChildren(%q): got %q %v, want %q", path, children, d.Err(), s.model.children(path))
+	}
+	want := int32(-1)
+	for p := range s.model.nodes {
+		if below(p, path) {
+			want++
+		}
+	}
+	if total != want {
+		t.Fatalf("AllChildrenNumber(%q): got %d, want %d", path, total, want)
+	}
+}
+
+// compareAll compares all that is there, and that nothing else is: every list of children is compared.
+func (s *machine) compareAll(t *rapid.T) {
+	ephemerals := make(map[proto.SessionID][]string)
+	count := 0
+	for _, path := range slices.Sorted(maps.Keys(s.model.nodes)) {
+		for _, ids := range callers {
+			s.compareReads(t, path, datatree.Caller{IDs: ids})
+		}
+		if n := s.model.nodes[path]; n.kind == ephemeral {
+			ephemerals[n.owner] = append(ephemerals[n.owner], path)
+			count++
+		}
+	}
+	if got, want := s.tree.NumZnodes(), len(s.model.nodes)+1; got != want {
+		t.Fatalf("NumZnodes = %d, want %d", got, want)
+	}
+	if got := maps.Collect(s.tree.EphemeralsBySession()); s.tree.NumEphemerals() != count || !maps.EqualFunc(got, ephemerals, slices.Equal) {
+		t.Fatalf("ephemerals: got %d %v, want %v", s.tree.NumEphemerals(), got, ephemerals)
+	}
+	ids := slices.Sorted(maps.Keys(s.model.sessions))
+	infos := slices.Collect(s.tree.Sessions())
+	if len(infos) != len(ids) || s.tree.NumSessions() != len(ids) {
+		t.Fatalf("sessions: got %+v, want %v", infos, ids)
+	}
+	for i, id := range ids {
+		m := s.model.sessions[id]
+		want := datatree.SessionInfo{
+			ID: id, TimeoutMs: m.timeout, ConnEpoch: m.epoch, Server: m.server, Passwd: m.passwd, NumEphemerals: len(ephemerals[id]),
+		}
+		if got, ok := s.tree.Session(id); !ok || got != want || infos[i] != want {
+			t.Fatalf("session %v: got %+v and %+v, want %+v", id, got, infos[i], want)
+		}
+		s.compareEphemerals(t, id, ephemerals[id])
+	}
+}
+
+func (s *machine) compareEphemerals(t *rapid.T, id proto.SessionID, all []string) {
+	for _, prefix := range []string{"", " ", "/", "/a", "/a/", "/zoo"} {
+		var want []string
+		for _, path := range all {
+			if strings.TrimSpace(prefix) == "" || strings.HasPrefix(path, prefix) {
+				want = append(want, path)
+			}
+		}
+		if got := s.tree.Ephemerals(id, &prefix); !slices.Equal(got, want) {
+			t.Fatalf("Ephemerals(%v, %q): got %q, want %q", id, prefix, got, want)
+		}
+	}
+	if got := s.tree.Ephemerals(id, nil); !slices.Equal(got, all) {
+		t.Fatalf("Ephemerals(%v, null): got %q, want %q", id, got, all)
+	}
+}
