@@ -18,6 +18,7 @@ import (
 type conn struct {
 	session proto.SessionID
 	epoch   proto.Zxid
+	super   bool
 }
 
 // machine drives a tree and the model side by side.
@@ -38,10 +39,10 @@ func TestTree_AgreesWithModel(t *testing.T) {
 		}
 		s.createSession(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"create": func(t *rapid.T) { repeat(t, 6, s.create) },
-			"write":  func(t *rapid.T) { repeat(t, 4, s.write) },
+			"create": func(t *rapid.T) { repeat(t, 20, s.create) },
+			"write":  func(t *rapid.T) { repeat(t, 20, s.write) },
 			"quota":  s.quota,
-			"multi":  func(t *rapid.T) { repeat(t, 3, s.multi) },
+			"multi":  func(t *rapid.T) { repeat(t, 10, s.multi) },
 			"session": func(t *rapid.T) {
 				switch rapid.IntRange(0, 3).Draw(t, "what") {
 				case 0:
@@ -79,7 +80,7 @@ func (s *machine) conn(t *rapid.T) conn {
 	}
 	var live []conn
 	for _, id := range slices.Sorted(maps.Keys(s.model.sessions)) {
-		live = append(live, conn{id, s.model.sessions[id].epoch})
+		live = append(live, conn{session: id, epoch: s.model.sessions[id].epoch})
 	}
 	if len(live) == 0 {
 		s.createSession(t)
@@ -95,33 +96,63 @@ func (s *machine) create(t *rapid.T) {
 }
 
 // quota does what a tool does to set a quota: it makes the znodes one by one, those that are missing. Or it drops one.
+// Then somebody writes below.
 func (s *machine) quota(t *rapid.T) {
-	target := quotaRoot + rapid.SampledFrom([]string{"/q", "/q", "/q/a", "/a"}).Draw(t, "target")
+	limited := rapid.SampledFrom([]string{"/q", "/q", "/q/a", "/a"}).Draw(t, "limited")
+	target := quotaRoot + limited
+	defer repeat(t, 10, func(t *rapid.T) {
+		s.writeAt(t, limited+rapid.SampledFrom([]string{"", "", "/a", "/a/b", "/b", "/c"}).Draw(t, "below"))
+	})
 	if rapid.IntRange(0, 3).Draw(t, "drop") == 0 {
-		r := &proto.PathVersionRequest{Path: target + rapid.SampledFrom([]string{"/zookeeper_limits", "/zookeeper_stats"}).Draw(t, "which"), Version: -1}
-		s.request(t, s.conn(t), proto.OpDelete, r.Append(nil), func(e env) outcome {
-			events, code := s.model.delete(e, r.Path, r.Version)
-			return outcome{err: code, events: events}
-		})
+		which := rapid.SampledFrom([]string{"/zookeeper_limits", "/zookeeper_stats"}).Draw(t, "which")
+		s.deleteAt(t, s.conn(t), &proto.PathVersionRequest{Path: target + which, Version: -1})
 		return
 	}
 	for _, path := range []string{target[:len(quotaRoot)+2], target, target + "/zookeeper_limits", target + "/zookeeper_stats"} {
-		c := &proto.CreateRequest{Path: path, Data: s.dataFor(t, path), ACL: proto.OpenACL()}
-		s.request(t, s.conn(t), proto.OpCreate, c.Append(nil, proto.OpCreate), func(e env) outcome {
-			return s.model.create(e, c, proto.OpCreate, false)
-		})
+		s.createAt(t, s.conn(t), &proto.CreateRequest{Path: path, Data: s.dataFor(t, path), ACL: proto.OpenACL()})
 	}
+}
+
+// writeAt makes the znode or, if it is there, changes or deletes it, as somebody who may.
+func (s *machine) writeAt(t *rapid.T, path string) {
+	from := s.conn(t)
+	from.super = true
+	switch data := s.data(t); {
+	case s.model.nodes[path] == nil:
+		s.createAt(t, from, &proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL()})
+	case rapid.IntRange(0, 3).Draw(t, "delete") == 0:
+		s.deleteAt(t, from, &proto.PathVersionRequest{Path: path, Version: -1})
+	default:
+		s.setDataAt(t, from, &proto.SetDataRequest{Path: path, Data: data, Version: -1})
+	}
+}
+
+func (s *machine) createAt(t *rapid.T, from conn, c *proto.CreateRequest) {
+	s.request(t, from, proto.OpCreate, c.Append(nil, proto.OpCreate), func(e env) outcome { return s.model.create(e, c, proto.OpCreate, false) })
+}
+
+func (s *machine) deleteAt(t *rapid.T, from conn, r *proto.PathVersionRequest) {
+	s.request(t, from, proto.OpDelete, r.Append(nil), func(e env) outcome {
+		events, code := s.model.delete(e, r.Path, r.Version)
+		return outcome{err: code, events: events}
+	})
+}
+
+func (s *machine) setDataAt(t *rapid.T, from conn, r *proto.SetDataRequest) {
+	s.request(t, from, proto.OpSetData, r.Append(nil), func(e env) outcome {
+		events, code := s.model.setData(e, r)
+		if code != proto.OK {
+			return outcome{err: code}
+		}
+		return outcome{stat: s.model.stat(r.Path), events: events}
+	})
 }
 
 func (s *machine) write(t *rapid.T) {
 	from := s.conn(t)
 	switch rapid.IntRange(0, 3).Draw(t, "op") {
 	case 0:
-		r := s.pathVersion(t)
-		s.request(t, from, proto.OpDelete, r.Append(nil), func(e env) outcome {
-			events, code := s.model.delete(e, r.Path, r.Version)
-			return outcome{err: code, events: events}
-		})
+		s.deleteAt(t, from, s.pathVersion(t))
 	case 1:
 		path := s.path(t)
 		r := &proto.SetACLRequest{Path: path, ACL: acl(t), Version: s.version(t, path, func(n *modelNode) int32 { return n.aversion })}
@@ -132,14 +163,7 @@ func (s *machine) write(t *rapid.T) {
 			return outcome{stat: s.model.stat(path)}
 		})
 	default:
-		r := s.setDataRequest(t)
-		s.request(t, from, proto.OpSetData, r.Append(nil), func(e env) outcome {
-			events, code := s.model.setData(e, r)
-			if code != proto.OK {
-				return outcome{err: code}
-			}
-			return outcome{stat: s.model.stat(r.Path), events: events}
-		})
+		s.setDataAt(t, from, s.setDataRequest(t))
 	}
 }
 
@@ -181,7 +205,7 @@ func (s *machine) createSession(t *rapid.T) {
 	h := s.header(t)
 	id := proto.SessionID(int64(server)<<56 | int64(h.Zxid.Epoch()&0xffffff)<<32 | int64(h.Zxid.Counter()))
 	s.model.sessions[id] = modelSession{body.TimeoutMs, body.Passwd, h.Zxid, server}
-	s.conns = append(s.conns, conn{id, h.Zxid})
+	s.conns = append(s.conns, conn{session: id, epoch: h.Zxid})
 	s.apply(t, h, &datatree.Request{Op: proto.OpCreateSession, Body: body.Append(nil), Server: server}, outcome{session: id})
 }
 
@@ -204,7 +228,7 @@ func (s *machine) reattach(t *rapid.T) {
 		want = outcome{err: proto.ErrAuthFailed}
 	default:
 		s.model.sessions[id] = modelSession{body.TimeoutMs, was.passwd, h.Zxid, server}
-		s.conns = append(s.conns, conn{id, h.Zxid})
+		s.conns = append(s.conns, conn{session: id, epoch: h.Zxid})
 	}
 	s.apply(t, h, &datatree.Request{Session: id, Op: proto.OpReattachSession, Body: body.Append(nil), Server: server}, want)
 }
@@ -222,6 +246,14 @@ func serverID(t *rapid.T) uint8 {
 // collect does what the leader does from time to time, and tries what must be refused.
 func (s *machine) collect(t *rapid.T) {
 	s.now += rapid.Int64Range(0, 300).Draw(t, "wait")
+	if rapid.Bool().Draw(t, "edge") { // the last millisecond of a time to live, or the first after it
+		for _, path := range slices.Sorted(maps.Keys(s.model.nodes)) {
+			if n := s.model.nodes[path]; n.kind == ttl && n.ttl <= 500 && n.mtime+n.ttl >= s.now {
+				s.now = n.mtime + n.ttl + rapid.Int64Range(0, 1).Draw(t, "after")
+				break
+			}
+		}
+	}
 	neverUsed := rapid.SampledFrom([]int64{0, 1, 200}).Draw(t, "neverUsed")
 	got := s.tree.Collectable(s.now, neverUsed, len(s.model.nodes))
 	slices.Sort(got)
@@ -257,6 +289,9 @@ func (s *machine) request(t *rapid.T, from conn, op proto.OpCode, body []byte, d
 		Session: from.session, ConnEpoch: from.epoch, Op: op, Body: body, IDs: anyIDs.Draw(t, "ids"), Server: 1,
 		Flags:     datatree.RequestFlags(rapid.SampledFrom([]uint8{0, 0, 1, 1, 1, 2, 3}).Draw(t, "flags")),
 		MaxBuffer: rapid.SampledFrom([]int32{0, 0, 0, 0, 0, 0, 111, 112, 120, 160}).Draw(t, "maxBuffer"),
+	}
+	if from.super {
+		req.IDs = callers[len(callers)-1]
 	}
 	h := s.header(t)
 	session, known := s.model.sessions[from.session]
