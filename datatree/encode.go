@@ -5,17 +5,22 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/gozkd/gozkd/proto"
 )
 
 // The values of a checkpoint. Layout: docs/formats.md, "Checkpoint: the tree's keys and values".
 
+// appendMeta ends the value with a hash of its own, which the sum over the records does not include.
 func appendMeta(b []byte, m meta) []byte {
+	start := len(b)
 	b = append(b, checkpointVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.lastZxid))
 	b = binary.BigEndian.AppendUint64(b, m.digest)
 	b = binary.AppendUvarint(b, m.numZnodes)
-	return binary.AppendUvarint(b, m.numSessions)
+	b = binary.AppendUvarint(b, m.numSessions)
+	return binary.BigEndian.AppendUint64(b, xxhash.Sum64(b[start:]))
 }
 
 func decodeMeta(b []byte) (meta, error) {
@@ -24,6 +29,10 @@ func decodeMeta(b []byte) (meta, error) {
 		return meta{}, fmt.Errorf("format version %d, known is %d", v, checkpointVersion)
 	}
 	m := meta{proto.Zxid(d.fixed64()), d.fixed64(), d.uvarint(), d.uvarint()}
+	want := xxhash.Sum64(b[:len(b)-len(d.b)])
+	if got := d.fixed64(); d.err == nil && got != want {
+		return meta{}, fmt.Errorf("its hash is %#x, computed is %#x", got, want)
+	}
 	return m, d.end()
 }
 

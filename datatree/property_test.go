@@ -114,9 +114,13 @@ type generator struct {
 	zxid     proto.Zxid
 	timeMs   int64
 	sessions []SessionInfo // as their clients know them, closed ones too
+	first    []string      // created before anything is drawn, so that more of it hits something
 }
 
-func newGenerator() *generator { return &generator{timeMs: 1000, sessions: make([]SessionInfo, 1)} }
+func newGenerator() *generator {
+	return &generator{timeMs: 1000, sessions: make([]SessionInfo, 1), first: []string{
+		"/a", "/a/b", "/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_stats", "/zookeeper/quota/a/b"}}
+}
 
 // saw lets the generator know what became of a request.
 func (g *generator) saw(r *Request, res Result) {
@@ -149,6 +153,11 @@ var (
 
 func (g *generator) next(rt *rapid.T) (Header, *Request) {
 	g.zxid = g.zxid.Next()
+	if len(g.first) > 0 {
+		body := (&proto.CreateRequest{Path: g.first[0], ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
+		g.first = g.first[1:]
+		return Header{g.zxid, g.timeMs}, &Request{Op: proto.OpCreate, Body: body}
+	}
 	g.timeMs += rapid.SampledFrom([]int64{0, 1, 50, 100000}).Draw(rt, "ms")
 	s := rapid.SampledFrom(g.sessions).Draw(rt, "session")
 	r := &Request{

@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// TestScripts runs the transcripts in testdata. Each line of a "run" is one request, read or setting; words with odd
+// TestScripts runs the transcripts in testdata/script. Each line of a "run" is one request, read or setting; words with odd
 // characters are quoted as in Go:
 //
 //	open NAME [server=N]                                 createSession; NAME speaks from then on, with no identities
@@ -35,7 +35,7 @@ import (
 //
 // After each directive the tree is checked, and a tree restored from the captures must equal it.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
 		s := newScript()
 		datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
 			if td.Cmd != "run" {

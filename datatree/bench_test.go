@@ -1,0 +1,163 @@
+package datatree
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// benchTree has n znodes with 100 bytes of data below 100 parents.
+func benchTree(b *testing.B, n int) (*Tree, []string) {
+	b.Helper()
+	t := New(Options{})
+	zxid := proto.Zxid(0)
+	data := make([]byte, 100)
+	create := func(path string) {
+		zxid++
+		body := (&proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
+		if res, _ := t.Apply(Header{zxid, 1}, &Request{Op: proto.OpCreate, Body: body}); res.Err != proto.OK {
+			b.Fatal(res.Err)
+		}
+	}
+	for i := range 100 {
+		create(fmt.Sprintf("/parent%02d", i))
+	}
+	paths := make([]string, n)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/parent%02d/znode%08d", i%100, i)
+		create(paths[i])
+	}
+	return t, paths
+}
+
+// BenchmarkMemory reports the live heap that a znode takes beyond its 100 bytes of data, at 1,000,000 znodes.
+func BenchmarkMemory(b *testing.B) {
+	const n = 1_000_000
+	for b.Loop() {
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		t, paths := benchTree(b, n)
+		paths = nil
+		runtime.GC()
+		runtime.GC() // the second one frees what the first one's sweep found
+		runtime.ReadMemStats(&after)
+		b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/n-100, "B/znode")
+		runtime.KeepAlive(t)
+		runtime.KeepAlive(paths)
+	}
+}
+
+func BenchmarkGetData(b *testing.B) {
+	t, paths := benchTree(b, 100_000)
+	c := Caller{IDs: []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if _, _, code := t.GetData(paths[i*7919%len(paths)], c); code != proto.OK {
+			b.Fatal(code)
+		}
+		i++
+	}
+}
+
+func BenchmarkAppendChildren(b *testing.B) {
+	t, _ := benchTree(b, 100_000)
+	var buf []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		var code proto.ErrCode
+		if buf, _, code = t.AppendChildren(buf[:0], "/parent07", Caller{}); code != proto.OK {
+			b.Fatal(code)
+		}
+	}
+}
+
+func BenchmarkSetData(b *testing.B) {
+	for _, track := range []bool{false, true} {
+		b.Run(fmt.Sprintf("dirty=%v", track), func(b *testing.B) {
+			t, paths := benchTree(b, 100_000)
+			if track {
+				t.dirty = newChanges()
+			}
+			bodies := make([][]byte, len(paths))
+			for i, path := range paths {
+				bodies[i] = (&proto.SetDataRequest{Path: path, Data: make([]byte, 100), Version: -1}).Append(nil)
+			}
+			r := Request{Op: proto.OpSetData}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				r.Body = bodies[i*7919%len(bodies)]
+				if res, _ := t.Apply(Header{t.LastZxid() + 1, 1}, &r); res.Err != proto.OK {
+					b.Fatal(res.Err)
+				}
+				i++
+			}
+		})
+	}
+}
+
+func BenchmarkCreateDelete(b *testing.B) {
+	t, _ := benchTree(b, 100_000)
+	create := Request{Op: proto.OpCreate, Body: (&proto.CreateRequest{Path: "/parent07/new", Data: make([]byte, 100), ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)}
+	remove := Request{Op: proto.OpDelete, Body: (&proto.PathVersionRequest{Path: "/parent07/new", Version: -1}).Append(nil)}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, r := range []*Request{&create, &remove} {
+			if res, _ := t.Apply(Header{t.LastZxid() + 1, 1}, r); res.Err != proto.OK {
+				b.Fatal(res.Err)
+			}
+		}
+	}
+}
+
+// BenchmarkCreateSequential is the create of a queue's or lock's znode, in one parent that grows.
+func BenchmarkCreateSequential(b *testing.B) {
+	t, _ := benchTree(b, 1000)
+	r := Request{Op: proto.OpCreate, Body: (&proto.CreateRequest{Path: "/parent07/s-", Data: make([]byte, 100), ACL: proto.OpenACL(), Mode: 2}).Append(nil, proto.OpCreate)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if res, _ := t.Apply(Header{t.LastZxid() + 1, 1}, &r); res.Err != proto.OK {
+			b.Fatal(res.Err)
+		}
+	}
+}
+
+// BenchmarkCapture writes a checkpoint of 100,000 changed znodes, and reads it.
+func BenchmarkCapture(b *testing.B) {
+	t, _ := benchTree(b, 100_000)
+	all := newChanges()
+	for path, n := range t.znodes {
+		all.znodes[path] = n.rec
+	}
+	all.meta = t.meta()
+	b.Run("Range", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := all.Range(func(_, _ []byte) error { return nil }); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Restore", func(b *testing.B) {
+		b.ReportAllocs()
+		type pair struct{ key, value []byte }
+		var pairs []pair
+		_ = all.Range(func(key, value []byte) error { pairs = append(pairs, pair{key, value}); return nil }) // never fails
+		for b.Loop() {
+			_, err := Restore(Options{}, func(yield func(key, value []byte) bool) {
+				for _, p := range pairs {
+					if !yield(p.key, p.value) {
+						return
+					}
+				}
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

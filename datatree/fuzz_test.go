@@ -1,0 +1,102 @@
+package datatree
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// FuzzDecodeRequest: arbitrary bytes never panic, neither while they are decoded nor when what came of them is
+// applied, and leave a sound tree.
+func FuzzDecodeRequest(f *testing.F) {
+	create := (&proto.CreateRequest{Path: "/fuzz/x", Data: []byte("d"), ACL: proto.OpenACL(), Mode: 3}).Append(nil, proto.OpCreate)
+	multi := (&proto.MultiRequest{Ops: []proto.MultiOp{
+		{Op: proto.OpCreate2, Path: "/fuzz/y", ACL: proto.ReadACL()},
+		{Op: proto.OpSetData, Path: "/fuzz", Version: 3},
+		{Op: proto.OpDelete, Path: "/fuzz/x", Version: -1},
+	}}).Append(nil)
+	setACL := (&proto.SetACLRequest{Path: "/fuzz", ACL: proto.OpenACL(), Version: -1}).Append(nil)
+	for op, body := range map[proto.OpCode][]byte{
+		proto.OpCreate: create, proto.OpMulti: multi, proto.OpSetACL: setACL, proto.OpCloseSession: nil,
+		proto.OpCreateSession: (&CreateSessionBody{TimeoutMs: 1}).Append(nil),
+	} {
+		r := Request{Op: op, Session: fuzzSession, ConnEpoch: 1, IDs: []proto.ID{{Scheme: "digest", ID: "u:h"}}, Body: body}
+		f.Add(r.Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := DecodeRequest(b)
+		if err != nil {
+			return
+		}
+		again, err := DecodeRequest(r.Append(nil))
+		if err != nil || again.Op != r.Op || again.Session != r.Session || again.ConnEpoch != r.ConnEpoch ||
+			again.MaxBuffer != r.MaxBuffer || len(again.IDs) != len(r.IDs) || !bytes.Equal(again.Body, r.Body) {
+			t.Fatalf("%+v, again %+v: %v", r, again, err)
+		}
+		tree := fuzzTree(t)
+		applyTwice(t, tree, &r)
+	})
+}
+
+// FuzzApply is the same for the part that clients send: a body for each op that is applied.
+func FuzzApply(f *testing.F) {
+	f.Add(int32(proto.OpCreate), (&proto.CreateRequest{Path: "/fuzz/x", ACL: proto.OpenACL()}).Append(nil, proto.OpCreate))
+	f.Add(int32(proto.OpSetData), (&proto.SetDataRequest{Path: "/fuzz", Version: -1}).Append(nil))
+	f.Fuzz(func(t *testing.T, op int32, body []byte) {
+		tree := fuzzTree(t)
+		applyTwice(t, tree, &Request{Op: proto.OpCode(op), Session: fuzzSession, ConnEpoch: 1, Body: body})
+	})
+}
+
+// FuzzRestore: a checkpoint with any value at any key either restores to a sound tree or is refused.
+func FuzzRestore(f *testing.F) {
+	s := make(store)
+	tree := fuzzTree(f)
+	s.merge(f, tree.Capture())
+	for key, value := range s.sorted {
+		f.Add(bytes.Clone(key), bytes.Clone(value))
+	}
+	f.Fuzz(func(t *testing.T, key, value []byte) {
+		s := make(store)
+		tree := fuzzTree(t)
+		s.merge(t, tree.Capture())
+		s[string(key)] = value
+		restored, err := Restore(Options{}, s.sorted)
+		if err != nil {
+			return
+		}
+		if err := restored.Check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+const fuzzSession = 1<<56 | 1
+
+// fuzzTree has a session, a znode /fuzz and an ephemeral child of it.
+func fuzzTree(t testing.TB) *Tree {
+	t.Helper()
+	tree := New(Options{TrackDirty: true})
+	for i, r := range []Request{
+		{Op: proto.OpCreateSession, Server: 1, Body: (&CreateSessionBody{TimeoutMs: 1}).Append(nil)},
+		{Op: proto.OpCreate, Body: (&proto.CreateRequest{Path: "/fuzz", ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)},
+		{Op: proto.OpCreate, Session: fuzzSession, ConnEpoch: 1, IDs: []proto.ID{{Scheme: "digest", ID: "u:h"}},
+			Body: (&proto.CreateRequest{Path: "/fuzz/e", Mode: 1, ACL: []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "auth"}}}}).Append(nil, proto.OpCreate)},
+	} {
+		if res, _ := tree.Apply(Header{proto.Zxid(i + 1), 0}, &r); res.Err != proto.OK {
+			t.Fatalf("%v: %v", r.Op, res.Err)
+		}
+	}
+	return tree
+}
+
+func applyTwice(t *testing.T, tree *Tree, r *Request) {
+	t.Helper()
+	for range 2 {
+		tree.Apply(Header{tree.LastZxid() + 1, 1}, r)
+		if err := tree.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
