@@ -206,9 +206,12 @@ func (s *machine) multiOps(t *rapid.T) []proto.MultiOp {
 			fresh = append(fresh, c.Path)
 		}
 		if o := &ops[i]; len(fresh) > 0 && rapid.IntRange(0, 3).Draw(t, "fresh") == 0 {
-			o.Path = rapid.SampledFrom(fresh).Draw(t, "path")
-			if o.Op != proto.OpDelete && o.Op != proto.OpCheck && o.Op != proto.OpSetData {
-				o.Path += "/" + names.Draw(t, "name")
+			path := rapid.SampledFrom(fresh).Draw(t, "path")
+			switch {
+			case o.Op == proto.OpDelete, o.Op == proto.OpCheck, o.Op == proto.OpSetData && !strings.HasSuffix(path, "/zookeeper_stats"):
+				o.Path = path
+			case o.Op != proto.OpSetData:
+				o.Path = path + "/" + names.Draw(t, "name")
 			}
 		}
 	}
