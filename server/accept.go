@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net"
 	"time"
@@ -10,7 +11,7 @@ import (
 )
 
 // accept takes connections until the listener closes.
-func (s *Server) accept() {
+func (s *Server) accept(ctx context.Context) {
 	wait := time.Duration(0)
 	for {
 		nc, err := s.listener.Accept()
@@ -20,7 +21,10 @@ func (s *Server) accept() {
 		case err != nil: // out of file descriptors, most likely: give others time to close some
 			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
 			s.cfg.Logger.Warn("accept", "error", err, "retry_ms", wait.Milliseconds())
-			time.Sleep(wait)
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
 			continue
 		}
 		wait = 0

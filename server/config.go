@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -26,6 +27,8 @@ type Config struct {
 	MemberID uint8
 	// Listen is the address for clients, host:port; port 0 is any free one. Default: 127.0.0.1:0.
 	Listen string
+	// Listener takes the clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a test. The server closes it.
+	Listener net.Listener
 
 	// Tick is the granularity of session expiry (tickTime). Default: 2 s.
 	Tick time.Duration

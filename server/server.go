@@ -101,9 +101,11 @@ func (s *Server) Start(ctx context.Context) error {
 
 func (s *Server) start(ctx context.Context) (err error) {
 	s.started = s.cfg.Now()
-	s.listener, err = (&net.ListenConfig{KeepAlive: keepAlive(s.cfg.ClientKeepAlive)}).Listen(ctx, "tcp", s.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("server: client port: %w", err)
+	if s.listener = s.cfg.Listener; s.listener == nil {
+		s.listener, err = (&net.ListenConfig{KeepAlive: keepAlive(s.cfg.ClientKeepAlive)}).Listen(ctx, "tcp", s.cfg.Listen)
+		if err != nil {
+			return fmt.Errorf("server: client port: %w", err)
+		}
 	}
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Dir: s.cfg.Dir, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: machine{s},
@@ -135,7 +137,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.serving.Store(true)
 	s.life.wg.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
 	s.life.wg.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
-	s.life.wg.Go(func() { s.accept() })          // stopped by closing the listener, awaited by shutdown
+	s.life.wg.Go(func() { s.accept(run) })       // stopped by closing the listener, awaited by shutdown
 	s.cfg.Logger.Info("serving clients", "address", s.listener.Addr().String(), "data", s.dataName(),
 		"znodes", s.state.NumZnodes()-1, "sessions", s.state.NumSessions(), "zxid", s.state.LastZxid().String(),
 		"start_ms", s.cfg.Now().Sub(s.started).Milliseconds())

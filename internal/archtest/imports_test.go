@@ -21,30 +21,30 @@ type box struct {
 
 // table is the floor plan: what a package may import besides the standard library. Tests may import what they like.
 var table = []box{
-	{pkg: "proto/jute"},
+	{pkg: "proto/jute", there: true},
 	{pkg: "internal/invariants"},
-	{pkg: "internal/vfs", may: []arrow{
+	{pkg: "internal/vfs", there: true, may: []arrow{
 		{"golang.org/x/sys", "preallocation, fdatasync and folder locks are system calls"},
 	}},
 	{pkg: "internal/archtest", there: true},
 
-	{pkg: "proto", may: []arrow{
+	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
 	}},
-	{pkg: "wal", may: []arrow{
+	{pkg: "wal", there: true, may: []arrow{
 		{"internal/vfs", "the disk is handed in, so that tests can crash it"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 		{"internal/invariants", "checks that only test builds pay for"},
 	}},
-	{pkg: "datatree", may: []arrow{
+	{pkg: "datatree", there: true, may: []arrow{
 		{"proto", "the vocabulary of requests and replies"},
 		{"proto/jute", "a request is applied from the client's own bytes"},
 		{"internal/invariants", "checks that only test builds pay for"},
 		{"github.com/cespare/xxhash/v2", "the digest"},
 	}},
-	{pkg: "session", may: []arrow{{"proto", "session ids"}}},
-	{pkg: "watch", may: []arrow{{"proto", "events and session ids"}}},
-	{pkg: "consensus", may: []arrow{
+	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
+	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
+	{pkg: "consensus", there: true, may: []arrow{
 		{"wal", "raft's log on disk"},
 		{"internal/vfs", "the disk is handed in"},
 		{"internal/invariants", "checks that only test builds pay for"},
@@ -57,15 +57,16 @@ var table = []box{
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
 	}},
-	{pkg: "server", may: []arrow{
+	{pkg: "server", there: true, may: []arrow{
 		{"consensus", "proposes and applies batches"},
 		{"session", "who is still alive"},
 		{"watch", "whom to tell"},
 		{"datatree", "the only place where connections and the tree meet"},
 		{"proto", "what clients say"},
+		{"proto/jute", "read requests are decoded, and replies encoded, in place"},
 		{"internal/vfs", "hands the disk through to consensus"},
 		{"github.com/hashicorp/go-hclog", "logging"},
-		{"golang.org/x/sys", "waiting until a socket is readable"},
+		{"golang.org/x/sys", "limits and counts that the words print"},
 	}},
 	{pkg: "zktest", may: []arrow{
 		{"server", "starts it as any user of the embedding API could"},
@@ -86,6 +87,18 @@ var table = []box{
 		{"proto", "builds requests"},
 		{"proto/jute", "builds frames"},
 		{"internal/vfs", "disks for tests"},
+	}},
+	{pkg: "bench", may: []arrow{
+		{"test/compat/server", "starts what is measured"},
+		{"proto", "speaks the protocol"},
+		{"proto/jute", "frames"},
+	}},
+	{pkg: "test/golden", may: []arrow{
+		{"test/compat/diff/...", "the comparison"},
+		{"internal/testkit/...", "shared helpers"},
+		{"server", "replays recorded exchanges in this process"},
+		{"proto", "speaks the protocol"},
+		{"proto/jute", "frames"},
 	}},
 	{pkg: "test/...", may: []arrow{
 		{"test/...", "a harness may have parts"},
