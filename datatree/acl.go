@@ -67,6 +67,9 @@ func (a *acl) matches(i int, ids []proto.ID) bool {
 // Accepted are the schemes with which a client can be known to us: world, auth, digest and ip. Errors: ErrInvalidACL,
 // and ErrMarshallingError for a list too long to be read, which a short one with auth can become.
 func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) {
+	if isOpen(sent) {
+		return sent, proto.OK
+	}
 	sent = uniqueACLs(sent)
 	if len(sent) == 0 {
 		return nil, proto.ErrInvalidACL

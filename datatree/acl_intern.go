@@ -26,7 +26,7 @@ func (a *acl) acls() []proto.ACL {
 
 // intern returns the shared form of a list that fixACL made. It copies all that it keeps.
 func (t *Tree) intern(list []proto.ACL) *acl {
-	if len(list) == 1 && list[0] == (proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "world", ID: "anyone"}}) {
+	if isOpen(list) {
 		return nil
 	}
 	t.buf = appendACL(t.buf[:0], list)
@@ -34,6 +34,11 @@ func (t *Tree) intern(list []proto.ACL) *acl {
 		return a
 	}
 	return newACL(string(t.buf))
+}
+
+// isOpen reports whether list is world:anyone:cdrwa.
+func isOpen(list []proto.ACL) bool {
+	return len(list) == 1 && list[0] == proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "world", ID: "anyone"}}
 }
 
 // newACL makes a list of its encoding, which is valid and not empty.

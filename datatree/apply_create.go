@@ -1,7 +1,7 @@
 package datatree
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
@@ -40,7 +40,7 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	if code != proto.OK {
 		return "", none, code
 	}
-	p := t.znodes[proto.ParentPath(op.Path)]
+	p := t.znodes.get(proto.ParentPath(op.Path))
 	if p == nil {
 		return "", none, proto.ErrNoNode
 	}
@@ -49,12 +49,12 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	}
 	path := op.Path
 	if op.Mode.Sequential() {
-		path = fmt.Sprintf("%s%010d", path, p.rec.cversion)
+		path = sequential(path, p.rec.cversion)
 	}
 	switch {
 	case proto.ValidatePath(path) != nil:
 		return "", none, proto.ErrBadArguments
-	case t.znodes[path] != nil:
+	case t.znodes.get(path) != nil:
 		return "", none, proto.ErrNodeExists
 	case p.rec.kind == ephemeral:
 		return "", none, proto.ErrNoChildrenForEphemerals
@@ -115,6 +115,23 @@ func createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 		return ephemeral, proto.OK
 	}
 	return persistent, proto.OK
+}
+
+// sequential returns the path with the counter in ten digits, where a minus takes the place of one, as in Java.
+func sequential(path string, counter int32) string {
+	b := make([]byte, 0, len(path)+11)
+	b = append(b, path...)
+	abs := int64(counter)
+	digits := 10
+	if abs < 0 {
+		b, abs, digits = append(b, '-'), -abs, 9
+	}
+	var scratch [10]byte
+	number := strconv.AppendInt(scratch[:0], abs, 10)
+	for range digits - len(number) {
+		b = append(b, '0')
+	}
+	return string(append(b, number...))
 }
 
 // splittable reports whether create and delete take a path apart at all: more is checked later.

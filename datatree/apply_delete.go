@@ -17,14 +17,14 @@ func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 	if !splittable(path) || protected(path) {
 		return proto.ErrBadArguments
 	}
-	p := t.znodes[proto.ParentPath(path)]
+	p := t.znodes.get(proto.ParentPath(path))
 	if p == nil {
 		return proto.ErrNoNode
 	}
 	if !x.caller.may(proto.PermDelete, p.rec.acl) {
 		return proto.ErrNoAuth
 	}
-	n := t.znodes[path]
+	n := t.znodes.get(path)
 	switch {
 	case n == nil:
 		return proto.ErrNoNode
@@ -55,7 +55,7 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	if b.Path == nil || !splittable(*b.Path) || protected(*b.Path) {
 		return proto.ErrBadArguments
 	}
-	n := t.znodes[*b.Path]
+	n := t.znodes.get(*b.Path)
 	switch {
 	case n == nil:
 		return proto.ErrNoNode

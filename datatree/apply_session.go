@@ -3,7 +3,6 @@ package datatree
 import (
 	"crypto/subtle"
 	"slices"
-	"strings"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -108,9 +107,7 @@ func (t *Tree) checkSession(x *txn) proto.ErrCode {
 // closeSession removes the session and its ephemerals, in the order of their paths.
 func (t *Tree) closeSession(x *txn) proto.ErrCode {
 	s := t.sessions[x.Session]
-	doomed := slices.Clone(s.ephemerals)
-	slices.SortFunc(doomed, func(a, b *znode) int { return strings.Compare(a.path, b.path) })
-	for _, n := range doomed {
+	for _, n := range slices.SortedFunc(slices.Values(s.ephemerals), byPath) {
 		t.unlink(x, n)
 	}
 	delete(t.sessions, x.Session)

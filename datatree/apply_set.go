@@ -81,7 +81,7 @@ func (t *Tree) check(x *txn, path string, version int32) proto.ErrCode {
 
 // target returns the znode at path for one who needs the permission.
 func (t *Tree) target(x *txn, path string, want proto.Perms) (*znode, proto.ErrCode) {
-	n := t.znodes[path]
+	n := t.znodes.get(path)
 	switch {
 	case n == nil && proto.ValidatePath(path) != nil: // a znode's path is valid
 		return nil, proto.ErrBadArguments

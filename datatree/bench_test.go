@@ -130,8 +130,8 @@ func BenchmarkCreateSequential(b *testing.B) {
 func BenchmarkCapture(b *testing.B) {
 	t, _ := benchTree(b, 100_000)
 	all := newChanges()
-	for path, n := range t.znodes {
-		all.znodes[path] = n.rec
+	for n := range t.znodes.all() {
+		all.znodes[n.path] = n.rec
 	}
 	all.meta = t.meta()
 	b.Run("Range", func(b *testing.B) {

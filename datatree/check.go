@@ -3,7 +3,6 @@ package datatree
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/gozkd/gozkd/proto"
@@ -27,6 +26,7 @@ type checker struct {
 	broken []error
 
 	digest        uint64
+	numZnodes     int
 	dataSize      int64
 	numEphemerals int
 	owned         map[*znode]bool // listed by a session or as collectable
@@ -45,31 +45,31 @@ func (c *checker) say(format string, args ...any) {
 // walk looks at each znode by itself.
 func (c *checker) walk() {
 	t := c.t
-	for _, path := range slices.Sorted(maps.Keys(t.znodes)) {
-		n := t.znodes[path]
-		c.place(path, n)
+	for _, n := range slices.SortedFunc(t.znodes.all(), byPath) {
+		c.place(n)
 		c.record(n)
 	}
-	if t.root == nil || t.znodes["/"] != t.root {
+	if t.root == nil || t.znodes.get("/") != t.root {
 		c.say("D1: the root is not in the index")
 	}
 	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
-		if t.znodes[path] == nil {
+		if t.znodes.get(path) == nil {
 			c.say("D1: %s is gone", path)
 		}
 	}
 }
 
 // place checks that n is where its path says, and what it holds together with its children.
-func (c *checker) place(path string, n *znode) {
+func (c *checker) place(n *znode) {
+	path := n.path
 	switch {
-	case n.path != path:
-		c.say("D1: the znode indexed as %q has the path %q", path, n.path)
+	case c.t.znodes.get(path) != n:
+		c.say("D1: %q is not found by its path", path)
 	case path == "/":
 		if n.parent != nil {
 			c.say("D1: the root has a parent")
 		}
-	case n.parent == nil || n.parent != c.t.znodes[proto.ParentPath(path)]:
+	case n.parent == nil || n.parent != c.t.znodes.get(proto.ParentPath(path)):
 		c.say("D1: %q does not have its parent", path)
 	case int(n.childIdx) >= len(n.parent.children()) || n.parent.children()[n.childIdx] != n:
 		c.say("D1: %q is not at place %d of its parent", path, n.childIdx)
@@ -80,7 +80,7 @@ func (c *checker) place(path string, n *znode) {
 	nameBytes := 0
 	for _, child := range n.children() {
 		nameBytes += len(child.name())
-		if c.t.znodes[child.path] != child || child.parent != n {
+		if c.t.znodes.get(child.path) != child || child.parent != n {
 			c.say("D1: %q lists %q, which is not its child", path, child.path)
 		}
 	}
@@ -113,6 +113,7 @@ func (c *checker) record(n *znode) {
 	if r.kind == ephemeral {
 		c.numEphemerals++
 	}
+	c.numZnodes++
 	c.digest += r.digest
 	c.dataSize += int64(len(n.path) + len(r.data))
 	if r.acl != nil {
@@ -150,7 +151,7 @@ func (c *checker) sessions() {
 // list checks a list of znodes that know their place in it.
 func (c *checker) list(owned []*znode) {
 	for i, n := range owned {
-		if int(n.ownerIdx) != i || c.t.znodes[n.path] != n {
+		if int(n.ownerIdx) != i || c.t.znodes.get(n.path) != n {
 			c.say("D2: %q is listed at place %d, it knows %d", n.path, i, n.ownerIdx)
 		}
 		c.owned[n] = true
@@ -159,9 +160,9 @@ func (c *checker) list(owned []*znode) {
 
 // owners checks that every znode that needs it is listed.
 func (c *checker) owners() {
-	for path, n := range c.t.znodes {
+	for n := range c.t.znodes.all() {
 		if n.rec.kind != persistent && !c.owned[n] {
-			c.say("D2: %q is not listed by its owner", path)
+			c.say("D2: %q is not listed by its owner", n.path)
 		}
 	}
 }
@@ -169,8 +170,8 @@ func (c *checker) owners() {
 // quotas counts anew what each quota counts.
 func (c *checker) quotas() {
 	limits := 0
-	for path := range c.t.znodes {
-		if target, ok := quotaTarget(path, limitsName); ok {
+	for n := range c.t.znodes.all() {
+		if target, ok := quotaTarget(n.path, limitsName); ok {
 			if limits++; c.t.quotas[target] == nil {
 				c.say("D3: %q has limits and no quota", target)
 			}
@@ -181,7 +182,7 @@ func (c *checker) quotas() {
 	}
 	for target, q := range c.t.quotas {
 		fresh := quota{path: target}
-		if n := c.t.znodes[target]; n != nil {
+		if n := c.t.znodes.get(target); n != nil {
 			c.t.countBelow(n, &fresh)
 		}
 		if *q != fresh {
@@ -194,6 +195,9 @@ func (c *checker) totals() {
 	t := c.t
 	if c.digest != t.digest {
 		c.say("D3: the digest is %#x, computed is %#x", t.digest, c.digest)
+	}
+	if c.numZnodes != t.znodes.len() {
+		c.say("D3: %d znodes, counted are %d", t.znodes.len(), c.numZnodes)
 	}
 	if c.dataSize != t.dataSize || c.numEphemerals != t.numEphemerals {
 		c.say("D3: %d bytes in paths and data and %d ephemerals, counted are %d and %d",

@@ -123,7 +123,7 @@ func (t *Tree) noteSession(id proto.SessionID, rec *sessionRecord) {
 }
 
 func (t *Tree) meta() meta {
-	return meta{t.lastZxid, t.digest, uint64(len(t.znodes)), uint64(len(t.sessions))}
+	return meta{t.lastZxid, t.digest, uint64(t.znodes.len()), uint64(len(t.sessions))}
 }
 
 // Restore makes a tree of all keys and values of a checkpoint, in key order. A key and its value need to be valid only
@@ -190,7 +190,7 @@ func (r *restorer) znode(path string, value []byte, digest uint64) error {
 	if err := proto.ValidatePath(path); err != nil {
 		return err
 	}
-	if t.znodes[path] != nil {
+	if t.znodes.get(path) != nil {
 		return errors.New("comes twice")
 	}
 	rec, err := t.decodeRecord(value)
@@ -201,7 +201,7 @@ func (r *restorer) znode(path string, value []byte, digest uint64) error {
 	n := &znode{path: path, rec: rec}
 	if path == "/" {
 		t.root = n
-	} else if n.parent = t.znodes[proto.ParentPath(path)]; n.parent == nil {
+	} else if n.parent = t.znodes.get(proto.ParentPath(path)); n.parent == nil {
 		return errors.New("its parent is missing before it")
 	}
 	if rec.kind == ephemeral && t.sessions[proto.SessionID(rec.owner)] == nil {
@@ -225,7 +225,7 @@ func (r *restorer) finish() error {
 			got.numZnodes, got.numSessions, got.digest, r.want.numZnodes, r.want.numSessions, r.want.digest)
 	}
 	for _, path := range []string{"/", zookeeperPath, quotaPath, configPath} {
-		if t.znodes[path] == nil {
+		if t.znodes.get(path) == nil {
 			return fmt.Errorf("znode %s is missing", path)
 		}
 	}

@@ -21,7 +21,7 @@ func (t *Tree) remove(n *znode) {
 	if t.inMulti {
 		t.undo = append(t.undo, change{what: removed, n: n})
 	}
-	delete(t.znodes, n.path)
+	t.znodes.drop(n)
 	n.parent.dropChild(n)
 	t.unown(n)
 	t.release(n.rec.acl)
@@ -51,7 +51,7 @@ func (t *Tree) replace(n *znode, rec *record) {
 
 // link does the part of insert that restoring needs as well.
 func (t *Tree) link(n *znode) {
-	t.znodes[n.path] = n
+	t.znodes.put(n)
 	if n.parent != nil {
 		n.parent.addChild(n)
 	}

@@ -54,14 +54,14 @@ func TestApply_ChildCounterNeverFalls(t *testing.T) {
 		g := newGenerator()
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			before := make(map[string]*record)
-			for path, n := range tree.znodes {
-				before[path] = n.rec
+			for n := range tree.znodes.all() {
+				before[n.path] = n.rec
 			}
 			h, r := g.next(rt)
 			res, _ := tree.Apply(h, r)
 			g.saw(r, res)
 			for path, old := range before {
-				if n := tree.znodes[path]; n != nil && n.rec.czxid == old.czxid && n.rec.cversion < old.cversion {
+				if n := tree.znodes.get(path); n != nil && n.rec.czxid == old.czxid && n.rec.cversion < old.cversion {
 					rt.Fatalf("%v: the counter of %s fell from %d to %d", r.Op, path, old.cversion, n.rec.cversion)
 				}
 			}

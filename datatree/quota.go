@@ -81,7 +81,7 @@ func (t *Tree) quotaBeforeRemove(n *znode) {
 
 // quotaOn begins to count what is at and below target, and takes it from the quota that counted it.
 func (t *Tree) quotaOn(target string) {
-	n := t.znodes[target]
+	n := t.znodes.get(target)
 	outer := t.quotaOf(n)
 	q := &quota{path: target}
 	t.quotas[target] = q
@@ -100,7 +100,7 @@ func (t *Tree) quotaOn(target string) {
 func (t *Tree) quotaOff(target string) {
 	q := t.quotas[target]
 	delete(t.quotas, target)
-	if outer := t.quotaOf(t.znodes[target]); outer != nil {
+	if outer := t.quotaOf(t.znodes.get(target)); outer != nil {
 		outer.count += q.count
 		outer.bytes += q.bytes
 		t.writeStats(outer)
@@ -123,7 +123,7 @@ func (t *Tree) writeStats(q *quota) {
 	if t.undoing {
 		return
 	}
-	n := t.znodes[quotaPath+q.path+statsName]
+	n := t.znodes.get(quotaPath + q.path + statsName)
 	if n == nil {
 		return
 	}
@@ -141,7 +141,7 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 		return proto.OK
 	}
 	limitsPath := quotaPath + q.path + limitsName
-	limits, err := parseLimits(t.znodes[limitsPath].rec.data)
+	limits, err := parseLimits(t.znodes.get(limitsPath).rec.data)
 	if err != nil {
 		x.res.Why = fmt.Sprintf("%v of %q refused: %s: %v", x.Op, path, limitsPath, err)
 		return proto.ErrMarshallingError

@@ -65,7 +65,7 @@ func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 	case code != proto.OK:
 		return 0, code
 	case n == t.root:
-		return int32(len(t.znodes) - 1), proto.OK
+		return int32(t.znodes.len() - 1), proto.OK
 	}
 	return n.descendants(), proto.OK
 }
@@ -84,7 +84,7 @@ func (t *Tree) lookup(path string) *znode {
 	if path == "" {
 		return t.root
 	}
-	return t.znodes[path]
+	return t.znodes.get(path)
 }
 
 // readable returns the znode at path for one who has one of the permissions.

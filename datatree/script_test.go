@@ -101,7 +101,7 @@ func (s *script) line(t *testing.T, out *strings.Builder, line string) {
 			}
 		}
 	case "counter":
-		n := s.tree.znodes[w.pos[1]]
+		n := s.tree.znodes.get(w.pos[1])
 		rec := *n.rec
 		rec.cversion = int32(w.atoi(w.pos[2]))
 		s.tree.replace(n, s.tree.seal(n.path, rec))

@@ -20,7 +20,7 @@ type Tree struct {
 	digest   uint64
 
 	root     *znode
-	znodes   map[string]*znode
+	znodes   index
 	sessions map[proto.SessionID]*session
 	// collectable lists the containers and TTL znodes, in no order; znode.ownerIdx is the place in it.
 	collectable []*znode
@@ -58,7 +58,7 @@ func New(opts Options) *Tree {
 			rec.version, rec.aversion = -1, -1
 			rec.acl = t.intern(proto.ReadACL())
 		}
-		t.insert(&znode{path: path, rec: t.seal(path, rec), parent: t.znodes[proto.ParentPath(path)]})
+		t.insert(&znode{path: path, rec: t.seal(path, rec), parent: t.znodes.get(proto.ParentPath(path))})
 	}
 	return t
 }
@@ -66,7 +66,7 @@ func New(opts Options) *Tree {
 // empty returns a tree without even a root.
 func empty(opts Options) *Tree {
 	t := &Tree{
-		znodes:   make(map[string]*znode),
+		znodes:   newIndex(),
 		sessions: make(map[proto.SessionID]*session),
 		acls:     make(map[string]*acl),
 		quotas:   make(map[string]*quota),
@@ -89,7 +89,7 @@ func (t *Tree) SetLastZxid(z proto.Zxid) {
 }
 
 // NumZnodes returns the number of znodes as ZooKeeper counts them: the root twice.
-func (t *Tree) NumZnodes() int { return len(t.znodes) + 1 }
+func (t *Tree) NumZnodes() int { return t.znodes.len() + 1 }
 
 // NumEphemerals returns the number of ephemeral znodes.
 func (t *Tree) NumEphemerals() int { return t.numEphemerals }

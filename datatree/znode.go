@@ -81,6 +81,9 @@ type dir struct {
 
 func (n *znode) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
 
+// byPath orders znodes.
+func byPath(a, b *znode) int { return strings.Compare(a.path, b.path) }
+
 func (n *znode) children() []*znode {
 	if n.dir == nil {
 		return nil

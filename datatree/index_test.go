@@ -1,0 +1,44 @@
+package datatree
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestIndex_IsAMap puts and drops many paths, so that shards grow, shrink and move what stands behind a hole.
+func TestIndex_IsAMap(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		x, want := newIndex(), make(map[string]*znode)
+		for range rapid.IntRange(1, 6).Draw(rt, "rounds") {
+			from, n := rapid.IntRange(0, 3000).Draw(rt, "from"), rapid.IntRange(0, 6000).Draw(rt, "n")
+			grow := rapid.Bool().Draw(rt, "grow")
+			for i := from; i < from+n; i++ {
+				path := fmt.Sprintf("/%d", i)
+				switch n := want[path]; {
+				case grow && n == nil:
+					want[path] = &znode{path: path}
+					x.put(want[path])
+				case !grow && n != nil:
+					x.drop(n)
+					delete(want, path)
+				}
+			}
+			for i := range 9000 {
+				if path := fmt.Sprintf("/%d", i); x.get(path) != want[path] {
+					rt.Fatalf("%s is %v, want %v", path, x.get(path), want[path])
+				}
+			}
+			all := 0
+			for n := range x.all() {
+				if all++; want[n.path] != n {
+					rt.Fatalf("%s is there and should not be", n.path)
+				}
+			}
+			if all != len(want) || x.len() != len(want) {
+				rt.Fatalf("%d found, counted are %d, want %d", all, x.len(), len(want))
+			}
+		}
+	})
+}
