@@ -1,0 +1,77 @@
+package datatree
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// TestCheck_Finds breaks one thing at a time.
+func TestCheck_Finds(t *testing.T) {
+	n := func(tree *Tree, path string) *znode { return tree.znodes.get(path) }
+	for _, c := range []struct {
+		name, want string
+		do         func(tree *Tree)
+	}{
+		{"parent", "D1", func(tree *Tree) { n(tree, "/fuzz/e").parent = tree.root }},
+		{"place in the parent", "D1", func(tree *Tree) { n(tree, "/fuzz").childIdx = 0 }},
+		{"index", "D1", func(tree *Tree) { tree.znodes.drop(n(tree, "/fuzz/e")) }},
+		{"system znode", "D1", func(tree *Tree) { tree.remove(n(tree, configPath)) }},
+		{"path", "D1", func(tree *Tree) {
+			tree.insert(&znode{path: "/fuzz/.", rec: tree.seal("/fuzz/.", record{}), parent: n(tree, "/fuzz")})
+		}},
+		{"ephemeral's list", "D2", func(tree *Tree) { tree.sessions[fuzzSession].ephemerals = nil }},
+		{"ephemeral's place", "D2", func(tree *Tree) { n(tree, "/fuzz/e").ownerIdx = 1 }},
+		{"owner", "D2", func(tree *Tree) { delete(tree.sessions, fuzzSession) }},
+		{"collectable", "D2", func(tree *Tree) { tree.collectable = append(tree.collectable, n(tree, "/fuzz")) }},
+		{"kind", "D2", func(tree *Tree) { rec := *n(tree, "/fuzz").rec; rec.owner = 1; n(tree, "/fuzz").rec = &rec }},
+		{"bytes of names", "D3", func(tree *Tree) { n(tree, "/fuzz").dir.nameBytes++ }},
+		{"digest of a znode", "D3", func(tree *Tree) { rec := *n(tree, "/fuzz").rec; rec.version++; n(tree, "/fuzz").rec = &rec }},
+		{"digest of a session", "D3", func(tree *Tree) {
+			rec := *tree.sessions[fuzzSession].rec
+			rec.server++
+			tree.sessions[fuzzSession].rec = &rec
+		}},
+		{"digest", "D3", func(tree *Tree) { tree.digest++ }},
+		{"bytes", "D3", func(tree *Tree) { tree.dataSize++ }},
+		{"ephemerals", "D3", func(tree *Tree) { tree.numEphemerals++ }},
+		{"znodes", "D3", func(tree *Tree) { tree.znodes.n++ }},
+		{"ACL references", "D3", func(tree *Tree) { n(tree, configPath).rec.acl.refs++ }},
+		{"ACL table", "D3", func(tree *Tree) { clear(tree.acls) }},
+		{"undo log", "D3", func(tree *Tree) { tree.undo = make([]change, 1) }},
+		{"quota", "D3", func(tree *Tree) { tree.quotas["/fuzz"] = &quota{path: "/fuzz"} }},
+		{"quota's count", "D3", func(tree *Tree) {
+			limits := quotaPath + "/fuzz" + limitsName
+			for _, path := range []string{proto.ParentPath(limits), limits} {
+				tree.insert(&znode{path: path, rec: tree.seal(path, record{}), parent: n(tree, proto.ParentPath(path))})
+			}
+			tree.quotas["/fuzz"].bytes++
+		}},
+		{"zxid", "D4", func(tree *Tree) { tree.lastZxid = 2 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tree := fuzzTree(t)
+			c.do(tree)
+			if err := tree.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Check: %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// TestApply_PanicsOnAZxidThatDoesNotRise is D4.
+func TestApply_PanicsOnAZxidThatDoesNotRise(t *testing.T) {
+	tree := fuzzTree(t)
+	tree.SetLastZxid(tree.LastZxid().NextEpoch())
+	for _, zxid := range []proto.Zxid{tree.LastZxid(), 3} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("zxid %v after %v did not panic", zxid, tree.LastZxid())
+				}
+			}()
+			tree.Apply(Header{Zxid: zxid}, &Request{Op: proto.OpDelete})
+		}()
+	}
+}

@@ -1,0 +1,206 @@
+package datatree
+
+import (
+	"bufio"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// goldenTree has every kind of znode, ACLs, null and empty data, a quota and two sessions.
+func goldenTree(t *testing.T) *Tree {
+	t.Helper()
+	s := newScript()
+	var out strings.Builder
+	for line := range strings.Lines(`open a
+set time=1700000000000
+open b server=254
+a ids digest=user:hash ip=10.0.0.1
+a create /plain data=text
+a create /null
+a create /empty data=
+a create /empty/s- mode=2 acl=31,auth,+1,ip,10.0.0.0/8
+b create /empty/e- mode=3
+a container /container
+a ttl /ttl mode=5 ttl=86400000
+a create /zookeeper/quota/plain
+a create /zookeeper/quota/plain/zookeeper_limits data=count=1,bytes=-1
+a create /zookeeper/quota/plain/zookeeper_stats
+set time=1700000001234
+a set /plain data=changed
+a setacl /null acl=1,world,anyone
+a set /zookeeper data=x
+counter /empty -5
+`) {
+		s.line(t, &out, strings.TrimSpace(line))
+	}
+	s.tree.SetLastZxid(proto.MakeZxid(7, 0))
+	if err := s.tree.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return s.tree
+}
+
+// TestCheckpoint_Golden reads what version 1 wrote, and writes it again. The file is never written anew: if this fails,
+// the format has changed and needs another version.
+func TestCheckpoint_Golden(t *testing.T) {
+	f, err := os.Open("testdata/golden/checkpoint-v1.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	golden := make(store)
+	var lines []string
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		var key string
+		var value string
+		if _, err := fmt.Sscanf(scan.Text(), "%q %s", &key, &value); err != nil {
+			t.Fatalf("%s: %v", scan.Text(), err)
+		}
+		if golden[key], err = hex.DecodeString(value); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, scan.Text())
+	}
+	restored := golden.restore(t)
+	if err := restored.Check(); err != nil {
+		t.Fatal(err)
+	}
+	want := goldenTree(t)
+	if restored.meta() != want.meta() {
+		t.Errorf("restored %+v, want %+v", restored.meta(), want.meta())
+	}
+	var got []string
+	err = want.Capture().Range(func(key, value []byte) error {
+		got = append(got, fmt.Sprintf("%q %x", key, value))
+		return nil
+	})
+	if err != nil || !slices.Equal(got, lines) {
+		t.Errorf("%v, written now:\n%s", err, strings.Join(got, "\n"))
+	}
+}
+
+// TestRequest_Golden is the same for a request.
+func TestRequest_Golden(t *testing.T) {
+	r := Request{
+		Session: 0x0100_0007_0000_0001, ConnEpoch: proto.MakeZxid(7, 300), Op: proto.OpCloseSession,
+		Flags: FlagEnforceQuota | FlagSkipACL, MaxBuffer: 1048575, Server: 254, Body: []byte("body"),
+		IDs: []proto.ID{{Scheme: "ip", ID: "10.0.0.1"}, {Scheme: "super"}},
+	}
+	const want = "01" + "03" + "fe" + "15" + "0100000700000001" + "ac82808070" + "ffff3f" +
+		"02" + "026970" + "0831302e302e302e31" + "057375706572" + "00" + "04626f6479"
+	if got := hex.EncodeToString(r.Append(nil)); got != want {
+		t.Errorf("written is %s, want %s", got, want)
+	}
+	b, _ := hex.DecodeString(want)
+	got, err := DecodeRequest(b)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(r) {
+		t.Errorf("read is %+v, %v", got, err)
+	}
+	for i := range b {
+		if _, err := DecodeRequest(b[:i]); !errors.Is(err, ErrRequest) {
+			t.Errorf("the first %d bytes: %v", i, err)
+		}
+	}
+	if _, err := DecodeRequest(append(b, 0)); !errors.Is(err, ErrRequest) {
+		t.Errorf("a byte too many: %v", err)
+	}
+	b[0] = 2
+	if _, err := DecodeRequest(b); !errors.Is(err, ErrRequest) {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+// TestRestore_Refuses takes a good checkpoint and spoils one thing.
+func TestRestore_Refuses(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		do         func(s store)
+	}{
+		{"nothing", "meta record is missing", func(s store) { clear(s) }},
+		{"no meta", "meta record is missing before", func(s store) { delete(s, "m") }},
+		{"another version", "format version 2", func(s store) { s["m"][0] = 2 }},
+		{"a bit of meta", "its hash is", func(s store) { s["m"][3] ^= 1 }},
+		{"a short meta", "truncated", func(s store) { s["m"] = s["m"][:9] }},
+		{"an unknown key", "unknown kind of key", func(s store) { s["z"] = nil }},
+		{"a key of the future", "unknown kind of key", func(s store) { s["n"] = nil }},
+		{"a missing znode", "the meta record says", func(s store) { delete(s, "z/fuzz/e") }},
+		{"a missing parent", "its parent is missing", func(s store) { delete(s, "z/fuzz") }},
+		{"a missing session", "its owner", func(s store) { delete(s, "s"+string([]byte{1, 0, 0, 0, 0, 0, 0, 1})) }},
+		{"a bit of a znode", "digest", func(s store) { s["z/fuzz"][1] ^= 1 }},
+		{"a kind", "first byte", func(s store) { s["z/fuzz"][0] = 0x08 }},
+		{"a short znode", "truncated", func(s store) { s["z/fuzz/e"] = s["z/fuzz/e"][:12] }},
+		{"a path", "invalid path", func(s store) { s["zfuzz"] = s["z/fuzz"] }},
+		{"null data", "null data of 1 bytes", func(s store) { s["z/fuzz"] = append(s["z/fuzz"], 'x'); s["z/fuzz"][0] |= nullData }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := make(store)
+			s.merge(t, fuzzTree(t).Capture())
+			c.do(s)
+			if _, err := Restore(Options{}, s.sorted); !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Restore: %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestCapture_IsReadWhileTheTreeMovesOn is for the race detector, and for the promise that a capture stays as it is.
+func TestCapture_IsReadWhileTheTreeMovesOn(t *testing.T) {
+	tree := goldenTree(t)
+	session := slices.Collect(tree.Sessions())[0]
+	c := tree.Capture()
+	want := make(store)
+	want.merge(t, c)
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for range 50 {
+				s := make(store)
+				s.merge(t, c)
+				for key, value := range want {
+					if string(s[key]) != string(value) {
+						t.Errorf("%q changed", key)
+					}
+				}
+			}
+		})
+	}
+	var live sync.RWMutex // what the server has
+	for range 2 {
+		readers.Go(func() {
+			for range 200 {
+				live.RLock()
+				_, _, _ = tree.GetACL("/empty/s-0000000000", Caller{})
+				_, _, _ = tree.AppendChildren(nil, "/empty", Caller{})
+				_ = tree.Collectable(0, 0, 10)
+				live.RUnlock()
+			}
+		})
+	}
+	for i := range 200 {
+		acl := []proto.ACL{{Perms: proto.Perms(i + 1), ID: proto.ID{Scheme: "world", ID: "anyone"}}}
+		for _, r := range []*Request{
+			{Op: proto.OpSetACL, Body: (&proto.SetACLRequest{Path: "/empty/s-0000000000", ACL: acl, Version: -1}).Append(nil)},
+			{Op: proto.OpCreate, Body: (&proto.CreateRequest{Path: "/empty/x", ACL: acl, Mode: 2}).Append(nil, proto.OpCreate)},
+		} {
+			r.Session, r.ConnEpoch, r.Flags = session.ID, session.ConnEpoch, FlagSkipACL
+			live.Lock()
+			res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, r)
+			live.Unlock()
+			if res.Err != proto.OK {
+				t.Error(res.Err)
+			}
+		}
+	}
+	readers.Wait()
+	if err := tree.Check(); err != nil {
+		t.Error(err)
+	}
+}
