@@ -42,7 +42,6 @@ func (s *Server) admit(nc net.Conn) {
 	c := &conn{
 		server: s, nc: nc, raw: newRawConn(nc), addr: addr, since: now, lastTime: now, lastXid: -1,
 		ids: []proto.ID{{Scheme: "ip", ID: addr}},
-		log: s.cfg.Logger.With("peer", nc.RemoteAddr().String()),
 	}
 	c.room.L = &c.mu
 	c.heard.Store(now.UnixNano())
@@ -51,9 +50,9 @@ func (s *Server) admit(nc net.Conn) {
 	switch {
 	case s.closing:
 	case s.cfg.MaxConns > 0 && len(s.conns) >= s.cfg.MaxConns:
-		c.log.Warn("connection refused: too many connections", "maxCnxns", s.cfg.MaxConns)
+		c.logger().Warn("connection refused: too many connections", "maxCnxns", s.cfg.MaxConns)
 	case s.cfg.MaxClientConns > 0 && s.perAddr[addr] >= s.cfg.MaxClientConns:
-		c.log.Warn("connection refused: too many connections from this address", "maxClientCnxns", s.cfg.MaxClientConns)
+		c.logger().Warn("connection refused: too many connections from this address", "maxClientCnxns", s.cfg.MaxClientConns)
 	default:
 		s.nextConn++
 		c.id = s.nextConn

@@ -29,7 +29,7 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 		return proto.OK
 	}
 	c.server.stats.authFailed.Add(1)
-	c.log.Warn("authentication failed", "scheme", strings.Clone(r.Scheme))
+	c.logger().Warn("authentication failed", "scheme", strings.Clone(r.Scheme))
 	return proto.ErrAuthFailed
 }
 

@@ -33,7 +33,6 @@ type conn struct {
 	nc     net.Conn
 	raw    rawConn // nil if nc is no socket
 	addr   string  // without the port
-	log    hclog.Logger
 
 	heard atomic.Int64 // Unix nanoseconds of the last bytes that came
 
@@ -41,7 +40,7 @@ type conn struct {
 	dead    bool // guarded by Server.connMu: it is gone, or going
 
 	mu   sync.Mutex // guards all below
-	room sync.Cond  // signalled when the queue shrinks, the handshake ends, or the connection closes
+	room sync.Cond  // signalled when queue or output shrink, the handshake ends, or the connection closes
 
 	ids       []proto.ID // who the client is; replaced, never changed in place
 	session   proto.SessionID
@@ -92,6 +91,11 @@ const (
 	kindSync               // answered by consensus
 	kindStatus             // a reply without a body whose code is known already
 )
+
+// logger is made when there is something to say: an idle connection holds none.
+func (c *conn) logger() hclog.Logger {
+	return c.server.cfg.Logger.With("peer", c.nc.RemoteAddr().String())
+}
 
 func (c *conn) caller() datatree.Caller {
 	return datatree.Caller{IDs: c.ids, SkipACL: c.server.cfg.SkipACL}
@@ -178,7 +182,7 @@ func (c *conn) answered(p *pending, zxid proto.Zxid) {
 // boundOutput closes the connection if its client lets too much pile up.
 func (c *conn) boundOutput() {
 	if len(c.out) > maxOutput && c.flushing {
-		c.log.Warn("connection closed: the client does not read", "output_bytes", len(c.out))
+		c.logger().Warn("connection closed: the client does not read", "session", c.session.String(), "output_bytes", len(c.out))
 		c.closeLocked()
 	}
 }

@@ -39,14 +39,14 @@ func (c *conn) serve() {
 		}
 		if readErr := in.fill(c); readErr != nil {
 			if !errors.Is(readErr, io.EOF) && !errors.Is(readErr, net.ErrClosed) {
-				c.log.Debug("connection lost", "error", readErr)
+				c.logger().Debug("connection lost", "error", readErr)
 			}
 			return
 		}
 		c.heard.Store(c.server.cfg.Now().UnixNano())
 	}
 	if err != nil {
-		c.log.Warn("connection closed: bad request", "reason", err)
+		c.logger().Warn("connection closed: bad request", "reason", err)
 		return
 	}
 	c.awaitFlushed()
@@ -102,6 +102,15 @@ func (c *conn) burst(in *input) (pause, error) {
 	defer s.tree.RUnlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	answered := 0
+	defer func() {
+		if answered > 0 {
+			took := s.cfg.Now().Sub(now)
+			c.lastTook, c.lastTime = took, now
+			c.latency.note(took, int64(answered))
+			s.stats.latency.note(took, int64(answered))
+		}
+	}()
 	for range burstFrames {
 		switch {
 		case c.closed || c.closeAfter:
@@ -119,7 +128,11 @@ func (c *conn) burst(in *input) (pause, error) {
 		if frame == nil {
 			return pauseInput, nil
 		}
+		waiting := c.queue.len()
 		full, err := c.request(frame, now)
+		if c.queue.len() == waiting && !full {
+			answered++
+		}
 		if err != nil {
 			return pauseClosed, err
 		}
@@ -162,7 +175,7 @@ func (c *conn) request(frame []byte, now time.Time) (full bool, err error) {
 		// Only the server's own collector may: a client could delete any childless znode with it, past every ACL.
 		c.status(h, proto.ErrBadArguments, zxidLast, false)
 	default:
-		c.log.Debug("connection closes: unknown op", "op", h.Op.String())
+		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
 		c.status(h, proto.ErrUnimplemented, proto.NoZxid, true)
 	}
 	c.receivedPackets++
@@ -206,8 +219,7 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time) {
 		zxid := c.server.state.LastZxid()
 		c.sentPackets++
 		c.server.stats.sent.Add(1)
-		c.lastZxid, c.lastTime, c.lastTook = max(c.lastZxid, zxid), now, 0
-		c.latency.note(0, 1)
+		c.lastZxid = max(c.lastZxid, zxid)
 		return
 	}
 	c.queuedBytes += len(body)

@@ -48,7 +48,7 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	s.tree.RUnlock()
 	if req.LastZxidSeen > last {
 		// A silent close makes the client try the next server; an answer would cost it its session.
-		c.log.Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
+		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
 	}
 	return c.attach(&req)
@@ -98,7 +98,7 @@ func (c *conn) established(w *pending, res *datatree.Result) {
 		return
 	}
 	if res.Err != proto.OK {
-		c.log.Debug("session refused", "session", w.req.Session.String(), "reason", res.Err.String())
+		c.logger().Debug("session refused", "session", w.req.Session.String(), "reason", res.Err.String())
 		c.refuse(w.hasReadOnly)
 		return
 	}
@@ -108,8 +108,9 @@ func (c *conn) established(w *pending, res *datatree.Result) {
 	}
 	c.session, c.epoch, c.timeoutMs = res.SessionID, res.Zxid, info.TimeoutMs
 	c.lastZxid = res.Zxid
-	c.log = c.log.With("session", c.session.String())
-	c.log.Debug("session attached", "timeout_ms", info.TimeoutMs, "new", w.req.Op == proto.OpCreateSession)
+	if c.server.cfg.Logger.IsDebug() {
+		c.logger().Debug("session attached", "session", c.session.String(), "timeout_ms", info.TimeoutMs, "new", w.req.Op == proto.OpCreateSession)
+	}
 	c.appendConnectResponse(&proto.ConnectResponse{
 		TimeoutMs: info.TimeoutMs, SessionID: c.session, Passwd: w.body, HasReadOnly: w.hasReadOnly,
 	})

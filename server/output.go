@@ -1,8 +1,6 @@
 package server
 
-import (
-	"sync"
-)
+import "sync"
 
 // outputs are buffers for replies. An idle connection holds none.
 var outputs = sync.Pool{New: func() any { return new([]byte) }}
@@ -21,6 +19,9 @@ func putOutput(b []byte) {
 func (c *conn) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for c.flushing && len(c.out) >= burstOutput && !c.closed {
+		c.room.Wait()
+	}
 	if !c.flushing {
 		c.writeOut(false)
 	}
@@ -71,6 +72,7 @@ func (c *conn) writeOut(try bool) {
 			_, err = c.nc.Write(b)
 		}
 		c.mu.Lock()
+		c.room.Broadcast()
 		if err != nil {
 			c.closeLocked()
 			break
@@ -82,6 +84,7 @@ func (c *conn) writeOut(try bool) {
 		putOutput(b)
 	}
 	c.flushing = false
+	c.room.Broadcast()
 	if len(c.out) == 0 {
 		putOutput(c.out)
 		c.out = nil
