@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gozkd/gozkd/proto"
@@ -254,5 +255,40 @@ func compare(t *rapid.T, table *Table, m model) {
 	}
 	if table.Empty() == any {
 		t.Fatalf("Empty = %t with %v", table.Empty(), m)
+	}
+}
+
+// TestTable_ConcurrentUse is for the race detector: connections register and leave while events are matched.
+func TestTable_ConcurrentUse(t *testing.T) {
+	table := New()
+	var wg sync.WaitGroup
+	for c := ConnID(1); c <= 4; c++ {
+		wg.Go(func() {
+			for range 200 {
+				for _, path := range []string{"/", "/a", "/a/b"} {
+					table.Add(c, path, Data|Child|Persistent|PersistentRecursive)
+				}
+				if !table.Has(c, "/a", proto.WatcherPersistent) || !table.Remove(c, "/a", proto.WatcherPersistent) {
+					t.Error("the connection's own watch is not there")
+				}
+				table.RemoveConn(c)
+			}
+		})
+	}
+	wg.Go(func() {
+		var told []ConnID
+		for range 1000 {
+			if !table.Empty() {
+				told = table.Match(told[:0], proto.EventDeleted, "/a/b")
+			}
+			if len(told) > 4 {
+				t.Errorf("told %v: more than there are", told)
+			}
+			table.Stats()
+		}
+	})
+	wg.Wait()
+	if !table.Empty() {
+		t.Error("not empty though all have left")
 	}
 }
