@@ -10,9 +10,6 @@ import (
 // ErrNotInMulti is wrapped by the error of a multi that holds an op which must not be there.
 var ErrNotInMulti = errors.New("proto: op not allowed in this multi")
 
-// multiHeaderBytes is the size of the header in front of every op and result of a multi.
-const multiHeaderBytes = 9
-
 // AppendMultiHeader appends the header in front of each op and result of a multi; done marks the terminator.
 func AppendMultiHeader(b []byte, op OpCode, done bool, err ErrCode) []byte {
 	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), int32(err))
