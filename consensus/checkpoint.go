@@ -29,70 +29,87 @@ var (
 // only while it is used, so that its mapped pages don't stay in the process's resident memory.
 type checkpointFile struct{ path string }
 
-func (c checkpointFile) open(path string) (*bolt.DB, error) {
-	db, err := bolt.Open(path, 0o644, &bolt.Options{Timeout: time.Second, FreelistType: bolt.FreelistMapType})
+// use opens the file at path, runs f, and closes it again.
+//
+// bbolt trusts its file: a damaged page makes it panic, and a file that is cut short makes the mapping fault. Both are
+// turned into an error here and nowhere else.
+func (c checkpointFile) use(path string, readOnly bool, f func(*bolt.DB) error) (err error) {
+	var file *os.File
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = corruptCheckpoint(path, fmt.Errorf("%v", p))
+			_ = file.Close() // bbolt leaves it open, and so locked, if it panics while it opens; else it is closed already
+		}
+	}()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
+		ReadOnly: readOnly, PreLoadFreelist: true, FreelistType: bolt.FreelistMapType, Timeout: time.Second,
+		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			file, err = os.OpenFile(name, flag, mode)
+			return file, err
+		},
+	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("consensus: checkpoint %s is in use by another process", path)
+		return fmt.Errorf("consensus: checkpoint %s is in use by another process", path)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, corruptCheckpoint(path, err)
+		return corruptCheckpoint(path, err)
 	case err != nil:
-		return nil, fmt.Errorf("consensus: open checkpoint: %w", err)
+		return fmt.Errorf("consensus: open checkpoint: %w", err)
 	}
-	return db, nil
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return f(db)
 }
 
-func corruptCheckpoint(path string, cause any) error {
-	return fmt.Errorf("%w %s: %v; nothing was changed: restore the file from a copy, or, if other members hold the data, "+
+func corruptCheckpoint(path string, cause error) error {
+	return fmt.Errorf("%w %s: %w; nothing was changed: restore the file from a copy, or, if other members hold the data, "+
 		"move the whole data directory away and let this server fetch it from them", ErrCorruptCheckpoint, path, cause)
 }
 
 // load reads the checkpoint, if there is one, and passes its state to restore.
 func (c checkpointFile) load(restore func(iter.Seq2[[]byte, []byte]) error) (meta checkpointMeta, found bool, err error) {
-	if _, err := os.Stat(c.path); errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Stat(c.path); {
+	case errors.Is(err, fs.ErrNotExist):
 		return checkpointMeta{}, false, nil
+	case err != nil:
+		return checkpointMeta{}, false, fmt.Errorf("consensus: checkpoint: %w", err)
+	case info.Size() == 0: // bbolt would take it for a new file
+		return checkpointMeta{}, false, corruptCheckpoint(c.path, errors.New("the file is empty"))
 	}
-	// bbolt trusts its file: a damaged page makes it panic, a file that is cut short makes the mapping fault. Both are
-	// turned into an error here, where the whole file is read, and nowhere else.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = corruptCheckpoint(c.path, p)
-		}
-	}()
-	db, err := c.open(c.path)
-	if err != nil {
-		return checkpointMeta{}, false, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	err = db.View(func(tx *bolt.Tx) error {
-		metas, state := tx.Bucket(metaBucket), tx.Bucket(stateBucket)
-		if metas == nil || state == nil {
-			return corruptCheckpoint(c.path, "a bucket is missing")
-		}
-		var err error
-		if meta, err = decodeMeta(metas.Get(metaKey)); err != nil {
-			return corruptCheckpoint(c.path, err)
-		}
-		err = restore(func(yield func(k, v []byte) bool) {
-			cur := state.Cursor()
-			for k, v := cur.First(); k != nil; k, v = cur.Next() {
-				if !yield(k, v) {
-					return
-				}
+	err = c.use(c.path, true, func(db *bolt.DB) error {
+		return db.View(func(tx *bolt.Tx) (err error) {
+			meta, err = loadTx(tx, restore)
+			if err != nil {
+				return corruptCheckpoint(c.path, err)
 			}
+			return nil
 		})
-		if err != nil {
-			return corruptCheckpoint(c.path, err)
-		}
-		return nil
 	})
 	return meta, err == nil, err
 }
 
+func loadTx(tx *bolt.Tx, restore func(iter.Seq2[[]byte, []byte]) error) (checkpointMeta, error) {
+	metas, state := tx.Bucket(metaBucket), tx.Bucket(stateBucket)
+	if metas == nil || state == nil {
+		return checkpointMeta{}, errors.New("a bucket is missing")
+	}
+	meta, err := decodeMeta(metas.Get(metaKey))
+	if err != nil {
+		return checkpointMeta{}, err
+	}
+	return meta, restore(func(yield func(k, v []byte) bool) {
+		cur := state.Cursor()
+		for k, v := cur.First(); k != nil; k, v = cur.Next() {
+			if !yield(k, v) {
+				return
+			}
+		}
+	})
+}
+
 // write adds changes and sets meta, in one transaction. The first checkpoint is made aside and renamed, so that a crash
 // while bbolt lays out a new file leaves none.
-func (c checkpointFile) write(meta checkpointMeta, changes Changes) (err error) {
+func (c checkpointFile) write(meta checkpointMeta, changes Changes) error {
 	path := c.path
 	_, statErr := os.Stat(path)
 	fresh := errors.Is(statErr, fs.ErrNotExist)
@@ -102,31 +119,10 @@ func (c checkpointFile) write(meta checkpointMeta, changes Changes) (err error) 
 			return fmt.Errorf("consensus: checkpoint: %w", err)
 		}
 	}
-	db, err := c.open(path)
-	if err != nil {
-		return err
-	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		metas, err := tx.CreateBucketIfNotExists(metaBucket)
-		if err != nil {
-			return err
-		}
-		state, err := tx.CreateBucketIfNotExists(stateBucket)
-		if err != nil {
-			return err
-		}
-		err = changes.Range(func(key, value []byte) error {
-			if value == nil {
-				return state.Delete(key)
-			}
-			return state.Put(key, value)
-		})
-		if err != nil {
-			return err
-		}
-		return metas.Put(metaKey, meta.append(nil))
+	err := c.use(path, false, func(db *bolt.DB) error {
+		return db.Update(func(tx *bolt.Tx) error { return writeTx(tx, meta, changes) })
 	})
-	if err = errors.Join(err, db.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("consensus: write checkpoint %s: %w", path, err)
 	}
 	if fresh {
@@ -138,4 +134,25 @@ func (c checkpointFile) write(meta checkpointMeta, changes Changes) (err error) 
 		}
 	}
 	return nil
+}
+
+func writeTx(tx *bolt.Tx, meta checkpointMeta, changes Changes) error {
+	metas, err := tx.CreateBucketIfNotExists(metaBucket)
+	if err != nil {
+		return err
+	}
+	state, err := tx.CreateBucketIfNotExists(stateBucket)
+	if err != nil {
+		return err
+	}
+	err = changes.Range(func(key, value []byte) error {
+		if value == nil {
+			return state.Delete(key)
+		}
+		return state.Put(key, value)
+	})
+	if err != nil {
+		return err
+	}
+	return metas.Put(metaKey, meta.append(nil))
 }

@@ -18,7 +18,7 @@ type StateMachine interface {
 	// with Refs. The batches belong to the node again when it returns.
 	Apply(batches []Batch)
 	// Capture returns what changed since the last Capture, or since Restore. The result is read by another goroutine
-	// while Apply goes on.
+	// while Apply goes on. It is never called where everything lives in memory.
 	Capture() Changes
 	// Restore replaces the state by the keys and values, in key order, that all Changes so far add up to. Keys and values
 	// are valid for one step only. It is called at most once, before anything else.

@@ -34,8 +34,8 @@ type Request struct {
 	Ref     any    // as proposed, if this process proposed it, else nil
 }
 
-// output is what the core wants done, in this order: write Appends (in order, then deliver their responses to step), send
-// Messages, apply Batches, run Reads.
+// output is what the core wants done, in this order: write appends (in order; when one and all before it are on disk, its
+// responses go to whom they are addressed, those to this server to step), send messages, apply batches, run reads.
 type output struct {
 	appends  []*raftpb.Message
 	messages []*raftpb.Message
@@ -209,13 +209,20 @@ func (c *core) flush(nowMs int64) error {
 		}
 		c.own.proposed += len(g.payloads)
 	}
-	if len(c.waiting) > 0 && len(c.rounds) == 0 {
+	// A leader knows what was committed before its time when it has applied an entry of its own term. Raft itself waits for
+	// that too, but not where there is only one voter.
+	if len(c.waiting) > 0 && len(c.rounds) == 0 && c.current() {
 		c.round++
 		c.rounds[c.round] = c.waiting
 		c.waiting = nil
 		c.node.ReadIndex(binary.BigEndian.AppendUint64(nil, c.round))
 	}
 	return nil
+}
+
+// current reports whether a leader is known and its first entry is applied.
+func (c *core) current() bool {
+	return c.leader != raft.None && c.term == c.node.BasicStatus().HardState.GetTerm()
 }
 
 // confirm: the round's reads may run once its index is applied.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// ErrClosed is returned by Run after Close.
+// ErrClosed is wrapped by the error of Run when its context has ended.
 var ErrClosed = errors.New("consensus: closed")
 
 // Node is one member: the shell around the core. Open makes one, Run runs it.
@@ -26,24 +27,22 @@ type Node struct {
 	storage     *raft.MemoryStorage
 	log         *wal.Log // nil in memory; belongs to the log goroutine while Run runs
 	checkpoints checkpointFile
-	locks       []interface{ Close() error }
+	lock        io.Closer // of the data directory
 
 	inbox *mailbox[input]
 	toLog *mailbox[logWork]
 
-	leading   chan struct{} // closed when a leader is known and its first entry is applied
-	status    atomic.Pointer[Status]
-	logBytes  atomic.Int64
-	closeOnce sync.Once
-	running   atomic.Bool
+	leading  chan struct{} // closed when a leader is known and its first entry is applied
+	status   atomic.Pointer[Status]
+	logBytes atomic.Int64
+	used     atomic.Bool // Run or Close was called
 
 	// Owned by Run.
-	state           logState // newest; written with the next append
-	sinceRequests   int      // applied since the last capture
-	sinceBytes      int64
-	checkpointing   bool
-	checkpointIndex uint64
-	background      sync.WaitGroup
+	state         logState // as Open left it in the log
+	sinceRequests int      // applied since the last capture
+	sinceBytes    int64
+	checkpointing bool
+	background    sync.WaitGroup
 }
 
 // Status is a view of the node at one moment.
@@ -104,7 +103,6 @@ func Open(cfg Config) (_ *Node, err error) {
 	if err := n.fillStorage(meta, entries); err != nil {
 		return nil, err
 	}
-	n.checkpointIndex = meta.Index
 	n.core, err = newCore(coreConfig{
 		id: cfg.ID, incarnation: n.state.Incarnation, storage: n.storage, state: meta,
 		logger: raftLogger{cfg.Logger.Named("raft")},
@@ -122,7 +120,7 @@ func (n *Node) recover(first checkpointMeta) (checkpointMeta, []*raftpb.Entry, e
 	if err != nil {
 		return first, nil, fmt.Errorf("consensus: data directory %s: %w", cfg.Dir, err)
 	}
-	n.locks = append(n.locks, lock)
+	n.lock = lock
 	n.checkpoints = checkpointFile{cfg.checkpointPath()}
 	meta, found, err := n.checkpoints.load(cfg.StateMachine.Restore)
 	if err != nil {
@@ -140,15 +138,15 @@ func (n *Node) recover(first checkpointMeta) (checkpointMeta, []*raftpb.Entry, e
 	if err != nil {
 		return first, nil, err
 	}
-	if !found {
-		if len(rec.Entries) > 0 {
-			return first, nil, fmt.Errorf("consensus: the log in %s has entries, but the checkpoint %s is missing: restore it from a copy",
-				cfg.walDir(), cfg.checkpointPath())
-		}
-		// The first checkpoint is the member's identity: who it is and who votes.
-		if err := n.checkpoints.write(first, cfg.StateMachine.Capture()); err != nil {
-			return first, nil, err
-		}
+	// A new member gets its log, then its checkpoint, then entries. So one without the other is a loss.
+	switch {
+	case found && rec.State == nil:
+		return first, nil, fmt.Errorf("consensus: the checkpoint %s is there, but the log in %s is missing: restore it from a copy",
+			cfg.checkpointPath(), cfg.walDir())
+	case !found && (len(rec.Entries) > 0 || state.Commit > first.Index):
+		return first, nil, fmt.Errorf("consensus: the log in %s has entries, but the checkpoint %s is missing: restore it from a copy",
+			cfg.walDir(), cfg.checkpointPath())
+	case !found:
 		meta = first
 	}
 	if meta.Member != cfg.ID {
@@ -174,6 +172,12 @@ func (n *Node) recover(first checkpointMeta) (checkpointMeta, []*raftpb.Entry, e
 		return first, nil, err
 	}
 	n.state = state
+	if !found {
+		// The first checkpoint is the member's identity: who it is and who votes.
+		if err := n.checkpoints.write(first, cfg.StateMachine.Capture()); err != nil {
+			return first, nil, err
+		}
+	}
 	return meta, entries, nil
 }
 
@@ -204,7 +208,7 @@ func (n *Node) fillStorage(meta checkpointMeta, entries []*raftpb.Entry) error {
 
 // Propose puts a request at the end of this server's stream; it returns at once. When the request is applied, ref is
 // handed to the state machine with it. A node that stops first never hands it over: whether the request takes effect is
-// then unknown, it may be in the log. The payload belongs to the node.
+// then unknown, it may be in the log. The payload belongs to the node and is not nil.
 func (n *Node) Propose(payload []byte, ref any) { n.inbox.put(input{payload: payload, ref: ref}) }
 
 // Read calls f, on the loop's goroutine between two batches, when all is applied here that was committed anywhere at the
@@ -223,8 +227,8 @@ func (n *Node) LogBytes() int64 { return n.logBytes.Load() }
 // Run runs the node until ctx ends, which gives ErrClosed, or until its disk fails, which gives that error. It closes the
 // log and releases the data directory before it returns. Call it once.
 func (n *Node) Run(ctx context.Context) error {
-	if n.running.Swap(true) {
-		return errors.New("consensus: Run called twice")
+	if n.used.Swap(true) {
+		return errors.New("consensus: Run called twice, or after Close")
 	}
 	stopLog := make(chan struct{})
 	var logDone sync.WaitGroup
@@ -245,21 +249,19 @@ func (n *Node) Run(ctx context.Context) error {
 
 // Close releases what Open took, if Run was never called. After Run it does nothing.
 func (n *Node) Close() error {
-	if n.running.Swap(true) {
+	if n.used.Swap(true) {
 		return nil
 	}
 	return n.release()
 }
 
 func (n *Node) release() (err error) {
-	n.closeOnce.Do(func() {
-		if n.log != nil {
-			err = n.log.Close()
-		}
-		for _, l := range n.locks {
-			err = errors.Join(err, l.Close())
-		}
-	})
+	if n.log != nil {
+		err = n.log.Close()
+	}
+	if n.lock != nil {
+		err = errors.Join(err, n.lock.Close())
+	}
 	return err
 }
 
@@ -351,7 +353,7 @@ func (n *Node) publish() {
 		n.cfg.Logger.Info("leader changed", "leader", s.Leader, "leading", s.Leading, "term", s.Term)
 	}
 	n.status.Store(&s)
-	if s.Leader != 0 && s.Term == n.core.node.BasicStatus().HardState.GetTerm() {
+	if n.core.current() {
 		select {
 		case <-n.leading:
 		default:
@@ -388,7 +390,6 @@ func (n *Node) checkpointWritten(done *checkpointDone) error {
 	if done.err != nil {
 		return done.err
 	}
-	n.checkpointIndex = done.index
 	n.cfg.Logger.Debug("checkpoint written", "index", done.index)
 	n.toLog.put(logWork{compact: done.index})
 	return nil

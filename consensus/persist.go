@@ -25,21 +25,29 @@ func (n *Node) persist(appends []*raftpb.Message) error {
 	return nil
 }
 
+// maxAppendBytes is from how many bytes of entries on what waits for the log is not gathered any further. It bounds the
+// memory that the log takes, and keeps far below what one append of the WAL may hold.
+const maxAppendBytes = 4 << 20
+
 // logWriter is the log goroutine's own state.
 type logWriter struct {
-	n         *Node
-	state     logState
-	batches   []wal.Batch
-	entries   []wal.Entry
-	data      []byte // entries' bytes and the state's
-	responses []*raftpb.Message
-	queued    []*raftpb.Message
+	n       *Node
+	state   logState // newest
+	written logState // in the log
+
+	queued      []*raftpb.Message
+	queuedBytes int
+
+	// Reused from one flush to the next.
+	batches []wal.Batch
+	entries []wal.Entry
+	data    []byte // entries' bytes and the state's
 }
 
 // runLog owns the log: it writes everything that waits with one write and one sync, then reports back. It ends when stop
 // is closed, or at the first error, which it reports.
 func (n *Node) runLog(stop <-chan struct{}) {
-	w := &logWriter{n: n, state: n.state}
+	w := &logWriter{n: n, state: n.state, written: n.state}
 	for {
 		select {
 		case <-n.toLog.wake:
@@ -57,8 +65,17 @@ func (w *logWriter) work(items []logWork) error {
 	var compact uint64
 	for _, item := range items {
 		compact = max(compact, item.compact)
-		if item.append != nil {
-			w.queued = append(w.queued, item.append)
+		if item.append == nil {
+			continue
+		}
+		w.queued = append(w.queued, item.append)
+		for _, e := range item.append.GetEntries() {
+			w.queuedBytes += len(e.GetData())
+		}
+		if w.queuedBytes >= maxAppendBytes {
+			if err := w.flush(); err != nil {
+				return err
+			}
 		}
 	}
 	if err := w.flush(); err != nil {
@@ -73,17 +90,17 @@ func (w *logWriter) work(items []logWork) error {
 	return nil
 }
 
-// flush writes the queued appends. A mere commit index with nothing that waits for it is not worth a write: it goes along
-// with the next one, as raft allows.
+// flush writes the queued appends with one sync, and reports back. What nobody waits for is not worth a write and goes along
+// with the next one, as raft allows: a commit index at any time, term and vote if there is no response.
 func (w *logWriter) flush() error {
 	w.batches, w.entries, w.data = w.batches[:0], w.entries[:0], w.data[:0]
 	var responses []*raftpb.Message
-	mustWrite := false
+	hasEntries := false
 	for _, m := range w.queued {
 		if m.Term != nil {
 			w.state.Term, w.state.Vote, w.state.Commit = m.GetTerm(), m.GetVote(), m.GetCommit()
 		}
-		mustWrite = mustWrite || len(m.GetEntries()) > 0 || len(m.GetResponses()) > 0
+		hasEntries = hasEntries || len(m.GetEntries()) > 0
 		responses = append(responses, m.GetResponses()...)
 		first := len(w.entries)
 		for _, e := range m.GetEntries() {
@@ -93,24 +110,34 @@ func (w *logWriter) flush() error {
 		}
 		w.batches = append(w.batches, wal.Batch{Entries: w.entries[first:len(w.entries):len(w.entries)]})
 	}
-	if !mustWrite {
-		w.queued = w.queued[:0]
-		return nil
+	voted := w.state.Term != w.written.Term || w.state.Vote != w.written.Vote
+	if hasEntries || (voted && len(responses) > 0) {
+		if err := w.write(); err != nil {
+			return err
+		}
 	}
-	at := len(w.data)
-	w.data = w.state.append(w.data)
-	w.batches[0].State = w.data[at:len(w.data):len(w.data)]
-	if err := w.n.log.Append(w.batches...); err != nil {
-		return err
-	}
-	w.n.logBytes.Store(w.n.log.Size())
 	for _, m := range w.queued {
 		if err := w.n.storage.Append(m.GetEntries()); err != nil {
 			return err
 		}
 	}
 	clear(w.queued)
-	w.queued = w.queued[:0]
-	w.n.inbox.put(input{persisted: responses})
+	w.queued, w.queuedBytes = w.queued[:0], 0
+	if len(responses) > 0 {
+		w.n.inbox.put(input{persisted: responses})
+	}
+	return nil
+}
+
+// write appends w.batches, with the newest state, to the log.
+func (w *logWriter) write() error {
+	at := len(w.data)
+	w.data = w.state.append(w.data)
+	w.batches[0].State = w.data[at:len(w.data):len(w.data)]
+	if err := w.n.log.Append(w.batches...); err != nil {
+		return err
+	}
+	w.written = w.state
+	w.n.logBytes.Store(w.n.log.Size())
 	return nil
 }

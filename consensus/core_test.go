@@ -1,0 +1,231 @@
+package consensus
+
+import (
+	"fmt"
+	"testing"
+	"testing/cryptotest"
+
+	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/raft/v3"
+)
+
+var quiet = raftLogger{hclog.NewNullLogger()}
+
+// lead makes a world of one member that leads and has applied its first entry.
+func lead(t *testing.T) (*world, *member) {
+	w := newWorld(t, 1, 1)
+	m := w.members[0]
+	m.pump()
+	w.calm(func() bool { return m.core.role == raft.StateLeader && m.applied == uint64(len(m.disk))+1 })
+	return w, m
+}
+
+func TestC1_NothingIsAppliedBeforeItIsOnDisk(t *testing.T) {
+	_, m := lead(t)
+	before := m.applied
+	for range 3 {
+		m.propose()
+		m.pump()
+	}
+	if m.applied != before || m.answered != 0 {
+		t.Fatalf("applied %d, answered %d with nothing written", m.applied, m.answered)
+	}
+	if len(m.queue) != 3 {
+		t.Fatalf("%d appends wait, want 3: the disk may take them together", len(m.queue))
+	}
+	m.write(2)
+	m.pump()
+	if m.answered != 2 {
+		t.Fatalf("%d answered after two of three writes", m.answered)
+	}
+	m.write(len(m.queue))
+	m.pump()
+	if m.answered != 3 {
+		t.Fatalf("%d answered after three writes", m.answered)
+	}
+}
+
+func TestC1_AVoteCountsOnlyOnDisk(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	m := w.members[0]
+	for range 3 * electionTicks {
+		m.core.tick()
+		m.pump()
+	}
+	if m.core.role == raft.StateLeader {
+		t.Fatal("a server leads by a vote that it has not written")
+	}
+}
+
+func TestCore_OneEntryForAllThatIsReady(t *testing.T) {
+	_, m := lead(t)
+	before := m.applied
+	for range 100 {
+		m.propose()
+	}
+	m.pump()
+	m.write(len(m.queue))
+	m.pump()
+	if m.applied != before+1 || m.answered != 100 {
+		t.Fatalf("100 requests made %d entries, %d answered", m.applied-before, m.answered)
+	}
+}
+
+func TestCore_LargeBatchesAreSplit(t *testing.T) {
+	for _, tc := range []struct{ requests, bytes, entries int }{
+		{3, maxBatchBytes, 3}, // a single request may be as large as it wants
+		{4, maxBatchBytes / 2, 4},
+		{4, maxBatchBytes/2 - 5, 2},
+		{1000, maxBatchBytes / 100, 11},
+	} {
+		w := newWorld(t, 1, 1)
+		m := w.members[0]
+		m.pump()
+		w.calm(func() bool { return m.core.role == raft.StateLeader })
+		before, refs := m.core.applied, 0
+		for i := range tc.requests {
+			m.core.propose(make([]byte, tc.bytes), i)
+		}
+		for refs < tc.requests {
+			out, err := m.core.ready(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.empty() && len(m.queue) == 0 {
+				t.Fatalf("only %d of %d requests came back", refs, tc.requests)
+			}
+			for _, b := range out.batches {
+				for _, r := range b.Requests {
+					if r.Ref != refs {
+						t.Fatalf("ref %v, want %d", r.Ref, refs)
+					}
+					refs++
+				}
+			}
+			m.queue = append(m.queue, out.appends...)
+			m.write(len(m.queue))
+		}
+		if got := int(m.core.applied - before); got != tc.entries {
+			t.Errorf("%d requests of %d bytes made %d entries, want %d", tc.requests, tc.bytes, got, tc.entries)
+		}
+	}
+}
+
+func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
+	_, m := lead(t)
+	for range 3 * compactEntries {
+		m.propose()
+		m.pump()
+		m.write(len(m.queue))
+		m.pump()
+	}
+	first, err := m.storage.FirstIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := m.applied - first; kept > compactEntries {
+		t.Fatalf("%d applied entries are still in memory, want at most %d", kept, compactEntries)
+	}
+}
+
+// The commit index reaches the disk late, so a server that comes back knows less than it answered for. A read that is asked for at
+// once must wait until the log behind is applied.
+func TestRead_AfterARestartWaitsForWhatWasAnswered(t *testing.T) {
+	w, m := lead(t)
+	for range 5 {
+		m.propose()
+	}
+	m.pump()
+	m.write(len(m.queue))
+	m.pump()
+	if m.answered != 5 {
+		t.Fatalf("%d answered", m.answered)
+	}
+	m.start()
+	m.read()
+	m.pump()
+	for range 20 { // writes one by one, so that a leader exists before its first entry is written
+		if len(m.queue) > 0 {
+			m.write(1)
+		}
+		m.read()
+		m.pump()
+	}
+	if w.nReads != 21 {
+		t.Fatalf("%d reads ran, want 21", w.nReads)
+	}
+}
+
+func TestRead_RunsAfterTheBatchesThatCameWithIt(t *testing.T) {
+	w, m := lead(t)
+	m.propose()
+	m.pump()
+	m.write(len(m.queue))
+	m.read() // committed with the next ready, not applied yet
+	m.pump()
+	if w.nReads != 1 {
+		t.Fatalf("%d reads ran, want 1", w.nReads)
+	}
+}
+
+func TestRead_WithoutALeaderWaits(t *testing.T) {
+	w := newWorld(t, 1, 3)
+	for _, m := range w.members {
+		m.read()
+		m.pump()
+	}
+	if w.nReads != 0 {
+		t.Fatal("a read ran without a leader")
+	}
+}
+
+// TestC1C2C4C6_ChaosOfThree runs three members through faults and then lets each lead once, so that each
+// gets rid of its stream. The checks are those of world.
+func TestC1C2C4C6_ChaosOfThree(t *testing.T) { chaos(t, 3, 60, 3000) }
+
+// TestC1C2C4C6_ChaosOfOne is the same for a server alone: late disks, crashes, clock jumps.
+func TestC1C2C4C6_ChaosOfOne(t *testing.T) { chaos(t, 1, 60, 500) }
+
+func chaos(t *testing.T, members int, seeds uint64, steps int) {
+	if testing.Short() {
+		seeds = 5
+	}
+	applied, reads, leads := 0, 0, 0
+	for seed := range seeds {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			cryptotest.SetGlobalRandom(t, seed) // raft draws its election timeouts there
+			w := newWorld(t, seed, members)
+			for range steps {
+				w.chaos()
+			}
+			for _, m := range w.members {
+				m.cut = false
+			}
+			for _, m := range w.members {
+				w.calm(func() bool {
+					if l := w.leader(); l != nil && l != m {
+						l.core.node.TransferLeader(m.id)
+						l.pump()
+					}
+					return !w.busy() && m.answered == m.proposed
+				})
+			}
+			w.calm(func() bool { return !w.busy() && w.equal() })
+			applied, reads, leads = applied+len(w.runs), reads+w.nReads, leads+w.nLeads
+		})
+	}
+	t.Logf("%d requests applied, %d reads, %d leaders", applied, reads, leads)
+	if applied == 0 || reads == 0 || leads < 2*int(seeds) {
+		t.Error("too little happened")
+	}
+}
+
+// equal reports whether all members have applied the same and stand at the same place in every stream.
+func (w *world) equal() bool {
+	for _, m := range w.members {
+		if m.applied != uint64(len(w.log)-1) || fmt.Sprint(m.core.streams) != fmt.Sprint(w.members[0].core.streams) {
+			return false
+		}
+	}
+	return true
+}
