@@ -28,7 +28,7 @@ fmt:      ## gofmt everything
 compat:   ## against a real ZooKeeper and other people's clients; COMPAT_OPS sets how many operations
 	$(GO) run ./test/compat
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
-	$(GO) run ./test/compat golden
+	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
 regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
 killtest: ## kill -9 under load, again and again; KILLS sets how often

@@ -15,6 +15,7 @@ type Mismatch struct {
 	Request *Request // that the messages answer, if they do
 	A, B    *Message // nil: nothing there
 	Field   string   // that differs; "message" if the messages are of different kinds
+	Detail  string   // for people, empty if the messages say it all
 }
 
 // Signature names the kind of mismatch, without the values that vary from sequence to sequence.
@@ -37,7 +38,7 @@ func (m *Mismatch) Signature() string {
 
 // String describes the mismatch on a few lines.
 func (m *Mismatch) String() string {
-	return fmt.Sprintf("step %d, %s\n    a: %v\n    b: %v", m.Step, m.Signature(), m.A, m.B)
+	return fmt.Sprintf("step %d, %s%s\n    a: %v\n    b: %v", m.Step, m.Signature(), m.Detail, m.A, m.B)
 }
 
 func kindOf(m *Message) string {
@@ -104,8 +105,9 @@ type comparison struct {
 
 // zxidPair is what the servers say in one place.
 type zxidPair struct {
-	a, b int64
-	m    Mismatch
+	a, b   int64
+	change bool // the zxid is that of a change that a client can see; else it only says how far the server is
+	m      Mismatch
 }
 
 func (c *comparison) allows(m *Mismatch) bool {
@@ -147,7 +149,7 @@ func (c *comparison) messages(step int, a, b *Message) *Mismatch {
 	for i := range a.Fields {
 		if a.Fields[i].Kind == ZxidOf {
 			m.Field = a.Fields[i].Name
-			c.pairs = append(c.pairs, zxidPair{a.Fields[i].N, b.Fields[i].N, m})
+			c.pairs = append(c.pairs, zxidPair{a.Fields[i].N, b.Fields[i].N, i != headerZxid || a.showsChange(), m})
 		}
 	}
 	return nil
@@ -202,23 +204,88 @@ func (t *Transcript) secret(passwd string) string {
 	return fmt.Sprintf("%x", passwd)
 }
 
+// headerZxid is the index of the zxid among the fields of a reply or event.
+const headerZxid = 1
+
+// showsChange reports whether the zxid in the header is that of a change: in events and in replies to writes that worked.
+func (m *Message) showsChange() bool {
+	if m.Kind != MessageReply || m.Err() != proto.OK {
+		return m.Kind == MessageEvent
+	}
+	switch m.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData,
+		proto.OpSetACL, proto.OpCloseSession:
+		return true
+	case proto.OpMulti: // err is 0 even if nothing was done
+		return m.Has("result0.type") && m.Field("result0.type") != int64(proto.OpError)
+	}
+	return false
+}
+
 // zxids returns the first place where the zxids of the two servers do not stand in the same order.
 func (c *comparison) zxids() *Mismatch {
-	sorted := slices.Clone(c.pairs)
+	m := misordered(c.pairs)
+	if m == nil {
+		return nil
+	}
+	for i := range c.differences {
+		if d := &c.differences[i]; d.Gaps {
+			if m = misordered(withoutGaps(c.pairs)); m == nil {
+				c.allowed[d.ID]++
+				return nil
+			}
+		}
+	}
+	if c.allows(m) {
+		return nil
+	}
+	return m
+}
+
+func misordered(pairs []zxidPair) *Mismatch {
+	sorted := slices.Clone(pairs)
 	slices.SortStableFunc(sorted, func(x, y zxidPair) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
 	for i := 1; i < len(sorted); i++ {
 		x, y := &sorted[i-1], &sorted[i]
 		if cmp.Compare(x.a, y.a) == cmp.Compare(x.b, y.b) {
 			continue
 		}
-		m := y.m
+		m, o := y.m, x.m
 		if x.m.Step > y.m.Step {
-			m = x.m
+			m, o = x.m, y.m
 		}
+		m.Detail = fmt.Sprintf(": %#x and %#x, but at step %d %s %#x and %#x", y.a, y.b, o.Step, o.Field, x.a, x.b)
 		m.Field = "order of " + m.Field
-		if !c.allows(&m) {
-			return &m
-		}
+		return &m
 	}
 	return nil
+}
+
+// withoutGaps returns pairs in which a zxid that only says how far a server is stands for the last change up to there.
+func withoutGaps(pairs []zxidPair) []zxidPair {
+	var a, b []int64
+	for _, p := range pairs {
+		if p.change {
+			a, b = append(a, p.a), append(b, p.b)
+		}
+	}
+	slices.Sort(a)
+	slices.Sort(b)
+	last := func(changes []int64, zxid int64) int64 {
+		i, found := slices.BinarySearch(changes, zxid)
+		switch {
+		case found || zxid <= 0:
+			return zxid
+		case i == 0:
+			return 0 // before the first change that is seen
+		}
+		return changes[i-1]
+	}
+	out := slices.Clone(pairs)
+	for i := range out {
+		if !out[i].change {
+			out[i].a, out[i].b = last(a, out[i].a), last(b, out[i].b)
+		}
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -38,7 +39,7 @@ const unknownSession proto.SessionID = 0x7e00000000000001
 // Play plays s under root, and then closes all its sessions. Everything a server does is in the transcript; an error
 // means that it could not be asked: it does not accept connections, or ctx has ended.
 func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcript, error) {
-	s = s.withRoot(root)
+	s = s.WithRoot(root)
 	g := &game{
 		Player: p, ctx: ctx,
 		conns:  make(map[int]*client),
@@ -153,7 +154,7 @@ func (g *game) connect(step *Step, items *[]Item) error {
 		var resp proto.ConnectResponse
 		resp.Decode(&d)
 		if _, have := g.t.Sessions[h.Session]; (!have || h.How == HowNew) && resp.SessionID != 0 {
-			g.t.Sessions[h.Session] = Session{resp.SessionID, resp.Passwd}
+			g.t.Sessions[h.Session] = Session{resp.SessionID, bytes.Clone(resp.Passwd)} // the frame may be changed later
 			delete(g.closed, h.Session)
 		}
 		if step.Closes {

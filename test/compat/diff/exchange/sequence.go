@@ -3,6 +3,7 @@ package exchange
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 
 	"github.com/gozkd/gozkd/proto"
@@ -100,8 +101,15 @@ func (h *Hex) UnmarshalText(text []byte) error {
 	return err
 }
 
-// withRoot returns the sequence with root for RootTemplate. The result shares what does not change.
-func (s *Sequence) withRoot(root string) *Sequence {
+// Equal reports whether the steps of s and o are the same.
+func (s *Sequence) Equal(o *Sequence) bool {
+	a, errA := json.Marshal(s.Steps)
+	b, errB := json.Marshal(o.Steps)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// WithRoot returns the sequence with root for RootTemplate. The result shares what does not change.
+func (s *Sequence) WithRoot(root string) *Sequence {
 	if len(root) != len(RootTemplate) {
 		panic(fmt.Sprintf("exchange: root %q is not as long as %q", root, RootTemplate))
 	}
@@ -110,6 +118,9 @@ func (s *Sequence) withRoot(root string) *Sequence {
 		r.Steps[i] = step
 		r.Steps[i].Send = make([]Request, len(step.Send))
 		for k, req := range step.Send {
+			if len(req.Body) == 0 {
+				req.Body = nil
+			}
 			req.Body = bytes.ReplaceAll(req.Body, []byte(RootTemplate), []byte(root))
 			r.Steps[i].Send[k] = req
 		}

@@ -105,7 +105,7 @@ func (g *gen) body(op proto.OpCode) []byte {
 	case proto.OpAuth:
 		return g.goodAuth()
 	case proto.OpSASL:
-		return jute.AppendBuffer(nil, one(g, nil, []byte{}, []byte("token")))
+		return jute.AppendBuffer(nil, one(g, []byte{}, []byte("token"), []byte{0}))
 	}
 	return nil // ping, whoAmI
 }
