@@ -89,9 +89,10 @@ var table = []box{
 		{"internal/vfs", "disks for tests"},
 	}},
 	{pkg: "bench", may: []arrow{
-		{"test/compat/server", "starts what is measured"},
 		{"proto", "speaks the protocol"},
-		{"proto/jute", "frames"},
+		{"proto/jute", "decodes replies"},
+		{"test/compat/...", "installs and starts the servers"},
+		{"golang.org/x/sys", "epoll, and what the disk costs"},
 	}},
 	{pkg: "test/golden", may: []arrow{
 		{"test/compat/diff/...", "the comparison"},

@@ -1,0 +1,172 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// load keeps the windows of many connections full from one goroutine: it waits with epoll for whoever has answered, and
+// sends as many new requests as there were replies, with one write per connection.
+type load struct {
+	clients []*client
+	window  int
+	epoll   int
+}
+
+// result is what one run of a load saw.
+type result struct {
+	ops       int64
+	elapsed   time.Duration
+	latencies histogram
+	serverCPU time.Duration // user and system time that the server used; 0 if its process is not known
+	ownCPU    time.Duration // the same of this process
+}
+
+func (r *result) opsPerSecond() float64    { return float64(r.ops) / r.elapsed.Seconds() }
+func (r *result) opsPerCPUSecond() float64 { return float64(r.ops) / r.serverCPU.Seconds() }
+
+// openLoad connects. window is the number of requests in flight per connection.
+func openLoad(addr string, connections, window int) (_ *load, err error) {
+	l := &load{window: window}
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	for i := range connections {
+		c, err := dial(addr, i, window)
+		if err != nil {
+			return nil, err
+		}
+		l.clients = append(l.clients, c)
+		if err := unix.SetNonblock(c.fd, true); err != nil {
+			return nil, fmt.Errorf("nonblock: %w", err)
+		}
+		if err := l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLIN); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *load) watch(how, i int, events uint32) error {
+	err := unix.EpollCtl(l.epoll, how, l.clients[i].fd, &unix.EpollEvent{Events: events, Fd: int32(i)})
+	if err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	return nil
+}
+
+// close ends the sessions and closes the sockets.
+func (l *load) close() error {
+	var err error
+	for _, c := range l.clients {
+		err = errors.Join(err, c.close())
+	}
+	return errors.Join(err, unix.Close(l.epoll))
+}
+
+// run sends w's requests until d is over, or with d == 0 until w has no more, then waits for the replies that are still
+// due: those after d are not counted. pid is the server's, or 0.
+func (l *load) run(w *workload, d time.Duration, pid int) (*result, error) {
+	res := new(result)
+	server, err := cpuOf(pid)
+	if err != nil {
+		return nil, err
+	}
+	own, start := ownCPU(), time.Now()
+	inFlight, counting := 0, true
+	for i, c := range l.clients {
+		n, err := l.send(w, i, l.window, time.Since(start))
+		if err != nil {
+			return nil, fmt.Errorf("connection %d: %w", c.index, err)
+		}
+		inFlight += n
+	}
+	events := make([]unix.EpollEvent, 128)
+	for inFlight > 0 {
+		n, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("epoll: %w", err)
+		}
+		if n == 0 {
+			return nil, fmt.Errorf("no reply within %s, %d are due", ioTimeout, inFlight)
+		}
+		for _, e := range events[:n] {
+			i := int(e.Fd)
+			c := l.clients[i]
+			if _, err := c.fill(); err != nil {
+				return nil, fmt.Errorf("connection %d: %w", c.index, err)
+			}
+			now := time.Since(start)
+			if counting && d > 0 && now >= d {
+				counting = false
+				if err := res.finish(now, pid, server, own); err != nil {
+					return nil, err
+				}
+			}
+			answered := 0
+			for b := c.frame(); b != nil; b = c.frame() {
+				if err := c.answer(b, w.replyBytes); err != nil {
+					return nil, fmt.Errorf("connection %d: %s: %w", c.index, w.name, err)
+				}
+				answered++
+				if counting {
+					res.ops++
+					res.latencies.note(now - c.sentAt[int(c.got)%l.window])
+				}
+			}
+			inFlight -= answered
+			if !counting {
+				answered = 0
+			}
+			sent, err := l.send(w, i, answered, now)
+			if err != nil {
+				return nil, fmt.Errorf("connection %d: %w", c.index, err)
+			}
+			inFlight += sent
+		}
+	}
+	if counting {
+		return res, res.finish(time.Since(start), pid, server, own)
+	}
+	return res, nil
+}
+
+// send appends up to n requests and writes what the socket takes. It returns how many it appended.
+func (l *load) send(w *workload, i, n int, now time.Duration) (sent int, err error) {
+	c := l.clients[i]
+	for sent < n && w.next(c) {
+		c.sentAt[int(c.sent)%l.window] = now
+		sent++
+	}
+	if err := c.write(); err != nil {
+		return sent, err
+	}
+	if full := len(c.out) > 0; full != c.writing {
+		c.writing = full
+		events := uint32(unix.EPOLLIN)
+		if full {
+			events |= unix.EPOLLOUT
+		}
+		return sent, l.watch(unix.EPOLL_CTL_MOD, i, events)
+	}
+	return sent, nil
+}
+
+func (r *result) finish(elapsed time.Duration, pid int, serverBefore, ownBefore time.Duration) error {
+	server, err := cpuOf(pid)
+	r.elapsed, r.serverCPU, r.ownCPU = elapsed, server-serverBefore, ownCPU()-ownBefore
+	return err
+}

@@ -1,0 +1,132 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const usage = `usage: bench [command] [flags]
+
+commands
+  start       from the start of the process to the first answered create
+  latency     one client, one set at a time, against the disk and the loopback alone
+  throughput  every row at every shape, the servers in turn
+  sessions    resident memory of idle sessions
+  znodes      resident memory of znodes
+  load        one row against a server that runs already, for a profiler
+Without a command: all but load, one after the other.
+
+flags
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2) // the flag package has said why
+	default:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("wrong usage")
+
+// settings are what the flags say.
+type settings struct {
+	servers  []kind
+	starts   int
+	rounds   int
+	seconds  time.Duration
+	warm     time.Duration
+	rows     string
+	shapes   []shape
+	sessions int
+	znodes   int
+	addr     string
+	pid      int
+}
+
+func run(ctx context.Context, args []string) error {
+	command := "all"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		command, args = args[0], args[1:]
+	}
+	var s settings
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), usage) // when standard error fails there is nowhere left to say so
+		flags.PrintDefaults()
+	}
+	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
+	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
+	shapes := flags.String("shapes", "1x1,100x1,16x16", "load, throughput: connections x requests in flight on each")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput: only rows whose name begins so")
+	flags.IntVar(&s.starts, "starts", 20, "start: how often gozkd is started; others a fifth of that")
+	flags.IntVar(&s.rounds, "rounds", 3, "throughput: measured rounds of each row, shape and server")
+	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput: length of a round")
+	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput: unmeasured load before the first round of a row")
+	flags.IntVar(&s.sessions, "sessions", 5000, "sessions: how many")
+	flags.IntVar(&s.znodes, "znodes", 1_000_000, "znodes: how many, in thousands")
+	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: where the server listens")
+	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return errors.Join(errUsage, err)
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	var err error
+	if s.shapes, err = parseShapes(*shapes); err != nil {
+		return err
+	}
+	commands := map[string]func(context.Context, *settings) error{
+		"start": benchStart, "latency": benchLatency, "throughput": benchThroughput,
+		"sessions": benchSessions, "znodes": benchZnodes,
+	}
+	switch {
+	case command == "load":
+		return benchLoad(&s)
+	case command == "echo": // the other end of a loopback round trip; latency starts it
+		return serveEcho()
+	case command != "all" && commands[command] == nil:
+		flags.Usage()
+		return fmt.Errorf("no command %q", command)
+	}
+	dir, err := os.MkdirTemp("", "gozkd-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory that stays is a nuisance, not an error
+	if s.servers, err = kinds(ctx, *servers, *binary, dir); err != nil {
+		return err
+	}
+	if err := printMachine(dir); err != nil {
+		return err
+	}
+	order := []string{command}
+	if command == "all" {
+		order = []string{"start", "latency", "throughput", "sessions", "znodes"}
+	}
+	for _, name := range order {
+		if err := commands[name](ctx, &s); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}

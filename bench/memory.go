@@ -1,0 +1,169 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+var memoryHead = []string{"server", "when", "RSS MiB", "of it anonymous", "file", "peak", "bytes each"}
+
+// traceCollections makes the Go runtime of the servers started from now on log its collections; this process's own was
+// started without.
+func traceCollections() error { return os.Setenv("GODEBUG", "gctrace=1") }
+
+// benchSessions opens idle sessions, a connection each, and looks at the server's resident memory before and after.
+func benchSessions(ctx context.Context, s *settings) error {
+	if err := traceCollections(); err != nil {
+		return err
+	}
+	var table [][]string
+	for _, k := range s.servers {
+		rows, err := sessionsOf(ctx, k, s.sessions)
+		if err != nil {
+			return err
+		}
+		table = append(table, rows...)
+	}
+	printTable(fmt.Sprintf("%s idle sessions", thousands(float64(s.sessions))), memoryHead, table)
+	return nil
+}
+
+func sessionsOf(ctx context.Context, k kind, n int) (table [][]string, err error) {
+	p, err := k.start(ctx, server.Options{Keys: keys()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	progress("sessions: %s started, settling", p.Name())
+	before, err := k.settle(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	clients := make([]*client, 0, n)
+	defer func() {
+		for _, c := range clients {
+			err = errors.Join(err, unix.Close(c.fd))
+		}
+	}()
+	for i := range n {
+		c, err := dial(p.Addr(), i, 0)
+		if err != nil {
+			return nil, fmt.Errorf("session %d: %w", i, err)
+		}
+		c.in, c.out = nil, nil
+		clients = append(clients, c)
+	}
+	progress("sessions: %s has them, settling", p.Name())
+	return afterwards(ctx, k, p, before, "without sessions", n, 0)
+}
+
+// benchZnodes fills servers with znodes and looks at their resident memory.
+func benchZnodes(ctx context.Context, s *settings) error {
+	if err := traceCollections(); err != nil {
+		return err
+	}
+	var table [][]string
+	for _, k := range s.servers {
+		for _, inMemory := range []bool{false, true} {
+			if inMemory && !k.memory {
+				continue
+			}
+			rows, err := znodesOf(ctx, k, s.znodes, inMemory)
+			if err != nil {
+				return err
+			}
+			table = append(table, rows...)
+		}
+	}
+	printTable(fmt.Sprintf("%s znodes of %d bytes; \"bytes each\" is beyond these", thousands(float64(s.znodes)), dataBytes), memoryHead, table)
+	return nil
+}
+
+const perParent = 1000
+
+func znodesOf(ctx context.Context, k kind, n int, inMemory bool) (table [][]string, err error) {
+	opts := server.Options{Keys: keys(), Memory: inMemory}
+	if !inMemory {
+		if opts.DataDir, err = os.MkdirTemp("", "gozkd-bench-data-"); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(opts.DataDir)) }()
+	}
+	p, err := k.start(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	stop := func() error { return p.Stop() }
+	defer func() { err = errors.Join(err, stop()) }()
+	progress("znodes: %s started, settling", p.Name())
+	before, err := k.settle(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	parents := (n + perParent - 1) / perParent
+	if err := createAll(p.Addr(), 1, parents, nil, func(i int) string { return fmt.Sprintf("/p%04d", i) }); err != nil {
+		return nil, err
+	}
+	if err := createAll(p.Addr(), 16, n, payload, func(i int) string { return fmt.Sprintf("/p%04d/n%07d", i/perParent, i) }); err != nil {
+		return nil, err
+	}
+	progress("znodes: %s created them in %s, settling", p.Name(), time.Since(start))
+	label := "empty"
+	if inMemory {
+		label = "empty, in memory"
+	}
+	if table, err = afterwards(ctx, k, p, before, label, n, dataBytes); err != nil || inMemory {
+		return table, err
+	}
+	stop = func() error { return nil }
+	if err := p.Stop(); err != nil {
+		return nil, err
+	}
+	start = time.Now()
+	if p, err = k.start(ctx, opts); err != nil {
+		return nil, err
+	}
+	stop = func() error { return p.Stop() }
+	progress("znodes: %s started again in %s", p.Name(), time.Since(start))
+	restarted, err := k.settle(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return append(table, memoryRow(p.Name(), "started again, settled", restarted, before, n, dataBytes)), nil
+}
+
+// afterwards looks at once and when the server has settled. before is without the n things, label says so.
+func afterwards(ctx context.Context, k kind, p *server.Process, before memory, label string, n, beyond int) ([][]string, error) {
+	atOnce, err := memoryOf(p.Pid())
+	if err != nil {
+		return nil, err
+	}
+	settled, err := k.settle(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return [][]string{
+		memoryRow(p.Name(), label, before, before, 0, 0),
+		memoryRow(p.Name(), "at once", atOnce, before, n, beyond),
+		memoryRow(p.Name(), "settled", settled, before, n, beyond),
+	}, nil
+}
+
+// memoryRow says how much more m is than before, for each of n things, beyond the bytes that each must take.
+func memoryRow(name, when string, m, before memory, n, beyond int) []string {
+	each := ""
+	if n > 0 {
+		each = thousands(float64(m.rss-before.rss)/float64(n) - float64(beyond))
+	}
+	return []string{name, when, mib(m.rss), mib(m.anon), mib(m.file), mib(m.peak), each}
+}

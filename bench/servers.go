@@ -1,0 +1,134 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// kind is a server that can be started.
+type kind struct {
+	name string
+	// start returns when the server answers.
+	start func(ctx context.Context, opts server.Options) (*server.Process, error)
+	// collect makes the process give back what it does not need, or returns an error that says why it can't be told to.
+	collect func(ctx context.Context, p *server.Process) error
+	memory  bool // it can do without a disk
+}
+
+// keys are the lines of zoo.cfg for both servers: ZooKeeper's defaults but for what would get in the way of measuring.
+func keys() map[string]string {
+	return map[string]string{
+		"tickTime":               "2000",
+		"maxSessionTimeout":      strconv.Itoa(sessionTimeoutMs),
+		"maxClientCnxns":         "0",
+		"admin.enableServer":     "false",
+		"4lw.commands.whitelist": "srvr",
+	}
+}
+
+// jvmFlags leave the JVM its defaults (on two processors and more than 2 GiB: G1, the optimising compiler) with a heap
+// that a million znodes fit into.
+var jvmFlags = []string{"-Xms1g", "-Xmx4g"}
+
+// kinds returns the servers named in the comma-separated list. binary is the gozkd to use; empty: it is built into dir.
+func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
+	var found []kind
+	for _, name := range strings.Split(list, ",") {
+		switch version, isZooKeeper := strings.CutPrefix(name, "zookeeper-"); {
+		case name == "gozkd":
+			if binary == "" {
+				root, err := install.Root(ctx)
+				if err != nil {
+					return nil, err
+				}
+				if binary, err = server.BuildGozkd(ctx, root, dir); err != nil {
+					return nil, err
+				}
+			}
+			found = append(found, kind{name: name, memory: true, collect: awaitForcedGC,
+				start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
+					return server.StartGozkd(ctx, binary, opts)
+				}})
+		case isZooKeeper && (version == server.Debian || version == server.Maven):
+			found = append(found, kind{name: name, collect: jvmGC,
+				start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
+					if opts.JVMFlags == nil {
+						opts.JVMFlags = jvmFlags
+					}
+					return server.StartZooKeeper(ctx, version, opts)
+				}})
+		default:
+			return nil, fmt.Errorf("no server %q: know gozkd, zookeeper-%s and zookeeper-%s", name, server.Debian, server.Maven)
+		}
+	}
+	return found, nil
+}
+
+// awaitForcedGC waits until the Go runtime collects by itself, which it does two minutes after the last collection, and
+// says so in the process's log: the process runs with GODEBUG=gctrace=1.
+func awaitForcedGC(ctx context.Context, p *server.Process) error {
+	const word, patience = "(forced)", 5 * time.Minute
+	before := strings.Count(p.Log(), word)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for strings.Count(p.Log(), word) == before {
+		if !sleep(ctx, time.Second) {
+			return fmt.Errorf("no forced collection within %s", patience)
+		}
+	}
+	return nil
+}
+
+// jvmGC asks the JVM for a full collection, with the JDK's own tool.
+func jvmGC(ctx context.Context, p *server.Process) error {
+	if out, err := exec.CommandContext(ctx, "jcmd", strconv.Itoa(p.Pid()), "GC.run").CombinedOutput(); err != nil {
+		return fmt.Errorf("jcmd GC.run: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// settle collects, then waits until the resident memory changes by less than 1% in ten seconds: a collector gives pages
+// back slowly.
+func (k *kind) settle(ctx context.Context, p *server.Process) (memory, error) {
+	if err := k.collect(ctx, p); err != nil {
+		return memory{}, err
+	}
+	const interval, patience = 10 * time.Second, 30
+	last, err := memoryOf(p.Pid())
+	for range patience {
+		if err != nil {
+			return last, err
+		}
+		if !sleep(ctx, interval) {
+			return last, ctx.Err()
+		}
+		var m memory
+		m, err = memoryOf(p.Pid())
+		if change := m.rss - last.rss; err == nil && max(change, -change) < m.rss/100 {
+			return m, nil
+		}
+		last = m
+	}
+	return last, fmt.Errorf("resident memory does not settle")
+}
+
+// sleep reports whether d passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

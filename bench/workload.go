@@ -1,0 +1,179 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+const (
+	dataBytes = 100
+	nData     = 1000 // znodes that the rows read and set
+	nChildren = 1000 // children of the znode that is listed
+	multiOps  = 10
+
+	rootPath     = "/bench"
+	dataParent   = rootPath + "/data"
+	listedParent = rootPath + "/children"
+	madeParent   = rootPath + "/made" // one znode per connection, what it creates below
+	maxLoad      = 128                // connections that may create
+)
+
+var (
+	dataPaths = paths(dataParent, nData)
+	payload   = func() []byte {
+		b := make([]byte, dataBytes)
+		for i := range b {
+			b[i] = 'a' + byte(i%26)
+		}
+		return b
+	}()
+)
+
+func paths(parent string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s/n%04d", parent, i)
+	}
+	return list
+}
+
+// workload is what clients ask for.
+type workload struct {
+	name       string
+	replyBytes int // of each reply without its length; 0: not always the same
+	// next appends one request to c's output, or reports that c has no more.
+	next func(c *client) bool
+	// undo, if any, removes what next made.
+	undo *workload
+}
+
+// replyLen is the length of a reply with a body of n bytes.
+func replyLen(n int) int { return proto.ReplyHeaderBytes + n }
+
+// workloads are the rows of the throughput table.
+func workloads() []*workload {
+	get := func(c *client) bool {
+		c.request(proto.OpGetData, (&proto.PathWatchRequest{Path: dataPaths[c.next(nData)]}).Append)
+		return true
+	}
+	set := func(c *client) bool {
+		c.request(proto.OpSetData, setRequest(c).Append)
+		return true
+	}
+	return []*workload{
+		{name: "get 100 B", replyBytes: replyLen(4 + dataBytes + proto.StatBytes), next: get},
+		{name: "exists", replyBytes: replyLen(proto.StatBytes), next: func(c *client) bool {
+			c.request(proto.OpExists, (&proto.PathWatchRequest{Path: dataPaths[c.next(nData)]}).Append)
+			return true
+		}},
+		{name: fmt.Sprintf("getChildren of %d", nChildren), replyBytes: replyLen(4 + nChildren*(4+len("n0000"))), next: func(c *client) bool {
+			c.request(proto.OpGetChildren, (&proto.PathWatchRequest{Path: listedParent}).Append)
+			return true
+		}},
+		{name: "set 100 B", replyBytes: replyLen(proto.StatBytes), next: set},
+		{name: "create 100 B", next: create, undo: &workload{name: "delete", next: remove}},
+		{name: fmt.Sprintf("multi of %d sets", multiOps), next: func(c *client) bool {
+			var ops [multiOps]proto.MultiOp
+			for i := range ops {
+				r := setRequest(c)
+				ops[i] = proto.MultiOp{Op: proto.OpSetData, Path: r.Path, Data: r.Data, Version: r.Version}
+			}
+			c.request(proto.OpMulti, (&proto.MultiRequest{Ops: ops[:]}).Append)
+			return true
+		}},
+		{name: "mixed: 90% get, 10% set", next: func(c *client) bool {
+			if c.next(10) == 0 {
+				return set(c)
+			}
+			return get(c)
+		}},
+	}
+}
+
+func setRequest(c *client) *proto.SetDataRequest {
+	return &proto.SetDataRequest{Path: dataPaths[c.next(nData)], Data: payload, Version: -1}
+}
+
+func create(c *client) bool {
+	appendCreate(c, madePath(c.index, c.made), payload)
+	c.made++
+	return true
+}
+
+func remove(c *client) bool {
+	if c.made == 0 {
+		return false
+	}
+	c.made--
+	c.request(proto.OpDelete, (&proto.PathVersionRequest{Path: madePath(c.index, c.made), Version: -1}).Append)
+	return true
+}
+
+func madePath(client, n int) string { return fmt.Sprintf("%s/%d/n%08d", madeParent, client, n) }
+
+func appendCreate(c *client, path string, data []byte) {
+	r := proto.CreateRequest{Path: path, Data: data, ACL: openACL}
+	start := c.begin(proto.OpCreate)
+	c.out = r.Append(c.out, proto.OpCreate)
+	endFrame(c.out, start)
+}
+
+var openACL = proto.OpenACL()
+
+// creates returns a workload that creates n znodes once, spread over the clients in order: path(i) is the i-th.
+func creates(nClients, n int, data []byte, path func(i int) string) *workload {
+	return &workload{name: "create", next: func(c *client) bool {
+		i := c.made*nClients + c.index
+		if i >= n {
+			return false
+		}
+		c.made++
+		appendCreate(c, path(i), data)
+		return true
+	}}
+}
+
+// prepare creates the znodes that the rows need.
+func prepare(addr string) error {
+	for _, step := range [][]string{
+		{rootPath, dataParent, listedParent, madeParent}, // one by one: parents first
+		dataPaths, paths(listedParent, nChildren),
+	} {
+		if err := createAll(addr, 1, len(step), payload, func(i int) string { return step[i] }); err != nil {
+			return err
+		}
+	}
+	return createAll(addr, 1, maxLoad, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
+}
+
+// prepareOnce prepares a server that may be prepared already.
+func prepareOnce(addr string) error {
+	c, err := dial(addr, 0, 1)
+	if err != nil {
+		return err
+	}
+	there := c.call(proto.OpExists, (&proto.PathWatchRequest{Path: rootPath}).Append, 0)
+	if err := c.close(); err != nil {
+		return err
+	}
+	if errors.Is(there, proto.ErrNoNode) {
+		return prepare(addr)
+	}
+	return there
+}
+
+// createAll creates n znodes over as many connections as nClients says.
+func createAll(addr string, nClients, n int, data []byte, path func(i int) string) error {
+	l, err := openLoad(addr, nClients, 64)
+	if err != nil {
+		return err
+	}
+	if _, err := l.run(creates(nClients, n, data, path), 0, 0); err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	return l.close()
+}
