@@ -229,3 +229,39 @@ func (w *world) equal() bool {
 	}
 	return true
 }
+
+// Two followers commit an entry that the leader has not on its own disk yet, so has not applied.
+func TestRead_WaitsForWhatTheOthersCommitted(t *testing.T) {
+	cryptotest.SetGlobalRandom(t, 1)
+	w := newWorld(t, 1, 3)
+	w.calm(func() bool { return w.leader() != nil && !w.busy() && w.equal() })
+	l := w.leader()
+	round := func() { // all but the leader's disk
+		for len(w.net) > 0 {
+			w.deliver(0)
+			for _, m := range w.members {
+				if m != l {
+					m.write(len(m.queue))
+				}
+				m.pump()
+			}
+		}
+	}
+	l.propose()
+	l.pump()
+	round()
+	if l.applied != uint64(len(w.log)-2) {
+		t.Fatalf("the leader has applied %d and the others %d, want one more", l.applied, len(w.log)-1)
+	}
+	l.read()
+	l.pump()
+	round()
+	if len(l.core.confirmed) != 1 || w.nReads != 0 {
+		t.Fatalf("%d rounds confirmed, %d reads ran", len(l.core.confirmed), w.nReads)
+	}
+	l.write(len(l.queue))
+	l.pump()
+	if w.nReads != 1 {
+		t.Fatalf("%d reads ran, want 1", w.nReads)
+	}
+}

@@ -42,9 +42,10 @@ type member struct {
 	checkpoint checkpointMeta // of which moment the state machine starts
 	applied    uint64         // what the state machine has applied; its state is the log of the world up to there
 
-	proposed int // in this incarnation
-	answered int // Refs that came back in this incarnation
-	cut      bool
+	proposed int  // in this incarnation
+	answered int  // Refs that came back in this incarnation
+	cut      bool // from the network
+	slow     bool // its disk acknowledges nothing for a while
 }
 
 func newWorld(t testing.TB, seed uint64, n int) *world {
@@ -269,7 +270,7 @@ func (w *world) chaos() {
 	case p < 375 && len(w.net) > 0:
 		w.send(w.net[w.rng.IntN(len(w.net))])
 	case p < 550:
-		if len(m.queue) > 0 {
+		if len(m.queue) > 0 && !m.slow {
 			m.write(1 + w.rng.IntN(len(m.queue)))
 		}
 	case p < 750:
@@ -280,8 +281,10 @@ func (w *world) chaos() {
 		m.read()
 	case p < 970:
 		m.core.tick()
-	case p < 980:
+	case p < 975:
 		m.cut = !m.cut
+	case p < 980:
+		m.slow = !m.slow
 	case p < 985:
 		m.start()
 	case p < 992:
