@@ -48,7 +48,7 @@ type Event struct {
 // The order of the checks is ZooKeeper's. Sources: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
 func (t *Tree) Apply(h Header, r *Request) (Result, []Event) {
 	t.SetLastZxid(h.Zxid)
-	t.events = t.events[:0]
+	t.events = reuse(t.events)
 	x := txn{Header: h, Request: r, caller: Caller{IDs: r.IDs, SkipACL: r.Flags&FlagSkipACL != 0}}
 	x.res.Zxid = h.Zxid
 	x.res.Err = t.dispatch(&x)
@@ -103,6 +103,15 @@ func (t *Tree) body(x *txn) *jute.Decoder {
 // emit notes an event at n.
 func (t *Tree) emit(x *txn, typ proto.EventType, n *znode) {
 	t.events = append(t.events, Event{Type: typ, Path: n.path, Zxid: x.Zxid, ACL: ACLRef{n.rec.acl}})
+}
+
+// reuse returns s without elements, for another Apply to fill, unless a large one left it large.
+func reuse[T any](s []T) []T {
+	if cap(s) > 1<<12 {
+		return nil
+	}
+	clear(s)
+	return s[:0]
 }
 
 // dataReplyBytes returns the size of the reply to getData of that many bytes.

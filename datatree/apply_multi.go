@@ -6,7 +6,7 @@ import "github.com/gozkd/gozkd/proto"
 // any other failure is in the results: OK for the ops rolled back, the code of the one that failed, and
 // ErrRuntimeInconsistency for those after it.
 func (t *Tree) applyMulti(x *txn) proto.ErrCode {
-	defer func() { clear(t.multi.Ops) }() // lets go of the body
+	defer func() { t.multi.Ops = reuse(t.multi.Ops) }() // lets go of the body
 	if t.multi.Decode(t.body(x), proto.OpMulti) != nil {
 		return proto.ErrMarshallingError
 	}
@@ -17,8 +17,7 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 		}
 	}
 
-	clear(t.results)
-	t.results = t.results[:0]
+	t.results = reuse(t.results)
 	t.inMulti = true
 	for i := range ops {
 		res := t.multiOp(x, &ops[i])
@@ -32,8 +31,7 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 		t.results = append(t.results, res)
 	}
 	t.inMulti = false
-	clear(t.undo)
-	t.undo = t.undo[:0]
+	t.undo = reuse(t.undo)
 	x.res.Multi = t.results
 	return proto.OK
 }

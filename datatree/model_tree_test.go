@@ -71,7 +71,7 @@ func newModel() *model {
 	for _, p := range []string{"/", "/zookeeper", "/zookeeper/quota"} {
 		m.nodes[p] = &modelNode{acl: proto.OpenACL(), birth: true}
 	}
-	m.nodes["/zookeeper/config"] = &modelNode{acl: proto.ReadACL(), version: -1, aversion: -1, birth: true}
+	m.nodes["/zookeeper/config"] = &modelNode{acl: proto.ReadACL(), aversion: -1, birth: true}
 	return m
 }
 

@@ -54,8 +54,8 @@ func New(opts Options) *Tree {
 	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
 		var rec record
 		if path == configPath {
-			// No reconfig has happened yet: ZooKeeper counts both from -1.
-			rec.version, rec.aversion = -1, -1
+			// ZooKeeper sets this one's ACL after it made it, with -1 for the version. A fresh 3.8.0 shows it.
+			rec.aversion = -1
 			rec.acl = t.intern(proto.ReadACL())
 		}
 		t.insert(&znode{path: path, rec: t.seal(path, rec), parent: t.znodes.get(proto.ParentPath(path))})

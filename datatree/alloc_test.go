@@ -1,0 +1,46 @@
+package datatree
+
+import (
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// TestAllocations holds the hot paths to what they must keep.
+func TestAllocations(t *testing.T) {
+	tree := New(Options{})
+	apply := func(op proto.OpCode, body []byte) func() {
+		r := Request{Op: op, Body: body}
+		return func() {
+			if res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &r); res.Err != proto.OK {
+				t.Fatal(res.Err)
+			}
+		}
+	}
+	for _, path := range []string{"/a", "/a/b", "/a/c"} {
+		body := (&proto.CreateRequest{Path: path, ACL: []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}}).Append(nil, proto.OpCreate)
+		r := Request{Op: proto.OpCreate, Body: body, Flags: FlagSkipACL}
+		if res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &r); res.Err != proto.OK {
+			t.Fatal(res.Err)
+		}
+	}
+	apply(proto.OpCreate, (&proto.CreateRequest{Path: "/open", ACL: proto.OpenACL()}).Append(nil, proto.OpCreate))()
+	c := Caller{IDs: []proto.ID{{Scheme: "digest", ID: "u:h"}, {Scheme: "ip", ID: "10.1.2.3"}}}
+	buf := make([]byte, 0, 100)
+	for _, o := range []struct {
+		name string
+		want float64
+		do   func()
+	}{
+		{"Exists", 0, func() { _, _ = tree.Exists("/a", c) }},
+		{"GetData", 0, func() { _, _, _ = tree.GetData("/a/b", c) }},
+		{"AppendChildren", 0, func() { _, _, _ = tree.AppendChildren(buf, "/a", c) }},
+		{"Lookup", 0, func() { _, _, _ = tree.Lookup("/a/c") }},
+		{"setData", 2, apply(proto.OpSetData, (&proto.SetDataRequest{Path: "/open", Data: make([]byte, 100), Version: -1}).Append(nil))},
+		{"setData of null", 1, apply(proto.OpSetData, (&proto.SetDataRequest{Path: "/open", Version: -1}).Append(nil))},
+	} {
+		if got := testing.AllocsPerRun(100, o.do); got > o.want {
+			t.Errorf("%s: %v allocations, want %v", o.name, got, o.want)
+		}
+	}
+}
