@@ -108,6 +108,9 @@ func (c *conn) established(w *pending, res *datatree.Result) {
 	}
 	c.session, c.epoch, c.timeoutMs = res.SessionID, res.Zxid, info.TimeoutMs
 	c.lastZxid = res.Zxid
+	if w.req.Op == proto.OpCreateSession { // the word cons shows it like any request
+		c.lastOp, c.lastXid = proto.OpCreateSession, 0
+	}
 	if c.server.cfg.Logger.IsDebug() {
 		c.logger().Debug("session attached", "session", c.session.String(), "timeout_ms", info.TimeoutMs, "new", w.req.Op == proto.OpCreateSession)
 	}
@@ -126,6 +129,8 @@ func (c *conn) refuse(hasReadOnly bool) {
 func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
 	start := len(c.out)
 	c.out = endFrame(r.Append(append(c.out, 0, 0, 0, 0)), start)
+	c.receivedPackets++ // the connect request
+	c.server.stats.received.Add(1)
 	c.sentPackets++
 	c.server.stats.sent.Add(1)
 }

@@ -78,6 +78,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.life.err = make(chan error, 1)
 	s.outstanding.init(cfg.OutstandingLimit)
+	s.stats.traceMask.Store(defaultTraceMask)
 	return s, nil
 }
 
@@ -222,8 +223,7 @@ func (s *Server) closeConns() {
 }
 
 func (s *Server) synced(took time.Duration, _, bytes int) {
-	s.stats.syncs.Add(1)
-	s.stats.syncNanos.Add(int64(took))
+	s.stats.syncs.note(took, 1)
 	if took > s.cfg.SyncWarning {
 		s.stats.slowSyncs.Add(1)
 		s.cfg.Logger.Warn("slow fsync: the log's disk is overloaded, writes wait for it", "took_ms", took.Milliseconds(), "bytes", bytes)
@@ -231,7 +231,6 @@ func (s *Server) synced(took time.Duration, _, bytes int) {
 }
 
 func (s *Server) checkpointed(took time.Duration, changes int) {
-	s.stats.checkpoints.Add(1)
-	s.stats.checkpointNanos.Add(int64(took))
+	s.stats.checkpoints.note(took, 1)
 	s.cfg.Logger.Info("checkpoint", "changes", changes, "took_ms", took.Milliseconds())
 }

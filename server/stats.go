@@ -8,19 +8,28 @@ import (
 
 // stats are the server's counters since the start or the srst word.
 type stats struct {
-	received, sent  atomic.Int64 // packets
-	connsDropped    atomic.Int64
-	authFailed      atomic.Int64
-	expired         atomic.Int64
-	syncs           atomic.Int64
-	syncNanos       atomic.Int64
-	slowSyncs       atomic.Int64
-	checkpoints     atomic.Int64
-	checkpointNanos atomic.Int64
-	latency         latency
+	received, sent atomic.Int64 // packets
+	connsDropped   atomic.Int64
+	authFailed     atomic.Int64
+	expired        atomic.Int64
+	slowSyncs      atomic.Int64
+	syncs          latency
+	checkpoints    latency
+	latency        latency
+
+	traceMask atomic.Int64 // of the words gtmk and stmk; not reset
 }
 
-// latency is what ZooKeeper tells of request latencies: minimum, average, maximum, in milliseconds.
+func (s *stats) reset() {
+	for _, n := range []*atomic.Int64{&s.received, &s.sent, &s.connsDropped, &s.authFailed, &s.expired, &s.slowSyncs} {
+		n.Store(0)
+	}
+	for _, l := range []*latency{&s.syncs, &s.checkpoints, &s.latency} {
+		l.reset()
+	}
+}
+
+// latency is what ZooKeeper tells of how long things take: minimum, average, maximum, in milliseconds.
 type latency struct {
 	mu              sync.Mutex
 	count           int64
@@ -52,4 +61,11 @@ func (l *latency) read() (minMs int64, avgMs float64, maxMs int64) {
 		avgMs = float64(l.total) / float64(l.count) / float64(time.Millisecond)
 	}
 	return l.min.Milliseconds(), avgMs, l.max.Milliseconds()
+}
+
+// sum returns how many there were and what they took together, in whole milliseconds.
+func (l *latency) sum() (n, totalMs int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count, l.total.Milliseconds()
 }

@@ -10,6 +10,10 @@ func (t *Table) Stats() (conns, paths, watches int) {
 	return t.dataConns, t.dataPaths, t.dataEntries
 }
 
+// Len returns the number of pairs of a connection and a path in both tables, data and child: a persistent watch, which
+// is in both, counts twice, as in ZooKeeper's watch_count. It takes no lock.
+func (t *Table) Len() int { return int(t.entries.Load()) }
+
 // ByConn returns the paths in the data table (see Stats) of each connection that has any, sorted. The caller owns the
 // result. Its cost grows with the number of watches, and all else on the table waits: it is for the operator's word wchc.
 func (t *Table) ByConn() map[ConnID][]string {

@@ -1,0 +1,43 @@
+//go:build linux || darwin
+
+package server
+
+import (
+	"math"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileDescriptors returns how many file descriptors the process has open and how many it may have. ok is false if the
+// system does not tell.
+func fileDescriptors() (open, limit int64, ok bool) {
+	dir := "/dev/fd"
+	if runtime.GOOS == "linux" { // where the other is a link that a container may lack
+		dir = "/proc/self/fd"
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return 0, 0, false
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return 0, 0, false
+	}
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return 0, 0, false
+	}
+	return int64(len(names)) - 1, int64(min(l.Cur, math.MaxInt64)), true // 1 is d itself
+}
+
+// system returns the name and the release of the operating system.
+func system() (name, release string) {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return runtime.GOOS, ""
+	}
+	return unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Release[:])
+}
