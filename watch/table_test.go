@@ -248,10 +248,19 @@ func compare(t *rapid.T, table *Table, m model) {
 	if c, p, w := table.Stats(); c != len(want) || p != len(byPath) || w != pairs {
 		t.Fatalf("Stats: got %d %d %d, want %d %d %d", c, p, w, len(want), len(byPath), pairs)
 	}
+	entries := 0
 	for _, paths := range m {
 		for _, k := range paths {
 			any = any || k != 0
+			for _, side := range []Kind{inData, inChild} {
+				if k&side != 0 {
+					entries++
+				}
+			}
 		}
+	}
+	if got := table.Len(); got != entries {
+		t.Fatalf("Len: got %d, want %d", got, entries)
 	}
 	if table.Empty() == any {
 		t.Fatalf("Empty = %t with %v", table.Empty(), m)
