@@ -2,34 +2,30 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// addChild appends n to its parent's children.
-func (p *znode) addChild(n *znode) {
-	if p.dir == nil {
-		p.dir = &dir{}
+// addChild appends a child, whose parent n is.
+func (n *znode) addChild(child *znode) {
+	if n.dir == nil {
+		n.dir = &dir{}
 	}
-	n.childIdx = int32(len(p.dir.children))
-	p.dir.children = append(p.dir.children, n)
-	p.dir.nameBytes += len(n.name())
+	child.childIdx = int32(len(n.dir.children))
+	n.dir.children = append(n.dir.children, child)
+	n.dir.nameBytes += len(child.name())
 }
 
-// dropChild takes n out of its parent's children; the last one takes its place.
-func (p *znode) dropChild(n *znode) {
-	p.dir.nameBytes -= len(n.name())
-	p.dir.children = swapRemove(p.dir.children, n.childIdx, func(m *znode, i int32) { m.childIdx = i })
-	if len(p.dir.children) == 0 {
-		p.dir = nil
+// dropChild takes a child out; the last one takes its place.
+func (n *znode) dropChild(child *znode) {
+	n.dir.nameBytes -= len(child.name())
+	n.dir.children = swapRemove(n.dir.children, child.childIdx, func(m *znode, i int32) { m.childIdx = i })
+	if len(n.dir.children) == 0 {
+		n.dir = nil
 	}
 }
 
-// childrenReplyBytes returns the size of the reply to getChildren2 of p with one more child of that name, or as it is
-// with "".
-func (p *znode) childrenReplyBytes(name string) int {
-	size := proto.ReplyHeaderBytes + 4 + proto.StatBytes
-	if p.dir != nil {
-		size += p.dir.nameBytes + 4*len(p.dir.children)
-	}
-	if name != "" {
-		size += 4 + len(name)
+// childrenReplyBytes returns the size of the reply to getChildren2 of n if it had one more child, of that name.
+func (n *znode) childrenReplyBytes(name string) int {
+	size := proto.ReplyHeaderBytes + 4 + 4 + len(name) + proto.StatBytes
+	if n.dir != nil {
+		size += n.dir.nameBytes + 4*len(n.dir.children)
 	}
 	return size
 }
