@@ -71,12 +71,13 @@ func (s *script) wrap(w work) cases.Case {
 	}}
 }
 
-// connect returns a client with a session. The caller closes it.
+// connect is connectTo the server, with a timeout that does not matter.
 func (s *script) connect(ctx context.Context) (*zk.Conn, error) {
 	return connectTo(ctx, s.addr, sessionTimeout, nil)
 }
 
-// connectTo returns a client with a session that tells events, if not nil, of everything that happens to it.
+// connectTo returns a client with a session that tells events, if not nil, of everything that happens to it. It is
+// closed when the context ends, or by the caller.
 func connectTo(ctx context.Context, addr string, timeout time.Duration, events *recorder) (*zk.Conn, error) {
 	var onEvent recorder
 	if events == nil {
@@ -86,6 +87,8 @@ func connectTo(ctx context.Context, addr string, timeout time.Duration, events *
 	if err != nil {
 		return nil, err
 	}
+	// The client's calls know no context: one that hangs comes back, with an error, when its connection is closed.
+	context.AfterFunc(ctx, c.Close)
 	err = cases.Eventually(ctx, "a session", func() bool { return c.State() == zk.StateHasSession })
 	if err != nil {
 		c.Close()

@@ -65,6 +65,8 @@ func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, e
 // awaitPort waits until the port file is there and returns the client address in it.
 func (p *Process) awaitPort(ctx context.Context, file string) (string, error) {
 	const interval = 2 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {

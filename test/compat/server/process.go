@@ -14,6 +14,9 @@ import (
 // stopTimeout is how long Stop waits for a process to end by itself.
 const stopTimeout = 15 * time.Second
 
+// answerTimeout is how long a server that was started may take to answer. ZooKeeper takes a few seconds.
+const answerTimeout = time.Minute
+
 // Process is a running server. Its methods may be called from several goroutines.
 type Process struct {
 	name    string
@@ -101,6 +104,8 @@ func (p *Process) removeTemp() error {
 // awaitAnswer asks srvr until the server answers, and takes the name from the answer's first line.
 func (p *Process) awaitAnswer(ctx context.Context, product string) error {
 	const interval = 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -119,11 +124,15 @@ func (p *Process) awaitAnswer(ctx context.Context, product string) error {
 	}
 }
 
-// versionOf cuts the version from "Zookeeper version: 3.9.5-74e3c6e..., built on ...".
+// versionOf cuts the version from "Zookeeper version: 3.9.5-74e3c6e..., built on ...". gozkd names the ZooKeeper whose
+// clients it answers first, and itself behind it: "3.9.5-gozkd-0.1.0".
 func versionOf(srvr string) string {
 	line, _, _ := strings.Cut(srvr, "\n")
 	line = strings.TrimPrefix(line, "Zookeeper version: ")
 	line, _, _ = strings.Cut(line, ",")
+	if _, v, ok := strings.Cut(line, "-gozkd-"); ok {
+		return v
+	}
 	if v, _, ok := strings.Cut(line, "-"); ok {
 		return v
 	}

@@ -6,7 +6,7 @@ func TestVersionOf(t *testing.T) {
 	for answer, want := range map[string]string{
 		"Zookeeper version: 3.9.5-74e3c6e, built on 2026-01-01 10:00 UTC\nLatency": "3.9.5",
 		"Zookeeper version: 3.8.0-${buildNumber}, built on \n":                     "3.8.0",
-		"Zookeeper version: 0.1.0, built on x\n":                                   "0.1.0",
+		"Zookeeper version: 3.9.5-gozkd-0.1.0, built on x\n":                       "0.1.0",
 	} {
 		if got := versionOf(answer); got != want {
 			t.Errorf("versionOf(%q) = %q, want %q", answer, got, want)
