@@ -1,0 +1,276 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+func TestNode_InMemory(t *testing.T) {
+	n := open(t, Config{})
+	n.put(t, "a", "b", "c")
+	if got := n.list.all(); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Fatal(got)
+	}
+	if s := n.Status(); !s.Leading || s.Leader != 1 || s.Term == 0 || s.Applied == 0 || n.LogBytes() != 0 {
+		t.Errorf("%+v, %d bytes of log", s, n.LogBytes())
+	}
+	n.close(t)
+}
+
+func TestNode_ReadSeesWhatWasAnswered(t *testing.T) {
+	n := open(t, Config{Dir: t.TempDir()})
+	for i := range 50 {
+		n.put(t, fmt.Sprint(i))
+		got := make(chan int, 1)
+		n.Read(func() { got <- len(n.list.all()) })
+		if g := <-got; g != i+1 {
+			t.Fatalf("a read sees %d items, want %d", g, i+1)
+		}
+	}
+	n.close(t)
+}
+
+// Restarts in the middle of a load, with many checkpoints: the state is the same as without them.
+func TestC3_RestartsUnderLoad(t *testing.T) {
+	for _, every := range []int{3, 50, 1_000_000} {
+		t.Run(fmt.Sprintf("checkpoint every %d", every), func(t *testing.T) {
+			var checkpoints atomic.Int64
+			cfg := Config{Dir: t.TempDir(), SegmentBytes: 4096, CheckpointRequests: every, OnCheckpoint: func(time.Duration, int) { checkpoints.Add(1) }}
+			var names []string
+			var answered []int
+			for round := range 12 {
+				n := open(t, cfg)
+				if err := checkLoads(n.list.all(), names, answered); err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				l := n.load(fmt.Sprintf("round%d", round), 8)
+				<-l.until(20 + 13*round)
+				n.close(t)
+				names, answered = append(names, l.name), append(answered, l.count())
+				if err := checkLoads(n.list.all(), names, answered); err != nil {
+					t.Fatalf("round %d: at the end: %v", round, err)
+				}
+			}
+			if every < 1000 && checkpoints.Load() < 5 {
+				t.Errorf("%d checkpoints", checkpoints.Load())
+			}
+		})
+	}
+}
+
+// The log does not grow without end when checkpoints are made.
+func TestNode_CheckpointsDropTheLog(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), SegmentBytes: 4096, CheckpointRequests: 20}
+	n := open(t, cfg)
+	most := int64(0)
+	for i := range 400 {
+		n.put(t, fmt.Sprint(i, strings.Repeat("x", 500)))
+		most = max(most, n.LogBytes())
+	}
+	n.close(t)
+	if most > 100<<10 {
+		t.Errorf("200 KB of requests with checkpoints each 10 KB made %d bytes of log", most)
+	}
+	cfg.CheckpointRequests, cfg.CheckpointBytes = 0, 1000
+	var checkpoints atomic.Int64
+	cfg.OnCheckpoint = func(_ time.Duration, changes int) { checkpoints.Add(1) }
+	n = open(t, cfg)
+	for i := range 10 {
+		n.put(t, fmt.Sprint(i, strings.Repeat("y", 1000)))
+	}
+	n.close(t)
+	if checkpoints.Load() == 0 {
+		t.Error("CheckpointBytes makes no checkpoint")
+	}
+}
+
+func TestC6_TimeNeverGoesBack(t *testing.T) {
+	var clock atomic.Int64
+	clock.Store(5_000_000)
+	cfg := Config{Dir: t.TempDir(), CheckpointRequests: 2, Now: func() time.Time { return time.UnixMilli(clock.Load()) }}
+	last := int64(0)
+	for round := range 3 {
+		n := open(t, cfg)
+		for i := range 10 {
+			clock.Add([]int64{1000, -70_000, 3, 500}[i%4])
+			n.put(t, fmt.Sprint(round, i))
+		}
+		n.close(t)
+		for _, ms := range n.list.times {
+			if ms < last {
+				t.Fatalf("time %d after %d", ms, last)
+			}
+			last = ms
+		}
+		clock.Add(-3_600_000)
+	}
+	if last < 5_000_000 {
+		t.Fatalf("the last time is %d", last)
+	}
+}
+
+func TestOpen_SecondIsRefused(t *testing.T) {
+	cfg := Config{Dir: t.TempDir()}
+	n := open(t, cfg)
+	if _, err := tryOpen(t, cfg); !errors.Is(err, vfs.ErrLocked) || !strings.Contains(err.Error(), cfg.Dir) {
+		t.Fatal("second Open:", err)
+	}
+	n.put(t, "a")
+	n.close(t)
+	n = open(t, cfg)
+	if got := n.list.all(); !slices.Equal(got, []string{"a"}) {
+		t.Fatal(got)
+	}
+}
+
+// What is in LOCK is for people: anything may stand there.
+func TestOpen_DamagedLockFile(t *testing.T) {
+	cfg := Config{Dir: t.TempDir()}
+	for _, name := range []string{"LOCK", "wal/LOCK"} {
+		path := filepath.Join(cfg.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("\x00\xff garbage that is longer than a process id"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, cfg).close(t)
+}
+
+func TestOpen_OtherMemberIsRefused(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), ID: 3}
+	open(t, cfg).close(t)
+	cfg.ID = 4
+	if _, err := tryOpen(t, cfg); err == nil || !strings.Contains(err.Error(), "belongs to member 3") {
+		t.Fatal(err)
+	}
+	cfg.ID = 3
+	open(t, cfg).close(t)
+}
+
+func TestOpen_BadConfig(t *testing.T) {
+	_, err := Open(Config{ID: 255, Tick: -1, CheckpointRequests: -1})
+	for _, want := range []string{"ID is 255", "StateMachine", "Tick", "CheckpointRequests"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+// Log and checkpoint belong together: one without the other is a loss that must not pass for a new member.
+func TestOpen_HalfOfTheDirectoryIsMissing(t *testing.T) {
+	for _, lost := range []string{"wal", "checkpoint.db"} {
+		t.Run(lost, func(t *testing.T) {
+			cfg := Config{Dir: t.TempDir(), CheckpointRequests: 2, SegmentBytes: 4096}
+			n := open(t, cfg)
+			n.put(t, "a", "b", "c")
+			n.close(t)
+			away := filepath.Join(t.TempDir(), "lost")
+			if err := os.Rename(filepath.Join(cfg.Dir, lost), away); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tryOpen(t, cfg); err == nil || !strings.Contains(err.Error(), "is missing") || !strings.Contains(err.Error(), cfg.Dir) {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(filepath.Join(cfg.Dir, lost)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(away, filepath.Join(cfg.Dir, lost)); err != nil {
+				t.Fatal(err)
+			}
+			n = open(t, cfg)
+			if got := n.list.all(); !slices.Equal(got, []string{"a", "b", "c"}) {
+				t.Fatal(got)
+			}
+		})
+	}
+}
+
+func TestNode_CloseWithoutRun(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+	n, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.Run(t.Context()); err == nil || errors.Is(err, ErrClosed) {
+		t.Error("Run after Close:", err)
+	}
+	open(t, cfg).close(t)
+}
+
+func TestNode_CancelledAtOnce(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+	for range 5 {
+		n, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := n.Run(ctx); !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNode_CallsAfterStopDoNotBlock(t *testing.T) {
+	n := open(t, Config{})
+	n.close(t)
+	for range 1000 {
+		n.Propose([]byte("x"), func() { t.Error("answered after the stop") })
+		n.Read(func() { t.Error("read after the stop") })
+	}
+	if err := n.Run(t.Context()); err == nil {
+		t.Error("second Run succeeds")
+	}
+}
+
+func TestNode_ProposeFromManyGoroutines(t *testing.T) {
+	n := open(t, Config{Dir: t.TempDir(), CheckpointRequests: 100})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() { // awaited below
+			for i := range 100 {
+				n.Propose(fmt.Appendf(nil, "%d/%03d", g, i), nil)
+			}
+		})
+	}
+	wg.Wait()
+	n.put(t, "last")
+	n.close(t)
+	items := n.list.all()
+	if len(items) != 801 || items[800] != "last" {
+		t.Fatalf("%d items", len(items))
+	}
+	for g := range 8 { // each goroutine's in its order
+		var mine []string
+		for _, item := range items {
+			if strings.HasPrefix(item, fmt.Sprintf("%d/", g)) {
+				mine = append(mine, item)
+			}
+		}
+		if len(mine) != 100 || !slices.IsSorted(mine) {
+			t.Fatalf("goroutine %d: %v", g, mine)
+		}
+	}
+}
