@@ -1,9 +1,15 @@
 package consensus
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if arg := os.Getenv(childEnv); arg != "" {
+		runChild(arg)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,282 @@
+package consensus
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// onMem is a node whose log is on a disk in memory. It makes no checkpoint but the first, so the log alone carries the state.
+func onMem(t *testing.T, fs vfs.FS) Config {
+	return Config{Dir: t.TempDir(), LogDir: "log", FS: fs, SegmentBytes: 4096, CheckpointRequests: 1 << 30}
+}
+
+// A power loss before every operation of the disk: what was answered is there, in order and once.
+func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	mem := vfs.NewMem()
+	cfg := onMem(t, mem)
+	open(t, cfg).close(t) // the first checkpoint is on the real disk, which does not crash here
+
+	type moment struct {
+		fs       *vfs.Mem
+		op       vfs.Op
+		answered int
+	}
+	var mu sync.Mutex
+	var moments []moment
+	var running *load
+	cfg.FS = vfs.NewFaulty(mem, func(op vfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if running == nil || len(moments) >= 400 {
+			return nil
+		}
+		answered := running.count() // before the crash is taken, so that all of it was durable
+		for _, choose := range []func(int) int{rng.IntN, func(int) int { return 0 }, func(n int) int { return n - 1 }} {
+			moments = append(moments, moment{mem.Crash(choose), op, answered})
+		}
+		return nil
+	})
+	n := open(t, cfg)
+	mu.Lock()
+	running = n.load("r", 5)
+	until := running.until(150)
+	mu.Unlock()
+	<-until
+	n.close(t)
+	if len(moments) < 100 {
+		t.Fatalf("only %d crashes", len(moments))
+	}
+	if testing.Short() {
+		moments = moments[:100]
+	}
+	for _, m := range moments {
+		cfg.FS = m.fs
+		n := open(t, cfg)
+		items := n.list.all()
+		if err := checkLoads(items, []string{"r"}, []int{m.answered}); err != nil {
+			t.Fatalf("power loss before %v: %v", m.op, err)
+		}
+		n.put(t, "after")
+		if got := n.list.all(); len(got) != len(items)+1 || got[len(items)] != "after" {
+			t.Fatalf("power loss before %v: %v and then %v", m.op, items, got)
+		}
+		n.close(t)
+	}
+	t.Logf("%d crashes", len(moments))
+}
+
+// Each operation of the disk fails once: Run returns that error, and what was answered is on disk.
+func TestC5_DiskErrors(t *testing.T) {
+	fault := fmt.Errorf("no space: %w", syscall.ENOSPC)
+	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpSync, vfs.OpPreallocate, vfs.OpCreate, vfs.OpRename, vfs.OpSyncDir} {
+		t.Run(string(kind), func(t *testing.T) {
+			failures := 0
+			for after := range 12 {
+				mem := vfs.NewMem()
+				cfg := onMem(t, mem)
+				open(t, cfg).close(t)
+				var armed, failed atomic.Bool
+				var left atomic.Int64
+				left.Store(int64(after))
+				cfg.FS = vfs.NewFaulty(mem, func(op vfs.Op) error {
+					if failed.Load() || armed.Load() && op.Kind == kind && left.Add(-1) < 0 {
+						failed.Store(true)
+						if op.Kind == vfs.OpWrite {
+							return &vfs.ShortWrite{N: 100, Err: fault}
+						}
+						return fault
+					}
+					return nil
+				})
+				n := open(t, cfg)
+				armed.Store(true)
+				l := n.load("r", 3)
+				select {
+				case err := <-n.done:
+					n.done <- err // for stop
+					if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrClosed) {
+						t.Fatal("Run:", err)
+					}
+					failures++
+				case <-l.until(200):
+					n.close(t) // so many operations of this kind never came
+				}
+				answered := l.count()
+				n.Propose([]byte("late"), func() { t.Error("answered after the end") })
+				if l.count() != answered {
+					t.Error("answered after Run returned")
+				}
+				if !failed.Load() {
+					continue
+				}
+				cfg.FS = mem.Crash(func(int) int { return 0 })
+				again := open(t, cfg)
+				if err := checkLoads(again.list.all(), []string{"r"}, []int{answered}); err != nil {
+					t.Fatalf("error at %s %d: %v", kind, after, err)
+				}
+				again.close(t)
+			}
+			if failures == 0 {
+				t.Error("no operation failed")
+			}
+		})
+	}
+}
+
+// A disk that is full when the node opens: Open says so and leaves nothing behind.
+func TestC5_DiskErrorsInOpen(t *testing.T) {
+	for after := range 40 {
+		mem := vfs.NewMem()
+		cfg := onMem(t, mem)
+		left := after
+		cfg.FS = vfs.NewFaulty(mem, func(op vfs.Op) error {
+			if left--; left < 0 {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		cfg.StateMachine = &list{}
+		n, err := Open(cfg)
+		if err == nil {
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if after < 5 {
+				t.Fatalf("Open does %d operations and ignores their errors", after)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+		cfg.FS = mem
+		open(t, cfg).close(t)
+	}
+	t.Fatal("Open never succeeds")
+}
+
+// A checkpoint that can't be written ends Run; what it should have held is in the log.
+func TestC5_CheckpointFails(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), CheckpointRequests: 10}
+	n := open(t, cfg)
+	n.put(t, "before")
+	path := filepath.Join(cfg.Dir, "checkpoint.db")
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := n.load("r", 3)
+	err := <-n.done
+	n.done <- err
+	if err == nil || errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), path) {
+		t.Fatal("Run:", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, cfg)
+	if err := checkLoads(n.list.all()[1:], []string{"r"}, []int{l.count()}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const childEnv = "GOZKD_CONSENSUS_CHILD" // directory and number of the life, with :: between
+
+// runChild is the process that TestC2C3C4_KilledProcess kills: it prints the number of each request that is answered.
+func runChild(arg string) {
+	dir, life, _ := strings.Cut(arg, "::")
+	l := &list{}
+	n, err := Open(childConfig(dir, l))
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	load := &load{name: "life" + life}
+	var mu sync.Mutex
+	printed := 0
+	var next func()
+	next = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		load.proposed++
+		n.Propose(fmt.Appendf(nil, "%s/%d", load.name, load.proposed), func() {
+			printed++ // on the loop's goroutine
+			_, _ = os.Stdout.WriteString(strconv.Itoa(printed) + "\n")
+			next()
+		})
+	}
+	for range 20 {
+		next()
+	}
+	fmt.Println("error:", n.Run(context.Background()))
+	os.Exit(1)
+}
+
+func childConfig(dir string, m StateMachine) Config {
+	return Config{Dir: dir, StateMachine: m, SegmentBytes: 8192, CheckpointRequests: 7}
+}
+
+// A process that is killed again and again, with a checkpoint each few requests. The kills fall at random moments, so
+// also in the middle of checkpoints and between a checkpoint and the cut of the log.
+func TestC2C3C4_KilledProcess(t *testing.T) {
+	dir, lives := t.TempDir(), 25
+	if testing.Short() {
+		lives = 4
+	}
+	rng := rand.New(rand.NewPCG(3, 4)) // the kills fall at other moments in each run all the same
+	var names []string
+	var answered []int
+	for life := range lives {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s::%d", childEnv, dir, life))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		killAt, last := 1+rng.IntN(600), 0
+		killed := false
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			n, err := strconv.Atoi(lines.Text())
+			if err != nil && !killed {
+				t.Fatalf("life %d: %s", life, lines.Text())
+			}
+			// The last line may be cut by the kill, but it is not larger than what was answered.
+			if last = max(last, n); last >= killAt && !killed {
+				killed = true
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_ = cmd.Wait() // it was killed, so that is the error
+		names, answered = append(names, fmt.Sprintf("life%d", life)), append(answered, last)
+		n := open(t, childConfig(dir, nil))
+		if err := checkLoads(n.list.all(), names, answered); err != nil {
+			t.Fatalf("life %d: %v", life, err)
+		}
+		n.close(t)
+	}
+}
