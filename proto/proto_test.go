@@ -291,7 +291,7 @@ func TestNullPath(t *testing.T) {
 		_, _, err := decode(c, append(null, tail...), false)
 		wantErr := false
 		switch c.name {
-		case "PathVersionRequest", "PathWatchRequest", "AddWatchRequest", "WatchesRequest", "CreateRequest/create", "CreateRequest/createTTL":
+		case "PathVersionRequest", "PathWatchRequest", "AddWatchRequest", "CreateRequest/create", "CreateRequest/createTTL":
 			wantErr = true
 		case "PathRequest", "SetDataRequest", "SetACLRequest":
 		default:

@@ -132,7 +132,7 @@ func (r *WatchesRequest) Append(b []byte) []byte {
 	return jute.AppendInt(jute.AppendString(b, r.Path), int32(r.Type))
 }
 
-// Decode reads the record. A null path is an error.
+// Decode reads the record. A null path reads as "".
 func (r *WatchesRequest) Decode(d *jute.Decoder) {
-	r.Path, r.Type = d.RequiredString(), WatcherType(d.Int())
+	r.Path, r.Type = d.String(), WatcherType(d.Int())
 }

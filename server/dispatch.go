@@ -162,8 +162,14 @@ func (c *conn) request(frame []byte, now time.Time) (full bool, err error) {
 		}
 	case proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpPing,
 		proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2,
-		proto.OpGetEphemerals, proto.OpGetAllChildrenNumber, proto.OpAddWatch, proto.OpWhoAmI, proto.OpSASL:
+		proto.OpGetEphemerals, proto.OpGetAllChildrenNumber, proto.OpAddWatch, proto.OpWhoAmI:
 		c.readInTurn(h, d.Rest(), now)
+	case proto.OpSASL:
+		var r proto.TokenRecord
+		if r.Decode(&d); d.Err() != nil || r.Token == nil {
+			return false, fmt.Errorf("sasl request without a token")
+		}
+		c.readInTurn(h, nil, now)
 	case proto.OpSync:
 		c.sync(h, &d, now)
 	case proto.OpReconfig:
@@ -180,7 +186,12 @@ func (c *conn) request(frame []byte, now time.Time) (full bool, err error) {
 	}
 	c.receivedPackets++
 	c.server.stats.received.Add(1)
-	c.lastOp, c.lastXid = h.Op, h.Xid
+	if h.Op != proto.OpAuth {
+		c.lastOp = h.Op
+	}
+	if h.Xid >= 0 { // pings leave the last one alone, as in ZooKeeper: go-zookeeper's FLWCons wants it
+		c.lastXid = h.Xid
+	}
 	return false, nil
 }
 

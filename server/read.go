@@ -28,14 +28,14 @@ func (s *Server) read(c *conn, out []byte, op proto.OpCode, xid int32, body []by
 	d.AliasStrings()
 	out, start := beginReply(out, xid, zxid, proto.OK)
 	out, code := s.readBody(c, out, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
-	if code != proto.OK {
-		return failReply(out, start, xid, zxid, code)
-	}
 	if op == proto.OpSetWatches || op == proto.OpSetWatches2 {
 		// The events of setWatches stand in front of its reply: move the reply's empty frame behind them.
 		events := out[start+4+proto.ReplyHeaderBytes:]
 		out = append(out[:start], events...)
-		return appendStatus(out, xid, zxid, proto.OK)
+		return appendStatus(out, xid, zxid, code)
+	}
+	if code != proto.OK {
+		return failReply(out, start, xid, zxid, code)
 	}
 	return endFrame(out, start)
 }
@@ -71,10 +71,6 @@ func (s *Server) readBody(c *conn, out []byte, op proto.OpCode, d *jute.Decoder,
 	case proto.OpWhoAmI:
 		return appendWhoAmI(out, who.IDs), proto.OK
 	case proto.OpSASL:
-		d.Buffer()
-		if d.Err() != nil {
-			return out, proto.ErrMarshallingError
-		}
 		return jute.AppendBuffer(out, nil), proto.OK // as a ZooKeeper without a SASL configuration
 	case proto.OpMultiRead:
 		return s.multiRead(out, d, who)
@@ -193,51 +189,66 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 }
 
 // setWatches sets the watches of a client that reconnected, and appends an event for each that should have fired in the
-// meantime. As in ZooKeeper, no ACL is checked here and paths are not validated.
+// meantime. As in ZooKeeper, no ACL is checked here, paths are not validated, and a null vector or path fails the request
+// only when its turn comes: what was done before it stays.
 func (s *Server) setWatches(c *conn, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
 	var r proto.SetWatchesRequest
-	r.Decode(d, op)
-	if d.Err() != nil || r.Data == nil || r.Exist == nil || r.Child == nil ||
-		op == proto.OpSetWatches2 && (r.Persistent == nil || r.PersistentRecursive == nil) {
+	syntax := *d
+	if r.Decode(&syntax, op); syntax.Err() != nil {
 		return out, proto.ErrMarshallingError
 	}
+	relative := proto.Zxid(d.Long())
 	event := func(t proto.EventType, path string) {
 		out = appendEvent(out, proto.NoZxid, t, path)
 		c.sentPackets++
 		s.stats.sent.Add(1)
 	}
-	for _, path := range r.Data {
-		switch mzxid, _, ok := s.state.Lookup(path); {
-		case !ok:
-			event(proto.EventDeleted, path)
-		case mzxid > r.RelativeZxid:
-			event(proto.EventDataChanged, path)
-		default:
-			s.watches.Add(c.id, path, watch.Data)
+	lists := []func(path string){
+		func(path string) { // data
+			switch mzxid, _, ok := s.state.Lookup(path); {
+			case !ok:
+				event(proto.EventDeleted, path)
+			case mzxid > relative:
+				event(proto.EventDataChanged, path)
+			default:
+				s.watches.Add(c.id, path, watch.Data)
+			}
+		},
+		func(path string) { // exist
+			if _, _, ok := s.state.Lookup(path); ok {
+				event(proto.EventCreated, path)
+			} else {
+				s.watches.Add(c.id, path, watch.Data)
+			}
+		},
+		func(path string) { // child
+			switch _, pzxid, ok := s.state.Lookup(path); {
+			case !ok:
+				event(proto.EventDeleted, path)
+			case pzxid > relative:
+				event(proto.EventChildrenChanged, path)
+			default:
+				s.watches.Add(c.id, path, watch.Child)
+			}
+		},
+		func(path string) { s.watches.Add(c.id, path, watch.Persistent) },
+		func(path string) { s.watches.Add(c.id, path, watch.PersistentRecursive) },
+	}
+	if op == proto.OpSetWatches {
+		lists = lists[:3]
+	}
+	for _, each := range lists {
+		n := d.Count(4)
+		if n < 0 {
+			return out, proto.ErrMarshallingError
 		}
-	}
-	for _, path := range r.Exist {
-		if _, _, ok := s.state.Lookup(path); ok {
-			event(proto.EventCreated, path)
-		} else {
-			s.watches.Add(c.id, path, watch.Data)
+		for range n {
+			path := d.NullString()
+			if path == nil {
+				return out, proto.ErrMarshallingError
+			}
+			each(*path)
 		}
-	}
-	for _, path := range r.Child {
-		switch _, pzxid, ok := s.state.Lookup(path); {
-		case !ok:
-			event(proto.EventDeleted, path)
-		case pzxid > r.RelativeZxid:
-			event(proto.EventChildrenChanged, path)
-		default:
-			s.watches.Add(c.id, path, watch.Child)
-		}
-	}
-	for _, path := range r.Persistent {
-		s.watches.Add(c.id, path, watch.Persistent)
-	}
-	for _, path := range r.PersistentRecursive {
-		s.watches.Add(c.id, path, watch.PersistentRecursive)
 	}
 	return out, proto.OK
 }

@@ -171,15 +171,59 @@ func (d *Decoder) lengthPrefixed(what string) (b []byte, null bool) {
 	return d.take(n, what), false
 }
 
-// text makes a string of b. Malformed UTF-8 becomes U+FFFD, as in Java; such a string never names an existing znode.
+// text makes a string of b. Malformed UTF-8 becomes U+FFFD, as in Java; such a string never names an existing znode, but
+// events and sync show it.
 func (d *Decoder) text(b []byte) string {
 	switch {
 	case len(b) == 0:
 		return ""
 	case !utf8.Valid(b):
-		return string([]rune(string(b)))
+		return replaceMalformed(b)
 	case d.alias:
 		return unsafe.String(&b[0], len(b))
 	}
 	return string(b)
+}
+
+// replaceMalformed puts U+FFFD in place of each malformed sequence, cut as Java's decoder cuts them: the longest beginning
+// of a valid sequence is one, and so is a surrogate encoded in three bytes.
+func replaceMalformed(b []byte) string {
+	out := make([]byte, 0, len(b)+8)
+	for len(b) > 0 {
+		if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n > 1 {
+			out = append(out, b[:n]...)
+			b = b[n:]
+			continue
+		}
+		out = utf8.AppendRune(out, utf8.RuneError)
+		b = b[malformedLen(b):]
+	}
+	return string(out)
+}
+
+// malformedLen returns the length of the malformed sequence at the start of b.
+func malformedLen(b []byte) int {
+	lead, low, high := b[0], byte(0x80), byte(0xbf)
+	need := 0
+	switch {
+	case lead >= 0xc2 && lead <= 0xdf:
+		need = 1
+	case lead >= 0xe0 && lead <= 0xef:
+		need = 2
+		if lead == 0xe0 {
+			low = 0xa0
+		}
+	case lead >= 0xf0 && lead <= 0xf4:
+		need = 3
+		if lead == 0xf0 {
+			low = 0x90
+		} else if lead == 0xf4 {
+			high = 0x8f
+		}
+	}
+	n := 1
+	for ; n <= need && n < len(b) && b[n] >= low && b[n] <= high; n++ {
+		low, high = 0x80, 0xbf
+	}
+	return n
 }
