@@ -59,16 +59,17 @@ func (t *Tree) multiOp(x *txn, op *proto.MultiOp) proto.MultiResult {
 	return res
 }
 
-// deriveOp makes the op of a create agree with its mode, as ZooKeeper does in a multi only, and reports whether the two
-// can agree. Source: MultiOperationRecord, Op.Create.
+// deriveOp makes the op of a create agree with its mode, as ZooKeeper does in a multi only, and reports whether it can be
+// decoded: a mode that is unknown or needs a TTL, or a null ACL, fail the multi as a whole, except in a createTTL.
+// Source: MultiOperationRecord, Op.Create; asked of 3.9.5.
 func deriveOp(op *proto.MultiOp) bool {
 	switch op.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
-		if op.Mode.TTL() {
+		if !op.Mode.Valid() || op.Mode.TTL() || op.ACL == nil {
 			return false
 		}
 	case proto.OpCreateTTL:
-		if !op.Mode.TTL() {
+		if op.Mode.Valid() && !op.Mode.TTL() {
 			op.Op = proto.OpCreate
 		}
 	default:
@@ -77,7 +78,7 @@ func deriveOp(op *proto.MultiOp) bool {
 	if op.Mode == proto.ModeContainer {
 		op.Op = proto.OpCreateContainer
 	}
-	return op.Mode.Valid()
+	return true
 }
 
 // failedMulti appends the results of n ops of which the one at index failed has that code.

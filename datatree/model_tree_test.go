@@ -378,9 +378,9 @@ func (m *model) check(e env, path string, version int32) proto.ErrCode {
 // multi does the ops on a copy, which is kept if all succeed.
 func (m *model) multi(e env, ops []proto.MultiOp) outcome {
 	for _, op := range ops { // what the decoder refuses, so that nothing is looked at
-		isCreate := op.Op == proto.OpCreate || op.Op == proto.OpCreate2 || op.Op == proto.OpCreateContainer || op.Op == proto.OpCreateTTL
-		hasTTL := op.Mode == 5 || op.Mode == 6
-		if isCreate && (op.Mode < 0 || op.Mode > 6 || hasTTL && op.Op != proto.OpCreateTTL) {
+		// A createTTL is refused later, by itself: asked of ZooKeeper 3.9.5.
+		isCreate := op.Op == proto.OpCreate || op.Op == proto.OpCreate2 || op.Op == proto.OpCreateContainer
+		if isCreate && (op.Mode < 0 || op.Mode > 4 || op.ACL == nil) {
 			return outcome{err: proto.ErrMarshallingError}
 		}
 	}

@@ -58,12 +58,15 @@ func (t *Tree) GetACL(path string, c Caller) ([]proto.ACL, proto.Stat, proto.Err
 	return list, n.stat(), proto.OK
 }
 
-// AllChildrenNumber returns the number of all descendants. It walks them. Errors: ErrNoNode, ErrNoAuth without READ.
+// AllChildrenNumber returns the number of all descendants. It walks them. Under its name "" the root counts itself too,
+// as in ZooKeeper. Errors: ErrNoNode, ErrNoAuth without READ.
 func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 	n, code := t.readable(path, &c, proto.PermRead)
 	switch {
 	case code != proto.OK:
 		return 0, code
+	case path == "":
+		return int32(t.znodes.len()), proto.OK
 	case n == t.root:
 		return int32(t.znodes.len() - 1), proto.OK
 	}
