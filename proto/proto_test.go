@@ -291,9 +291,9 @@ func TestNullPath(t *testing.T) {
 		_, _, err := decode(c, append(null, tail...), false)
 		wantErr := false
 		switch c.name {
-		case "PathVersionRequest", "PathWatchRequest", "AddWatchRequest", "CreateRequest/create", "CreateRequest/createTTL":
+		case "PathVersionRequest", "PathWatchRequest", "AddWatchRequest":
 			wantErr = true
-		case "PathRequest", "SetDataRequest", "SetACLRequest":
+		case "PathRequest", "SetDataRequest", "SetACLRequest", "CreateRequest/create", "CreateRequest/createTTL":
 		default:
 			continue
 		}
