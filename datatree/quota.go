@@ -146,6 +146,9 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 		x.res.Why = fmt.Sprintf("%v of %q refused: %s: %v", x.Op, path, limitsPath, err)
 		return proto.ErrMarshallingError
 	}
+	if t.znodes.get(quotaPath+q.path+statsName) == nil {
+		return proto.OK // ZooKeeper compares with what the stats znode says, and where there is none with nothing
+	}
 	if limits.count >= 0 && count != 0 && q.count+count > limits.count {
 		x.res.Why = fmt.Sprintf("%v of %q refused: %d znodes, quota of %s is %d", x.Op, path, q.count+count, q.path, limits.count)
 		return proto.ErrQuotaExceeded
