@@ -25,6 +25,10 @@ func serve(inv *config.Invocation, logTo io.Writer) error {
 	})
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	if os.Getenv("GOGC") == "" {
+		// Stopped by the signal that ends the program, which does not wait for it.
+		go tuneGC(stop)
+	}
 	s, err := server.New(serverConfig(inv.Config, log))
 	if err != nil {
 		return err

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// gcHeadroom is how much garbage may pile up between two collections while the heap is small.
+	gcHeadroom = 24 << 20
+	// A large heap gets a quarter more than it needs: every percent is paid for in memory at all times, and what it
+	// saves, collections, is paid for only by writes.
+	gcLeastPercent = 25
+	gcMostPercent  = 200
+)
+
+// tuneGC sets GOGC by the size of the live heap: a small server collects seldom, a large one wastes little. The runtime's
+// default doubles the memory of a server that holds a million znodes. It returns when ctx ends.
+func tuneGC(ctx context.Context) {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	percent := 0
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		metrics.Read(live)
+		if p := gcPercent(live[0].Value.Uint64()); p != percent {
+			percent = p
+			debug.SetGCPercent(p)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func gcPercent(live uint64) int {
+	if live == 0 { // before the first collection
+		return gcMostPercent
+	}
+	return int(min(max(gcHeadroom*100/live, gcLeastPercent), gcMostPercent))
+}
