@@ -72,8 +72,13 @@ func Differences() []Difference {
 			ID:     "null-acl-id",
 			Reason: "ZooKeeper fails with -5 on a null id in an ACL of world, digest or ip, by accident; gozkd says -114, as for any other bad id",
 			Allows: func(_, _ *Transcript, m *Mismatch) bool {
-				return m.Request != nil && m.A != nil && m.B != nil && m.A.Kind == MessageReply &&
-					m.A.Err() == proto.ErrMarshallingError && m.B.Err() == proto.ErrInvalidACL && m.Request.hasNullID()
+				if m.Request == nil || m.A == nil || m.B == nil || m.A.Err() != proto.ErrMarshallingError || !m.Request.hasNullID() {
+					return false
+				}
+				if m.Request.Op == proto.OpMulti { // ZooKeeper fails it as a whole
+					return m.B.Err() == proto.OK && m.B.failedResult() == proto.ErrInvalidACL
+				}
+				return m.B.Err() == proto.ErrInvalidACL
 			},
 		},
 		{
@@ -103,6 +108,11 @@ func Differences() []Difference {
 			ID:      "sasl-null-token",
 			Reason:  "a sasl token that is null makes ZooKeeper drop the connection, by accident; gozkd answers as to any other token",
 			Avoided: "no sequence has one: no client sends it, and the connection would be open on one server only",
+		},
+		{
+			ID:      "null-watch-list",
+			Reason:  "ZooKeeper works through the lists of a setWatches up to one that is null, then answers -5; gozkd answers -5 and has done nothing",
+			Avoided: "only the first list is ever null: the watches would differ from there on",
 		},
 		{
 			ID:     "null-watch-path",

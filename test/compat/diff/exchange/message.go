@@ -44,6 +44,16 @@ func (m *Message) Has(name string) bool { return fieldNamed(m, name) != nil }
 // Err returns the error code of a reply.
 func (m *Message) Err() proto.ErrCode { return proto.ErrCode(m.Field("err")) }
 
+// failedResult returns the error code of the op that failed a multi, OK if none did.
+func (m *Message) failedResult() proto.ErrCode {
+	for _, f := range m.Fields {
+		if strings.HasPrefix(f.Name, "result") && strings.HasSuffix(f.Name, ".code") && f.N != 0 {
+			return proto.ErrCode(f.N)
+		}
+	}
+	return proto.OK
+}
+
 // String returns the message on one line.
 func (m *Message) String() string {
 	if m.Kind == MessageNote {

@@ -161,10 +161,33 @@ func (g *game) connect(step *Step, items *[]Item) error {
 			g.awaitClose(step.Conn, items)
 		}
 	}
-	if h.How == HowWrongPasswd {
+	switch h.How {
+	case HowWrongPasswd:
 		g.probeVictims(step.Conn, h.Session, items)
+	case HowResume:
+		g.awaitVictims(step.Conn, h.Session, items)
 	}
 	return nil
+}
+
+// awaitVictims waits until the server has closed the connections that a session had before it was resumed in slot conn.
+// Which of the events that were under way to them still arrive is a matter of luck, so none is recorded.
+func (g *game) awaitVictims(conn, session int, items *[]Item) {
+	if g.conns[conn] == nil {
+		return // not resumed
+	}
+	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
+		if slot == conn || g.conns[slot].session != session {
+			continue
+		}
+		var arrived []Item
+		g.awaitClose(slot, &arrived)
+		note := NoteVictimClosed
+		if arrived[len(arrived)-1].Note != NoteClosed {
+			note = NoteVictimOpen
+		}
+		*items = append(*items, Item{Note: note})
+	}
 }
 
 // probeVictims notes whether the connections that a session has besides the one in slot conn are alive, and closes them.

@@ -5,26 +5,15 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // hasNullID reports whether the request has an ACL with a null scheme or id.
 func (r *Request) hasNullID() bool {
-	d := jute.NewDecoder(r.Body)
-	switch r.Op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		d.Buffer()
-		d.Buffer()
-	case proto.OpSetACL:
-		d.Buffer()
-	default:
-		return false
-	}
-	for range d.Count(12) {
-		d.Int()
-		scheme, id := d.NullString(), d.NullString()
-		if d.Err() == nil && (scheme == nil || id == nil) {
+	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
+	f.body(r.Op)
+	for _, x := range f.fields {
+		if x.S == "null" && strings.Contains(x.Name, "acl") {
 			return true
 		}
 	}

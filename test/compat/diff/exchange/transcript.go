@@ -35,7 +35,7 @@ const (
 	NoteOpen     Note = "open"      // still, where ZooKeeper closes
 	NoteNoReply  Note = "no reply"  // within the time; the client gave the connection up
 	NoteNotThere Note = "not there" // the step's connection is closed or was never opened: nothing was sent
-	// The connection of a session that somebody tried to resume with a wrong password:
+	// A connection of a session that somebody resumed, or tried to with a wrong password:
 	NoteVictimClosed Note = "victim closed"
 	NoteVictimOpen   Note = "victim open"
 )

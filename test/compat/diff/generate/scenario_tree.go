@@ -144,6 +144,8 @@ var multis = []scenario{
 		}
 		m := together(s.create(root+"/a", ""))
 		s.send(0, req{proto.OpMulti, m.body[:len(m.body)-9]}, req{proto.OpMulti, nil}, req{proto.OpMulti, m.body[:20]}, exists(root+"/a"))
+		s.send(0, together(del(root+"/none", -1), s.createTTL(root+"/t", 99, 1e9)), together(s.createTTL(root+"/t", 99, 1e9)), together(s.createTTL(root+"/t", -1, -1)),
+			together(s.createTTL(root+"/t", 5, -1)), together(s.createTTL(root+"/t", 5, 0)))
 		for mode := int32(3); mode <= 7; mode++ {
 			s.send(0, together(s.createAs(proto.OpCreate, root+"/m"+string(rune('0'+mode)), mode, openACL)), together(s.createTTL(root+"/t"+string(rune('0'+mode)), mode-3, -1)))
 		}

@@ -187,4 +187,16 @@ var quotas = []scenario{
 			s.createAs(proto.OpCreate, root+"/f", 1, openACL), get(q+"/zookeeper_stats"), set(q+"/zookeeper_limits", "nonsense", -1), set(root+"/a", "x", -1), s.create(root+"/g", ""),
 			set(q+"/zookeeper_limits", "count=1,bytes=1", -1), s.create(root+"/g", ""), del(q+"/zookeeper_limits", -1), s.create(root+"/h", ""), get(q+"/zookeeper_stats"))
 	}},
+	{"11.1/without-counts", func(s *script) {
+		q := "/zookeeper/quota" + root
+		s.open(0)
+		s.send(0, s.create(q, ""), s.create(q+"/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=5;countHardLimit=1"), s.create(root+"/a", "x"), s.create(root+"/b", "0123456789"),
+			set(root+"/a", "0123456789", -1), s.create(q+"/zookeeper_stats", ""), get(q+"/zookeeper_stats"), s.create(root+"/c", ""), del(q+"/zookeeper_stats", -1), s.create(root+"/c", ""))
+	}},
+	{"11.1/bad-text-in-a-multi", func(s *script) {
+		q := "/zookeeper/quota" + root
+		s.open(0)
+		s.send(0, s.create(q, ""), s.create(q+"/zookeeper_limits", "nonsense"), s.create(q+"/zookeeper_stats", ""), s.create(root+"/a", ""), together(s.create(root+"/a", "")),
+			together(check(root, 0), s.create(root+"/a", "")), together(check(root, 9), s.create(root+"/a", "")), exists(root+"/a"))
+	}},
 }
