@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,8 +45,11 @@ func MavenZooKeeper(ctx context.Context, root string) (classPath string, err err
 	if cp, ok := cachedClassPath(file, pom); ok {
 		return cp, nil
 	}
-	if err := debian(ctx, "maven"); err != nil {
-		return "", err
+	// A Maven that did not come from Debian will do.
+	if _, err := exec.LookPath("mvn"); err != nil {
+		if err := debian(ctx, "maven"); err != nil {
+			return "", err
+		}
 	}
 	tmp := fmt.Sprintf("%s.%d", file, os.Getpid())
 	_, err = output(ctx, dir, "mvn", "-q", "-B", "-f", pom, "dependency:build-classpath",
