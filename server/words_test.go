@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -95,7 +96,7 @@ func wordsState(t testing.TB, addr string) {
 	b, _ := connect(t, addr)
 	acl := zk.WorldACL(zk.PermAll)
 	for path, c := range map[string]*zk.Conn{"/p/e1": a, "/p/e2": a, "/p/f": b} {
-		if _, err := a.Create("/p", []byte("12345"), 0, acl); err != nil && err != zk.ErrNodeExists {
+		if _, err := a.Create("/p", []byte("12345"), 0, acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			t.Fatal(err)
 		}
 		if _, err := c.Create(path, nil, zk.FlagEphemeral, acl); err != nil {
