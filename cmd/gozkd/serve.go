@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -83,7 +84,8 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,
 		ContainerNeverUsed: orNone(c.ContainerMaxNeverUsed),
 		ClientKeepAlive:    c.ClientTCPKeepAlive, HandshakeTimeout: c.HandshakeTimeout,
-		Logger: log,
+		Settings: []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(c.ClientPortListenBacklog)}},
+		Logger:   log,
 	}
 }
 
