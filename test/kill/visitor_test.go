@@ -1,0 +1,96 @@
+package kill
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// A visitor makes a session, a few ephemerals below /brief and, if it is a polite one, an end. Its session is short: when
+// the server dies first, or the visitor just leaves, the ephemerals may expire, but all at once.
+type visitor struct {
+	name   string
+	polite bool
+	acked  int  // how many ephemerals it knows to have been made
+	closed bool // and that its session was closed
+	gone   bool // once they were found to be gone, they stay so
+}
+
+// visitorTimeout is the shortest that the server of these tests grants.
+const (
+	visitorTimeout    = time.Second
+	visitorEphemerals = 3
+)
+
+func (v *visitor) path(i int) string { return fmt.Sprintf("/brief/%s.%d", v.name, i) }
+
+// visit does it all with one packet, and reads as many answers as come.
+func (v *visitor) visit(ctx context.Context, addr string, l *ledger) {
+	c, err := open(ctx, addr, newSession(visitorTimeout))
+	if err != nil {
+		return // the server is down
+	}
+	defer func() { _ = c.Close() }() // the server may be gone
+	var b []byte
+	for i := range visitorEphemerals {
+		b = c.append(b, proto.OpCreate, createBody(v.path(i), v.name, proto.ModeEphemeral))
+	}
+	if v.polite {
+		b = c.append(b, proto.OpCloseSession, nil)
+	}
+	floor := l.floor()
+	if c.Write(b, patience) != nil {
+		return
+	}
+	for i := int32(1); i <= c.xid; i++ {
+		r, err := c.next()
+		if err != nil {
+			return
+		}
+		if r.Err != proto.OK || r.Xid != i {
+			l.faultf("answer: visitor %s: request %d: reply to %d: %v", v.name, i, r.Xid, r.Err)
+			return
+		}
+		l.ack(fmt.Sprintf("%s.%d", v.name, i), r.Zxid, floor)
+		if floor = r.Zxid; i <= visitorEphemerals {
+			v.acked++
+		} else {
+			v.closed = true
+		}
+	}
+}
+
+// checkVisitors compares what is below /brief with what the visitors know. At the end all of it must have expired.
+func checkVisitors(c *client, l *ledger, visitors []*visitor) (left int, err error) {
+	found, err := c.list("/brief")
+	if err != nil {
+		return 0, err
+	}
+	left = len(found)
+	for _, v := range visitors {
+		n := 0 // how many are there; without a gap, as they were created in order
+		for i := range visitorEphemerals {
+			if _, ok := found[v.path(i)]; ok && n != i {
+				l.faultf("order: %s is there, the one before it is not", v.path(i))
+			} else if ok {
+				n++
+			}
+			delete(found, v.path(i))
+		}
+		switch {
+		case v.closed && n > 0:
+			l.faultf("ephemeral: %d of visitor %s are there, and its session was closed", n, v.name)
+		case v.gone && n > 0:
+			l.faultf("ephemeral: %d of visitor %s are back", n, v.name)
+		case n > 0 && n < v.acked:
+			l.faultf("ephemeral: only %d of the %d of visitor %s are there", n, v.acked, v.name)
+		}
+		v.gone = n == 0
+	}
+	for p := range found {
+		l.faultf("invented: %s", p)
+	}
+	return left, nil
+}
