@@ -56,8 +56,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	rows := runAll(ctx, root, chosenServers, chosenClients, *verbose)
-	fmt.Println()
-	printTable(os.Stdout, rows)
+	fmt.Print("\n", formatTable(rows))
 	if i := slices.IndexFunc(rows, func(r row) bool { return !r.ok() }); i >= 0 {
 		return errors.New("not everything passed")
 	}

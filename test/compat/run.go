@@ -73,7 +73,7 @@ func runAll(ctx context.Context, root string, targets []target, list []client, v
 		for _, c := range list {
 			r := runPair(ctx, root, t, c)
 			rows = append(rows, r)
-			printRow(os.Stdout, r, verbose)
+			fmt.Print(formatRow(r, verbose))
 			if ctx.Err() != nil {
 				return rows
 			}

@@ -129,7 +129,7 @@ func (r *recorder) count(state zk.State) int {
 // want returns an error unless err is target.
 func want(what string, err, target error) error {
 	if !errors.Is(err, target) {
-		return fmt.Errorf("%s: got error %v, want %v", what, err, target)
+		return fmt.Errorf("%s: got error %q, want %q", what, fmt.Sprint(err), fmt.Sprint(target))
 	}
 	return nil
 }
