@@ -54,7 +54,7 @@ func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
 					return nil, err
 				}
 			}
-			found = append(found, kind{name: name, memory: true, collect: awaitForcedGC,
+			found = append(found, kind{name: name, memory: true, collect: awaitGC,
 				start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
 					return server.StartGozkd(ctx, binary, opts)
 				}})
@@ -73,19 +73,31 @@ func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
 	return found, nil
 }
 
-// awaitForcedGC waits until the Go runtime collects by itself, which it does two minutes after the last collection, and
-// says so in the process's log: the process runs with GODEBUG=gctrace=1.
-func awaitForcedGC(ctx context.Context, p *server.Process) error {
-	const word, patience = "(forced)", 5 * time.Minute
-	before := strings.Count(p.Log(), word)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// awaitGC waits until the Go runtime has collected once more and says so in the process's log: the process runs with
+// GODEBUG=gctrace=1. A server with nothing to do collects two minutes after its last collection.
+func awaitGC(ctx context.Context, p *server.Process) error {
+	const patience = 3 * time.Minute
+	// One that is under way may miss what is garbage only now: its line is printed within this time.
+	const underWay = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, underWay+patience)
 	defer cancel()
-	for strings.Count(p.Log(), word) == before {
+	sleep(ctx, underWay)
+	for before := collections(p); collections(p) == before; {
 		if !sleep(ctx, time.Second) {
-			return fmt.Errorf("no forced collection within %s", patience)
+			return fmt.Errorf("no collection within %s", patience)
 		}
 	}
 	return nil
+}
+
+// collections counts the lines of gctrace, which look like "gc 7 @1.234s 0%: ...".
+func collections(p *server.Process) (n int) {
+	for line := range strings.Lines(p.Log()) {
+		if strings.HasPrefix(line, "gc ") {
+			n++
+		}
+	}
+	return n
 }
 
 // jvmGC asks the JVM for a full collection, with the JDK's own tool.
