@@ -2,11 +2,12 @@
 
 GO        ?= go
 FUZZTIME  ?= 30s
+COMPAT_OPS ?= 200000
 LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
 
-.PHONY: build test race inv fuzz bench lint fmt compat golden regress killtest help
+.PHONY: build test race inv fuzz bench bench-compare lint fmt compat golden regress killtest help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd, without cgo
@@ -19,13 +20,16 @@ inv:      ## all tests with the invariant checks compiled in
 	$(GO) test -timeout 10m -tags invariants ./...
 fuzz:     ## each fuzz target for FUZZTIME (30s)
 	.ci/fuzz $(FUZZTIME)
-bench:    ## all benchmarks next to the code
+bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
+bench-compare: ## start, latency, throughput and memory, next to ZooKeeper; about 35 minutes on a quiet machine
+	$(GO) run ./bench
 lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	$(LINT) run ./...
 fmt:      ## gofmt everything
 	gofmt -l -w .
-compat:   ## against a real ZooKeeper and other people's clients; COMPAT_OPS sets how many operations
+compat:   ## against a real ZooKeeper and other people's clients; COMPAT_OPS (200000) and COMPAT_SEED
+	$(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 	$(GO) run ./test/compat
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
@@ -34,4 +38,4 @@ regress:  ## replay every saved failure
 killtest: ## kill -9 under load, again and again; KILLS sets how often
 	$(GO) test -timeout 30m -count=1 -v ./test/kill
 help:     ## this list
-	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
