@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/invariants"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/watch"
 )
@@ -173,6 +175,9 @@ func (c *conn) drain() {
 func (c *conn) answered(p *pending, zxid proto.Zxid) {
 	c.sentPackets++
 	c.server.stats.sent.Add(1)
+	if invariants.Enabled && zxid > 0 && zxid < c.lastZxid {
+		panic(fmt.Sprintf("server: V5: a reply with zxid %v after one with %v", zxid, c.lastZxid))
+	}
 	c.lastZxid = max(zxid, c.lastZxid)
 	if p.close {
 		c.closeAfter = true

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/invariants"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -25,6 +26,11 @@ func (m machine) Apply(batches []consensus.Batch) {
 		}
 		for j := range b.Requests {
 			s.apply(b.TimeMs, &b.Requests[j], now)
+		}
+	}
+	if invariants.Enabled {
+		if err := s.state.Check(); err != nil {
+			panic(err)
 		}
 	}
 	s.tree.Unlock()
