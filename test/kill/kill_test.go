@@ -2,6 +2,7 @@ package kill
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -73,12 +74,12 @@ func TestKill(t *testing.T) {
 	r.verdict(t)
 
 	total := 0
-	for how, n := range kills {
-		t.Logf("%-30s %6d", "killed "+how, n)
-		total += n
+	for _, how := range slices.Sorted(maps.Keys(kills)) {
+		t.Logf("%-34s %7d", "killed "+how, kills[how])
+		total += kills[how]
 	}
-	for _, what := range []string{"acknowledged", "without an answer", "found without an answer", "reads and refusals"} {
-		t.Logf("%-30s %6d", what, r.ledger.counts[what])
+	for _, what := range []string{"sessions taken up again", "acknowledged", "without an answer", "found without an answer", "reads and refusals"} {
+		t.Logf("%-34s %7d", what, r.ledger.counts[what])
 	}
 	slices.Sort(restarts)
 	t.Logf("%d kills in %v, broken promises: %d, znodes at the end: %d", total, time.Since(begun).Round(time.Millisecond), len(r.ledger.faults), len(r.record.live))

@@ -45,6 +45,9 @@ type link struct {
 const (
 	workerTimeout = 50 * time.Second
 	sharedPaths   = 3
+	// maxHeld is from how many znodes on a worker deletes more than it creates. It keeps the list of children within one
+	// frame, and the checks short, however many rounds there are.
+	maxHeld = 1000
 )
 
 func (w *worker) own() string { return "/own/" + w.name }
@@ -85,6 +88,7 @@ func (w *worker) attach(ctx context.Context) (*client, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	w.conns++
+	w.ledger.count("sessions taken up again", 1)
 	return c, nil
 }
 
@@ -144,13 +148,13 @@ func (w *worker) draw() *op {
 		o.kind, o.path = failing, "/never/"+o.id
 	case n < 50:
 		o.kind, o.path, o.version, o.want = read, w.own(), w.reg.sent.version, w.reg.sent.id
-	case n < 72 && len(w.held) > 100:
+	case n < 54:
+		o.kind, o.path = hold, "/hold/"+o.id
+	case n < 85 && len(w.held) > maxHeld:
 		i := w.rng.IntN(len(w.held))
 		o.kind, o.target, o.path = drop, w.held[i], w.held[i].path
 		w.held[i] = w.held[len(w.held)-1]
 		w.held = w.held[:len(w.held)-1]
-	case n < 76:
-		o.kind, o.path = hold, "/hold/"+o.id
 	default:
 		o.kind = seq
 	}
