@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -32,14 +33,16 @@ type checkpointFile struct{ path string }
 // use opens the file at path, runs f, and closes it again.
 //
 // bbolt trusts its file: a damaged page makes it panic, and a file that is cut short makes the mapping fault. Both are
-// turned into an error here and nowhere else.
+// turned into an error here and nowhere else. bbolt may then hold locks of its own, on which its Close would wait for
+// ever. So only the file is unlocked and closed; the mapping stays until the process ends.
 func (c checkpointFile) use(path string, readOnly bool, f func(*bolt.DB) error) (err error) {
 	var file *os.File
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
 			err = corruptCheckpoint(path, fmt.Errorf("%v", p))
-			_ = file.Close() // bbolt leaves it open, and so locked, if it panics while it opens; else it is closed already
+			unlockFile(file)
+			_ = file.Close() // of no more use, whatever this says
 		}
 	}()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
@@ -49,16 +52,16 @@ func (c checkpointFile) use(path string, readOnly bool, f func(*bolt.DB) error) 
 			return file, err
 		},
 	})
+	var errno syscall.Errno
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("consensus: checkpoint %s is in use by another process", path)
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+	case errors.As(err, &errno):
+		return fmt.Errorf("consensus: open checkpoint %s: %w", path, err)
+	case err != nil: // bbolt has no common error for what it finds wrong in the file
 		return corruptCheckpoint(path, err)
-	case err != nil:
-		return fmt.Errorf("consensus: open checkpoint: %w", err)
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return f(db)
+	return errors.Join(f(db), db.Close())
 }
 
 func corruptCheckpoint(path string, cause error) error {

@@ -152,6 +152,7 @@ func (r *running) wait(t testing.TB) {
 	select {
 	case <-r.Ready():
 	case err := <-r.done:
+		r.done <- err // for stop
 		t.Fatal("Run:", err)
 	case <-time.After(20 * time.Second):
 		t.Fatal("not ready")

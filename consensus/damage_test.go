@@ -1,0 +1,274 @@
+package consensus
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// smallCheckpoint makes a data directory whose checkpoint has a few pages of each kind, and returns its items.
+func smallCheckpoint(t *testing.T) (Config, []string) {
+	cfg := Config{Dir: t.TempDir(), CheckpointRequests: 1 << 30}
+	n := open(t, cfg)
+	var items []string
+	for i := range 40 {
+		items = append(items, fmt.Sprint(i, strings.Repeat("x", 300)))
+	}
+	n.put(t, items...)
+	n.close(t)
+	// Three more, of one item each: so that pages become free, and the free list has contents.
+	cfg.CheckpointRequests = 1
+	for i := range 3 {
+		n = open(t, cfg)
+		n.put(t, fmt.Sprint("more", i))
+		items = append(items, fmt.Sprint("more", i))
+		n.close(t)
+	}
+	return cfg, items
+}
+
+// tryState opens the directory and returns the items, or the error of Open.
+func tryState(t *testing.T, cfg Config) ([]string, error) {
+	t.Helper()
+	n, err := tryOpen(t, cfg)
+	if err != nil {
+		return nil, err
+	}
+	n.wait(t)
+	n.close(t)
+	return n.list.all(), nil
+}
+
+func mustBeCorrupt(t *testing.T, path string, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrCorruptCheckpoint) || !strings.Contains(err.Error(), path) {
+		t.Fatalf("error %v does not say that %s is corrupt", err, path)
+	}
+}
+
+// Every page of a checkpoint is damaged in several ways: Open says so, or the state is right all the same. It
+// never is silently another, and nothing stays locked.
+func TestC4_DamagedPages(t *testing.T) {
+	cfg, items := smallCheckpoint(t)
+	path := cfg.checkpointPath()
+	good := readFile(t, path)
+	page := os.Getpagesize()
+	rng := rand.New(rand.NewPCG(1, 1))
+	damages := map[string]func(p []byte){
+		"zeros": func(p []byte) { clear(p) },
+		"ones":  func(p []byte) { fill(p, 0xff) },
+		"noise": func(p []byte) {
+			for i := range p {
+				p[i] = byte(rng.Uint32())
+			}
+		},
+		"noise behind the head": func(p []byte) {
+			for i := range p[16:] {
+				p[16+i] = byte(rng.Uint32())
+			}
+		},
+		"bit in the head": func(p []byte) { p[rng.IntN(16)] ^= 1 << rng.IntN(8) },
+		"bit":             func(p []byte) { p[rng.IntN(len(p))] ^= 1 << rng.IntN(8) },
+		"bit in use":      func(p []byte) { p[rng.IntN(200)] ^= 1 << rng.IntN(8) },
+	}
+	found, harmless := 0, 0
+	cfg.CheckpointRequests = 1 << 30
+	for at := 0; at < len(good); at += page {
+		for _, name := range sortedNames(damages) {
+			for range 3 {
+				bad := slices.Clone(good)
+				damages[name](bad[at : at+page])
+				writeFile(t, path, bad)
+				got, err := tryState(t, cfg)
+				switch {
+				case err != nil:
+					mustBeCorrupt(t, path, err)
+					if !bytes.Equal(readFile(t, path), bad) {
+						t.Fatalf("page %d, %s: Open changed the file", at/page, name)
+					}
+					found++
+				case !slices.Equal(got, items):
+					t.Fatalf("page %d, %s: %d items, want %d, and no error", at/page, name, len(got), len(items))
+				default:
+					harmless++
+					// Damage that reading does not meet, such as in the list of free pages, may hurt the next checkpoint.
+					goOn(t, cfg, items)
+				}
+				writeFile(t, path, good)
+			}
+		}
+	}
+	t.Logf("%d pages: %d damages found, %d harmless", len(good)/page, found, harmless)
+	if got, err := tryState(t, cfg); err != nil || !slices.Equal(got, items) {
+		t.Fatal("the good file afterwards:", err)
+	}
+	if found == 0 || harmless == 0 {
+		t.Error("too little was tried")
+	}
+}
+
+// goOn makes one more checkpoint in a file that was damaged where nobody noticed.
+func goOn(t *testing.T, cfg Config, items []string) {
+	t.Helper()
+	cfg.Dir = copyDir(t, cfg.Dir)
+	cfg.CheckpointRequests = 1
+	n, err := tryOpen(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan struct{})
+	n.Propose([]byte("one more"), func() { close(answered) })
+	select {
+	case <-answered:
+	case err := <-n.done: // a checkpoint of what the log holds came first
+		n.done <- err // for stop
+	case <-time.After(20 * time.Second):
+		t.Fatal("no answer")
+	}
+	if err := n.stop(); !errors.Is(err, ErrClosed) {
+		mustBeCorrupt(t, cfg.checkpointPath(), err)
+	}
+	cfg.CheckpointRequests = 1 << 30
+	got, err := tryState(t, cfg)
+	if err != nil {
+		mustBeCorrupt(t, cfg.checkpointPath(), err)
+	} else if want := n.list.all(); !slices.Equal(got[:min(len(got), len(want))], want) || len(got) > len(items)+1 {
+		t.Fatalf("%d items after another checkpoint, want %d, and no error", len(got), len(want))
+	}
+}
+
+func copyDir(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func TestC4_TruncatedFile(t *testing.T) {
+	cfg, items := smallCheckpoint(t)
+	path := cfg.checkpointPath()
+	good := readFile(t, path)
+	for size := 0; size < len(good); size += 1000 {
+		writeFile(t, path, good[:size])
+		got, err := tryState(t, cfg)
+		if err != nil {
+			mustBeCorrupt(t, path, err)
+		} else if !slices.Equal(got, items) {
+			t.Fatalf("cut at %d of %d: %d items and no error", size, len(good), len(got))
+		}
+	}
+	writeFile(t, path, good)
+	if got, err := tryState(t, cfg); err != nil || !slices.Equal(got, items) {
+		t.Fatal("the good file afterwards:", err)
+	}
+}
+
+func TestC4_MissingBucketOrMeta(t *testing.T) {
+	cfg, items := smallCheckpoint(t)
+	path := cfg.checkpointPath()
+	good := readFile(t, path)
+	for _, change := range []func(tx *bolt.Tx) error{
+		func(tx *bolt.Tx) error { return tx.DeleteBucket(stateBucket) },
+		func(tx *bolt.Tx) error { return tx.DeleteBucket(metaBucket) },
+		func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(metaKey) },
+		func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(metaKey, []byte("\x01something")) },
+		func(tx *bolt.Tx) error { return tx.Bucket(stateBucket).Put([]byte("z"), []byte("another sum")) },
+	} {
+		db, err := bolt.Open(path, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(db.Update(change), db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = tryState(t, cfg)
+		mustBeCorrupt(t, path, err)
+		writeFile(t, path, good)
+	}
+	if got, err := tryState(t, cfg); err != nil || !slices.Equal(got, items) {
+		t.Fatal("the good file afterwards:", err)
+	}
+}
+
+// The remains of a first checkpoint that was cut off are not taken for one.
+func TestC4_HalfWrittenFirstCheckpoint(t *testing.T) {
+	whole, _ := smallCheckpoint(t)
+	left := readFile(t, whole.checkpointPath())
+	for _, contents := range [][]byte{{}, []byte("half"), left, left[:len(left)/2]} {
+		cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+		writeFile(t, cfg.checkpointPath()+".new", contents)
+		// The log may have its first state already, or not.
+		got, err := tryState(t, cfg)
+		if err != nil || len(got) != 0 {
+			t.Fatalf("%d items, %v", len(got), err)
+		}
+		if _, err := os.Stat(cfg.checkpointPath() + ".new"); err == nil {
+			t.Error("the remains are still there")
+		}
+		if err := os.Rename(cfg.checkpointPath(), cfg.checkpointPath()+".new"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Open writes the log's first state, then the checkpoint: a crash between the two leaves a new member.
+func TestOpen_CrashBeforeTheFirstCheckpoint(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+	n, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(cfg.checkpointPath()); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, cfg)
+	r.put(t, "a")
+	r.close(t)
+	if got, err := tryState(t, cfg); err != nil || !slices.Equal(got, []string{"a"}) {
+		t.Fatal(got, err)
+	}
+}
+
+func fill(p []byte, b byte) {
+	for i := range p {
+		p[i] = b
+	}
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func writeFile(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
