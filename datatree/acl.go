@@ -2,6 +2,7 @@ package datatree
 
 import (
 	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
@@ -137,17 +138,42 @@ func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":
 
 // parseNet reads an address, or an address and the length of its network's prefix.
 func parseNet(id string) (netip.Prefix, bool) {
-	address, _, hasBits := strings.Cut(id, "/")
-	if !hasBits {
-		addr, err := netip.ParseAddr(address)
-		if err != nil || addr.Zone() != "" {
+	address, length, hasBits := strings.Cut(id, "/")
+	addr, ok := parseAddr(address)
+	if !ok {
+		return netip.Prefix{}, false
+	}
+	bits := addr.BitLen()
+	if hasBits {
+		var err error
+		if bits, err = strconv.Atoi(length); err != nil {
 			return netip.Prefix{}, false
 		}
-		addr = addr.Unmap()
-		return netip.PrefixFrom(addr, addr.BitLen()), true
 	}
-	p, err := netip.ParsePrefix(id)
-	return p.Masked(), err == nil
+	p, err := addr.Prefix(bits)
+	return p, err == nil
+}
+
+// parseAddr reads IPv4 as ZooKeeper does: four numbers between dots, leading zeros and all. It knows no IPv6 form with
+// IPv4 inside.
+func parseAddr(s string) (netip.Addr, bool) {
+	if strings.Contains(s, ":") {
+		addr, err := netip.ParseAddr(s)
+		return addr, err == nil && addr.Zone() == "" && !addr.Is4In6()
+	}
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '.' })
+	if len(parts) != 4 {
+		return netip.Addr{}, false
+	}
+	var b [4]byte
+	for i, part := range parts {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 || n > 255 {
+			return netip.Addr{}, false
+		}
+		b[i] = byte(n)
+	}
+	return netip.AddrFrom4(b), true
 }
 
 // maskACL hides the hashes of digest ids, for callers who may read a list but not change it.

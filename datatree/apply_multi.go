@@ -2,7 +2,8 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// applyMulti does all ops or none. Each sees what those before it did. A multi that cannot be decoded fails as a whole;
+// applyMulti does all ops or none. Each sees what those before it did. A multi that cannot be decoded, or one of whose ops
+// fails with ErrMarshallingError, fails as a whole;
 // any other failure is in the results: OK for the ops rolled back, the code of the one that failed, and
 // ErrRuntimeInconsistency for those after it.
 func (t *Tree) applyMulti(x *txn) proto.ErrCode {
@@ -24,6 +25,11 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 		if res.Op == proto.OpError {
 			t.rollback()
 			t.events = t.events[:0]
+			if res.Err == proto.ErrMarshallingError { // a limits znode that can't be read, or jute.maxbuffer
+				t.inMulti = false
+				t.undo = reuse(t.undo)
+				return proto.ErrMarshallingError
+			}
 			t.results = failedMulti(t.results[:0], len(ops), i, res.Err)
 			x.res.MultiFailed = true
 			break

@@ -388,6 +388,9 @@ func (m *model) multi(e env, ops []proto.MultiOp) outcome {
 	var out outcome
 	for i, op := range ops {
 		res, events, code := trial.subOp(e, &op)
+		if code == proto.ErrMarshallingError { // a limits znode that can't be read, asked of 3.9.5; or jute.maxbuffer
+			return outcome{err: code}
+		}
 		if code != proto.OK {
 			out = outcome{failed: true, multi: make([]proto.MultiResult, len(ops))}
 			for j := range ops {

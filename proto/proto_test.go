@@ -291,7 +291,7 @@ func TestNullPath(t *testing.T) {
 		_, _, err := decode(c, append(null, tail...), false)
 		wantErr := false
 		switch c.name {
-		case "PathVersionRequest", "PathWatchRequest", "AddWatchRequest":
+		case "PathVersionRequest", "PathWatchRequest":
 			wantErr = true
 		case "PathRequest", "SetDataRequest", "SetACLRequest", "CreateRequest/create", "CreateRequest/createTTL":
 		default:

@@ -101,9 +101,9 @@ func (r *AddWatchRequest) Append(b []byte) []byte {
 	return jute.AppendInt(jute.AppendString(b, r.Path), int32(r.Mode))
 }
 
-// Decode reads the record. A null path is an error.
+// Decode reads the record. A null path reads as "".
 func (r *AddWatchRequest) Decode(d *jute.Decoder) {
-	r.Path, r.Mode = d.RequiredString(), AddWatchMode(d.Int())
+	r.Path, r.Mode = d.String(), AddWatchMode(d.Int())
 }
 
 // WatcherType selects watches in checkWatches and removeWatches.

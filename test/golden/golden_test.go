@@ -45,11 +45,7 @@ func start(t *testing.T) string {
 }
 
 // open lists recordings that gozkd does not pass yet, each with what is to be changed. One that passes must go from here.
-var open = map[string]string{
-	"4/bad-records":            "proto, server: removeWatches with a null path does not find the watch that addWatch with a null path has set",
-	"10.2/fix-up":              "datatree: an id of scheme ip like ::ffff:127.0.0.1, with an IPv4 address in it, is no valid id",
-	"11.1/bad-text-in-a-multi": "datatree: a limits node that cannot be read fails a multi as a whole, with -5",
-}
+var open = map[string]string{}
 
 func TestRecorded(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
