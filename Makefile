@@ -2,6 +2,7 @@
 
 GO        ?= go
 FUZZTIME  ?= 30s
+KILLS     ?= 100
 COMPAT_OPS ?= 200000
 LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
@@ -35,7 +36,7 @@ golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
 regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
-killtest: ## kill -9 under load, again and again; KILLS sets how often
-	$(GO) test -timeout 30m -count=1 -v ./test/kill
+killtest: ## kill -9 under load, again and again: KILLS rounds (100)
+	KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
 help:     ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
