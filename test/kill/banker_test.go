@@ -108,6 +108,7 @@ func (b *banker) transfer() error {
 	case err == nil:
 		b.receipts[receipt] = true
 		b.ledger.count("acknowledged", 1)
+		b.ledger.count("of these by go-zookeeper", 1)
 	case errors.Is(err, zk.ErrBadVersion):
 		b.ledger.count("reads and refusals", 1)
 		return nil
