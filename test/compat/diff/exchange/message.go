@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,21 @@ func (m *Message) failedResult() proto.ErrCode {
 		}
 	}
 	return proto.OK
+}
+
+// sortedACL returns the entries of a list in an order of their own.
+func (m *Message) sortedACL() []string {
+	var entries []string
+	for i := 0; m.Has(fmt.Sprintf("acl%d.id", i)); i++ {
+		entry := ""
+		for _, part := range []string{"perms", "scheme", "id"} {
+			f := fieldNamed(m, fmt.Sprintf("acl%d.%s", i, part))
+			entry += fmt.Sprintf("%d %s ", f.N, f.S)
+		}
+		entries = append(entries, entry)
+	}
+	slices.Sort(entries)
+	return entries
 }
 
 // String returns the message on one line.

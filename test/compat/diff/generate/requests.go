@@ -226,7 +226,8 @@ func kills(op proto.OpCode, body []byte) bool {
 	return d.Err() == nil && !c.Mode.TTL() && c.TTL < 0
 }
 
-// stumbles reports whether the body is a setWatches of which a list that is not the first is null: see body.
+// stumbles reports whether the body is a setWatches of which a list that is not the first is null (see body), or with a
+// zxid that is neither before nor behind all that any server has: it would mean something else on each.
 func stumbles(op proto.OpCode, body []byte) bool {
 	if op != proto.OpSetWatches && op != proto.OpSetWatches2 {
 		return false
@@ -238,7 +239,10 @@ func stumbles(op proto.OpCode, body []byte) bool {
 	if op == proto.OpSetWatches2 {
 		later = append(later, r.Persistent, r.PersistentRecursive)
 	}
-	return d.Err() == nil && slices.ContainsFunc(later, func(l []string) bool { return l == nil })
+	if d.Err() != nil {
+		return false
+	}
+	return r.RelativeZxid > 1 && r.RelativeZxid < 1<<61 || slices.ContainsFunc(later, func(l []string) bool { return l == nil })
 }
 
 // locks reports whether the body is a setACL of something outside of the sequence's root: see setACL.

@@ -23,6 +23,33 @@ var paths = []scenario{
 				req{proto.OpGetAllChildrenNumber, jute.AppendString(nil, p)}, addWatch(p, 0))
 		}
 	}},
+	{"5.1/null", func(s *script) {
+		s.open(0)
+		for mode := int32(0); mode <= 3; mode++ {
+			for _, entries := range [][]acl{openACL, {}} {
+				body := create{data: []byte("x"), acl: entries, mode: mode}
+				for _, op := range []proto.OpCode{proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer} {
+					s.send(0, req{op, body.body(op)})
+				}
+			}
+		}
+		ttl := create{acl: openACL, mode: 5, ttl: 1e9}
+		s.send(0, req{proto.OpCreateTTL, ttl.body(proto.OpCreateTTL)}, together(check(root, -1), req{proto.OpCreate, create{acl: openACL}.body(proto.OpCreate)}),
+			together(req{proto.OpDelete, pathInt(nil, -1)}), together(req{proto.OpSetData, setData(nil, nil, -1)}), together(req{proto.OpCheck, pathInt(nil, -1)}),
+			together(req{proto.OpGetData, pathBool(nil, false)}), together(req{proto.OpGetChildren, pathBool(nil, false)}))
+		nulls := jute.AppendInt(jute.AppendInt(nil, 1), -1) // a list of one path that is null
+		for i := range 5 {
+			b := jute.AppendLong(nil, 0)
+			for k := range 5 {
+				if k == i {
+					b = append(b, nulls...)
+				} else {
+					b = jute.AppendInt(b, 0)
+				}
+			}
+			s.send(0, req{proto.OpSetWatches2, b})
+		}
+	}},
 	{"5.2/system-nodes", func(s *script) {
 		s.open(0)
 		for _, p := range []string{"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {

@@ -156,7 +156,7 @@ var acls = []scenario{
 	}},
 	{"10.4/digest", func(s *script) {
 		s.open(0)
-		for _, d := range []string{"", "nocolon", ":", "a:b:c", "super:wrong", "alice:secret", "alice:secret"} {
+		for _, d := range []string{"", "nocolon", ":", "a:b:c", "super:wrong", "alice:secret", "alice:secret", "\xff:\xfe", "ü:ö"} {
 			s.send(0, login("digest", d), whoAmI())
 		}
 	}},
