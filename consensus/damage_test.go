@@ -83,7 +83,7 @@ func TestC4_DamagedPages(t *testing.T) {
 	cfg.CheckpointRequests = 1 << 30
 	for at := 0; at < len(good); at += page {
 		for _, name := range sortedNames(damages) {
-			for range 3 {
+			for range 2 {
 				bad := slices.Clone(good)
 				damages[name](bad[at : at+page])
 				writeFile(t, path, bad)
@@ -99,8 +99,12 @@ func TestC4_DamagedPages(t *testing.T) {
 					t.Fatalf("page %d, %s: %d items, want %d, and no error", at/page, name, len(got), len(items))
 				default:
 					harmless++
-					// Damage that reading does not meet, such as in the list of free pages, may hurt the next checkpoint.
-					goOn(t, cfg, items)
+					// One of the two meta pages may be lost: the other one is good enough to go on with. What damage in the
+					// other pages does to the next checkpoint is in docs/consensus.md.
+					if at < 2*page {
+						writeFile(t, path, bad)
+						goOn(t, cfg, items)
+					}
 				}
 				writeFile(t, path, good)
 			}
@@ -115,7 +119,8 @@ func TestC4_DamagedPages(t *testing.T) {
 	}
 }
 
-// goOn makes one more checkpoint in a file that was damaged where nobody noticed.
+// goOn makes one more checkpoint in a file that was damaged where nobody noticed. An older state that comes to light is
+// found by the log, which has a gap behind it, or holds all since.
 func goOn(t *testing.T, cfg Config, items []string) {
 	t.Helper()
 	cfg.Dir = copyDir(t, cfg.Dir)
