@@ -109,20 +109,19 @@ func TestC5_DiskErrors(t *testing.T) {
 				select {
 				case err := <-n.done:
 					n.done <- err // for stop
-					if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrClosed) {
-						t.Fatal("Run:", err)
-					}
-					failures++
-				case <-l.until(200):
-					n.close(t) // so many operations of this kind never came
+				case <-l.until(200): // so many operations of this kind may never come
+				}
+				err := n.stop()
+				if failed.Load() != errors.Is(err, syscall.ENOSPC) || failed.Load() == errors.Is(err, ErrClosed) {
+					t.Fatalf("failed: %v, Run: %v", failed.Load(), err)
 				}
 				answered := l.count()
 				n.Propose([]byte("late"), func() { t.Error("answered after the end") })
 				if l.count() != answered {
 					t.Error("answered after Run returned")
 				}
-				if !failed.Load() {
-					continue
+				if failed.Load() {
+					failures++
 				}
 				cfg.FS = mem.Crash(func(int) int { return 0 })
 				again := open(t, cfg)
@@ -135,6 +134,37 @@ func TestC5_DiskErrors(t *testing.T) {
 				t.Error("no operation failed")
 			}
 		})
+	}
+}
+
+// The disk fails while the node is being stopped: Run tells that, since what is under way is in doubt.
+func TestC5_DiskErrorAtTheEnd(t *testing.T) {
+	var armed atomic.Bool
+	reached, release := make(chan struct{}), make(chan struct{})
+	cfg := onMem(t, vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op) error {
+		if op.Kind != vfs.OpSync || !armed.CompareAndSwap(true, false) {
+			return nil
+		}
+		close(reached)
+		<-release
+		return syscall.EIO
+	}))
+	cfg.StateMachine = &list{}
+	n, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }() // stopped by cancel and awaited below
+	<-n.Ready()
+	armed.Store(true)
+	n.Propose([]byte("x"), nil)
+	<-reached
+	cancel()
+	close(release)
+	if err := <-ended; !errors.Is(err, syscall.EIO) {
+		t.Fatal("Run:", err)
 	}
 }
 

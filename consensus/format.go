@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// The formats here are in docs/formats.md: "Log entry", "Log state" and "Checkpoint: meta".
+// The formats here are in docs/formats.md: "Log entry", "Log state" and "Checkpoint: meta and buckets".
 
 const (
 	stateVersion = 1

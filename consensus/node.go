@@ -59,13 +59,8 @@ type input struct {
 	ref        any
 	read       func()
 	persisted  []*raftpb.Message
-	checkpoint *checkpointDone
-	err        error
-}
-
-type checkpointDone struct {
-	index uint64
-	err   error
+	checkpoint uint64 // is written: its index
+	err        error  // of the disk
 }
 
 // logWork is work for the log goroutine.
@@ -244,6 +239,11 @@ func (n *Node) Run(ctx context.Context) error {
 	close(stopLog)
 	logDone.Wait()
 	n.background.Wait()
+	for _, in := range n.inbox.take() {
+		if in.err != nil && errors.Is(err, ErrClosed) {
+			err = in.err // the disk failed while the loop was ending
+		}
+	}
 	return errors.Join(err, n.release())
 }
 
@@ -298,10 +298,8 @@ func (n *Node) receive() error {
 			n.core.read(in.read)
 		case in.err != nil:
 			return in.err
-		case in.checkpoint != nil:
-			if err := n.checkpointWritten(in.checkpoint); err != nil {
-				return err
-			}
+		case in.checkpoint != 0:
+			n.checkpointWritten(in.checkpoint)
 		}
 		for _, m := range in.persisted {
 			if err := n.core.step(m); err != nil {
@@ -362,7 +360,9 @@ func (n *Node) publish() {
 	}
 }
 
-// maybeCheckpoint starts a checkpoint if enough was applied since the last and none is being written.
+// maybeCheckpoint starts a checkpoint if enough was applied since the last and none is being written. One that can't be
+// written stops the node: what it should have held is in the log still, so nothing is lost, but the log would grow
+// without bound.
 func (n *Node) maybeCheckpoint() {
 	if n.log == nil || n.checkpointing ||
 		(n.sinceRequests < n.cfg.CheckpointRequests && n.sinceBytes < n.cfg.CheckpointBytes) {
@@ -375,22 +375,20 @@ func (n *Node) maybeCheckpoint() {
 	go func() {
 		defer n.background.Done()
 		start := time.Now()
-		err := n.checkpoints.write(meta, changes)
-		if err == nil && n.cfg.OnCheckpoint != nil {
+		if err := n.checkpoints.write(meta, changes); err != nil {
+			n.inbox.put(input{err: err})
+			return
+		}
+		if n.cfg.OnCheckpoint != nil {
 			n.cfg.OnCheckpoint(time.Since(start), changes.Len())
 		}
-		n.inbox.put(input{checkpoint: &checkpointDone{meta.Index, err}})
+		n.inbox.put(input{checkpoint: meta.Index})
 	}()
 }
 
-// checkpointWritten drops the log that the checkpoint covers. A checkpoint that can't be written stops the node: what it
-// should have held is in the log still, so nothing is lost, but the log would grow without bound.
-func (n *Node) checkpointWritten(done *checkpointDone) error {
+// checkpointWritten drops the log that the checkpoint covers.
+func (n *Node) checkpointWritten(index uint64) {
 	n.checkpointing = false
-	if done.err != nil {
-		return done.err
-	}
-	n.cfg.Logger.Debug("checkpoint written", "index", done.index)
-	n.toLog.put(logWork{compact: done.index})
-	return nil
+	n.cfg.Logger.Debug("checkpoint written", "index", index)
+	n.toLog.put(logWork{compact: index})
 }
