@@ -125,41 +125,6 @@ func Differences() []Difference {
 			Avoided: "zxids are compared by their order",
 		},
 		{
-			ID:      "sasl-null-token",
-			Reason:  "a sasl token that is null makes ZooKeeper drop the connection, by accident; gozkd answers as to any other token",
-			Avoided: "no sequence has one: no client sends it, and the connection would be open on one server only",
-		},
-		{
-			ID:      "null-watch-list",
-			Reason:  "ZooKeeper works through the lists of a setWatches up to one that is null, then answers -5; gozkd answers -5 and has done nothing",
-			Avoided: "only the first list is ever null: the watches would differ from there on",
-		},
-		{
-			ID:     "null-watch-path",
-			Reason: "ZooKeeper keeps watches on a path that is null, which nothing can fire; gozkd answers -5, as to a null path anywhere",
-			Allows: func(_, _ *Transcript, m *Mismatch) bool {
-				if m.Request == nil || m.A == nil || m.B == nil || m.A.Kind != MessageReply {
-					return false
-				}
-				switch m.Request.Op {
-				case proto.OpAddWatch, proto.OpCheckWatches, proto.OpRemoveWatches:
-					return m.B.Err() == proto.ErrMarshallingError && m.Request.path() == nil && m.A.Err() != m.B.Err()
-				}
-				return false
-			},
-		},
-		{
-			ID:     "empty-path-count",
-			Reason: "getAllChildrenNumber of the empty path counts the root too in ZooKeeper, of / it does not; gozkd takes both for the root",
-			Allows: func(_, _ *Transcript, m *Mismatch) bool {
-				if m.Request == nil || m.Request.Op != proto.OpGetAllChildrenNumber || m.Field != "value" {
-					return false
-				}
-				p := m.Request.path()
-				return p != nil && *p == "" && m.A.Field("value") == m.B.Field("value")+1
-			},
-		},
-		{
 			ID: "zxid-gaps", Gaps: true,
 			Reason: "gozkd uses up a zxid for each write, a malformed one too, and when a session is resumed, ZooKeeper not always; clients only need zxids that rise",
 		},

@@ -20,12 +20,6 @@ func (r *Request) hasNullID() bool {
 	return false
 }
 
-// path returns the string that the body begins with, nil if it is null or cannot be read.
-func (r *Request) path() *string {
-	d := jute.NewDecoder(r.Body)
-	return d.NullString()
-}
-
 // fromCESU8 takes a quoted string and joins each pair of surrogates of three bytes in it to the character that it means.
 func fromCESU8(quoted string) string {
 	s, err := strconv.Unquote(quoted)

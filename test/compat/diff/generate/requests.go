@@ -2,7 +2,6 @@ package generate
 
 import (
 	"encoding/binary"
-	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
@@ -46,7 +45,7 @@ func (g *gen) op() proto.OpCode {
 func (g *gen) anyRequest(slot int, op proto.OpCode) exchange.Request {
 	body := g.body(op)
 	if g.chance(30) && op != proto.OpAuth && op != proto.OpSASL {
-		if damaged := g.damage(body); !kills(op, damaged) && !locks(op, damaged) && !stumbles(op, damaged) {
+		if damaged := g.damage(body); !kills(op, damaged) && !locks(op, damaged) && !ahead(op, damaged) {
 			body = damaged
 		}
 	}
@@ -96,13 +95,7 @@ func (g *gen) body(op proto.OpCode) []byte {
 		return pathInt(g.path(), one[int32](g, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, -1))
 	case proto.OpSetWatches, proto.OpSetWatches2:
 		b := jute.AppendLong(nil, one[int64](g, 0, -1, 1, 1<<62))
-		// Only the first list is ever null: ZooKeeper works through the lists before it stumbles over one that is.
-		if g.chance(30) {
-			b = jute.AppendInt(b, -1)
-		} else {
-			b = g.paths(b)
-		}
-		for range 2 {
+		for range 3 {
 			b = g.paths(b)
 		}
 		if op == proto.OpSetWatches2 {
@@ -112,7 +105,7 @@ func (g *gen) body(op proto.OpCode) []byte {
 	case proto.OpAuth:
 		return g.goodAuth()
 	case proto.OpSASL:
-		return jute.AppendBuffer(nil, one(g, []byte{}, []byte("token"), []byte{0}))
+		return jute.AppendBuffer(nil, one(g, []byte{}, []byte("token"), []byte{0}, []byte{1, 2}))
 	}
 	return nil // ping, whoAmI
 }
@@ -183,6 +176,9 @@ func (g *gen) setACL() []byte {
 }
 
 func (g *gen) paths(b []byte) []byte {
+	if g.chance(30) {
+		return jute.AppendInt(b, -1)
+	}
 	n := one(g, 0, 0, 1, 1, 2)
 	b = jute.AppendInt(b, int32(n))
 	for range n {
@@ -226,23 +222,15 @@ func kills(op proto.OpCode, body []byte) bool {
 	return d.Err() == nil && !c.Mode.TTL() && c.TTL < 0
 }
 
-// stumbles reports whether the body is a setWatches of which a list that is not the first is null (see body), or with a
-// zxid that is neither before nor behind all that any server has: it would mean something else on each.
-func stumbles(op proto.OpCode, body []byte) bool {
+// ahead reports whether the body is a setWatches with a zxid that is neither before nor behind all that any server has:
+// it would mean something else on each.
+func ahead(op proto.OpCode, body []byte) bool {
 	if op != proto.OpSetWatches && op != proto.OpSetWatches2 {
 		return false
 	}
 	d := jute.NewDecoder(body)
-	var r proto.SetWatchesRequest
-	r.Decode(&d, op)
-	later := [][]string{r.Exist, r.Child}
-	if op == proto.OpSetWatches2 {
-		later = append(later, r.Persistent, r.PersistentRecursive)
-	}
-	if d.Err() != nil {
-		return false
-	}
-	return r.RelativeZxid > 1 && r.RelativeZxid < 1<<61 || slices.ContainsFunc(later, func(l []string) bool { return l == nil })
+	zxid := d.Long()
+	return zxid > 1 && zxid < 1<<61
 }
 
 // locks reports whether the body is a setACL of something outside of the sequence's root: see setACL.
