@@ -24,6 +24,7 @@ func (s *Server) accept(ctx context.Context) {
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
+				return // a listener of another kind may have its own error for being closed
 			}
 			continue
 		}
@@ -44,7 +45,7 @@ func (s *Server) admit(nc net.Conn) {
 		ids: []proto.ID{{Scheme: "ip", ID: addr}},
 	}
 	c.room.L = &c.mu
-	c.heard.Store(now.UnixNano())
+	c.noteHeard(now)
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
 	switch {
@@ -78,6 +79,10 @@ func (s *Server) forget(c *conn) {
 	c.closeLocked()
 	id := c.session
 	c.mu.Unlock()
+	// What came since sessions were last touched counts too.
+	s.trackMu.Lock()
+	s.tracker.Touch(id, c.heard())
+	s.trackMu.Unlock()
 	// After closed was set under c.mu nothing adds a watch for c any more.
 	s.watches.RemoveConn(c.id)
 	s.connMu.Lock()

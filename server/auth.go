@@ -24,8 +24,7 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 	switch {
 	case r.Scheme == "ip": // everybody has it already
 		return proto.OK
-	case r.Scheme == "digest" && r.Auth != nil && !c.server.cfg.DisableDigest:
-		c.addDigest(string(r.Auth))
+	case r.Scheme == "digest" && r.Auth != nil && !c.server.cfg.DisableDigest && c.addDigest(string(r.Auth)):
 		return proto.OK
 	}
 	c.server.stats.authFailed.Add(1)
@@ -33,7 +32,11 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 	return proto.ErrAuthFailed
 }
 
-func (c *conn) addDigest(userPassword string) {
+// maxIDBytes bounds the identities of a connection: they go into the log with each of its writes.
+const maxIDBytes = 8 << 10
+
+// addDigest reports whether the identity could be added.
+func (c *conn) addDigest(userPassword string) bool {
 	user, _, _ := strings.Cut(userPassword, ":")
 	sum := sha1.Sum([]byte(userPassword)) //nolint:gosec // see the import
 	id := user + ":" + base64.StdEncoding.EncodeToString(sum[:])
@@ -47,5 +50,13 @@ func (c *conn) addDigest(userPassword string) {
 	if s := c.server.cfg.SuperDigest; s != "" && subtle.ConstantTimeCompare([]byte(s), []byte(id)) == 1 {
 		add(superID)
 	}
+	size := 0
+	for _, id := range ids {
+		size += len(id.Scheme) + len(id.ID)
+	}
+	if size > maxIDBytes {
+		return false
+	}
 	c.ids = ids
+	return true
 }

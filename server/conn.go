@@ -20,7 +20,8 @@ const (
 	// maxQueuedBytes how many bytes they may hold.
 	maxQueued      = 4096
 	maxQueuedBytes = 4 << 20
-	// maxOutput is how much may wait for a client that does not read; then its connection is closed.
+	// maxOutput is how much may wait for a client that does not read, or become ready at once when a write is done; then
+	// its connection is closed.
 	maxOutput = 64 << 20
 	// burstOutput: a burst of reads is interrupted to send its replies when they are as long as this.
 	burstOutput = 256 << 10
@@ -36,7 +37,7 @@ type conn struct {
 	raw    rawConn // nil if nc is no socket
 	addr   string  // without the port
 
-	heard atomic.Int64 // Unix nanoseconds of the last bytes that came
+	heardAt atomic.Int64 // nanoseconds from Server.started to the last bytes that came
 
 	touched bool // owned by the goroutine of Apply
 	dead    bool // guarded by Server.connMu: it is gone, or going
@@ -103,6 +104,28 @@ func (c *conn) caller() datatree.Caller {
 	return datatree.Caller{IDs: c.ids, SkipACL: c.server.cfg.SkipACL}
 }
 
+// noteHeard notes that bytes came. Instants are kept as durations since the start of the server, because a Unix time would
+// follow the steps of the wall clock: all sessions would expire when it is set back.
+func (c *conn) noteHeard(now time.Time) { c.heardAt.Store(int64(now.Sub(c.server.started))) }
+
+// heard returns when bytes last came, with the monotonic reading of the clock.
+func (c *conn) heard() time.Time { return c.server.started.Add(time.Duration(c.heardAt.Load())) }
+
+// enqueue puts p at the end of the queue.
+func (c *conn) enqueue(p *pending) {
+	c.queuedBytes += p.bytes()
+	c.queue.push(p)
+}
+
+// dequeue takes the head off the queue.
+func (c *conn) dequeue() {
+	c.queuedBytes -= c.queue.head().bytes()
+	c.queue.pop()
+}
+
+// bytes returns how much of what the client sent is held until the answer.
+func (p *pending) bytes() int { return len(p.body) + len(p.req.Body) }
+
 // complete takes the result of a write of this connection. Called by Apply under the tree's write lock.
 func (c *conn) complete(w *pending, res *datatree.Result, now time.Time) {
 	c.mu.Lock()
@@ -126,7 +149,7 @@ func (c *conn) complete(w *pending, res *datatree.Result, now time.Time) {
 	if c.queue.head() == w { // the rule: only a sync in front of it makes it wait
 		c.out = appendResult(c.out, w, res)
 		c.answered(w, res.Zxid)
-		c.queue.pop()
+		c.dequeue()
 	} else {
 		w.reply, w.zxid, w.done = appendResult(nil, w, res), res.Zxid, true
 	}
@@ -141,10 +164,14 @@ func (c *conn) drain() {
 		if p == nil {
 			break
 		}
+		if len(c.out) > maxOutput { // short requests can ask for long replies, and none of these can wait (V2)
+			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", len(c.out))
+			c.closeLocked()
+			return
+		}
 		switch {
 		case p.kind == kindRead:
 			c.out = c.server.read(c, c.out, p.op, p.xid, p.body, p.ids, false)
-			c.queuedBytes -= len(p.body)
 			c.answered(p, c.server.state.LastZxid())
 		case p.kind == kindStatus:
 			zxid := p.zxid
@@ -165,7 +192,7 @@ func (c *conn) drain() {
 			c.boundOutput()
 			return
 		}
-		c.queue.pop()
+		c.dequeue()
 	}
 	c.room.Broadcast()
 	c.boundOutput()
@@ -180,8 +207,16 @@ func (c *conn) answered(p *pending, zxid proto.Zxid) {
 	}
 	c.lastZxid = max(zxid, c.lastZxid)
 	if p.close {
-		c.closeAfter = true
+		c.finish()
 	}
+}
+
+// finish makes the connection close when its output is sent, or after the time of a handshake: it has no session any more
+// that could expire if the client does not read. c.mu is held.
+func (c *conn) finish() {
+	c.closeAfter = true
+	// It fails on a connection that is closed already. The runtime's clock counts here, as in the handshake.
+	_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.HandshakeTimeout))
 }
 
 // boundOutput closes the connection if its client lets too much pile up.

@@ -20,9 +20,11 @@ const zxidLast proto.Zxid = -2
 type pause uint8
 
 const (
-	pauseInput  pause = iota // no whole frame is left
+	pauseNone   pause = iota // it goes on
+	pauseInput               // no whole frame is left
 	pauseOutput              // enough was done under one lock
 	pauseQueue               // too many requests wait behind a write of this connection
+	pauseAlone               // the next request waits until none is in front of it
 	pauseLimit               // too many writes are under way in the server
 	pauseClosed              // the connection is closed or closing
 )
@@ -43,7 +45,7 @@ func (c *conn) serve() {
 			}
 			return
 		}
-		c.heard.Store(c.server.cfg.Now().UnixNano())
+		c.noteHeard(c.server.cfg.Now())
 	}
 	if err != nil {
 		c.logger().Warn("connection closed: bad request", "reason", err)
@@ -83,12 +85,19 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 		case p == pauseLimit:
 			c.server.outstanding.wait()
 		case p == pauseQueue:
-			c.mu.Lock()
-			for !c.closed && !c.closeAfter && c.crowded() {
-				c.room.Wait()
-			}
-			c.mu.Unlock()
+			c.awaitQueue(c.crowded)
+		case p == pauseAlone:
+			c.awaitQueue(func() bool { return c.queue.len() > 0 })
 		}
+	}
+}
+
+// awaitQueue waits while the queue is in the way, or until the connection closes.
+func (c *conn) awaitQueue(inTheWay func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed && !c.closeAfter && inTheWay() {
+		c.room.Wait()
 	}
 }
 
@@ -129,45 +138,54 @@ func (c *conn) burst(in *input) (pause, error) {
 			return pauseInput, nil
 		}
 		waiting := c.queue.len()
-		full, err := c.request(frame, now)
-		if c.queue.len() == waiting && !full {
-			answered++
-		}
+		p, err := c.request(frame, now)
 		if err != nil {
 			return pauseClosed, err
 		}
-		if full {
+		if p == pauseLimit || p == pauseAlone {
 			in.r = at
-			return pauseLimit, nil
+			return p, nil
+		}
+		if c.queue.len() == waiting {
+			answered++
+		}
+		if p != pauseNone {
+			return p, nil
 		}
 	}
 	return pauseOutput, nil
 }
 
-// request routes one request. It reports that the server is full of writes, in which case nothing happened and the
-// request comes again.
-func (c *conn) request(frame []byte, now time.Time) (full bool, err error) {
+// request routes one request. With pauseLimit and pauseAlone nothing happened, and the request comes again.
+func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
 	var h proto.RequestHeader
 	h.Decode(&d)
 	if d.Err() != nil {
-		return false, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
+		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
 	}
 	switch h.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData,
 		proto.OpSetACL, proto.OpMulti, proto.OpCloseSession:
-		if full = c.write(h, d.Rest(), now); full {
-			return true, nil
+		if c.write(h, d.Rest(), now) {
+			return pauseLimit, nil
 		}
 	case proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpPing,
-		proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2,
-		proto.OpGetEphemerals, proto.OpGetAllChildrenNumber, proto.OpAddWatch, proto.OpWhoAmI:
+		proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpAddWatch, proto.OpWhoAmI:
 		c.readInTurn(h, d.Rest(), now)
+	case proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2, proto.OpGetEphemerals, proto.OpGetAllChildrenNumber:
+		// A short request for much work. Thousands of them behind a write would all run when it is applied, under the write
+		// lock (V2); so one goes only when nothing is in front of it, and gives up the lock behind it.
+		if c.queue.len() > 0 {
+			return pauseAlone, nil
+		}
+		c.readInTurn(h, d.Rest(), now)
+		p = pauseOutput
 	case proto.OpSASL:
 		var r proto.TokenRecord
 		if r.Decode(&d); d.Err() != nil || r.Token == nil {
-			return false, fmt.Errorf("sasl request without a token")
+			return pauseNone, fmt.Errorf("sasl request without a token")
 		}
 		c.readInTurn(h, nil, now)
 	case proto.OpSync:
@@ -192,13 +210,13 @@ func (c *conn) request(frame []byte, now time.Time) (full bool, err error) {
 	if h.Xid >= 0 { // pings leave the last one alone, as in ZooKeeper: go-zookeeper's FLWCons wants it
 		c.lastXid = h.Xid
 	}
-	return false, nil
+	return p, nil
 }
 
 // write proposes a write and queues it. It reports that there are too many already.
 func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bool) {
 	s := c.server
-	if !s.outstanding.try() {
+	if !s.outstanding.try(len(body)) {
 		return true
 	}
 	p := &pending{conn: c, xid: h.Xid, kind: kindWrite, received: now}
@@ -208,7 +226,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 	}
 	payload := p.req.Append(make([]byte, 0, len(body)+96))
 	p.req.Body = payload[len(payload)-len(body):] // the body ends the record; the frame's buffer is not kept
-	c.queue.push(p)
+	c.enqueue(p)
 	s.node.Propose(payload, p)
 	return false
 }
@@ -233,8 +251,7 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time) {
 		c.lastZxid = max(c.lastZxid, zxid)
 		return
 	}
-	c.queuedBytes += len(body)
-	c.queue.push(&pending{conn: c, xid: h.Xid, kind: kindRead, op: h.Op, body: bytes.Clone(body), ids: c.ids, received: now})
+	c.enqueue(&pending{conn: c, xid: h.Xid, kind: kindRead, op: h.Op, body: bytes.Clone(body), ids: c.ids, received: now})
 }
 
 // sync answers when this server has applied all that was committed when the request came.
@@ -246,7 +263,7 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time) {
 		return
 	}
 	p := &pending{conn: c, xid: h.Xid, kind: kindSync, op: h.Op, body: r.Append(nil), received: now}
-	c.queue.push(p)
+	c.enqueue(p)
 	s := c.server
 	s.node.Read(func() {
 		s.tree.RLock()
@@ -261,7 +278,7 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time) {
 
 // status queues a reply without a body.
 func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid, closes bool) {
-	c.queue.push(&pending{conn: c, xid: h.Xid, kind: kindStatus, op: h.Op, code: code, zxid: zxid, close: closes})
+	c.enqueue(&pending{conn: c, xid: h.Xid, kind: kindStatus, op: h.Op, code: code, zxid: zxid, close: closes})
 	if c.queue.len() == 1 {
 		c.drain()
 	}

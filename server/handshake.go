@@ -77,7 +77,7 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	}
 	w.body = body.Passwd[:]
 	w.req.Body = body.Append(nil)
-	s.outstanding.take()
+	s.outstanding.take(w.bytes())
 	s.node.Propose(w.req.Append(nil), w)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *conn) established(w *pending, res *datatree.Result) {
 // is held.
 func (c *conn) refuse(hasReadOnly bool) {
 	c.appendConnectResponse(&proto.ConnectResponse{Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly})
-	c.closeAfter = true
+	c.finish()
 }
 
 func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {

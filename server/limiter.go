@@ -2,11 +2,15 @@ package server
 
 import "sync"
 
-// limiter counts the writes under way. Who finds it full waits, outside all other locks.
+// maxOutstandingBytes is how much the writes under way may hold before sockets are not read.
+const maxOutstandingBytes = 64 << 20
+
+// limiter counts the writes under way and their bytes. Who finds it full waits, outside all other locks.
 type limiter struct {
 	mu     sync.Mutex
 	room   sync.Cond
 	n, max int
+	bytes  int
 	closed bool
 }
 
@@ -15,14 +19,18 @@ func (l *limiter) init(limit int) {
 	l.room.L = &l.mu
 }
 
-// try takes a place if there is one.
-func (l *limiter) try() bool {
+// full does not depend on what comes next, so that a write of any size finds room some time.
+func (l *limiter) full() bool { return l.n >= l.max || l.bytes >= maxOutstandingBytes }
+
+// try takes a place for a write of that many bytes if there is one.
+func (l *limiter) try(bytes int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.n >= l.max && !l.closed {
+	if l.full() && !l.closed {
 		return false
 	}
 	l.n++
+	l.bytes += bytes
 	return true
 }
 
@@ -30,15 +38,17 @@ func (l *limiter) try() bool {
 func (l *limiter) wait() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.n >= l.max && !l.closed {
+	for l.full() && !l.closed {
 		l.room.Wait()
 	}
 }
 
-func (l *limiter) release(n int) {
+// release gives back what try or take took.
+func (l *limiter) release(bytes int) {
 	l.mu.Lock()
-	wasFull := l.n >= l.max
-	l.n -= n
+	wasFull := l.full()
+	l.n--
+	l.bytes -= bytes
 	if wasFull {
 		l.room.Broadcast()
 	}
@@ -60,8 +70,9 @@ func (l *limiter) close() {
 }
 
 // take takes a place whether there is one or not: for the few requests that a client can't repeat at will.
-func (l *limiter) take() {
+func (l *limiter) take(bytes int) {
 	l.mu.Lock()
 	l.n++
+	l.bytes += bytes
 	l.mu.Unlock()
 }

@@ -66,7 +66,7 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	s.noteSession(req, &res, w, now)
 	if w != nil && w.conn != nil {
 		w.conn.complete(w, &res, now)
-		s.outstanding.release(1)
+		s.outstanding.release(w.bytes())
 	}
 }
 

@@ -41,26 +41,33 @@ func (s *Server) touchSessions() {
 	s.trackMu.Lock()
 	defer s.trackMu.Unlock()
 	for id, c := range s.bySession {
-		s.tracker.Touch(id, time.Unix(0, c.heard.Load()))
+		s.tracker.Touch(id, c.heard())
 	}
 }
 
 // expireSessions proposes to close what was not heard from. The request names the connection epoch that was seen, so a
 // session that re-attaches in the meantime lives.
 func (s *Server) expireSessions(now time.Time) {
-	s.trackMu.Lock()
-	expired := s.tracker.Expired(now)
-	s.trackMu.Unlock()
-	for _, id := range expired {
-		s.tree.RLock()
-		info, ok := s.state.Session(id)
-		s.tree.RUnlock()
-		if !ok {
-			continue
-		}
-		s.cfg.Logger.Info("session expires", "session", id.String(), "timeout_ms", info.TimeoutMs)
-		s.proposeOwn(datatree.Request{Session: id, ConnEpoch: info.ConnEpoch, Op: proto.OpCloseSession})
+	for _, info := range s.expired(now) {
+		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
+		s.proposeOwn(datatree.Request{Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpCloseSession})
 	}
+}
+
+// expired returns the sessions whose time is over. The tree's lock holds still who is attached where: a session that
+// re-attached after the tracker gave it up would otherwise be closed under its new epoch.
+func (s *Server) expired(now time.Time) []datatree.SessionInfo {
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	s.trackMu.Lock()
+	defer s.trackMu.Unlock()
+	var infos []datatree.SessionInfo
+	for _, id := range s.tracker.Expired(now) {
+		if info, ok := s.state.Session(id); ok {
+			infos = append(infos, info)
+		}
+	}
+	return infos
 }
 
 // proposeOwn proposes a request of the server itself.

@@ -62,7 +62,7 @@ func (c *conn) facts() connFacts {
 	if c.session == 0 {
 		timeout = c.server.cfg.HandshakeTimeout
 	}
-	f.expires = time.Unix(0, c.heard.Load()).Add(timeout)
+	f.expires = c.heard().Add(timeout)
 	return f
 }
 

@@ -1,0 +1,455 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+)
+
+// frame is a whole request frame.
+func frame(xid int32, op proto.OpCode, body record) []byte {
+	b := (&proto.RequestHeader{Xid: xid, Op: op}).Append(make([]byte, 4))
+	if body != nil {
+		b = body.Append(b)
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}
+
+// disk is the disk of a log whose syncs wait at a gate.
+type disk struct {
+	mu   sync.Mutex
+	gate chan error // nil: open. A sync takes its error from here
+}
+
+func (d *disk) fs() vfs.FS {
+	return vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op) error {
+		if op.Kind != vfs.OpSync {
+			return nil
+		}
+		d.mu.Lock()
+		gate := d.gate
+		d.mu.Unlock()
+		if gate == nil {
+			return nil
+		}
+		return <-gate
+	})
+}
+
+// stall makes syncs wait until the function it returns is called with their error.
+func (d *disk) stall() (resume func(error)) {
+	gate := make(chan error, 1)
+	d.mu.Lock()
+	d.gate = gate
+	d.mu.Unlock()
+	return func(err error) {
+		d.mu.Lock()
+		d.gate = nil
+		d.mu.Unlock()
+		if err != nil {
+			gate <- err
+		}
+		close(gate)
+	}
+}
+
+func onDisk(t *testing.T, d *disk) server.Config {
+	cfg := ticks
+	cfg.Dir, cfg.LogDir, cfg.FS = t.TempDir(), "/log", d.fs()
+	cfg.MaxClientConns = -1
+	return cfg
+}
+
+// writeAll writes b while the test goes on; it ends when the server has read all, or with the pipe.
+func (r *raw) writeAll(b []byte) {
+	go func() { _, _ = r.nc.Write(b) }()
+}
+
+// Short reads behind a write that waits for the disk can ask for any amount of replies, all at once.
+func TestStalledDisk_RepliesAreBounded(t *testing.T) {
+	var d disk
+	bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {
+		c, other := dial(), dial()
+		c.connect(3_600_000, 0, nil)
+		other.connect(3_600_000, 0, nil)
+		c.call(1, proto.OpCreate, create{path: "/big"})
+		c.call(2, proto.OpSetData, &proto.SetDataRequest{Path: "/big", Data: make([]byte, 1_000_000), Version: -1})
+		resume := d.stall()
+		b := frame(3, proto.OpCreate, create{path: "/stalled"})
+		for i := range int32(200) {
+			b = append(b, frame(4+i, proto.OpGetData, &proto.PathWatchRequest{Path: "/big"})...)
+		}
+		c.writeAll(b)
+		synctest.Wait()
+		resume(nil)
+		if c.recv() != nil {
+			t.Error("200 MB of replies were made for a client that reads none")
+		}
+		if h, _ := other.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/stalled"}); h.Err != proto.OK {
+			t.Error(h)
+		}
+	})
+}
+
+// Requests that wait for the disk hold a bounded number of bytes, per connection and in all.
+func TestStalledDisk_RequestsAreBounded(t *testing.T) {
+	const mb = 1_000_000
+	for name, test := range map[string]struct {
+		conns   int
+		bytes   int64
+		request []byte
+	}{
+		"writes of one connection":     {1, 6 * mb, frame(2, proto.OpSetData, &proto.SetDataRequest{Path: "/w", Data: make([]byte, mb)})},
+		"syncs of one connection":      {1, 6 * mb, frame(2, proto.OpSync, bytesRecord(append([]byte{0, 0x0f, 0x42, 0x40}, make([]byte, mb)...)))},
+		"writes of many connections":   {30, (67 + 2*30) * mb, frame(2, proto.OpSetData, &proto.SetDataRequest{Path: "/w", Data: make([]byte, mb)})},
+		"deletes with no bytes at all": {1, mb, frame(2, proto.OpDelete, &proto.PathVersionRequest{Path: "/w"})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d disk
+			bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {
+				conns := make([]*raw, test.conns)
+				for i := range conns {
+					conns[i] = dial()
+					conns[i].connect(3_600_000, 0, nil)
+				}
+				resume := d.stall()
+				var taken atomic.Int64
+				for _, c := range conns {
+					b := append(frame(1, proto.OpCreate, create{path: "/w"}), bytes.Repeat(test.request, 2*mb*6/len(test.request)/min(test.conns, 2))...)
+					// Ends with the pipe.
+					go func() {
+						for len(b) > 0 {
+							n, err := c.nc.Write(b[:min(len(b), 4096)])
+							taken.Add(int64(n))
+							if err != nil {
+								return
+							}
+							b = b[n:]
+						}
+					}()
+				}
+				synctest.Wait()
+				if got := taken.Load(); got > test.bytes {
+					t.Errorf("%d bytes were read while the disk stood still, at most %d were expected", got, test.bytes)
+				}
+				resume(nil)
+			})
+		})
+	}
+}
+
+// Requests that cost much wait until nothing is in front of them: order and visibility stay what they are (V1, V2).
+func TestStalledDisk_HeavyReadsInOrder(t *testing.T) {
+	var d disk
+	bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(60_000, 0, nil)
+		c.call(1, proto.OpCreate, create{path: "/p"})
+		resume := d.stall()
+		var b []byte
+		const n = 20
+		for i := range int32(n) {
+			b = append(b, frame(10+2*i, proto.OpCreate, create{path: fmt.Sprintf("/p/%d", i)})...)
+			b = append(b, frame(11+2*i, proto.OpGetAllChildrenNumber, bytesRecord("\x00\x00\x00\x02/p"))...)
+		}
+		c.writeAll(b)
+		synctest.Wait()
+		resume(nil)
+		for i := range int32(n) {
+			if h, _ := c.reply(); h.Xid != 10+2*i || h.Err != proto.OK {
+				t.Fatalf("write %d: %+v", i, h)
+			}
+			if h, d := c.reply(); h.Xid != 11+2*i || h.Err != proto.OK || d.Int() != i+1 {
+				t.Fatalf("read %d: %+v, it sees more or less than the writes in front of it", i, h)
+			}
+		}
+	})
+}
+
+// When the disk fails nothing of what waited for it is answered, every connection ends, and so does Close.
+func TestDiskFails(t *testing.T) {
+	var d disk
+	broken := errors.New("broken disk")
+	cfg := onDisk(t, &d)
+	cfg.OutstandingLimit = 50
+	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
+		writer, flooder, reader, attaching, silent := dial(), dial(), dial(), dial(), dial()
+		for _, c := range []*raw{writer, flooder, reader} {
+			c.connect(3_600_000, 0, nil)
+		}
+		reader.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/x", Watch: true})
+		resume := d.stall()
+		writer.request(1, proto.OpCreate, create{path: "/x"})
+		writer.request(2, proto.OpGetData, &proto.PathWatchRequest{Path: "/x"})
+		writer.request(3, proto.OpSync, &proto.PathRequest{})
+		flooder.writeAll(bytes.Repeat(frame(1, proto.OpDelete, &proto.PathVersionRequest{Path: "/x"}), 100)) // waits for the limiter
+		attaching.send((&proto.ConnectRequest{TimeoutMs: 5000}).Append(nil))
+		synctest.Wait()
+		resume(broken)
+		for name, c := range map[string]*raw{
+			"writer": writer, "flooder": flooder, "reader": reader, "in the handshake": attaching, "silent": silent,
+		} {
+			if b := c.recv(); b != nil {
+				t.Errorf("%s got %x from a server whose disk had failed", name, b)
+			}
+		}
+		if dial().recv() != nil {
+			t.Error("served after the disk failed")
+		}
+	})
+}
+
+// A client that closes its session and then does not read must not hold its connection: no session can expire any more.
+func TestClosing_ClientDoesNotRead(t *testing.T) {
+	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(60_000, 0, nil)
+		c.writeAll(append(frame(1, proto.OpExists, &proto.PathWatchRequest{Path: "/"}), frame(2, proto.OpCloseSession, nil)...))
+		refused := dial()
+		refused.send((&proto.ConnectRequest{TimeoutMs: 5000, SessionID: 77, Passwd: make([]byte, 16)}).Append(nil))
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if c.recv() != nil || refused.recv() != nil {
+			t.Error("open long after the end")
+		}
+	})
+}
+
+// Identities go into the log with each write, so they are bounded.
+func TestAuth_IdentitiesAreBounded(t *testing.T) {
+	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(60_000, 0, nil)
+		for i := range 10_000 {
+			h, _ := c.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: fmt.Appendf(nil, "user%d:secret", i)})
+			switch {
+			case h.Err == proto.OK:
+				continue
+			case h.Err != proto.ErrAuthFailed || i < 50:
+				t.Errorf("identity %d: %v", i, h.Err)
+			}
+			if c.recv() != nil {
+				t.Error("open after a failed authentication")
+			}
+			return
+		}
+		t.Error("10,000 identities were taken")
+	})
+}
+
+// What was heard right before a connection broke counts: a session never dies early.
+func TestExpiry_LastWordsCount(t *testing.T) {
+	cfg := ticks
+	cfg.Tick = 20 * time.Second // sessions are looked at every 10 s
+	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(30_000, 0, nil)
+		time.Sleep(19 * time.Second)
+		c.call(proto.XidPing, proto.OpPing, nil)
+		_ = c.nc.Close()
+		time.Sleep(29 * time.Second)
+		if again := dial().connect(30_000, c.id, c.pass); again.SessionID != c.id {
+			t.Error("a session with a timeout of 30 s was gone 29 s after a ping")
+		}
+	})
+}
+
+// during calls f once, in the goroutine that logs, at the first line that contains mark.
+type during struct {
+	mark string
+	f    atomic.Pointer[func()]
+}
+
+func (d *during) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), d.mark) {
+		if f := d.f.Swap(nil); f != nil {
+			(*f)()
+		}
+	}
+	return len(p), nil
+}
+
+// A client that takes its session up again while the server is about to expire it keeps it.
+func TestExpiry_ReattachInBetween(t *testing.T) {
+	hook := &during{mark: "session expires"}
+	cfg := ticks
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: hook, Level: hclog.Info})
+	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
+		first, last := dial(), dial()
+		first.connect(5000, 0, nil)
+		last.connect(5000, 0, nil)
+		_, _ = first.nc.Close(), last.nc.Close()
+		back := make(chan *raw, 1)
+		reattach := func() { // the first of two sessions expires
+			c := dial()
+			if resp := c.connect(60_000, last.id, last.pass); resp.SessionID != last.id {
+				t.Error("the session was gone before it was closed")
+			}
+			back <- c
+		}
+		hook.f.Store(&reattach)
+		c := <-back
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if h, _ := c.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/"}); h.Err != proto.OK {
+			t.Error(h)
+		}
+	})
+}
+
+// Two connections fight for a session: one of them has it in the end, and it works.
+func TestReattach_Race(t *testing.T) {
+	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(60_000, 0, nil)
+		for range 50 {
+			pair := []*raw{dial(), dial()}
+			ping := frame(proto.XidPing, proto.OpPing, nil)
+			for _, r := range pair {
+				hello := (&proto.ConnectRequest{TimeoutMs: 60_000, SessionID: c.id, Passwd: c.pass}).Append(nil)
+				r.writeAll(bytes.Join([][]byte{frameOf(hello), ping, ping}, nil))
+			}
+			synctest.Wait()
+			alive := 0
+			for _, r := range pair { // the loser may be closed before it was answered
+				n := 0
+				for ; n < 3 && r.recv() != nil; n++ {
+				}
+				if n == 3 {
+					alive++
+				}
+			}
+			if alive == 0 {
+				t.Fatal("nobody has the session")
+			}
+			for _, r := range pair {
+				_ = r.nc.Close()
+			}
+		}
+		if h := dial().connect(60_000, c.id, c.pass); h.SessionID != c.id {
+			t.Error("the session is gone")
+		}
+	})
+}
+
+func frameOf(b []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
+}
+
+// Clients that vanish in every state leave nothing behind.
+func TestVanish(t *testing.T) {
+	s := start(t, server.Config{Words: []string{"*"}})
+	dial := func() *raw {
+		nc, err := net.Dial("tcp", s.ConnectString())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &raw{t: t, nc: nc}
+	}
+	hello := frameOf((&proto.ConnectRequest{TimeoutMs: 40_000}).Append(nil))
+	watch := frame(1, proto.OpExists, &proto.PathWatchRequest{Path: "/none", Watch: true})
+	write := frame(1, proto.OpCreate, create{path: "/v"})
+	for i := range 400 {
+		c := dial()
+		switch i % 8 {
+		case 1:
+			_, _ = c.nc.Write(hello[:7])
+		case 2:
+			_, _ = c.nc.Write(hello)
+		case 3:
+			_, _ = c.nc.Write(append(hello[:len(hello):len(hello)], watch[:9]...))
+		case 4:
+			_, _ = c.nc.Write(append(hello[:len(hello):len(hello)], watch...))
+		case 5: // the watch is set by a read that waits behind writes
+			_, _ = c.nc.Write(bytes.Join([][]byte{hello, write, write, watch, write, watch}, nil))
+		case 6:
+			_, _ = c.nc.Write(append(hello[:len(hello):len(hello)], bytes.Repeat(write, 100)...))
+		case 7:
+			_, _ = c.nc.Write([]byte("wchp"))
+		}
+		if i%3 == 0 {
+			_ = c.nc.(*net.TCPConn).SetLinger(0) // a reset instead of an orderly end
+		}
+		_ = c.nc.Close()
+	}
+	for {
+		c := dial()
+		_, _ = c.nc.Write([]byte("mntr"))
+		var b bytes.Buffer
+		if _, err := b.ReadFrom(c.nc); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.nc.Close()
+		left := func(line string) bool { return !strings.Contains(b.String(), line) }
+		if left("zk_num_alive_connections\t1\n") || left("zk_outstanding_requests\t0\n") {
+			continue // until the test's time is over
+		}
+		if left("zk_watch_count\t0\n") {
+			t.Error("watches without connections:\n", b.String())
+		}
+		return
+	}
+}
+
+// Close in the middle of a burst ends every connection and returns.
+func TestClose_DuringBurst(t *testing.T) {
+	for range 5 {
+		s := start(t, server.Config{OutstandingLimit: 100})
+		var clients sync.WaitGroup
+		running := make(chan struct{}, 20)
+		for i := range 20 {
+			// Ends when the server closes the connection.
+			clients.Go(func() {
+				nc, err := net.Dial("tcp", s.ConnectString())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer func() { _ = nc.Close() }()
+				b := bytes.Repeat(append(frame(1, proto.OpSetData, &proto.SetDataRequest{Path: "/", Version: -1}),
+					frame(2, proto.OpGetChildren, &proto.PathWatchRequest{Path: "/", Watch: true})...), 100)
+				if _, err := nc.Write(append(frameOf((&proto.ConnectRequest{TimeoutMs: 40_000}).Append(nil)), b...)); err != nil {
+					t.Error(err)
+					return
+				}
+				reads := make([]byte, 1000)
+				if _, err := nc.Read(reads); err != nil {
+					t.Error(err)
+				}
+				running <- struct{}{}
+				for {
+					if _, err := nc.Write(b); err != nil {
+						return
+					}
+					if i%2 == 0 { // the others let replies and events pile up
+						if _, err := nc.Read(reads); err != nil {
+							return
+						}
+					}
+				}
+			})
+		}
+		for range 20 {
+			<-running
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		clients.Wait()
+	}
+}
