@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -54,9 +55,8 @@ func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 	n := open(t, cfg)
 	mu.Lock()
 	running = n.load("r", 5)
-	until := running.until(150)
 	mu.Unlock()
-	<-until
+	n.reach(t, running, 150)
 	n.close(t)
 	if len(moments) < 100 {
 		t.Fatalf("only %d crashes", len(moments))
@@ -277,7 +277,8 @@ func TestC2C3C4_KilledProcess(t *testing.T) {
 	var names []string
 	var answered []int
 	for life := range lives {
-		cmd := exec.Command(os.Args[0])
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		cmd := exec.CommandContext(ctx, os.Args[0])
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s::%d", childEnv, dir, life))
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -302,6 +303,10 @@ func TestC2C3C4_KilledProcess(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait() // it was killed, so that is the error
+		cancel()
+		if !killed {
+			t.Fatalf("life %d: %d answered in a minute, want %d", life, last, killAt)
+		}
 		names, answered = append(names, fmt.Sprintf("life%d", life)), append(answered, last)
 		n := open(t, childConfig(dir, nil))
 		if err := checkLoads(n.list.all(), names, answered); err != nil {

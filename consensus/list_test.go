@@ -235,6 +235,16 @@ func (l *load) until(n int) <-chan struct{} {
 	return c
 }
 
+// reach waits until n of the load are answered.
+func (r *running) reach(t testing.TB, l *load, n int) {
+	t.Helper()
+	select {
+	case <-l.until(n):
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%d answered, want %d", l.count(), n)
+	}
+}
+
 // checkLoads: items are those of the loads, one load after the other, each from 1 on without gap or repetition, and at
 // least as many as were answered.
 func checkLoads(items []string, names []string, answered []int) error {

@@ -55,7 +55,7 @@ func TestC3_RestartsUnderLoad(t *testing.T) {
 					t.Fatalf("round %d: %v", round, err)
 				}
 				l := n.load(fmt.Sprintf("round%d", round), 8)
-				<-l.until(20 + 13*round)
+				n.reach(t, l, 20+13*round)
 				n.close(t)
 				names, answered = append(names, l.name), append(answered, l.count())
 				if err := checkLoads(n.list.all(), names, answered); err != nil {
