@@ -241,8 +241,14 @@ func (c *conn) closeLocked() {
 	c.closed = true
 	c.out = nil
 	c.room.Broadcast()
-	// Closing a socket does not block; an error would say that it is closed already.
-	_ = c.nc.Close()
+	// An error would say that it is closed already.
+	if c.raw != nil { // closing a socket does not block
+		_ = c.nc.Close()
+		return
+	}
+	// What a Config.Listener brings may say goodbye first, as TLS does for up to 5 s, and locks are held here.
+	// Ends by itself; Close of the server waits for it.
+	c.server.life.wg.Go(func() { _ = c.nc.Close() })
 }
 
 // queue is a FIFO of pending requests.

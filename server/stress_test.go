@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/testkit/pipenet"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -452,4 +453,45 @@ func TestClose_DuringBurst(t *testing.T) {
 		}
 		clients.Wait()
 	}
+}
+
+// lingering is a connection whose Close takes a while, as that of TLS does when its peer does not read.
+type lingering struct{ net.Conn }
+
+func (l lingering) Close() error {
+	time.Sleep(5 * time.Second)
+	return l.Conn.Close()
+}
+
+type lingeringListener struct{ net.Listener }
+
+func (l lingeringListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return lingering{c}, err
+}
+
+// Closing one connection does not hold up the others.
+func TestClose_Lingers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := pipenet.Listen()
+		cfg := ticks
+		cfg.Listener = lingeringListener{l}
+		start(t, cfg)
+		dial := func() *raw {
+			nc, err := l.Dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &raw{t: t, nc: nc}
+		}
+		good, first, second := dial(), dial(), dial()
+		good.connect(60_000, 0, nil)
+		first.connect(60_000, 0, nil)
+		begin := time.Now()
+		second.connect(60_000, first.id, first.pass) // closes the first
+		good.call(1, proto.OpCreate, create{path: "/x"})
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("a write took %v while another connection was being closed", took)
+		}
+	})
 }
