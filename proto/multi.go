@@ -81,9 +81,8 @@ func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 			v.Decode(d)
 			m.Path, m.Version = v.Path, v.Version
 		case op == OpMulti && code == OpSetData:
-			var s SetDataRequest
-			s.Decode(d)
-			m.Path, m.Data, m.Version = s.Path, s.Data, s.Version
+			// Unlike in a setData of its own, a null path is an error.
+			m.Path, m.Data, m.Version = d.RequiredString(), d.Buffer(), d.Int()
 		default:
 			return fmt.Errorf("%w: %v in %v", ErrNotInMulti, code, op)
 		}

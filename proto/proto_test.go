@@ -291,9 +291,9 @@ func TestNullPath(t *testing.T) {
 		_, _, err := decode(c, append(null, tail...), false)
 		wantErr := false
 		switch c.name {
-		case "PathVersionRequest", "PathWatchRequest":
+		case "PathVersionRequest", "PathWatchRequest", "CreateRequest/create", "CreateRequest/createTTL":
 			wantErr = true
-		case "PathRequest", "SetDataRequest", "SetACLRequest", "CreateRequest/create", "CreateRequest/createTTL":
+		case "PathRequest", "SetDataRequest", "SetACLRequest":
 		default:
 			continue
 		}

@@ -23,9 +23,9 @@ func (r *CreateRequest) Append(b []byte, op OpCode) []byte {
 	return b
 }
 
-// Decode reads the body of op. Without a TTL on the wire TTL is -1. A null path reads as "", which is no valid path.
+// Decode reads the body of op. Without a TTL on the wire TTL is -1. A null path is an error.
 func (r *CreateRequest) Decode(d *jute.Decoder, op OpCode) {
-	r.Path = d.String()
+	r.Path = d.RequiredString()
 	r.Data = d.Buffer()
 	r.ACL = DecodeACLs(d)
 	r.Mode = CreateMode(d.Int())

@@ -24,7 +24,7 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 	switch {
 	case r.Scheme == "ip": // everybody has it already
 		return proto.OK
-	case r.Scheme == "digest" && r.Auth != nil && !c.server.cfg.DisableDigest && c.addDigest(string(r.Auth)):
+	case r.Scheme == "digest" && r.Auth != nil && !c.server.cfg.DisableDigest && c.addDigest(jute.Text(r.Auth)):
 		return proto.OK
 	}
 	c.server.stats.authFailed.Add(1)

@@ -190,7 +190,7 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 
 // setWatches sets the watches of a client that reconnected, and appends an event for each that should have fired in the
 // meantime. As in ZooKeeper, no ACL is checked here, paths are not validated, and a null vector or path fails the request
-// only when its turn comes: what was done before it stays.
+// only when its turn comes: what was done before it stays. Persistent watches may be on a null path.
 func (s *Server) setWatches(c *conn, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
 	var r proto.SetWatchesRequest
 	syntax := *d
@@ -237,17 +237,21 @@ func (s *Server) setWatches(c *conn, out []byte, op proto.OpCode, d *jute.Decode
 	if op == proto.OpSetWatches {
 		lists = lists[:3]
 	}
-	for _, each := range lists {
+	for i, each := range lists {
 		n := d.Count(4)
 		if n < 0 {
 			return out, proto.ErrMarshallingError
 		}
 		for range n {
 			path := d.NullString()
-			if path == nil {
+			switch {
+			case path != nil:
+				each(*path)
+			case i < 3:
 				return out, proto.ErrMarshallingError
+			default: // as in addWatch
+				each("")
 			}
-			each(*path)
 		}
 	}
 	return out, proto.OK

@@ -174,15 +174,18 @@ func (d *Decoder) lengthPrefixed(what string) (b []byte, null bool) {
 // text makes a string of b. Malformed UTF-8 becomes U+FFFD, as in Java; such a string never names an existing znode, but
 // events and sync show it.
 func (d *Decoder) text(b []byte) string {
-	switch {
-	case len(b) == 0:
-		return ""
-	case !utf8.Valid(b):
-		return replaceMalformed(b)
-	case d.alias:
+	if d.alias && len(b) > 0 && utf8.Valid(b) {
 		return unsafe.String(&b[0], len(b))
 	}
-	return string(b)
+	return Text(b)
+}
+
+// Text makes a string of bytes as Java does: malformed UTF-8 becomes U+FFFD.
+func Text(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return replaceMalformed(b)
 }
 
 // replaceMalformed puts U+FFFD in place of each malformed sequence, cut as Java's decoder cuts them: the longest beginning
