@@ -32,3 +32,9 @@ func (m *mailbox[T]) take() []T {
 	m.items, m.spare = m.spare[:0], items
 	return items
 }
+
+func (m *mailbox[T]) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.items) == 0
+}

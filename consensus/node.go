@@ -25,7 +25,8 @@ type Node struct {
 	cfg         Config
 	core        *core
 	storage     *raft.MemoryStorage
-	log         *wal.Log // nil in memory; belongs to the log goroutine while Run runs
+	log         *wal.Log // nil in memory; belongs to writer while Run runs
+	writer      *logWriter
 	checkpoints checkpointFile
 	lock        io.Closer // of the data directory
 
@@ -38,8 +39,9 @@ type Node struct {
 	used     atomic.Bool // Run or Close was called
 
 	// Owned by Run.
-	state         logState // as Open left it in the log
-	sinceRequests int      // applied since the last capture
+	toPersist     []logWork // a commit index that nobody waits for, until the next append
+	state         logState  // as Open left it in the log
+	sinceRequests int       // applied since the last capture
 	sinceBytes    int64
 	checkpointing bool
 	background    sync.WaitGroup
@@ -98,6 +100,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	if err := n.fillStorage(meta, entries); err != nil {
 		return nil, err
 	}
+	n.writer = &logWriter{n: n, state: n.state, written: n.state}
 	n.core, err = newCore(coreConfig{
 		id: cfg.ID, incarnation: n.state.Incarnation, storage: n.storage, state: meta,
 		logger: raftLogger{cfg.Logger.Named("raft")},
@@ -322,7 +325,8 @@ func (n *Node) work() error {
 			n.publish()
 			return nil
 		}
-		if err := n.persist(out.appends); err != nil {
+		alone := len(out.batches) == 0 && len(out.messages) == 0 && n.inbox.empty()
+		if err := n.persist(out.appends, alone); err != nil {
 			return err
 		}
 		if len(out.batches) > 0 {

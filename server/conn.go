@@ -146,6 +146,7 @@ func (c *conn) complete(w *pending, res *datatree.Result, now time.Time) {
 	c.lastTook, c.lastTime = took, now
 	c.latency.note(took, 1)
 	c.server.stats.latency.note(took, 1)
+	c.borrowOutput()
 	if c.queue.head() == w { // the rule: only a sync in front of it makes it wait
 		c.out = appendResult(c.out, w, res)
 		c.answered(w, res.Zxid)

@@ -244,6 +244,7 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 // readInTurn answers a read at once, or queues it behind an unfinished request (V2).
 func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time) {
 	if c.queue.len() == 0 {
+		c.borrowOutput()
 		c.out = c.server.read(c, c.out, h.Op, h.Xid, body, c.ids, true)
 		zxid := c.server.state.LastZxid()
 		c.sentPackets++

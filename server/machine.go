@@ -90,6 +90,7 @@ func (s *Server) deliver(e *datatree.Event) {
 		}
 		c.mu.Lock()
 		if s.state.Readable(e.ACL, c.caller()) {
+			c.borrowOutput()
 			c.out = append(c.out, frame...)
 			c.sentPackets++
 			s.stats.sent.Add(1)

@@ -3,9 +3,17 @@ package server
 import "sync"
 
 // outputs are buffers for replies. An idle connection holds none.
-var outputs = sync.Pool{New: func() any { return new([]byte) }}
+var outputs = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-const maxPooledOutput = 64 << 10
+// maxPooledOutput is as long as a burst's replies usually get.
+const maxPooledOutput = 2 * burstOutput
+
+// borrowOutput gives the connection a buffer before something is appended. c.mu is held.
+func (c *conn) borrowOutput() {
+	if c.out == nil {
+		c.out = *outputs.Get().(*[]byte)
+	}
+}
 
 func putOutput(b []byte) {
 	if c := cap(b); c > 0 && c <= maxPooledOutput {
