@@ -13,6 +13,9 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
+// maxMaxBuffer keeps a single request below what one append of the log may hold.
+const maxMaxBuffer = 256 << 20
+
 // DefaultMaxBuffer is ZooKeeper's default jute.maxbuffer, 0xfffff.
 const DefaultMaxBuffer = 1<<20 - 1
 
@@ -139,8 +142,8 @@ func (c *Config) ensureDefaults() error {
 	if c.MinSessionTimeout > c.MaxSessionTimeout {
 		bad("MinSessionTimeout %v is more than MaxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
 	}
-	if c.MaxBuffer < 1024 {
-		bad("MaxBuffer is %d, it must be 1024 or more", c.MaxBuffer)
+	if c.MaxBuffer < 1024 || c.MaxBuffer > maxMaxBuffer {
+		bad("MaxBuffer is %d, allowed are 1024 to %d", c.MaxBuffer, maxMaxBuffer)
 	}
 	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)

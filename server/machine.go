@@ -34,6 +34,7 @@ func (m machine) Apply(batches []consensus.Batch) {
 		}
 	}
 	s.tree.Unlock()
+	s.lastApply.Store(int64(now.Sub(s.started)))
 	for i, c := range s.touched {
 		c.touched = false
 		c.flushAsync()

@@ -59,7 +59,8 @@ type Server struct {
 		wg              sync.WaitGroup
 		err             chan error
 	}
-	serving atomic.Bool
+	serving   atomic.Bool
+	lastApply atomic.Int64 // nanoseconds from started to the end of the last Apply
 }
 
 // New checks cfg and makes a server; nothing runs and no file is touched before Start.

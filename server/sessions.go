@@ -24,15 +24,34 @@ func (s *Server) adoptSessions() {
 func (s *Server) runSessions(ctx context.Context) {
 	ticker := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
 	defer ticker.Stop()
+	stalled := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.touchSessions()
-			s.expireSessions(s.cfg.Now())
 		}
+		now := s.cfg.Now()
+		switch {
+		case s.stalled(now):
+			stalled = true
+			continue
+		case stalled: // as after an election: nobody could be served, so nobody is late
+			stalled = false
+			s.trackMu.Lock()
+			s.tracker.ResetAll(now)
+			s.trackMu.Unlock()
+		}
+		s.touchSessions()
+		s.expireSessions(now)
 	}
+}
+
+// stalled reports whether writes are waiting and none was applied for more than a tick: the disk hangs. Clients that wait
+// behind such a write are not read, and those that give up can't re-attach; expiring them would make a slow disk a loss of
+// sessions.
+func (s *Server) stalled(now time.Time) bool {
+	return s.outstanding.outstanding() > 0 && now.Sub(s.started)-time.Duration(s.lastApply.Load()) > s.cfg.Tick
 }
 
 func (s *Server) touchSessions() {
@@ -87,6 +106,9 @@ func (s *Server) runCollector(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+			if !s.serving.Load() { // the log is closed: nobody would take the requests
+				return
+			}
 			s.collect(perRound)
 		}
 	}

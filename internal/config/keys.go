@@ -35,7 +35,7 @@ var workingKeys = []key{
 		bind: bindInt(func(c *Config) *int { return &c.MaxClientCnxns })},
 	{name: "maxCnxns", kind: integer(0, maxInt), def: "0", status: works, note: "connections in all; 0 means no bound",
 		bind: bindInt(func(c *Config) *int { return &c.MaxCnxns })},
-	{name: "jute.maxbuffer", kind: property32(1024, maxInt), def: "1048575", status: works, note: "bytes; the largest request accepted",
+	{name: "jute.maxbuffer", kind: property32(1024, 256<<20), def: "1048575", status: works, note: "bytes; the largest request accepted",
 		bind: bindInt(func(c *Config) *int { return &c.JuteMaxBuffer })},
 	{name: "globalOutstandingLimit", kind: integer(1, maxInt), def: "1000", status: works, note: "requests in flight; above it connections are not read from",
 		bind: bindInt(func(c *Config) *int { return &c.GlobalOutstandingLimit })},
