@@ -17,6 +17,12 @@ func (t *Tree) create(x *txn) proto.ErrCode {
 	if d.Err() != nil {
 		return proto.ErrMarshallingError
 	}
+	if c.NullPath { // ZooKeeper trips over it when mode and TTL were found good
+		if _, code := createKind(&proto.MultiOp{Op: x.Op, Mode: c.Mode, TTL: c.TTL}); code != proto.OK {
+			return code
+		}
+		return proto.ErrMarshallingError
+	}
 	op := proto.MultiOp{Op: x.Op, Path: c.Path, Data: c.Data, ACL: c.ACL, Mode: c.Mode, TTL: c.TTL}
 	var code proto.ErrCode
 	x.res.Path, x.res.Stat, code = t.createZnode(x, &op)

@@ -42,7 +42,7 @@ func (r *MultiRequest) Append(b []byte) []byte {
 		b = AppendMultiHeader(b, op.Op, false, -1)
 		switch op.Op {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-			b = (&CreateRequest{op.Path, op.Data, op.ACL, op.Mode, op.TTL}).Append(b, op.Op)
+			b = (&CreateRequest{Path: op.Path, Data: op.Data, ACL: op.ACL, Mode: op.Mode, TTL: op.TTL}).Append(b, op.Op)
 		case OpDelete, OpCheck:
 			b = (&PathVersionRequest{op.Path, op.Version}).Append(b)
 		case OpSetData:
@@ -55,7 +55,7 @@ func (r *MultiRequest) Append(b []byte) []byte {
 }
 
 // Decode reads the body of op, which is multi or multiRead. The error is the decoder's, or one that wraps ErrNotInMulti
-// for an op that is unknown, does not belong into a multi, or reads among writes and writes among reads.
+// for an op that is unknown, does not belong into a multi, reads among writes or writes among reads, or creates a null path.
 func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 	r.Ops = r.Ops[:0]
 	for {
@@ -75,6 +75,9 @@ func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 		case op == OpMulti && (code == OpCreate || code == OpCreate2 || code == OpCreateContainer || code == OpCreateTTL):
 			var c CreateRequest
 			c.Decode(d, code)
+			if c.NullPath {
+				return fmt.Errorf("%w: %v with a null path", ErrNotInMulti, code)
+			}
 			m.Path, m.Data, m.ACL, m.Mode, m.TTL = c.Path, c.Data, c.ACL, c.Mode, c.TTL
 		case op == OpMulti && (code == OpDelete || code == OpCheck):
 			var v PathVersionRequest

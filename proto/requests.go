@@ -5,15 +5,21 @@ import "github.com/gozkd/gozkd/proto/jute"
 // CreateRequest is the body of create, create2, createContainer and, with a TTL behind it, createTTL.
 type CreateRequest struct {
 	Path string
-	Data []byte
-	ACL  []ACL
-	Mode CreateMode
-	TTL  int64 // milliseconds; on the wire only for createTTL
+	// NullPath says that the path is null, and Path is "". ZooKeeper looks at mode and TTL before it trips over that.
+	NullPath bool
+	Data     []byte
+	ACL      []ACL
+	Mode     CreateMode
+	TTL      int64 // milliseconds; on the wire only for createTTL
 }
 
 // Append appends the body for op: with the TTL if op is createTTL.
 func (r *CreateRequest) Append(b []byte, op OpCode) []byte {
-	b = jute.AppendString(b, r.Path)
+	if r.NullPath {
+		b = jute.AppendNullString(b, nil)
+	} else {
+		b = jute.AppendString(b, r.Path)
+	}
 	b = jute.AppendBuffer(b, r.Data)
 	b = AppendACLs(b, r.ACL)
 	b = jute.AppendInt(b, int32(r.Mode))
@@ -23,9 +29,9 @@ func (r *CreateRequest) Append(b []byte, op OpCode) []byte {
 	return b
 }
 
-// Decode reads the body of op. Without a TTL on the wire TTL is -1. A null path is an error.
+// Decode reads the body of op. Without a TTL on the wire TTL is -1.
 func (r *CreateRequest) Decode(d *jute.Decoder, op OpCode) {
-	r.Path = d.RequiredString()
+	r.Path, r.NullPath = d.StringOrNull()
 	r.Data = d.Buffer()
 	r.ACL = DecodeACLs(d)
 	r.Mode = CreateMode(d.Int())

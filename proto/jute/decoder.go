@@ -122,6 +122,12 @@ func (d *Decoder) NullString() *string {
 	return &s
 }
 
+// StringOrNull reads a string and reports whether it was null, in which case it is "".
+func (d *Decoder) StringOrNull() (s string, null bool) {
+	b, null := d.lengthPrefixed("string")
+	return d.text(b), null
+}
+
 // Strings reads a vector of strings: nil for null. Elements that are null read as "".
 func (d *Decoder) Strings() []string {
 	n := d.Count(4)

@@ -45,8 +45,7 @@ func start(t *testing.T) string {
 }
 
 // open lists recordings that gozkd does not pass yet, each with what is to be changed. One that passes must go from here.
-var open = map[string]string{
-}
+var open = map[string]string{}
 
 func TestRecorded(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")

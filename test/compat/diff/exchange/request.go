@@ -20,6 +20,18 @@ func (r *Request) hasNullID() bool {
 	return false
 }
 
+// comparesNullIDs reports whether the request has an ACL of several entries of which one has a null scheme or id: to find
+// duplicates ZooKeeper compares them with each other.
+func (r *Request) comparesNullIDs() bool {
+	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
+	f.body(r.Op)
+	several := false
+	for _, x := range f.fields {
+		several = several || strings.Contains(x.Name, "acl1.")
+	}
+	return several && r.hasNullID()
+}
+
 // fromCESU8 takes a quoted string and joins each pair of surrogates of three bytes in it to the character that it means.
 func fromCESU8(quoted string) string {
 	s, err := strconv.Unquote(quoted)
