@@ -49,8 +49,7 @@ type Config struct {
 	Tick time.Duration
 	// Now is the wall clock for batch headers. Default: time.Now.
 	Now func() time.Time
-	// CheckpointRequests is after how many applied requests a checkpoint is written. It waits longer if the last one took
-	// long, so that checkpoints take no more than a ninth of the time. Default: 100,000.
+	// CheckpointRequests is after how many applied requests a checkpoint is written. Default: 100,000.
 	CheckpointRequests int
 	// CheckpointBytes is after how many bytes of applied batches a checkpoint is written. Default: 256 MiB.
 	CheckpointBytes int64

@@ -44,7 +44,6 @@ type Node struct {
 	sinceRequests int       // applied since the last capture
 	sinceBytes    int64
 	checkpointing bool
-	restUntil     time.Time // no checkpoint before, see checkpointRest
 	background    sync.WaitGroup
 }
 
@@ -62,9 +61,8 @@ type input struct {
 	ref        any
 	read       func()
 	persisted  []*raftpb.Message
-	checkpoint uint64        // is written: its index
-	took       time.Duration // of that checkpoint
-	err        error         // of the disk
+	checkpoint uint64 // is written: its index
+	err        error  // of the disk
 }
 
 // logWork is work for the log goroutine.
@@ -304,7 +302,7 @@ func (n *Node) receive() error {
 		case in.err != nil:
 			return in.err
 		case in.checkpoint != 0:
-			n.checkpointWritten(in.checkpoint, in.took)
+			n.checkpointWritten(in.checkpoint)
 		}
 		for _, m := range in.persisted {
 			if err := n.core.step(m); err != nil {
@@ -366,19 +364,12 @@ func (n *Node) publish() {
 	}
 }
 
-// checkpointRest: after a checkpoint the next one waits this many times as long as it took, however many requests come,
-// unless they fill CheckpointBytes of log. Under a load of creates, checkpoints by count alone took a quarter of the
-// processor's time.
-const checkpointRest = 8
-
 // maybeCheckpoint starts a checkpoint if enough was applied since the last and none is being written. One that can't be
 // written stops the node: what it should have held is in the log still, so nothing is lost, but the log would grow
 // without bound.
 func (n *Node) maybeCheckpoint() {
-	if n.log == nil || n.checkpointing || (n.sinceRequests < n.cfg.CheckpointRequests && n.sinceBytes < n.cfg.CheckpointBytes) {
-		return
-	}
-	if n.sinceBytes < n.cfg.CheckpointBytes && time.Now().Before(n.restUntil) {
+	if n.log == nil || n.checkpointing ||
+		(n.sinceRequests < n.cfg.CheckpointRequests && n.sinceBytes < n.cfg.CheckpointBytes) {
 		return
 	}
 	n.checkpointing, n.sinceRequests, n.sinceBytes = true, 0, 0
@@ -392,18 +383,16 @@ func (n *Node) maybeCheckpoint() {
 			n.inbox.put(input{err: err})
 			return
 		}
-		took := time.Since(start)
 		if n.cfg.OnCheckpoint != nil {
-			n.cfg.OnCheckpoint(took, changes.Len())
+			n.cfg.OnCheckpoint(time.Since(start), changes.Len())
 		}
-		n.inbox.put(input{checkpoint: meta.Index, took: took})
+		n.inbox.put(input{checkpoint: meta.Index})
 	}()
 }
 
 // checkpointWritten drops the log that the checkpoint covers.
-func (n *Node) checkpointWritten(index uint64, took time.Duration) {
+func (n *Node) checkpointWritten(index uint64) {
 	n.checkpointing = false
-	n.restUntil = time.Now().Add(checkpointRest * took)
 	n.cfg.Logger.Debug("checkpoint written", "index", index)
 	n.toLog.put(logWork{compact: index})
 }
