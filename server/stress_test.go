@@ -354,7 +354,7 @@ func frameOf(b []byte) []byte {
 
 // Clients that vanish in every state leave nothing behind.
 func TestVanish(t *testing.T) {
-	s := start(t, server.Config{Words: []string{"*"}})
+	s := start(t, server.Config{Words: []string{"*"}, MaxClientConns: -1})
 	dial := func() *raw {
 		nc, err := net.Dial("tcp", s.ConnectString())
 		if err != nil {
