@@ -9,15 +9,15 @@ import (
 
 const (
 	// gcHeadroom is how much garbage may pile up between two collections while the heap is small.
-	gcHeadroom = 24 << 20
+	gcHeadroom = 12 << 20
 	// A large heap gets a quarter more than it needs: every percent is paid for in memory at all times, and what it
 	// saves, collections, is paid for only by writes.
 	gcLeastPercent = 25
-	gcMostPercent  = 200
+	gcMostPercent  = 100
 )
 
-// tuneGC sets GOGC by the size of the live heap: a small server collects seldom, a large one wastes little. The runtime's
-// default doubles the memory of a server that holds a million znodes. It returns when ctx ends.
+// tuneGC sets GOGC by the size of the live heap: the runtime's default for a small server, less for a large one, whose memory
+// the default would double. It returns when ctx ends.
 func tuneGC(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	percent := 0
