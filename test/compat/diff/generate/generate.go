@@ -30,6 +30,8 @@ const (
 
 // gen is the state of one sequence in the making.
 type gen struct {
+	inMulti bool // a multi is being made
+
 	*rand.Rand
 	seq      *exchange.Sequence
 	conns    []conn

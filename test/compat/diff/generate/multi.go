@@ -7,6 +7,8 @@ import (
 
 // multi returns the body of a multi: a few writes and checks, sometimes with something that has no place there.
 func (g *gen) multi() []byte {
+	g.inMulti = true
+	defer func() { g.inMulti = false }()
 	var b []byte
 	for range one(g, 0, 1, 1, 2, 2, 3, 3, 4, 6) {
 		op := one(g, proto.OpCreate, proto.OpCreate, proto.OpCreate2, proto.OpDelete, proto.OpSetData, proto.OpSetData, proto.OpCheck)

@@ -116,7 +116,7 @@ func (g *gen) create(op proto.OpCode) create {
 	c := create{path: g.path(), data: g.data(), acl: g.acls(), mode: one[int32](g, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3)}
 	switch op {
 	case proto.OpCreateContainer:
-		c.mode = one[int32](g, 4, 4, 4, 4, 0, 1, 2)
+		c.mode = one[int32](g, 4, 4, 4, 4, 0, 2) // not 1, see container-mode
 	case proto.OpCreateTTL:
 		c.mode, c.ttl = one[int32](g, 5, 5, 6), one[int64](g, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9, 1<<40-1, 1<<40-1, 1<<40, 0, -1, -1<<63)
 		if g.chance(100) {

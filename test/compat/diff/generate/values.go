@@ -106,6 +106,9 @@ func (g *gen) acls() []acl {
 	// depends on perms and schemes of the others. What then exists on one side only would spoil the rest of the sequence.
 	for _, a := range list {
 		if a.scheme == nil || a.id == nil {
+			if g.inMulti { // it would leave traces for the requests pipelined behind it, see null-acl-id-in-multi
+				return openACL
+			}
 			return []acl{a}
 		}
 	}
