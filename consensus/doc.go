@@ -16,6 +16,7 @@
 //	C6  Batch times never go back, whatever the wall clocks of the leaders do.
 //
 // Goroutines: Run is the loop. It alone touches the core and calls the state machine. One more goroutine, started and
-// awaited by Run, owns the write-ahead log; another lives while a checkpoint is written. All methods of Node but Run and
-// Close may be called from any goroutine at any time.
+// awaited by Run, writes the write-ahead log; when nothing else is to be done the loop writes it itself, under the log
+// writer's mutex. Another lives while a checkpoint is written. All methods of Node but Run and Close may be called from any
+// goroutine at any time.
 package consensus
