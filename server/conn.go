@@ -172,7 +172,7 @@ func (c *conn) drain() {
 		}
 		switch {
 		case p.kind == kindRead:
-			c.out = c.server.read(c, c.out, p.op, p.xid, p.body, p.ids, false)
+			c.out = c.server.read(c, c.out, p.op, p.xid, p.body, p.ids)
 			c.answered(p, c.server.state.LastZxid())
 		case p.kind == kindStatus:
 			zxid := p.zxid

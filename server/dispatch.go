@@ -245,7 +245,7 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time) {
 	if c.queue.len() == 0 {
 		c.borrowOutput()
-		c.out = c.server.read(c, c.out, h.Op, h.Xid, body, c.ids, true)
+		c.out = c.server.read(c, c.out, h.Op, h.Xid, body, c.ids)
 		zxid := c.server.state.LastZxid()
 		c.sentPackets++
 		c.server.stats.sent.Add(1)

@@ -14,9 +14,9 @@ import (
 // short request could ask for a long one.
 const maxMultiReads = 4
 
-// read appends the reply to a read op. The caller holds the tree's lock and c.mu; body may be a network buffer if direct
-// is set, and nothing of it is kept.
-func (s *Server) read(c *conn, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID, direct bool) []byte {
+// read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a network buffer: nothing of
+// it is kept.
+func (s *Server) read(c *conn, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
 	if op == proto.OpPing {
 		return appendStatus(out, proto.XidPing, s.state.LastZxid(), proto.OK)
 	}
