@@ -89,6 +89,8 @@ func (t *Tree) dispatch(x *txn) proto.ErrCode {
 		return t.applyMulti(x)
 	case proto.OpCloseSession:
 		return t.closeSession(x)
+	case proto.OpExpireSession:
+		return t.expireSession(x)
 	}
 	return proto.ErrUnimplemented
 }

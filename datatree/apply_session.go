@@ -2,6 +2,7 @@ package datatree
 
 import (
 	"crypto/subtle"
+	"encoding/binary"
 	"slices"
 
 	"github.com/gozkd/gozkd/proto"
@@ -25,6 +26,14 @@ func (s *CreateSessionBody) decode(d *jute.Decoder) bool {
 	passwd := d.Buffer()
 	return d.Err() == nil && copy(s.Passwd[:], passwd) == proto.PasswdBytes && len(passwd) == proto.PasswdBytes
 }
+
+// ExpireSessionBody is the body of expireSession, which the leader proposes for a session that it heard nothing of.
+type ExpireSessionBody struct {
+	Epoch uint32 // of the zxids that the leader gave out when it decided
+}
+
+// Append appends the encoding: a uvarint.
+func (e ExpireSessionBody) Append(b []byte) []byte { return binary.AppendUvarint(b, uint64(e.Epoch)) }
 
 // session is a live session and its znodes.
 type session struct {
@@ -89,12 +98,12 @@ func (t *Tree) reattachSession(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// checkSession says whether the request comes over the connection that its session is attached to. A close for expiry
+// checkSession says whether the request comes over the connection that its session is attached to. An expiry
 // names the connection it saw idle, so it does not hit a session that was re-attached in the meantime.
 func (t *Tree) checkSession(x *txn) proto.ErrCode {
 	s := t.sessions[x.Session]
 	switch {
-	case x.Session == 0 && x.Op != proto.OpCloseSession:
+	case x.Session == 0 && x.Op != proto.OpCloseSession && x.Op != proto.OpExpireSession:
 		return proto.OK
 	case s == nil:
 		return proto.ErrSessionExpired
@@ -102,6 +111,21 @@ func (t *Tree) checkSession(x *txn) proto.ErrCode {
 		return proto.ErrSessionMoved
 	}
 	return proto.OK
+}
+
+// expireSession closes a session that the leader heard nothing of, unless there is another leader meanwhile: that one
+// gives every session its whole timeout anew, because what was heard of it died with the old leader. An expiry that comes out of a
+// lost leader's log late is refused with ErrBadVersion.
+func (t *Tree) expireSession(x *txn) proto.ErrCode {
+	d := reader{b: x.Body}
+	epoch := d.uint32()
+	switch {
+	case d.end() != nil:
+		return proto.ErrMarshallingError
+	case epoch != x.Zxid.Epoch():
+		return proto.ErrBadVersion
+	}
+	return t.closeSession(x)
 }
 
 // closeSession removes the session and its ephemerals, in the order of their paths.

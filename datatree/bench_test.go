@@ -127,11 +127,13 @@ func BenchmarkCreateSequential(b *testing.B) {
 // BenchmarkCapture writes a checkpoint of 100,000 changed znodes, and reads it.
 func BenchmarkCapture(b *testing.B) {
 	t, _ := benchTree(b, 100_000)
-	all := newChanges()
-	for n := range t.znodes.all() {
-		all.znodes[n.path] = n.rec
-	}
-	all.meta = t.meta()
+	all := t.CaptureAll()
+	b.Run("CaptureAll", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			t.CaptureAll()
+		}
+	})
 	b.Run("Range", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

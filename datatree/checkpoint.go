@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gozkd/gozkd/proto"
 )
@@ -30,6 +31,13 @@ type Changes struct {
 	meta     meta
 	znodes   map[string]*record // nil: deleted
 	sessions map[proto.SessionID]*sessionRecord
+	all      []pathRecord // CaptureAll's instead of znodes, in no order: a map would take several times as long to fill
+}
+
+// pathRecord is a znode at one moment.
+type pathRecord struct {
+	path string
+	rec  *record
 }
 
 // meta is what stands once in a checkpoint.
@@ -55,8 +63,26 @@ func (t *Tree) Capture() *Changes {
 	return c
 }
 
+// CaptureAll returns the whole state as the difference from nothing: what Restore takes. It needs no TrackDirty, and the
+// next Capture is as if it had not been. It takes time that grows with the tree, but copies pointers only. It only reads,
+// so it may run concurrently with other reads.
+func (t *Tree) CaptureAll() *Changes {
+	c := &Changes{
+		meta:     t.meta(),
+		sessions: make(map[proto.SessionID]*sessionRecord, len(t.sessions)),
+		all:      make([]pathRecord, 0, t.znodes.len()),
+	}
+	for id, s := range t.sessions {
+		c.sessions[id] = s.rec
+	}
+	for n := range t.znodes.all() {
+		c.all = append(c.all, pathRecord{n.path, n.rec})
+	}
+	return c
+}
+
 // Len returns the number of keys, the one for meta included.
-func (c *Changes) Len() int { return 1 + len(c.znodes) + len(c.sessions) }
+func (c *Changes) Len() int { return 1 + len(c.znodes) + len(c.all) + len(c.sessions) }
 
 // Range calls yield for each key in order until it returns an error, which Range returns. A nil value means that the key
 // is to be deleted. Key and value are the callee's to keep.
@@ -80,11 +106,11 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 			return err
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(c.znodes)) {
-		mem.b = append(append(mem.b, znodePrefix), path...)
+	for _, n := range c.sortedZnodes() {
+		mem.b = append(append(mem.b, znodePrefix), n.path...)
 		key, value := mem.cut(), []byte(nil)
-		if rec := c.znodes[path]; rec != nil {
-			mem.b = appendRecord(mem.b, rec)
+		if n.rec != nil {
+			mem.b = appendRecord(mem.b, n.rec)
 			value = mem.cut()
 		}
 		if err := yield(key, value); err != nil {
@@ -92,6 +118,17 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 		}
 	}
 	return nil
+}
+
+// sortedZnodes returns the znodes in the order of their keys, the deleted ones with a nil record.
+func (c *Changes) sortedZnodes() []pathRecord {
+	sorted := make([]pathRecord, 0, len(c.all)+len(c.znodes))
+	sorted = append(sorted, c.all...)
+	for path, rec := range c.znodes {
+		sorted = append(sorted, pathRecord{path, rec})
+	}
+	slices.SortFunc(sorted, func(a, b pathRecord) int { return strings.Compare(a.path, b.path) })
+	return sorted
 }
 
 // arena hands out pieces of larger blocks that are never used again.

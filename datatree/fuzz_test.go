@@ -19,6 +19,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	setACL := (&proto.SetACLRequest{Path: "/fuzz", ACL: proto.OpenACL(), Version: -1}).Append(nil)
 	for op, body := range map[proto.OpCode][]byte{
 		proto.OpCreate: create, proto.OpMulti: multi, proto.OpSetACL: setACL, proto.OpCloseSession: nil,
+		proto.OpExpireSession: ExpireSessionBody{}.Append(nil),
 		proto.OpCreateSession: (&CreateSessionBody{TimeoutMs: 1}).Append(nil),
 	} {
 		r := Request{Op: op, Session: fuzzSession, ConnEpoch: 1, IDs: []proto.ID{{Scheme: "digest", ID: "u:h"}}, Body: body}

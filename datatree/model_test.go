@@ -44,11 +44,13 @@ func TestTree_AgreesWithModel(t *testing.T) {
 			"quota":  s.quota,
 			"multi":  func(t *rapid.T) { repeat(t, 10, s.multi) },
 			"session": func(t *rapid.T) {
-				switch rapid.IntRange(0, 3).Draw(t, "what") {
+				switch rapid.IntRange(0, 4).Draw(t, "what") {
 				case 0:
 					s.createSession(t)
 				case 1, 2:
 					s.reattach(t)
+				case 3:
+					s.expire(t)
 				default:
 					s.request(t, s.conn(t), proto.OpCloseSession, nil, func(e env) outcome { return outcome{events: s.model.closeSession(e)} })
 				}
@@ -233,6 +235,18 @@ func (s *machine) reattach(t *rapid.T) {
 	s.apply(t, h, &datatree.Request{Session: id, Op: proto.OpReattachSession, Body: body.Append(nil), Server: server}, want)
 }
 
+// expire proposes the end of a session, now and then as a leader that is none any more.
+func (s *machine) expire(t *rapid.T) {
+	epoch := s.model.last.Next().Epoch() - uint32(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ago"))
+	body := datatree.ExpireSessionBody{Epoch: epoch}.Append(nil)
+	s.request(t, s.conn(t), proto.OpExpireSession, body, func(e env) outcome {
+		if epoch != e.h.Zxid.Epoch() {
+			return outcome{err: proto.ErrBadVersion}
+		}
+		return outcome{events: s.model.closeSession(e)}
+	})
+}
+
 func sessionBody(t *rapid.T) *datatree.CreateSessionBody {
 	b := &datatree.CreateSessionBody{TimeoutMs: rapid.Int32Range(1, 40_000).Draw(t, "timeout")}
 	b.Passwd[0] = rapid.Byte().Draw(t, "passwd")
@@ -349,24 +363,11 @@ func (s *machine) readableAlike(ref datatree.ACLRef, list []proto.ACL) bool {
 
 // checkpoint adds what changed to the disk, and goes on with a tree restored from there.
 func (s *machine) checkpoint(t *rapid.T) {
-	changes := s.tree.Capture()
-	before, records := "", 0
-	if err := changes.Range(func(key, value []byte) error {
-		if records++; string(key) <= before && records > 1 {
-			t.Fatalf("key %q after %q", key, before)
-		}
-		before = string(key)
-		if value == nil {
-			delete(s.disk, before)
-			return nil
-		}
-		s.disk[before] = string(value)
-		return nil
-	}); err != nil {
-		t.Fatalf("Range: %v", err)
-	}
-	if n := changes.Len(); n != records {
-		t.Fatalf("Len = %d, Range yields %d", n, records)
+	addChanges(t, s.disk, s.tree.Capture())
+	all := make(map[string]string)
+	addChanges(t, all, s.tree.CaptureAll())
+	if !maps.Equal(s.disk, all) {
+		t.Fatalf("captures so far: %q, of all: %q", s.disk, all)
 	}
 	restored, err := datatree.Restore(datatree.Options{TrackDirty: true}, sorted(s.disk))
 	if err != nil {
@@ -381,6 +382,28 @@ func (s *machine) checkpoint(t *rapid.T) {
 	s.tree = restored
 	if err := s.tree.Check(); err != nil {
 		t.Fatalf("restored: %v", err)
+	}
+}
+
+// addChanges writes them to a disk.
+func addChanges(t *rapid.T, disk map[string]string, changes *datatree.Changes) {
+	before, records := "", 0
+	if err := changes.Range(func(key, value []byte) error {
+		if records++; string(key) <= before && records > 1 {
+			t.Fatalf("key %q after %q", key, before)
+		}
+		before = string(key)
+		if value == nil {
+			delete(disk, before)
+			return nil
+		}
+		disk[before] = string(value)
+		return nil
+	}); err != nil {
+		t.Fatalf("Range: %v", err)
+	}
+	if n := changes.Len(); n != records {
+		t.Fatalf("Len = %d, Range yields %d", n, records)
 	}
 }
 

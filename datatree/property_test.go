@@ -166,7 +166,7 @@ func (g *generator) next(rt *rapid.T) (Header, *Request) {
 		MaxBuffer: rapid.SampledFrom([]int32{0, 0, 150}).Draw(rt, "maxbuffer"),
 		IDs:       rapid.SampledFrom(someIDs).Draw(rt, "ids"),
 	}
-	switch rapid.IntRange(0, 11).Draw(rt, "kind") {
+	switch rapid.IntRange(0, 12).Draw(rt, "kind") {
 	case 0:
 		r.Op, r.Body = proto.OpCreateSession, (&CreateSessionBody{TimeoutMs: 4000, Passwd: [16]byte{byte(g.zxid)}}).Append(nil)
 	case 1:
@@ -179,7 +179,9 @@ func (g *generator) next(rt *rapid.T) (Header, *Request) {
 	case 4:
 		path := g.path(rt)
 		r.Op, r.Session, r.Body = proto.OpDeleteContainer, 0, (&proto.PathRequest{Path: &path}).Append(nil)
-	case 5, 6, 7:
+	case 5:
+		r.Op, r.Body = proto.OpExpireSession, ExpireSessionBody{uint32(rapid.IntRange(0, 1).Draw(rt, "epoch"))}.Append(nil)
+	case 6, 7, 8:
 		var m proto.MultiRequest
 		for range rapid.IntRange(0, 5).Draw(rt, "ops") {
 			m.Ops = append(m.Ops, g.op(rt))

@@ -1,6 +1,7 @@
 package datatree
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -20,7 +21,7 @@ import (
 //
 //	open NAME [server=N]                                 createSession; NAME speaks from then on, with no identities
 //	NAME ids SCHEME=ID...                                its identities
-//	NAME reattach [passwd=TEXT] | close                  and their session requests
+//	NAME reattach [passwd=TEXT] | close | expire [epoch=N]   and their session requests
 //	NAME create|create2|container|ttl PATH [data=TEXT] [mode=N] [ttl=MS] [acl=PERMS,SCHEME,ID[+...]]
 //	NAME delete|check PATH [v=N]                         check only in a multi
 //	NAME set PATH [data=TEXT] [v=N]                      without data=: null
@@ -28,7 +29,7 @@ import (
 //	NAME multi OP ; OP ...
 //	NAME raw op=N [hex=BYTES]
 //	NAME exists|get|ls|getacl|count PATH, NAME eph [PREFIX], NAME sees (which of the last events)
-//	server collect [neverused=MS] | deletecontainer PATH
+//	server collect [neverused=MS] | deletecontainer PATH | raw op=N [hex=BYTES]
 //	set time=MS zxid=0xN quota=B skipacl=B maxbuffer=N   settings of the requests to come
 //	counter PATH N                                       moves a sequence counter by hand
 //	restart                                              goes on with a tree restored from the captures so far
@@ -129,6 +130,12 @@ func (s *script) server(t *testing.T, out *strings.Builder, line string, w *word
 		fmt.Fprintf(out, "%s: %v\n", line, paths)
 	case "deletecontainer":
 		s.apply(out, line, &Request{Op: proto.OpDeleteContainer, Body: jute.AppendString(nil, w.pos[2])})
+	case "raw":
+		body, err := hex.DecodeString(w.opt["hex"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.apply(out, line, &Request{Op: proto.OpCode(w.num("op", 0)), Body: body})
 	default:
 		t.Fatalf("%s: unknown", line)
 	}
@@ -158,6 +165,9 @@ func (s *script) client(t *testing.T, out *strings.Builder, line string, c *clie
 		}
 	case "close":
 		r.Op = proto.OpCloseSession
+		s.apply(out, line, r)
+	case "expire":
+		r.Op, r.Body = proto.OpExpireSession, ExpireSessionBody{uint32(w.num("epoch", int64(s.zxid.Next().Epoch())))}.Append(nil)
 		s.apply(out, line, r)
 	case "raw":
 		r.Op = proto.OpCode(w.num("op", 0))
@@ -452,6 +462,11 @@ func (s store) verify(t testing.TB, tree *Tree) {
 		t.Fatal(err)
 	}
 	s.merge(t, tree.Capture())
+	all := make(store)
+	all.merge(t, tree.CaptureAll())
+	if !maps.EqualFunc(s, all, bytes.Equal) {
+		t.Fatalf("the captures together have %d keys, the capture of all has %d, or others", len(s), len(all))
+	}
 	other := s.restore(t)
 	if err := other.Check(); err != nil {
 		t.Fatalf("restored: %v", err)

@@ -42,8 +42,13 @@ const (
 	OpError                OpCode = -1
 )
 
-// OpReattachSession stands only in our log, never on the wire: a client took up its session again on a new connection.
-const OpReattachSession OpCode = -20
+// These stand only in our log, never on a client's wire.
+const (
+	OpReattachSession OpCode = -20 // a client took up its session again on a new connection
+	OpExpireSession   OpCode = -21 // the leader heard nothing of a session for its timeout
+	OpConfigDone      OpCode = -22 // the members that a reconfig asked for are reached, or cannot be
+	OpInitConfig      OpCode = -23 // the members that an ensemble begins with
+)
 
 var opNames = map[OpCode]string{
 	OpNotification: "notification", OpCreate: "create", OpDelete: "delete", OpExists: "exists", OpGetData: "getData",
@@ -54,7 +59,8 @@ var opNames = map[OpCode]string{
 	OpMultiRead: "multiRead", OpAuth: "auth", OpSetWatches: "setWatches", OpSASL: "sasl",
 	OpGetEphemerals: "getEphemerals", OpGetAllChildrenNumber: "getAllChildrenNumber", OpSetWatches2: "setWatches2",
 	OpAddWatch: "addWatch", OpWhoAmI: "whoAmI", OpCreateSession: "createSession", OpCloseSession: "closeSession",
-	OpError: "error", OpReattachSession: "reattachSession",
+	OpError: "error", OpReattachSession: "reattachSession", OpExpireSession: "expireSession",
+	OpConfigDone: "configDone", OpInitConfig: "initConfig",
 }
 
 // String returns ZooKeeper's name of the op, or its number.
