@@ -31,6 +31,7 @@ var table = []box{
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
 	}},
+	{pkg: "internal/members", there: true, may: []arrow{{"proto", "zxids and error codes"}}},
 	{pkg: "wal", there: true, may: []arrow{
 		{"internal/vfs", "the disk is handed in, so that tests can crash it"},
 		{"github.com/hashicorp/go-hclog", "logging"},
@@ -39,6 +40,7 @@ var table = []box{
 	{pkg: "datatree", there: true, may: []arrow{
 		{"proto", "the vocabulary of requests and replies"},
 		{"proto/jute", "a request is applied from the client's own bytes"},
+		{"internal/members", "the rules of reconfig"},
 		{"internal/invariants", "checks that only test builds pay for"},
 		{"github.com/cespare/xxhash/v2", "the digest"},
 	}},
@@ -62,6 +64,7 @@ var table = []box{
 		{"session", "who is still alive"},
 		{"watch", "whom to tell"},
 		{"datatree", "the only place where connections and the tree meet"},
+		{"internal/members", "whom consensus starts with, and who is where"},
 		{"proto", "what clients say"},
 		{"proto/jute", "read requests are decoded, and replies encoded, in place"},
 		{"internal/vfs", "hands the disk through to consensus"},
@@ -74,6 +77,7 @@ var table = []box{
 		{"internal/vfs", "disk faults on request"},
 	}},
 	{pkg: "internal/config", there: true, may: []arrow{
+		{"internal/members", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
