@@ -14,7 +14,7 @@ import (
 
 // MaxID is the largest id of a member; the smallest is 1. The id is the top byte of the session ids that a member
 // makes, and an owner of a node that begins with 0xFF is no session but a time to live.
-// Source: spec section 7, extended types.
+// Source: spec section 6.2.
 const MaxID = 254
 
 // anyAddress is the client host of a member that named only a port.

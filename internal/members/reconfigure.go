@@ -21,8 +21,9 @@ const minVoters = 2
 //
 // The codes are ZooKeeper's: ErrBadArguments, and ErrMarshallingError where it trips over a number. What else a
 // request is checked for is the caller's: the version, a pending request, permissions, who is connected.
-// Two rules are stricter than ZooKeeper's: ids are 1 to MaxID, and a full list is checked for overlapping addresses
-// as joining servers are.
+// Where ZooKeeper takes more than makes sense, this does not: the id of a joining server stands in "server.N" and is 1
+// to MaxID, a line has a host, a full list is checked for overlapping addresses as joining servers are, and there
+// are no groups and weights.
 // Source: spec section 13.4; ZooKeeper PrepRequestProcessor, QuorumPeerConfig.parseDynamicConfig.
 func Reconfigure(cur Set, joining, leaving, newMembers *string) (Set, proto.ErrCode) {
 	var next Set
