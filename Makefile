@@ -3,12 +3,13 @@
 GO        ?= go
 FUZZTIME  ?= 30s
 KILLS     ?= 100
+TIME      ?= 2m
 COMPAT_OPS ?= 200000
 LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
 
-.PHONY: build test race inv fuzz bench bench-compare lint fmt compat golden regress killtest help
+.PHONY: build test race inv fuzz bench bench-compare lint fmt compat golden regress killtest jepsen help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd, without cgo
@@ -38,5 +39,7 @@ regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
 killtest: ## kill -9 under load, again and again: KILLS rounds (100)
 	KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
+jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper
+	$(GO) run ./test/jepsen-lite/jepsen -time $(TIME) $(if $(SEED),-seed $(SEED)) $(JEPSEN)
 help:     ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile

@@ -46,6 +46,9 @@ var table = []box{
 	}},
 	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
 	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
+	{pkg: "consensus/peer", there: true, may: []arrow{
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
 	{pkg: "consensus", there: true, may: []arrow{
 		{"wal", "raft's log on disk"},
 		{"internal/vfs", "the disk is handed in"},
@@ -105,6 +108,15 @@ var table = []box{
 		{"server", "replays recorded exchanges in this process"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "frames"},
+	}},
+	{pkg: "test/jepsen-lite/...", may: []arrow{
+		{"test/...", "installs and starts what it compares with"},
+		{"internal/testkit/...", "shared helpers"},
+		{"proto", "speaks the protocol"},
+		{"proto/jute", "decodes what passes a client's connection"},
+		{"github.com/go-zookeeper/zk", "a client that is not ours"},
+		{"github.com/anishathalye/porcupine", "checks linearizability"},
+		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "test/...", may: []arrow{
 		{"test/...", "a harness may have parts"},

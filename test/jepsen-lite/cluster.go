@@ -1,0 +1,188 @@
+//go:build linux
+
+package jepsenlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// A Product is what runs as a member.
+type Product struct {
+	Name string
+	// Command is the command line in front of the path of zoo.cfg.
+	Command []string
+}
+
+// ClusterConfig says what a cluster is made of.
+type ClusterConfig struct {
+	Product Product
+	Members int           // their ids are 1 ... Members
+	Dir     string        // holds one folder per member; the caller owns it
+	Tick    time.Duration // tickTime; the session timeouts and the patience of members with each other follow from it
+	// SmallDisk puts the data of the last member on a disk of its own, of SmallDiskBytes, so that it can be filled. Needs root.
+	SmallDisk bool
+}
+
+// SmallDiskBytes is the size of the disk that can be filled: room for what ZooKeeper allocates in advance, and a run's data.
+const SmallDiskBytes = 1 << 30
+
+// A Cluster is an ensemble whose members know each other by names that mean something else to each of them: the way to
+// each peer leads through a proxy of this process. Its methods are not safe for concurrent use, those of its Links are.
+type Cluster struct {
+	cfg     ClusterConfig
+	net     addresses
+	Members []*Member
+	Links   *Links
+}
+
+// NewCluster prepares members with empty data directories; none runs yet. Close ends what was made.
+func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
+	addrs, links, err := listenLinks(cfg.Members)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{cfg: cfg, net: addrs, Links: links}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	for id := 1; id <= cfg.Members; id++ {
+		m := &Member{ID: id, Client: addrs.client(id), product: cfg.Product, dir: filepath.Join(cfg.Dir, fmt.Sprintf("member-%d", id))}
+		if err := os.MkdirAll(m.dataDir(), 0o755); err != nil {
+			return nil, fmt.Errorf("jepsenlite: %w", err)
+		}
+		c.Members = append(c.Members, m)
+		if cfg.SmallDisk && id == cfg.Members {
+			if err := m.mountSmallDisk(SmallDiskBytes); err != nil {
+				return nil, err
+			}
+		}
+		err := errors.Join(
+			os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(c.zooCfg(id)), 0o644),
+			os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(addrs.hosts(id, cfg.Members)), 0o644),
+			m.writeMyID(),
+		)
+		if err != nil {
+			return nil, fmt.Errorf("jepsenlite: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Close ends the members and the links, and awaits them. What the members wrote stays, unless it was on the small disk.
+func (c *Cluster) Close() error {
+	var errs []error
+	for _, m := range c.Members {
+		errs = append(errs, m.Kill(), m.unmountSmallDisk())
+	}
+	return errors.Join(append(errs, c.Links.Close())...)
+}
+
+// StartAll starts every member that does not run, and returns when all serve.
+func (c *Cluster) StartAll(ctx context.Context) error {
+	for _, m := range c.Members {
+		if !m.Running() {
+			if err := m.Start(); err != nil {
+				return err
+			}
+		}
+	}
+	return c.AwaitServing(ctx)
+}
+
+// AwaitServing returns when every member serves as leader, follower or observer, and one of them leads.
+func (c *Cluster) AwaitServing(ctx context.Context) error {
+	var modes []string
+	for {
+		modes = modes[:0]
+		leaders, serving := 0, 0
+		for _, m := range c.Members {
+			mode := m.Mode(ctx)
+			modes = append(modes, fmt.Sprintf("%d: %s", m.ID, mode))
+			switch mode {
+			case ModeLeader, ModeStandalone:
+				leaders++
+				serving++
+			case ModeFollower, ModeObserver:
+				serving++
+			}
+		}
+		if leaders == 1 && serving == len(c.Members) {
+			return nil
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("jepsenlite: the members do not serve (%s): %w", strings.Join(modes, ", "), err)
+		}
+	}
+}
+
+// Leader returns the member that says it leads. nil: none does.
+func (c *Cluster) Leader(ctx context.Context) *Member {
+	for _, m := range c.Members {
+		if mode := m.Mode(ctx); mode == ModeLeader || mode == ModeStandalone {
+			return m
+		}
+	}
+	return nil
+}
+
+// Addresses returns the members' client addresses, in the order of their ids.
+func (c *Cluster) Addresses() []string {
+	var addrs []string
+	for _, m := range c.Members {
+		addrs = append(addrs, m.Client)
+	}
+	return addrs
+}
+
+// MemberAt returns the id of the member with a client address.
+func (c *Cluster) MemberAt(address string) int {
+	for _, m := range c.Members {
+		if m.Client == address {
+			return m.ID
+		}
+	}
+	return 0
+}
+
+// ServerLine returns the value of server.<id>: the same for every member, as in an ensemble that people run.
+func (c *Cluster) ServerLine(id int) string {
+	return fmt.Sprintf("%s:%d:%d:participant;%s", hostName(id), c.net.peerPort, c.net.electionPort, c.net.client(id))
+}
+
+// zooCfg returns the configuration of a member. One member alone has no server lines: it is standalone.
+func (c *Cluster) zooCfg(id int) string {
+	keys := server.Defaults()
+	// A dead peer is given up after syncLimit ticks, a joining one after initLimit: enough for a busy machine.
+	keys["tickTime"] = strconv.Itoa(int(c.cfg.Tick.Milliseconds()))
+	keys["initLimit"], keys["syncLimit"] = "20", "5"
+	keys["minSessionTimeout"] = "1000"
+	keys["reconfigEnabled"] = "true"
+	keys["dataDir"] = filepath.Join(c.cfg.Dir, fmt.Sprintf("member-%d", id), "data")
+	delete(keys, "extendedTypesEnabled")
+	delete(keys, "znode.container.checkIntervalMs")
+	var b strings.Builder
+	if c.cfg.Members == 1 {
+		host, port, _ := net.SplitHostPort(c.net.client(id))
+		keys["clientPortAddress"], keys["clientPort"] = host, port
+	} else {
+		for j := 1; j <= c.cfg.Members; j++ {
+			fmt.Fprintf(&b, "server.%d=%s\n", j, c.ServerLine(j))
+		}
+	}
+	for k, v := range keys {
+		fmt.Fprintf(&b, "%s=%s\n", k, v)
+	}
+	return b.String()
+}

@@ -1,0 +1,165 @@
+package jepsenlite
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// The kinds of records.
+const (
+	KindOpen  = "open"  // a handshake was answered; Refused says that the session is gone
+	KindReply = "reply" // a request, with its reply if there was one
+	KindEvent = "event" // a watch fired
+	KindClose = "close" // a connection ended; Err says how
+)
+
+// A Record is one thing that passed a client's connection. The records of a connection stand in the order in which the
+// client got them; requests without a reply follow when the connection ends.
+type Record struct {
+	Seq     int64
+	Kind    string
+	Conn    int    // number of the connection, unique in a run
+	Client  string // of the load, such as "register-3"
+	Session proto.SessionID
+	Member  int // id of the server
+
+	// Of a request: when it was sent, and when its reply was there, since the start of the run. Return 0: none came, so it
+	// may have been carried out, or not, or may yet be.
+	Call   time.Duration `json:",omitzero"`
+	Return time.Duration `json:",omitzero"` // of other kinds: when it happened
+	Xid    int32         `json:",omitzero"`
+	Op     proto.OpCode  `json:",omitzero"`
+	Parts  []Part        `json:",omitempty"` // one; of a multi as many as it has
+	Watch  bool          `json:",omitzero"`
+	Synced time.Duration `json:",omitzero"` // of a read: when a sync that was answered right before it was sent
+	// Of setWatches.
+	Relative           proto.Zxid `json:",omitzero"`
+	Data, Exist, Child []string   `json:",omitempty"`
+
+	// Of a reply.
+	Err  proto.ErrCode `json:",omitzero"`
+	Zxid proto.Zxid    `json:",omitzero"`
+
+	Event   proto.EventType `json:",omitzero"` // its path is that of the only part
+	Timeout time.Duration   `json:",omitzero"` // of an open: what was agreed
+	Refused bool            `json:",omitzero"` // of an open
+	Why     string          `json:",omitzero"` // of a close: WhyClient, WhyServer or WhySilence
+}
+
+// Why a connection ended.
+const (
+	WhyClient  = "client"  // the client closed it
+	WhyServer  = "server"  // the server did, or died
+	WhySilence = "silence" // the client gave up waiting
+)
+
+// A Part is one op of a request, and what came of it.
+type Part struct {
+	Op      proto.OpCode
+	Path    string           `json:",omitzero"`
+	Data    string           `json:",omitzero"`
+	Version int32            `json:",omitzero"`
+	Mode    proto.CreateMode `json:",omitzero"`
+
+	Err      proto.ErrCode `json:",omitzero"` // of a part of a multi
+	Made     string        `json:",omitzero"` // path of what was created
+	Got      string        `json:",omitzero"`
+	Stat     proto.Stat    `json:",omitzero"`
+	Children []string      `json:",omitempty"`
+}
+
+// Answered reports whether a request got its reply.
+func (r *Record) Answered() bool { return r.Kind == KindReply && r.Return != 0 }
+
+// OK reports whether a request was answered and carried out.
+func (r *Record) OK() bool { return r.Answered() && r.Err == proto.OK }
+
+// Path returns the path of a request with one op.
+func (r *Record) Path() string {
+	if len(r.Parts) == 0 {
+		return ""
+	}
+	return r.Parts[0].Path
+}
+
+// Writes reports whether a request changes znodes if it is carried out.
+func (r *Record) Writes() bool {
+	switch r.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData, proto.OpMulti:
+		return r.Kind == KindReply
+	}
+	return false
+}
+
+// A Recorder collects records. Safe for concurrent use.
+type Recorder struct {
+	start time.Time
+
+	mu      sync.Mutex
+	seq     int64
+	conns   int
+	records []*Record
+}
+
+// NewRecorder returns a recorder whose time starts now.
+func NewRecorder() *Recorder { return &Recorder{start: time.Now()} }
+
+// Now returns the time since the start; never 0.
+func (r *Recorder) Now() time.Duration { return max(1, time.Since(r.start)) }
+
+func (r *Recorder) nextConn() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conns++
+	return r.conns
+}
+
+func (r *Recorder) add(records ...*Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rec := range records {
+		r.seq++
+		rec.Seq = r.seq
+		r.records = append(r.records, rec)
+	}
+}
+
+// Take returns what was collected since the last Take. The caller owns it.
+func (r *Recorder) Take() []*Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	records := r.records
+	r.records = nil
+	return records
+}
+
+// Len returns how many records wait to be taken.
+func (r *Recorder) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.records)
+}
+
+// WriteHistory writes records to a new file, one JSON object per line.
+func WriteHistory(path string, records []*Record) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("jepsenlite: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriter(f)
+	enc := json.NewEncoder(w)
+	for _, r := range records {
+		if err := enc.Encode(r); err != nil {
+			return fmt.Errorf("jepsenlite: %w", err)
+		}
+	}
+	return w.Flush()
+}

@@ -1,0 +1,91 @@
+//go:build linux
+
+// Command jepsen runs test/jepsen-lite: an ensemble of processes on this machine, clients, and faults. It prints a report;
+// the exit status is 0 if nothing was wrong, 1 if there was an anomaly, 2 if the test could not be held.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	jepsenlite "github.com/gozkd/gozkd/test/jepsen-lite"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx)
+	cancel()
+	os.Exit(status)
+}
+
+func run(ctx context.Context) int {
+	product := flag.String("server", "gozkd", "what to test: gozkd or zookeeper")
+	members := flag.Int("members", 3, "how many")
+	length := flag.Duration("time", 2*time.Minute, "no further round begins after this time")
+	round := flag.Duration("round", 30*time.Second, "how long faults happen in a round")
+	seed := flag.Uint64("seed", 0, "of the choice of faults and operations; 0: any")
+	faults := flag.String("faults", "", "kinds of faults, separated by commas; empty: all")
+	pace := flag.Duration("pace", 20*time.Millisecond, "mean time between two operations of a client")
+	tick := flag.Duration("tick", 500*time.Millisecond, "tickTime")
+	dir := flag.String("dir", "", "where to keep data and logs; empty: a temporary folder, removed unless something was wrong")
+	flag.Parse()
+	if *seed == 0 {
+		*seed = rand.Uint64N(1 << 32)
+	}
+	err := func() error {
+		made := *dir == ""
+		if made {
+			d, err := os.MkdirTemp("", "jepsen-")
+			if err != nil {
+				return err
+			}
+			*dir = d
+		} else if err := os.MkdirAll(*dir, 0o755); err != nil {
+			return err
+		}
+		p, err := jepsenlite.Find(ctx, *product, *dir)
+		if err != nil {
+			return err
+		}
+		o := jepsenlite.Options{
+			Product: p, Members: *members, Dir: *dir, Time: *length, Round: *round, Seed: *seed, Pace: *pace, Tick: *tick,
+			Logger: hclog.New(&hclog.LoggerOptions{Name: "jepsen", Output: os.Stderr}),
+		}
+		if *faults != "" {
+			o.Faults = strings.Split(*faults, ",")
+		}
+		fmt.Fprintf(os.Stderr, "seed %d, folder %s\n", *seed, *dir)
+		report, err := jepsenlite.Run(ctx, o)
+		if err != nil {
+			return err
+		}
+		report.Print(os.Stdout)
+		if len(report.Anomalies) > 0 {
+			return errAnomalies
+		}
+		if made {
+			return os.RemoveAll(*dir)
+		}
+		return nil
+	}()
+	switch {
+	case errors.Is(err, errAnomalies):
+		return 1
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "jepsen:", err)
+		return 2
+	}
+	return 0
+}
+
+var errAnomalies = errors.New("there were anomalies")

@@ -1,0 +1,48 @@
+package jepsenlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// loadRegister is znodes that several clients create, set by version, delete and read after a sync: checked for
+// linearizability. The keys change every few seconds, because the check's effort grows with a key's history.
+const (
+	loadRegister   = "register"
+	registerKeys   = 3
+	registerPeriod = 3 * time.Second
+)
+
+func runRegister(ctx context.Context, w *worker) {
+	type key struct {
+		period time.Duration
+		n      int
+	}
+	versions := map[key]int32{} // as last seen
+	for w.next(ctx) {
+		k := key{w.rec.Now() / registerPeriod, w.rng.IntN(registerKeys)}
+		path := fmt.Sprintf("%s/%d-%d", w.dir, k.period, k.n)
+		switch p := w.rng.IntN(100); {
+		case p < 20:
+			if _, err := w.create(path, w.value(), 0); err == nil {
+				versions[k] = 0
+			}
+		case p < 50:
+			if stat, err := w.Set(path, []byte(w.value()), versions[k]); err == nil {
+				versions[k] = stat.Version
+			}
+		case p < 60:
+			if stat, err := w.Set(path, []byte(w.value()), -1); err == nil {
+				versions[k] = stat.Version
+			}
+		case p < 65:
+			// What came of it is in the history.
+			_ = w.Delete(path, versions[k])
+		default:
+			if _, stat, err := w.syncedGet(path); err == nil {
+				versions[k] = stat.Version
+			}
+		}
+	}
+}

@@ -1,0 +1,85 @@
+//go:build linux
+
+package jepsenlite
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// addresses is the plan of one ensemble on loopback. Member i listens at 127.<net>.i.i and reaches member j at
+// 127.<net>.i.j, where a proxy listens. The ports are the same everywhere: so the server lines can be the same everywhere,
+// with names, and stay right when a reconfig gives all members the lines of one of them.
+type addresses struct {
+	net                                byte
+	peerPort, electionPort, clientPort int
+}
+
+func (a addresses) ip(from, to int) string { return fmt.Sprintf("127.%d.%d.%d", a.net, from, to) }
+
+func (a addresses) client(id int) string {
+	return net.JoinHostPort(a.ip(id, id), strconv.Itoa(a.clientPort))
+}
+
+func hostName(id int) string { return fmt.Sprintf("zk%d", id) }
+
+// hosts returns the hosts file of a member.
+func (a addresses) hosts(id, members int) string {
+	var b strings.Builder
+	b.WriteString("127.0.0.1 localhost\n")
+	if own, err := os.Hostname(); err == nil {
+		fmt.Fprintf(&b, "127.0.0.1 %s\n", own)
+	}
+	for j := 1; j <= members; j++ {
+		fmt.Fprintf(&b, "%s %s\n", a.ip(id, j), hostName(j))
+	}
+	return b.String()
+}
+
+// withHosts returns a command that finds hosts at /etc/hosts: in a mount namespace of its own, for which a user who is
+// not root needs a user namespace too. The shell becomes the command, so the process id is the command's.
+func withHosts(hosts string, command []string) *exec.Cmd {
+	const script = `mount --bind "$0" /etc/hosts && exec "$@"`
+	cmd := exec.Command("sh", append([]string{"-c", script, hosts}, command...)...)
+	// Members must not outlive a harness that is killed.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		}
+	}
+	return cmd
+}
+
+// freePorts returns ports that are free at every given address, one per name; listening is left to the caller.
+func freePort(ips []string) (int, error) {
+	const attempts = 50
+	var last error
+	for range attempts {
+		l, err := net.Listen("tcp", net.JoinHostPort(ips[0], "0"))
+		if err != nil {
+			return 0, fmt.Errorf("jepsenlite: %w", err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		last = l.Close()
+		for _, ip := range ips {
+			if last != nil {
+				break
+			}
+			if l, last = net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port))); last == nil {
+				last = l.Close()
+			}
+		}
+		if last == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("jepsenlite: no port is free everywhere: %w", last)
+}

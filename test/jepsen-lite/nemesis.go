@@ -1,0 +1,125 @@
+//go:build linux
+
+package jepsenlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// recovery is how long an ensemble may take, once nothing is broken any more, until all members serve.
+const recovery = 90 * time.Second
+
+// A nemesis breaks the ensemble and mends it, over and over. One goroutine.
+type nemesis struct {
+	cluster *Cluster
+	rng     *rand.Rand
+	faults  []fault
+	log     hclog.Logger
+	counts  map[string]int
+}
+
+// run injects faults until ctx ends, and leaves with everything mended and every process started; that the members serve
+// again is left to the caller. Faults follow each other with a pause in which the members may or may not have recovered.
+func (n *nemesis) run(ctx context.Context) error {
+	for pause(ctx, n.between(500*time.Millisecond, 3*time.Second)) == nil {
+		f := n.pick()
+		if f.whole {
+			if err := n.awaitServing(ctx); err != nil {
+				if ctx.Err() != nil {
+					break
+				}
+				return err
+			}
+		}
+		what, heal, err := f.inject(ctx, n)
+		n.counts[f.name]++
+		n.log.Info("fault", "kind", f.name, "what", what)
+		if err == nil {
+			// Cut short by the end of the round: then it is healed at once.
+			_ = pause(ctx, n.between(200*time.Millisecond, f.longest))
+		}
+		if heal != nil {
+			// Mending is not cut short: a half-mended ensemble would be another fault.
+			mend, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
+			err = errors.Join(err, heal(mend))
+			cancel()
+		}
+		if err != nil {
+			return fmt.Errorf("jepsenlite: fault %s: %w", f.name, err)
+		}
+		n.log.Info("healed", "kind", f.name, "what", what)
+		if f.whole {
+			if err := n.awaitServing(context.WithoutCancel(ctx)); err != nil {
+				return err
+			}
+		}
+	}
+	return n.startAll(context.WithoutCancel(ctx))
+}
+
+// pick draws a kind of fault.
+func (n *nemesis) pick() fault {
+	sum := 0
+	for _, f := range n.faults {
+		sum += f.weight
+	}
+	p := n.rng.IntN(sum)
+	for _, f := range n.faults {
+		if p -= f.weight; p < 0 {
+			return f
+		}
+	}
+	panic("jepsenlite: no fault has a weight")
+}
+
+func (n *nemesis) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(n.rng.Int64N(int64(most-least)+1))
+}
+
+func (n *nemesis) any() *Member { return n.cluster.Members[n.rng.IntN(len(n.cluster.Members))] }
+
+// leader returns the leader, or anyone while there is none.
+func (n *nemesis) leader(ctx context.Context) *Member {
+	if m := n.cluster.Leader(ctx); m != nil {
+		return m
+	}
+	return n.any()
+}
+
+// others returns all members but m.
+func (n *nemesis) others(m *Member) []*Member {
+	var others []*Member
+	for _, o := range n.cluster.Members {
+		if o != m {
+			others = append(others, o)
+		}
+	}
+	return others
+}
+
+// startAll starts the members that do not run.
+func (n *nemesis) startAll(context.Context) error {
+	for _, m := range n.cluster.Members {
+		if !m.Running() {
+			if err := m.Start(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (n *nemesis) awaitServing(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	if err := n.startAll(ctx); err != nil { // one may have ended by itself, for its disk
+		return err
+	}
+	return n.cluster.AwaitServing(ctx)
+}

@@ -1,0 +1,53 @@
+//go:build linux
+
+package jepsenlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// The products that Find knows.
+const (
+	Gozkd     = "gozkd"
+	ZooKeeper = "zookeeper"
+)
+
+// Find builds or installs a product; what has to be written for it goes to dir.
+func Find(ctx context.Context, name, dir string) (Product, error) {
+	root, err := install.Root(ctx)
+	if err != nil {
+		return Product{}, err
+	}
+	switch name {
+	case Gozkd:
+		binary, err := server.BuildGozkd(ctx, root, dir)
+		return Product{Name: Gozkd, Command: []string{binary, "serve"}}, err
+	case ZooKeeper:
+		classPath, err := install.MavenZooKeeper(ctx, root)
+		if err != nil {
+			return Product{}, err
+		}
+		logging := filepath.Join(dir, "logback.xml")
+		if err := os.WriteFile(logging, []byte(logback), 0o644); err != nil {
+			return Product{}, fmt.Errorf("jepsenlite: %w", err)
+		}
+		return Product{Name: ZooKeeper, Command: []string{"java", "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+			"-Dlogback.configurationFile=" + logging, "-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain"}}, nil
+	}
+	return Product{}, fmt.Errorf("jepsenlite: no product %q: know %s and %s", name, Gozkd, ZooKeeper)
+}
+
+// logback prints what matters of ZooKeeper's log, to standard output.
+const logback = `<configuration>
+  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="OUT"/></root>
+</configuration>
+`

@@ -1,0 +1,95 @@
+package jepsenlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// A rawConn is a tapped connection with a session, on which requests are sent without waiting for replies. The tap
+// matches the replies and records them. One goroutine may send while another receives.
+type rawConn struct {
+	*tap
+	session proto.ConnectResponse
+	xid     int32
+}
+
+// errExpired is what a client gets whose session the server does not know, or no more.
+var errExpired = errors.New("jepsenlite: session expired")
+
+// rawPatience is how long a raw connection waits for a reply before it is given up.
+const rawPatience = 10 * time.Second
+
+// openRaw connects and asks for a session: the one in last, or a new one. lastZxid is what the client has seen. A refused
+// session is an error that wraps errExpired.
+func openRaw(ctx context.Context, rec *Recorder, name, address string, member int, timeout time.Duration, last proto.ConnectResponse, lastZxid proto.Zxid) (*rawConn, error) {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	c := &rawConn{tap: newTap(conn, rec, name, member)}
+	passwd := last.Passwd
+	if passwd == nil {
+		passwd = make([]byte, proto.PasswdBytes)
+	}
+	req := proto.ConnectRequest{LastZxidSeen: lastZxid, TimeoutMs: int32(timeout.Milliseconds()), SessionID: last.SessionID, Passwd: passwd}
+	frame, err := []byte(nil), conn.SetWriteDeadline(time.Now().Add(rawPatience))
+	if err == nil {
+		_, err = c.Write(rawclient.AppendFrame(nil, req.Append(nil)))
+	}
+	if err == nil {
+		frame, err = c.receive()
+	}
+	if err == nil {
+		d := jute.NewDecoder(frame)
+		c.session.Decode(&d)
+		if err = d.Err(); err == nil && c.session.TimeoutMs <= 0 {
+			err = errExpired
+		}
+	}
+	if err != nil {
+		_ = c.Close() // the error before it says more
+		return nil, err
+	}
+	return c, nil
+}
+
+// receive returns the payload of the next frame.
+func (c *rawConn) receive() ([]byte, error) {
+	if err := c.SetReadDeadline(time.Now().Add(rawPatience)); err != nil {
+		return nil, err
+	}
+	var head [4]byte
+	if _, err := io.ReadFull(c.tap, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(uint32(head[0])<<24 | uint32(head[1])<<16 | uint32(head[2])<<8 | uint32(head[3]))
+	if n > rawclient.MaxFrameBytes {
+		return nil, fmt.Errorf("jepsenlite: a frame of %d bytes", n)
+	}
+	frame := make([]byte, n)
+	_, err := io.ReadFull(c.tap, frame)
+	return frame, err
+}
+
+// request appends a request with the next xid.
+func (c *rawConn) request(b []byte, op proto.OpCode, body []byte) []byte {
+	c.xid++
+	return rawclient.AppendRequest(b, c.xid, op, body)
+}
+
+// send writes requests.
+func (c *rawConn) send(b []byte) error {
+	if err := c.SetWriteDeadline(time.Now().Add(rawPatience)); err != nil {
+		return err
+	}
+	_, err := c.Write(b)
+	return err
+}

@@ -1,0 +1,136 @@
+package jepsenlite
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// A Report is what a run comes to.
+type Report struct {
+	Server string // what was tested
+	Seed   uint64
+	Rounds int
+	Took   time.Duration
+
+	Operations map[string]int // answered, by name of the op
+	Refused    int            // of these, with an error
+	Unanswered int
+	Events     int
+
+	Faults map[string]int // by kind
+
+	Sessions     int // that clients had
+	SessionsLost int // that clients wanted to go on with, and could not
+	ConnsLost    int // connections that did not end by the client's choice
+
+	LongestGap    time.Duration // without a successful write, by anyone
+	LongestToHeal time.Duration // from the last heal of a round until all members served
+
+	Anomalies []Anomaly
+	Left      string // where history, logs and pictures of a failure are; empty: there was none
+}
+
+// add counts a round in.
+func (r *Report) add(history []*Record, began, ended time.Duration) {
+	if r.Operations == nil {
+		r.Operations = map[string]int{}
+	}
+	sessions := map[proto.SessionID]bool{}
+	for _, h := range history {
+		switch h.Kind {
+		case KindReply:
+			switch {
+			case !h.Answered():
+				r.Unanswered++
+				continue
+			case h.Err != proto.OK:
+				r.Refused++
+			}
+			r.Operations[h.Op.String()]++
+		case KindEvent:
+			r.Events++
+		case KindOpen:
+			if h.Refused {
+				r.SessionsLost++
+			} else {
+				sessions[h.Session] = true
+			}
+		case KindClose:
+			if h.Why != WhyClient {
+				r.ConnsLost++
+			}
+		}
+	}
+	r.Sessions += len(sessions)
+	r.LongestGap = max(r.LongestGap, longestGap(history, began, ended))
+}
+
+// longestGap returns the longest time between two successful writes, from began to ended.
+func longestGap(history []*Record, began, ended time.Duration) time.Duration {
+	var writes []time.Duration
+	for _, h := range history {
+		if h.Writes() && h.OK() && h.Return >= began && h.Return <= ended {
+			writes = append(writes, h.Return)
+		}
+	}
+	writes = append(writes, ended)
+	slices.Sort(writes)
+	longest, last := time.Duration(0), began
+	for _, w := range writes {
+		longest, last = max(longest, w-last), w
+	}
+	return longest
+}
+
+// Print writes the report for people.
+func (r *Report) Print(w io.Writer) {
+	total := 0
+	for _, n := range r.Operations {
+		total += n
+	}
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-34s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("server", "%s", r.Server)
+	row("seed", "%d", r.Seed)
+	row("rounds", "%d in %v", r.Rounds, r.Took.Round(time.Second))
+	row("operations", "%d answered (%d with an error), %d without an answer, %d events", total, r.Refused, r.Unanswered, r.Events)
+	row("", "%s", counts(r.Operations))
+	row("faults", "%s", counts(r.Faults))
+	row("sessions", "%d, %d lost; %d connections lost", r.Sessions, r.SessionsLost, r.ConnsLost)
+	row("longest without a successful write", "%v", r.LongestGap.Round(time.Millisecond))
+	row("longest until all served again", "%v", r.LongestToHeal.Round(time.Millisecond))
+	row("anomalies", "%d", len(r.Anomalies))
+	for _, a := range r.Anomalies {
+		fmt.Fprintln(w, "  "+shorten(a.String()))
+	}
+	if r.Left != "" {
+		row("history, logs, pictures", "%s", r.Left)
+	}
+}
+
+// counts returns "kill 3, pause 4", by name.
+func counts(m map[string]int) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, fmt.Sprintf("%s %d", k, m[k]))
+	}
+	if parts == nil {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func shorten(s string) string {
+	const most = 400
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

@@ -1,0 +1,102 @@
+//go:build linux
+
+package jepsenlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// Options say what a run does.
+type Options struct {
+	Product Product
+	Members int
+	Dir     string        // for data, logs and what a failure leaves; the caller owns it
+	Time    time.Duration // after which no further round begins
+	Round   time.Duration // how long faults happen in each round
+	Seed    uint64        // of the choice of faults and operations
+	Faults  []string      // kinds that may happen; nil: all that this machine and the product allow
+	Pace    time.Duration // mean time between two operations of a client
+	Tick    time.Duration
+	Logger  hclog.Logger
+}
+
+// Run tests an ensemble, round after round, until the time is over or a round shows an anomaly. The error says that the
+// test could not be held; what the ensemble did wrong is in the report.
+func Run(ctx context.Context, o Options) (_ *Report, err error) {
+	kinds, err := chooseFaults(o)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := NewCluster(ClusterConfig{
+		Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick, SmallDisk: o.needsSmallDisk(kinds),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+	report := &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
+	began, rec := time.Now(), NewRecorder()
+	for report.Rounds == 0 || time.Since(began) < o.Time {
+		report.Rounds++
+		o.Logger.Info("round", "number", report.Rounds)
+		r := &round{
+			number: report.Rounds, seed: o.Seed, length: o.Round, pace: o.Pace, cluster: cluster,
+			faults: kinds, rec: rec, log: o.Logger,
+		}
+		res, err := r.run(ctx)
+		if err != nil {
+			return nil, errors.Join(err, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), rec.Take()))
+		}
+		report.Took = time.Since(began)
+		report.add(res.history, res.began, res.ended)
+		for k, n := range res.faults {
+			report.Faults[k] += n
+		}
+		report.LongestToHeal = max(report.LongestToHeal, res.longestToHeal)
+		anomalies := append(Check(res.history), CheckRegisters(res.history, o.Dir)...)
+		if res.unrecovered != nil {
+			anomalies = append(anomalies, Anomaly{Check: "recovery", What: res.unrecovered.Error()})
+		}
+		if len(anomalies) > 0 {
+			report.Anomalies, report.Left = anomalies, o.Dir
+			return report, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), res.history)
+		}
+	}
+	return report, nil
+}
+
+// chooseFaults returns the kinds of faults that may happen.
+func chooseFaults(o Options) ([]fault, error) {
+	known := map[string]fault{}
+	var chosen []fault
+	for _, f := range faults() {
+		known[f.name] = f
+		if o.Faults == nil && (!f.small || os.Getuid() == 0) {
+			chosen = append(chosen, f)
+		}
+	}
+	for _, name := range o.Faults {
+		f, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("jepsenlite: no fault %q", name)
+		}
+		chosen = append(chosen, f)
+	}
+	return chosen, nil
+}
+
+func (o Options) needsSmallDisk(kinds []fault) bool {
+	for _, f := range kinds {
+		if f.small {
+			return true
+		}
+	}
+	return false
+}

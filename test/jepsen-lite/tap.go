@@ -1,0 +1,160 @@
+package jepsenlite
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// handshakePatience is how long a tapped connection waits for the answer to its handshake: go-zookeeper would wait ten
+// times as long as for anything else, which is the whole run when a member is paused.
+const handshakePatience = 2 * time.Second
+
+// A tap is a client's connection that records what passes: requests before they are written, replies and events when
+// their last byte was read. So each request takes place between its Call and its Return.
+type tap struct {
+	net.Conn
+	rec    *Recorder
+	client string
+	member int
+	number int
+
+	mu       sync.Mutex // guards what follows; reading and writing are different goroutines
+	out, in  []byte     // bytes of frames that are not complete
+	outFirst bool       // the handshake was sent
+	session  proto.SessionID
+	open     bool // the handshake was answered
+	pending  []*Record
+	lastSync *Record // the last reply, if it is of a sync
+	why      string
+	closed   bool
+}
+
+func newTap(conn net.Conn, rec *Recorder, client string, member int) *tap {
+	return &tap{Conn: conn, rec: rec, client: client, member: member, number: rec.nextConn()}
+}
+
+// Write records the requests in b, and sends it.
+func (t *tap) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	t.out = append(t.out, b...)
+	now := t.rec.Now()
+	t.out = eachFrame(t.out, func(frame []byte) {
+		if !t.outFirst {
+			t.outFirst = true
+			return
+		}
+		r := decodeRequest(frame)
+		r.Kind, r.Conn, r.Client, r.Session, r.Member, r.Call = KindReply, t.number, t.client, t.session, t.member, now
+		t.pending = append(t.pending, r)
+	})
+	t.mu.Unlock()
+	return t.Conn.Write(b)
+}
+
+// Read records the replies and events in what it returns.
+func (t *tap) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n > 0 && !t.closed {
+		t.in = append(t.in, b[:n]...)
+		now := t.rec.Now()
+		t.in = eachFrame(t.in, func(frame []byte) { t.received(frame, now) })
+	}
+	if err != nil && t.why == "" && !t.closed {
+		t.why = WhyServer
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.why = WhySilence
+		}
+	}
+	return n, err
+}
+
+// SetReadDeadline shortens the wait for a handshake.
+func (t *tap) SetReadDeadline(at time.Time) error {
+	t.mu.Lock()
+	if limit := time.Now().Add(handshakePatience); !t.open && at.After(limit) {
+		at = limit
+	}
+	t.mu.Unlock()
+	return t.Conn.SetReadDeadline(at)
+}
+
+// Close closes the connection, and records the requests that stay without a reply.
+func (t *tap) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.closed = true
+		if t.why == "" {
+			t.why = WhyClient
+		}
+		t.rec.add(t.pending...)
+		t.rec.add(&Record{Kind: KindClose, Conn: t.number, Client: t.client, Session: t.session, Member: t.member, Return: t.rec.Now(), Why: t.why})
+	}
+	return t.Conn.Close()
+}
+
+func (t *tap) received(frame []byte, now time.Duration) {
+	d := jute.NewDecoder(frame)
+	if !t.open {
+		var resp proto.ConnectResponse
+		resp.Decode(&d)
+		t.open, t.session = true, resp.SessionID
+		t.rec.add(&Record{Kind: KindOpen, Conn: t.number, Client: t.client, Session: t.session, Member: t.member, Return: now,
+			Timeout: time.Duration(resp.TimeoutMs) * time.Millisecond, Refused: resp.TimeoutMs <= 0})
+		return
+	}
+	var h proto.ReplyHeader
+	h.Decode(&d)
+	const notification = -1
+	if h.Xid == notification {
+		var e proto.WatcherEvent
+		e.Decode(&d)
+		t.rec.add(&Record{Kind: KindEvent, Conn: t.number, Client: t.client, Session: t.session, Member: t.member, Return: now,
+			Event: e.Type, Parts: []Part{{Path: e.Path}}, Zxid: h.Zxid})
+		return
+	}
+	// The reply of the oldest request with its xid. Others before it stay pending: the check of the order of replies sees it.
+	for i, r := range t.pending {
+		if r.Xid != h.Xid {
+			continue
+		}
+		t.pending = append(t.pending[:i:i], t.pending[i+1:]...)
+		r.Return, r.Zxid, r.Err = now, h.Zxid, h.Err
+		decodeReply(r, &d)
+		if t.lastSync != nil && t.lastSync.Path() == r.Path() {
+			r.Synced = t.lastSync.Call
+		}
+		t.lastSync = nil
+		if r.Op == proto.OpSync && r.OK() {
+			t.lastSync = r
+		}
+		t.rec.add(r)
+		return
+	}
+	// A reply that nobody asked for.
+	t.rec.add(&Record{Kind: KindReply, Conn: t.number, Client: t.client, Session: t.session, Member: t.member, Return: now,
+		Xid: h.Xid, Zxid: h.Zxid, Err: h.Err, Op: proto.OpError})
+}
+
+// eachFrame calls fn with each complete frame in b and returns the rest.
+func eachFrame(b []byte, fn func([]byte)) []byte {
+	const head = 4
+	for len(b) >= head {
+		n := int(binary.BigEndian.Uint32(b))
+		if len(b)-head < n {
+			break
+		}
+		fn(b[head : head+n])
+		b = b[head+n:]
+	}
+	return b
+}
