@@ -50,6 +50,7 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "consensus", there: true, may: []arrow{
+		{"consensus/peer", "the network between members"},
 		{"wal", "raft's log on disk"},
 		{"internal/vfs", "the disk is handed in"},
 		{"internal/invariants", "checks that only test builds pay for"},

@@ -1,0 +1,142 @@
+package peer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Network is a member's connections to its peers. See the package comment for what it promises.
+type Network struct {
+	cfg  Config
+	life context.Context // of all goroutines: ends with Close
+	stop context.CancelCauseFunc
+	wg   sync.WaitGroup // all goroutines, and calls of SendCheckpoint
+
+	saidOut, saidIn news // about connections that we make, and about those that we accept
+
+	mu       sync.RWMutex // guards what follows. The Handler is never called under it
+	closed   bool
+	peers    map[uint64]*peer
+	accepted int                  // connections
+	incoming map[uint64]*incoming // who sends us frames
+}
+
+// PeerStatus says how things stand with one peer.
+type PeerStatus struct {
+	ID      uint64
+	Address string
+	// Connected: frames can be sent. Incoming: the peer is connected to us.
+	Connected, Incoming bool
+	// QueuedBytes wait to be written.
+	QueuedBytes int
+	// LastError is why a connection in either direction ended or was not made, nil if there was none yet. It stays when the peer
+	// is connected again.
+	LastError error
+}
+
+// New starts a network without peers, which accepts connections at once.
+func New(cfg Config) (*Network, error) {
+	if err := cfg.ensureDefaults(); err != nil {
+		return nil, err
+	}
+	n := &Network{cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming)}
+	n.life, n.stop = context.WithCancelCause(context.Background())
+	n.wg.Go(n.accept) // stopped by Close with the listener, awaited by Close
+	return n, nil
+}
+
+// SetPeers says which peers there are and where: the whole set. New ones are connected to, those no longer named are
+// dropped, and with a changed address the old connection and checkpoints under way end. This member itself is skipped, and so is an
+// empty address. It does not block; the map stays the caller's.
+func (n *Network) SetPeers(addresses map[uint64]string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return
+	}
+	for id, p := range n.peers {
+		if p.address != addresses[id] {
+			p.move(n.life, addresses[id])
+		}
+	}
+	for id, address := range addresses {
+		if id == n.cfg.Self || address == "" || n.peers[id] != nil {
+			continue
+		}
+		p := newPeer(n, id)
+		p.move(n.life, address)
+		n.peers[id] = p
+		n.wg.Go(p.run) // stopped by SetPeers or Close with p.ctx, awaited by Close
+	}
+}
+
+// Send takes a frame, which from now on is the network's, to a peer. It never blocks. False: it was dropped, because there is no
+// connection, too much waits already, or it is longer than MaxFrame. True does not say that it will arrive.
+func (n *Network) Send(to uint64, frame []byte) bool {
+	n.mu.RLock()
+	p := n.peers[to]
+	n.mu.RUnlock()
+	switch {
+	case p == nil:
+		return false
+	case len(frame) > n.cfg.MaxFrame:
+		n.tooLong(to, len(frame))
+		return false
+	}
+	return p.queue.put(frame)
+}
+
+// tooLong says why a frame can never be sent.
+func (n *Network) tooLong(to uint64, length int) {
+	err := fmt.Errorf("peer: frame of %d bytes not sent, at most %d are allowed", length, n.cfg.MaxFrame)
+	n.note(to, err)
+	if n.saidOut.isNew(to, "too long") {
+		n.cfg.Logger.Error("frame too long", "peer", to, "error", err)
+	}
+}
+
+// Status returns the state of each peer, by id.
+func (n *Network) Status() []PeerStatus {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	var all []PeerStatus
+	for id, p := range n.peers {
+		if p.address == "" {
+			continue
+		}
+		all = append(all, PeerStatus{
+			ID: id, Address: p.address, Connected: p.connected, Incoming: n.incoming[id] != nil,
+			QueuedBytes: int(p.queue.bytes.Load()), LastError: p.lastErr,
+		})
+	}
+	slices.SortFunc(all, func(a, b PeerStatus) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Close closes the listener and all connections and awaits all goroutines, with what they have called of the Handler, and
+// all calls of SendCheckpoint. Later calls do nothing. Its error is the listener's.
+func (n *Network) Close() error {
+	n.mu.Lock()
+	first := !n.closed
+	n.closed = true
+	n.mu.Unlock()
+	var err error
+	if first {
+		n.stop(ErrClosed)
+		err = n.cfg.Listener.Close()
+	}
+	n.wg.Wait()
+	return err
+}
+
+// note keeps an error for Status, if id is a peer.
+func (n *Network) note(id uint64, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := n.peers[id]; p != nil {
+		p.lastErr = err
+	}
+}

@@ -1,0 +1,250 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// peer is one whom we send to. Its goroutine lives while it has an address.
+type peer struct {
+	net    *Network
+	id     uint64
+	logger hclog.Logger
+	queue  *queue
+	wake   chan struct{} // capacity 1: the peer was heard from, so try at once
+
+	// Guarded by net.mu.
+	address   string // empty: dropped
+	ctx       context.Context
+	cancel    context.CancelCauseFunc // ends ctx, the time in which the address is good
+	connected bool
+	lastErr   error
+}
+
+func newPeer(n *Network, id uint64) *peer {
+	return &peer{
+		net: n, id: id, logger: n.cfg.Logger.With("peer", id),
+		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1),
+	}
+}
+
+// move ends what goes on with the old address, if there is one, and sets the new one. The caller holds net.mu.
+func (p *peer) move(life context.Context, address string) {
+	if p.cancel != nil {
+		p.cancel(ErrMoved)
+	}
+	p.address = address
+	p.ctx, p.cancel = context.WithCancelCause(life)
+}
+
+// run connects again and again until the peer is dropped or the network closed.
+func (p *peer) run() {
+	var retry backoff
+	for {
+		ctx, address, ok := p.target()
+		if !ok {
+			return
+		}
+		up, err := p.converse(ctx, address)
+		if ctx.Err() != nil {
+			retry = backoff{}
+			continue
+		}
+		if p.pause(ctx, retry.next(up, byReason(err))) {
+			retry = backoff{}
+		}
+	}
+}
+
+// target returns the address and how long it is good. When there is none any more it removes p; under the one lock, so that SetPeers
+// either finds p and run goes on, or starts a new one after the last call of Down.
+func (p *peer) target() (ctx context.Context, address string, ok bool) {
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	if p.net.closed || p.address == "" {
+		p.cancel(ErrMoved)
+		delete(p.net.peers, p.id)
+		return nil, "", false
+	}
+	return p.ctx, p.address, true
+}
+
+// pause waits, and reports whether it was cut short because the peer was heard from.
+func (p *peer) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false
+	case <-ctx.Done():
+		return false
+	case <-p.wake:
+		return true
+	}
+}
+
+// converse connects and sends frames until the connection ends. It returns how long it was up, and why it ended.
+func (p *peer) converse(ctx context.Context, address string) (up time.Duration, err error) {
+	var began time.Time
+	err = p.net.with(ctx, p.id, address, kindFrames, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
+		began = time.Now()
+		p.setUp(true)
+		p.net.saidOut.forget(p.id)
+		p.logger.Info("connected to peer", "address", address)
+		p.net.cfg.Handler.Up(p.id)
+		err := p.send(ctx, cancel, conn)
+		up = time.Since(began)
+		p.setUp(false)
+		return err
+	})
+	wasUp := !began.IsZero()
+	switch {
+	case ctx.Err() != nil && !wasUp:
+		return 0, err // it is nobody's fault
+	case ctx.Err() != nil:
+		p.logger.Info("disconnected from peer", "address", address, "reason", context.Cause(ctx))
+	case wasUp:
+		p.net.note(p.id, err)
+		p.logger.Warn("lost connection to peer", "address", address, "error", err)
+	default:
+		p.net.note(p.id, err)
+		if p.net.saidOut.isNew(p.id, kindOf(err)) {
+			p.logger.Warn("no connection to peer", "address", address, "error", err)
+		}
+	}
+	p.net.cfg.Handler.Down(p.id, !wasUp && nobodyThere(err))
+	return up, err
+}
+
+// setUp opens or closes the queue.
+func (p *peer) setUp(up bool) {
+	if up {
+		p.queue.open()
+	} else {
+		p.queue.close()
+	}
+	p.net.mu.Lock()
+	defer p.net.mu.Unlock()
+	p.connected = up
+}
+
+// send writes the queue's frames until the connection ends, and returns why.
+func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
+	var wg sync.WaitGroup
+	// Stopped by closing conn, awaited below.
+	wg.Go(func() {
+		done, err := listen(conn, p.id)
+		if done {
+			err = fmt.Errorf("%w: end of a checkpoint that was none", ErrCorrupt)
+		}
+		cancel(err)
+	})
+	cancel(p.write(ctx, conn))
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// write writes frames as they come and a beat each second. What waits together goes out together: the buffer is
+// flushed only when it is full or nothing waits. It begins with a beat, by which the other side knows that its answer was accepted.
+func (p *peer) write(ctx context.Context, w io.Writer) error {
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	out := newFrameWriter(w)
+	if err := out.write(typeBeat, nil); err != nil {
+		return err
+	}
+	var frames [][]byte
+	for {
+		frames = p.queue.take(frames)
+		for i, frame := range frames {
+			if err := out.write(typeData, frame); err != nil {
+				return err
+			}
+			p.queue.written(frame)
+			frames[i] = nil // else it lives until the slot is used again
+		}
+		if len(frames) > 0 {
+			continue
+		}
+		if err := out.flush(); err != nil {
+			return err
+		}
+		select {
+		case <-p.queue.more:
+		case <-ticker.C:
+			if err := out.write(typeBeat, nil); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// conversation is what goes on over a connection. ctx ends with cancel, at the latest when the conversation returns, and conn is
+// closed when ctx ends.
+type conversation func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error
+
+// with makes a connection of a kind to a member and runs f on it.
+func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, f conversation) error {
+	dialCtx, cancel := context.WithTimeout(ctx, stall)
+	defer cancel()
+	conn, err := n.cfg.Dial(dialCtx, address)
+	if err != nil {
+		return fmt.Errorf("peer: %w", err)
+	}
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	release := closeWith(ctx, conn)
+	defer release()
+	defer cancelCause(nil)
+	if err := n.greet(conn, to, kind); err != nil {
+		return err
+	}
+	return f(ctx, cancelCause, conn)
+}
+
+// greet says hello on a connection that we made, and judges the answer.
+func (n *Network) greet(conn net.Conn, to uint64, kind uint32) error {
+	if err := conn.SetDeadline(time.Now().Add(stall)); err != nil {
+		return err
+	}
+	hello, err := n.hello(kind, to)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(hello); err != nil {
+		return silence(err)
+	}
+	answer, err := readGreeting(conn)
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("peer: closed by the other side before it answered: %w", err)
+	case err != nil:
+		return silence(err)
+	case answer.kind == kindRefused:
+		return &RefusedError{Peer: answer.from, Reason: reasonText(string(answer.contents))}
+	case answer.kind != kindAccepted || answer.from != to || answer.to != n.cfg.Self:
+		return fmt.Errorf("%w: answer of kind %d from %d to %d", ErrCorrupt, answer.kind, answer.from, answer.to)
+	}
+	if err := n.cfg.Handler.Accept(to, answer.contents); err != nil {
+		part(conn, failure(err.Error()))
+		return &rejectedError{err}
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// hello returns a greeting with the Handler's hello in it.
+func (n *Network) hello(kind uint32, to uint64) ([]byte, error) {
+	g := greeting{kind: kind, from: n.cfg.Self, to: to, contents: n.cfg.Handler.Hello()}
+	if len(g.contents) > MaxHello {
+		return nil, fmt.Errorf("peer: hello of %d bytes, at most %d are allowed", len(g.contents), MaxHello)
+	}
+	return g.append(nil), nil
+}

@@ -1,0 +1,270 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/testkit/pipenet"
+)
+
+// world is where the members of a test live: real loopback, or pipes within a bubble of time.
+type world struct {
+	pipes     bool
+	mu        sync.Mutex
+	listeners map[string]*pipenet.Listener
+}
+
+// everywhere runs a test over loopback, and over pipes in a bubble.
+func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Run("loopback", func(t *testing.T) { test(t, &world{}) })
+	inBubble(t, test)
+}
+
+// inBubble runs a test over pipes: for what takes long, and for what waits until nothing moves.
+func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Run("pipes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			test(t, &world{pipes: true, listeners: make(map[string]*pipenet.Listener)})
+		})
+	})
+}
+
+// listen returns a listener on a new address, or on a given one that is no longer used.
+func (w *world) listen(t testing.TB, address string) (net.Listener, string) {
+	t.Helper()
+	if !w.pipes {
+		if address == "" {
+			address = "127.0.0.1:0"
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l, l.Addr().String()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if address == "" {
+		address = fmt.Sprintf("pipe-%d", len(w.listeners))
+	}
+	l := pipenet.Listen()
+	w.listeners[address] = l
+	return l, address
+}
+
+func (w *world) dial(ctx context.Context, address string) (net.Conn, error) {
+	if !w.pipes {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	w.mu.Lock()
+	l := w.listeners[address]
+	w.mu.Unlock()
+	refused := &net.OpError{Op: "dial", Net: "pipe", Err: syscall.ECONNREFUSED}
+	if l == nil {
+		return nil, refused
+	}
+	conn, err := l.Dial()
+	if err != nil {
+		return nil, refused
+	}
+	return conn, nil
+}
+
+// member is a network with a Handler that remembers.
+type member struct {
+	*Network
+	t       testing.TB
+	id      uint64
+	address string
+	log     *logBuffer
+	frames  chan string // received, as "from: text"
+
+	mu     sync.Mutex
+	states map[uint64]chan string // of each peer: "up", "down", "gone"
+
+	hello      string
+	accept     func(from uint64, hello []byte) error
+	receive    func(from uint64, frame []byte)
+	checkpoint func(from uint64, r io.Reader) error
+}
+
+// start makes a member. Set its functions and the Config in change, before it runs.
+func (w *world) start(t testing.TB, id uint64, change ...func(m *member, cfg *Config)) *member {
+	t.Helper()
+	m := &member{
+		t: t, id: id, log: new(logBuffer), hello: fmt.Sprintf("i am %d", id),
+		frames: make(chan string, 10_000), states: make(map[uint64]chan string),
+	}
+	m.receive = func(from uint64, frame []byte) { m.frames <- fmt.Sprintf("%d: %s", from, frame) }
+	cfg := Config{Self: id, Handler: m, Dial: w.dial, Logger: hclog.New(&hclog.LoggerOptions{Output: m.log, Level: hclog.Info})}
+	for _, f := range change {
+		f(m, &cfg)
+	}
+	if cfg.Listener == nil {
+		cfg.Listener, m.address = w.listen(t, m.address)
+	}
+	n, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Network = n
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Errorf("Close of %d: %v", id, err)
+		}
+	})
+	return m
+}
+
+// know makes members peers of each other, and awaits their connections.
+func know(members ...*member) {
+	for _, m := range members {
+		m.t.Helper()
+		addresses := make(map[uint64]string)
+		for _, o := range members {
+			addresses[o.id] = o.address
+		}
+		m.SetPeers(addresses)
+	}
+	for _, m := range members {
+		for _, o := range members {
+			if o != m {
+				m.await(o.id, "up")
+			}
+		}
+	}
+}
+
+func (m *member) Hello() []byte { return []byte(m.hello) }
+
+func (m *member) Accept(from uint64, hello []byte) error {
+	if m.accept != nil {
+		return m.accept(from, hello)
+	}
+	return nil
+}
+
+func (m *member) Receive(from uint64, frame []byte) { m.receive(from, frame) }
+
+func (m *member) ReceiveCheckpoint(from uint64, r io.Reader) error {
+	if m.checkpoint != nil {
+		return m.checkpoint(from, r)
+	}
+	return fmt.Errorf("no checkpoint expected")
+}
+
+func (m *member) Up(peer uint64) { m.statesOf(peer) <- "up" }
+
+func (m *member) Down(peer uint64, gone bool) {
+	if gone {
+		m.statesOf(peer) <- "gone"
+	} else {
+		m.statesOf(peer) <- "down"
+	}
+}
+
+func (m *member) statesOf(peer uint64) chan string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.states[peer] == nil {
+		m.states[peer] = make(chan string, 10_000)
+	}
+	return m.states[peer]
+}
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// await waits for a state of a peer and skips others.
+func (m *member) await(peer uint64, want string) {
+	m.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case got := <-m.statesOf(peer):
+			if got == want {
+				return
+			}
+		case <-timeout:
+			m.t.Fatalf("member %d waits for %d to be %s: %+v\n%s", m.id, peer, want, m.Status(), m.log)
+		}
+	}
+}
+
+// expect waits for one frame.
+func (m *member) expect(want string) {
+	m.t.Helper()
+	select {
+	case got := <-m.frames:
+		if got != want {
+			m.t.Fatalf("member %d received %q, want %q", m.id, got, want)
+		}
+	case <-time.After(patience):
+		m.t.Fatalf("member %d waits for frame %q: %+v\n%s", m.id, want, m.Status(), m.log)
+	}
+}
+
+// status returns the state of one peer.
+func (m *member) status(peer uint64) PeerStatus {
+	m.t.Helper()
+	for _, s := range m.Status() {
+		if s.ID == peer {
+			return s
+		}
+	}
+	m.t.Fatalf("member %d has no peer %d: %+v", m.id, peer, m.Status())
+	return PeerStatus{}
+}
+
+// eventually waits until a condition holds that nothing announces.
+func eventually(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for timeout := time.After(patience); !cond(); {
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatalf("not in %v: %s", patience, what)
+		}
+	}
+}
+
+// logBuffer is what a member logged.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// count returns how many lines contain a text.
+func (l *logBuffer) count(text string) int {
+	n := 0
+	for line := range bytes.Lines([]byte(l.String())) {
+		if bytes.Contains(line, []byte(text)) {
+			n++
+		}
+	}
+	return n
+}
