@@ -21,10 +21,13 @@ type Result struct {
 	Zxid        proto.Zxid
 	Err         proto.ErrCode
 	Path        string              // create*: the final path
-	Stat        proto.Stat          // create*, setData, setACL: after the change
+	Stat        proto.Stat          // create*, setData, setACL, configDone: after the change
 	Multi       []proto.MultiResult // multi, failed ones too, for which Err is OK; valid until the next Apply
 	MultiFailed bool                // multi: nothing of it was done, and Multi says why
 	SessionID   proto.SessionID     // createSession, reattachSession
+	Pending     bool                // reconfig, initConfig: checked, and raft's turn; the answer comes with the configDone of Serial
+	Serial      proto.Zxid          // reconfig, initConfig: what is pending now; configDone: what is no longer, 0 if it ended nothing
+	Data        []byte              // configDone: the new text of /zookeeper/config; shared, not to be changed
 	Why         string              // for refusals that deserve a line in the log: what, where, size and limit
 }
 
@@ -91,6 +94,12 @@ func (t *Tree) dispatch(x *txn) proto.ErrCode {
 		return t.closeSession(x)
 	case proto.OpExpireSession:
 		return t.expireSession(x)
+	case proto.OpReconfig:
+		return t.reconfig(x)
+	case proto.OpInitConfig:
+		return t.initConfig(x)
+	case proto.OpConfigDone:
+		return t.configDone(x)
 	}
 	return proto.ErrUnimplemented
 }

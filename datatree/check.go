@@ -14,6 +14,7 @@ func (t *Tree) Check() error {
 	c := checker{t: t, owned: make(map[*znode]bool), refs: make(map[*acl]int)}
 	c.walk()
 	c.sessions()
+	c.ensemble()
 	c.owners()
 	c.quotas()
 	c.totals()
@@ -146,6 +147,25 @@ func (c *checker) sessions() {
 			c.say("D2: %q is listed as collectable", n.path)
 		}
 	}
+}
+
+func (c *checker) ensemble() {
+	e := c.t.ensemble
+	if fresh := c.t.sealEnsemble(*e); fresh.digest != e.digest {
+		c.say("D3: the members have digest %#x, computed is %#x", e.digest, fresh.digest)
+	}
+	if e.version < 0 || e.pending.Serial < 0 || max(e.version, e.pending.Serial) > c.t.lastZxid {
+		c.say("D4: the members are of %v, those pending of %v, the last zxid is %v", e.version, e.pending.Serial, c.t.lastZxid)
+	}
+	if e.pending.Serial != 0 && e.pending.Serial <= e.version {
+		c.say("D6: members have been pending since %v, the current ones are of %v", e.pending.Serial, e.version)
+	}
+	for _, set := range e.both() {
+		if (set.Serial == 0) != (len(set.Members.Voters()) == 0) {
+			c.say("D6: the members of %v are %v", set.Serial, set.Members)
+		}
+	}
+	c.digest += e.digest
 }
 
 // list checks a list of znodes that know their place in it.

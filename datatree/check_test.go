@@ -49,9 +49,38 @@ func TestCheck_Finds(t *testing.T) {
 			tree.quotas["/fuzz"].bytes++
 		}},
 		{"zxid", "D4", func(tree *Tree) { tree.lastZxid = 2 }},
+		{"digest of the members", "D3", func(tree *Tree) {
+			rec := *tree.ensemble
+			rec.version--
+			tree.ensemble = &rec
+		}},
+		{"members not counted", "D3", func(tree *Tree) { tree.ensemble = &ensembleRecord{} }},
+		{"zxid of the members", "D4", func(tree *Tree) {
+			rec := *tree.ensemble
+			rec.pending.Serial = tree.lastZxid + 1
+			tree.setEnsemble(rec)
+		}},
+		{"members pending for long", "D6", func(tree *Tree) {
+			rec := *tree.ensemble
+			rec.version = rec.pending.Serial
+			tree.setEnsemble(rec)
+		}},
+		{"no members", "D6", func(tree *Tree) {
+			rec := *tree.ensemble
+			rec.current = nil
+			tree.setEnsemble(rec)
+		}},
+		{"members of nothing", "D6", func(tree *Tree) {
+			rec := *tree.ensemble
+			rec.pending.Serial = 0
+			tree.setEnsemble(rec)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tree := fuzzTree(t)
+			tree := fuzzEnsemble(t)
+			if err := tree.Check(); err != nil {
+				t.Fatal(err)
+			}
 			c.do(tree)
 			if err := tree.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Check: %v, want %s", err, c.want)

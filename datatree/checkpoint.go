@@ -20,15 +20,17 @@ const checkpointVersion = 1
 
 // The first bytes of the keys, in key order.
 const (
-	metaPrefix    = 'm'
-	sessionPrefix = 's'
-	znodePrefix   = 'z'
+	metaPrefix     = 'm'
+	ensemblePrefix = 'p' // participants and observers
+	sessionPrefix  = 's'
+	znodePrefix    = 'z'
 )
 
 // Changes is the difference between two captures, in the form of keys and values. Layout: docs/formats.md,
 // "Checkpoint: the tree's keys and values". Safe for concurrent use, and independent of what happens to the tree.
 type Changes struct {
 	meta     meta
+	ensemble *ensembleRecord    // nil: as it was
 	znodes   map[string]*record // nil: deleted
 	sessions map[proto.SessionID]*sessionRecord
 	all      []pathRecord // CaptureAll's instead of znodes, in no order: a map would take several times as long to fill
@@ -72,6 +74,9 @@ func (t *Tree) CaptureAll() *Changes {
 		sessions: make(map[proto.SessionID]*sessionRecord, len(t.sessions)),
 		all:      make([]pathRecord, 0, t.znodes.len()),
 	}
+	if !t.ensemble.empty() {
+		c.ensemble = t.ensemble
+	}
 	for id, s := range t.sessions {
 		c.sessions[id] = s.rec
 	}
@@ -82,7 +87,13 @@ func (t *Tree) CaptureAll() *Changes {
 }
 
 // Len returns the number of keys, the one for meta included.
-func (c *Changes) Len() int { return 1 + len(c.znodes) + len(c.all) + len(c.sessions) }
+func (c *Changes) Len() int {
+	n := 1 + len(c.znodes) + len(c.all) + len(c.sessions)
+	if c.ensemble != nil {
+		n++
+	}
+	return n
+}
 
 // Range calls yield for each key in order until it returns an error, which Range returns. A nil value means that the key
 // is to be deleted. Key and value are the callee's to keep.
@@ -93,6 +104,17 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 	mem.b = appendMeta(mem.b, c.meta)
 	if err := yield(key, mem.cut()); err != nil {
 		return err
+	}
+	if c.ensemble != nil {
+		mem.b = append(mem.b, ensemblePrefix)
+		key, value := mem.cut(), []byte(nil)
+		if !c.ensemble.empty() {
+			mem.b = appendEnsemble(mem.b, c.ensemble)
+			value = mem.cut()
+		}
+		if err := yield(key, value); err != nil {
+			return err
+		}
 	}
 	// Sorted as unsigned, like the bytes of the keys.
 	for _, id := range slices.SortedFunc(maps.Keys(c.sessions), compareUnsigned) {
@@ -200,12 +222,31 @@ func (r *restorer) step(key, value []byte) error {
 	var digest uint64
 	digest, r.t.buf = recordDigest(r.t.buf, key, value)
 	switch {
+	case len(key) == 1 && key[0] == ensemblePrefix:
+		return r.ensemble(value, digest)
 	case len(key) == 9 && key[0] == sessionPrefix:
 		return r.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value, digest)
 	case len(key) > 1 && key[0] == znodePrefix:
 		return r.znode(string(key[1:]), value, digest)
 	}
 	return errors.New("unknown kind of key")
+}
+
+func (r *restorer) ensemble(value []byte, digest uint64) error {
+	if !r.t.ensemble.empty() {
+		return errors.New("comes twice")
+	}
+	rec, err := decodeEnsemble(value)
+	if err != nil {
+		return err
+	}
+	if rec.empty() {
+		return errors.New("it names no members")
+	}
+	rec.digest = digest
+	r.t.ensemble = rec
+	r.t.digest += digest
+	return nil
 }
 
 func (r *restorer) session(id proto.SessionID, value []byte, digest uint64) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -48,10 +49,16 @@ counter /empty -5
 	return s.tree
 }
 
-// TestCheckpoint_Golden reads what version 1 wrote, and writes it again. The file is never written anew: if this fails,
-// the format has changed and needs another version.
+// TestCheckpoint_Golden reads what version 1 wrote, and writes it again. The files are never written anew: if this fails,
+// the format has changed and needs another version. The first one is older than ensembles.
 func TestCheckpoint_Golden(t *testing.T) {
-	f, err := os.Open("testdata/golden/checkpoint-v1.txt")
+	for name, tree := range map[string]*Tree{"checkpoint-v1.txt": goldenTree(t), "checkpoint-v1-ensemble.txt": fuzzEnsemble(t)} {
+		t.Run(name, func(t *testing.T) { testGolden(t, name, tree) })
+	}
+}
+
+func testGolden(t *testing.T, name string, want *Tree) {
+	f, err := os.Open(filepath.Join("testdata/golden", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +80,6 @@ func TestCheckpoint_Golden(t *testing.T) {
 	if err := restored.Check(); err != nil {
 		t.Fatal(err)
 	}
-	want := goldenTree(t)
 	if restored.meta() != want.meta() {
 		t.Errorf("restored %+v, want %+v", restored.meta(), want.meta())
 	}
@@ -131,6 +137,12 @@ func TestRestore_Refuses(t *testing.T) {
 		{"a short meta", "truncated", func(s store) { s["m"] = s["m"][:9] }},
 		{"an unknown key", "unknown kind of key", func(s store) { s["z"] = nil }},
 		{"a key of the future", "unknown kind of key", func(s store) { s["n"] = nil }},
+		{"missing members", "digest", func(s store) { delete(s, "p") }},
+		{"other members", "digest", func(s store) { s["p"][len("\x00server.1=")] ^= 1 }},
+		{"members without a member", "no members", func(s store) { s["p"] = []byte{0, 0} }},
+		{"members that are none", "members: ", func(s store) { s["p"] = []byte{1, 'x', 0} }},
+		{"short members", "bytes are left", func(s store) { s["p"] = s["p"][:1] }},
+		{"more than members", "too many", func(s store) { s["p"] = append(s["p"], 0) }},
 		{"a missing znode", "the meta record says", func(s store) { delete(s, "z/fuzz/e") }},
 		{"a missing parent", "its parent is missing", func(s store) { delete(s, "z/fuzz") }},
 		{"a missing session", "its owner", func(s store) { delete(s, "s"+string([]byte{1, 0, 0, 0, 0, 0, 0, 1})) }},
@@ -142,7 +154,7 @@ func TestRestore_Refuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := make(store)
-			s.merge(t, fuzzTree(t).Capture())
+			s.merge(t, fuzzEnsemble(t).Capture())
 			c.do(s)
 			if _, err := Restore(Options{}, s.sorted); !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Restore: %v, want %q", err, c.want)

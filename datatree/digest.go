@@ -6,7 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Digest returns a hash of all znodes and sessions. Trees that applied the same requests have the same digest, however
+// Digest returns a hash of all znodes and sessions and of the ensemble's members. Trees that applied the same requests have the same digest, however
 // their requests were batched and whether or not a checkpoint lies between.
 //
 // It is the sum modulo 2⁶⁴ of the hashes of all records as a checkpoint has them, so it can be kept up to date per
@@ -28,6 +28,16 @@ func (t *Tree) seal(path string, rec record) *record {
 	b = append(b, path...)
 	t.buf = appendRecord(b, &rec)
 	rec.digest = xxhash.Sum64(t.buf)
+	return &rec
+}
+
+// sealEnsemble does the same for the members.
+func (t *Tree) sealEnsemble(rec ensembleRecord) *ensembleRecord {
+	rec.digest = 0
+	if !rec.empty() {
+		t.buf = appendEnsemble(append(t.buf[:0], 1, ensemblePrefix), &rec)
+		rec.digest = xxhash.Sum64(t.buf)
+	}
 	return &rec
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/gozkd/gozkd/internal/members"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -91,6 +92,30 @@ func (t *Tree) decodeRecord(b []byte) (*record, error) {
 		return nil, fmt.Errorf("null data of %d bytes", len(r.data))
 	}
 	return r, nil
+}
+
+// appendEnsemble writes the members in the form of /zookeeper/config; a text without members is left empty.
+func appendEnsemble(b []byte, r *ensembleRecord) []byte {
+	for _, set := range r.both() {
+		text := ""
+		if set.Serial != 0 {
+			text = set.Members.Text(set.Serial)
+		}
+		b = appendText(b, text)
+	}
+	return b
+}
+
+func decodeEnsemble(b []byte) (*ensembleRecord, error) {
+	d := reader{b: b}
+	var sets [2]Pending
+	for i := range sets {
+		var err error
+		if sets[i].Members, sets[i].Serial, err = members.ParseConfig(d.text()); err != nil {
+			return nil, err
+		}
+	}
+	return &ensembleRecord{version: sets[0].Serial, current: sets[0].Members, pending: sets[1]}, d.end()
 }
 
 func appendSessionKey(b []byte, id proto.SessionID) []byte {

@@ -19,7 +19,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	setACL := (&proto.SetACLRequest{Path: "/fuzz", ACL: proto.OpenACL(), Version: -1}).Append(nil)
 	for op, body := range map[proto.OpCode][]byte{
 		proto.OpCreate: create, proto.OpMulti: multi, proto.OpSetACL: setACL, proto.OpCloseSession: nil,
-		proto.OpExpireSession: ExpireSessionBody{}.Append(nil),
+		proto.OpExpireSession: ExpireSessionBody{}.Append(nil), proto.OpReconfig: (&proto.ReconfigRequest{Joining: &fuzzMember, ConfigID: -1}).Append(nil),
 		proto.OpCreateSession: (&CreateSessionBody{TimeoutMs: 1}).Append(nil),
 	} {
 		r := Request{Op: op, Session: fuzzSession, ConnEpoch: 1, IDs: []proto.ID{{Scheme: "digest", ID: "u:h"}}, Body: body}
@@ -44,23 +44,48 @@ func FuzzDecodeRequest(f *testing.F) {
 func FuzzApply(f *testing.F) {
 	f.Add(int32(proto.OpCreate), (&proto.CreateRequest{Path: "/fuzz/x", ACL: proto.OpenACL()}).Append(nil, proto.OpCreate))
 	f.Add(int32(proto.OpSetData), (&proto.SetDataRequest{Path: "/fuzz", Version: -1}).Append(nil))
+	f.Add(int32(proto.OpReconfig), (&proto.ReconfigRequest{Joining: &fuzzMember, ConfigID: -1}).Append(nil))
+	f.Add(int32(proto.OpReconfig), (&proto.ReconfigRequest{NewMembers: &fuzzMember, ConfigID: 5}).Append(nil))
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
 		tree := fuzzTree(t)
 		applyTwice(t, tree, &Request{Op: proto.OpCode(op), Session: fuzzSession, ConnEpoch: 1, Body: body})
 	})
 }
 
+// FuzzReconfig is the same for lists of members, which may do anything: those that an ensemble begins with, and those of a
+// client. What is accepted survives a checkpoint, while it is pending and after.
+func FuzzReconfig(f *testing.F) {
+	f.Add("server.1=h1:1:2\nserver.2=h2:1:2", "server.3=h3:1:2;3", "1", "")
+	f.Add("server.1=h1:1:2", "", "", "server.1=[::1]:1:2:observer,server.254=h:1:2;h:3,server.2=h2:1:2")
+	f.Fuzz(func(t *testing.T, first, joining, leaving, full string) {
+		tree, s := fuzzTree(t), make(store)
+		s.merge(t, tree.Capture())
+		apply := func(op proto.OpCode, body []byte) {
+			tree.Apply(Header{tree.LastZxid() + 1, 1}, &Request{Op: op, Flags: FlagSkipACL, Body: body})
+			s.verify(t, tree)
+			if p, ok := tree.PendingConfig(); ok {
+				tree.Apply(Header{tree.LastZxid() + 1, 1}, &Request{Op: proto.OpConfigDone, Body: ConfigDoneBody{Serial: p.Serial}.Append(nil)})
+				s.verify(t, tree)
+			}
+		}
+		apply(proto.OpInitConfig, []byte(first))
+		apply(proto.OpInitConfig, []byte("server.1=h1:1:2\nserver.2=h2:1:2"))
+		apply(proto.OpReconfig, (&proto.ReconfigRequest{Joining: &joining, Leaving: &leaving, ConfigID: -1}).Append(nil))
+		apply(proto.OpReconfig, (&proto.ReconfigRequest{NewMembers: &full, ConfigID: -1}).Append(nil))
+	})
+}
+
 // FuzzRestore: a checkpoint with any value at any key either restores to a sound tree or is refused.
 func FuzzRestore(f *testing.F) {
 	s := make(store)
-	tree := fuzzTree(f)
+	tree := fuzzEnsemble(f)
 	s.merge(f, tree.Capture())
 	for key, value := range s.sorted {
 		f.Add(bytes.Clone(key), bytes.Clone(value))
 	}
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		s := make(store)
-		tree := fuzzTree(t)
+		tree := fuzzEnsemble(t)
 		s.merge(t, tree.Capture())
 		s[string(key)] = value
 		restored, err := Restore(Options{}, s.sorted)
@@ -74,6 +99,24 @@ func FuzzRestore(f *testing.F) {
 }
 
 const fuzzSession = 1<<56 | 1
+
+var fuzzMember = "server.3=h3:1:2;3"
+
+// fuzzEnsemble is a fuzzTree with two members, and a third that is pending since zxid 6.
+func fuzzEnsemble(t testing.TB) *Tree {
+	t.Helper()
+	tree := fuzzTree(t)
+	for _, r := range []Request{
+		{Op: proto.OpInitConfig, Body: []byte("server.1=h1:1:2\nserver.2=h2:1:2")},
+		{Op: proto.OpConfigDone, Body: ConfigDoneBody{Serial: 4}.Append(nil)},
+		{Op: proto.OpReconfig, Flags: FlagSkipACL, Body: (&proto.ReconfigRequest{Joining: &fuzzMember, ConfigID: -1}).Append(nil)},
+	} {
+		if res, _ := tree.Apply(Header{tree.LastZxid() + 1, 0}, &r); res.Err != proto.OK {
+			t.Fatalf("%v: %v", r.Op, res.Err)
+		}
+	}
+	return tree
+}
 
 // fuzzTree has a session, a znode /fuzz and an ephemeral child of it.
 func fuzzTree(t testing.TB) *Tree {

@@ -57,6 +57,7 @@ func TestTree_AgreesWithModel(t *testing.T) {
 			},
 			"garbled":    s.garbled,
 			"collect":    s.collect,
+			"reconfig":   s.reconfig,
 			"checkpoint": s.checkpoint,
 			"epoch": func(*rapid.T) {
 				s.model.last = s.model.last.NextEpoch()
@@ -333,6 +334,9 @@ func (s *machine) apply(t *rapid.T, h datatree.Header, req *datatree.Request, wa
 	if res.Err == proto.OK && (res.Path != want.path || res.Stat != want.stat || res.SessionID != want.session) {
 		t.Fatalf("%s: got %q %+v %v, want %q %+v %v", what, res.Path, res.Stat, res.SessionID, want.path, want.stat, want.session)
 	}
+	if res.Pending != want.pending || res.Serial != want.serial || string(res.Data) != string(want.data) {
+		t.Fatalf("%s: got pending %t serial %v %q, want %t %v %q", what, res.Pending, res.Serial, res.Data, want.pending, want.serial, want.data)
+	}
 	if res.MultiFailed != want.failed || !slices.EqualFunc(res.Multi, want.multi, sameResult) {
 		t.Fatalf("%s:\n got failed %t %+v,\nwant failed %t %+v", what, res.MultiFailed, res.Multi, want.failed, want.multi)
 	}
@@ -493,6 +497,7 @@ func (s *machine) compareChildren(t *rapid.T, path string, c datatree.Caller, st
 
 // compareAll compares all that is there, and that nothing else is: every list of children is compared.
 func (s *machine) compareAll(t *rapid.T) {
+	s.compareEnsemble(t)
 	ephemerals := make(map[proto.SessionID][]string)
 	count := 0
 	for _, path := range slices.Sorted(maps.Keys(s.model.nodes)) {

@@ -47,6 +47,7 @@ type model struct {
 	nodes    map[string]*modelNode
 	sessions map[proto.SessionID]modelSession
 	last     proto.Zxid
+	ensemble modelEnsemble
 }
 
 type modelEvent struct {
@@ -63,6 +64,9 @@ type outcome struct {
 	multi   []proto.MultiResult
 	failed  bool
 	session proto.SessionID
+	pending bool
+	serial  proto.Zxid
+	data    []byte
 	events  []modelEvent
 }
 
@@ -76,7 +80,7 @@ func newModel() *model {
 }
 
 func (m *model) clone() *model {
-	c := &model{nodes: make(map[string]*modelNode), sessions: maps.Clone(m.sessions), last: m.last}
+	c := &model{nodes: make(map[string]*modelNode), sessions: maps.Clone(m.sessions), last: m.last, ensemble: m.ensemble}
 	for p, n := range m.nodes {
 		twin := *n
 		c.nodes[p] = &twin

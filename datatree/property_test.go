@@ -85,6 +85,9 @@ func TestApply_FailureChangesNothing(t *testing.T) {
 			if res.Err == proto.OK && !res.MultiFailed {
 				continue
 			}
+			if r.Op == proto.OpConfigDone && res.Serial != 0 { // a failure that ends what was pending
+				continue
+			}
 			after := tree.meta()
 			after.lastZxid = before.lastZxid
 			if after != before || len(events) > 0 {
@@ -114,6 +117,7 @@ type generator struct {
 	zxid     proto.Zxid
 	timeMs   int64
 	sessions []SessionInfo // as their clients know them, closed ones too
+	pending  proto.Zxid    // serial of the last change of the ensemble that was asked for
 	first    []string      // created before anything is drawn, so that more of it hits something
 }
 
@@ -124,6 +128,9 @@ func newGenerator() *generator {
 
 // saw lets the generator know what became of a request.
 func (g *generator) saw(r *Request, res Result) {
+	if res.Pending {
+		g.pending = res.Serial
+	}
 	if res.SessionID == 0 {
 		return
 	}
@@ -166,7 +173,7 @@ func (g *generator) next(rt *rapid.T) (Header, *Request) {
 		MaxBuffer: rapid.SampledFrom([]int32{0, 0, 150}).Draw(rt, "maxbuffer"),
 		IDs:       rapid.SampledFrom(someIDs).Draw(rt, "ids"),
 	}
-	switch rapid.IntRange(0, 12).Draw(rt, "kind") {
+	switch rapid.IntRange(0, 14).Draw(rt, "kind") {
 	case 0:
 		r.Op, r.Body = proto.OpCreateSession, (&CreateSessionBody{TimeoutMs: 4000, Passwd: [16]byte{byte(g.zxid)}}).Append(nil)
 	case 1:
@@ -181,7 +188,9 @@ func (g *generator) next(rt *rapid.T) (Header, *Request) {
 		r.Op, r.Session, r.Body = proto.OpDeleteContainer, 0, (&proto.PathRequest{Path: &path}).Append(nil)
 	case 5:
 		r.Op, r.Body = proto.OpExpireSession, ExpireSessionBody{uint32(rapid.IntRange(0, 1).Draw(rt, "epoch"))}.Append(nil)
-	case 6, 7, 8:
+	case 6, 7:
+		g.ensemble(rt, r)
+	case 8, 9, 10:
 		var m proto.MultiRequest
 		for range rapid.IntRange(0, 5).Draw(rt, "ops") {
 			m.Ops = append(m.Ops, g.op(rt))
@@ -193,6 +202,20 @@ func (g *generator) next(rt *rapid.T) (Header, *Request) {
 		r.Op, r.Body = op.Op, all[9:len(all)-9]
 	}
 	return Header{g.zxid, g.timeMs}, r
+}
+
+// ensemble makes r a step of a reconfig.
+func (g *generator) ensemble(rt *rapid.T, r *Request) {
+	switch rapid.IntRange(0, 4).Draw(rt, "step") {
+	case 0:
+		r.Op, r.Session, r.Body = proto.OpInitConfig, 0, []byte("server.1=h1:1:2\nserver.2=h2:1:2\nserver.3=h3:1:2:observer")
+	case 1, 2:
+		c := ConfigDoneBody{Serial: g.pending, Code: rapid.SampledFrom([]proto.ErrCode{0, 0, -13}).Draw(rt, "code")}
+		r.Op, r.Session, r.Body = proto.OpConfigDone, 0, c.Append(nil)
+	default:
+		line := rapid.SampledFrom([]string{"server.3=h3:1:2;3", "server.4=h4:1:2:observer;3", "x"}).Draw(rt, "line")
+		r.Op, r.Body = proto.OpReconfig, (&proto.ReconfigRequest{Joining: &line, ConfigID: -1}).Append(nil)
+	}
 }
 
 func (g *generator) op(rt *rapid.T) proto.MultiOp {

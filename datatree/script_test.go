@@ -29,6 +29,9 @@ import (
 //	NAME multi OP ; OP ...
 //	NAME raw op=N [hex=BYTES]
 //	NAME exists|get|ls|getacl|count PATH, NAME eph [PREFIX], NAME sees (which of the last events)
+//	NAME reconfig [join=LIST] [leave=LIST] [members=LIST] [config=N]
+//	server init members=LIST | done [serial=N] [code=N]          the other steps of a reconfig; serial: of the one that is pending
+//	members                                              current and pending
 //	server collect [neverused=MS] | deletecontainer PATH | raw op=N [hex=BYTES]
 //	set time=MS zxid=0xN quota=B skipacl=B maxbuffer=N   settings of the requests to come
 //	counter PATH N                                       moves a sequence counter by hand
@@ -101,6 +104,12 @@ func (s *script) line(t *testing.T, out *strings.Builder, line string) {
 				s.req.Flags &^= flag
 			}
 		}
+	case "members":
+		now, version := s.tree.Config()
+		fmt.Fprintf(out, "%s: version %x %v\n", line, int64(version), now)
+		if p, ok := s.tree.PendingConfig(); ok {
+			fmt.Fprintf(out, "  pending %x %v\n", int64(p.Serial), p.Members)
+		}
 	case "counter":
 		n := s.tree.znodes.get(w.pos[1])
 		rec := *n.rec
@@ -130,6 +139,12 @@ func (s *script) server(t *testing.T, out *strings.Builder, line string, w *word
 		fmt.Fprintf(out, "%s: %v\n", line, paths)
 	case "deletecontainer":
 		s.apply(out, line, &Request{Op: proto.OpDeleteContainer, Body: jute.AppendString(nil, w.pos[2])})
+	case "init":
+		s.apply(out, line, &Request{Op: proto.OpInitConfig, Body: []byte(w.opt["members"])})
+	case "done":
+		p, _ := s.tree.PendingConfig()
+		body := ConfigDoneBody{proto.Zxid(w.num("serial", int64(p.Serial))), proto.ErrCode(w.num("code", 0))}
+		s.apply(out, line, &Request{Op: proto.OpConfigDone, Body: body.Append(nil)})
 	case "raw":
 		body, err := hex.DecodeString(w.opt["hex"])
 		if err != nil {
@@ -165,6 +180,10 @@ func (s *script) client(t *testing.T, out *strings.Builder, line string, c *clie
 		}
 	case "close":
 		r.Op = proto.OpCloseSession
+		s.apply(out, line, r)
+	case "reconfig":
+		r.Op = proto.OpReconfig
+		r.Body = (&proto.ReconfigRequest{Joining: w.null("join"), Leaving: w.null("leave"), NewMembers: w.null("members"), ConfigID: w.num("config", -1)}).Append(nil)
 		s.apply(out, line, r)
 	case "expire":
 		r.Op, r.Body = proto.OpExpireSession, ExpireSessionBody{uint32(w.num("epoch", int64(s.zxid.Next().Epoch())))}.Append(nil)
@@ -254,6 +273,15 @@ func (s *script) apply(out *strings.Builder, line string, r *Request) Result {
 	}
 	if res.Why != "" {
 		fmt.Fprintf(out, " [%s]", res.Why)
+	}
+	if res.Pending {
+		fmt.Fprintf(out, " pending")
+	}
+	if res.Serial != 0 {
+		fmt.Fprintf(out, " serial=%x", int64(res.Serial))
+	}
+	if res.Data != nil {
+		fmt.Fprintf(out, " %q", res.Data)
 	}
 	if res.MultiFailed {
 		fmt.Fprintf(out, " failed")
@@ -374,6 +402,14 @@ func (w *wordList) str(name, other string) string {
 	return other
 }
 
+// null returns nil for an option that is not there.
+func (w *wordList) null(name string) *string {
+	if s, ok := w.opt[name]; ok {
+		return &s
+	}
+	return nil
+}
+
 func (w *wordList) acl() []proto.ACL {
 	w.t.Helper()
 	text, ok := w.opt["acl"]
@@ -470,6 +506,14 @@ func (s store) verify(t testing.TB, tree *Tree) {
 	other := s.restore(t)
 	if err := other.Check(); err != nil {
 		t.Fatalf("restored: %v", err)
+	}
+	gotPending, _ := other.PendingConfig()
+	wantPending, _ := tree.PendingConfig()
+	gotMembers, gotVersion := other.Config()
+	wantMembers, wantVersion := tree.Config()
+	if gotPending.Serial != wantPending.Serial || gotVersion != wantVersion ||
+		!gotPending.Members.Equal(wantPending.Members) || !gotMembers.Equal(wantMembers) {
+		t.Fatalf("restored: %+v, was %+v", other.ensemble, tree.ensemble)
 	}
 	if other.meta() != tree.meta() || other.dataSize != tree.dataSize || other.numEphemerals != tree.numEphemerals {
 		t.Fatalf("restored: %+v, was %+v", other.meta(), tree.meta())

@@ -26,6 +26,7 @@ type Tree struct {
 	collectable []*znode
 	acls        map[string]*acl // by encoding, those in use, without the open one
 	quotas      map[string]*quota
+	ensemble    *ensembleRecord // never nil
 
 	numEphemerals int
 	dataSize      int64 // bytes of all paths and data
@@ -70,6 +71,7 @@ func empty(opts Options) *Tree {
 		sessions: make(map[proto.SessionID]*session),
 		acls:     make(map[string]*acl),
 		quotas:   make(map[string]*quota),
+		ensemble: &ensembleRecord{},
 	}
 	if opts.TrackDirty {
 		t.dirty = newChanges()
