@@ -21,6 +21,9 @@ import (
 
 // serve runs a server until a signal ends it or its disk fails.
 func serve(inv *config.Invocation, logTo io.Writer) error {
+	if n := len(inv.Config.Members); n > 0 {
+		return fmt.Errorf("an ensemble is configured (server lines: %d), and this version runs a standalone server only", n)
+	}
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd", Level: hclog.LevelFromString(inv.LogLevel), Output: logTo, JSONFormat: inv.LogJSON,
 	})

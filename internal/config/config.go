@@ -6,15 +6,33 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/members"
 )
 
-// Config is what one standalone server runs with: every key that works here, resolved, with defaults filled in.
+// Config is what one server runs with: every key that works here, resolved, with defaults filled in.
 // Durations are whole milliseconds. Load returns it valid.
 type Config struct {
 	// Memory keeps all data in memory; then DataDir and DataLogDir are empty.
 	Memory bool
 	// DataDir holds the checkpoint, DataLogDir the log. They are the same unless dataLogDir was set.
 	DataDir, DataLogDir string
+
+	// Members are the servers of the ensemble that this one belongs to; empty for a standalone server. MyID is one
+	// of them then. They are where an ensemble begins: reconfig changes the members, and not this file.
+	Members members.Set
+	// MyID is the number of this server. A standalone server may have one too; 0 means that none was named.
+	MyID uint64
+	// StandaloneEnabled is whether one server line means a standalone server, and not an ensemble of one.
+	StandaloneEnabled bool
+	// InitLimit and SyncLimit are in ticks, as ZooKeeper has them: how long a server may take to catch up with the
+	// leader, and how long it may be out of touch with it.
+	InitLimit, SyncLimit int
+	// ListenOnAllIPs makes this server listen for the others on all addresses, and not on its own line's: see
+	// PeerListenAddress.
+	ListenOnAllIPs bool
+	// LinearizableReads makes every read ask the leader whether it is up to date.
+	LinearizableReads bool
 
 	// ClientPort is the port that clients connect to; 0 means any free one.
 	ClientPort int
@@ -40,9 +58,10 @@ type Config struct {
 	GlobalOutstandingLimit int
 	// FourLetterWords are the words as configured, "*" for all; Words returns the ones to answer.
 	FourLetterWords []string
-	// ReadOnlyMode is readonlymode.enabled. A standalone server never is read-only; it then answers isro.
+	// ReadOnlyMode is readonlymode.enabled. No server ever is read-only; it then answers isro.
 	ReadOnlyMode bool
-	// ReconfigEnabled decides with which error reconfig is refused.
+	// ReconfigEnabled lets clients change the members. On a standalone server it decides with which error that is
+	// refused.
 	ReconfigEnabled bool
 
 	// SkipACL turns off all ACL checks.
@@ -76,6 +95,18 @@ func (c Config) ListenAddress() string {
 	return net.JoinHostPort(c.ClientPortAddress, strconv.Itoa(c.ClientPort))
 }
 
+// PeerListenAddress returns host:port to listen on for the other servers, or "" for a standalone server.
+func (c Config) PeerListenAddress() string {
+	m, ok := c.Members.Get(c.MyID)
+	if !ok {
+		return ""
+	}
+	if c.ListenOnAllIPs {
+		m.Host = ""
+	}
+	return m.PeerAddress()
+}
+
 // Words returns the four-letter words to answer: those configured, srvr always, and isro in read-only mode. The
 // word "*" stands for all. The caller owns the slice.
 // Source: spec section 12.1; ZooKeeper FourLetterCommands.isEnabled.
@@ -96,15 +127,23 @@ func (c Config) Words() []string {
 // Memory is a flag and no key, so it is not part of it.
 func (c Config) String() string {
 	var b strings.Builder
+	line := func(key, value string) {
+		b.WriteString(key)
+		b.WriteByte('=')
+		b.WriteString(escapeValue(value))
+		b.WriteByte('\n')
+	}
 	for _, k := range keys {
+		if k.name == serverLines {
+			for _, m := range c.Members {
+				line(m.Key(), m.Value())
+			}
+		}
 		if k.bind.get == nil {
 			continue
 		}
 		if v := k.bind.get(&c); v != "" {
-			b.WriteString(k.name)
-			b.WriteByte('=')
-			b.WriteString(escapeValue(v))
-			b.WriteByte('\n')
+			line(k.name, v)
 		}
 	}
 	return b.String()

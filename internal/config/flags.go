@@ -17,15 +17,18 @@ const Usage = `usage: gozkd [serve] [flags] [zoo.cfg]
 // Help is the text of --help.
 const Help = Usage + `
 gozkd is a coordination server for ZooKeeper clients. Without a zoo.cfg it serves on 127.0.0.1:2181 and keeps its
-data in ./` + DefaultDataDir + `. Flags win over zoo.cfg; zoo.cfg wins over -D properties in JVMFLAGS and SERVER_JVMFLAGS.
+data in ./` + DefaultDataDir + `. Flags win over zoo.cfg; zoo.cfg wins over ZOO_MY_ID and ZOO_SERVERS and over -D properties in
+JVMFLAGS and SERVER_JVMFLAGS.
 
 commands:
-  serve          run a standalone server until SIGINT or SIGTERM (the default)
+  serve          run a server until SIGINT or SIGTERM (the default): one of an ensemble if there are several
+                 server.N lines, else a standalone one
   check-config   print the configuration that serve would run with, as a zoo.cfg, and its warnings
 
 flags:
   --memory               keep all data in memory: nothing survives the process
   --data-dir DIR         where the data is (dataDir)
+  --id N                 which of the server lines this server is (myid); else DIR/myid says so
   --client-port PORT     port for clients; 0 means any free one (clientPort)
   --client-address HOST  address to listen on for clients (clientPortAddress)
   --port-file FILE       once ready, write one JSON line with the address: {"client":"127.0.0.1:2181"}
@@ -73,6 +76,7 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 	}
 	flags.BoolVar(&inv.Config.Memory, "memory", false, "")
 	forKey("data-dir", "dataDir")
+	forKey("id", "myid")
 	forKey("client-port", "clientPort")
 	forKey("client-address", "clientPortAddress")
 	flags.StringVar(&inv.PortFile, "port-file", "", "")

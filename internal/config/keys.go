@@ -3,10 +3,13 @@ package config
 import (
 	"math"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/members"
 )
 
-// keys is the table: every key that a standalone server may find, in the order of docs/configuration.md. It is
+// keys is the table: every key that a server may find, in the order of docs/configuration.md. It is
 // read only.
 var keys = slices.Concat(workingKeys, ensembleKeys, securityKeys, tuningKeys, otherKeys)
 
@@ -45,9 +48,9 @@ var workingKeys = []key{
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.ClientTCPKeepAlive })},
 	{name: "4lw.commands.whitelist", kind: wordList, def: "srvr", status: works, note: "four-letter words to answer; `*` means all; srvr always is",
 		bind: bindList(func(c *Config) *[]string { return &c.FourLetterWords })},
-	{name: "readonlymode.enabled", kind: boolean, def: "false", status: works, note: "answers the word isro; a standalone server itself is never read-only",
+	{name: "readonlymode.enabled", kind: boolean, def: "false", status: works, note: "answers the word isro; a server itself is never read-only",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.ReadOnlyMode })},
-	{name: "reconfigEnabled", kind: boolean, def: "false", status: works, note: "with which error a standalone server refuses reconfig",
+	{name: "reconfigEnabled", kind: boolean, def: "false", status: works, note: "clients may change the members; on a standalone server, with which error that is refused",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.ReconfigEnabled })},
 	{name: "skipACL", kind: yesNo, def: "no", status: works, note: "no ACL checks at all",
 		bind: bindBool("yes", "no", func(c *Config) *bool { return &c.SkipACL })},
@@ -72,45 +75,67 @@ var workingKeys = []key{
 		bind: bindBool("yes", "no", func(c *Config) *bool { return &c.ForceSync })},
 	{name: "fsync.warningthresholdms", kind: property32(1, maxInt), def: "1000", status: works, note: "ms; a sync of the log that takes longer is a warning",
 		bind: bindMs(func(c *Config) *time.Duration { return &c.FsyncWarningThreshold })},
-	{name: "dynamicConfigFile", kind: text, status: works, note: "file with the server lines"},
-	{name: "server.*", kind: text, status: works, note: "one line is a standalone server, and a client address in it is used. More than one stops the start: the ensemble comes later"},
-	{name: "standaloneEnabled", kind: boolean, def: "true", status: refused, fine: []string{"true"}, note: "one server as an ensemble comes with the ensemble"},
+	{name: "linearizableReads", kind: boolean, def: "false", status: works, note: "reads see every write that was acknowledged anywhere before they began, at the price of a question to the leader; false: as in ZooKeeper, where sync does that",
+		bind: bindBool("true", "false", func(c *Config) *bool { return &c.LinearizableReads })},
 }
 
-// soleServer is why the keys of an ensemble do nothing.
-const soleServer = "one server has no peers"
+// serverLines is the name of the row of the server lines.
+const serverLines = "server.*"
+
+const (
+	javaPeers = "a detail of how Java servers talk to each other"
+	noVotes   = "stops the start of an ensemble: each participant has one vote, and a majority of them decides. A standalone server has no use for it"
+)
 
 var ensembleKeys = []key{
-	{name: "initLimit", kind: integer(0, maxInt), status: harmless, note: soleServer},
-	{name: "syncLimit", kind: integer(0, maxInt), status: harmless, note: soleServer},
-	{name: "connectToLearnerMasterLimit", kind: integer(0, maxInt), status: harmless, note: soleServer},
-	{name: "electionAlg", kind: integer(3, 3), def: "3", status: harmless, note: soleServer},
-	{name: "peerType", kind: oneOf("participant", "observer"), def: "participant", status: refused, fine: []string{"participant"}, note: "an observer needs an ensemble, which comes later"},
-	{name: "leaderServes", kind: yesNo, def: "yes", status: harmless, note: soleServer},
-	{name: "group.*", kind: anything, status: harmless, note: soleServer},
-	{name: "weight.*", kind: anything, status: harmless, note: soleServer},
-	{name: "observerMasterPort", kind: integer(0, 65535), status: harmless, note: soleServer},
-	{name: "syncEnabled", aliases: []string{"observer.syncEnabled"}, kind: boolean, def: "true", status: harmless, note: soleServer},
-	{name: "observer.*", kind: anything, status: harmless, note: soleServer},
-	{name: "learner.*", kind: anything, status: harmless, note: soleServer},
-	{name: "leader.*", kind: anything, status: harmless, note: soleServer},
-	{name: "follower.*", kind: anything, status: harmless, note: soleServer},
-	{name: "fastleader.*", kind: anything, status: harmless, note: soleServer},
-	{name: "maxConcurrentSnapSyncs", kind: anything, status: harmless, note: soleServer},
-	{name: "maxConcurrentDiffSyncs", kind: anything, status: harmless, note: soleServer},
-	{name: "maxTimeToWaitForEpoch", kind: anything, status: harmless, note: soleServer},
-	{name: "cnxTimeout", kind: anything, status: harmless, note: soleServer},
-	{name: "quorumCnxnTimeoutMs", kind: anything, status: harmless, note: soleServer},
-	{name: "quorumListenOnAllIPs", kind: boolean, status: harmless, note: soleServer},
-	{name: "electionPortBindRetry", kind: anything, status: harmless, note: soleServer},
-	{name: "tcpKeepAlive", kind: boolean, status: harmless, note: soleServer},
-	{name: "multiAddress.*", kind: anything, status: harmless, note: soleServer},
-	{name: "oraclePath", kind: anything, status: harmless, note: soleServer},
-	{name: "sslQuorum", kind: boolean, status: harmless, note: soleServer},
-	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: soleServer},
-	{name: "ssl.quorum.*", kind: anything, status: harmless, note: soleServer, secret: true},
-	{name: "portUnification", kind: boolean, status: harmless, note: soleServer},
-	{name: "quorum.*", kind: anything, status: harmless, note: soleServer},
+	{name: "dynamicConfigFile", kind: text, status: works, note: "file with the server lines; then there are none in zoo.cfg. It is read and never written"},
+	{name: serverLines, kind: text, status: works, note: "a server: `host:peerPort:electionPort[:participant\\|observer][;[host:]clientPort]`. One line is a standalone server, of which only the client address counts; more are an ensemble. The election port is not needed"},
+	{name: "myid", kind: integer(1, members.MaxID), status: works, note: "which of the server lines this server is; else the file `myid` in dataDir says it, as in ZooKeeper",
+		bind: binding{
+			set: func(c *Config, v string) { c.MyID = uint64(mustInt(v)) },
+			get: func(c *Config) string {
+				if c.MyID == 0 {
+					return ""
+				}
+				return strconv.FormatUint(c.MyID, 10)
+			},
+		}},
+	{name: "initLimit", kind: integer(1, maxInt), def: "10", status: works, note: "ticks that a server may take to catch up with the leader",
+		bind: bindInt(func(c *Config) *int { return &c.InitLimit })},
+	{name: "syncLimit", kind: integer(1, maxInt), def: "5", status: works, note: "ticks without a quorum after which clients are disconnected",
+		bind: bindInt(func(c *Config) *int { return &c.SyncLimit })},
+	{name: "standaloneEnabled", kind: boolean, def: "true", status: works, note: "false: one server line is an ensemble of one, which reconfig can make larger",
+		bind: bindBool("true", "false", func(c *Config) *bool { return &c.StandaloneEnabled })},
+	{name: "quorumListenOnAllIPs", kind: boolean, def: "false", status: works, note: "listen for other servers on all addresses, and not on that of the own server line only",
+		bind: bindBool("true", "false", func(c *Config) *bool { return &c.ListenOnAllIPs })},
+	{name: "peerType", kind: oneOf("participant", "observer"), status: harmless, note: "the server line has the role; another one here is a warning"},
+	{name: "group.*", kind: anything, status: harmless, note: noVotes},
+	{name: "weight.*", kind: anything, status: harmless, note: noVotes},
+	{name: "sslQuorum", kind: boolean, def: "false", status: harmless, note: "true stops the start of an ensemble: there is no TLS between servers yet"},
+	{name: "quorum.auth.enableSasl", kind: boolean, def: "false", status: harmless, note: "true stops the start of an ensemble: there is no SASL between servers"},
+	{name: "oraclePath", kind: anything, status: harmless, note: "a warning in an ensemble: a majority of the participants decides"},
+	{name: "connectToLearnerMasterLimit", kind: integer(0, maxInt), status: harmless, note: javaPeers},
+	{name: "electionAlg", kind: integer(3, 3), def: "3", status: harmless, note: "raft elects the leader"},
+	{name: "leaderServes", kind: yesNo, def: "yes", status: later, fine: []string{"yes"}, note: "the leader serves clients too"},
+	{name: "observerMasterPort", kind: integer(0, 65535), status: harmless, note: javaPeers},
+	{name: "syncEnabled", aliases: []string{"observer.syncEnabled"}, kind: boolean, def: "true", status: harmless, note: "observers keep their data on disk as participants do"},
+	{name: "observer.*", kind: anything, status: harmless, note: javaPeers},
+	{name: "learner.*", kind: anything, status: harmless, note: javaPeers},
+	{name: "leader.*", kind: anything, status: harmless, note: javaPeers},
+	{name: "follower.*", kind: anything, status: harmless, note: javaPeers},
+	{name: "fastleader.*", kind: anything, status: harmless, note: javaPeers},
+	{name: "maxConcurrentSnapSyncs", kind: anything, status: harmless, note: javaPeers},
+	{name: "maxConcurrentDiffSyncs", kind: anything, status: harmless, note: javaPeers},
+	{name: "maxTimeToWaitForEpoch", kind: anything, status: harmless, note: javaPeers},
+	{name: "cnxTimeout", kind: anything, status: harmless, note: javaPeers},
+	{name: "quorumCnxnTimeoutMs", kind: anything, status: harmless, note: javaPeers},
+	{name: "electionPortBindRetry", kind: anything, status: harmless, note: "nobody listens on the election port"},
+	{name: "tcpKeepAlive", kind: boolean, status: harmless, note: javaPeers},
+	{name: "multiAddress.*", kind: anything, status: harmless, note: "a server line has one address"},
+	{name: "sslQuorumReloadCertFiles", kind: boolean, status: harmless, note: "nothing without sslQuorum"},
+	{name: "ssl.quorum.*", kind: anything, status: harmless, note: "nothing without sslQuorum", secret: true},
+	{name: "portUnification", kind: boolean, status: harmless, note: "nothing without sslQuorum"},
+	{name: "quorum.*", kind: anything, status: harmless, note: "nothing without quorum.auth.enableSasl"},
 }
 
 var securityKeys = []key{
@@ -186,8 +211,10 @@ var tuningKeys = []key{
 	{name: "maxInProcessingDeadWatchers", kind: anything, status: harmless, note: "dead watches leave at once"},
 	{name: "bitHashCacheSize", kind: anything, status: harmless, note: "a detail of the Java server"},
 	{name: "jvm.pause.*", kind: anything, status: harmless, note: "there is no JVM"},
-	{name: "messageTracker.*", kind: anything, status: harmless, note: soleServer},
+	{name: "messageTracker.*", kind: anything, status: harmless, note: javaPeers},
 }
+
+const emptyMember = "a server without data never votes before it has the data of the others"
 
 var otherKeys = []key{
 	{name: "extendedTypesEnabled", kind: boolean, def: "true", status: harmless, fine: []string{"true"}, note: "containers and TTL nodes are always on"},
@@ -201,8 +228,8 @@ var otherKeys = []key{
 	{name: "metricsProvider.className", kind: text, status: later, fine: []string{"org.apache.zookeeper.metrics.impl.DefaultMetricsProvider", "org.apache.zookeeper.metrics.impl.NullMetricsProvider"}, note: "there is no Prometheus endpoint yet; the word mntr answers"},
 	{name: "metricsProvider.*", kind: anything, status: harmless, note: "nothing without a provider"},
 	{name: "datadir.autocreate", kind: boolean, def: "true", status: later, fine: []string{"true"}, note: "the data directory is always created when missing"},
-	{name: "db.autocreate", kind: boolean, def: "true", status: harmless, note: soleServer},
-	{name: "initialize.*", kind: anything, status: harmless, note: soleServer},
+	{name: "db.autocreate", kind: boolean, def: "true", status: harmless, note: emptyMember},
+	{name: "initialize.*", kind: anything, status: harmless, note: emptyMember},
 	{name: "log.*", kind: anything, status: harmless, note: "logging has flags: `--log-level`, `--log-json`"},
 	{name: "root.logger", kind: anything, status: harmless, note: "logging has flags: `--log-level`, `--log-json`"},
 	{name: "console.threshold", kind: anything, status: harmless, note: "logging has flags: `--log-level`, `--log-json`"},

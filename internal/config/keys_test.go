@@ -61,7 +61,7 @@ var values = map[string]struct{ good, bad []string }{
 // TestKeys_Values sets every key that can be set in a zoo.cfg to good and bad values of its kind.
 func TestKeys_Values(t *testing.T) {
 	for _, k := range keys {
-		if k.name == "dynamicConfigFile" || k.name == "server.*" { // have tests of their own
+		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" { // have tests of their own
 			continue
 		}
 		name := strings.Replace(k.name, "*", "x", 1)
@@ -80,7 +80,7 @@ func TestKeys_Values(t *testing.T) {
 			}
 			r := newResolver()
 			r.set(setting{key: name, value: trim(value), from: Origin{Source: "zoo.cfg", Line: 1, layer: fromFile}})
-			c := r.resolve(false, false)
+			c := r.resolve(false)
 			fine := slices.Contains(k.fine, canonical)
 			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return strings.Contains(p.What, "more than maxSessionTimeout") })
 			if refusedHere := k.status == refused && !fine; (len(r.problems) > 0) != refusedHere {
@@ -96,7 +96,7 @@ func TestKeys_Values(t *testing.T) {
 		for _, value := range v.bad {
 			r := newResolver()
 			r.set(setting{key: name, value: trim(value), from: Origin{Source: "zoo.cfg", Line: 7, layer: fromFile}})
-			r.resolve(false, false)
+			r.resolve(false)
 			if len(r.problems) == 0 {
 				t.Errorf("%s=%s was accepted", name, value)
 				continue
@@ -147,7 +147,14 @@ func TestConfig_ReadsBack(t *testing.T) {
 			value := drawValue(rt, k, anyText)
 			r.set(setting{key: k.name, value: trim(value), from: Origin{Source: "rapid", layer: fromFlags}})
 		}
-		c := r.resolve(false, false)
+		for id := range uint64(rapid.IntRange(0, 5).Draw(rt, "servers")) {
+			line := fmt.Sprintf("h%d:2888:3888:%s", id+1, rapid.SampledFrom([]string{"participant", "participant;10.0.0.1:5", "observer;6"}).Draw(rt, "line"))
+			r.set(setting{key: fmt.Sprintf("server.%d", id+1), value: line, from: Origin{Source: "rapid", layer: fromFile}})
+		}
+		if rapid.Bool().Draw(rt, "likely myid") {
+			r.set(setting{key: "myid", value: "1", from: Origin{Source: "rapid", layer: fromFlags}})
+		}
+		c := r.resolve(false)
 		if len(r.problems) > 0 {
 			rt.Skip("not a valid configuration")
 		}
@@ -179,6 +186,8 @@ func drawValue(rt *rapid.T, k key, anyText *rapid.Generator[string]) string {
 // FuzzLoad: any zoo.cfg gives a Config or problems that each say where, and what is accepted reads back.
 func FuzzLoad(f *testing.F) {
 	f.Add("dataDir=/d\ntickTime=2000\nserver.1=a:1:2;3\n4lw.commands.whitelist=*\n")
+	f.Add("dataDir=/d\nserver.1=a:1:2;3\nserver.2=[::1]:1:2:observer\nserver.3=b:1\nmyid=2\nclientPortAddress=::\n")
+	f.Add("dataDir=/d\nserver.1=a:1:2;3\nmyid=1\nstandaloneEnabled=false\nquorumListenOnAllIPs=true\ninitLimit=2\n")
 	f.Add("jute.maxbuffer=0x10000\nforceSync=no\nadmin.enableServer=true\nx=y")
 	f.Fuzz(func(t *testing.T, zooCfg string) {
 		if strings.Contains(zooCfg, "dynamicConfigFile") || strings.Contains(zooCfg, "\\") {
@@ -186,6 +195,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		load := func(text string) (Config, error) {
 			r := newResolver()
+			r.hasFile = true
 			props, problems := readProperties("zoo.cfg", []byte(text))
 			r.problems = problems
 			for _, p := range props {
@@ -194,7 +204,7 @@ func FuzzLoad(f *testing.F) {
 				}
 				r.set(setting{key: p.key, value: p.value, from: Origin{Source: "zoo.cfg", Line: p.line, layer: fromFile}})
 			}
-			c := r.resolve(false, true)
+			c := r.resolve(false)
 			if len(r.problems) > 0 {
 				return c, &Error{Problems: r.problems}
 			}

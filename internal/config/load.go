@@ -60,7 +60,7 @@ func Load(args []string, getenv func(string) string) (*Invocation, error) {
 	for _, s := range fromCommandLine {
 		r.set(s)
 	}
-	inv.Config = r.resolve(inv.Config.Memory, inv.File != "")
+	inv.Config = r.resolve(inv.Config.Memory)
 	inv.Warnings = r.warnings
 	if len(r.problems) > 0 {
 		return inv, &Error{Problems: r.problems}
@@ -72,14 +72,19 @@ func Load(args []string, getenv func(string) string) (*Invocation, error) {
 func (r *resolver) readFile(path string) []property {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		var pathErr *fs.PathError
-		if errors.As(err, &pathErr) {
-			err = pathErr.Err // the path stands in the problem already
-		}
-		r.problem(Origin{Source: path}, "", "can't be read: %v", err)
+		r.unreadable(path, err)
 		return nil
 	}
 	props, problems := readProperties(path, data)
 	r.problems = append(r.problems, problems...)
 	return props
+}
+
+// unreadable adds the problem of a file that can't be read.
+func (r *resolver) unreadable(path string, err error) {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err // the path stands in the problem already
+	}
+	r.problem(Origin{Source: path}, "", "can't be read: %v", err)
 }

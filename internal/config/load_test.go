@@ -64,6 +64,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 func TestLoad_Defaults(t *testing.T) {
 	want := Config{
 		DataDir: "gozkd-data", DataLogDir: "gozkd-data",
+		StandaloneEnabled: true, InitLimit: 10, SyncLimit: 5,
 		ClientPort: 2181, ClientPortAddress: "127.0.0.1", ClientPortListenBacklog: -1,
 		TickTime: 3 * time.Second, MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: time.Minute,
 		MaxClientCnxns: 60, HandshakeTimeout: 10 * time.Second,
@@ -169,60 +170,6 @@ func TestLoad_Memory(t *testing.T) {
 	inv = good(t, "dataDir=d", nil, "--memory")
 	wantLines(t, inv.Warnings, "zoo.cfg:1: dataDir: d is not used: --memory keeps all data in memory")
 	wantLines(t, problems(t, "", nil, "--memory", "--data-dir", "d"), "--data-dir: has no place beside --memory")
-}
-
-func TestLoad_Members(t *testing.T) {
-	for _, c := range []struct{ lines, listens string }{
-		{"server.1=localhost:2888:3888", ":2181"},
-		{"server.1=localhost:2888:3888;2182", ":2182"},
-		{"server.1=localhost:2888:3888:participant;0.0.0.0:2182", ":2182"},
-		{"server.1=[::1]:2888:3888;[::1]:2182", "[::1]:2182"},
-		{"server.1=a:1:2|b:3:4;127.0.0.1:2182", "127.0.0.1:2182"},
-		{"server.1=a:1:2;2182\nclientPort=2182\ngroup.1=1\nweight.1=1", ":2182"},
-	} {
-		inv := good(t, "dataDir=d\n"+c.lines, nil)
-		if got := inv.Config.ListenAddress(); got != c.listens || len(inv.Warnings) > 0 {
-			t.Errorf("%s: listens on %s, warnings %q; want %s", c.lines, got, inv.Warnings, c.listens)
-		}
-	}
-	if inv := good(t, "dataDir=d\nserver.1=a:1:2;h:2182", nil, "--client-port", "7", "--client-address", "::1"); inv.Config.ListenAddress() != "[::1]:7" {
-		t.Errorf("flags must win over a server line: %s", inv.Config.ListenAddress())
-	}
-	const allowed = "; allowed: host:port:port[:participant][;[host:]port]"
-	for _, c := range []struct{ lines, want string }{
-		{"server.1=a:1:2\nserver.2=b:1:2", "zoo.cfg:3: server.2: is the second of 2 servers: this version runs one server alone; the ensemble comes later"},
-		{"server.one=a:1:2", `zoo.cfg:2: server.one: is "a:1:2": the server's id is not a number` + allowed},
-		{"server.1=a", `zoo.cfg:2: server.1: is "a": the address for other servers can't be read` + allowed},
-		{"server.1=a:1:70000", `zoo.cfg:2: server.1: is "a:1:70000": the address for other servers can't be read` + allowed},
-		{"server.1=a:1:2:boss", `zoo.cfg:2: server.1: is "a:1:2:boss": the address for other servers can't be read` + allowed},
-		{"server.1=a:1:2:observer", `zoo.cfg:2: server.1: is "a:1:2:observer": an observer needs an ensemble, which comes later` + allowed},
-		{"server.1=a:1:2;x", `zoo.cfg:2: server.1: is "a:1:2;x": the client address can't be read` + allowed},
-		{"server.1=a:1:2;1;2", `zoo.cfg:2: server.1: is "a:1:2;1;2": there is no TLS yet for a secure client port` + allowed},
-		{"server.1=a:1:2;2182\nclientPort=2181", "zoo.cfg:2: server.1: has client port 2182, but clientPort is 2181 at zoo.cfg:3"},
-		{"standaloneEnabled=false", `zoo.cfg:2: standaloneEnabled: is "false", which this version can't serve: one server as an ensemble comes with the ensemble; allowed: true`},
-	} {
-		wantLines(t, problems(t, "dataDir=d\n"+c.lines, nil), c.want)
-	}
-}
-
-func TestLoad_DynamicFileAndMyid(t *testing.T) {
-	t.Chdir(t.TempDir())
-	load := func() (*Invocation, error) {
-		return Load([]string{"zoo.cfg"}, func(string) string { return "" })
-	}
-	write(t, "zoo.cfg", "dataDir=data\ndynamicConfigFile=dyn")
-	write(t, "dyn", "server.1=a:1:2;2199\nversion=100000000")
-	write(t, "data/myid", "1\n")
-	inv, err := load()
-	if err != nil || inv.Config.ClientPort != 2199 {
-		t.Errorf("%+v %v", inv, err)
-	}
-	write(t, "dyn", "tickTime=1")
-	write(t, "data/myid", "one\n")
-	_, err = load()
-	wantLines(t, strings.Split(fmt.Sprint(err), "\n"),
-		"dyn:1: tickTime: does not belong in a dynamic configuration file; allowed: server.N, group.N, weight.N, version",
-		filepath.Join("data", "myid")+`:1: is "one"; allowed: the number of this server`)
 }
 
 func TestLoad_CommandLine(t *testing.T) {

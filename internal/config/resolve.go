@@ -2,16 +2,18 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/members"
 )
 
 // resolver collects settings, lowest layer first, and makes a Config of those that win.
 type resolver struct {
 	won      map[string]won // by canonical key
 	order    []string       // canonical keys as first seen
+	hasFile  bool           // a zoo.cfg was read
 	warnings []string
 	problems []Problem
 }
@@ -38,6 +40,7 @@ func (r *resolver) warn(from Origin, key, format string, args ...any) {
 // environment adds the -D properties of SERVER_JVMFLAGS and JVMFLAGS. The words are split at white space and the
 // last one wins, as in zkServer.sh, which starts java with $SERVER_JVMFLAGS $JVMFLAGS, unquoted.
 func (r *resolver) environment(getenv func(string) string) {
+	r.dockerEnvironment(getenv)
 	for _, variable := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
 		for _, word := range strings.Fields(getenv(variable)) {
 			property, ok := strings.CutPrefix(word, "-D")
@@ -48,7 +51,7 @@ func (r *resolver) environment(getenv func(string) string) {
 			bare, ours := strings.CutPrefix(name, "zookeeper.")
 			row, canonical, known := lookup(name)
 			switch {
-			case strings.HasPrefix(bare, "server."), strings.HasPrefix(bare, "group."), strings.HasPrefix(bare, "weight."):
+			case isMembership(bare):
 				continue // properties of the Java client, such as zookeeper.server.principal; members are named in files only
 			case !ours && (!known || canonical != row.name):
 				continue // a property of Java or of a library, such as java.net.preferIPv4Stack
@@ -58,8 +61,26 @@ func (r *resolver) environment(getenv func(string) string) {
 	}
 }
 
+// dockerEnvironment adds what the official Docker image of ZooKeeper is told in ZOO_MY_ID and ZOO_SERVERS: server lines
+// with white space between them.
+func (r *resolver) dockerEnvironment(getenv func(string) string) {
+	if id := trim(getenv("ZOO_MY_ID")); id != "" {
+		r.set(setting{key: "myid", value: id, from: Origin{Source: "ZOO_MY_ID", layer: fromEnvironment}})
+	}
+	for _, word := range strings.Fields(getenv("ZOO_SERVERS")) {
+		from := Origin{Source: "ZOO_SERVERS", layer: fromEnvironment}
+		key, value, ok := strings.Cut(word, "=")
+		if !ok || !strings.HasPrefix(key, "server.") {
+			r.problem(from, "", "has %q; allowed: server.N=%s, with spaces between them", word, members.Form)
+			continue
+		}
+		r.set(setting{key: key, value: value, from: from})
+	}
+}
+
 // file adds the settings of a zoo.cfg.
 func (r *resolver) file(path string) {
+	r.hasFile = true
 	for _, p := range r.readFile(path) {
 		r.set(setting{key: p.key, value: p.value, from: Origin{Source: path, Line: p.line, layer: fromFile}})
 	}
@@ -77,7 +98,12 @@ func (r *resolver) set(s setting) {
 		return
 	}
 	before, again := r.won[canonical]
-	if again && before.from.layer == fromFile && s.from.layer == fromFile {
+	switch {
+	case !again || before.from.layer != s.from.layer:
+	case strings.HasPrefix(canonical, "server.") && s.from.layer != fromFlags:
+		// NB: ZooKeeper takes the last one. A line that was copied and not renumbered would make a smaller ensemble.
+		r.problem(s.from, s.key, "is there already, at %s: each server has a number of its own", before.from)
+	case s.from.layer == fromFile:
 		r.warn(before.from, before.key, "is set again at %s, which counts", s.from)
 	}
 	if !again {
@@ -86,9 +112,8 @@ func (r *resolver) set(s setting) {
 	r.won[canonical] = won{setting: s, row: row, canonical: canonical}
 }
 
-// resolve checks what won and returns the Config, which is good only if there are no problems. hasFile is false
-// for a start without a zoo.cfg, which serves this machine only.
-func (r *resolver) resolve(memory, hasFile bool) Config {
+// resolve checks what won and returns the Config, which is good only if there are no problems.
+func (r *resolver) resolve(memory bool) Config {
 	c := Config{Memory: memory}
 	for _, k := range keys {
 		if v, ok := k.kind.parse(k.def); ok && k.bind.set != nil && k.def != "" {
@@ -98,15 +123,15 @@ func (r *resolver) resolve(memory, hasFile bool) Config {
 	// NB: of these three the documentation says in words what the default is, and the words are valid values.
 	c.DataLogDir, c.ClientPortAddress = "", ""
 	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
-	if !hasFile {
-		c.DataDir, c.ClientPortAddress = DefaultDataDir, "127.0.0.1"
+	if !r.hasFile {
+		c.DataDir = DefaultDataDir
 	}
 
 	for _, name := range r.order {
 		r.check(&c, name)
 	}
-	r.members(&c)
 	r.directories(&c)
+	r.members(&c)
 	r.sessionTimeouts(&c)
 	r.words(&c)
 	return c
@@ -164,7 +189,6 @@ func (r *resolver) directories(c *Config) {
 	if c.DataLogDir == "" {
 		c.DataLogDir = c.DataDir
 	}
-	r.myid(filepath.Join(c.DataDir, "myid"))
 }
 
 // sessionTimeouts puts in the defaults, which depend on tickTime, and checks the order.

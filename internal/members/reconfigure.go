@@ -113,15 +113,12 @@ func codeOfLine(err error) proto.ErrCode {
 	return proto.ErrBadArguments
 }
 
-// put returns s with m in the place of who has its id, unless another member has one of its addresses. It may use
-// the memory of s.
+// put is With, unless another member has one of the addresses of m.
 func (s Set) put(m Member) (Set, bool) {
-	s = slices.DeleteFunc(s, func(other Member) bool { return other.ID == m.ID })
-	if slices.ContainsFunc(s, m.overlaps) {
+	if slices.ContainsFunc(s, func(other Member) bool { return other.ID != m.ID && m.overlaps(other) }) {
 		return nil, false
 	}
-	i, _ := slices.BinarySearchFunc(s, m.ID, func(m Member, id uint64) int { return int(m.ID) - int(id) })
-	return slices.Insert(s, i, m), true
+	return s.With(m), true
 }
 
 // overlaps reports whether two members share an address, no matter for what. Addresses that mean another machine on

@@ -96,6 +96,16 @@ func (s Set) Get(id uint64) (Member, bool) {
 	return s[i], true
 }
 
+// With returns the set with m, in the place of the member with its ID if there is one.
+func (s Set) With(m Member) Set {
+	i, found := slices.BinarySearchFunc(s, m.ID, func(m Member, id uint64) int { return cmp.Compare(m.ID, id) })
+	after := i
+	if found {
+		after++
+	}
+	return slices.Concat(s[:i], Set{m}, s[after:])
+}
+
 // Voters returns the ids of those who vote, rising. The caller owns the slice.
 func (s Set) Voters() []uint64 { return s.with(Participant) }
 

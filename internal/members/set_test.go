@@ -46,6 +46,23 @@ func TestParseConfig_Errors(t *testing.T) {
 	}
 }
 
+func TestSet_With(t *testing.T) {
+	s := must(t, "server.2=b:1:2,server.4=d:1:2")
+	for line, want := range map[string]string{
+		"server.1=a:1:2": "server.1=a:1:2,server.2=b:1:2,server.4=d:1:2",
+		"server.2=x:1:2": "server.2=x:1:2,server.4=d:1:2",
+		"server.3=c:1:2": "server.2=b:1:2,server.3=c:1:2,server.4=d:1:2",
+		"server.5=e:1:2": "server.2=b:1:2,server.4=d:1:2,server.5=e:1:2",
+	} {
+		if got := s.With(must(t, line)[0]); !got.Equal(must(t, want)) {
+			t.Errorf("with %s: %v, want %s", line, got, want)
+		}
+	}
+	if !s.Equal(must(t, "server.2=b:1:2,server.4=d:1:2")) {
+		t.Errorf("With changed its receiver: %v", s)
+	}
+}
+
 func drawSet(t *rapid.T) Set {
 	s, err := NewSet(rapid.SliceOfNDistinct(rapid.Custom(drawMember), 0, 7, func(m Member) uint64 { return m.ID }).Draw(t, "members")...)
 	if err != nil {
