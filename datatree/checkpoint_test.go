@@ -192,7 +192,13 @@ func TestCapture_IsReadWhileTheTreeMovesOn(t *testing.T) {
 				_, _, _ = tree.GetACL("/empty/s-0000000000", Caller{})
 				_, _, _ = tree.AppendChildren(nil, "/empty", Caller{})
 				_ = tree.Collectable(0, 0, 10)
+				_, _ = tree.Config()
+				_, _ = tree.PendingConfig()
+				all := tree.CaptureAll()
 				live.RUnlock()
+				if err := all.Range(func(_, _ []byte) error { return nil }); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

@@ -367,9 +367,9 @@ func (s *machine) readableAlike(ref datatree.ACLRef, list []proto.ACL) bool {
 
 // checkpoint adds what changed to the disk, and goes on with a tree restored from there.
 func (s *machine) checkpoint(t *rapid.T) {
-	addChanges(t, s.disk, s.tree.Capture())
 	all := make(map[string]string)
 	addChanges(t, all, s.tree.CaptureAll())
+	addChanges(t, s.disk, s.tree.Capture())
 	if !maps.Equal(s.disk, all) {
 		t.Fatalf("captures so far: %q, of all: %q", s.disk, all)
 	}

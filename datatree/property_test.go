@@ -1,6 +1,8 @@
 package datatree
 
 import (
+	"bytes"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -41,6 +43,11 @@ func TestRestore_InTheMiddleChangesNothing(t *testing.T) {
 			}
 		}
 		s.verify(t, captured)
+		all := make(store) // of a tree that notes no changes
+		all.merge(t, plain.CaptureAll())
+		if !maps.EqualFunc(s, all, bytes.Equal) {
+			rt.Fatalf("the captures together are %q, the capture of all is %q", s, all)
+		}
 		if err := plain.Check(); err != nil {
 			rt.Fatal(err)
 		}

@@ -497,9 +497,9 @@ func (s store) verify(t testing.TB, tree *Tree) {
 	if err := tree.Check(); err != nil {
 		t.Fatal(err)
 	}
-	s.merge(t, tree.Capture())
 	all := make(store)
 	all.merge(t, tree.CaptureAll())
+	s.merge(t, tree.Capture())
 	if !maps.EqualFunc(s, all, bytes.Equal) {
 		t.Fatalf("the captures together have %d keys, the capture of all has %d, or others", len(s), len(all))
 	}
