@@ -18,6 +18,17 @@ type group struct {
 	payloads            [][]byte
 }
 
+// last is the number of the last request.
+func (g *group) last() uint64 { return g.first + uint64(len(g.payloads)) - 1 }
+
+// size is about what the group takes up in an entry.
+func (g *group) size() (n int) {
+	for _, p := range g.payloads {
+		n += len(p) + 5
+	}
+	return n
+}
+
 func appendBatchHeader(b []byte, timeMs int64) []byte {
 	return binary.AppendUvarint(append(b, batchVersion), uint64(timeMs))
 }
@@ -31,6 +42,14 @@ func appendGroup(b []byte, g *group) []byte {
 		b = append(binary.AppendUvarint(b, uint64(len(p))), p...)
 	}
 	return b
+}
+
+// decode reads what appendGroup wrote. The payloads share the input.
+func (g *group) decode(r *uvarints) {
+	*g = group{server: r.next(), incarnation: r.next(), first: r.next()}
+	for count := r.next(); count > 0 && !r.bad; count-- {
+		g.payloads = append(g.payloads, r.bytes())
+	}
 }
 
 // readBatch calls each for every request of the batch, in order. Payloads share b.

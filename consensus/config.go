@@ -1,9 +1,13 @@
 package consensus
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -20,9 +24,13 @@ type StateMachine interface {
 	// Capture returns what changed since the last Capture, or since Restore. The result is read by another goroutine
 	// while Apply goes on. It is never called where everything lives in memory.
 	Capture() Changes
-	// Restore replaces the state by the keys and values, in key order, that all Changes so far add up to. Keys and values
-	// are valid for one step only. It is called at most once, before anything else.
-	Restore(state iter.Seq2[[]byte, []byte]) error
+	// CaptureAll returns the whole state in the same form. It is called only where everything lives in memory.
+	CaptureAll() Changes
+	// Restore makes a state of the keys and values, in key order, that all Changes so far add up to, and returns a function
+	// that puts it in the place of the present one. Keys and values are valid for one step only. It is called at the start,
+	// and again when a checkpoint of another member comes: then on another goroutine, while Apply goes on with the present
+	// state. The function is called from where Apply is, or never.
+	Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error)
 }
 
 // Changes is a set of changed keys.
@@ -57,6 +65,22 @@ type Config struct {
 	SegmentBytes int64
 	// NoSync acknowledges without waiting for the disk (ZooKeeper's forceSync=no).
 	NoSync bool
+	// Voters and Learners are the members that a new ensemble begins with, this one among them. They count only while there is no data.
+	// Default: this member alone. A member that is not among them waits to be let in.
+	Voters, Learners []uint64
+	// PeerListener is where other members come in; the node closes it. nil: there are no others, ever.
+	PeerListener net.Listener
+	// PeerDial connects to other members. Default: TCP.
+	PeerDial func(ctx context.Context, address string) (net.Conn, error)
+	// FormTicks is after how many ticks a majority of members without data forms a new ensemble, when the others can't be
+	// reached. Default: 200.
+	FormTicks int
+	// OnMessage gets what Send of another member sent, or of this one. It must not block.
+	OnMessage func(from uint64, message []byte)
+	// OnSteered is told, on the leader, what became of a target with a serial. It is called like Apply.
+	OnSteered func(Steered)
+	// Rand makes what tells ensembles and lives of members apart. Default: crypto/rand.
+	Rand io.Reader
 	// OnSync, OnCheckpoint are told how long things took. They must not block.
 	OnSync       func(took time.Duration, batches, bytes int)
 	OnCheckpoint func(took time.Duration, changes int)
@@ -99,6 +123,21 @@ func (c *Config) ensureDefaults() error {
 	if c.CheckpointRequests < 0 || c.CheckpointBytes < 0 {
 		errs = append(errs, fmt.Errorf("consensus: CheckpointRequests is %d and CheckpointBytes %d, both must be positive",
 			c.CheckpointRequests, c.CheckpointBytes))
+	}
+	if c.Voters == nil && c.Learners == nil {
+		c.Voters = []uint64{c.ID}
+	}
+	if c.FormTicks == 0 {
+		c.FormTicks = 200
+	}
+	if c.OnMessage == nil {
+		c.OnMessage = func(uint64, []byte) {}
+	}
+	if c.OnSteered == nil {
+		c.OnSteered = func(Steered) {}
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Reader
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

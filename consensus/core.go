@@ -1,9 +1,9 @@
 package consensus
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -13,10 +13,8 @@ const (
 	electionTicks = 10
 	// maxBatchBytes bounds the requests of one entry; a single request may be larger.
 	maxBatchBytes = 1 << 20
-	// compactEntries and compactBytes: applied entries leave the memory in steps of this size, whichever is reached
-	// first, because each step copies what stays.
-	compactEntries = 1024
-	compactBytes   = 4 << 20
+	// maxInflightBytes bounds what the leader sends to a member that has not answered.
+	maxInflightBytes = 32 << 20
 )
 
 // Batch is what the state machine applies in one step: the requests of one raft entry.
@@ -35,93 +33,136 @@ type Request struct {
 }
 
 // output is what the core wants done, in this order: write appends (in order; when one and all before it are on disk, its
-// responses go to whom they are addressed, those to this server to step), send messages, apply batches, run reads.
+// responses go to whom they are addressed, those to this server to persisted), send messages, apply batches, run reads.
 type output struct {
 	appends  []*raftpb.Message
-	messages []*raftpb.Message
+	messages []message
 	batches  []Batch
 	reads    []func()
+	// form: this member takes part in making a new ensemble. When its identity is on disk, call formed.
+	form bool
+	// checkpointsFor are members that need a checkpoint; call transferStarted, then transferEnded.
+	checkpointsFor []uint64
+	steered        []Steered
 }
 
 func (o *output) empty() bool {
-	return len(o.appends)+len(o.messages)+len(o.batches)+len(o.reads) == 0
+	return len(o.appends)+len(o.messages)+len(o.batches)+len(o.reads)+len(o.checkpointsFor)+len(o.steered) == 0 && !o.form
 }
 
-// core is raft plus the proposal streams. It does no I/O and is not safe for concurrent use.
+// core is raft plus the proposal streams, the reads and the membership. It does no I/O and is not safe for concurrent use.
 type core struct {
 	id      uint64
 	node    *raft.RawNode
 	storage *raft.MemoryStorage
 	conf    *raftpb.ConfState
+	cluster uint64 // what tells this ensemble from others; 0: not known yet
+	logger  raft.Logger
+	random  func() uint64
 
-	own     own
-	streams streams // applied so far
+	own      own
+	streams  streams // applied so far
+	heads    streams // leading: proposed in this term and not applied yet
+	incoming []group // leading: what others forwarded, to be proposed
 
 	applied  uint64 // index of the last entry that was handed out
 	term     uint64 // of that entry
 	timeMs   int64  // of the last batch that was handed out
-	uncut    int    // bytes of applied entries still in storage
-	keepTail bool   // followers may need applied entries
+	raftTerm uint64 // raft's own
+	leader   uint64 // as raft sees it; 0: none
+	role     raft.StateType
 
-	leader uint64 // as raft sees it; 0: none
-	role   raft.StateType
-
-	waiting   []func()            // reads that no round carries yet
-	rounds    map[uint64][]func() // reads by the round that carries them
-	round     uint64
-	confirmed []confirmedReads // rounds that are answered, waiting for apply
-}
-
-type confirmedReads struct {
-	index uint64
-	reads []func()
+	reads  reads
+	tail   tail
+	member membership
+	start  startup
+	outbox []message // made outside of ready, to go out with the next one
 }
 
 type coreConfig struct {
 	id          uint64
 	incarnation uint64
 	storage     *raft.MemoryStorage
-	state       checkpointMeta // what the state machine was restored from
-	logger      raft.Logger
+	state       checkpointMeta // what the state machine was restored from; without Conf: this member is fresh
+	// fresh members only: the members to begin with, the nonce of this life, and how long to wait for the last of them
+	voters, learners []uint64
+	nonce            uint64
+	graceTicks       int
+	random           func() uint64
+	logger           raft.Logger
 }
 
 func newCore(cfg coreConfig) (*core, error) {
-	node, err := raft.NewRawNode(&raft.Config{
-		ID:                        cfg.id,
+	c := &core{
+		id: cfg.id, storage: cfg.storage, conf: cfg.state.Conf, cluster: cfg.state.Cluster, logger: cfg.logger, random: cfg.random,
+		own: own{incarnation: cfg.incarnation, first: 1}, streams: maps.Clone(cfg.state.Streams), heads: streams{},
+		applied: cfg.state.Index, term: cfg.state.Term, timeMs: cfg.state.TimeMs,
+		reads:  reads{rounds: make(map[uint64][]func())},
+		tail:   tail{pinned: make(map[uint64]uint64)},
+		member: newMembership(),
+	}
+	if c.streams == nil {
+		c.streams = streams{}
+	}
+	if c.conf == nil {
+		c.conf = &raftpb.ConfState{}
+		c.start = startup{fresh: true, voters: cfg.voters, learners: cfg.learners, nonce: cfg.nonce, graceTicks: cfg.graceTicks}
+	}
+	c.tail.lookLater()
+	if err := errors.Join(c.newRaft(), c.loadTail()); err != nil {
+		return nil, err
+	}
+	// A sole voter leads at once, instead of after an election timeout.
+	if v := c.conf.GetVoters(); len(v) == 1 && v[0] == c.id {
+		return c, c.node.Campaign()
+	}
+	c.hurry()
+	return c, nil
+}
+
+func (c *core) newRaft() (err error) {
+	c.node, err = raft.NewRawNode(&raft.Config{
+		ID:                        c.id,
 		ElectionTick:              electionTicks,
 		HeartbeatTick:             1,
-		Storage:                   cfg.storage,
-		Applied:                   cfg.state.Index,
+		Storage:                   raftStorage{c.storage, c},
+		Applied:                   c.applied,
 		AsyncStorageWrites:        true,
 		MaxSizePerMsg:             maxBatchBytes,
 		MaxInflightMsgs:           256,
+		MaxInflightBytes:          maxInflightBytes,
 		CheckQuorum:               true,
 		PreVote:                   true,
 		DisableProposalForwarding: true, // the streams forward, with numbers
-		Logger:                    cfg.logger,
+		StepDownOnRemoval:         true,
+		Logger:                    c.logger,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("consensus: start raft: %w", err)
+		return fmt.Errorf("consensus: start raft: %w", err)
 	}
-	s := make(streams, len(cfg.state.Streams))
-	for id, p := range cfg.state.Streams {
-		s[id] = p
-	}
-	return &core{
-		id: cfg.id, node: node, storage: cfg.storage, conf: cfg.state.Conf,
-		own: own{incarnation: cfg.incarnation, first: 1}, streams: s,
-		applied: cfg.state.Index, term: cfg.state.Term, timeMs: cfg.state.TimeMs,
-		keepTail: len(cfg.state.Conf.GetVoters())+len(cfg.state.Conf.GetLearners()) > 1,
-		rounds:   make(map[uint64][]func()),
-	}, nil
+	c.raftTerm = c.node.BasicStatus().HardState.GetTerm()
+	return nil
 }
 
-// start lets a server that is the only voter lead at once, instead of after an election timeout.
-func (c *core) start() error {
-	if v := c.conf.GetVoters(); len(v) == 1 && v[0] == c.id {
-		return c.node.Campaign()
-	}
-	return nil
+// raftStorage is raft's view of the log in memory, with checkpoints of the state machine as its snapshots: when a member
+// needs one, any state that is at least as new as this may be sent.
+type raftStorage struct {
+	*raft.MemoryStorage
+	c *core
+}
+
+// InitialState gives raft the membership as of the state that was restored; the log in memory may begin before that.
+func (s raftStorage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
+	hard, _, err := s.MemoryStorage.InitialState()
+	return hard, s.c.conf, err
+}
+
+func (s raftStorage) Snapshot() (*raftpb.Snapshot, error) {
+	return snapshotOf(s.c.applied, s.c.term, s.c.conf), nil
+}
+
+func snapshotOf(index, term uint64, conf *raftpb.ConfState) *raftpb.Snapshot {
+	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &index, Term: &term}}
 }
 
 // propose appends a request to this server's stream. The payload must not change afterwards.
@@ -129,120 +170,143 @@ func (c *core) propose(payload []byte, ref any) {
 	c.own.pending = append(c.own.pending, request{payload, ref})
 }
 
-// read runs f once the state machine has applied all that was committed anywhere when read was called.
-func (c *core) read(f func()) { c.waiting = append(c.waiting, f) }
+// step takes a message of another member. What makes no sense is ignored: members are trusted, but they may be late.
+func (c *core) step(m message) error {
+	switch {
+	case m.raft != nil:
+		return c.stepRaft(m)
+	case m.forward != nil:
+		if c.role == raft.StateLeader && m.forward.server == m.from {
+			c.incoming = append(c.incoming, *m.forward)
+		}
+	case m.join != nil:
+		c.joinAsked(m.from, m.join)
+	case m.answer != nil:
+		c.joinAnswered(m.from, m.answer)
+	}
+	return nil
+}
 
-// step takes a message of a peer or a response of local storage.
-func (c *core) step(m *raftpb.Message) error {
+func (c *core) stepRaft(m message) error {
+	r := m.raft
+	switch r.GetType() {
+	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp,
+		raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgTimeoutNow, raftpb.MsgSnap, raftpb.MsgReadIndexResp:
+	case raftpb.MsgReadIndex:
+		// Raft makes a leader wait until it knows what was committed before its time, but not a sole voter. The other asks again.
+		if c.role == raft.StateLeader && !c.current() {
+			return nil
+		}
+	default:
+		return nil
+	}
+	if r.GetTo() != c.id || r.GetFrom() != m.from || c.start.fresh || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
+		return nil
+	}
+	return c.feed(r)
+}
+
+// persisted takes a response of the disk to this member.
+func (c *core) persisted(m *raftpb.Message) error { return c.feed(m) }
+
+func (c *core) feed(m *raftpb.Message) error {
 	if err := c.node.Step(m); err != nil && !errors.Is(err, raft.ErrProposalDropped) && !errors.Is(err, raft.ErrStepPeerNotFound) {
 		return fmt.Errorf("consensus: raft: %w", err)
 	}
 	return nil
 }
 
-func (c *core) tick() { c.node.Tick() }
+func (c *core) tick() {
+	c.node.Tick()
+	c.tickStart()
+	c.tickStreams()
+	c.tickReads()
+	c.tickMembership()
+}
 
 // ready hands out what is to be done. nowMs is the wall clock, used if this server leads. Call it again until it is empty.
 func (c *core) ready(nowMs int64) (output, error) {
-	if err := c.flush(nowMs); err != nil {
-		return output{}, err
-	}
 	var out output
-	for c.node.HasReady() {
-		rd := c.node.Ready()
-		if rd.SoftState != nil {
-			c.roleChanged(rd.SoftState)
+	for {
+		if err := c.flush(&out, nowMs); err != nil {
+			return output{}, err
 		}
-		for _, rs := range rd.ReadStates {
-			c.confirm(rs)
+		if !c.node.HasReady() {
+			break
 		}
-		for _, m := range rd.Messages {
-			switch m.GetTo() {
-			case raft.LocalAppendThread:
-				out.appends = append(out.appends, m)
-			case raft.LocalApplyThread:
-				if err := c.handOut(&out, m); err != nil {
-					return output{}, err
-				}
-			default:
-				out.messages = append(out.messages, m)
-			}
+		if err := c.take(&out, c.node.Ready()); err != nil {
+			return output{}, err
 		}
 	}
+	out.messages, c.outbox = append(out.messages, c.outbox...), nil
 	c.release(&out)
-	return out, nil
+	return out, c.cut()
 }
 
-// roleChanged notes leader and role. What was on its way under another leader may be lost: it goes out again, and apply
-// drops what arrives twice.
-func (c *core) roleChanged(s *raft.SoftState) {
-	if c.leader != s.Lead || c.role != s.RaftState {
-		c.own.proposed = 0
-		for round, reads := range c.rounds {
-			c.waiting = append(c.waiting, reads...)
-			delete(c.rounds, round)
-		}
+// take sorts what raft has ready.
+func (c *core) take(out *output, rd raft.Ready) error {
+	leader, role, term := c.leader, c.role, c.raftTerm
+	if rd.SoftState != nil {
+		c.leader, c.role = rd.SoftState.Lead, rd.SoftState.RaftState
 	}
-	c.leader, c.role = s.Lead, s.RaftState
-}
-
-// flush proposes what is pending as one entry, or several if it is much, and asks for a read round.
-func (c *core) flush(nowMs int64) error {
-	if c.role != raft.StateLeader {
-		return nil
+	if rd.HardState != nil {
+		c.raftTerm = rd.HardState.GetTerm()
 	}
-	for c.own.proposed < len(c.own.pending) {
-		g := group{server: c.id, incarnation: c.own.incarnation, first: c.own.first + uint64(c.own.proposed)}
-		size := 0
-		for _, r := range c.own.pending[c.own.proposed:] {
-			if size += len(r.payload) + 5; size > maxBatchBytes && len(g.payloads) > 0 {
-				break
+	if c.leader != leader || c.role != role || c.raftTerm != term {
+		c.reignChanged()
+	}
+	for _, rs := range rd.ReadStates {
+		c.confirm(rs)
+	}
+	for _, m := range rd.Messages {
+		switch {
+		case m.GetTo() == raft.LocalAppendThread:
+			out.appends = append(out.appends, m)
+		case m.GetTo() == raft.LocalApplyThread:
+			if err := c.handOut(out, m); err != nil {
+				return err
 			}
-			g.payloads = append(g.payloads, r.payload)
+		case m.GetType() == raftpb.MsgSnap:
+			out.checkpointsFor = append(out.checkpointsFor, m.GetTo())
+		default:
+			out.messages = append(out.messages, message{to: m.GetTo(), from: c.id, raft: m})
 		}
-		entry := appendGroup(appendBatchHeader(make([]byte, 0, size+64), nowMs), &g)
-		switch err := c.node.Propose(entry); {
-		case errors.Is(err, raft.ErrProposalDropped):
-			return nil // the next call tries again
-		case err != nil:
-			return fmt.Errorf("consensus: propose: %w", err)
-		}
-		c.own.proposed += len(g.payloads)
-	}
-	// A leader knows what was committed before its time when it has applied an entry of its own term. Raft itself waits for
-	// that too, but not where there is only one voter.
-	if len(c.waiting) > 0 && len(c.rounds) == 0 && c.current() {
-		c.round++
-		c.rounds[c.round] = c.waiting
-		c.waiting = nil
-		c.node.ReadIndex(binary.BigEndian.AppendUint64(nil, c.round))
 	}
 	return nil
 }
 
+// reignChanged: leader, role or term are others. What was on its way under another leader may be lost: it goes out again, and apply
+// drops what arrives twice.
+func (c *core) reignChanged() {
+	c.own.again()
+	c.heads, c.incoming = streams{}, nil
+	c.askAgain()
+	c.member.reignChanged()
+	if c.leader != raft.None {
+		c.start.campaignIn, c.start.hurried = 0, false
+	}
+}
+
 // current reports whether a leader is known and its first entry is applied.
-func (c *core) current() bool {
-	return c.leader != raft.None && c.term == c.node.BasicStatus().HardState.GetTerm()
-}
+func (c *core) current() bool { return c.leader != raft.None && c.term == c.raftTerm }
 
-// confirm: the round's reads may run once its index is applied.
-func (c *core) confirm(rs raft.ReadState) {
-	if len(rs.RequestCtx) != 8 {
-		return
+// flush sends off what waits: requests, reads, changes of the membership.
+func (c *core) flush(out *output, nowMs int64) error {
+	switch {
+	case c.role == raft.StateLeader && c.current():
+		// Not before: behind its first own entry a leader knows of each request whether it is in the log.
+		if err := c.lead(nowMs); err != nil {
+			return err
+		}
+		if err := c.steer(out); err != nil {
+			return err
+		}
+	case c.role != raft.StateLeader && c.leader != raft.None:
+		c.forward(out)
 	}
-	round := binary.BigEndian.Uint64(rs.RequestCtx)
-	if reads, ok := c.rounds[round]; ok {
-		delete(c.rounds, round)
-		c.confirmed = append(c.confirmed, confirmedReads{rs.Index, reads})
-	}
-}
-
-// release hands out the reads whose index is applied with this output's batches.
-func (c *core) release(out *output) {
-	for len(c.confirmed) > 0 && c.confirmed[0].index <= c.applied {
-		out.reads = append(out.reads, c.confirmed[0].reads...)
-		c.confirmed = c.confirmed[1:]
-	}
+	c.ask()
+	c.form(out)
+	return nil
 }
 
 // handOut turns committed entries into batches. The caller applies them before it calls ready again, so raft is told at
@@ -251,18 +315,15 @@ func (c *core) handOut(out *output, m *raftpb.Message) error {
 	for _, e := range m.GetEntries() {
 		b := Batch{Index: e.GetIndex(), NewTerm: e.GetTerm() != c.term}
 		switch {
+		case e.GetType() == raftpb.EntryConfChangeV2:
+			if err := c.changeConf(e); err != nil {
+				return err
+			}
 		case e.GetType() != raftpb.EntryNormal:
 			return fmt.Errorf("consensus: entry %d is of type %v, which this version does not write", e.GetIndex(), e.GetType())
 		case len(e.Data) > 0:
 			timeMs, err := readBatch(e.Data, func(server, incarnation, number uint64, payload []byte) {
-				if !c.streams.accept(server, incarnation, number) {
-					return
-				}
-				r := Request{Payload: payload}
-				if server == c.id && incarnation == c.own.incarnation {
-					r.Ref, _ = c.own.take(number)
-				}
-				b.Requests = append(b.Requests, r)
+				c.accept(&b, server, incarnation, number, payload)
 			})
 			if err != nil {
 				return fmt.Errorf("entry %d: %w", e.GetIndex(), err)
@@ -271,35 +332,55 @@ func (c *core) handOut(out *output, m *raftpb.Message) error {
 		}
 		b.TimeMs = c.timeMs
 		c.applied, c.term = e.GetIndex(), e.GetTerm()
-		c.uncut += len(e.Data)
+		c.tail.note(len(e.Data))
 		out.batches = append(out.batches, b)
 	}
 	for _, r := range m.GetResponses() {
-		if err := c.step(r); err != nil {
+		if err := c.feed(r); err != nil {
 			return err
 		}
 	}
-	return c.cut()
+	return nil
 }
 
-// cut lets go of applied entries in memory that nobody needs.
-func (c *core) cut() error {
-	first, err := c.storage.FirstIndex()
-	if err != nil {
-		return err
+// accept adds a request of an entry to the batch, if it is the next one of its stream (C2).
+func (c *core) accept(b *Batch, server, incarnation, number uint64, payload []byte) {
+	if server == clusterStream {
+		if c.cluster == 0 {
+			c.cluster = decodeCluster(payload)
+		}
+		return
 	}
-	if c.keepTail || c.applied < first || (c.applied-first < compactEntries && c.uncut < compactBytes) {
-		return nil
+	if !c.streams.accept(server, incarnation, number) {
+		return
 	}
-	c.uncut = 0
-	return c.storage.Compact(c.applied)
+	r := Request{Payload: payload}
+	switch {
+	case server != c.id:
+	case incarnation == c.own.incarnation:
+		r.Ref, _ = c.own.take(number)
+	case incarnation > c.own.incarnation:
+		c.own.renumber(incarnation + 1)
+	}
+	b.Requests = append(b.Requests, r)
+}
+
+// installed takes over the state of a checkpoint that came from the leader and is on disk, before the response that
+// says so is stepped. Requests of this server that are in it count as applied, without anybody being told.
+func (c *core) installed(meta checkpointMeta, incarnation uint64) {
+	c.conf, c.cluster = meta.Conf, meta.Cluster
+	c.streams = maps.Clone(meta.Streams)
+	c.applied, c.term, c.timeMs = meta.Index, meta.Term, max(c.timeMs, meta.TimeMs)
+	c.tail.reset()
+	c.own.skipTo(c.streams[c.id])
+	if incarnation > c.own.incarnation {
+		c.own.renumber(incarnation)
+	}
 }
 
 // meta is what a checkpoint says of the state as of the batches handed out so far.
 func (c *core) meta() checkpointMeta {
-	s := make(streams, len(c.streams))
-	for id, p := range c.streams {
-		s[id] = p
+	return checkpointMeta{
+		Member: c.id, Cluster: c.cluster, Index: c.applied, Term: c.term, TimeMs: c.timeMs, Conf: c.conf, Streams: maps.Clone(c.streams),
 	}
-	return checkpointMeta{Member: c.id, Index: c.applied, Term: c.term, TimeMs: c.timeMs, Conf: c.conf, Streams: s}
 }

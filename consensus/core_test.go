@@ -113,7 +113,7 @@ func TestCore_LargeBatchesAreSplit(t *testing.T) {
 
 func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
 	_, m := lead(t)
-	for range 3 * compactEntries {
+	for range 3 * cutEntries {
 		m.propose()
 		m.pump()
 		m.write(len(m.queue))
@@ -123,8 +123,8 @@ func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept := m.applied - first; kept > compactEntries {
-		t.Fatalf("%d applied entries are still in memory, want at most %d", kept, compactEntries)
+	if kept := m.applied - first; kept > cutEntries {
+		t.Fatalf("%d applied entries are still in memory, want at most %d", kept, cutEntries)
 	}
 }
 
@@ -256,8 +256,8 @@ func TestRead_WaitsForWhatTheOthersCommitted(t *testing.T) {
 	l.read()
 	l.pump()
 	round()
-	if len(l.core.confirmed) != 1 || w.nReads != 0 {
-		t.Fatalf("%d rounds confirmed, %d reads ran", len(l.core.confirmed), w.nReads)
+	if len(l.core.reads.confirmed) != 1 || w.nReads != 0 {
+		t.Fatalf("%d rounds confirmed, %d reads ran", len(l.core.reads.confirmed), w.nReads)
 	}
 	l.write(len(l.queue))
 	l.pump()

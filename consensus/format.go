@@ -7,13 +7,14 @@ import (
 	"hash/crc32"
 
 	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // The formats here are in docs/formats.md: "Log entry", "Log state" and "Checkpoint: meta and buckets".
 
 const (
 	stateVersion = 1
-	metaVersion  = 1
+	metaVersion  = 2
 )
 
 var errBadFormat = errors.New("consensus: malformed record")
@@ -74,6 +75,7 @@ func (s logState) hardState() *raftpb.HardState {
 // checkpointMeta says of which moment a checkpoint is.
 type checkpointMeta struct {
 	Member      uint64
+	Cluster     uint64 // 0: not known yet
 	Index, Term uint64 // of the last entry in it
 	TimeMs      int64  // of the last batch in it
 	Conf        *raftpb.ConfState
@@ -82,10 +84,17 @@ type checkpointMeta struct {
 
 func (m *checkpointMeta) append(b []byte) []byte {
 	b = append(b, metaVersion)
-	for _, v := range [...]uint64{m.Member, m.Index, m.Term, uint64(m.TimeMs)} {
+	for _, v := range [...]uint64{m.Member, m.Index, m.Term, uint64(m.TimeMs), m.Cluster} {
 		b = binary.AppendUvarint(b, v)
 	}
-	for _, ids := range [...][]uint64{m.Conf.GetVoters(), m.Conf.GetLearners()} {
+	var autoLeave byte
+	if m.Conf.GetAutoLeave() {
+		autoLeave = 1
+	}
+	b = append(b, autoLeave)
+	for _, ids := range [...][]uint64{
+		m.Conf.GetVoters(), m.Conf.GetLearners(), m.Conf.GetVotersOutgoing(), m.Conf.GetLearnersNext(),
+	} {
 		b = binary.AppendUvarint(b, uint64(len(ids)))
 		for _, id := range ids {
 			b = binary.AppendUvarint(b, id)
@@ -111,19 +120,26 @@ func decodeMeta(b []byte) (checkpointMeta, error) {
 	if got := crc32.Checksum(body, castagnoli); got != sum {
 		return checkpointMeta{}, fmt.Errorf("%w: checkpoint meta has checksum %08x, want %08x", errBadFormat, got, sum)
 	}
-	if body[0] != metaVersion {
-		return checkpointMeta{}, fmt.Errorf("%w: checkpoint has version %d, this program knows %d", errBadFormat, body[0], metaVersion)
+	version := body[0]
+	if version != 1 && version != metaVersion {
+		return checkpointMeta{}, fmt.Errorf("%w: checkpoint has version %d, this program knows 1 and %d", errBadFormat, version, metaVersion)
 	}
 	r := uvarints{b: body[1:]}
-	m := checkpointMeta{Member: r.next(), Index: r.next(), Term: r.next(), TimeMs: int64(r.next()), Streams: streams{}}
+	m := checkpointMeta{Member: r.next(), Index: r.next(), Term: r.next(), TimeMs: int64(r.next()), Conf: &raftpb.ConfState{}, Streams: streams{}}
+	if version >= 2 { // version 1 knew one member
+		m.Cluster = r.next()
+		m.Conf.AutoLeave = proto.Bool(r.next() == 1)
+	}
 	ids := func() (ids []uint64) {
 		for n := r.next(); n > 0 && !r.bad; n-- {
 			ids = append(ids, r.next())
 		}
 		return ids
 	}
-	m.Conf = &raftpb.ConfState{Voters: ids()}
-	m.Conf.Learners = ids()
+	m.Conf.Voters, m.Conf.Learners = ids(), ids()
+	if version >= 2 {
+		m.Conf.VotersOutgoing, m.Conf.LearnersNext = ids(), ids()
+	}
 	for n := r.next(); n > 0 && !r.bad; n-- {
 		id := r.next()
 		m.Streams[id] = position{r.next(), r.next()}

@@ -18,7 +18,7 @@ import (
 func TestFormat_Examples(t *testing.T) {
 	batch := appendGroup(appendBatchHeader(nil, 1_700_000_000_000),
 		&group{server: 1, incarnation: 7, first: 300, payloads: [][]byte{[]byte("ab"), {}}})
-	meta := checkpointMeta{Member: 2, Index: 300, Term: 5, TimeMs: 1_700_000_000_000,
+	meta := checkpointMeta{Member: 2, Cluster: 77, Index: 300, Term: 5, TimeMs: 1_700_000_000_000,
 		Conf: &raftpb.ConfState{Voters: []uint64{1, 2}, Learners: []uint64{3}}, Streams: streams{2: {4, 9}, 1: {7, 301}}}
 	for _, tc := range []struct {
 		name string
@@ -28,7 +28,7 @@ func TestFormat_Examples(t *testing.T) {
 		{"batch", batch, "0180d095ffbc31" + "0107ac0202" + "026162" + "00"},
 		{"log entry", appendEntry(nil, &raftpb.Entry{Term: proto.Uint64(300), Data: []byte("ab")}), "ac02006162"},
 		{"log state", logState{300, 2, 1000, 7}.append(nil), "01ac0202e80707"},
-		{"meta", meta.append(nil), "0102ac020580d095ffbc31" + "020102" + "0103" + "020107ad02020409" + "META"},
+		{"meta", meta.append(nil), "0202ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
 	} {
 		got := hex.EncodeToString(tc.got)
 		if tc.name == "meta" {
@@ -37,6 +37,18 @@ func TestFormat_Examples(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s is %s, want %s", tc.name, got, tc.want)
 		}
+	}
+}
+
+// A data directory of a version that knew one member.
+func TestFormat_ReadsMetaOfVersion1(t *testing.T) {
+	b, err := hex.DecodeString("0102ac020580d095ffbc31" + "020102" + "0103" + "020107ad02020409")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := decodeMeta(binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)))
+	if err != nil || m.Member != 2 || m.Index != 300 || m.Cluster != 0 || len(m.Conf.GetVoters()) != 2 || m.Streams[1] != (position{7, 301}) {
+		t.Fatalf("%+v, %v", m, err)
 	}
 }
 
@@ -84,8 +96,12 @@ func TestMeta_RoundTripAndDamage(t *testing.T) {
 		ids := rapid.SliceOfN(rapid.Uint64(), 0, 5)
 		m := checkpointMeta{
 			Member: rapid.Uint64().Draw(t, "member"), Index: rapid.Uint64().Draw(t, "index"), Term: rapid.Uint64().Draw(t, "term"),
-			TimeMs: rapid.Int64().Draw(t, "time"),
-			Conf:   &raftpb.ConfState{Voters: ids.Draw(t, "voters"), Learners: ids.Draw(t, "learners")}, Streams: streams{},
+			TimeMs:  rapid.Int64().Draw(t, "time"),
+			Cluster: rapid.Uint64().Draw(t, "cluster"), Streams: streams{},
+			Conf: &raftpb.ConfState{
+				Voters: ids.Draw(t, "voters"), Learners: ids.Draw(t, "learners"), VotersOutgoing: ids.Draw(t, "outgoing"),
+				LearnersNext: ids.Draw(t, "next"), AutoLeave: proto.Bool(rapid.Bool().Draw(t, "leave")),
+			},
 		}
 		for _, id := range ids.Draw(t, "streams") {
 			m.Streams[id] = position{rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "number")}

@@ -83,9 +83,21 @@ func listSum(items []string) []byte {
 	return fmt.Appendf(nil, "%d %x", len(items), h.Sum64())
 }
 
-func (l *list) Restore(state iter.Seq2[[]byte, []byte]) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *list) CaptureAll() Changes { return listChanges{0, l.all()} }
+
+func (l *list) Restore(state iter.Seq2[[]byte, []byte]) (func(), error) {
+	var got list
+	if err := got.read(state); err != nil {
+		return nil, err
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.items, l.clean = got.items, got.clean
+	}, nil
+}
+
+func (l *list) read(state iter.Seq2[[]byte, []byte]) error {
 	odd, sum := false, ""
 	for k, v := range state {
 		switch k[0] {

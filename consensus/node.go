@@ -2,10 +2,11 @@ package consensus
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/consensus/peer"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -33,42 +34,57 @@ type Node struct {
 	inbox *mailbox[input]
 	toLog *mailbox[logWork]
 
-	leading  chan struct{} // closed when a leader is known and its first entry is applied
-	status   atomic.Pointer[Status]
-	logBytes atomic.Int64
-	used     atomic.Bool // Run or Close was called
+	leading   chan struct{} // closed when a leader is known and its first entry is applied
+	status    atomic.Pointer[Status]
+	logBytes  atomic.Int64
+	cluster   atomic.Uint64
+	used      atomic.Bool // Run or Close was called
+	receiving sync.Mutex  // held while a checkpoint comes in
 
 	// Owned by Run.
-	toPersist     []logWork // a commit index that nobody waits for, until the next append
-	state         logState  // as Open left it in the log
-	sinceRequests int       // applied since the last capture
-	sinceBytes    int64
-	checkpointing bool
-	background    sync.WaitGroup
-}
+	toPersist      []logWork // a commit index that nobody waits for, until the next append
+	state          logState  // as Open left it in the log
+	incarnation    uint64
+	sinceRequests  int // applied since the last capture
+	sinceBytes     int64
+	checkpointing  bool
+	lastCheckpoint uint64 // index of the one on disk
+	wanted         []uint64
+	transfers      int       // checkpoints on their way to others
+	arrived        *received // waits for a checkpoint that is being written
+	prepared       *received // given to raft, which may ask for it
+	installing     bool
+	transferring   context.Context
+	background     sync.WaitGroup
+	handOver       chan struct{} // closed when another leads, or nobody else can; nil: not stopping
+	handOverTicks  int
+	publishedConf  *raftpb.ConfState
+	peers          []PeerStatus // as of the last tick, while leading
 
-// Status is a view of the node at one moment.
-type Status struct {
-	Leader  uint64 // 0: none is known
-	Leading bool
-	Term    uint64
-	Applied uint64 // index of the last applied entry
+	network   *peer.Network // nil: alone. Made by Run
+	networkMu sync.Mutex    // guards network against SetMembers and Send, and addresses
+	addresses map[uint64]string
 }
 
 // input is what reaches the loop from other goroutines: one of the fields is set.
 type input struct {
-	payload    []byte
-	ref        any
-	read       func()
-	persisted  []*raftpb.Message
-	checkpoint uint64 // is written: its index
-	err        error  // of the disk
-}
-
-// logWork is work for the log goroutine.
-type logWork struct {
-	append  *raftpb.Message
-	compact uint64
+	payload       []byte
+	ref           any
+	read          func()
+	persisted     []*raftpb.Message
+	installed     *received
+	message       *message
+	checkpoint    uint64 // is written: its index
+	received      *received
+	transferEnded uint64
+	ok            bool // of transferEnded, connected
+	connected     uint64
+	disconnected  uint64
+	gone          bool // of disconnected
+	target        *Target
+	peers         []uint64
+	handOver      chan struct{}
+	err           error // of the disk
 }
 
 // Open restores the state machine from the data directory and opens the log. The node is passive until Run. On an error
@@ -88,120 +104,54 @@ func Open(cfg Config) (_ *Node, err error) {
 			err = errors.Join(err, n.release())
 		}
 	}()
-	meta := checkpointMeta{Member: cfg.ID, Index: 1, Term: 1, Conf: &raftpb.ConfState{Voters: []uint64{cfg.ID}}, Streams: streams{}}
-	var entries []*raftpb.Entry
+	r := recovered{meta: checkpointMeta{Member: cfg.ID, Streams: streams{}}}
 	if cfg.Dir != "" {
-		if meta, entries, err = n.recover(meta); err != nil {
+		if err := n.recover(&r); err != nil {
 			return nil, err
 		}
-	} else {
-		n.state = logState{Term: meta.Term, Commit: meta.Index, Incarnation: 1}
 	}
-	if err := n.fillStorage(meta, entries); err != nil {
+	if cfg.Dir == "" {
+		r.nextIncarnation(n.firstIncarnation())
+	}
+	n.state, n.incarnation = r.state, r.state.Incarnation
+	if err := r.fill(n.storage); err != nil {
 		return nil, err
 	}
-	n.writer = &logWriter{n: n, state: n.state, written: n.state}
+	n.writer = &logWriter{
+		log: n.log, storage: n.storage, checkpoints: n.checkpoints, size: &n.logBytes, state: n.state, written: n.state,
+		done: func(responses []*raftpb.Message, installed *received) {
+			n.inbox.put(input{persisted: responses, installed: installed})
+		},
+	}
 	n.core, err = newCore(coreConfig{
-		id: cfg.ID, incarnation: n.state.Incarnation, storage: n.storage, state: meta,
+		id: cfg.ID, incarnation: n.state.Incarnation, storage: n.storage, state: r.meta,
+		voters: cfg.Voters, learners: cfg.Learners, nonce: n.random(), graceTicks: cfg.FormTicks, random: n.random,
 		logger: raftLogger{cfg.Logger.Named("raft")},
 	})
-	return n, err
+	if err != nil {
+		return nil, err
+	}
+	n.lastCheckpoint = r.meta.Index
+	n.cluster.Store(n.core.cluster)
+	// Members don't write their checkpoints all at the same moment.
+	n.sinceRequests = int(cfg.ID%8) * cfg.CheckpointRequests / 8
+	n.sinceBytes = int64(cfg.ID%8) * cfg.CheckpointBytes / 8
+	if len(cfg.Voters) == 1 {
+		n.sinceRequests, n.sinceBytes = 0, 0
+	}
+	return n, nil
 }
 
-// recover reads checkpoint and log. first is the meta of a new member.
-func (n *Node) recover(first checkpointMeta) (checkpointMeta, []*raftpb.Entry, error) {
-	cfg := &n.cfg
-	if err := (vfs.OS{}).MkdirAll(cfg.Dir); err != nil {
-		return first, nil, fmt.Errorf("consensus: data directory: %w", err)
-	}
-	lock, err := (vfs.OS{}).Lock(filepath.Join(cfg.Dir, "LOCK"))
-	if err != nil {
-		return first, nil, fmt.Errorf("consensus: data directory %s: %w", cfg.Dir, err)
-	}
-	n.lock = lock
-	n.checkpoints = checkpointFile{cfg.checkpointPath()}
-	meta, found, err := n.checkpoints.load(cfg.StateMachine.Restore)
-	if err != nil {
-		return first, nil, err
-	}
-	log, rec, err := wal.Open(cfg.walDir(), wal.Config{
-		FS: cfg.FS, SegmentBytes: cfg.SegmentBytes, NoSync: cfg.NoSync, Logger: cfg.Logger.Named("wal"), OnSync: cfg.OnSync,
-	})
-	if err != nil {
-		return first, nil, err
-	}
-	n.log = log
-	n.logBytes.Store(log.Size())
-	state, err := decodeLogState(rec.State)
-	if err != nil {
-		return first, nil, err
-	}
-	// A new member gets its log, then its checkpoint, then entries. So one without the other is a loss.
-	switch {
-	case found && rec.State == nil:
-		return first, nil, fmt.Errorf("consensus: the checkpoint %s is there, but the log in %s is missing: restore it from a copy",
-			cfg.checkpointPath(), cfg.walDir())
-	case !found && (len(rec.Entries) > 0 || state.Commit > first.Index):
-		return first, nil, fmt.Errorf("consensus: the log in %s has entries, but the checkpoint %s is missing: restore it from a copy",
-			cfg.walDir(), cfg.checkpointPath())
-	case !found:
-		meta = first
-	}
-	if meta.Member != cfg.ID {
-		return first, nil, fmt.Errorf("consensus: data directory %s belongs to member %d, this is member %d", cfg.Dir, meta.Member, cfg.ID)
-	}
-	entries, err := n.joinLog(meta, rec.Entries)
-	if err != nil {
-		return first, nil, err
-	}
-	last := meta.Index + uint64(len(entries))
-	if state.Commit > last {
-		return first, nil, fmt.Errorf("%w: the log in %s ends at entry %d, but entry %d was committed: restore the data directory from a copy",
-			wal.ErrCorrupt, cfg.walDir(), last, state.Commit)
-	}
-	state.Term, state.Commit = max(state.Term, meta.Term), max(state.Commit, meta.Index)
-	// A new incarnation, on disk before the first request of it can leave (C2).
-	state.Incarnation = max(state.Incarnation, meta.Streams[cfg.ID].incarnation) + 1
-	b := wal.Batch{State: state.append(nil)}
-	if log.LastIndex() < meta.Index {
-		b.Reset = meta.Index
-	}
-	if err := log.Append(b); err != nil {
-		return first, nil, err
-	}
-	n.state = state
-	if !found {
-		// The first checkpoint is the member's identity: who it is and who votes.
-		if err := n.checkpoints.write(first, cfg.StateMachine.Capture()); err != nil {
-			return first, nil, err
-		}
-	}
-	return meta, entries, nil
-}
+// firstIncarnation is more than an earlier life without a trace here can have had.
+func (n *Node) firstIncarnation() uint64 { return uint64(n.cfg.Now().UnixMilli())<<20 | n.random()>>44 }
 
-// joinLog returns the log's entries behind the checkpoint.
-func (n *Node) joinLog(meta checkpointMeta, logged []wal.Entry) ([]*raftpb.Entry, error) {
-	var entries []*raftpb.Entry
-	for _, e := range logged {
-		if e.Index <= meta.Index {
-			continue
-		}
-		if want := meta.Index + uint64(len(entries)) + 1; e.Index != want {
-			return nil, fmt.Errorf("%w: the checkpoint ends at entry %d, but the log in %s goes on with entry %d: restore the data directory from a copy",
-				wal.ErrCorrupt, want-1, n.cfg.walDir(), e.Index)
-		}
-		entry, err := decodeEntry(e.Index, e.Data)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, entry)
+// random returns a number that nobody guesses.
+func (n *Node) random() uint64 {
+	var b [8]byte
+	if _, err := io.ReadFull(n.cfg.Rand, b[:]); err != nil {
+		panic(fmt.Sprintf("consensus: random numbers: %v", err)) // crypto/rand does not fail
 	}
-	return entries, nil
-}
-
-func (n *Node) fillStorage(meta checkpointMeta, entries []*raftpb.Entry) error {
-	snap := &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: meta.Conf, Index: &meta.Index, Term: &meta.Term}}
-	return errors.Join(n.storage.ApplySnapshot(snap), n.storage.SetHardState(n.state.hardState()), n.storage.Append(entries))
+	return binary.BigEndian.Uint64(b[:])
 }
 
 // Propose puts a request at the end of this server's stream; it returns at once. When the request is applied, ref is
@@ -216,9 +166,6 @@ func (n *Node) Read(f func()) { n.inbox.put(input{read: f}) }
 // Ready is closed when the node knows a leader and has applied its first entry.
 func (n *Node) Ready() <-chan struct{} { return n.leading }
 
-// Status returns a recent view.
-func (n *Node) Status() Status { return *n.status.Load() }
-
 // LogBytes returns the size of the log on disk.
 func (n *Node) LogBytes() int64 { return n.logBytes.Load() }
 
@@ -227,6 +174,12 @@ func (n *Node) LogBytes() int64 { return n.logBytes.Load() }
 func (n *Node) Run(ctx context.Context) error {
 	if n.used.Swap(true) {
 		return errors.New("consensus: Run called twice, or after Close")
+	}
+	var endTransfers context.CancelFunc
+	n.transferring, endTransfers = context.WithCancel(ctx)
+	defer endTransfers()
+	if err := n.connect(); err != nil {
+		return errors.Join(err, n.release())
 	}
 	stopLog := make(chan struct{})
 	var logDone sync.WaitGroup
@@ -239,6 +192,8 @@ func (n *Node) Run(ctx context.Context) error {
 		}()
 	}
 	err := n.loop(ctx)
+	endTransfers()
+	err = errors.Join(err, n.disconnect())
 	close(stopLog)
 	logDone.Wait()
 	n.background.Wait()
@@ -259,8 +214,11 @@ func (n *Node) Close() error {
 }
 
 func (n *Node) release() (err error) {
+	if n.network == nil && n.cfg.PeerListener != nil {
+		err = n.cfg.PeerListener.Close()
+	}
 	if n.log != nil {
-		err = n.log.Close()
+		err = errors.Join(err, n.log.Close())
 	}
 	if n.lock != nil {
 		err = errors.Join(err, n.lock.Close())
@@ -271,9 +229,6 @@ func (n *Node) release() (err error) {
 func (n *Node) loop(ctx context.Context) error {
 	ticker := time.NewTicker(n.cfg.Tick)
 	defer ticker.Stop()
-	if err := n.core.start(); err != nil {
-		return err
-	}
 	for {
 		if err := n.work(); err != nil {
 			return err
@@ -282,6 +237,8 @@ func (n *Node) loop(ctx context.Context) error {
 		case <-n.inbox.wake:
 		case <-ticker.C:
 			n.core.tick()
+			n.peers = n.core.peerStatus()
+			n.tickHandOver()
 		case <-ctx.Done():
 			return ErrClosed
 		}
@@ -299,22 +256,88 @@ func (n *Node) receive() error {
 			n.core.propose(in.payload, in.ref)
 		case in.read != nil:
 			n.core.read(in.read)
+		case in.message != nil:
+			if err := n.core.step(*in.message); err != nil {
+				return err
+			}
 		case in.err != nil:
 			return in.err
 		case in.checkpoint != 0:
-			n.checkpointWritten(in.checkpoint)
-		}
-		for _, m := range in.persisted {
-			if err := n.core.step(m); err != nil {
+			if err := n.checkpointWritten(in.checkpoint); err != nil {
 				return err
 			}
+		case in.received != nil:
+			n.arrived = in.received
+		case in.transferEnded != 0:
+			n.transfers--
+			n.core.transferEnded(in.transferEnded, in.ok)
+		case in.connected != 0:
+			n.core.reachable(in.connected)
+		case in.disconnected != 0:
+			n.core.unreachable(in.disconnected, in.gone)
+		case in.target != nil:
+			n.core.setTarget(*in.target)
+		case in.peers != nil:
+			n.core.setPeers(in.peers)
+		case in.handOver != nil:
+			n.handOver = in.handOver
+			n.tickHandOver()
+		}
+		if err := n.persisted(in); err != nil {
+			return err
+		}
+	}
+	return n.offerReceived()
+}
+
+// persisted passes on the responses of what is on disk now.
+func (n *Node) persisted(in input) error {
+	if in.installed != nil {
+		n.installing = false
+		n.lastCheckpoint = in.installed.meta.Index
+		n.sinceRequests, n.sinceBytes = 0, 0
+		n.core.installed(in.installed.meta, in.installed.incarnation)
+		in.installed.install()
+		n.cfg.Logger.Info("installed a checkpoint", "from", in.installed.from, "index", in.installed.meta.Index)
+	}
+	for _, m := range in.persisted {
+		if m.GetTo() != n.cfg.ID {
+			n.send(message{to: m.GetTo(), from: n.cfg.ID, raft: m})
+			continue
+		}
+		if err := n.core.persisted(m); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// work does what the core wants until it wants nothing more. The log is given its work before batches are applied, so
-// that disk and processor are busy at the same time.
+// offerReceived tells raft of a checkpoint that has come, when no checkpoint of our own is being written to the same file.
+func (n *Node) offerReceived() error {
+	r := n.arrived
+	if r == nil || n.checkpointing || n.installing {
+		return nil
+	}
+	n.arrived, n.prepared = nil, r
+	if err := n.core.step(r.message(n.cfg.ID)); err != nil {
+		return err
+	}
+	if err := n.work(); err != nil {
+		return err
+	}
+	if n.prepared != nil { // raft has no use for it: it is too old, or of an old leader
+		n.prepared = nil
+		if r.path != "" {
+			return removeIfThere(r.path)
+		}
+		return nil
+	}
+	n.installing = true
+	return nil
+}
+
+// work does what the core wants until it wants nothing more. The log is given its work, and messages go out, before batches
+// are applied, so that disk, network and processor are busy at the same time.
 func (n *Node) work() error {
 	for {
 		out, err := n.core.ready(n.cfg.Now().UnixMilli())
@@ -325,9 +348,12 @@ func (n *Node) work() error {
 			n.publish()
 			return nil
 		}
-		alone := len(out.batches) == 0 && len(out.messages) == 0 && n.inbox.empty()
+		alone := n.cfg.PeerListener == nil && len(out.batches) == 0 && n.inbox.empty()
 		if err := n.persist(out.appends, alone); err != nil {
 			return err
+		}
+		for _, m := range out.messages {
+			n.send(m)
 		}
 		if len(out.batches) > 0 {
 			n.cfg.StateMachine.Apply(out.batches)
@@ -341,21 +367,65 @@ func (n *Node) work() error {
 		for _, read := range out.reads {
 			read()
 		}
+		if out.form {
+			if err := n.form(); err != nil {
+				return err
+			}
+		}
+		for _, s := range out.steered {
+			n.cfg.OnSteered(s)
+		}
+		if err := n.sendCheckpoints(out.checkpointsFor); err != nil {
+			return err
+		}
 		n.maybeCheckpoint()
 	}
 }
 
+// form writes what a new ensemble begins with: who this member is and who votes.
+func (n *Node) form() error {
+	meta := n.core.firstMeta()
+	if n.log != nil {
+		n.writer.mu.Lock()
+		err := n.writer.begin(meta)
+		n.writer.mu.Unlock()
+		if err == nil {
+			err = n.checkpoints.write(meta, n.cfg.StateMachine.Capture())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n.lastCheckpoint = meta.Index
+	if len(meta.Conf.GetVoters()) > 1 {
+		n.cfg.Logger.Info("forming a new ensemble", "voters", meta.Conf.GetVoters())
+	}
+	return n.core.formed()
+}
+
 func (n *Node) publish() {
-	s := Status{Leader: n.core.leader, Leading: n.core.role == raft.StateLeader, Term: n.core.term, Applied: n.core.applied}
+	c := n.core
+	s := Status{
+		Leader: c.leader, Leading: c.role == raft.StateLeader, Term: c.term, Applied: c.applied,
+		Fresh: c.start.fresh, Voter: slices.Contains(c.conf.GetVoters(), c.id),
+	}
 	old := n.status.Load()
-	if *old == s {
-		return
+	s.Since, s.Voters, s.Learners = old.Since, old.Voters, old.Learners
+	if c.conf != n.publishedConf {
+		n.publishedConf = c.conf
+		s.Voters, s.Learners = slices.Clone(c.conf.GetVoters()), slices.Clone(c.conf.GetLearners())
+		n.cfg.Logger.Debug("members", "voters", s.Voters, "learners", s.Learners)
 	}
 	if old.Leader != s.Leader || old.Leading != s.Leading {
-		n.cfg.Logger.Info("leader changed", "leader", s.Leader, "leading", s.Leading, "term", s.Term)
+		s.Since = n.cfg.Now()
+		n.cfg.Logger.Info("leader changed", "leader", s.Leader, "leading", s.Leading, "term", c.raftTerm)
+	}
+	if s.Leading {
+		s.Peers = n.peers
 	}
 	n.status.Store(&s)
-	if n.core.current() {
+	n.cluster.Store(c.cluster)
+	if c.current() {
 		select {
 		case <-n.leading:
 		default:
@@ -364,16 +434,25 @@ func (n *Node) publish() {
 	}
 }
 
-// maybeCheckpoint starts a checkpoint if enough was applied since the last and none is being written. One that can't be
-// written stops the node: what it should have held is in the log still, so nothing is lost, but the log would grow
-// without bound.
+// maybeCheckpoint starts a checkpoint if enough was applied since the last and none is being written or sent.
 func (n *Node) maybeCheckpoint() {
-	if n.log == nil || n.checkpointing ||
-		(n.sinceRequests < n.cfg.CheckpointRequests && n.sinceBytes < n.cfg.CheckpointBytes) {
+	if n.log != nil && n.transfers == 0 && !n.installing && n.prepared == nil && !n.core.start.fresh &&
+		(n.sinceRequests >= n.cfg.CheckpointRequests || n.sinceBytes >= n.cfg.CheckpointBytes) {
+		n.checkpoint()
+	}
+}
+
+// checkpoint writes a checkpoint, unless one is being written. One that can't be written stops the node: what it should have
+// held is in the log still, so nothing is lost, but the log would grow without bound.
+func (n *Node) checkpoint() {
+	if n.checkpointing {
 		return
 	}
 	n.checkpointing, n.sinceRequests, n.sinceBytes = true, 0, 0
 	meta, changes := n.core.meta(), n.cfg.StateMachine.Capture()
+	for _, to := range n.wanted {
+		n.core.transferStarted(to, meta.Index) // the log behind it is kept
+	}
 	n.background.Add(1)
 	// Ends by itself when the checkpoint is written; Run waits for it.
 	go func() {
@@ -390,9 +469,18 @@ func (n *Node) maybeCheckpoint() {
 	}()
 }
 
-// checkpointWritten drops the log that the checkpoint covers.
-func (n *Node) checkpointWritten(index uint64) {
+// checkpointWritten drops the log that the checkpoint covers, but for what is kept in memory for others too.
+func (n *Node) checkpointWritten(index uint64) error {
 	n.checkpointing = false
+	n.lastCheckpoint = index
 	n.cfg.Logger.Debug("checkpoint written", "index", index)
+	first, err := n.storage.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if n.cfg.PeerListener != nil {
+		index = min(index, first-1)
+	}
 	n.toLog.put(logWork{compact: index})
+	return n.sendCheckpoints(nil)
 }

@@ -1,8 +1,11 @@
 package consensus
 
 import (
+	"errors"
 	"sync"
+	"sync/atomic"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/gozkd/gozkd/wal"
@@ -12,14 +15,20 @@ import (
 //
 // alone says that there is nothing else to do meanwhile. Then, unless the log goroutine is busy, the write happens here: for
 // a lone client two changes of goroutine, each with a wake-up, cost about as much as the sync is worth. What comes during
-// the sync gathers in the inbox and becomes one entry.
+// the sync gathers in the inbox and becomes one entry. With other members the loop is never alone: they wait for its heartbeats.
 func (n *Node) persist(appends []*raftpb.Message, alone bool) error {
-	if n.log == nil {
-		return n.persistInMemory(appends)
-	}
 	awaited := false
 	for _, m := range appends {
-		n.toPersist = append(n.toPersist, logWork{append: m})
+		w := logWork{append: m}
+		if m.GetSnapshot() != nil {
+			w.install, n.prepared = n.prepared, nil
+			if w.install == nil || w.install.meta.Index != m.GetSnapshot().GetMetadata().GetIndex() {
+				return errors.New("consensus: raft wants a checkpoint installed that is not there")
+			}
+			w.install.incarnation = max(n.incarnation, w.install.meta.Streams[n.cfg.ID].incarnation+1)
+			n.incarnation = w.install.incarnation
+		}
+		n.toPersist = append(n.toPersist, w)
 		awaited = awaited || len(m.GetEntries()) > 0 || len(m.GetResponses()) > 0
 	}
 	if !awaited { // a commit index, for which nobody is woken: it goes along with the next append
@@ -28,7 +37,10 @@ func (n *Node) persist(appends []*raftpb.Message, alone bool) error {
 	work := n.toPersist
 	n.toPersist = n.toPersist[:0]
 	defer clear(work)
-	if alone && n.writer.mu.TryLock() {
+	if n.log == nil || alone && n.writer.mu.TryLock() {
+		if n.log == nil {
+			n.writer.mu.Lock()
+		}
 		defer n.writer.mu.Unlock()
 		if n.toLog.empty() { // else what is queued comes first
 			return n.writer.work(work)
@@ -38,28 +50,25 @@ func (n *Node) persist(appends []*raftpb.Message, alone bool) error {
 	return nil
 }
 
-func (n *Node) persistInMemory(appends []*raftpb.Message) error {
-	for _, m := range appends {
-		if err := n.storage.Append(m.GetEntries()); err != nil {
-			return err
-		}
-		for _, r := range m.GetResponses() {
-			if err := n.core.step(r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // maxAppendBytes is from how many bytes of entries on what waits for the log is not gathered any further. It bounds the
 // memory that the log takes, and keeps far below what one append of the WAL may hold.
 const maxAppendBytes = 4 << 20
 
-// logWriter writes the log, on the log goroutine or, if it is idle, on the loop's.
+// logWork is work for the log.
+type logWork struct {
+	append  *raftpb.Message
+	install *received // the append's snapshot
+	compact uint64
+}
+
+// logWriter writes the log, on the log goroutine or, if it is idle, on the loop's. In memory it only keeps raft's storage.
 type logWriter struct {
-	mu sync.Mutex // held while work is taken from the queue and done; guards the log and all below
-	n  *Node
+	mu          sync.Mutex // held while work is taken from the queue and done; guards the log and all below
+	log         *wal.Log   // nil: in memory
+	storage     *raft.MemoryStorage
+	checkpoints checkpointFile
+	done        func(responses []*raftpb.Message, installed *received) // what is on disk
+	size        *atomic.Int64                                          // of the log
 
 	state   logState // newest
 	written logState // in the log
@@ -99,6 +108,15 @@ func (w *logWriter) work(items []logWork) error {
 		if item.append == nil {
 			continue
 		}
+		if item.install != nil {
+			if err := w.flush(); err != nil {
+				return err
+			}
+			if err := w.install(item.append, item.install); err != nil {
+				return err
+			}
+			continue
+		}
 		w.queued = append(w.queued, item.append)
 		for _, e := range item.append.GetEntries() {
 			w.queuedBytes += len(e.GetData())
@@ -112,12 +130,40 @@ func (w *logWriter) work(items []logWork) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	if compact > 0 {
-		if err := w.n.log.Compact(compact); err != nil {
+	if compact > 0 && w.log != nil {
+		if err := w.log.Compact(compact); err != nil {
 			return err
 		}
-		w.n.logBytes.Store(w.n.log.Size())
+		w.size.Store(w.log.Size())
 	}
+	return nil
+}
+
+// install puts a checkpoint of another member in the place of checkpoint and log. A crash between the two steps leaves a
+// checkpoint that is newer than the log, which recovery knows (joinLog).
+func (w *logWriter) install(m *raftpb.Message, r *received) error {
+	if m.Term != nil {
+		w.state.Term, w.state.Vote, w.state.Commit = m.GetTerm(), m.GetVote(), m.GetCommit()
+	}
+	w.state.Commit = max(w.state.Commit, r.meta.Index)
+	w.state.Incarnation = r.incarnation
+	if w.log != nil {
+		if err := w.checkpoints.replace(r.path); err != nil {
+			return err
+		}
+		if err := w.log.Append(wal.Batch{State: w.state.append(nil), Reset: r.meta.Index}); err != nil {
+			return err
+		}
+		w.written = w.state
+		w.size.Store(w.log.Size())
+	}
+	if err := w.storage.ApplySnapshot(m.GetSnapshot()); err != nil {
+		return err
+	}
+	if err := w.storage.Append(m.GetEntries()); err != nil {
+		return err
+	}
+	w.done(m.GetResponses(), r)
 	return nil
 }
 
@@ -142,20 +188,20 @@ func (w *logWriter) flush() error {
 		w.batches = append(w.batches, wal.Batch{Entries: w.entries[first:len(w.entries):len(w.entries)]})
 	}
 	voted := w.state.Term != w.written.Term || w.state.Vote != w.written.Vote
-	if hasEntries || (voted && len(responses) > 0) {
+	if w.log != nil && (hasEntries || (voted && len(responses) > 0)) {
 		if err := w.write(); err != nil {
 			return err
 		}
 	}
 	for _, m := range w.queued {
-		if err := w.n.storage.Append(m.GetEntries()); err != nil {
+		if err := w.storage.Append(m.GetEntries()); err != nil {
 			return err
 		}
 	}
 	clear(w.queued)
 	w.queued, w.queuedBytes = w.queued[:0], 0
 	if len(responses) > 0 {
-		w.n.inbox.put(input{persisted: responses})
+		w.done(responses, nil)
 	}
 	return nil
 }
@@ -165,10 +211,10 @@ func (w *logWriter) write() error {
 	at := len(w.data)
 	w.data = w.state.append(w.data)
 	w.batches[0].State = w.data[at:len(w.data):len(w.data)]
-	if err := w.n.log.Append(w.batches...); err != nil {
+	if err := w.log.Append(w.batches...); err != nil {
 		return err
 	}
 	w.written = w.state
-	w.n.logBytes.Store(w.n.log.Size())
+	w.size.Store(w.log.Size())
 	return nil
 }

@@ -25,7 +25,10 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &logWriter{n: n, state: n.state, written: n.state}
+	if err := n.form(); err != nil {
+		t.Fatal(err)
+	}
+	w, life := n.writer, n.incarnation
 	response := func() []*raftpb.Message { return []*raftpb.Message{{Type: raftpb.MsgVoteResp.Enum()}} }
 	hard := func(term, vote, commit uint64) *raftpb.Message {
 		return &raftpb.Message{Term: &term, Vote: &vote, Commit: &commit}
@@ -42,11 +45,11 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 		disk      logState
 		last      uint64
 	}{
-		{"responses alone", []*raftpb.Message{{Responses: response()}}, 0, 1, logState{1, 0, 1, 1}, 1},
-		{"a term nobody waits for", []*raftpb.Message{hard(6, 0, 1)}, 0, 0, logState{1, 0, 1, 1}, 1},
-		{"a vote", []*raftpb.Message{voted}, 1, 1, logState{7, 1, 1, 1}, 1},
-		{"a commit index", []*raftpb.Message{told}, 0, 0, logState{7, 1, 1, 1}, 1},
-		{"several with an entry", []*raftpb.Message{hard(7, 1, 1), entry, {Responses: response()}}, 1, 2, logState{8, 0, 1, 1}, 2},
+		{"responses alone", []*raftpb.Message{{Responses: response()}}, 0, 1, logState{1, 0, 1, life}, 1},
+		{"a term nobody waits for", []*raftpb.Message{hard(6, 0, 1)}, 0, 0, logState{1, 0, 1, life}, 1},
+		{"a vote", []*raftpb.Message{voted}, 1, 1, logState{7, 1, 1, life}, 1},
+		{"a commit index", []*raftpb.Message{told}, 0, 0, logState{7, 1, 1, life}, 1},
+		{"several with an entry", []*raftpb.Message{hard(7, 1, 1), entry, {Responses: response()}}, 1, 2, logState{8, 0, 1, life}, 2},
 	} {
 		syncs = 0
 		var work []logWork
@@ -90,7 +93,10 @@ func TestPersist_BoundsOneAppend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &logWriter{n: n, state: n.state, written: n.state}
+	if err := n.form(); err != nil {
+		t.Fatal(err)
+	}
+	w := n.writer
 	var work []logWork
 	for i := range 20 {
 		e := &raftpb.Entry{Term: proto.Uint64(1), Index: proto.Uint64(uint64(i) + 2), Data: make([]byte, 1<<20)}

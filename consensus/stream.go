@@ -1,6 +1,13 @@
 package consensus
 
-import "sort"
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sort"
+
+	"go.etcd.io/raft/v3"
+)
 
 // position is how far a server's stream was applied. It is replicated with the state.
 type position struct{ incarnation, number uint64 }
@@ -33,8 +40,13 @@ func (s streams) servers() []uint64 {
 type own struct {
 	incarnation uint64
 	first       uint64 // number of pending[0]
-	proposed    int    // how many of pending are on their way under the current leader
+	sent        int    // how many of pending are on their way under the current leader
 	pending     []request
+
+	// for what is lost without anybody noticing
+	firstSeen uint64 // first at the last tick
+	idle      int    // ticks without progress
+	patience  int    // ticks to wait before all is sent again
 }
 
 type request struct {
@@ -51,6 +63,138 @@ func (o *own) take(number uint64) (ref any, ok bool) {
 	o.pending[0] = request{}
 	o.pending = o.pending[1:]
 	o.first++
-	o.proposed = max(o.proposed-1, 0)
+	o.sent = max(o.sent-1, 0)
 	return ref, true
+}
+
+// again makes everything go out once more.
+func (o *own) again() { o.sent, o.idle = 0, 0 }
+
+// renumber begins a new incarnation with what is pending: an older one is dropped from now on, wherever it is.
+func (o *own) renumber(incarnation uint64) {
+	o.incarnation, o.first = incarnation, 1
+	o.again()
+}
+
+// skipTo drops what a checkpoint has applied.
+func (o *own) skipTo(p position) {
+	for p.incarnation == o.incarnation && o.first <= p.number && len(o.pending) > 0 {
+		o.take(o.first)
+	}
+	o.again()
+}
+
+// run returns the next requests that are not on their way, as many as fit into an entry, at least one.
+func (c *core) run() (g group, size int) {
+	g = group{server: c.id, incarnation: c.own.incarnation, first: c.own.first + uint64(c.own.sent)}
+	for _, r := range c.own.pending[c.own.sent:] {
+		n := len(r.payload) + 5
+		if size+n > maxBatchBytes && len(g.payloads) > 0 {
+			break
+		}
+		size += n
+		g.payloads = append(g.payloads, r.payload)
+	}
+	return g, size
+}
+
+// forward sends what is pending to the leader.
+func (c *core) forward(out *output) {
+	for c.own.sent < len(c.own.pending) {
+		g, _ := c.run()
+		out.messages = append(out.messages, message{to: c.leader, from: c.id, forward: &g})
+		c.own.sent += len(g.payloads)
+	}
+}
+
+// tickStreams sends everything again after a time without progress: a forwarded request may be lost, by the network or by
+// a leader that could not propose it. The time doubles, because a leader that is only slow gets more of the same.
+func (c *core) tickStreams() {
+	o := &c.own
+	if o.sent == 0 || o.first != o.firstSeen || c.role == raft.StateLeader {
+		o.firstSeen, o.idle, o.patience = o.first, 0, electionTicks
+		return
+	}
+	if o.idle++; o.idle >= o.patience {
+		o.again()
+		o.patience = min(2*o.patience, 16*electionTicks)
+	}
+}
+
+// clusterStream is the server number under which the first leader proposes what identifies the ensemble.
+const clusterStream = 0
+
+func decodeCluster(payload []byte) uint64 {
+	if len(payload) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(payload)
+}
+
+// lead makes entries of what is pending here and of what others forwarded.
+func (c *core) lead(nowMs int64) error {
+	for c.own.sent < len(c.own.pending) || len(c.incoming) > 0 {
+		entry := appendBatchHeader(make([]byte, 0, 256), nowMs)
+		if c.cluster == 0 {
+			id := binary.BigEndian.AppendUint64(nil, c.random()|1)
+			entry = appendGroup(entry, &group{server: clusterStream, payloads: [][]byte{id}})
+		}
+		size, mine, theirs := 0, 0, 0
+		if c.own.sent < len(c.own.pending) {
+			var g group
+			g, size = c.run()
+			entry = appendGroup(entry, &g)
+			mine = len(g.payloads)
+		}
+		heads := make(streams)
+		for _, g := range c.incoming {
+			if size > 0 && size+g.size() > maxBatchBytes {
+				break
+			}
+			theirs++
+			if !c.trim(&g, heads) {
+				continue
+			}
+			size += g.size()
+			entry = appendGroup(entry, &g)
+			heads[g.server] = position{g.incarnation, g.last()}
+		}
+		if mine > 0 || len(heads) > 0 {
+			switch err := c.node.Propose(entry); {
+			case errors.Is(err, raft.ErrProposalDropped):
+				return nil // leadership is being handed over; a tick or its end comes back here
+			case err != nil:
+				return fmt.Errorf("consensus: propose: %w", err)
+			}
+		}
+		c.own.sent += mine
+		c.incoming = c.incoming[theirs:]
+		for server, p := range heads {
+			c.heads[server] = p
+		}
+	}
+	c.incoming = nil
+	return nil
+}
+
+// trim cuts off the requests that are in the log already. It returns false if there is nothing left, or if the run does
+// not follow on what is there: then what is between is lost, and the sender will send it all again.
+func (c *core) trim(g *group, heads streams) bool {
+	head := c.streams[g.server]
+	for _, h := range [...]position{c.heads[g.server], heads[g.server]} {
+		if h.incarnation > head.incarnation || h.incarnation == head.incarnation && h.number > head.number {
+			head = h
+		}
+	}
+	switch {
+	case g.incarnation < head.incarnation:
+		return false
+	case g.incarnation > head.incarnation:
+		return g.first == 1
+	case g.first > head.number+1 || g.last() <= head.number:
+		return false
+	}
+	g.payloads = g.payloads[head.number+1-g.first:]
+	g.first = head.number + 1
+	return true
 }

@@ -40,8 +40,8 @@ func TestC2_OwnKeepsWhatIsNotApplied(t *testing.T) {
 		put, took := uint64(0), uint64(0)
 		t.Repeat(map[string]func(*rapid.T){
 			"put":     func(*rapid.T) { put++; o.pending = append(o.pending, request{nil, put}) },
-			"propose": func(t *rapid.T) { o.proposed = rapid.IntRange(o.proposed, len(o.pending)).Draw(t, "proposed") },
-			"leader":  func(*rapid.T) { o.proposed = 0 },
+			"propose": func(t *rapid.T) { o.sent = rapid.IntRange(o.sent, len(o.pending)).Draw(t, "proposed") },
+			"leader":  func(*rapid.T) { o.sent = 0 },
 			"take": func(t *rapid.T) {
 				number := rapid.Uint64Range(0, put+2).Draw(t, "number")
 				ref, ok := o.take(number)
@@ -55,8 +55,8 @@ func TestC2_OwnKeepsWhatIsNotApplied(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if o.first != took+1 || len(o.pending) != int(put-took) || o.proposed < 0 || o.proposed > len(o.pending) {
-					t.Fatalf("first %d, %d pending, %d proposed after %d put, %d taken", o.first, len(o.pending), o.proposed, put, took)
+				if o.first != took+1 || len(o.pending) != int(put-took) || o.sent < 0 || o.sent > len(o.pending) {
+					t.Fatalf("first %d, %d pending, %d proposed after %d put, %d taken", o.first, len(o.pending), o.sent, put, took)
 				}
 			},
 		})

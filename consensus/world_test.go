@@ -8,7 +8,6 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 )
 
 // world is a few cores in one goroutine, with a network that drops, delays, repeats and reorders, and disks that
@@ -18,7 +17,7 @@ type world struct {
 	t       testing.TB
 	rng     *rand.Rand
 	members []*member
-	net     []*raftpb.Message
+	net     []message
 
 	log    []Batch             // as first applied, by index; without Refs
 	runs   map[string]struct{} // payloads applied
@@ -84,11 +83,10 @@ func (m *member) start() {
 		t.Fatal(err)
 	}
 	m.applied = meta.Index
-	m.core, err = newCore(coreConfig{id: m.id, incarnation: m.state.Incarnation, storage: m.storage, state: meta, logger: quiet})
+	m.core, err = newCore(coreConfig{
+		id: m.id, incarnation: m.state.Incarnation, storage: m.storage, state: meta, random: m.w.rng.Uint64, logger: quiet,
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.core.start(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -160,8 +158,8 @@ func (m *member) write(n int) {
 	m.queue = m.queue[n:]
 	for _, r := range responses {
 		if r.GetTo() != m.id {
-			m.w.send(r)
-		} else if err := m.core.step(r); err != nil {
+			m.w.send(message{to: r.GetTo(), from: m.id, raft: r})
+		} else if err := m.core.persisted(r); err != nil {
 			m.w.t.Fatal(err)
 		}
 	}
@@ -243,13 +241,23 @@ func (w *world) checkC2(name string) {
 	}
 }
 
-func (w *world) send(m *raftpb.Message) { w.net = append(w.net, proto.CloneOf(m)) }
+// send puts a message on the network, through its encoding.
+func (w *world) send(m message) {
+	frame, err := m.encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if m, err = decodeMessage(m.to, m.from, frame); err != nil {
+		w.t.Fatal(err)
+	}
+	w.net = append(w.net, m)
+}
 
 // deliver takes message i off the network.
 func (w *world) deliver(i int) {
 	msg := w.net[i]
 	w.net = slices.Delete(w.net, i, i+1)
-	to, from := w.members[msg.GetTo()-1], w.members[msg.GetFrom()-1]
+	to, from := w.members[msg.to-1], w.members[msg.from-1]
 	if to.cut || from.cut {
 		return
 	}

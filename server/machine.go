@@ -169,14 +169,21 @@ func (m machine) Capture() consensus.Changes {
 	return m.s.state.Capture()
 }
 
-// Restore replaces the state by a checkpoint's.
-func (m machine) Restore(state iter.Seq2[[]byte, []byte]) error {
-	t, err := datatree.Restore(datatree.Options{TrackDirty: true}, state)
+// CaptureAll returns the whole state.
+func (m machine) CaptureAll() consensus.Changes { return m.s.state.CaptureAll() }
+
+// Restore makes a tree of a checkpoint. What it returns puts it in the place of the present one.
+func (m machine) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
+	t, err := datatree.Restore(datatree.Options{TrackDirty: m.s.cfg.Dir != ""}, state)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	m.s.tree.Lock()
-	m.s.state = t
-	m.s.tree.Unlock()
-	return nil
+	return func() { m.s.install(t) }, nil
+}
+
+// install replaces the state: at the start, or by that of another member.
+func (s *Server) install(t *datatree.Tree) {
+	s.tree.Lock()
+	s.state = t
+	s.tree.Unlock()
 }

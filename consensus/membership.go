@@ -1,0 +1,248 @@
+package consensus
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+)
+
+type raftProgress = tracker.Progress
+
+const (
+	// caughtUp is how many entries a member may be behind to become a voter.
+	caughtUp = 256
+	// patienceTicks is how long members that shall become voters may stand still before it is decided without them.
+	patienceTicks = 4 * electionTicks
+)
+
+// Target is the membership that raft is to come to. The leader adds who is missing as a learner, makes voters of those
+// that have caught up, and removes who does not belong.
+type Target struct {
+	// Serial is not 0 while somebody waits to be told whether the target was reached; one for each such target.
+	Serial           uint64
+	Voters, Learners []uint64
+}
+
+// Steered tells that the target with this serial was reached, or that it can't be.
+type Steered struct {
+	Serial  uint64
+	Reached bool
+}
+
+// membership is how the leader brings raft's configuration to the target. All but target and admitted is forgotten when the
+// leader changes: the next one looks for itself.
+type membership struct {
+	target   Target
+	admitted map[uint64]uint64 // member: the nonce of the life that it was added for
+	joins    map[uint64]uint64 // member without state that asks to be let in: its nonce
+	changing int               // ticks since a change was proposed that is not applied yet; 0: none
+	idle     int               // ticks in which nobody who shall become a voter moved
+	moved    uint64            // sum of what they have
+	told     bool              // of the target's serial
+}
+
+func newMembership() membership {
+	return membership{admitted: make(map[uint64]uint64), joins: make(map[uint64]uint64)}
+}
+
+func (m *membership) reignChanged() { m.changing, m.idle, m.moved, m.told = 0, 0, 0, false }
+
+// setTarget says where the membership is to go. All members are told the same, as they apply it.
+func (c *core) setTarget(t Target) {
+	if t.Serial != c.member.target.Serial {
+		c.member.idle, c.member.told = 0, false
+	}
+	c.member.target = t
+}
+
+func (c *core) tickMembership() {
+	if c.member.changing > 0 {
+		if c.member.changing++; c.member.changing > 2*electionTicks {
+			c.member.changing = 0 // raft drops a change silently that comes while another is on its way
+		}
+	}
+	c.member.idle++
+}
+
+// steer takes the next step towards the target, one configuration change at a time.
+func (c *core) steer(out *output) error {
+	m := &c.member
+	if m.changing > 0 || len(c.conf.GetVotersOutgoing()) > 0 {
+		return nil
+	}
+	if cc := c.readmit(); cc != nil {
+		return c.change(cc)
+	}
+	t := m.target
+	if len(t.Voters) == 0 {
+		return nil
+	}
+	if cc := c.enroll(t); cc != nil {
+		return c.change(cc)
+	}
+	ready, all, quorum := c.progress(t)
+	switch {
+	case t.Serial == 0 || all:
+	case m.told:
+		return nil
+	case m.idle < patienceTicks:
+		return nil
+	case quorum:
+		ready = t.Voters // a quorum of the new members works; the others come when they can
+	default:
+		m.told = true
+		out.steered = append(out.steered, Steered{t.Serial, false})
+		return nil
+	}
+	cc := c.difference(t, ready)
+	switch {
+	case len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) && c.handOver(t.Voters):
+		return nil // who does not belong does not lead the others there
+	case len(cc.Changes) > 0:
+		return c.change(cc)
+	case t.Serial != 0 && !m.told:
+		m.told = true
+		out.steered = append(out.steered, Steered{t.Serial, true})
+	}
+	return nil
+}
+
+// readmit removes a member that has lost its state and adds it as a learner: what it has promised before, by votes and
+// acknowledgements, it does not know, so it counts no more until a quorum of the others has agreed on that.
+func (c *core) readmit() *raftpb.ConfChangeV2 {
+	for _, id := range slices.Sorted(maps.Keys(c.member.joins)) {
+		nonce := c.member.joins[id]
+		delete(c.member.joins, id)
+		if id == c.id || !c.inConf(id) || c.member.admitted[id] == nonce {
+			continue
+		}
+		return &raftpb.ConfChangeV2{
+			Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id), confChange(raftpb.ConfChangeAddLearnerNode, id)},
+			Context: appendAdmitted(nil, id, nonce),
+		}
+	}
+	return nil
+}
+
+// enroll adds the members of the target that raft does not know, as learners.
+func (c *core) enroll(t Target) *raftpb.ConfChangeV2 {
+	cc := &raftpb.ConfChangeV2{}
+	for _, id := range slices.Concat(t.Voters, t.Learners) {
+		if !c.inConf(id) {
+			cc.Changes = append(cc.Changes, confChange(raftpb.ConfChangeAddLearnerNode, id))
+		}
+	}
+	if len(cc.Changes) == 0 {
+		return nil
+	}
+	return cc
+}
+
+// progress says which of the target's voters may be voters now, whether all of them may, and whether a quorum of them may.
+func (c *core) progress(t Target) (ready []uint64, all, quorum bool) {
+	m := &c.member
+	var moved uint64
+	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if !slices.Contains(t.Voters, id) {
+			return
+		}
+		inStep := id == c.id || pr.RecentActive && pr.State == tracker.StateReplicate && pr.Match+caughtUp >= c.applied
+		if inStep {
+			ready = append(ready, id)
+		}
+		if !slices.Contains(c.conf.GetVoters(), id) || !inStep {
+			moved += pr.Match + 1
+		}
+	})
+	if moved != m.moved || len(c.tail.pinned) > 0 {
+		m.moved, m.idle = moved, 0
+	}
+	return ready, len(ready) == len(t.Voters), len(ready) > len(t.Voters)/2
+}
+
+// difference is the change from what is to the target, without making voters of those that are not ready.
+func (c *core) difference(t Target, ready []uint64) *raftpb.ConfChangeV2 {
+	cc := &raftpb.ConfChangeV2{}
+	add := func(typ raftpb.ConfChangeType, id uint64) { cc.Changes = append(cc.Changes, confChange(typ, id)) }
+	for _, id := range t.Voters {
+		if !slices.Contains(c.conf.GetVoters(), id) && slices.Contains(ready, id) {
+			add(raftpb.ConfChangeAddNode, id)
+		}
+	}
+	for _, id := range t.Learners {
+		if slices.Contains(c.conf.GetVoters(), id) {
+			add(raftpb.ConfChangeAddLearnerNode, id)
+		}
+	}
+	for _, id := range slices.Concat(c.conf.GetVoters(), c.conf.GetLearners()) {
+		if !slices.Contains(t.Voters, id) && !slices.Contains(t.Learners, id) {
+			add(raftpb.ConfChangeRemoveNode, id)
+		}
+	}
+	return cc
+}
+
+// handOver passes the lead to the voter among these that is most up to date. It returns false if there is none.
+func (c *core) handOver(among []uint64) bool {
+	var best, match uint64
+	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if id != c.id && slices.Contains(among, id) && slices.Contains(c.conf.GetVoters(), id) && pr.RecentActive && pr.Match >= match {
+			best, match = id, pr.Match
+		}
+	})
+	if best == 0 {
+		return false
+	}
+	c.node.TransferLeader(best)
+	return true
+}
+
+func (c *core) change(cc *raftpb.ConfChangeV2) error {
+	c.member.changing = 1
+	if err := c.node.ProposeConfChange(cc); err != nil && !errors.Is(err, raft.ErrProposalDropped) {
+		return fmt.Errorf("consensus: propose a change of the membership: %w", err)
+	}
+	return nil
+}
+
+// changeConf applies a configuration change.
+func (c *core) changeConf(e *raftpb.Entry) error {
+	var cc raftpb.ConfChangeV2
+	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
+		return fmt.Errorf("consensus: entry %d: configuration change: %w", e.GetIndex(), err)
+	}
+	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok {
+		c.member.admitted[id] = nonce
+	}
+	c.conf = c.node.ApplyConfChange(&cc)
+	c.member.changing, c.member.idle = 0, 0
+	return nil
+}
+
+func (c *core) inConf(id uint64) bool {
+	return slices.Contains(c.conf.GetVoters(), id) || slices.Contains(c.conf.GetLearners(), id) ||
+		slices.Contains(c.conf.GetVotersOutgoing(), id)
+}
+
+func confChange(typ raftpb.ConfChangeType, id uint64) *raftpb.ConfChangeSingle {
+	return &raftpb.ConfChangeSingle{Type: typ.Enum(), NodeId: &id}
+}
+
+// appendAdmitted encodes the context of a change that lets a member in again.
+func appendAdmitted(b []byte, id, nonce uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, id), nonce)
+}
+
+func decodeAdmitted(b []byte) (id, nonce uint64, ok bool) {
+	if len(b) != 16 {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), true
+}
