@@ -13,3 +13,15 @@ func TestVersionOf(t *testing.T) {
 		}
 	}
 }
+
+func TestModeOf(t *testing.T) {
+	for answer, want := range map[string]string{
+		"Zookeeper version: 3.9.5-x, built on y\nZxid: 0x0\nMode: follower\nNode count: 5\n": "follower",
+		"Mode: leader\n": "",
+		"This ZooKeeper instance is not currently serving requests\n": "",
+	} {
+		if got := modeOf(answer); got != want {
+			t.Errorf("modeOf(%q) = %q, want %q", answer, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -20,6 +21,9 @@ const (
 	Debian = "3.8" // what Debian packages, 3.8.0
 	Maven  = "3.9" // what test/compat/java/pom.xml names
 )
+
+// zooKeeperMain runs standalone servers and members of ensembles.
+const zooKeeperMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 // startAttempts bounds how often a start is tried when another process took the port in between.
 const startAttempts = 3
@@ -71,27 +75,10 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 	opts.Keys["dataDir"] = opts.DataDir
 	opts.Keys["clientPort"] = strconv.Itoa(opts.Port)
 	opts.Keys["clientPortAddress"] = "127.0.0.1"
-	args := slices.Clone(opts.JVMFlags)
-	if args == nil {
-		args = []string{"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
-	}
-	for k, v := range opts.Keys {
-		// ZooKeeper reads these with their bare names, which zoo.cfg cannot set: it puts "zookeeper." before unknown keys.
-		if strings.HasPrefix(k, "jute.") || strings.HasPrefix(k, "znode.") {
-			args = append(args, "-D"+k+"="+v)
-			delete(opts.Keys, k)
-		}
-	}
-	config, err := writeConfig(work, opts.Keys)
+	args, err := zooKeeperArgs(classPath, work, opts.Keys, opts.JVMFlags)
 	if err != nil {
 		return nil, err
 	}
-	logging, err := writeLogging(work)
-	if err != nil {
-		return nil, err
-	}
-	args = append(args, "-Dlogback.configurationFile="+logging, "-cp", classPath,
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 	p, err := start(exec.Command("java", args...), filepath.Join(work, "server.log"))
 	if err != nil {
 		return nil, err
@@ -104,18 +91,35 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 	return p, nil
 }
 
-// freePort returns a port of 127.0.0.1 that nothing listened on a moment ago. ZooKeeper cannot pick one itself: it
-// takes clientPort=0 for "none".
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// zooKeeperArgs writes zoo.cfg and a logging configuration into dir and returns the arguments of java. jvmFlags nil means
+// flags for a quick start and a small heap.
+func zooKeeperArgs(classPath, dir string, keys map[string]string, jvmFlags []string) ([]string, error) {
+	args := slices.Clone(jvmFlags)
+	if args == nil {
+		args = quickJVM()
+	}
+	keys = maps.Clone(keys)
+	for k, v := range keys {
+		// ZooKeeper reads these with their bare names, which zoo.cfg cannot set: it puts "zookeeper." before unknown keys.
+		if strings.HasPrefix(k, "jute.") || strings.HasPrefix(k, "znode.") {
+			args = append(args, "-D"+k+"="+v)
+			delete(keys, k)
+		}
+	}
+	config, err := writeConfig(dir, keys)
 	if err != nil {
-		return 0, fmt.Errorf("server: %w", err)
+		return nil, err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		return 0, fmt.Errorf("server: %w", err)
+	logging, err := writeLogging(dir)
+	if err != nil {
+		return nil, err
 	}
-	return port, nil
+	return append(args, "-Dlogback.configurationFile="+logging, "-cp", classPath, zooKeeperMain, config), nil
+}
+
+// quickJVM returns flags for a quick start and a small heap.
+func quickJVM() []string {
+	return []string{"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 }
 
 // writeLogging writes a logback configuration that prints warnings and worse, and returns its path. ZooKeeperServer

@@ -1,0 +1,295 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// EnsembleOptions say how to start an ensemble.
+type EnsembleOptions struct {
+	// Members is how many there are; all of them vote. Their ids are 1 and up.
+	Members int
+	// Keys are lines of zoo.cfg that the members share; nil means Defaults(). initLimit=10 and syncLimit=5 are added
+	// where they are missing.
+	Keys map[string]string
+	// JVMFlags are as in Options, for each member.
+	JVMFlags []string
+}
+
+// Ensemble is servers that know one another, each a process of its own with ports of 127.0.0.1 and a data directory that
+// it keeps through restarts. The caller owns it and ends it with Stop. Not safe for concurrent use.
+type Ensemble struct {
+	// Members are in the order of their ids.
+	Members []*Member
+
+	name string
+	dir  string
+}
+
+// Member is one server of an ensemble. Its Process is the one that was started last, which may have ended since.
+type Member struct {
+	*Process
+	ID int
+
+	addr    string
+	dir     string
+	command []string
+}
+
+// StartZooKeeperEnsemble starts an ensemble of Apache ZooKeeper, installing it first where it is missing, and returns when
+// a leader and all members serve. version is Debian or Maven. ctx bounds the start only.
+func StartZooKeeperEnsemble(ctx context.Context, version string, opts EnsembleOptions) (*Ensemble, error) {
+	classPath, err := zooKeeperClassPath(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	return startEnsemble(ctx, "ZooKeeper", opts, func(dir string, keys map[string]string) ([]string, error) {
+		args, err := zooKeeperArgs(classPath, dir, keys, opts.JVMFlags)
+		return append([]string{"java"}, args...), err
+	})
+}
+
+// StartGozkdEnsemble starts an ensemble of binary and returns when a leader and all members serve. ctx bounds the start
+// only.
+func StartGozkdEnsemble(ctx context.Context, binary string, opts EnsembleOptions) (*Ensemble, error) {
+	return startEnsemble(ctx, "gozkd", opts, func(dir string, keys map[string]string) ([]string, error) {
+		config, err := writeConfig(dir, keys)
+		return []string{binary, "serve", config}, err
+	})
+}
+
+// Name returns what the servers are and their version, such as "ZooKeeper 3.9.5".
+func (e *Ensemble) Name() string { return e.name }
+
+// Addrs returns the client addresses of all members, also of those that do not run.
+func (e *Ensemble) Addrs() []string {
+	addrs := make([]string, len(e.Members))
+	for i, m := range e.Members {
+		addrs[i] = m.addr
+	}
+	return addrs
+}
+
+// Pids returns the process ids of the members that run.
+func (e *Ensemble) Pids() []int {
+	var pids []int
+	for _, m := range e.running() {
+		pids = append(pids, m.Pid())
+	}
+	return pids
+}
+
+// Leader returns the member that says in srvr that it leads. It is an error if no running member says so, or two do, as
+// happens during a change of leaders.
+func (e *Ensemble) Leader(ctx context.Context) (*Member, error) {
+	var leader *Member
+	for _, m := range e.running() {
+		// A member that does not answer now is not known to lead.
+		if answer, err := FourLetterWord(ctx, m.addr, "srvr"); err != nil || modeOf(answer) != "leader" {
+			continue
+		}
+		if leader != nil {
+			return nil, fmt.Errorf("server: members %d and %d both say that they lead", leader.ID, m.ID)
+		}
+		leader = m
+	}
+	if leader == nil {
+		return nil, errors.New("server: no member says that it leads")
+	}
+	return leader, nil
+}
+
+// AwaitServing waits until one running member leads and all the others that run follow.
+func (e *Ensemble) AwaitServing(ctx context.Context) error {
+	const interval = 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := e.serving(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w\n%s", errors.Join(err, ctx.Err()), e.Log())
+		case <-tick.C:
+		}
+	}
+}
+
+// Log returns what the members have printed so far, one after the other.
+func (e *Ensemble) Log() string {
+	var b strings.Builder
+	for _, m := range e.Members {
+		if m.Process != nil {
+			fmt.Fprintf(&b, "--- member %d\n%s", m.ID, m.Log())
+		}
+	}
+	return b.String()
+}
+
+// Stop ends all members and removes what they left on disk.
+func (e *Ensemble) Stop() error {
+	var err error
+	for _, m := range e.Members {
+		if m.Process != nil {
+			err = errors.Join(err, m.Stop())
+		}
+	}
+	return errors.Join(err, os.RemoveAll(e.dir))
+}
+
+// Start starts a member that has ended, on what it left. It returns at once: the member may need the others to serve.
+func (m *Member) Start() error {
+	if m.Running() {
+		return fmt.Errorf("server: member %d runs already", m.ID)
+	}
+	p, err := start(exec.Command(m.command[0], m.command[1:]...), filepath.Join(m.dir, "server.log"))
+	if err != nil {
+		return err
+	}
+	p.name, p.addr = fmt.Sprintf("member %d", m.ID), m.addr
+	m.Process = p
+	return nil
+}
+
+// Running reports whether the member was started and has not ended.
+func (m *Member) Running() bool {
+	if m.Process == nil {
+		return false
+	}
+	select {
+	case <-m.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+func (e *Ensemble) running() []*Member {
+	var list []*Member
+	for _, m := range e.Members {
+		if m.Running() {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// serving returns nil if one running member leads and the others that run follow, else why not. It learns the servers'
+// name from their answer.
+func (e *Ensemble) serving(ctx context.Context) error {
+	leaders := 0
+	for _, m := range e.running() {
+		answer, err := FourLetterWord(ctx, m.addr, "srvr")
+		if err != nil {
+			return err
+		}
+		switch mode := modeOf(answer); mode {
+		case "leader":
+			leaders++
+		case "follower":
+		default:
+			return fmt.Errorf("server: member %d neither leads nor follows: mode %q", m.ID, mode)
+		}
+		if !strings.Contains(e.name, " ") {
+			e.name += " " + versionOf(answer)
+		}
+	}
+	if leaders != 1 {
+		return fmt.Errorf("server: %d members lead", leaders)
+	}
+	return nil
+}
+
+// modeOf returns what an answer to srvr says behind "Mode: ", or nothing if the server does not serve.
+func modeOf(srvr string) string {
+	_, rest, _ := strings.Cut(srvr, "\nMode: ")
+	mode, _, _ := strings.Cut(rest, "\n")
+	return mode
+}
+
+// startEnsemble starts n members and waits for them. command writes a member's configuration into dir and returns the
+// command line that serves with it.
+func startEnsemble(ctx context.Context, product string, opts EnsembleOptions,
+	command func(dir string, keys map[string]string) ([]string, error)) (*Ensemble, error) {
+	for attempt := 1; ; attempt++ {
+		e, err := tryEnsemble(ctx, product, opts, command)
+		if err == nil || attempt == startAttempts || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
+			return e, err
+		}
+	}
+}
+
+func tryEnsemble(ctx context.Context, product string, opts EnsembleOptions,
+	command func(dir string, keys map[string]string) ([]string, error)) (_ *Ensemble, err error) {
+	dir, err := os.MkdirTemp("", "gozkd-ensemble-")
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	e := &Ensemble{name: product, dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Stop())
+		}
+	}()
+	if err := e.layOut(opts, command); err != nil {
+		return nil, err
+	}
+	for _, m := range e.Members {
+		if err := m.Start(); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.AwaitServing(ctx); err != nil {
+		return nil, err
+	}
+	if n := len(e.running()); n < opts.Members {
+		return nil, fmt.Errorf("server: %d of %d members ended\n%s", opts.Members-n, opts.Members, e.Log())
+	}
+	return e, nil
+}
+
+// layOut makes the members' directories and configurations.
+func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]string) ([]string, error)) error {
+	const portsEach = 3 // for other members, for elections, for clients
+	ports, err := freePorts(portsEach * opts.Members)
+	if err != nil {
+		return err
+	}
+	keys := map[string]string{"initLimit": "10", "syncLimit": "5"}
+	if opts.Keys == nil {
+		opts.Keys = Defaults()
+	}
+	maps.Copy(keys, opts.Keys)
+	for i := range opts.Members {
+		p := ports[portsEach*i:]
+		keys[fmt.Sprintf("server.%d", i+1)] = fmt.Sprintf("127.0.0.1:%d:%d:participant;127.0.0.1:%d", p[0], p[1], p[2])
+		e.Members = append(e.Members, &Member{ID: i + 1, addr: fmt.Sprintf("127.0.0.1:%d", p[2])})
+	}
+	for _, m := range e.Members {
+		m.dir = filepath.Join(e.dir, strconv.Itoa(m.ID))
+		data := filepath.Join(m.dir, "data")
+		if err := os.MkdirAll(data, 0o755); err != nil {
+			return fmt.Errorf("server: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(data, "myid"), fmt.Appendln(nil, m.ID), 0o644); err != nil {
+			return fmt.Errorf("server: %w", err)
+		}
+		keys["dataDir"] = data
+		if m.command, err = command(m.dir, maps.Clone(keys)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

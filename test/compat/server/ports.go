@@ -1,0 +1,46 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+)
+
+// freePort returns a port of 127.0.0.1 that nothing listened on a moment ago. ZooKeeper cannot pick one itself: it
+// takes clientPort=0 for "none".
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("server: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return 0, fmt.Errorf("server: %w", err)
+	}
+	return port, nil
+}
+
+// freePorts returns n different ports of 127.0.0.1 that nothing listened on a moment ago. They are below those that systems
+// give to outgoing connections: a member that is down for a while must find its ports free when it comes back.
+func freePorts(n int) (ports []int, err error) {
+	const first, last, attempts = 16384, 32767, 1000
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	for range attempts {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := first + rand.IntN(last-first+1)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		held, ports = append(held, l), append(ports, port)
+	}
+	return nil, fmt.Errorf("server: found only %d free ports of %d", len(ports), n)
+}
