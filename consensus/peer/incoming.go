@@ -135,7 +135,7 @@ func (n *Network) report(from uint64, remote string, err error) {
 		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote, "reason", err)
 		return
 	}
-	n.note(from, err)
+	n.noteIncoming(from, err)
 	if n.saidIn.isNew(from, kindOf(err)) {
 		n.cfg.Logger.Warn("connection from peer refused", "peer", from, "remote", remote, "error", err)
 	}
@@ -161,6 +161,9 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 	for first := true; ; first = false {
 		typ, payload, err := frames.next(nil)
 		source.reads.Add(1) // a frame out of the buffer is progress too
+		if err == nil && (typ == typeEnd || typ == typeDone) {
+			err = fmt.Errorf("%w: frame of type %d between frames", ErrCorrupt, typ)
+		}
 		if first && err == nil && typ != typeFailed {
 			n.heard(from)
 		}
@@ -177,8 +180,6 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 		case typ == typeBeat:
 		case typ == typeFailed:
 			return &RefusedError{Peer: from, Reason: reasonText(string(payload))}
-		default:
-			return fmt.Errorf("%w: frame of type %d between frames", ErrCorrupt, typ)
 		}
 	}
 }
@@ -236,6 +237,7 @@ func (n *Network) welcome(conn net.Conn, from uint64) error {
 // heard ends the wait before our next try to connect to a peer: it is alive and wants us.
 func (n *Network) heard(from uint64) {
 	n.saidIn.forget(from)
+	n.noteIncoming(from, nil)
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if p := n.peers[from]; p != nil && !p.connected {

@@ -32,9 +32,11 @@ type PeerStatus struct {
 	Connected, Incoming bool
 	// QueuedBytes wait to be written.
 	QueuedBytes int
-	// LastError is why a connection in either direction ended or was not made, nil if there was none yet. It stays when the peer
-	// is connected again.
+	// LastError is why our connection to the peer last ended or was not made, nil if that never happened. It stays when
+	// the peer is connected again.
 	LastError error
+	// IncomingError is why the peer's last connection to us was refused, or given up for damaged bytes. Nil after a good one.
+	IncomingError error
 }
 
 // New starts a network without peers, which accepts connections at once.
@@ -109,7 +111,7 @@ func (n *Network) Status() []PeerStatus {
 		}
 		all = append(all, PeerStatus{
 			ID: id, Address: p.address, Connected: p.connected, Incoming: n.incoming[id] != nil,
-			QueuedBytes: int(p.queue.bytes.Load()), LastError: p.lastErr,
+			QueuedBytes: int(p.queue.bytes.Load()), LastError: p.lastErr, IncomingError: p.incomingErr,
 		})
 	}
 	slices.SortFunc(all, func(a, b PeerStatus) int { return cmp.Compare(a.ID, b.ID) })
@@ -132,11 +134,20 @@ func (n *Network) Close() error {
 	return err
 }
 
-// note keeps an error for Status, if id is a peer.
+// note keeps an error of our connection to a peer for Status.
 func (n *Network) note(id uint64, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if p := n.peers[id]; p != nil {
 		p.lastErr = err
+	}
+}
+
+// noteIncoming does the same for the peer's connection to us.
+func (n *Network) noteIncoming(id uint64, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := n.peers[id]; p != nil {
+		p.incomingErr = err
 	}
 }

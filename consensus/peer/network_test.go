@@ -1,8 +1,15 @@
 package peer
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestThreeMembersTalk(t *testing.T) {
@@ -31,4 +38,253 @@ func TestThreeMembersTalk(t *testing.T) {
 			next[from]++
 		}
 	})
+}
+
+func TestStatus(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1), w.start(t, 2)
+		know(a, b)
+		a.SetPeers(map[uint64]string{1: a.address, 2: b.address, 7: "", 3: "nowhere.invalid:1"})
+		eventually(t, "member 3 has an error", func() bool { return a.status(3).LastError != nil })
+		got := a.Status()
+		got[1].LastError = nil
+		want := []PeerStatus{
+			{ID: 2, Address: b.address, Connected: true, Incoming: true},
+			{ID: 3, Address: "nowhere.invalid:1"},
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("status is %+v, want %+v", got, want)
+		}
+	})
+}
+
+// A member that comes back is found again: at once, because it calls us first, however long it was away.
+func TestReconnect_AfterRestart(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1), w.start(t, 2)
+		know(a, b)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		a.await(2, "down")
+		a.await(2, "gone")
+		if a.Send(2, []byte("into the void")) {
+			t.Error("Send is true without a connection")
+		}
+		if w.pipes {
+			time.Sleep(time.Hour) // of virtual time
+		}
+		began := time.Now()
+		b2 := w.start(t, 2, func(m *member, _ *Config) { m.address = b.address })
+		b2.SetPeers(map[uint64]string{1: a.address})
+		a.await(2, "up")
+		b2.await(1, "up")
+		if took := time.Since(began); w.pipes && took > 0 {
+			t.Errorf("it took %v", took)
+		}
+		a.Send(2, []byte("welcome back"))
+		b2.expect("1: welcome back")
+	})
+}
+
+// A member that does not call us is found within the longest wait.
+func TestReconnect_ByTrying(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start(t, 1)
+		a.SetPeers(map[uint64]string{2: "pipe-x"})
+		time.Sleep(time.Hour)
+		w.start(t, 2, func(m *member, _ *Config) { m.address = "pipe-x" })
+		began := time.Now()
+		a.await(2, "up")
+		if took := time.Since(began); took > longestWait {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestReconnect_ChangedAddress(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1), w.start(t, 2)
+		know(a, b)
+		moved := w.start(t, 2)
+		a.SetPeers(map[uint64]string{2: moved.address})
+		a.await(2, "down")
+		a.await(2, "up")
+		a.Send(2, []byte("to the new place"))
+		moved.expect("1: to the new place")
+		if got := a.status(2); got.Address != moved.address || !got.Connected {
+			t.Errorf("status is %+v", got)
+		}
+		a.SetPeers(map[uint64]string{2: moved.address}) // no change: nothing happens
+		a.Send(2, []byte("again"))
+		moved.expect("1: again")
+	})
+}
+
+func TestDroppedPeer(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		a, b, c := w.start(t, 1), w.start(t, 2), w.start(t, 3)
+		know(a, b, c)
+		for range 20 { // dropped and named again, also before the old goroutine noticed
+			a.SetPeers(map[uint64]string{3: c.address})
+			a.SetPeers(map[uint64]string{2: b.address, 3: c.address})
+		}
+		a.await(2, "down")
+		eventually(t, "2 is connected again", func() bool { return a.Send(2, []byte("hello again")) })
+		b.expect("1: hello again")
+		a.SetPeers(map[uint64]string{3: c.address})
+		eventually(t, "2 is dropped", func() bool { return !a.Send(2, nil) })
+		if got := a.Status(); len(got) != 1 || got[0].ID != 3 || !got[0].Connected {
+			t.Errorf("status is %+v", got)
+		}
+	})
+}
+
+// P7: Up and Down alternate, and each Up has its Down before Close returns.
+func TestP7_UpAndDown(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1), w.start(t, 2)
+		know(a, b)
+		for range 5 {
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			a.await(2, "gone")
+			b = w.start(t, 2, func(m *member, _ *Config) { m.address = b.address })
+			b.SetPeers(map[uint64]string{1: a.address})
+			b.await(1, "up")
+			a.await(2, "up")
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []*member{a, b} {
+			states := m.statesOf(3 - m.id)
+			close(states) // nothing may come any more: it would panic
+			last := "up"
+			for s := range states {
+				if s == "up" && last == "up" {
+					t.Errorf("member %d: up follows up", m.id)
+				}
+				last = s
+			}
+			if last == "up" && m == b {
+				t.Errorf("member %d: no down after the last up", m.id)
+			}
+		}
+		a.SetPeers(map[uint64]string{2: b.address})
+		if a.Send(2, nil) || len(a.Status()) != 0 {
+			t.Error("a closed network has peers")
+		}
+		if err := a.Close(); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	})
+}
+
+// P7: Close awaits what it has called.
+func TestP7_CloseAwaitsTheHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		entered, leave := make(chan struct{}), make(chan struct{})
+		a := w.start(t, 1)
+		b := w.start(t, 2, func(m *member, _ *Config) {
+			m.receive = func(uint64, []byte) { close(entered); <-leave }
+		})
+		know(a, b)
+		a.Send(2, []byte("x"))
+		<-entered
+		closed := make(chan error)
+		go func() { closed <- b.Close() }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Fatal("closed while Receive runs")
+		default:
+		}
+		close(leave)
+		if err := <-closed; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// P7: Close ends a dial that gets no answer, a hello that gets none, and a connection that says none.
+func TestP7_CloseEndsWhatHangs(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		silent, calls := w.receptionist(t)
+		a := w.start(t, 1)
+		a.SetPeers(map[uint64]string{2: silent})
+		<-calls // and no answer
+		s := w.call(t, a.address)
+		s.say([]byte(magic))
+		began := time.Now()
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > stall/2 {
+			t.Errorf("Close took %v", took)
+		}
+		s.ended()
+	})
+}
+
+func TestTooManyConnections(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start(t, 1)
+		for range maxIncoming {
+			w.call(t, a.address)
+		}
+		synctest.Wait()
+		for range 3 {
+			w.call(t, a.address).ended()
+		}
+		if got := a.log.count("too many connections"); got != 1 {
+			t.Errorf("%d lines, want 1:\n%s", got, a.log)
+		}
+		time.Sleep(stall) // those that said nothing are gone
+		synctest.Wait()
+		if answer := w.call(t, a.address).greet(kindFrames, 2, 1); answer.kind != kindAccepted {
+			t.Errorf("answer is %+v", answer)
+		}
+	})
+}
+
+// brokenListener fails a few times, as one does that is out of file descriptors.
+type brokenListener struct {
+	net.Listener
+	failures atomic.Int32
+}
+
+func (l *brokenListener) Accept() (net.Conn, error) {
+	if l.failures.Add(-1) >= 0 {
+		return nil, errors.New("out of something")
+	}
+	return l.Listener.Accept()
+}
+
+func TestAcceptGoesOnAfterErrors(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		l, address := w.listen(t, "")
+		broken := &brokenListener{Listener: l}
+		broken.failures.Store(10)
+		began := time.Now()
+		a := w.start(t, 1, func(m *member, cfg *Config) { cfg.Listener, m.address = broken, address })
+		b := w.start(t, 2)
+		know(a, b)
+		if took := time.Since(began); took < time.Second || took > 5*time.Second {
+			t.Errorf("10 errors took %v: no pause, or too long a one", took)
+		}
+	})
+}
+
+func TestNew_Config(t *testing.T) {
+	_, err := New(Config{MaxFrame: 1<<30 + 1, QueueBytes: -1})
+	for _, want := range []string{"Self", "Listener", "Handler", "MaxFrame", "QueueBytes"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not name %s", err, want)
+		}
+	}
 }

@@ -21,11 +21,11 @@ type peer struct {
 	wake   chan struct{} // capacity 1: the peer was heard from, so try at once
 
 	// Guarded by net.mu.
-	address   string // empty: dropped
-	ctx       context.Context
-	cancel    context.CancelCauseFunc // ends ctx, the time in which the address is good
-	connected bool
-	lastErr   error
+	address              string // empty: dropped
+	ctx                  context.Context
+	cancel               context.CancelCauseFunc // ends ctx, the time in which the address is good
+	connected            bool
+	lastErr, incomingErr error
 }
 
 func newPeer(n *Network, id uint64) *peer {
