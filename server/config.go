@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -28,6 +29,22 @@ type Config struct {
 	LogDir string
 	// MemberID is this server's number, 1 to 254, the high byte of its session ids. Default: 1.
 	MemberID uint8
+	// Members are the servers of the ensemble, this one among them, as the server lines of zoo.cfg name them:
+	// server.1=host:peerPort:electionPort[:role];[host:]clientPort. They say with whom a server without data forms a new
+	// ensemble, and where the others are; once there is an ensemble, its members are changed by reconfig. Empty: a server alone.
+	Members []string
+	// PeerListen is the address for other members. Default: that of this server's own line.
+	PeerListen string
+	// PeerListener takes the other members' connections, instead of a listener on PeerListen. The server closes it.
+	PeerListener net.Listener
+	// PeerDial connects to other members. Default: TCP.
+	PeerDial func(ctx context.Context, address string) (net.Conn, error)
+	// InitLimit is for how many ticks a new ensemble waits for the last of its members before a majority begins without it.
+	// SyncLimit is after how many ticks without a leader clients are disconnected. Defaults: 10 and 5.
+	InitLimit, SyncLimit int
+	// LinearizableReads makes every read wait until this server has applied what was committed anywhere when the read came. By
+	// default reads are answered from what this server knows, as in ZooKeeper.
+	LinearizableReads bool
 	// Listen is the address for clients, host:port; port 0 is any free one. Default: 127.0.0.1:0.
 	Listen string
 	// Listener takes the clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a test. The server closes it.
@@ -110,6 +127,8 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.MaxClientConns, 60)
 	setDefault(&c.MaxBuffer, DefaultMaxBuffer)
 	setDefault(&c.OutstandingLimit, 1000)
+	setDefault(&c.InitLimit, 10)
+	setDefault(&c.SyncLimit, 5)
 	setDefault(&c.SnapCount, 100_000)
 	setDefault(&c.SyncWarning, time.Second)
 	setDefault(&c.ContainerInterval, time.Minute)
@@ -144,6 +163,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.MaxBuffer < 1024 || c.MaxBuffer > maxMaxBuffer {
 		bad("MaxBuffer is %d, allowed are 1024 to %d", c.MaxBuffer, maxMaxBuffer)
+	}
+	if c.InitLimit < 1 || c.SyncLimit < 1 {
+		bad("InitLimit %d and SyncLimit %d must be positive", c.InitLimit, c.SyncLimit)
 	}
 	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)

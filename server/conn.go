@@ -51,6 +51,8 @@ type conn struct {
 	timeoutMs int32
 
 	queue       queue
+	changing    *pending // a reconfig that waits for its answer
+	hold        *hold    // of the reads of this burst; nil: none is held
 	queuedBytes int
 
 	out        []byte
@@ -78,6 +80,7 @@ type pending struct {
 	op          proto.OpCode     // of all other kinds
 	body        []byte           // kindRead: a copy; kindSync: the path, encoded
 	ids         []proto.ID       // kindRead: who asked
+	hold        *hold            // kindRead: what it waits for; nil: nothing
 	code        proto.ErrCode    // kindStatus
 	zxid        proto.Zxid       // kindStatus: 0 for auth, -1 for unknown ops
 	reply       []byte           // a done write's reply that waits for those before it
@@ -171,6 +174,9 @@ func (c *conn) drain() {
 			return
 		}
 		switch {
+		case p.kind == kindRead && p.hold != nil && !p.hold.over:
+			c.boundOutput()
+			return
 		case p.kind == kindRead:
 			c.out = c.server.read(c, c.out, p.op, p.xid, p.body, p.ids)
 			c.answered(p, c.server.state.LastZxid())

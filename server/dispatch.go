@@ -113,6 +113,7 @@ func (c *conn) burst(in *input) (pause, error) {
 	defer c.mu.Unlock()
 	answered := 0
 	defer func() {
+		c.holdReads()
 		if answered > 0 {
 			took := s.cfg.Now().Sub(now)
 			c.lastTook, c.lastTime = took, now
@@ -165,6 +166,13 @@ func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 	if d.Err() != nil {
 		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
 	}
+	if c.changing != nil {
+		// Its answer has a higher zxid than what would follow it would have: that must come after it.
+		if c.queue.head() == c.changing {
+			return pauseAlone, nil
+		}
+		c.changing = nil
+	}
 	switch h.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData,
 		proto.OpSetACL, proto.OpMulti, proto.OpCloseSession:
@@ -191,7 +199,16 @@ func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 	case proto.OpSync:
 		c.sync(h, &d, now)
 	case proto.OpReconfig:
-		c.status(h, c.reconfig(&d), zxidLast, false)
+		if c.queue.len() > 0 {
+			return pauseAlone, nil
+		}
+		if code := c.reconfig(d); code != proto.OK {
+			c.status(h, code, zxidLast, false)
+		} else if c.write(h, d.Rest(), now) {
+			return pauseLimit, nil
+		} else {
+			c.changing = c.queue.head()
+		}
 	case proto.OpAuth:
 		code := c.authenticate(&d)
 		c.status(h, code, 0, code != proto.OK)
@@ -243,7 +260,11 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 
 // readInTurn answers a read at once, or queues it behind an unfinished request (V2).
 func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time) {
-	if c.queue.len() == 0 {
+	if c.server.cfg.LinearizableReads && h.Op != proto.OpPing {
+		if c.hold == nil {
+			c.hold = new(hold)
+		}
+	} else if c.queue.len() == 0 {
 		c.borrowOutput()
 		c.out = c.server.read(c, c.out, h.Op, h.Xid, body, c.ids)
 		zxid := c.server.state.LastZxid()
@@ -252,7 +273,27 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time) {
 		c.lastZxid = max(c.lastZxid, zxid)
 		return
 	}
-	c.enqueue(&pending{conn: c, xid: h.Xid, kind: kindRead, op: h.Op, body: bytes.Clone(body), ids: c.ids, received: now})
+	c.enqueue(&pending{conn: c, xid: h.Xid, kind: kindRead, op: h.Op, body: bytes.Clone(body), ids: c.ids, received: now, hold: c.hold})
+}
+
+// hold makes reads wait until this server has applied what was committed when they came.
+type hold struct{ over bool }
+
+// holdReads asks for the moment that the held reads of a burst wait for, once for all of them. c.mu is held.
+func (c *conn) holdReads() {
+	h, s := c.hold, c.server
+	if c.hold = nil; h == nil {
+		return
+	}
+	s.node.Read(func() {
+		s.tree.RLock()
+		c.mu.Lock()
+		h.over = true
+		c.drain()
+		c.mu.Unlock()
+		s.tree.RUnlock()
+		c.flushAsync()
+	})
 }
 
 // sync answers when this server has applied all that was committed when the request came.
@@ -285,15 +326,17 @@ func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid
 	}
 }
 
-// reconfig answers as a standalone server does.
-func (c *conn) reconfig(d *jute.Decoder) proto.ErrCode {
+// reconfig says why a reconfig is refused here, or OK.
+func (c *conn) reconfig(d jute.Decoder) proto.ErrCode {
 	var r proto.ReconfigRequest
-	r.Decode(d)
+	r.Decode(&d)
 	switch {
 	case d.Err() != nil:
 		return proto.ErrMarshallingError
 	case !c.server.cfg.ReconfigEnabled:
 		return proto.ErrReconfigDisabled
+	case c.server.alone():
+		return proto.ErrUnimplemented
 	}
-	return proto.ErrUnimplemented
+	return proto.OK
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // beginReply appends a frame's length, to be patched by endFrame, and a reply header.
@@ -47,6 +48,8 @@ func appendResult(b []byte, w *pending, res *datatree.Result) []byte {
 			b = (&proto.CreateResponse{Path: res.Path, Stat: res.Stat}).Append(b, w.req.Op)
 		case proto.OpSetData, proto.OpSetACL:
 			b = res.Stat.Append(b)
+		case proto.OpReconfig:
+			b = res.Stat.Append(jute.AppendBuffer(b, res.Data))
 		case proto.OpMulti:
 			b = (&proto.MultiResponse{Results: res.Multi}).Append(b)
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
@@ -43,15 +44,61 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
 		return false, nil
 	}
-	s.tree.RLock()
-	last := s.state.LastZxid()
-	s.tree.RUnlock()
-	if req.LastZxidSeen > last {
-		// A silent close makes the client try the next server; an answer would cost it its session.
+	// A silent close makes the client try the next server; an answer would cost it its session.
+	if last := s.awaitZxid(req.LastZxidSeen); req.LastZxidSeen > last {
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
 	}
+	if !s.ready() {
+		c.logger().Debug("client refused: this server does not serve now")
+		return false, nil
+	}
 	return c.attach(&req)
+}
+
+// awaitZxid waits a moment for this server to come to where the client has been on another one, and returns where it is.
+func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
+	patience := time.NewTimer(s.cfg.Tick)
+	defer patience.Stop()
+	for {
+		changed := s.reached.changed()
+		s.tree.RLock()
+		last = s.state.LastZxid()
+		s.tree.RUnlock()
+		if last >= want || s.alone() {
+			return last
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			return last
+		}
+	}
+}
+
+// applyWaiters wakes those who wait for the state to move on.
+type applyWaiters struct {
+	mu sync.Mutex
+	ch chan struct{} // nil: nobody waits
+}
+
+// changed returns a channel that is closed when something was applied from now on.
+func (a *applyWaiters) changed() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ch == nil {
+		a.ch = make(chan struct{})
+	}
+	return a.ch
+}
+
+func (a *applyWaiters) wake() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ch != nil {
+		close(a.ch)
+		a.ch = nil
+	}
 }
 
 // attach proposes the session, new or taken up again, and waits until Apply has answered.

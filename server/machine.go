@@ -27,6 +27,7 @@ func (m machine) Apply(batches []consensus.Batch) {
 		for j := range b.Requests {
 			s.apply(b.TimeMs, &b.Requests[j], now)
 		}
+		s.digests.note(b.Index, s.state.Digest())
 	}
 	if invariants.Enabled {
 		if err := s.state.Check(); err != nil {
@@ -34,7 +35,12 @@ func (m machine) Apply(batches []consensus.Batch) {
 		}
 	}
 	s.tree.Unlock()
+	if s.membersChanged {
+		s.membersChanged = false
+		s.retarget() // it writes a file, which is not for under the lock
+	}
 	s.lastApply.Store(int64(now.Sub(s.started)))
+	s.reached.wake()
 	for i, c := range s.touched {
 		c.touched = false
 		c.flushAsync()
@@ -65,8 +71,25 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		s.deliver(&events[i])
 	}
 	s.noteSession(req, &res, w, now)
-	if w != nil && w.conn != nil {
-		w.conn.complete(w, &res, now)
+	switch req.Op {
+	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:
+		s.noteConfig(req, &res, w)
+	}
+	if w != nil && w.conn != nil && !res.Pending {
+		s.answer(w, &res)
+	}
+}
+
+// answer gives a client the result of its write.
+func (s *Server) answer(w *pending, res *datatree.Result) {
+	w.conn.complete(w, res, s.cfg.Now())
+	s.outstanding.release(w.bytes())
+}
+
+// lost is told of a request of this server that was applied elsewhere, in a checkpoint that came from there: nobody here knows
+// its result. Its connection is closed, as all are when a checkpoint comes.
+func (s *Server) lost(ref any) {
+	if w, ok := ref.(*pending); ok && w.conn != nil {
 		s.outstanding.release(w.bytes())
 	}
 }
@@ -134,15 +157,22 @@ func (s *Server) noteSession(req *datatree.Request, res *datatree.Result, w *pen
 			c = w.conn
 		}
 		s.bind(info.ID, c)
-	case proto.OpCloseSession:
+	case proto.OpCloseSession, proto.OpExpireSession:
+		if res.Err == proto.ErrBadVersion { // decided by a leader before this one, which gives everybody a new timeout
+			s.trackMu.Lock()
+			s.tracker.Touch(req.Session, now)
+			s.trackMu.Unlock()
+		}
 		if res.Err != proto.OK {
 			return
 		}
 		s.trackMu.Lock()
 		s.tracker.Remove(req.Session)
 		s.trackMu.Unlock()
-		if w == nil || w.conn == nil { // expired: the client's connection closes without a word
+		if req.Op == proto.OpExpireSession {
 			s.stats.expired.Add(1)
+		}
+		if w == nil || w.conn == nil { // the client's connection, if it is here, closes without a word
 			s.bind(req.Session, nil)
 		}
 	}
@@ -186,4 +216,13 @@ func (s *Server) install(t *datatree.Tree) {
 	s.tree.Lock()
 	s.state = t
 	s.tree.Unlock()
+	if s.node == nil { // the start
+		return
+	}
+	// Watches did not fire for what was skipped, and requests may be among it: clients must come back, and see it then.
+	s.dropConns()
+	s.adoptSessions()
+	clear(s.reconfigs)
+	s.retarget()
+	s.reached.wake()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/members"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/session"
 	"github.com/gozkd/gozkd/watch"
@@ -31,6 +32,9 @@ type Server struct {
 	listener net.Listener
 	started  time.Time
 
+	members members.Set // Config.Members
+	book    *addressBook
+
 	tree    sync.RWMutex // guards state; see the package comment for the order of locks
 	state   *datatree.Tree
 	watches *watch.Table
@@ -48,9 +52,17 @@ type Server struct {
 	outstanding limiter
 	stats       stats
 
+	digests digests
+
 	// Owned by the goroutine of Apply.
-	touched  []*conn
-	watchers []watch.ConnID
+	touched        []*conn
+	watchers       []watch.ConnID
+	reconfigs      map[proto.Zxid]*pending // by serial: clients that wait for a change of the ensemble
+	membersChanged bool
+
+	// Owned by the goroutine of runSessions.
+	ledSince time.Time // 0: this server does not lead
+	reported time.Time // what was heard before is told
 
 	life struct {
 		sync.Mutex
@@ -59,8 +71,11 @@ type Server struct {
 		wg              sync.WaitGroup
 		err             chan error
 	}
-	serving   atomic.Bool
-	lastApply atomic.Int64 // nanoseconds from started to the end of the last Apply
+	serving    atomic.Bool
+	cutOff     atomic.Bool // no leader for too long: clients are turned away
+	configured atomic.Bool // the state names the ensemble's members, or is about to
+	reached    applyWaiters
+	lastApply  atomic.Int64 // nanoseconds from started to the end of the last Apply
 }
 
 // New checks cfg and makes a server; nothing runs and no file is touched before Start.
@@ -68,8 +83,14 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
 	}
+	set, err := cfg.parseMembers()
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
 		cfg:       cfg,
+		members:   set,
+		reconfigs: make(map[proto.Zxid]*pending),
 		state:     datatree.New(datatree.Options{TrackDirty: cfg.Dir != ""}),
 		watches:   watch.New(),
 		conns:     make(map[watch.ConnID]*conn),
@@ -109,14 +130,29 @@ func (s *Server) start(ctx context.Context) (err error) {
 			return fmt.Errorf("server: client port: %w", err)
 		}
 	}
+	if err := s.checkDiverged(); err != nil {
+		return err
+	}
+	peerListener, err := s.listenPeers()
+	if err != nil {
+		return err
+	}
 	s.node, err = consensus.Open(consensus.Config{
-		ID: uint64(s.cfg.MemberID), Dir: s.cfg.Dir, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: machine{s},
+		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
+		PeerListener: peerListener, PeerDial: s.cfg.PeerDial, Tick: raftTick(s.cfg.Tick),
+		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
+		OnMessage: s.received, OnSteered: s.steered, OnLost: s.lost, Rand: s.cfg.Rand,
+		Dir: s.cfg.Dir, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: machine{s},
 		Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.checkpointed, Logger: s.cfg.Logger.Named("consensus"),
 	})
 	if err != nil {
 		return err
 	}
+	if s.book, err = openBook(s.cfg.Dir, s.members); err != nil {
+		return errors.Join(err, s.node.Close())
+	}
+	s.retarget()
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.life.cancel = cancel
 	failed := make(chan error, 1)
@@ -128,6 +164,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 			s.fail(err)
 		}
 	})
+	s.life.wg.Go(func() { s.accept(run) }) // stopped by closing the listener, awaited by shutdown
 	select {
 	case <-s.node.Ready():
 	case err := <-failed:
@@ -139,11 +176,16 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.serving.Store(true)
 	s.life.wg.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
 	s.life.wg.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
-	s.life.wg.Go(func() { s.accept(run) })       // stopped by closing the listener, awaited by shutdown
-	s.cfg.Logger.Info("serving clients", "address", s.listener.Addr().String(), "data", s.dataName(),
-		"znodes", s.state.NumZnodes()-1, "sessions", s.state.NumSessions(), "zxid", s.state.LastZxid().String(),
+	f := s.facts()
+	s.cfg.Logger.Info("serving clients", "address", s.listener.Addr().String(), "data", s.dataName(), "mode", s.mode(),
+		"znodes", f.znodes-1, "sessions", f.sessions, "zxid", f.zxid.String(),
 		"start_ms", s.cfg.Now().Sub(s.started).Milliseconds())
 	return nil
+}
+
+// raftTick is the unit of raft's timers: a fraction of ZooKeeper's tick, since elections shall not take several of them.
+func raftTick(tick time.Duration) time.Duration {
+	return min(max(tick/40, 10*time.Millisecond), 50*time.Millisecond)
 }
 
 func keepAlive(on bool) time.Duration {
@@ -193,7 +235,12 @@ func (s *Server) shutdown() (err error) {
 		return nil
 	}
 	s.life.closed = true
-	s.serving.Store(false)
+	if s.serving.Swap(false) && s.node.Status().Leading {
+		// The others go on at once instead of after an election timeout.
+		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Tick)
+		s.node.HandOver(ctx)
+		cancel()
+	}
 	if s.listener != nil {
 		err = s.listener.Close()
 	}

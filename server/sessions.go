@@ -6,21 +6,24 @@ import (
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/session"
 )
 
-// adoptSessions gives every session of the restored state a full timeout: while nobody served, nobody could be heard.
+// adoptSessions makes the tracker know the sessions of a state that was restored, with a full timeout: while nobody served,
+// nobody could be heard.
 func (s *Server) adoptSessions() {
 	now := s.cfg.Now()
 	s.tree.RLock()
 	defer s.tree.RUnlock()
 	s.trackMu.Lock()
 	defer s.trackMu.Unlock()
+	s.tracker = session.New(s.cfg.Tick)
 	for info := range s.state.Sessions() {
 		s.tracker.Add(info.ID, time.Duration(info.TimeoutMs)*time.Millisecond, now)
 	}
 }
 
-// runSessions reports who was heard from and expires who was not, twice a tick.
+// runSessions follows who leads, reports who was heard from, and, on the leader, expires who was not, twice a tick.
 func (s *Server) runSessions(ctx context.Context) {
 	ticker := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
 	defer ticker.Stop()
@@ -31,7 +34,14 @@ func (s *Server) runSessions(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		now := s.cfg.Now()
+		now, st := s.cfg.Now(), s.node.Status()
+		s.watchRole(st, now)
+		if !st.Leading {
+			if st.Leader != 0 {
+				s.report(st.Leader, now)
+			}
+			continue
+		}
 		switch {
 		case s.stalled(now):
 			stalled = true
@@ -65,28 +75,30 @@ func (s *Server) touchSessions() {
 }
 
 // expireSessions proposes to close what was not heard from. The request names the connection epoch that was seen, so a
-// session that re-attaches in the meantime lives.
+// session that re-attaches in the meantime lives, and the epoch of this leader, so it lives too if another one takes over.
 func (s *Server) expireSessions(now time.Time) {
-	for _, info := range s.expired(now) {
+	infos, epoch := s.expired(now)
+	for _, info := range infos {
 		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
-		s.proposeOwn(datatree.Request{Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpCloseSession})
+		s.proposeOwn(datatree.Request{
+			Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpExpireSession, Body: datatree.ExpireSessionBody{Epoch: epoch}.Append(nil),
+		})
 	}
 }
 
 // expired returns the sessions whose time is over. The tree's lock holds still who is attached where: a session that
 // re-attached after the tracker gave it up would otherwise be closed under its new epoch.
-func (s *Server) expired(now time.Time) []datatree.SessionInfo {
+func (s *Server) expired(now time.Time) (infos []datatree.SessionInfo, epoch uint32) {
 	s.tree.RLock()
 	defer s.tree.RUnlock()
 	s.trackMu.Lock()
 	defer s.trackMu.Unlock()
-	var infos []datatree.SessionInfo
 	for _, id := range s.tracker.Expired(now) {
 		if info, ok := s.state.Session(id); ok {
 			infos = append(infos, info)
 		}
 	}
-	return infos
+	return infos, s.state.LastZxid().Epoch()
 }
 
 // proposeOwn proposes a request of the server itself.
@@ -109,7 +121,9 @@ func (s *Server) runCollector(ctx context.Context) {
 			if !s.serving.Load() { // the log is closed: nobody would take the requests
 				return
 			}
-			s.collect(perRound)
+			if s.node.Status().Leading {
+				s.collect(perRound)
+			}
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (s *Server) writeWord(w *bufio.Writer, word string, asker *conn) {
 		say(w, "%s is not executed because it is not in the whitelist.\n", word)
 		return
 	}
-	serving := s.serving.Load()
+	serving := s.ready()
 	switch word {
 	case "ruok":
 		say(w, "imok")

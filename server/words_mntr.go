@@ -9,7 +9,7 @@ func (s *Server) writeMonitor(w *bufio.Writer) {
 	st, f := &s.stats, s.facts()
 	low, avg, high := st.latency.read()
 	line("version", s.versionLine())
-	line("server_state", mode)
+	line("server_state", s.mode())
 	line("avg_latency", decimal(avg))
 	line("max_latency", high)
 	line("min_latency", low)

@@ -31,9 +31,6 @@ func (s *Server) facts() facts {
 	}
 }
 
-// mode is what srvr and mntr call the server's role.
-const mode = "standalone"
-
 // writeState writes what srvr and stat have in common.
 func (s *Server) writeState(w *bufio.Writer) {
 	f := s.facts()
@@ -41,7 +38,7 @@ func (s *Server) writeState(w *bufio.Writer) {
 	say(w, "Latency min/avg/max: %d/%s/%d\n", low, decimal(avg), high)
 	say(w, "Received: %d\nSent: %d\n", s.stats.received.Load(), s.stats.sent.Load())
 	say(w, "Connections: %d\nOutstanding: %d\n", s.numConns(), s.outstanding.outstanding())
-	say(w, "Zxid: %s\nMode: %s\nNode count: %d\n", f.zxid, mode, f.znodes)
+	say(w, "Zxid: %s\nMode: %s\nNode count: %d\n", f.zxid, s.mode(), f.znodes)
 }
 
 func (s *Server) numConns() int {

@@ -27,7 +27,6 @@ func TestRun(t *testing.T) {
 		{"check-config bad.cfg", 1, "", "gozkd: bad.cfg:2: tickTime: is \"x\"; allowed: a whole number from 1 to 107374182\ngozkd: bad.cfg:3: clientPort: "},
 		{"check-config nowhere.cfg", 1, "", "gozkd: nowhere.cfg: can't be read: "},
 		{"--nonsense", 2, "", "gozkd: command line: flag provided but not defined: -nonsense\n\nusage: gozkd "},
-		{"--id 1 -o server.1=a:1 -o server.2=b:1 -o server.3=c:1", 1, "", "gozkd: an ensemble is configured (server lines: 3)"},
 		{"check-config --id 1 -o server.1=a:1 -o server.2=b:1 -o server.3=c:1", 0, "server.2=b:1:0:participant\n", ""},
 		{"--client-port x", 2, "", "usage: gozkd "},
 	} {

@@ -21,9 +21,6 @@ import (
 
 // serve runs a server until a signal ends it or its disk fails.
 func serve(inv *config.Invocation, logTo io.Writer) error {
-	if n := len(inv.Config.Members); n > 0 {
-		return fmt.Errorf("an ensemble is configured (server lines: %d), and this version runs a standalone server only", n)
-	}
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd", Level: hclog.LevelFromString(inv.LogLevel), Output: logTo, JSONFormat: inv.LogJSON,
 	})
@@ -76,8 +73,14 @@ func writePortFile(path, client string) error {
 
 // serverConfig says in the server's terms what the operator said in ZooKeeper's.
 func serverConfig(c config.Config, log hclog.Logger) server.Config {
+	var lines []string
+	for _, m := range c.Members {
+		lines = append(lines, m.String())
+	}
 	return server.Config{
-		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(),
+		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
+		LinearizableReads: c.LinearizableReads,
+		Dir:               c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(),
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: orNone(c.MaxCnxns),
 		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit,

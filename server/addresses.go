@@ -1,0 +1,109 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/members"
+)
+
+// addressBook knows where to look for the other members. Each server's own configuration says so first: the address of a
+// member is often another one from each place (0.0.0.0 for oneself, a name within a network, a port that is forwarded). When a reconfig
+// moves a member, or brings a new one, its address there counts. That is kept in a file beside the data, as ZooKeeper keeps it in its
+// dynamic configuration file.
+type addressBook struct {
+	path       string      // of the file; empty: none is kept
+	configured members.Set // by this server's own configuration
+	replicated members.Set // as of the state, when it was last looked at
+	here       members.Set // where this server looks for them
+	extra      members.Set // members to come
+}
+
+const bookSections = 3
+
+// openBook reads the file, if there is one. Lines that the configuration changed since it was written are taken from
+// the configuration.
+func openBook(dir string, configured members.Set) (*addressBook, error) {
+	b := &addressBook{configured: configured, here: configured}
+	if dir == "" {
+		return b, nil
+	}
+	b.path = filepath.Join(dir, "members")
+	text, err := os.ReadFile(b.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("server: addresses of the members: %w", err)
+	}
+	var sets []members.Set
+	for section := range strings.SplitSeq(string(text), "\n\n") {
+		set, _, err := members.ParseConfig(strings.TrimSpace(section))
+		if err != nil {
+			return nil, fmt.Errorf("server: %s: %w; it can be removed: the addresses are then those of the configuration", b.path, err)
+		}
+		sets = append(sets, set)
+	}
+	if len(sets) != bookSections {
+		return nil, fmt.Errorf("server: %s has %d sections, not %d; it can be removed: the addresses are then those of the configuration",
+			b.path, len(sets), bookSections)
+	}
+	b.replicated, b.here = sets[1], sets[2]
+	for _, m := range configured {
+		if before, ok := sets[0].Get(m.ID); !ok || before != m {
+			b.here = b.here.With(m)
+		}
+	}
+	return b, nil
+}
+
+// update takes the members of the state, and those that are to come.
+func (b *addressBook) update(replicated, wanted members.Set) error {
+	b.extra = wanted
+	if b.replicated.Equal(replicated) {
+		return nil
+	}
+	var here members.Set
+	for _, m := range b.here {
+		if _, was := b.replicated.Get(m.ID); was {
+			if _, is := replicated.Get(m.ID); !is {
+				continue // it was removed
+			}
+		}
+		here = here.With(m)
+	}
+	for _, m := range replicated {
+		before, was := b.replicated.Get(m.ID)
+		if _, known := here.Get(m.ID); !known || was && before.PeerAddress() != m.PeerAddress() {
+			here = here.With(m)
+		}
+	}
+	b.here, b.replicated = here, replicated
+	return b.save()
+}
+
+func (b *addressBook) save() error {
+	if b.path == "" {
+		return nil
+	}
+	text := strings.Join([]string{b.configured.Text(0), b.replicated.Text(0), b.here.Text(0)}, "\n\n")
+	if err := os.WriteFile(b.path+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(b.path+".new", b.path)
+}
+
+// addresses returns host:port by member.
+func (b *addressBook) addresses() map[uint64]string {
+	all := make(map[uint64]string)
+	for _, set := range []members.Set{b.extra, b.here} {
+		for _, m := range set {
+			all[m.ID] = m.PeerAddress()
+		}
+	}
+	return all
+}

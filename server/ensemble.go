@@ -1,0 +1,133 @@
+package server
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// alone reports whether this server has no other members to talk to.
+func (s *Server) alone() bool { return len(s.members) == 0 }
+
+// parseMembers reads Config.Members.
+func (c *Config) parseMembers() (members.Set, error) {
+	if len(c.Members) == 0 {
+		return nil, nil
+	}
+	var set members.Set
+	for _, line := range c.Members {
+		one, _, err := members.ParseConfig(line)
+		if err != nil {
+			return nil, fmt.Errorf("server: Members: %w", err)
+		}
+		for _, m := range one {
+			if _, twice := set.Get(m.ID); twice {
+				return nil, fmt.Errorf("server: Members: server.%d is named twice", m.ID)
+			}
+			set = set.With(m)
+		}
+	}
+	if _, ok := set.Get(uint64(c.MemberID)); !ok {
+		return nil, fmt.Errorf("server: MemberID is %d, which is not among Members", c.MemberID)
+	}
+	return set, nil
+}
+
+// listenPeers opens the port for other members: on the address of this server's own line, or, where that is not an
+// address of this machine (yet), on all.
+func (s *Server) listenPeers() (net.Listener, error) {
+	if s.cfg.PeerListener != nil || s.alone() {
+		return s.cfg.PeerListener, nil
+	}
+	own, _ := s.members.Get(uint64(s.cfg.MemberID))
+	address := own.PeerAddress()
+	if s.cfg.PeerListen != "" {
+		address = s.cfg.PeerListen
+	}
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	_, port, splitErr := net.SplitHostPort(address)
+	if splitErr != nil {
+		return nil, fmt.Errorf("server: peer port: %w", splitErr)
+	}
+	all, allErr := net.Listen("tcp", net.JoinHostPort("", port))
+	if allErr != nil { // in use, most likely, and then the first error says so
+		return nil, fmt.Errorf("server: peer port: %w", err)
+	}
+	s.cfg.Logger.Warn("the address for other servers is not one of this machine, so they are awaited on all addresses",
+		"address", address, "error", err)
+	return all, nil
+}
+
+// retarget tells consensus where the membership of the state is to go and where the members are. It is called wherever
+// the state's membership may have changed, from the goroutine of Apply, or before it runs.
+func (s *Server) retarget() {
+	if s.alone() {
+		return
+	}
+	current, version := s.state.Config()
+	t := consensus.Target{Voters: current.Voters(), Learners: current.Observers()}
+	wanted := current
+	pending, changing := s.state.PendingConfig()
+	if changing {
+		t = consensus.Target{Serial: uint64(pending.Serial), Voters: pending.Members.Voters(), Learners: pending.Members.Observers()}
+		for _, m := range pending.Members {
+			if _, known := wanted.Get(m.ID); !known {
+				wanted = wanted.With(m)
+			}
+		}
+	}
+	s.configured.Store(version != 0 || changing)
+	s.node.SetTarget(t)
+	if err := s.book.update(current, wanted); err != nil {
+		s.cfg.Logger.Warn("the addresses of the other servers can't be kept for the next start", "error", err)
+	}
+	s.node.SetMembers(s.book.addresses())
+	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
+		s.cfg.Logger.Warn("this server is not, or no longer, a member of the ensemble", "members", len(current))
+	}
+}
+
+// beginEnsemble proposes the membership that a new ensemble, or one that grows out of a standalone server, begins with: as this
+// leader is configured.
+func (s *Server) beginEnsemble() {
+	if s.alone() || s.configured.Load() {
+		return
+	}
+	s.proposeOwn(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))})
+}
+
+// steered is told by consensus, on the leader, that raft has the members that are pending, or can't have them.
+func (s *Server) steered(done consensus.Steered) {
+	body := datatree.ConfigDoneBody{Serial: proto.Zxid(done.Serial)}
+	if !done.Reached {
+		body.Code = proto.ErrNewConfigNoQuorum
+	}
+	s.proposeOwn(datatree.Request{Op: proto.OpConfigDone, Body: body.Append(nil)})
+}
+
+// noteConfig keeps what the server does about the membership in step with the state, and answers the client that asked for
+// the change that is done. Called by Apply.
+func (s *Server) noteConfig(req *datatree.Request, res *datatree.Result, w *pending) {
+	switch {
+	case res.Pending:
+		if w != nil && w.conn != nil {
+			s.reconfigs[res.Serial] = w
+		}
+		s.membersChanged = true
+	case req.Op == proto.OpConfigDone && res.Serial != 0:
+		s.membersChanged = true
+		if asked := s.reconfigs[res.Serial]; asked != nil {
+			delete(s.reconfigs, res.Serial)
+			s.answer(asked, res)
+		}
+		current, version := s.state.Config()
+		s.cfg.Logger.Info("membership", "version", version.String(), "members", len(current), "result", res.Err.String())
+	}
+}
