@@ -102,6 +102,7 @@ func (d *digests) compare(from uint64, theirs sample) verdict {
 	return verdictNone
 }
 
+// forget is for a new leader, who judges for itself.
 func (d *digests) forget() {
 	d.mu.Lock()
 	d.differ = make(map[uint64]int)

@@ -99,6 +99,7 @@ func New(cfg Config) (*Server, error) {
 		tracker:   session.New(cfg.Tick),
 	}
 	s.life.err = make(chan error, 1)
+	s.digests.forget()
 	s.outstanding.init(cfg.OutstandingLimit)
 	s.stats.traceMask.Store(defaultTraceMask)
 	return s, nil
