@@ -79,6 +79,9 @@ type Config struct {
 	OnMessage func(from uint64, message []byte)
 	// OnSteered is told, on the leader, what became of a target with a serial. It is called like Apply.
 	OnSteered func(Steered)
+	// OnLost is told, like Apply, of requests of this node that are applied in a checkpoint that came from another member: their outcome
+	// is not known here.
+	OnLost func(ref any)
 	// Rand makes what tells ensembles and lives of members apart. Default: crypto/rand.
 	Rand io.Reader
 	// OnSync, OnCheckpoint are told how long things took. They must not block.
@@ -135,6 +138,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.OnSteered == nil {
 		c.OnSteered = func(Steered) {}
+	}
+	if c.OnLost == nil {
+		c.OnLost = func(any) {}
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Reader

@@ -366,16 +366,17 @@ func (c *core) accept(b *Batch, server, incarnation, number uint64, payload []by
 }
 
 // installed takes over the state of a checkpoint that came from the leader and is on disk, before the response that
-// says so is stepped. Requests of this server that are in it count as applied, without anybody being told.
-func (c *core) installed(meta checkpointMeta, incarnation uint64) {
+// says so is stepped. It returns the refs of requests of this server that are applied in it.
+func (c *core) installed(meta checkpointMeta, incarnation uint64) (lost []any) {
 	c.conf, c.cluster = meta.Conf, meta.Cluster
 	c.streams = maps.Clone(meta.Streams)
 	c.applied, c.term, c.timeMs = meta.Index, meta.Term, max(c.timeMs, meta.TimeMs)
 	c.tail.reset()
-	c.own.skipTo(c.streams[c.id])
+	lost = c.own.skipTo(c.streams[c.id])
 	if incarnation > c.own.incarnation {
 		c.own.renumber(incarnation)
 	}
+	return lost
 }
 
 // meta is what a checkpoint says of the state as of the batches handed out so far.

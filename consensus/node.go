@@ -296,8 +296,11 @@ func (n *Node) persisted(in input) error {
 		n.installing = false
 		n.lastCheckpoint = in.installed.meta.Index
 		n.sinceRequests, n.sinceBytes = 0, 0
-		n.core.installed(in.installed.meta, in.installed.incarnation)
+		lost := n.core.installed(in.installed.meta, in.installed.incarnation)
 		in.installed.install()
+		for _, ref := range lost {
+			n.cfg.OnLost(ref)
+		}
 		n.cfg.Logger.Info("installed a checkpoint", "from", in.installed.from, "index", in.installed.meta.Index)
 	}
 	for _, m := range in.persisted {

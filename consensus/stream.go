@@ -76,12 +76,14 @@ func (o *own) renumber(incarnation uint64) {
 	o.again()
 }
 
-// skipTo drops what a checkpoint has applied.
-func (o *own) skipTo(p position) {
+// skipTo drops what a checkpoint has applied, and returns its refs.
+func (o *own) skipTo(p position) (lost []any) {
 	for p.incarnation == o.incarnation && o.first <= p.number && len(o.pending) > 0 {
-		o.take(o.first)
+		ref, _ := o.take(o.first)
+		lost = append(lost, ref)
 	}
 	o.again()
+	return lost
 }
 
 // run returns the next requests that are not on their way, as many as fit into an entry, at least one.
