@@ -27,7 +27,7 @@ type Product struct {
 type ClusterConfig struct {
 	Product Product
 	Members int           // their ids are 1 ... Members
-	Dir     string        // holds one folder per member; the caller owns it
+	Dir     string        // holds one folder per member, which is emptied first; the caller owns it
 	Tick    time.Duration // tickTime; the session timeouts and the patience of members with each other follow from it
 	// SmallDisk puts the data of the last member on a disk of its own, of SmallDiskBytes, so that it can be filled. Needs root.
 	SmallDisk bool
@@ -47,7 +47,7 @@ type Cluster struct {
 
 // NewCluster prepares members with empty data directories; none runs yet. Close ends what was made.
 func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
-	addrs, links, err := listenLinks(cfg.Members)
+	addrs, links, err := newLinks(cfg.Members)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
 	}()
 	for id := 1; id <= cfg.Members; id++ {
 		m := &Member{ID: id, Client: addrs.client(id), product: cfg.Product, dir: filepath.Join(cfg.Dir, fmt.Sprintf("member-%d", id))}
-		if err := os.MkdirAll(m.dataDir(), 0o755); err != nil {
+		if err := errors.Join(os.RemoveAll(m.dir), os.MkdirAll(m.dataDir(), 0o755)); err != nil {
 			return nil, fmt.Errorf("jepsenlite: %w", err)
 		}
 		c.Members = append(c.Members, m)
@@ -68,16 +68,27 @@ func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
 				return nil, err
 			}
 		}
-		err := errors.Join(
-			os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(c.zooCfg(id)), 0o644),
-			os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(addrs.hosts(id, cfg.Members)), 0o644),
-			m.writeMyID(),
-		)
-		if err != nil {
+		hosts := os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(addrs.hosts(id, cfg.Members)), 0o644)
+		if err := errors.Join(hosts, c.writeConfig(m), m.writeMyID()); err != nil {
 			return nil, fmt.Errorf("jepsenlite: %w", err)
 		}
 	}
 	return c, nil
+}
+
+// writeConfig gives a member the zoo.cfg that it begins with. ZooKeeper rewrites it when the members change.
+func (c *Cluster) writeConfig(m *Member) error {
+	return os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(c.zooCfg(m.ID)), 0o644)
+}
+
+// Start starts a member, and lets its peers find somebody who listens. It does not wait until it serves.
+func (c *Cluster) Start(m *Member) error {
+	return errors.Join(c.Links.Listen(m.ID), m.Start())
+}
+
+// Kill ends a member as kill -9 does, and awaits its end. Peers that dial it are refused from then on.
+func (c *Cluster) Kill(m *Member) error {
+	return errors.Join(m.Kill(), c.Links.Refuse(m.ID))
 }
 
 // Close ends the members and the links, and awaits them. What the members wrote stays, unless it was on the small disk.
@@ -93,7 +104,7 @@ func (c *Cluster) Close() error {
 func (c *Cluster) StartAll(ctx context.Context) error {
 	for _, m := range c.Members {
 		if !m.Running() {
-			if err := m.Start(); err != nil {
+			if err := c.Start(m); err != nil {
 				return err
 			}
 		}

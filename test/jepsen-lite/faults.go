@@ -4,8 +4,6 @@ package jepsenlite
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -27,30 +25,19 @@ type fault struct {
 // faults returns all kinds of faults.
 func faults() []fault {
 	return []fault{
-		{name: "kill", weight: 4, longest: 4 * time.Second, inject: killAny},
-		{name: "kill-leader", weight: 4, longest: 4 * time.Second, inject: killLeader},
+		{name: "kill", weight: 3, longest: 4 * time.Second, inject: killAny},
+		{name: "kill-leader", weight: 3, longest: 4 * time.Second, inject: killLeader},
 		{name: "restart-all", weight: 1, longest: 2 * time.Second, inject: killAll},
+		{name: "pause", weight: 2, longest: 6 * time.Second, inject: pauseAny},
+		{name: "pause-leader", weight: 2, longest: 6 * time.Second, inject: pauseLeader},
+		{name: "partition", weight: 2, longest: 6 * time.Second, inject: partitionAny},
+		{name: "partition-leader", weight: 2, longest: 6 * time.Second, inject: partitionLeader},
+		{name: "one-way", weight: 2, longest: 6 * time.Second, inject: oneWay},
+		{name: "ring", weight: 1, longest: 6 * time.Second, inject: breakOneLink},
+		{name: "delay", weight: 2, longest: 6 * time.Second, inject: delay},
+		{name: "cut", weight: 1, longest: time.Second, inject: cutAll},
+		{name: "wipe", weight: 1, longest: 3 * time.Second, whole: true, inject: wipe},
+		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
+		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, inject: fillDisk},
 	}
-}
-
-func killAny(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return kill(n.any())
-}
-
-func killLeader(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return kill(n.leader(ctx))
-}
-
-// kill ends a member with kill -9 until it is healed.
-func kill(m *Member) (string, func(context.Context) error, error) {
-	return fmt.Sprintf("member %d", m.ID), func(context.Context) error { return m.Start() }, m.Kill()
-}
-
-// killAll ends all members at once.
-func killAll(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	var errs []error
-	for _, m := range n.cluster.Members {
-		errs = append(errs, m.Kill())
-	}
-	return "all", n.startAll, errors.Join(errs...)
 }

@@ -35,6 +35,7 @@ type Record struct {
 	Call   time.Duration `json:",omitzero"`
 	Return time.Duration `json:",omitzero"` // of other kinds: when it happened
 	Xid    int32         `json:",omitzero"`
+	Number int           `json:",omitzero"` // of the request on its connection, from 1
 	Op     proto.OpCode  `json:",omitzero"`
 	Parts  []Part        `json:",omitempty"` // one; of a multi as many as it has
 	Watch  bool          `json:",omitzero"`

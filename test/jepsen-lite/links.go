@@ -3,7 +3,6 @@
 package jepsenlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,13 +15,20 @@ import (
 // Links are the ways between members: one proxy per ordered pair and port. What may pass is set per direction of the
 // bytes, whoever opened the connection. Safe for concurrent use.
 type Links struct {
-	listeners []net.Listener
-	stop      context.CancelFunc
-	tasks     sync.WaitGroup
+	done  chan struct{} // closed by Close
+	tasks sync.WaitGroup
+	net   addresses
 
-	mu    sync.Mutex
-	ways  map[way]*wayState
-	conns map[*tunnel]bool
+	mu        sync.Mutex
+	ways      map[way]*wayState
+	conns     map[*tunnel]bool
+	listeners map[door]net.Listener
+}
+
+// A door is where one member looks for another.
+type door struct {
+	way
+	port int
 }
 
 // A way is a direction between two members.
@@ -33,8 +39,8 @@ type wayState struct {
 	delay time.Duration
 }
 
-// listenLinks finds addresses for an ensemble and listens where its members will look for each other.
-func listenLinks(members int) (addresses, *Links, error) {
+// newLinks finds addresses for an ensemble. Nobody is reached before Listen.
+func newLinks(members int) (addresses, *Links, error) {
 	// Runs side by side differ in their process ids, so mostly in their addresses; the ports settle the rest.
 	a := addresses{net: byte(16 + os.Getpid()%200)}
 	var every, own []string
@@ -51,32 +57,14 @@ func listenLinks(members int) (addresses, *Links, error) {
 	if err := errors.Join(err[:]...); err != nil {
 		return a, nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &Links{stop: cancel, ways: map[way]*wayState{}, conns: map[*tunnel]bool{}}
+	l := &Links{done: make(chan struct{}), net: a, ways: map[way]*wayState{}, conns: map[*tunnel]bool{}, listeners: map[door]net.Listener{}}
 	for i := 1; i <= members; i++ {
 		for j := 1; j <= members; j++ {
-			if i == j {
-				continue
+			if i != j {
+				open := make(chan struct{})
+				close(open)
+				l.ways[way{i, j}] = &wayState{open: open}
 			}
-			open := make(chan struct{})
-			close(open)
-			l.ways[way{i, j}] = &wayState{open: open}
-		}
-	}
-	for w := range l.ways {
-		for _, port := range []int{a.peerPort, a.electionPort} {
-			listener, err := net.Listen("tcp", net.JoinHostPort(a.ip(w.from, w.to), strconv.Itoa(port)))
-			if err != nil {
-				return a, nil, errors.Join(fmt.Errorf("jepsenlite: %w", err), l.Close())
-			}
-			l.listeners = append(l.listeners, listener)
-			target := net.JoinHostPort(a.ip(w.to, w.to), strconv.Itoa(port))
-			l.tasks.Add(1)
-			// Ends when Close closes the listener; Close awaits it.
-			go func() {
-				defer l.tasks.Done()
-				l.accept(ctx, listener, w, target)
-			}()
 		}
 	}
 	return a, l, nil
@@ -84,13 +72,59 @@ func listenLinks(members int) (addresses, *Links, error) {
 
 // Close ends the proxies and awaits their goroutines.
 func (l *Links) Close() error {
-	l.stop()
-	var errs []error
-	for _, listener := range l.listeners {
-		errs = append(errs, listener.Close())
-	}
+	close(l.done)
+	err := l.refuse(func(door) bool { return true })
 	l.cut(func(way) bool { return true })
 	l.tasks.Wait()
+	return err
+}
+
+// Listen lets the peers of a member reach it. To listen already is no error.
+func (l *Links) Listen(member int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.ways {
+		if w.to != member {
+			continue
+		}
+		for _, port := range []int{l.net.peerPort, l.net.electionPort} {
+			d := door{w, port}
+			if l.listeners[d] != nil {
+				continue
+			}
+			listener, err := net.Listen("tcp", net.JoinHostPort(l.net.ip(w.from, w.to), strconv.Itoa(port)))
+			if err != nil {
+				return fmt.Errorf("jepsenlite: %w", err)
+			}
+			l.listeners[d] = listener
+			target := net.JoinHostPort(l.net.ip(w.to, w.to), strconv.Itoa(port))
+			l.tasks.Add(1)
+			// Ends when Refuse or Close closes the listener; Close awaits it.
+			go func() {
+				defer l.tasks.Done()
+				l.accept(listener, w, target)
+			}()
+		}
+	}
+	return nil
+}
+
+// Refuse has the peers of a member refused, as by a machine on which nobody listens: a proxy that took their connections
+// only to close them would hide that the member is gone.
+func (l *Links) Refuse(member int) error {
+	return l.refuse(func(d door) bool { return d.to == member })
+}
+
+func (l *Links) refuse(which func(door) bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for d, listener := range l.listeners {
+		if which(d) {
+			errs = append(errs, listener.Close())
+			delete(l.listeners, d)
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -144,7 +178,7 @@ func (l *Links) state(w way) (open <-chan struct{}, delay time.Duration) {
 	return s.open, s.delay
 }
 
-func (l *Links) accept(ctx context.Context, listener net.Listener, w way, target string) {
+func (l *Links) accept(listener net.Listener, w way, target string) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -154,14 +188,14 @@ func (l *Links) accept(ctx context.Context, listener net.Listener, w way, target
 		// Ends when one of its connections does, at the latest in Close, which awaits it.
 		go func() {
 			defer l.tasks.Done()
-			l.serve(ctx, conn, w, target)
+			l.serve(conn, w, target)
 		}()
 	}
 }
 
 // serve carries bytes between a member that dialled and the one it wants. While the way is blocked the dialler has a
 // connection on which nothing answers: nearer to a lost packet than a refusal would be.
-func (l *Links) serve(ctx context.Context, near net.Conn, w way, target string) {
+func (l *Links) serve(near net.Conn, w way, target string) {
 	t := &tunnel{way: w, near: near, done: make(chan struct{})}
 	l.mu.Lock()
 	l.conns[t] = true
@@ -177,10 +211,10 @@ func (l *Links) serve(ctx context.Context, near net.Conn, w way, target string) 
 	case <-open:
 	case <-t.done:
 		return
-	case <-ctx.Done():
+	case <-l.done:
 		return
 	}
-	far, err := new(net.Dialer).DialContext(ctx, "tcp", target)
+	far, err := net.Dial("tcp", target) // on loopback: it answers at once, or not
 	if err != nil {
 		return // the dialler sees its connection close, as after a refusal
 	}

@@ -19,5 +19,12 @@ func loads() []load {
 	return []load{
 		{name: loadRegister, workers: 5, run: runRegister},
 		{name: loadSet, workers: 2, run: runSet, settle: settleSet},
+		{name: loadSequence, workers: 2, run: runSequence},
+		{name: loadBank, workers: 3, prepare: prepareBank, run: runBank, settle: settleBank},
+		{name: loadQueue, workers: 2, run: runQueue, settle: settleQueue},
+		{name: loadLock, workers: 3, run: runLock},
+		{name: loadMember, workers: 2, run: runMember, settle: settleMember},
+		{name: loadWatch, workers: 3, run: runWatch, settle: settleWatch},
+		{name: loadPipeline, workers: 3, run: runPipeline},
 	}
 }

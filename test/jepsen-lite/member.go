@@ -39,6 +39,9 @@ type Member struct {
 	smallDisk bool
 }
 
+// String returns "member 1".
+func (m *Member) String() string { return fmt.Sprintf("member %d", m.ID) }
+
 func (m *Member) dataDir() string { return filepath.Join(m.dir, "data") }
 
 // LogPath returns the file that everything the member prints is appended to.

@@ -46,7 +46,6 @@ func (a addresses) hosts(id, members int) string {
 func withHosts(hosts string, command []string) *exec.Cmd {
 	const script = `mount --bind "$0" /etc/hosts && exec "$@"`
 	cmd := exec.Command("sh", append([]string{"-c", script, hosts}, command...)...)
-	// Members must not outlive a harness that is killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -58,7 +57,7 @@ func withHosts(hosts string, command []string) *exec.Cmd {
 	return cmd
 }
 
-// freePorts returns ports that are free at every given address, one per name; listening is left to the caller.
+// freePort returns a port that is free at every given address; listening is left to the caller.
 func freePort(ips []string) (int, error) {
 	const attempts = 50
 	var last error

@@ -107,7 +107,7 @@ func (n *nemesis) others(m *Member) []*Member {
 func (n *nemesis) startAll(context.Context) error {
 	for _, m := range n.cluster.Members {
 		if !m.Running() {
-			if err := m.Start(); err != nil {
+			if err := n.cluster.Start(m); err != nil {
 				return err
 			}
 		}

@@ -114,8 +114,27 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 	}
 	closeAll(workers)
 	workers = nil
+	if err == nil && res.unrecovered == nil {
+		res.unrecovered = r.lookAtAll(ctx)
+	}
 	res.history = r.rec.Take()
 	return res, err
+}
+
+// lookAtAll reads the round's znodes from every member, and removes them, so that rounds do not become slower.
+func (r *round) lookAtAll(ctx context.Context) error {
+	var paths []string
+	for _, m := range r.cluster.Members {
+		var err error
+		paths, err = dump(ctx, r.rec, fmt.Sprintf("%s-%d", loadFinal, m.ID), m.Client, m.ID, r.root())
+		if err != nil {
+			return fmt.Errorf("jepsenlite: read all from member %d: %w", m.ID, err)
+		}
+	}
+	if err := remove(ctx, NewRecorder(), r.cluster.Members[0].Client, paths); err != nil {
+		return fmt.Errorf("jepsenlite: remove what the round made: %w", err)
+	}
+	return nil
 }
 
 // connect makes the clients of all loads, spread over the members.

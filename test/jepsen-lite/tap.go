@@ -28,6 +28,7 @@ type tap struct {
 	mu       sync.Mutex // guards what follows; reading and writing are different goroutines
 	out, in  []byte     // bytes of frames that are not complete
 	outFirst bool       // the handshake was sent
+	sent     int        // requests
 	session  proto.SessionID
 	open     bool // the handshake was answered
 	pending  []*Record
@@ -52,6 +53,8 @@ func (t *tap) Write(b []byte) (int, error) {
 		}
 		r := decodeRequest(frame)
 		r.Kind, r.Conn, r.Client, r.Session, r.Member, r.Call = KindReply, t.number, t.client, t.session, t.member, now
+		t.sent++
+		r.Number = t.sent
 		t.pending = append(t.pending, r)
 	})
 	t.mu.Unlock()

@@ -1,0 +1,147 @@
+package jepsenlite
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// An armed watch is one that a connection's server was asked for and has not fired yet.
+type armed struct {
+	by      *Record
+	sent    time.Duration // when it was asked for: reads sent before promise nothing
+	existed bool
+	zxid    proto.Zxid // a change that is newer must be told: of the znode's data, or of its children
+}
+
+// watchTable is the armed watches of one connection, as its server should have them.
+type watchTable struct{ data, child map[string]armed }
+
+// findWatch: an event comes before any read on its connection that shows the change, and only for a watch that is armed:
+// so none comes twice. The last look that the load takes at everything would show a change whose event never came.
+func findWatch(h []*Record, found func(string, ...*Record)) {
+	tables := map[int]*watchTable{}
+	for _, step := range watchSteps(h) {
+		r := step.r
+		t := tables[r.Conn]
+		if t == nil {
+			t = &watchTable{data: map[string]armed{}, child: map[string]armed{}}
+			tables[r.Conn] = t
+		}
+		switch {
+		case r.Kind == KindEvent:
+			if !t.fire(r) {
+				found(fmt.Sprintf("%v of %s for no watch that is armed", r.Event, r.Path()), r)
+			}
+		case step.arms:
+			t.setAgain(r)
+		default:
+			if a, what := t.missed(r); a != nil {
+				found(fmt.Sprintf("a read of %s shows %s, and no event came before", r.Path(), what), a.by, r)
+			}
+			if r.Watch {
+				t.arm(r)
+			}
+		}
+	}
+}
+
+// A watchStep is a record at the time when it matters.
+type watchStep struct {
+	r    *Record
+	at   time.Duration
+	arms bool // a setWatches, when it is sent: its events come before its reply
+}
+
+// watchSteps returns what matters to watches, in order.
+func watchSteps(h []*Record) []watchStep {
+	var steps []watchStep
+	for _, r := range h {
+		switch {
+		case r.Kind == KindEvent:
+			steps = append(steps, watchStep{r: r, at: r.Return})
+		case r.Kind == KindReply && (r.Op == proto.OpSetWatches || r.Op == proto.OpSetWatches2):
+			steps = append(steps, watchStep{r: r, at: r.Call, arms: true})
+		case r.Answered() && (r.Op == proto.OpGetData || r.Op == proto.OpExists || r.Op == proto.OpGetChildren2):
+			steps = append(steps, watchStep{r: r, at: r.Return})
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b watchStep) int { return cmp.Compare(a.at, b.at) })
+	return steps
+}
+
+// fire takes away what an event is for. false: nothing was armed.
+func (t *watchTable) fire(r *Record) bool {
+	_, data := t.data[r.Path()]
+	_, child := t.child[r.Path()]
+	switch r.Event {
+	case proto.EventCreated, proto.EventDataChanged:
+		delete(t.data, r.Path())
+		return data
+	case proto.EventChildrenChanged:
+		delete(t.child, r.Path())
+		return child
+	case proto.EventDeleted:
+		delete(t.data, r.Path())
+		delete(t.child, r.Path())
+		return data || child
+	}
+	return false
+}
+
+// arm enters the watch of a read. One that is armed already stays: it is the older one that a change must be told for.
+func (t *watchTable) arm(r *Record) {
+	p := &r.Parts[0]
+	table, zxid := t.data, p.Stat.Mzxid
+	if r.Op == proto.OpGetChildren2 {
+		table, zxid = t.child, p.Stat.Pzxid
+	}
+	if r.Err != proto.OK {
+		if r.Op != proto.OpExists || r.Err != proto.ErrNoNode {
+			return // the server sets no watch on what is not there, unless exists asks for it
+		}
+		zxid = r.Zxid
+	}
+	if _, there := table[p.Path]; !there {
+		table[p.Path] = armed{by: r, sent: r.Call, existed: r.Err == proto.OK, zxid: zxid}
+	}
+}
+
+// setAgain enters the watches that a client brings along from its last connection.
+func (t *watchTable) setAgain(r *Record) {
+	add := func(table map[string]armed, paths []string, existed bool) {
+		for _, p := range paths {
+			table[p] = armed{by: r, sent: r.Call, existed: existed, zxid: r.Relative}
+		}
+	}
+	add(t.data, r.Data, true)
+	add(t.data, r.Exist, false)
+	add(t.child, r.Child, true)
+}
+
+// missed returns the armed watch that a read proves wrong, and what it shows.
+func (t *watchTable) missed(r *Record) (*armed, string) {
+	table := t.data
+	if r.Op == proto.OpGetChildren2 {
+		table = t.child
+	}
+	p := &r.Parts[0]
+	a, ok := table[p.Path]
+	if !ok || r.Call < a.sent {
+		return nil, ""
+	}
+	zxid := p.Stat.Mzxid
+	if r.Op == proto.OpGetChildren2 {
+		zxid = p.Stat.Pzxid
+	}
+	switch {
+	case r.Err == proto.ErrNoNode && a.existed:
+		return &a, "that it is gone"
+	case r.Err == proto.OK && zxid > a.zxid:
+		return &a, fmt.Sprintf("a change of %v, newer than %v", zxid, a.zxid)
+	}
+	return nil, ""
+}

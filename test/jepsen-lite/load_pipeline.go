@@ -1,0 +1,138 @@
+package jepsenlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// loadPipeline sends many requests without waiting: a create and then sets, numbered, of a znode that belongs to the
+// connection. The n-th set must make version n, exactly once and in order, whatever happens to leaders on the way. When
+// the connection breaks, some of the last ones have no answer: those carried out are the first of them.
+const loadPipeline = "pipeline"
+
+func runPipeline(ctx context.Context, w *worker) {
+	w.pipeline(ctx, pipelineWindow, func() { _ = pause(ctx, w.pace) }) // a pause cut short is as good
+}
+
+const pipelineWindow = 16
+
+// pipeline keeps up to window requests under way, and calls rest between two bursts. It goes on with its session on the
+// next server whenever a connection breaks, and with a new one if the session is gone.
+func (w *worker) pipeline(ctx context.Context, window int, rest func()) {
+	var session proto.ConnectResponse
+	var seen proto.Zxid
+	for next := w.home; ctx.Err() == nil; next++ {
+		member := next%len(w.addresses) + 1
+		c, err := openRaw(ctx, w.rec, w.name, w.addresses[member-1], member, w.timeout, session, seen)
+		switch {
+		case errors.Is(err, errExpired):
+			session, seen = proto.ConnectResponse{}, 0
+			next-- // the same server gives a new one
+		case err != nil:
+			_ = pause(ctx, 50*time.Millisecond)
+		default:
+			session = c.session
+			seen = max(seen, w.pipelineOn(ctx, c, window, rest))
+		}
+	}
+}
+
+// pipelineOn works on one connection until it breaks, or ctx ends and all that was under way is answered. It returns the
+// last zxid that it was told.
+func (w *worker) pipelineOn(ctx context.Context, c *rawConn, window int, rest func()) proto.Zxid {
+	var (
+		seen   proto.Zxid
+		room   = make(chan struct{}, window) // holds one per request under way
+		broken = make(chan struct{})         // closed when receiving has ended, and seen is settled
+	)
+	// Ends when the connection is broken or closed; awaited below.
+	go func() {
+		defer close(broken)
+		for {
+			frame, err := c.receive()
+			if err != nil {
+				return
+			}
+			var h proto.ReplyHeader
+			d := jute.NewDecoder(frame)
+			if h.Decode(&d); h.Xid == pingXid {
+				continue
+			}
+			seen = max(seen, h.Zxid)
+			<-room
+		}
+	}()
+	w.pipelineSend(ctx, c, window, room, broken, rest)
+	_ = c.Close() // an error is that of a connection that is broken already
+	<-broken
+	return seen
+}
+
+// pipelineSend sends until the connection breaks, or ctx ends and nothing is under way any more.
+func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room chan struct{}, broken <-chan struct{}, rest func()) {
+	path := fmt.Sprintf("%s/%s.%d", w.dir, w.name, c.number)
+	made := 0
+	request := func(b []byte) []byte {
+		made++
+		if made == 1 {
+			create := proto.CreateRequest{Path: path, ACL: proto.OpenACL()}
+			return c.request(b, proto.OpCreate, create.Append(nil, proto.OpCreate))
+		}
+		set := proto.SetDataRequest{Path: path, Data: []byte(strconv.Itoa(made - 1)), Version: -1}
+		return c.request(b, proto.OpSetData, set.Append(nil))
+	}
+	// While all that may be under way is, the session must not seem dead.
+	ping := time.NewTicker(w.timeout / 4)
+	defer ping.Stop()
+	take := func() bool {
+		for {
+			select {
+			case room <- struct{}{}:
+				return true
+			case <-broken:
+				return false
+			case <-ping.C:
+				if c.send(rawclient.AppendRequest(nil, pingXid, proto.OpPing, nil)) != nil {
+					return false
+				}
+			}
+		}
+	}
+	for ctx.Err() == nil {
+		if !take() {
+			return
+		}
+		batch := request(nil)
+		for more := w.rng.IntN(window); more > 0 && trySend(room); more-- {
+			batch = request(batch)
+		}
+		if c.send(batch) != nil {
+			return
+		}
+		rest()
+	}
+	for range window {
+		if !take() {
+			return
+		}
+	}
+}
+
+// pingXid is the xid of pings and of their replies.
+const pingXid = -2
+
+func trySend(c chan<- struct{}) bool {
+	select {
+	case c <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
