@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	firstWait, longestWait             = 10 * time.Millisecond, time.Second
-	firstWaitRefused, longestWaitRefus = time.Second, 5 * time.Second
+	firstWait, longestWait               = 10 * time.Millisecond, time.Second
+	firstWaitRefused, longestWaitRefused = time.Second, 5 * time.Second
 )
 
 // backoff says how long to wait before the next try. The zero value begins anew.
@@ -18,7 +18,7 @@ type backoff struct{ wait time.Duration }
 func (b *backoff) next(lived time.Duration, refused bool) time.Duration {
 	first, longest := firstWait, longestWait
 	if refused {
-		first, longest = firstWaitRefused, longestWaitRefus
+		first, longest = firstWaitRefused, longestWaitRefused
 	}
 	if lived >= longestWait {
 		b.wait = 0

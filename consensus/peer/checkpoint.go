@@ -125,9 +125,12 @@ func (p *pieces) Write(b []byte) (int, error) {
 	}
 }
 
-// beat tells the other side that we are there, also while write has nothing to write.
+// beat tells the other side that we are there, also while write has nothing to write. When something is just being written
+// there is no need to.
 func (p *pieces) beat() error {
-	p.mu.Lock()
+	if !p.mu.TryLock() {
+		return nil
+	}
 	defer p.mu.Unlock()
 	if err := p.out.write(typeBeat, nil); err != nil {
 		return err
@@ -141,17 +144,10 @@ func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, from uin
 		return err
 	}
 	r := &checkpointReader{in: newFrameReader(&patient{conn: conn}, trustBytes)}
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	// Stopped by ctx and by closing conn, awaited below. Beats come by the clock and not with reads: what is taken may have
-	// to go to a slow disk.
-	wg.Go(func() {
-		frame := appendFrame(nil, typeBeat, nil)
-		everyBeat(ctx, func() error { return sendBeat(conn, frame) })
-	})
+	// These beats come by the clock and not with reads: what is taken may have to go to a slow disk.
+	stop := startBeats(ctx, conn, func() bool { return true })
 	err := n.cfg.Handler.ReceiveCheckpoint(from, r)
-	cancel()
-	wg.Wait()
+	stop()
 	switch {
 	case err == nil:
 		part(conn, appendFrame(nil, typeDone, nil))

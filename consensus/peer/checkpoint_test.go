@@ -2,24 +2,294 @@ package peer
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
 	"io"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
-func TestCheckpointArrives(t *testing.T) {
+// outcome is what a reader of a checkpoint saw.
+type outcome struct {
+	bytes []byte
+	err   error // of io.ReadAll: nil for io.EOF
+}
+
+// reading makes a member read checkpoints to their end and hand on what it saw.
+func reading(seen chan outcome) func(m *member, _ *Config) {
+	return func(m *member, _ *Config) {
+		m.checkpoint = func(_ uint64, r io.Reader) error {
+			b, err := io.ReadAll(r)
+			seen <- outcome{b, err}
+			return err
+		}
+	}
+}
+
+// P4: all bytes come, then io.EOF; frames go on beside it.
+func TestP4_Arrives(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		var got bytes.Buffer
+		for _, n := range []int{0, 1, bufferBytes, 4<<20 + 1} {
+			seen := make(chan outcome, 1)
+			a, b := w.start(t, 1), w.start(t, 2, reading(seen))
+			know(a, b)
+			want := bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n]
+			err := a.SendCheckpoint(t.Context(), 2, func(w io.Writer) error {
+				a.Send(2, []byte("meanwhile"))
+				b.expect("1: meanwhile")
+				_, err := w.Write(want[:n/3])
+				for _, c := range want[n/3 : n/2] {
+					if _, err := w.Write([]byte{c}); err != nil {
+						return err
+					}
+				}
+				return errors.Join(err, second(w.Write(want[n/2:])))
+			})
+			if got := <-seen; err != nil || got.err != nil || !bytes.Equal(got.bytes, want) {
+				t.Fatalf("%d of %d bytes came, errors %v and %v", len(got.bytes), n, err, got.err)
+			}
+		}
+	})
+}
+
+func second(_ int, err error) error { return err }
+
+// P4: a sender that fails half-way is no end of the stream.
+func TestP4_WriteFails(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		seen := make(chan outcome, 1)
+		a, b := w.start(t, 1), w.start(t, 2, reading(seen))
+		know(a, b)
+		broken := errors.New("the disk is gone")
+		err := a.SendCheckpoint(t.Context(), 2, func(w io.Writer) error {
+			if _, err := w.Write(make([]byte, 3<<20)); err != nil {
+				t.Error(err)
+			}
+			return broken
+		})
+		if err != broken {
+			t.Errorf("SendCheckpoint: %v", err)
+		}
+		if got := <-seen; got.err != io.ErrUnexpectedEOF {
+			t.Errorf("after %d bytes the reader gives %v", len(got.bytes), got.err)
+		}
+	})
+}
+
+// P4: whatever a broken connection looks like, the stream has not ended well, and what came before is what was sent.
+func TestP4_Broken(t *testing.T) {
+	data := appendFrame(nil, typeData, []byte("half"))
+	end := func(n uint64) []byte { return appendFrame(nil, typeEnd, binary.LittleEndian.AppendUint64(nil, n)) }
+	damaged := bytes.Clone(data)
+	damaged[headBytes] ^= 1
+	for _, c := range []struct {
+		name  string
+		bytes []byte
+		word  bool // the sender is told
+	}{
+		{"closed", nil, false},
+		{"closed in a head", data[:7], false},
+		{"closed in a frame", data[:headBytes+2], false},
+		{"damaged", damaged, true},
+		{"too little came", end(5), true},
+		{"too much came", end(3), true},
+		{"an end of no length", appendFrame(nil, typeEnd, nil), true},
+		{"a verdict", appendFrame(nil, typeDone, nil), true},
+		{"given up", failure("no more"), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, w *world) {
+				seen := make(chan outcome, 1)
+				a := w.start(t, 1, reading(seen))
+				s := w.call(t, a.address)
+				s.greet(kindCheckpoint, 2, 1)
+				s.say(append(bytes.Clone(data), c.bytes...))
+				if !c.word {
+					_ = s.Close()
+				}
+				if got := <-seen; string(got.bytes) != "half" || got.err != io.ErrUnexpectedEOF {
+					t.Errorf("the reader gives %q and %v", got.bytes, got.err)
+				}
+				if !c.word {
+					return
+				}
+				if typ, word, err := s.next(); err != nil || typ != typeFailed || !strings.Contains(word, "broken off after 4 bytes") {
+					t.Errorf("last word is %d %q, %v", typ, word, err)
+				}
+			})
+		})
+	}
+}
+
+// P4: a sender that is gone without a sign is noticed.
+func TestP4_SenderFallsSilent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		seen := make(chan outcome, 1)
+		a := w.start(t, 1, reading(seen))
+		s := w.call(t, a.address)
+		s.greet(kindCheckpoint, 2, 1)
+		s.say(appendFrame(nil, typeData, []byte("half")))
+		go func() { _, _, _ = s.next() }() // a pipe needs someone to take the beats
+		began := time.Now()
+		if got := <-seen; got.err != io.ErrUnexpectedEOF || time.Since(began) != stall {
+			t.Errorf("after %v the reader gives %v", time.Since(began), got.err)
+		}
+	})
+}
+
+// P4: a receiver that is gone without a sign is noticed, before and after the end.
+func TestP4_ReceiverFallsSilent(t *testing.T) {
+	for name, length := range map[string]int{"in the middle": 1 << 20, "at the end": 1} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				address, calls := w.receptionist(t)
+				a := w.start(t, 1)
+				a.SetPeers(map[uint64]string{2: address})
+				go func() {
+					for s := range calls {
+						if s.accepted().kind == kindCheckpoint {
+							if length == 1 {
+								_, _ = io.CopyN(io.Discard, s, headBytes+1+headBytes+8)
+							}
+							return
+						}
+						_ = s.Close()
+					}
+				}()
+				a.await(2, "up")
+				began := time.Now()
+				err := a.SendCheckpoint(t.Context(), 2, func(w io.Writer) error { return second(w.Write(make([]byte, length))) })
+				if took := time.Since(began); !errors.Is(err, ErrSilent) || took != stall {
+					t.Errorf("after %v: %v", took, err)
+				}
+			})
+		})
+	}
+}
+
+// P4, P5: both sides may take their time.
+func TestP4_Slow(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
-		b := w.start(t, 2, func(m *member, cfg *Config) {
-			m.checkpoint = func(from uint64, r io.Reader) error { _, err := io.Copy(&got, r); return err }
+		b := w.start(t, 2, func(m *member, _ *Config) {
+			m.checkpoint = func(_ uint64, r io.Reader) error {
+				time.Sleep(time.Minute)
+				if b, err := io.ReadAll(r); err != nil || len(b) != 2<<20 {
+					t.Errorf("%d bytes, %v", len(b), err)
+				}
+				time.Sleep(time.Minute)
+				return nil
+			}
 		})
 		know(a, b)
-		want := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
-		if err := a.SendCheckpoint(t.Context(), 2, func(w io.Writer) error { _, err := w.Write(want); return err }); err != nil {
+		err := a.SendCheckpoint(t.Context(), 2, func(w io.Writer) error {
+			_, err := w.Write(make([]byte, 1<<20))
+			time.Sleep(time.Hour)
+			return errors.Join(err, second(w.Write(make([]byte, 1<<20))))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(got.Bytes(), want) {
-			t.Fatalf("%d bytes arrived, not the %d that were sent", got.Len(), len(want))
+	})
+}
+
+// P4: a receiver that does not want it says so, without reading to the end.
+func TestP4_Refused(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		a := w.start(t, 1)
+		b := w.start(t, 2, func(m *member, _ *Config) {
+			m.checkpoint = func(_ uint64, r io.Reader) error {
+				_, err := io.ReadFull(r, make([]byte, 10))
+				return errors.Join(err, errors.New("one is under way"))
+			}
+		})
+		know(a, b)
+		var refused *RefusedError
+		err := a.SendCheckpoint(t.Context(), 2, func(w io.Writer) error {
+			for {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return err
+				}
+			}
+		})
+		if !errors.As(err, &refused) || refused.Peer != 2 || !strings.Contains(refused.Reason, "one is under way") {
+			t.Errorf("SendCheckpoint: %v", err)
+		}
+	})
+}
+
+func TestSendCheckpoint_Ends(t *testing.T) {
+	never := func(t *testing.T) func(m *member, _ *Config) {
+		return func(m *member, _ *Config) {
+			m.checkpoint = func(_ uint64, r io.Reader) error {
+				if _, err := io.Copy(io.Discard, r); err != io.ErrUnexpectedEOF {
+					t.Errorf("the reader gives %v", err)
+				}
+				return errors.New("whatever")
+			}
+		}
+	}
+	gone := errors.New("no longer wanted")
+	for name, c := range map[string]struct {
+		end  func(a, b *member, cancel context.CancelCauseFunc)
+		want error
+	}{
+		"ctx":            {func(_, _ *member, cancel context.CancelCauseFunc) { cancel(gone) }, gone},
+		"own close":      {func(a, _ *member, _ context.CancelCauseFunc) { go a.Close() }, ErrClosed},
+		"dropped":        {func(a, _ *member, _ context.CancelCauseFunc) { a.SetPeers(nil) }, ErrMoved},
+		"moved":          {func(a, _ *member, _ context.CancelCauseFunc) { a.SetPeers(map[uint64]string{2: "elsewhere"}) }, ErrMoved},
+		"receiver close": {func(_, b *member, _ context.CancelCauseFunc) { go b.Close() }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, w *world) {
+				a, b := w.start(t, 1), w.start(t, 2, never(t))
+				know(a, b)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				ended := false
+				err := a.SendCheckpoint(ctx, 2, func(w io.Writer) error {
+					for {
+						if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+							return err
+						}
+						if !ended {
+							c.end(a, b, cancel)
+							ended = true
+						}
+					}
+				})
+				if err == nil || c.want != nil && err != c.want {
+					t.Errorf("SendCheckpoint: %v, want %v", err, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestSendCheckpoint_NotStarted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1), w.start(t, 2)
+		write := func(io.Writer) error { t.Error("write was called"); return nil }
+		if err := a.SendCheckpoint(t.Context(), 2, write); err != ErrUnknownPeer {
+			t.Errorf("to a stranger: %v", err)
+		}
+		a.SetPeers(map[uint64]string{2: "nowhere", 3: b.address})
+		if err := a.SendCheckpoint(t.Context(), 2, write); !nobodyThere(err) {
+			t.Errorf("to nobody: %v", err)
+		}
+		var refused *RefusedError
+		if err := a.SendCheckpoint(t.Context(), 3, write); !errors.As(err, &refused) {
+			t.Errorf("to another: %v", err)
+		}
+		synctest.Wait()
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.SendCheckpoint(t.Context(), 2, write); err != ErrClosed {
+			t.Errorf("after Close: %v", err)
 		}
 	})
 }

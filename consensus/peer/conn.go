@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -29,8 +30,8 @@ func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 
 // patient reads from a connection until nothing comes for the time of a stall: then ErrSilent.
 type patient struct {
-	conn  net.Conn
-	reads atomic.Uint64 // how many there were, and whatever else the reader counts as progress
+	conn     net.Conn
+	progress atomic.Uint64 // counts reads, and what else shows that bytes are taken
 }
 
 func (p *patient) Read(b []byte) (int, error) {
@@ -38,7 +39,7 @@ func (p *patient) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := p.conn.Read(b)
-	p.reads.Add(1)
+	p.progress.Add(1)
 	return n, silence(err)
 }
 
@@ -66,13 +67,30 @@ func everyBeat(ctx context.Context, f func() error) {
 	}
 }
 
-// sendBeat writes a beat on an accepted connection. The other side always reads there, so it does not take long.
-func sendBeat(conn net.Conn, frame []byte) error {
-	if err := conn.SetWriteDeadline(time.Now().Add(stall)); err != nil {
-		return err
+// startBeats writes a beat on an accepted connection each second in which due is true. stop awaits the end of it; nothing else may
+// write until then.
+func startBeats(ctx context.Context, conn net.Conn, due func() bool) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	// Stopped by ctx and by closing conn, awaited by stop.
+	wg.Go(func() {
+		frame := appendFrame(nil, typeBeat, nil)
+		everyBeat(ctx, func() error {
+			if !due() {
+				return nil
+			}
+			// The other side always reads here, so this does not take long.
+			if err := conn.SetWriteDeadline(time.Now().Add(stall)); err != nil {
+				return err
+			}
+			_, err := conn.Write(frame)
+			return err
+		})
+	})
+	return func() {
+		cancel()
+		wg.Wait()
 	}
-	_, err := conn.Write(frame)
-	return err
 }
 
 // listen reads what an acceptor says after its answer, until that ends or it has taken the checkpoint: then done is true, else err is not nil.

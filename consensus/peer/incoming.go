@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -154,53 +152,43 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 		return err
 	}
 	source := &patient{conn: conn}
-	beating := beatOnProgress(ctx, conn, &source.reads)
-	defer beating.Wait()
-	defer cancel(nil)
+	var before uint64
+	stop := startBeats(ctx, conn, func() bool {
+		was := before
+		before = source.progress.Load()
+		return before != was
+	})
+	err := n.takeFrames(ctx, source, from)
+	stop()
+	if errors.Is(err, ErrCorrupt) {
+		part(conn, failure(err.Error()))
+	}
+	return err
+}
+
+// takeFrames hands frames to the Handler until there are no more, and returns why.
+func (n *Network) takeFrames(ctx context.Context, source *patient, from uint64) error {
 	frames := newFrameReader(source, n.cfg.MaxFrame)
 	for first := true; ; first = false {
 		typ, payload, err := frames.next(nil)
-		source.reads.Add(1) // a frame out of the buffer is progress too
-		if err == nil && (typ == typeEnd || typ == typeDone) {
-			err = fmt.Errorf("%w: frame of type %d between frames", ErrCorrupt, typ)
-		}
-		if first && err == nil && typ != typeFailed {
-			n.heard(from)
-		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, ErrCorrupt):
-			part(conn, failure(err.Error()))
-			return err
 		case err != nil:
 			return err
-		case typ == typeData:
-			n.cfg.Handler.Receive(from, payload)
-		case typ == typeBeat:
 		case typ == typeFailed:
 			return &RefusedError{Peer: from, Reason: reasonText(string(payload))}
+		case typ != typeData && typ != typeBeat:
+			return fmt.Errorf("%w: frame of type %d between frames", ErrCorrupt, typ)
+		}
+		if first {
+			n.heard(from) // it has accepted our answer
+		}
+		source.progress.Add(1) // a frame out of the buffer is progress as well as a read
+		if typ == typeData {
+			n.cfg.Handler.Receive(from, payload)
 		}
 	}
-}
-
-// beatOnProgress tells the peer each second that we take what it sends, if we did. The group is done after ctx.
-func beatOnProgress(ctx context.Context, conn net.Conn, progress *atomic.Uint64) *sync.WaitGroup {
-	var wg sync.WaitGroup
-	// Stopped by ctx and by closing conn, awaited by the caller.
-	wg.Go(func() {
-		frame := appendFrame(nil, typeBeat, nil)
-		var before uint64
-		everyBeat(ctx, func() error {
-			now := progress.Load()
-			if now == before {
-				return nil
-			}
-			before = now
-			return sendBeat(conn, frame)
-		})
-	})
-	return &wg
 }
 
 // enter makes in the connection of a peer, and returns the one before.

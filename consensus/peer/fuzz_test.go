@@ -1,0 +1,121 @@
+package peer
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"runtime"
+	"testing"
+)
+
+// P6: whatever comes, no panic, no memory for bytes that did not come; and what is read is what was written.
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(appendFrame(nil, typeBeat, nil))
+	f.Add(appendFrame(appendFrame(nil, typeData, []byte("abc")), typeEnd, make([]byte, 8)))
+	f.Add([]byte{0xff, 0xff, 0xff, 0x0f, 1, 0, 0, 0, 0, 0, 0, 0, 'x'})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := newFrameReader(bytes.NewReader(b), DefaultMaxFrame)
+		var again []byte
+		for {
+			typ, payload, err := in.next(nil)
+			if err != nil {
+				if payload != nil {
+					t.Fatalf("a payload with error %v", err)
+				}
+				if err == io.EOF && len(again) != len(b) || !bytes.HasPrefix(b, again) {
+					t.Fatalf("%x was read as %x", b, again)
+				}
+				if err != io.EOF && err != io.ErrUnexpectedEOF && !errors.Is(err, ErrCorrupt) {
+					t.Fatal(err)
+				}
+				return
+			}
+			if cap(payload) > len(payload) {
+				t.Fatalf("%d bytes are held for a payload of %d", cap(payload), len(payload))
+			}
+			again = appendFrame(again, typ, payload)
+		}
+	})
+}
+
+// P6, P3: the same for the first message.
+func FuzzGreeting(f *testing.F) {
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Add((&greeting{kind: kindFrames, from: 1, to: 2, contents: []byte("abc")}).append(nil))
+	f.Add((&greeting{kind: kindRefused, from: 1, to: 2, contents: []byte("no")}).append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bytes.NewReader(b)
+		g, err := readGreeting(r)
+		var version *versionError
+		switch {
+		case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF && !errors.Is(err, ErrCorrupt) && !errors.As(err, &version):
+			t.Fatal(err)
+		case err != nil:
+			return
+		}
+		if len(g.contents) > MaxHello {
+			t.Fatalf("a hello of %d bytes", len(g.contents))
+		}
+		again := g.append(nil)
+		if g.kind == kindRefused && b[8] != 1 { // of another version
+			copy(again[8:12], b[8:12])
+			copy(again[36:40], b[36:40])
+		}
+		if !bytes.Equal(again, b[:len(b)-r.Len()]) {
+			t.Fatalf("%x was read as %x", b, again)
+		}
+	})
+}
+
+// P6: a length that lies.
+func TestP6_LyingLength(t *testing.T) {
+	frame := appendFrame(nil, typeData, nil)
+	frame[0], frame[1], frame[2], frame[3] = 0, 0, 0, 0x12 // 288 MiB, which are allowed
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err := newFrameReader(bytes.NewReader(append(frame, "few bytes"...)), DefaultMaxFrame).next(nil)
+	runtime.ReadMemStats(&after)
+	if err != io.ErrUnexpectedEOF {
+		t.Fatal(err)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > trustBytes+4*bufferBytes {
+		t.Errorf("%d bytes were allocated for 9", got)
+	}
+}
+
+// A frame costs its own memory, once, as long as it is no longer than what is trusted.
+func TestReadingAllocatesTheFrameAlone(t *testing.T) {
+	for _, n := range []int{1, 100, bufferBytes, trustBytes} {
+		frame := appendFrame(nil, typeData, make([]byte, n))
+		source := &repeating{b: frame}
+		in := newFrameReader(source, DefaultMaxFrame)
+		if got := testing.AllocsPerRun(100, func() {
+			if _, payload, err := in.next(nil); err != nil || len(payload) != n {
+				t.Fatal(err)
+			}
+		}); got != 1 {
+			t.Errorf("a frame of %d bytes takes %v allocations", n, got)
+		}
+		buffer := make([]byte, n)
+		if got := testing.AllocsPerRun(100, func() {
+			if _, _, err := in.next(buffer); err != nil {
+				t.Fatal(err)
+			}
+		}); got != 0 {
+			t.Errorf("a frame of %d bytes in memory that is there takes %v allocations", n, got)
+		}
+	}
+}
+
+// repeating is a stream that repeats b.
+type repeating struct {
+	b  []byte
+	at int
+}
+
+func (r *repeating) Read(p []byte) (int, error) {
+	n := copy(p, r.b[r.at:])
+	r.at = (r.at + n) % len(r.b)
+	return n, nil
+}

@@ -1,0 +1,96 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestBackoff(t *testing.T) {
+	for _, c := range []struct {
+		refused        bool
+		first, longest time.Duration
+	}{{false, firstWait, longestWait}, {true, firstWaitRefused, longestWaitRefused}} {
+		var b backoff
+		want := c.first
+		for i := range 20 {
+			if got := b.next(0, c.refused); got < want/2 || got >= want {
+				t.Errorf("wait %d is %v, want from %v to %v", i, got, want/2, want)
+			}
+			want = min(2*want, c.longest)
+		}
+		if got := b.next(longestWait-1, c.refused); got < c.longest/2 {
+			t.Errorf("after a short life: %v", got)
+		}
+		if got := b.next(longestWait, c.refused); got >= c.first {
+			t.Errorf("after a long life: %v", got)
+		}
+	}
+}
+
+func TestNews(t *testing.T) {
+	var n news
+	for _, c := range []struct {
+		id   uint64
+		text string
+		want bool
+	}{{1, "a", true}, {1, "a", false}, {2, "a", true}, {1, "b", true}, {1, "a", false}} {
+		if got := n.isNew(c.id, c.text); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	n.forget(1)
+	if !n.isNew(1, "a") || n.isNew(2, "a") {
+		t.Error("forget(1) must be about 1 alone")
+	}
+	for i := range uint64(10 * maxNews) {
+		n.isNew(i, "x")
+		if len(n.said) > maxNews {
+			t.Fatalf("%d items are kept", len(n.said))
+		}
+	}
+}
+
+// One kind: what differs only by ports that change with each try, or by bytes of a stranger's choice.
+func TestKindOf(t *testing.T) {
+	op := func(port int, err error) error {
+		return fmt.Errorf("peer: %w", &net.OpError{Op: "dial", Net: "tcp", Source: &net.TCPAddr{Port: port}, Err: err})
+	}
+	for _, c := range []struct {
+		a, b error
+		same bool
+	}{
+		{op(1, syscall.ECONNREFUSED), op(2, syscall.ECONNREFUSED), true},
+		{op(1, syscall.ECONNREFUSED), op(1, syscall.EHOSTUNREACH), false},
+		{&net.DNSError{Name: "a", Err: "read udp :1: timeout"}, &net.DNSError{Name: "a", Err: "read udp :2: timeout"}, true},
+		{&net.DNSError{Name: "a"}, &net.DNSError{Name: "b"}, false},
+		{fmt.Errorf("%w: x", ErrCorrupt), fmt.Errorf("%w: y", ErrCorrupt), true},
+		{&RefusedError{1, "x"}, &RefusedError{1, "y"}, false},
+		{&rejectedError{errors.New("x")}, &rejectedError{errors.New("y")}, false},
+		{ErrSilent, ErrSilent, true},
+	} {
+		if got := kindOf(c.a) == kindOf(c.b); got != c.same {
+			t.Errorf("%q and %q: %v", kindOf(c.a), kindOf(c.b), got)
+		}
+	}
+}
+
+func TestReasonText(t *testing.T) {
+	for _, s := range []string{"", "short", strings.Repeat("ü", maxReason), "a\xff\xfe"} {
+		got := reasonText(s)
+		if len(got) > maxReason || !utf8.ValidString(got) || !strings.HasPrefix(got, s[:min(len(s), 1)]) {
+			t.Errorf("%.20q became %.20q of %d bytes", s, got, len(got))
+		}
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	if !nobodyThere(fmt.Errorf("dial: %w", &net.OpError{Err: syscall.ECONNREFUSED})) || nobodyThere(syscall.EHOSTUNREACH) || nobodyThere(ErrSilent) {
+		t.Error("only a refused dial says that nobody is there")
+	}
+}
