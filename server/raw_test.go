@@ -48,7 +48,7 @@ func bubble(t *testing.T, cfg server.Config, f func(t *testing.T, dial func() *r
 
 // raw speaks the protocol byte by byte.
 type raw struct {
-	t    *testing.T
+	t    testing.TB
 	nc   net.Conn
 	id   proto.SessionID
 	pass []byte
@@ -78,6 +78,22 @@ func (r *raw) recv() []byte {
 	b := make([]byte, binary.BigEndian.Uint32(n[:]))
 	if _, err := io.ReadFull(r.nc, b); err != nil {
 		r.t.Fatal(err)
+	}
+	return b
+}
+
+// tryRecv returns the next frame, or nil if none comes any more. It may be called from any goroutine.
+func (r *raw) tryRecv() []byte {
+	if r.nc.SetReadDeadline(time.Now().Add(time.Minute)) != nil {
+		return nil
+	}
+	var n [4]byte
+	if _, err := io.ReadFull(r.nc, n[:]); err != nil {
+		return nil
+	}
+	b := make([]byte, binary.BigEndian.Uint32(n[:]))
+	if _, err := io.ReadFull(r.nc, b); err != nil {
+		return nil
 	}
 	return b
 }

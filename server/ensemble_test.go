@@ -1,0 +1,331 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// ensemble is a few servers in this process, and the network between them and their clients.
+type ensemble struct {
+	t       testing.TB
+	fabric  *fabric // nil: loopback
+	members []*ensembleMember
+	logs    hclog.Logger
+	clients int
+}
+
+// ensembleMember is one server of it, which may be down.
+type ensembleMember struct {
+	e     *ensemble
+	id    int
+	line  string
+	dir   string // empty: in memory
+	adapt func(*server.Config)
+
+	s                          *server.Server // nil: down
+	dead                       *atomic.Bool   // s was killed
+	serving                    atomic.Bool
+	ending                     sync.WaitGroup // of servers that were killed
+	clock                      pausedClock
+	peerAddress, clientAddress string
+}
+
+// withEnsemble runs f with n servers that are not started yet, in a bubble of time.
+func withEnsemble(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, 1) // raft draws its timeouts from there
+	synctest.Test(t, func(t *testing.T) {
+		f(t, newEnsemble(t, n, newFabric()))
+	})
+}
+
+// newEnsemble makes an ensemble that ends with the test.
+func newEnsemble(t testing.TB, n int, f *fabric) *ensemble {
+	e := &ensemble{t: t, fabric: f}
+	e.logs = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info, TimeFormat: "05.000"})
+	for id := 1; id <= n; id++ {
+		e.members = append(e.members, e.newMember(id))
+	}
+	t.Cleanup(func() {
+		for _, m := range e.members {
+			m.clock.resume()
+			m.stop()
+			m.ending.Wait()
+		}
+	})
+	return e
+}
+
+// newMember makes a member that is not in the configuration of those before it.
+func (e *ensemble) newMember(id int) *ensembleMember {
+	e.t.Helper()
+	m := &ensembleMember{e: e, id: id}
+	m.peerAddress, m.clientAddress = fmt.Sprintf("m%d:2888", id), fmt.Sprintf("m%d:2181", id)
+	if e.fabric == nil {
+		m.peerAddress, m.clientAddress = freeAddress(e.t), freeAddress(e.t)
+	}
+	host, port, _ := net.SplitHostPort(m.peerAddress)
+	_, client, _ := net.SplitHostPort(m.clientAddress)
+	m.line = fmt.Sprintf("server.%d=%s:%s:3888:participant;%s:%s", id, host, port, host, client)
+	m.clock.changed.L = &m.clock.mu
+	return m
+}
+
+// freeAddress returns an address of the loopback that nobody listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// m returns the member with that id.
+func (e *ensemble) m(id int) *ensembleMember { return e.members[id-1] }
+
+// onDisk gives all members data directories.
+func (e *ensemble) onDisk() {
+	for _, m := range e.members {
+		m.dir = e.t.TempDir()
+	}
+}
+
+// each changes the configuration of all members, from their next start on.
+func (e *ensemble) each(adapt func(*server.Config)) {
+	for _, m := range e.members {
+		m.adapt = adapt
+	}
+}
+
+func (e *ensemble) lines() (lines []string) {
+	for _, m := range e.members {
+		lines = append(lines, m.line)
+	}
+	return lines
+}
+
+func (m *ensembleMember) host() string { return fmt.Sprintf("m%d", m.id) }
+
+// config is what the member is started with: a tick of a second, and whatever adapt makes of that.
+func (m *ensembleMember) config(lines []string) server.Config {
+	e := m.e
+	cfg := server.Config{
+		MemberID: uint8(m.id), Members: lines, Dir: m.dir, Tick: time.Second, MinSessionTimeout: time.Second, MaxSessionTimeout: time.Hour,
+		MaxClientConns: -1, Words: []string{"*"}, ReconfigEnabled: true, Now: m.clock.now, Logger: e.logs.Named(m.host()),
+		Rand: rand.NewChaCha8([32]byte{byte(m.id)}),
+	}
+	if m.adapt != nil {
+		m.adapt(&cfg)
+	}
+	if e.fabric != nil {
+		dead := new(atomic.Bool)
+		m.dead = dead
+		cfg.Listener, cfg.PeerListener = e.fabric.listen(m.clientAddress), e.fabric.listen(m.peerAddress)
+		cfg.PeerDial = func(ctx context.Context, address string) (net.Conn, error) {
+			if dead.Load() {
+				return nil, net.ErrClosed
+			}
+			return e.fabric.dial(ctx, m.host(), address)
+		}
+	} else {
+		cfg.Listen = m.clientAddress
+	}
+	return cfg
+}
+
+// begin starts the member, and returns what waits until it serves.
+func (m *ensembleMember) begin(lines []string) (served func() error) {
+	m.e.t.Helper()
+	if m.s != nil {
+		m.e.t.Fatalf("member %d runs already", m.id)
+	}
+	m.ending.Wait()
+	s, err := server.New(m.config(lines))
+	if err != nil {
+		m.e.t.Fatal(err)
+	}
+	m.s = s
+	result := make(chan error, 1) // so that nobody needs to ask
+	// Ends when the server serves, or is stopped with the test.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	m.ending.Go(func() {
+		defer cancel()
+		err := s.Start(ctx)
+		m.serving.Store(err == nil)
+		result <- err
+	})
+	return func() error { return <-result }
+}
+
+// start starts members and returns when they serve.
+func (e *ensemble) start(ids ...int) {
+	e.t.Helper()
+	var serve []func() error
+	for _, id := range ids {
+		serve = append(serve, e.m(id).begin(e.lines()))
+	}
+	for i, served := range serve {
+		if err := served(); err != nil {
+			e.t.Fatalf("member %d: %v", ids[i], err)
+		}
+	}
+}
+
+// startAll starts all members.
+func (e *ensemble) startAll() {
+	e.t.Helper()
+	ids := make([]int, len(e.members))
+	for i := range ids {
+		ids[i] = i + 1
+	}
+	e.start(ids...)
+}
+
+// stop closes the member's server in an orderly way.
+func (m *ensembleMember) stop() {
+	m.e.t.Helper()
+	if m.s == nil {
+		return
+	}
+	m.serving.Store(false)
+	if err := m.s.Close(); err != nil {
+		m.e.t.Errorf("member %d: %v", m.id, err)
+	}
+	m.s = nil
+}
+
+// kill makes the server vanish for the others at once: its connections break and its ports are closed. What it
+// does afterwards reaches nobody.
+func (m *ensembleMember) kill() {
+	m.e.t.Helper()
+	s, f := m.s, m.e.fabric
+	m.s = nil
+	m.serving.Store(false)
+	m.dead.Store(true)
+	f.kill(m.host())
+	m.ending.Go(func() { // ends when the server is closed; begin and the test's end wait for it
+		if err := s.Close(); err != nil {
+			m.e.t.Errorf("member %d: %v", m.id, err)
+		}
+	})
+}
+
+// isolate cuts the links between a member and the other members, or mends them. Its clients reach it.
+func (m *ensembleMember) isolate(cut bool) {
+	for _, other := range m.e.members {
+		if other != m {
+			m.e.fabric.cut(m.host(), other.host(), cut)
+			m.e.fabric.cut(other.host(), m.host(), cut)
+		}
+	}
+}
+
+// pausedClock is a clock on which a server stands still while it is paused: nothing that it does goes without asking for
+// the time. Its sockets take what comes.
+type pausedClock struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	paused  bool
+}
+
+func (c *pausedClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.paused {
+		c.changed.Wait()
+	}
+	return time.Now()
+}
+
+func (c *pausedClock) pause() {
+	c.mu.Lock()
+	c.paused = true
+	c.mu.Unlock()
+}
+
+func (c *pausedClock) resume() {
+	c.mu.Lock()
+	c.paused = false
+	c.changed.Broadcast()
+	c.mu.Unlock()
+}
+
+// leader waits until one member leads and all that run know it, and returns its id.
+func (e *ensemble) leader() int {
+	e.t.Helper()
+	for range 6000 {
+		var leaders, running []int
+		for _, m := range e.members {
+			if !m.serving.Load() {
+				continue
+			}
+			running = append(running, m.id)
+			if leader := server.LeaderOf(m.s); leader != 0 && !slices.Contains(leaders, leader) {
+				leaders = append(leaders, leader)
+			} else if leader == 0 {
+				leaders = append(leaders, 0)
+			}
+		}
+		if len(leaders) == 1 && leaders[0] != 0 && slices.Contains(running, leaders[0]) {
+			return leaders[0]
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	e.t.Fatal("no leader in a minute")
+	return 0
+}
+
+// followers returns the ids of all members but the leader.
+func (e *ensemble) followers() (ids []int) {
+	leader := e.leader()
+	for _, m := range e.members {
+		if m.id != leader {
+			ids = append(ids, m.id)
+		}
+	}
+	return ids
+}
+
+// dial connects to a member, from a host of its own.
+func (e *ensemble) dial(id int) *raw {
+	e.t.Helper()
+	e.clients++
+	nc, err := e.dialFrom(fmt.Sprintf("c%d", e.clients), id)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { _ = nc.Close() })
+	return &raw{t: e.t, nc: nc}
+}
+
+func (e *ensemble) dialFrom(host string, id int) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if e.fabric == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", e.m(id).clientAddress)
+	}
+	return e.fabric.dial(ctx, host, e.m(id).clientAddress)
+}
+
+// connect makes a session on a member.
+func (e *ensemble) connect(id int, timeout time.Duration) *raw {
+	e.t.Helper()
+	r := e.dial(id)
+	r.connect(int32(timeout.Milliseconds()), 0, nil)
+	return r
+}

@@ -1,0 +1,11 @@
+package server
+
+// What only tests may see and do.
+
+// LeaderOf returns the member that s takes for the leader, 0 for none.
+func LeaderOf(s *Server) int {
+	if s.node == nil {
+		return 0
+	}
+	return int(s.node.Status().Leader)
+}
