@@ -200,6 +200,9 @@ func (c *core) stepRaft(m message) error {
 	default:
 		return nil
 	}
+	if c.applied == 0 && r.GetType() == raftpb.MsgHeartbeat && r.GetCommit() > 0 {
+		return nil // it was meant for an earlier life of this member, which had a log
+	}
 	if r.GetTo() != c.id || r.GetFrom() != m.from || c.start.fresh || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
 		return nil
 	}

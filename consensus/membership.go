@@ -36,11 +36,12 @@ type Steered struct {
 	Reached bool
 }
 
-// membership is how the leader brings raft's configuration to the target. All but target and admitted is forgotten when the
+// membership is how the leader brings raft's configuration to the target. All but target, admitted and removed is forgotten when the
 // leader changes: the next one looks for itself.
 type membership struct {
 	target   Target
 	admitted map[uint64]uint64 // member: the nonce of the life that it was added for
+	removed  map[uint64]bool   // member that was removed to be added for a new life
 	joins    map[uint64]uint64 // member without state that asks to be let in: its nonce
 	changing int               // ticks since a change was proposed that is not applied yet; 0: none
 	idle     int               // ticks in which nobody who shall become a voter moved
@@ -49,7 +50,7 @@ type membership struct {
 }
 
 func newMembership() membership {
-	return membership{admitted: make(map[uint64]uint64), joins: make(map[uint64]uint64)}
+	return membership{admitted: make(map[uint64]uint64), removed: make(map[uint64]bool), joins: make(map[uint64]uint64)}
 }
 
 func (m *membership) reignChanged() { m.changing, m.idle, m.moved, m.told = 0, 0, 0, false }
@@ -114,19 +115,26 @@ func (c *core) steer(out *output) error {
 	return nil
 }
 
-// readmit removes a member that has lost its state and adds it as a learner: what it has promised before, by votes and
-// acknowledgements, it does not know, so it counts no more until a quorum of the others has agreed on that.
+// readmit removes a member that has lost its state and then adds it as a learner: what it has promised before, by votes and
+// acknowledgements, it does not know, so it counts no more until a quorum of the others has agreed on that. These are two changes,
+// because in one, which raft makes a joint one, raft would go on with what it remembers of the member's log.
 func (c *core) readmit() *raftpb.ConfChangeV2 {
-	for _, id := range slices.Sorted(maps.Keys(c.member.joins)) {
-		nonce := c.member.joins[id]
-		delete(c.member.joins, id)
-		if id == c.id || !c.inConf(id) || c.member.admitted[id] == nonce {
-			continue
+	m := &c.member
+	for _, id := range slices.Sorted(maps.Keys(m.joins)) {
+		nonce := m.joins[id]
+		switch {
+		case id == c.id || c.inConf(id) && m.admitted[id] == nonce:
+		case c.inConf(id):
+			return &raftpb.ConfChangeV2{
+				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id)}, Context: appendAdmitted(nil, id, 0),
+			}
+		case m.removed[id] || slices.Contains(m.target.Voters, id) || slices.Contains(m.target.Learners, id):
+			delete(m.joins, id)
+			return &raftpb.ConfChangeV2{
+				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeAddLearnerNode, id)}, Context: appendAdmitted(nil, id, nonce),
+			}
 		}
-		return &raftpb.ConfChangeV2{
-			Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id), confChange(raftpb.ConfChangeAddLearnerNode, id)},
-			Context: appendAdmitted(nil, id, nonce),
-		}
+		delete(m.joins, id)
 	}
 	return nil
 }
@@ -218,7 +226,10 @@ func (c *core) changeConf(e *raftpb.Entry) error {
 	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
 		return fmt.Errorf("consensus: entry %d: configuration change: %w", e.GetIndex(), err)
 	}
-	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok {
+	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok && nonce == 0 {
+		c.member.removed[id] = true
+	} else if ok {
+		delete(c.member.removed, id)
 		c.member.admitted[id] = nonce
 	}
 	c.conf = c.node.ApplyConfChange(&cc)
@@ -235,7 +246,7 @@ func confChange(typ raftpb.ConfChangeType, id uint64) *raftpb.ConfChangeSingle {
 	return &raftpb.ConfChangeSingle{Type: typ.Enum(), NodeId: &id}
 }
 
-// appendAdmitted encodes the context of a change that lets a member in again.
+// appendAdmitted encodes the context of a change that lets a life of a member in, or, with nonce 0, removes it to that end.
 func appendAdmitted(b []byte, id, nonce uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, id), nonce)
 }

@@ -70,6 +70,9 @@ func decodeMessage(to, from uint64, frame []byte) (message, error) {
 		if err := proto.Unmarshal(r.b, m.raft); err != nil {
 			return bad(err.Error())
 		}
+		if m.raft.GetType() == raftpb.MsgSnap {
+			return bad("a snapshot, which comes as a checkpoint stream only")
+		}
 		return m, nil
 	case frameForward:
 		m.forward = &group{}

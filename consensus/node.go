@@ -38,8 +38,9 @@ type Node struct {
 	status    atomic.Pointer[Status]
 	logBytes  atomic.Int64
 	cluster   atomic.Uint64
-	used      atomic.Bool // Run or Close was called
-	receiving sync.Mutex  // held while a checkpoint comes in
+	used      atomic.Bool  // Run or Close was called
+	receiving sync.Mutex   // held while a checkpoint comes in
+	broken    atomic.Int64 // checkpoints that did not arrive
 
 	// Owned by Run.
 	toPersist      []logWork // a commit index that nobody waits for, until the next append
@@ -125,7 +126,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	}
 	n.core, err = newCore(coreConfig{
 		id: cfg.ID, incarnation: n.state.Incarnation, storage: n.storage, state: r.meta,
-		voters: cfg.Voters, learners: cfg.Learners, nonce: n.random(), graceTicks: cfg.FormTicks, random: n.random,
+		voters: cfg.Voters, learners: cfg.Learners, nonce: n.random() | 1, graceTicks: cfg.FormTicks, random: n.random,
 		logger: raftLogger{cfg.Logger.Named("raft")},
 	})
 	if err != nil {

@@ -59,6 +59,10 @@ func (n *Node) recover(r *recovered) error {
 	if err := r.join(rec, found, cfg.ID, where); err != nil {
 		return err
 	}
+	if n := len(r.meta.Conf.GetVoters()) + len(r.meta.Conf.GetLearners()); n > 1 && cfg.PeerListener == nil {
+		return fmt.Errorf("consensus: data directory %s is that of one of %d members, but no others are configured: name all servers of the ensemble",
+			cfg.Dir, n)
+	}
 	return log.Append(r.begin(n.firstIncarnation()))
 }
 

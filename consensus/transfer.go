@@ -182,6 +182,7 @@ func (n *Node) receiveCheckpoint(from uint64, stream io.Reader) error {
 		err = errors.Join(streamErr, err)
 	}
 	if err != nil {
+		n.broken.Add(1)
 		n.cfg.Logger.Warn("a checkpoint did not arrive", "from", from, "index", meta.Index, "error", err)
 		return err
 	}

@@ -1,0 +1,331 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ensemble is a few nodes in this process, on loopback, with data on disk or in memory.
+type ensemble struct {
+	t     *testing.T
+	nodes []*ensembleNode
+	seq   atomic.Int64
+	// budget is how many bytes each dialled connection may carry before it breaks; 0: any number.
+	budget atomic.Int64
+}
+
+type ensembleNode struct {
+	e      *ensemble
+	id     uint64
+	dir    string
+	addr   string
+	n      *Node
+	list   *list
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func newEnsemble(t *testing.T, n int, onDisk bool) *ensemble {
+	e := &ensemble{t: t}
+	for i := range n {
+		m := &ensembleNode{e: e, id: uint64(i + 1)}
+		if onDisk {
+			m.dir = t.TempDir()
+		}
+		l := m.listen()
+		e.nodes = append(e.nodes, m)
+		t.Cleanup(m.stop)
+		_ = l.Close() // the address is known now; start listens there again
+	}
+	for _, m := range e.nodes {
+		m.start()
+	}
+	// A member that has not formed the ensemble with the others is let in by them, as long as they have a quorum.
+	e.eventually("all members take part", func() bool {
+		for _, m := range e.nodes {
+			if !m.n.Status().Voter {
+				return false
+			}
+		}
+		return true
+	})
+	return e
+}
+
+func (m *ensembleNode) listen() net.Listener {
+	m.e.t.Helper()
+	addr := m.addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		m.e.t.Fatal(err)
+	}
+	m.addr = l.Addr().String()
+	return l
+}
+
+func (m *ensembleNode) start() {
+	e := m.e
+	e.t.Helper()
+	m.list = &list{}
+	var voters []uint64
+	addresses := map[uint64]string{}
+	for _, o := range e.nodes {
+		voters = append(voters, o.id)
+		addresses[o.id] = o.addr
+	}
+	var err error
+	m.n, err = Open(Config{
+		ID: m.id, Dir: m.dir, Voters: voters, StateMachine: m.list, PeerListener: m.listen(), PeerDial: e.dial, Tick: 10 * time.Millisecond,
+		CheckpointRequests: 2000, SegmentBytes: 256 << 10,
+	})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	m.n.SetMembers(addresses)
+	m.n.SetTarget(Target{Voters: voters})
+	ctx, cancel := context.WithCancel(context.Background())
+	m.cancel, m.done = cancel, make(chan error, 1)
+	go func() { m.done <- m.n.Run(ctx) }()
+}
+
+func (m *ensembleNode) stop() {
+	if m.cancel == nil {
+		return
+	}
+	m.cancel()
+	if err := <-m.done; !errors.Is(err, ErrClosed) {
+		m.e.t.Errorf("member %d: %v", m.id, err)
+	}
+	m.cancel = nil
+}
+
+// dial breaks connections that have carried what the budget allows.
+func (e *ensemble) dial(ctx context.Context, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &limited{Conn: c, e: e}, nil
+}
+
+type limited struct {
+	net.Conn
+	e       *ensemble
+	mu      sync.Mutex
+	written int64
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	l.written += int64(len(b))
+	broken := l.e.budget.Load() > 0 && l.written > l.e.budget.Load()
+	l.mu.Unlock()
+	if broken {
+		_ = l.Close()
+		return 0, syscall.ECONNRESET
+	}
+	return l.Conn.Write(b)
+}
+
+// put proposes n requests of that many bytes at a member, and returns when all are applied there.
+func (e *ensemble) put(m *ensembleNode, n, bytes int) {
+	e.t.Helper()
+	var wg sync.WaitGroup
+	wg.Add(n)
+	for range n {
+		m.n.Propose(fmt.Appendf(nil, "%d/%0*d", m.id, bytes, e.seq.Add(1)), wg.Done)
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		e.t.Fatalf("member %d: requests are not applied: %+v", m.id, m.n.Status())
+	}
+}
+
+// converge returns when all members have applied the same, exactly once each.
+func (e *ensemble) converge() {
+	e.t.Helper()
+	want := int(e.seq.Load())
+	e.eventually("all members have all requests", func() bool {
+		for _, m := range e.nodes {
+			if got := m.list.all(); len(got) != want || !slices.Equal(got, e.nodes[0].list.all()) {
+				return false
+			}
+		}
+		return true
+	})
+	seen := map[string]bool{}
+	for _, item := range e.nodes[0].list.all() {
+		if seen[item] {
+			e.t.Fatalf("C2: %s is applied twice", item)
+		}
+		seen[item] = true
+	}
+}
+
+func (e *ensemble) eventually(what string, ok func() bool) {
+	e.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			for _, m := range e.nodes {
+				e.t.Logf("member %d: %d items, %+v", m.id, len(m.list.all()), m.n.Status())
+			}
+			e.t.Fatal("in vain: " + what)
+		}
+	}
+}
+
+func (e *ensemble) leader() *ensembleNode {
+	e.t.Helper()
+	var leader *ensembleNode
+	e.eventually("somebody leads", func() bool {
+		for _, m := range e.nodes {
+			if m.cancel != nil && m.n.Status().Leading {
+				leader = m
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+func (e *ensemble) follower() *ensembleNode {
+	e.t.Helper()
+	l := e.leader()
+	return e.nodes[int(l.id)%len(e.nodes)]
+}
+
+func TestEnsemble_AllMembersApplyTheSame(t *testing.T) {
+	for _, onDisk := range []bool{true, false} {
+		t.Run(fmt.Sprintf("disk=%v", onDisk), func(t *testing.T) {
+			e := newEnsemble(t, 3, onDisk)
+			for _, m := range e.nodes {
+				e.put(m, 100, 100)
+			}
+			e.converge()
+		})
+	}
+}
+
+func TestEnsemble_AMemberThatWasAwayCatchesUp(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		n, bytes    int
+		disk, empty bool
+	}{
+		{"by log", 500, 100, true, false},
+		{"by checkpoint", 1250, 20_000, true, false},
+		{"by checkpoint, in memory", 1250, 20_000, false, true},
+		{"with an emptied directory", 500, 100, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := newEnsemble(t, 3, tc.disk)
+			away := e.follower()
+			e.put(away, 50, 100)
+			away.stop()
+			for range 5 {
+				e.put(e.leader(), tc.n/5, tc.bytes)
+			}
+			if tc.empty && tc.disk {
+				if err := os.RemoveAll(away.dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			away.start()
+			e.put(e.leader(), 100, 100) // while it catches up
+			e.converge()
+			e.eventually("it votes again", func() bool {
+				return slices.Contains(e.leader().n.Status().Voters, away.id) && away.n.Status().Voter
+			})
+			e.put(away, 100, 100)
+			e.converge()
+			// What it caught up with is on its disk.
+			if tc.disk {
+				away.stop()
+				away.start()
+				e.converge()
+			}
+		})
+	}
+}
+
+// A checkpoint that breaks on its way, again and again, is never installed, and the next one is.
+func TestC4_ABrokenTransferInstallsNothing(t *testing.T) {
+	e := newEnsemble(t, 3, true)
+	away := e.follower()
+	away.stop()
+	for range 5 {
+		e.put(e.leader(), 200, 20_000)
+	}
+	if err := os.RemoveAll(away.dir); err != nil {
+		t.Fatal(err)
+	}
+	e.budget.Store(3 << 20)
+	away.start()
+	e.eventually("some transfers have broken", func() bool {
+		left, err := os.ReadDir(away.dir)
+		if err != nil {
+			return false
+		}
+		for _, f := range left {
+			if f.Name() == "checkpoint.db" {
+				t.Fatal("half a checkpoint was installed")
+			}
+		}
+		return away.n.broken.Load() >= 2
+	})
+	if n := len(away.list.all()); n != 0 {
+		t.Fatalf("%d items of half a checkpoint", n)
+	}
+	e.budget.Store(0)
+	e.converge()
+}
+
+// Requests of members that stay are applied once, in order, whatever leaders do.
+func TestC2_LeadersComeAndGo(t *testing.T) {
+	e := newEnsemble(t, 3, true)
+	for range 6 {
+		l := e.leader()
+		other := e.nodes[int(l.id)%3]
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			e.put(other, 2000, 100)
+		}()
+		l.stop()
+		<-done
+		l.start()
+		e.converge()
+	}
+}
+
+func TestHandOver_AnotherLeadsAtOnce(t *testing.T) {
+	e := newEnsemble(t, 3, false)
+	l := e.leader()
+	e.put(l, 10, 10)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	l.n.HandOver(ctx)
+	if l.n.Status().Leading || ctx.Err() != nil {
+		t.Fatalf("it still leads: %+v", l.n.Status())
+	}
+	e.put(l, 10, 10)
+	e.converge()
+}
