@@ -22,7 +22,8 @@ func BenchmarkFrames(b *testing.B) {
 			b.ReportAllocs()
 			began := time.Now()
 			for range b.N {
-				for !x.Send(2, make([]byte, size)) {
+				frame := make([]byte, size)
+				for !x.Send(2, frame) {
 					runtime.Gosched()
 				}
 			}

@@ -57,8 +57,8 @@ type Handler interface {
 	// Accept judges the hello of a peer, which then belongs to the callee. Both sides of a connection do. The text of
 	// the error is the reason that the peer is told (its first 1,024 bytes) and that both log, so it should be the same at each try.
 	Accept(from uint64, hello []byte) error
-	// Receive takes a frame, which then belongs to the callee. While it runs nothing more is read from this peer, and
-	// the peer gives the connection up after 5 s.
+	// Receive takes a frame, which then belongs to the callee. While it runs nothing more is read from this peer: that is how
+	// a member slows down who sends to it. It should return within 3 s, for the peer gives a connection up on which nothing is taken.
 	Receive(from uint64, frame []byte)
 	// ReceiveCheckpoint takes a checkpoint. r is valid until it returns, and gives io.EOF only when the sender ended well,
 	// else io.ErrUnexpectedEOF. The sender is told the result: nil, or the text of the error. It may take its time.

@@ -22,7 +22,7 @@
 //
 // The bytes are in docs/formats.md, the reasons in docs/peer.md.
 //
-// Goroutines: one accepts; each peer has one that dials and writes and, while connected, two more that listen for the
-// other's signs of life and close the connection when it is to end; each accepted connection has two. All methods may be called from
+// Goroutines: one accepts; each peer has one that dials and writes and, while connected, two more: one reads the
+// other's beats, one closes the connection when it is to end. Each accepted connection has three: they read, beat and close. All methods may be called from
 // any goroutine. SetPeers, Send and Status may be called from the Handler's methods; Close may not, for it awaits them.
 package peer

@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/rand/v2"
+	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,6 +48,57 @@ func TestP1_Order(t *testing.T) {
 				t.Fatalf("frame %d is another one", i)
 			}
 		}
+	})
+}
+
+// P1: also over connections that break again and again: frames are lost, but those that come are in order, and none comes twice.
+func TestP1_OrderOverConnections(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
+		var current net.Conn
+		numbers := make(chan uint64, 1<<20)
+		a := w.start(t, 1, func(_ *member, cfg *Config) {
+			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+				conn, err := w.dial(ctx, address)
+				mu.Lock()
+				defer mu.Unlock()
+				current = conn
+				return conn, err
+			}
+		})
+		b := w.start(t, 2, func(m *member, _ *Config) {
+			m.receive = func(_ uint64, frame []byte) { numbers <- binary.LittleEndian.Uint64(frame) }
+		})
+		a.SetPeers(map[uint64]string{2: b.address})
+		var sent, last uint64
+		received, rounds := 0, 30
+		if !w.pipes {
+			rounds = 8 // each wait for the next connection is twice as long
+		}
+		for range rounds {
+			a.await(2, "up")
+			for taken := false; !taken || sent%1000 != 0; {
+				sent++
+				taken = a.Send(2, binary.LittleEndian.AppendUint64(make([]byte, 0, 108), sent)[:108])
+			}
+			n := <-numbers // at least one comes
+			for {
+				if n <= last {
+					t.Fatalf("frame %d came after frame %d", n, last)
+				}
+				last = n
+				received++
+				if len(numbers) == 0 {
+					break
+				}
+				n = <-numbers
+			}
+			mu.Lock()
+			_ = current.Close()
+			mu.Unlock()
+			a.await(2, "down")
+		}
+		t.Logf("%d of %d frames came", received, sent)
 	})
 }
 
