@@ -69,3 +69,127 @@ func TestSet(t *testing.T) {
 		})
 	}
 }
+
+func TestReplyOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		numbers []int
+		want    string
+	}{
+		"in order":    {numbers: []int{1, 2, 3}},
+		"overtaken":   {numbers: []int{1, 3, 2}, want: "follows"},
+		"left out":    {numbers: []int{1, 3}, want: "follows"},
+		"not first":   {numbers: []int{2}, want: "first reply"},
+		"not awaited": {numbers: []int{1, 0}, want: "nobody waits"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l line
+			for i, n := range c.numbers {
+				l.op("set-0", proto.OpCreate, "/a", 10, 20+i, func(r *Record) { r.Number = n })
+			}
+			l.op("set-0", proto.OpCreate, "/a", 10, 0, func(r *Record) { r.Number = 4 })
+			l.op("set-0", proto.OpCreate, "/a", 10, 90, func(r *Record) { r.Conn, r.Number = 2, 1 })
+			want(t, find(t, "reply-order", l.h), c.want)
+		})
+	}
+}
+
+func TestSessionView(t *testing.T) {
+	stat := func(mzxid proto.Zxid) func(*Record) {
+		return func(r *Record) { r.Zxid, r.Parts[0].Stat.Mzxid = 9, mzxid }
+	}
+	for _, first := range []proto.OpCode{proto.OpSetData, proto.OpGetData, proto.OpExists} {
+		for second, word := range map[proto.Zxid]string{5: "", 6: "", 4: "as of"} {
+			var l line
+			l.op("watch-0", first, "/a", 10, 20, stat(5))
+			l.op("watch-0", proto.OpGetData, "/a", 30, 40, func(r *Record) {
+				stat(second)(r)
+				r.Conn, r.Session = 2, 1
+			})
+			l.op("watch-1", proto.OpGetData, "/a", 30, 40, func(r *Record) {
+				stat(1)(r)
+				r.Conn = 3
+			})
+			want(t, find(t, "session-view", l.h), word)
+		}
+	}
+}
+
+func TestSessionView_OwnCreate(t *testing.T) {
+	for mzxid, word := range map[proto.Zxid]string{5: "", 4: "as of"} {
+		var l line
+		l.op("watch-0", proto.OpCreate, "/a", 10, 20, func(r *Record) { r.Zxid, r.Parts[0].Made = 5, "/a" })
+		l.op("watch-0", proto.OpGetData, "/a", 30, 40, func(r *Record) { r.Zxid, r.Parts[0].Stat.Mzxid = 6, mzxid })
+		want(t, find(t, "session-view", l.h), word)
+	}
+}
+
+func TestSessionLost(t *testing.T) {
+	for refused, word := range map[int]string{1100: "", 1020: "", 900: "was refused"} {
+		var l line
+		l.add(Record{Kind: KindOpen, Client: "set-0", Timeout: at(1000), Return: at(5)})
+		l.op("set-0", proto.OpCreate, "/a", 20, 30, nil)
+		l.op("set-0", proto.OpGetData, "/a", 500, 510, nil) // only its own server need know of that
+		l.add(Record{Kind: KindOpen, Client: "set-0", Conn: 2, Session: 99, Refused: true, Return: at(refused)})
+		want(t, find(t, "session-lost", l.h), word)
+	}
+}
+
+func TestOneState(t *testing.T) {
+	for name, c := range map[string]struct {
+		data    string
+		version int32
+		set     proto.Zxid
+		want    string
+	}{
+		"same":          {data: "x", version: 1, set: 5},
+		"other data":    {data: "y", version: 1, set: 5, want: "as of"},
+		"other version": {data: "x", version: 2, set: 5, want: "as of"},
+		"set of old":    {data: "x", version: 1, set: 4, want: "says that it was"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l line
+			l.op("watch-0", proto.OpSetData, "/a", 10, 20, func(r *Record) {
+				r.Zxid, r.Parts[0].Data, r.Parts[0].Stat = 5, "x", proto.Stat{Mzxid: c.set, Version: 1}
+			})
+			l.op("watch-1", proto.OpGetData, "/a", 30, 40, func(r *Record) {
+				r.Zxid, r.Parts[0].Got, r.Parts[0].Stat = 9, c.data, proto.Stat{Mzxid: 5, Version: c.version}
+			})
+			want(t, find(t, "one-state", l.h), c.want)
+		})
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	for name, c := range map[string]struct {
+		more func(l *line)
+		want string
+	}{
+		"equal": {more: func(l *line) { l.last("final-2", "x", 1, "b", "a") }},
+		"other data": {
+			more: func(l *line) { l.last("final-2", "y", 1, "a", "b") }, want: "differs"},
+		"other stat": {
+			more: func(l *line) { l.last("final-2", "x", 2, "a", "b") }, want: "differs"},
+		"other children": {
+			more: func(l *line) { l.last("final-2", "x", 1, "a") }, want: "differs"},
+		"one more": {more: func(l *line) {
+			l.last("final-2", "x", 1, "a", "b")
+			l.op("final-2", proto.OpGetData, "/b", 30, 40, nil)
+		}, want: "no like on member 1"},
+		"one less": {more: func(l *line) {
+			l.op("final-2", proto.OpGetData, "/a", 30, 40, func(r *Record) { r.Parts[0].Got, r.Parts[0].Stat.Version = "x", 1 })
+		}, want: "no like at final-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l line
+			l.last("final-1", "x", 1, "a", "b")
+			c.more(&l)
+			want(t, find(t, "replicas", l.h), c.want)
+		})
+	}
+}
+
+// last is a last look at one znode.
+func (l *line) last(client, data string, version int32, children ...string) {
+	l.op(client, proto.OpGetData, "/a", 30, 40, func(r *Record) { r.Parts[0].Got, r.Parts[0].Stat.Version = data, version })
+	l.op(client, proto.OpGetChildren2, "/a", 30, 40, func(r *Record) { r.Parts[0].Children = children })
+}

@@ -31,6 +31,8 @@ type ClusterConfig struct {
 	Tick    time.Duration // tickTime; the session timeouts and the patience of members with each other follow from it
 	// SmallDisk puts the data of the last member on a disk of its own, of SmallDiskBytes, so that it can be filled. Needs root.
 	SmallDisk bool
+	// Direct leaves the proxies out: nothing can happen to the links, and nothing slows them down.
+	Direct bool
 }
 
 // SmallDiskBytes is the size of the disk that can be filled: room for what ZooKeeper allocates in advance, and a run's data.
@@ -68,7 +70,7 @@ func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
 				return nil, err
 			}
 		}
-		hosts := os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(addrs.hosts(id, cfg.Members)), 0o644)
+		hosts := os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(addrs.hosts(id, cfg.Members, cfg.Direct)), 0o644)
 		if err := errors.Join(hosts, c.writeConfig(m), m.writeMyID()); err != nil {
 			return nil, fmt.Errorf("jepsenlite: %w", err)
 		}

@@ -8,15 +8,15 @@ import (
 )
 
 func killAny(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return kill(n, n.any())
+	return killOne(n, n.any())
 }
 
 func killLeader(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	return kill(n, n.leader(ctx))
+	return killOne(n, n.leader(ctx))
 }
 
-// kill ends a member with kill -9 until it is healed.
-func kill(n *nemesis, m *Member) (string, func(context.Context) error, error) {
+// killOne ends a member with kill -9 until it is healed.
+func killOne(n *nemesis, m *Member) (string, func(context.Context) error, error) {
 	return m.String(), func(context.Context) error { return n.cluster.Start(m) }, n.cluster.Kill(m)
 }
 

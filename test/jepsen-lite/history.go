@@ -107,6 +107,8 @@ type Recorder struct {
 	seq     int64
 	conns   int
 	records []*Record
+
+	lastWrite time.Duration
 }
 
 // NewRecorder returns a recorder whose time starts now.
@@ -129,6 +131,9 @@ func (r *Recorder) add(records ...*Record) {
 		r.seq++
 		rec.Seq = r.seq
 		r.records = append(r.records, rec)
+		if rec.Writes() && rec.OK() {
+			r.lastWrite = max(r.lastWrite, rec.Call)
+		}
 	}
 }
 
@@ -141,11 +146,11 @@ func (r *Recorder) Take() []*Record {
 	return records
 }
 
-// Len returns how many records wait to be taken.
-func (r *Recorder) Len() int {
+// LastWrite returns when the newest of the successful writes that were answered so far was sent.
+func (r *Recorder) LastWrite() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.records)
+	return r.lastWrite
 }
 
 // WriteHistory writes records to a new file, one JSON object per line.

@@ -28,15 +28,19 @@ func (a addresses) client(id int) string {
 
 func hostName(id int) string { return fmt.Sprintf("zk%d", id) }
 
-// hosts returns the hosts file of a member.
-func (a addresses) hosts(id, members int) string {
+// hosts returns the hosts file of a member. With direct it leads past the proxies.
+func (a addresses) hosts(id, members int, direct bool) string {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n")
 	if own, err := os.Hostname(); err == nil {
 		fmt.Fprintf(&b, "127.0.0.1 %s\n", own)
 	}
 	for j := 1; j <= members; j++ {
-		fmt.Fprintf(&b, "%s %s\n", a.ip(id, j), hostName(j))
+		from := id
+		if direct {
+			from = j
+		}
+		fmt.Fprintf(&b, "%s %s\n", a.ip(from, j), hostName(j))
 	}
 	return b.String()
 }

@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"path"
-	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 )
 
@@ -23,6 +20,7 @@ type round struct {
 	length  time.Duration
 	pace    time.Duration
 	cluster *Cluster
+	loads   []load
 	faults  []fault
 	rec     *Recorder
 	log     hclog.Logger
@@ -65,29 +63,11 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 		res.unrecovered = err
 		return res, nil
 	}
-	all := loads()
-	workers, err := r.connect(all)
-	defer func() { closeAll(workers) }()
-	if err == nil {
-		err = r.prepare(serving, all, workers)
-	}
+	traffic, err := r.start(ctx, serving)
 	if err != nil {
 		return nil, err
 	}
 	res.began = r.rec.Now()
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	var busy sync.WaitGroup
-	for i, l := range all {
-		for _, w := range workers[i] {
-			busy.Add(1)
-			// Ends when stop is called and the ensemble answers; awaited below, and in vain if it does not answer.
-			go func() {
-				defer busy.Done()
-				l.run(working, w)
-			}()
-		}
-	}
 	n := &nemesis{cluster: r.cluster, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: map[string]int{}}
 	res.faults = n.counts
 	breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
@@ -100,20 +80,7 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 		err = pause(ctx, afterwards)
 	}
 	res.ended = r.rec.Now()
-	stop()
-	if !awaitGroup(&busy, stuck) {
-		res.unrecovered = errors.Join(res.unrecovered, fmt.Errorf("jepsenlite: a client got no answer for %v although all members serve", stuck))
-	} else if err == nil && res.unrecovered == nil {
-		for i, l := range all {
-			if l.settle != nil {
-				for _, w := range workers[i] {
-					l.settle(w)
-				}
-			}
-		}
-	}
-	closeAll(workers)
-	workers = nil
+	res.unrecovered = errors.Join(res.unrecovered, traffic.end(err == nil && res.unrecovered == nil))
 	if err == nil && res.unrecovered == nil {
 		res.unrecovered = r.lookAtAll(ctx)
 	}
@@ -135,97 +102,4 @@ func (r *round) lookAtAll(ctx context.Context) error {
 		return fmt.Errorf("jepsenlite: remove what the round made: %w", err)
 	}
 	return nil
-}
-
-// connect makes the clients of all loads, spread over the members.
-func (r *round) connect(all []load) ([][]*worker, error) {
-	var workers [][]*worker
-	home := 0
-	for _, l := range all {
-		var ws []*worker
-		for i := range l.workers {
-			name := fmt.Sprintf("%s-%d", l.name, i)
-			w := &worker{
-				rec: r.rec, addresses: r.cluster.Addresses(), home: home, timeout: sessionTimeout,
-				root: r.root(), dir: path.Join(r.root(), l.name), rng: r.rand(name), pace: r.pace,
-			}
-			var err error
-			if w.client, err = connect(r.rec, name, w.addresses, w.home, w.timeout); err != nil {
-				return append(workers, ws), fmt.Errorf("jepsenlite: %w", err)
-			}
-			ws = append(ws, w)
-			home++
-		}
-		workers = append(workers, ws)
-	}
-	return workers, nil
-}
-
-// prepare waits until every client has a session and makes the folders of the loads.
-func (r *round) prepare(ctx context.Context, all []load, workers [][]*worker) error {
-	root := workers[0][0]
-	if err := root.await(ctx); err != nil {
-		return fmt.Errorf("jepsenlite: no session: %w", err)
-	}
-	if _, err := root.create(r.root(), "", 0); err != nil {
-		return fmt.Errorf("jepsenlite: %s: %w", r.root(), err)
-	}
-	for i, l := range all {
-		for _, w := range workers[i] {
-			if err := w.await(ctx); err != nil {
-				return fmt.Errorf("jepsenlite: no session: %w", err)
-			}
-		}
-		w := workers[i][0]
-		if _, err := w.create(w.dir, "", 0); err != nil {
-			return fmt.Errorf("jepsenlite: %s: %w", w.dir, err)
-		}
-		if l.prepare != nil {
-			if err := l.prepare(w); err != nil {
-				return fmt.Errorf("jepsenlite: prepare %s: %w", l.name, err)
-			}
-		}
-	}
-	// Nobody begins before this client's server has what another one made.
-	for i := range all {
-		for _, w := range workers[i] {
-			if _, err := w.Sync(w.dir); err != nil && !errors.Is(err, zk.ErrConnectionClosed) {
-				return fmt.Errorf("jepsenlite: sync: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-func closeAll(workers [][]*worker) {
-	var closing sync.WaitGroup
-	for _, ws := range workers {
-		for _, w := range ws {
-			closing.Add(1)
-			// Ends within a second or so, go-zookeeper's patience with a server that does not answer; awaited below.
-			go func() {
-				defer closing.Done()
-				w.Close()
-			}()
-		}
-	}
-	closing.Wait()
-}
-
-// awaitGroup reports whether a group was done in time.
-func awaitGroup(g *sync.WaitGroup, patience time.Duration) bool {
-	done := make(chan struct{})
-	// Ends with the group; if that never happens, with the process.
-	go func() {
-		g.Wait()
-		close(done)
-	}()
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	select {
-	case <-done:
-		return true
-	case <-t.C:
-		return false
-	}
 }

@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		o.Logger.Info("round", "number", report.Rounds)
 		r := &round{
 			number: report.Rounds, seed: o.Seed, length: o.Round, pace: o.Pace, cluster: cluster,
-			faults: kinds, rec: rec, log: o.Logger,
+			loads: loads(), faults: kinds, rec: rec, log: o.Logger,
 		}
 		res, err := r.run(ctx)
 		if err != nil {

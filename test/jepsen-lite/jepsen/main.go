@@ -37,6 +37,7 @@ func run(ctx context.Context) int {
 	faults := flag.String("faults", "", "kinds of faults, separated by commas; empty: all")
 	pace := flag.Duration("pace", 20*time.Millisecond, "mean time between two operations of a client")
 	tick := flag.Duration("tick", 500*time.Millisecond, "tickTime")
+	kills := flag.Int("kills", 0, "instead: kill the leader so many times under pipelined load, and count what clients of the others notice")
 	dir := flag.String("dir", "", "where to keep data and logs; empty: a temporary folder, removed unless something was wrong")
 	flag.Parse()
 	if *seed == 0 {
@@ -65,12 +66,11 @@ func run(ctx context.Context) int {
 			o.Faults = strings.Split(*faults, ",")
 		}
 		fmt.Fprintf(os.Stderr, "seed %d, folder %s\n", *seed, *dir)
-		report, err := jepsenlite.Run(ctx, o)
+		failed, err := test(ctx, o, *kills)
 		if err != nil {
 			return err
 		}
-		report.Print(os.Stdout)
-		if len(report.Anomalies) > 0 {
+		if failed {
 			return errAnomalies
 		}
 		if made {
@@ -86,6 +86,24 @@ func run(ctx context.Context) int {
 		return 2
 	}
 	return 0
+}
+
+// test runs the one test or the other, and prints its report.
+func test(ctx context.Context, o jepsenlite.Options, kills int) (failed bool, err error) {
+	if kills > 0 {
+		report, err := jepsenlite.RunKills(ctx, o, kills)
+		if err != nil {
+			return false, err
+		}
+		report.Print(os.Stdout)
+		return report.Failed(), nil
+	}
+	report, err := jepsenlite.Run(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	report.Print(os.Stdout)
+	return len(report.Anomalies) > 0, nil
 }
 
 var errAnomalies = errors.New("there were anomalies")

@@ -1,0 +1,181 @@
+package jepsenlite
+
+import (
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// A watcher writes the history of one connection to one znode, /k, with a request after the other.
+type watcher struct {
+	line
+	now int
+}
+
+// get reads the data with zxid mzxid; 0: it is not there.
+func (w *watcher) get(watch bool, mzxid proto.Zxid) { w.read(proto.OpGetData, watch, mzxid) }
+
+// children reads the children, which last changed with zxid pzxid.
+func (w *watcher) children(watch bool, pzxid proto.Zxid) { w.read(proto.OpGetChildren2, watch, pzxid) }
+
+// exists is get for exists, which also watches what is not there; the server is at zxid 5 then.
+func (w *watcher) exists(watch bool, mzxid proto.Zxid) { w.read(proto.OpExists, watch, mzxid) }
+
+func (w *watcher) read(op proto.OpCode, watch bool, zxid proto.Zxid) {
+	w.now += 10
+	w.op("watch-0", op, "/k", w.now, w.now+5, func(r *Record) {
+		r.Watch, r.Zxid = watch, 5
+		r.Parts[0].Stat.Mzxid, r.Parts[0].Stat.Pzxid = zxid, zxid
+		if zxid == 0 {
+			r.Err = proto.ErrNoNode
+		}
+	})
+}
+
+func (w *watcher) event(e proto.EventType) {
+	w.now += 10
+	w.add(Record{Kind: KindEvent, Client: "watch-0", Event: e, Parts: []Part{{Path: "/k"}}, Return: at(w.now)})
+}
+
+// again is a setWatches for data whose reply comes at the very end.
+func (w *watcher) again(relative proto.Zxid, exist bool) {
+	w.now += 10
+	r := Record{Client: "watch-0", Op: proto.OpSetWatches, Call: at(w.now), Return: at(1000), Relative: relative}
+	if exist {
+		r.Exist = []string{"/k"}
+	} else {
+		r.Data = []string{"/k"}
+	}
+	w.add(r)
+}
+
+func TestWatch(t *testing.T) {
+	const unasked = "for no watch"
+	const missed = "no event came before"
+	for name, c := range map[string]struct {
+		play func(w *watcher)
+		want string
+	}{
+		"told, then seen": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.event(proto.EventDataChanged)
+			w.get(false, 4)
+		}},
+		"seen, not told": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.get(false, 4)
+		}, want: missed},
+		"seen before told": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.get(false, 4)
+			w.event(proto.EventDataChanged)
+		}, want: missed},
+		"unchanged": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.get(true, 3)
+		}},
+		"told twice": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.event(proto.EventDataChanged)
+			w.event(proto.EventDataChanged)
+		}, want: unasked},
+		"told twice, asked twice": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.event(proto.EventDataChanged)
+			w.get(true, 4)
+			w.event(proto.EventDataChanged)
+		}},
+		"asked twice, told twice for one": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.exists(true, 3)
+			w.event(proto.EventDataChanged)
+			w.event(proto.EventDataChanged)
+		}, want: unasked},
+		"not asked": {play: func(w *watcher) {
+			w.get(false, 3)
+			w.event(proto.EventDataChanged)
+		}, want: unasked},
+		"the wrong kind": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.event(proto.EventChildrenChanged)
+		}, want: unasked},
+		"gone, not told": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.exists(false, 0)
+		}, want: missed},
+		"gone, told": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.children(true, 3)
+			w.event(proto.EventDeleted)
+			w.exists(false, 0)
+			w.children(false, 0)
+		}},
+		"gone, told twice": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.children(true, 3)
+			w.event(proto.EventDeleted)
+			w.event(proto.EventDeleted)
+		}, want: unasked},
+		"appeared, not told": {play: func(w *watcher) {
+			w.exists(true, 0)
+			w.get(false, 7)
+		}, want: missed},
+		"appeared, told": {play: func(w *watcher) {
+			w.exists(true, 0)
+			w.event(proto.EventCreated)
+			w.get(false, 7)
+		}},
+		"a get of what is not there sets no watch": {play: func(w *watcher) {
+			w.get(true, 0)
+			w.get(false, 7)
+		}},
+		"children, not told": {play: func(w *watcher) {
+			w.children(true, 3)
+			w.children(false, 4)
+		}, want: missed},
+		"children, told": {play: func(w *watcher) {
+			w.children(true, 3)
+			w.event(proto.EventChildrenChanged)
+			w.children(false, 4)
+		}},
+		"set again, told before the reply": {play: func(w *watcher) {
+			w.again(3, false)
+			w.event(proto.EventDataChanged)
+			w.get(false, 4)
+		}},
+		"set again, not told": {play: func(w *watcher) {
+			w.again(3, false)
+			w.get(false, 4)
+		}, want: missed},
+		"set again, nothing new": {play: func(w *watcher) {
+			w.again(3, false)
+			w.get(false, 3)
+		}},
+		"set again on nothing, appeared": {play: func(w *watcher) {
+			w.again(3, true)
+			w.get(false, 4)
+		}, want: missed},
+		"set again on nothing, still nothing": {play: func(w *watcher) {
+			w.again(3, true)
+			w.exists(false, 0)
+		}},
+		"read before it was set again": {play: func(w *watcher) {
+			w.op("watch-0", proto.OpGetData, "/k", 5, 50, func(r *Record) { r.Parts[0].Stat.Mzxid = 4 })
+			w.again(3, false)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w watcher
+			c.play(&w)
+			want(t, find(t, "watch", w.h), c.want)
+		})
+	}
+}
+
+// Watches belong to a connection: on the next one they count only if they were set again.
+func TestWatch_NextConnection(t *testing.T) {
+	var w watcher
+	w.get(true, 3)
+	w.op("watch-0", proto.OpGetData, "/k", 30, 40, func(r *Record) { r.Conn, r.Session, r.Parts[0].Stat.Mzxid = 2, 1, 4 })
+	want(t, find(t, "watch", w.h), "")
+}

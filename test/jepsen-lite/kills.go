@@ -1,0 +1,159 @@
+//go:build linux
+
+package jepsenlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// warm is how long the clients work before the leader is killed, and cool how long after the first write since.
+	warm = time.Second
+	cool = 1500 * time.Millisecond
+)
+
+// RunKills kills the leader with kill -9 under pipelined load, again and again, and counts what the clients of the other
+// members notice. The links between members are direct: what is measured is the ensemble's time, not the proxies'. Of the
+// options, Time, Round and Faults are not looked at.
+func RunKills(ctx context.Context, o Options, kills int) (_ *KillReport, err error) {
+	cluster, err := NewCluster(ClusterConfig{Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick, Direct: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cluster.Close()) }()
+	report := &KillReport{Server: o.Product.Name, Seed: o.Seed, Tick: o.Tick}
+	rec := NewRecorder()
+	for range kills {
+		report.Kills++
+		r := &round{number: report.Kills, seed: o.Seed, pace: o.Pace, cluster: cluster, loads: killLoads(o.Members), rec: rec, log: o.Logger}
+		k, history, err := r.killOnce(ctx)
+		if err != nil {
+			return nil, errors.Join(err, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), history))
+		}
+		anomalies := append(Check(history), CheckRegisters(history, o.Dir)...)
+		if k.unrecovered != nil {
+			anomalies = append(anomalies, Anomaly{Check: "recovery", What: k.unrecovered.Error()})
+		}
+		report.add(history, k)
+		o.Logger.Info("killed", "number", report.Kills, "member", k.member, "without_write", k.gap.Round(time.Millisecond), "closed", k.closed)
+		if len(anomalies) > 0 {
+			report.Anomalies, report.Left = anomalies, o.Dir
+			return report, WriteHistory(filepath.Join(o.Dir, "history.jsonl"), history)
+		}
+	}
+	return report, nil
+}
+
+// killLoads returns the loads of RunKills: of each at least one client per member.
+func killLoads(members int) []load {
+	return []load{
+		{name: loadPipeline, workers: 2 * members, run: runPipeline},
+		{name: loadRegister, workers: members, run: runRegister},
+		{name: loadSet, workers: members, run: runSet, settle: settleSet},
+		{name: loadWatch, workers: members, run: runWatch, settle: settleWatch},
+	}
+}
+
+// A kill is what came of one.
+type kill struct {
+	member      int
+	at          time.Duration // since the start of the run
+	gap         time.Duration // longest time without a successful write since
+	closed      int           // connections to other members, open when the leader was killed, that did not stay
+	refused     int           // later ones that such a member closed
+	lost        int           // sessions
+	unrecovered error
+}
+
+// killOnce starts what does not run, puts load on it, and kills the leader.
+func (r *round) killOnce(ctx context.Context) (kill, []*Record, error) {
+	var k kill
+	serving, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	if err := r.cluster.StartAll(serving); err != nil {
+		k.unrecovered = err
+		return k, nil, nil
+	}
+	t, err := r.start(ctx, serving)
+	if err != nil {
+		return k, r.rec.Take(), err
+	}
+	err = pause(ctx, warm)
+	leader := r.cluster.Leader(ctx)
+	if err == nil && leader == nil {
+		err = errors.New("jepsenlite: there is no leader to kill")
+	}
+	if err == nil {
+		k.member, k.at = leader.ID, r.rec.Now()
+		err = r.cluster.Kill(leader)
+	}
+	if err == nil {
+		err = r.awaitWrite(ctx, &k)
+	}
+	ended := r.rec.Now()
+	stuckErr := t.end(false)
+	if err == nil && k.unrecovered == nil {
+		k.unrecovered = stuckErr
+	}
+	if err == nil && k.unrecovered == nil {
+		again, cancel := context.WithTimeout(ctx, recovery)
+		defer cancel()
+		k.unrecovered = errors.Join(r.cluster.StartAll(again), r.lookAtAll(ctx))
+	}
+	history := r.rec.Take()
+	k.judge(history, ended)
+	return k, history, err
+}
+
+// awaitWrite returns some time after a write that was sent after the kill has succeeded.
+func (r *round) awaitWrite(ctx context.Context, k *kill) error {
+	waiting, cancel := context.WithTimeout(ctx, recovery)
+	defer cancel()
+	for r.rec.LastWrite() <= k.at {
+		if pause(waiting, 10*time.Millisecond) != nil {
+			k.unrecovered = fmt.Errorf("jepsenlite: no write succeeds since member %d was killed", k.member)
+			return ctx.Err()
+		}
+	}
+	return pause(ctx, cool)
+}
+
+// judge counts what the history says about the kill; ended is when the clients were stopped.
+func (k *kill) judge(history []*Record, ended time.Duration) {
+	k.gap = longestGap(history, k.at, ended)
+	opened := map[int]time.Duration{} // by connection
+	for _, r := range history {
+		switch {
+		case r.Kind == KindOpen && r.Refused:
+			k.lost++
+		case r.Kind == KindOpen:
+			opened[r.Conn] = r.Return
+		case r.Kind == KindClose && r.Why != WhyClient && r.Member != k.member && r.Return < ended:
+			if at, was := opened[r.Conn]; was && at < k.at {
+				k.closed++
+			} else {
+				k.refused++
+			}
+		}
+	}
+}
+
+// add counts a kill in.
+func (r *KillReport) add(history []*Record, k kill) {
+	for _, h := range history {
+		switch {
+		case h.Answered():
+			r.Answered++
+		case h.Kind == KindReply:
+			r.Unanswered++
+		}
+	}
+	r.Gaps = append(r.Gaps, k.gap)
+	r.Closed += k.closed
+	r.Refused += k.refused
+	r.SessionsLost += k.lost
+}

@@ -1,0 +1,158 @@
+//go:build linux
+
+package jepsenlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Traffic is the clients of all loads at work.
+type traffic struct {
+	loads   []load
+	workers [][]*worker // by load
+	stop    context.CancelFunc
+	busy    sync.WaitGroup
+}
+
+// start connects all clients, makes what they begin with while ready lasts, and sets them to work until ctx ends or end is
+// called, which must be.
+func (r *round) start(ctx, ready context.Context) (*traffic, error) {
+	t := &traffic{loads: r.loads}
+	err := r.connect(t)
+	if err == nil {
+		err = r.prepare(ready, t)
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	working, stop := context.WithCancel(ctx)
+	t.stop = stop
+	for i, l := range t.loads {
+		for _, w := range t.workers[i] {
+			t.busy.Add(1)
+			// Ends when end is called and the ensemble answers; end awaits it, though not for ever.
+			go func() {
+				defer t.busy.Done()
+				l.run(working, w)
+			}()
+		}
+	}
+	return t, nil
+}
+
+// end stops the clients, lets each take its last look if settle is true, and closes them. The error says that one of them
+// got no answer for long.
+func (t *traffic) end(settle bool) error {
+	t.stop()
+	defer t.close()
+	if !awaitGroup(&t.busy, stuck) {
+		return fmt.Errorf("jepsenlite: a client got no answer for %v although all members serve", stuck)
+	}
+	for i, l := range t.loads {
+		if settle && l.settle != nil {
+			for _, w := range t.workers[i] {
+				l.settle(w)
+			}
+		}
+	}
+	return nil
+}
+
+// connect makes the clients of all loads, spread over the members.
+func (r *round) connect(t *traffic) error {
+	home := 0
+	for i, l := range t.loads {
+		t.workers = append(t.workers, nil)
+		for n := range l.workers {
+			name := fmt.Sprintf("%s-%d", l.name, n)
+			w := &worker{
+				rec: r.rec, addresses: r.cluster.Addresses(), home: home, timeout: sessionTimeout,
+				root: r.root(), dir: path.Join(r.root(), l.name), rng: r.rand(name), pace: r.pace,
+			}
+			var err error
+			if w.client, err = connect(r.rec, name, w.addresses, w.home, w.timeout); err != nil {
+				return fmt.Errorf("jepsenlite: %w", err)
+			}
+			t.workers[i] = append(t.workers[i], w)
+			home++
+		}
+	}
+	return nil
+}
+
+// prepare waits until every client has a session and makes the folders of the loads.
+func (r *round) prepare(ctx context.Context, t *traffic) error {
+	root := t.workers[0][0]
+	if err := root.await(ctx); err != nil {
+		return fmt.Errorf("jepsenlite: no session: %w", err)
+	}
+	if _, err := root.create(r.root(), "", 0); err != nil {
+		return fmt.Errorf("jepsenlite: %s: %w", r.root(), err)
+	}
+	for i, l := range t.loads {
+		for _, w := range t.workers[i] {
+			if err := w.await(ctx); err != nil {
+				return fmt.Errorf("jepsenlite: no session: %w", err)
+			}
+		}
+		w := t.workers[i][0]
+		if _, err := w.create(w.dir, "", 0); err != nil {
+			return fmt.Errorf("jepsenlite: %s: %w", w.dir, err)
+		}
+		if l.prepare != nil {
+			if err := l.prepare(w); err != nil {
+				return fmt.Errorf("jepsenlite: prepare %s: %w", l.name, err)
+			}
+		}
+	}
+	// Nobody begins before this client's server has what another one made.
+	for i := range t.loads {
+		for _, w := range t.workers[i] {
+			if _, err := w.Sync(w.dir); err != nil && !errors.Is(err, zk.ErrConnectionClosed) {
+				return fmt.Errorf("jepsenlite: sync: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *traffic) close() {
+	var closing sync.WaitGroup
+	for _, ws := range t.workers {
+		for _, w := range ws {
+			closing.Add(1)
+			// Ends within a second or so, go-zookeeper's patience with a server that does not answer; awaited below.
+			go func() {
+				defer closing.Done()
+				w.Close()
+			}()
+		}
+	}
+	closing.Wait()
+}
+
+// awaitGroup reports whether a group was done in time.
+func awaitGroup(g *sync.WaitGroup, patience time.Duration) bool {
+	done := make(chan struct{})
+	// Ends with the group; if that never happens, with the process.
+	go func() {
+		g.Wait()
+		close(done)
+	}()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
