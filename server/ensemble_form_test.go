@@ -1,14 +1,19 @@
 package server_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
 )
 
-// write creates znodes on one member and looks for them on another, behind a sync.
+// check creates a znode on one member and looks for it on another, behind a sync.
 func (e *ensemble) check(writer, reader int, path string) {
 	e.t.Helper()
 	w, r := e.connect(writer, time.Minute), e.connect(reader, time.Minute)
@@ -42,5 +47,167 @@ func TestEnsemble_FormsInAnyOrder(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// The third member comes when the other two have formed the ensemble without it, and counts from then on.
+func TestEnsemble_LateMember(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.start(1, 2)
+		if at := time.Since(e.begun); at < 10*time.Second || at > 11*time.Second {
+			t.Errorf("two of three members formed the ensemble after %v, initLimit is 10 s", at)
+		}
+		e.check(1, 2, "/before")
+		time.Sleep(time.Minute)
+		e.start(3)
+		e.awaitVoters(1, 2, 3)
+		e.check(1, 3, "/after")
+		e.m(e.leader()).kill()
+		e.leader()
+		e.check(3, 3, "/without")
+	})
+}
+
+// One member of three alone neither serves nor forms anything.
+func TestEnsemble_AloneWaits(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		served := e.m(1).begin(e.lines())
+		if err := served(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a lone member of three: %v", err)
+		}
+	})
+}
+
+// Members without state come back as learners, fetch the state, and vote again: then either of the others can go.
+func TestEnsemble_EmptiedMembersRejoin(t *testing.T) {
+	for _, disk := range []bool{false, true} {
+		t.Run(fmt.Sprintf("disk %v", disk), func(t *testing.T) {
+			withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+				if disk {
+					e.onDisk()
+				}
+				e.startAll()
+				e.check(1, 2, "/first")
+				for i := range 6 {
+					id := 1 + i%3 // the leader is among them
+					e.m(id).kill()
+					if disk {
+						e.m(id).dir = t.TempDir()
+					}
+					e.check(1+id%3, 1+(id+1)%3, fmt.Sprintf("/without-%d", i))
+					e.start(id)
+					e.awaitVoters(1, 2, 3)
+					e.check(id, 1+id%3, fmt.Sprintf("/with-%d", i))
+				}
+				r := e.connect(1, time.Minute)
+				path := "/"
+				r.call(1, proto.OpSync, &proto.PathRequest{Path: &path})
+				_, d := r.call(2, proto.OpGetAllChildrenNumber, &proto.PathRequest{Path: &path})
+				if n := d.Int(); n != 1+12+3 {
+					t.Errorf("%d znodes", n)
+				}
+			})
+		})
+	}
+}
+
+// When a majority has lost its state nobody forms an ensemble that has forgotten what was acknowledged. It goes on when
+// one of the directories is back.
+func TestEnsemble_EmptiedMajorityWaits(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.startAll()
+		e.check(1, 2, "/precious")
+		e.m(2).stop()
+		e.m(3).stop()
+		kept := e.m(2).dir
+		time.Sleep(time.Second) // the first must not decide any more that the others count no longer
+		e.m(2).dir, e.m(3).dir = t.TempDir(), t.TempDir()
+		second, third := e.m(2).begin(e.lines()), e.m(3).begin(e.lines())
+		for _, served := range []func() error{second, third} {
+			if err := served(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("a member without state, among a majority of such: %v", err)
+			}
+		}
+		e.m(2).stop()
+		e.m(3).stop()
+		e.m(2).dir = kept
+		e.start(2, 3)
+		e.awaitVoters(1, 2, 3)
+		r := e.connect(3, time.Minute)
+		if h, _ := r.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/precious"}); h.Err != proto.OK {
+			t.Error(h)
+		}
+	})
+}
+
+// All members stop, one after the other or at once, and find everything again, sessions too.
+func TestEnsemble_RestartOfAll(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.each(func(c *server.Config) { c.SnapCount = 7 })
+		e.startAll()
+		owner := e.connect(1, time.Minute)
+		owner.call(1, proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral})
+		for i := range 4 {
+			for j := range 5 {
+				e.check(1+j%3, 1+i%3, fmt.Sprintf("/n-%d-%d", i, j))
+			}
+			for _, m := range e.members {
+				if i%2 == 0 {
+					m.stop()
+				} else {
+					m.kill()
+				}
+			}
+			time.Sleep(time.Hour)
+			e.startAll()
+		}
+		back := e.dial(2)
+		if resp := back.connect(60_000, owner.id, owner.pass); resp.SessionID != owner.id {
+			t.Errorf("the session after an hour without servers: %+v", resp)
+		}
+		for i := range 4 {
+			for j := range 5 {
+				if h, _ := back.call(1, proto.OpExists, &proto.PathWatchRequest{Path: fmt.Sprintf("/n-%d-%d", i, j)}); h.Err != proto.OK {
+					t.Errorf("/n-%d-%d: %v", i, j, h.Err)
+				}
+			}
+		}
+		if h, _ := back.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/e"}); h.Err != proto.OK {
+			t.Errorf("the ephemeral: %v", h.Err)
+		}
+	})
+}
+
+// The same over sockets, with the client that people use.
+func TestEnsemble_Loopback(t *testing.T) {
+	e := newEnsemble(t, 3, nil)
+	e.each(func(c *server.Config) { c.Tick = 200 * time.Millisecond })
+	e.startAll()
+	c, _, err := zk.Connect([]string{e.m(1).clientAddress, e.m(2).clientAddress, e.m(3).clientAddress}, 4*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	must[string](t)(c.Create("/n", nil, 0, zk.WorldACL(zk.PermAll)))
+	for i := range 4 {
+		leader := e.leader()
+		e.m(leader).stop()
+		for {
+			_, err := c.Set("/n", []byte{byte(i)}, int32(i))
+			if errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) { // it was connected to the leader
+				continue
+			}
+			if err != nil && !errors.Is(err, zk.ErrBadVersion) { // applied, and the answer was lost
+				t.Fatal(err)
+			}
+			break
+		}
+		e.start(leader)
+		e.awaitVoters(1, 2, 3)
+	}
+	if _, st, err := c.Get("/n"); err != nil || st.Version != 4 {
+		t.Errorf("%+v, %v", st, err)
 	}
 }

@@ -25,15 +25,17 @@ type ensemble struct {
 	members []*ensembleMember
 	logs    hclog.Logger
 	clients int
+	begun   time.Time
 }
 
 // ensembleMember is one server of it, which may be down.
 type ensembleMember struct {
-	e     *ensemble
-	id    int
-	line  string
-	dir   string // empty: in memory
-	adapt func(*server.Config)
+	e      *ensemble
+	id     int
+	starts int
+	line   string
+	dir    string // empty: in memory
+	adapt  func(*server.Config)
 
 	s                          *server.Server // nil: down
 	dead                       *atomic.Bool   // s was killed
@@ -54,7 +56,7 @@ func withEnsemble(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 
 // newEnsemble makes an ensemble that ends with the test.
 func newEnsemble(t testing.TB, n int, f *fabric) *ensemble {
-	e := &ensemble{t: t, fabric: f}
+	e := &ensemble{t: t, fabric: f, begun: time.Now()}
 	e.logs = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info, TimeFormat: "05.000"})
 	for id := 1; id <= n; id++ {
 		e.members = append(e.members, e.newMember(id))
@@ -124,10 +126,11 @@ func (m *ensembleMember) host() string { return fmt.Sprintf("m%d", m.id) }
 // config is what the member is started with: a tick of a second, and whatever adapt makes of that.
 func (m *ensembleMember) config(lines []string) server.Config {
 	e := m.e
+	m.starts++
 	cfg := server.Config{
 		MemberID: uint8(m.id), Members: lines, Dir: m.dir, Tick: time.Second, MinSessionTimeout: time.Second, MaxSessionTimeout: time.Hour,
 		MaxClientConns: -1, Words: []string{"*"}, ReconfigEnabled: true, Now: m.clock.now, Logger: e.logs.Named(m.host()),
-		Rand: rand.NewChaCha8([32]byte{byte(m.id)}),
+		Rand: rand.NewChaCha8([32]byte{byte(m.id), byte(m.starts), byte(m.starts >> 8)}), // members tell their lives apart by it
 	}
 	if m.adapt != nil {
 		m.adapt(&cfg)
@@ -288,6 +291,28 @@ func (e *ensemble) leader() int {
 	}
 	e.t.Fatal("no leader in a minute")
 	return 0
+}
+
+// awaitVoters waits until the leader's raft has exactly these voters and all of them are in step.
+func (e *ensemble) awaitVoters(ids ...uint64) {
+	e.t.Helper()
+	var voters []uint64
+	var learners []uint64
+	for range 6000 {
+		st := server.StatusOf(e.m(e.leader()).s)
+		voters, learners = st.Voters, st.Learners
+		inStep := 1
+		for _, p := range st.Peers {
+			if p.InStep && p.Active && slices.Contains(ids, p.ID) {
+				inStep++
+			}
+		}
+		if slices.Equal(slices.Sorted(slices.Values(voters)), ids) && inStep == len(ids) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	e.t.Fatalf("voters %v, learners %v after a minute, want voters %v", voters, learners, ids)
 }
 
 // followers returns the ids of all members but the leader.
