@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/gozkd/gozkd/test/compat/cases"
@@ -19,25 +20,38 @@ const startTimeout = 10 * time.Minute
 // clientTimeout bounds one client's script.
 const clientTimeout = 3 * time.Minute
 
+// ownTimeout bounds the tests of one client that start their servers themselves.
+const ownTimeout = 10 * time.Minute
+
 // target is a server that clients can be run on.
 type target struct {
 	name  string
 	start func(ctx context.Context) (*server.Process, error)
+	// script writes a zkServer.sh that starts such a server into dir.
+	script func(ctx context.Context, dir string) error
 }
 
 func (t target) flagName() string { return t.name }
 
 // servers returns the servers that can be chosen. An empty binary means: build cmd/gozkd.
 func servers(root, binary string) []target {
-	zooKeeper := func(version string) func(context.Context) (*server.Process, error) {
-		return func(ctx context.Context) (*server.Process, error) {
-			return server.StartZooKeeper(ctx, version, server.Options{})
+	zooKeeper := func(version string) target {
+		return target{
+			name: "zookeeper-" + version,
+			start: func(ctx context.Context) (*server.Process, error) {
+				return server.StartZooKeeper(ctx, version, server.Options{})
+			},
+			script: func(ctx context.Context, dir string) error { return server.WriteZooKeeperScript(ctx, version, dir) },
 		}
 	}
 	return []target{
-		{"zookeeper-3.8", zooKeeper(server.Debian)},
-		{"zookeeper-3.9", zooKeeper(server.Maven)},
-		{"gozkd", func(ctx context.Context) (*server.Process, error) { return startGozkd(ctx, root, binary) }},
+		zooKeeper(server.Debian),
+		zooKeeper(server.Maven),
+		{
+			name:   "gozkd",
+			start:  func(ctx context.Context) (*server.Process, error) { return startGozkd(ctx, root, binary) },
+			script: func(ctx context.Context, dir string) error { return writeGozkdScript(ctx, root, binary, dir) },
+		},
 	}
 }
 
@@ -53,6 +67,20 @@ func startGozkd(ctx context.Context, root, binary string) (_ *server.Process, er
 		}
 	}
 	return server.StartGozkd(ctx, binary, server.Options{})
+}
+
+// writeGozkdScript writes a zkServer.sh for gozkd. A test of go-zookeeper lists 20 MB of children: ZooKeeper answers that
+// whatever its jute.maxbuffer is, gozkd has to be told.
+func writeGozkdScript(ctx context.Context, root, binary, dir string) (err error) {
+	if binary == "" {
+		binary, err = server.BuildGozkd(ctx, root, dir)
+	} else {
+		binary, err = filepath.Abs(binary)
+	}
+	if err != nil {
+		return err
+	}
+	return server.WriteGozkdScript(binary, dir, "-o", "jute.maxbuffer=33554432")
 }
 
 // row is one line of the table.
@@ -90,6 +118,10 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 		r.err = err
 		return r
 	}
+	if c.own != nil {
+		runOwn(ctx, root, t, c, &r)
+		return r
+	}
 	p, err := t.start(startCtx)
 	if err != nil {
 		r.err = err
@@ -113,6 +145,26 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	default:
 	}
 	return r
+}
+
+// runOwn runs a client that starts its servers itself.
+func runOwn(ctx context.Context, root string, t target, c client, r *row) {
+	dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
+	if err != nil {
+		r.err = err
+		return
+	}
+	defer func() { r.err = errors.Join(r.err, os.RemoveAll(dir)) }()
+	scriptCtx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if r.err = t.script(scriptCtx, dir); r.err != nil {
+		return
+	}
+	clientCtx, cancelClient := context.WithTimeout(ctx, ownTimeout)
+	defer cancelClient()
+	started := time.Now()
+	r.report, r.err = c.own(clientCtx, root, dir)
+	r.took = time.Since(started)
 }
 
 // script runs a client that is a program of its own and reads its lines. A program that fails without reporting a

@@ -1,0 +1,145 @@
+package gozk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+)
+
+// RunOwn runs the client's own integration tests, from its module's source at the version in go.mod, against servers that
+// they start themselves: alone and in ensembles of three. bin is a directory with the zkServer.sh that starts them, root
+// this repository, and speaks the ZooKeeper release that the tests shall take the servers for.
+func RunOwn(ctx context.Context, root, bin, speaks string) (_ cases.Report, err error) {
+	dir, err := os.MkdirTemp("", "gozkd-compat-gozk-")
+	if err != nil {
+		return cases.Report{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := copySource(ctx, root, dir); err != nil {
+		return cases.Report{}, err
+	}
+	// Some of their formatted messages do not please today's vet, which is not what is tested.
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-json", "-run", "^TestIntegration_", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "ZOOKEEPER_BIN_PATH="+bin, "ZK_VERSION="+speaks)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	runErr := runGroup(cmd)
+	report, err := parseEvents(&out)
+	report.Log = errOut.String() + report.Log
+	if runErr != nil && (err != nil || report.OK() || len(report.Results) == 0) {
+		err = errors.Join(fmt.Errorf("gozk: go test: %w", runErr), err)
+	}
+	return report, err
+}
+
+// copySource copies the module to dir and changes one line of it. The tests wait for their servers with FLWSrvr, which
+// expects a build date in the form that ZooKeeper gave up after 3.6, so no newer server is ever ready for it.
+func copySource(ctx context.Context, root, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("gozk: go mod download %s: %w\n%s", module, err, out)
+	}
+	var source struct{ Dir string }
+	if err := json.Unmarshal(out, &source); err != nil {
+		return fmt.Errorf("gozk: go mod download: %w", err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(source.Dir)); err != nil {
+		return fmt.Errorf("gozk: %w", err)
+	}
+	const theirs, ours = "_, ok := FLWSrvr(serverAddrs, time.Second)", "ok := allServe(serverAddrs)"
+	helper := filepath.Join(dir, "server_help_test.go")
+	text, err := os.ReadFile(helper)
+	if err != nil {
+		return fmt.Errorf("gozk: %w", err)
+	}
+	if n := strings.Count(string(text), theirs); n != 1 {
+		return fmt.Errorf("gozk: the client's server_help_test.go asks %d times whether servers are ready; expected once, with %q", n, theirs)
+	}
+	return errors.Join(
+		// The module cache is read-only, and the copies with it.
+		os.Chmod(helper, 0o644),
+		os.WriteFile(helper, []byte(strings.Replace(string(text), theirs, ours, 1)), 0o644),
+		os.WriteFile(filepath.Join(dir, "all_serve_test.go"), []byte(allServe), 0o644))
+}
+
+const allServe = `package zk
+
+import (
+	"strings"
+	"time"
+)
+
+// allServe reports whether each server says in srvr in which mode it serves.
+func allServe(addrs []string) bool {
+	for _, addr := range addrs {
+		answer, err := fourLetterWord(addr, "srvr", time.Second)
+		if err != nil || !strings.Contains(string(answer), "\nMode: ") {
+			return false
+		}
+	}
+	return true
+}
+`
+
+// event is a line of go test -json.
+type event struct{ Action, Test, Output string }
+
+// parseEvents makes a result of each test, its subtests included. The log is what the failed ones printed.
+func parseEvents(r io.Reader) (cases.Report, error) {
+	report := cases.Report{Version: version()}
+	printed := map[string]*strings.Builder{} // by test
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && len(line) == 0 {
+			return report, nil // a bytes.Buffer fails only at its end
+		}
+		var e event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return report, fmt.Errorf("gozk: go test printed %q: %w", line, err)
+		}
+		test, _, isSub := strings.Cut(e.Test, "/")
+		if printed[test] == nil {
+			printed[test] = new(strings.Builder)
+		}
+		switch {
+		case e.Action == "output":
+			printed[test].WriteString(e.Output)
+		case test == "" || isSub:
+		case e.Action == "pass":
+			report.Results = append(report.Results, cases.Result{Name: test})
+		case e.Action == "fail", e.Action == "skip":
+			log := printed[test].String()
+			report.Results = append(report.Results, cases.Result{Name: test, Err: errors.New(e.Action + ": " + saidBy(log))})
+			report.Log += log
+		}
+	}
+}
+
+// saidBy returns the lines that a test itself printed, not its servers, and a panic's first: after a panic no more tests
+// are run.
+func saidBy(log string) string {
+	var said []string
+	for line := range strings.Lines(log) {
+		line = strings.TrimSpace(line)
+		file, _, _ := strings.Cut(line, ":")
+		if strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "/") && !strings.Contains(line, "[ZKERR]") ||
+			strings.HasPrefix(line, "panic: ") {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "; ")
+}
