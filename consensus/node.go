@@ -61,6 +61,10 @@ type Node struct {
 	handOverTicks  int
 	publishedConf  *raftpb.ConfState
 	peers          []PeerStatus // as of the last tick, while leading
+	ticks          uint64
+	heard          map[uint64]uint64 // member: the tick at which it was last active, while leading
+	publishedTerm  uint64
+	strangers      map[uint64]uint64 // member without state that was spoken of in the log: its nonce
 
 	network   *peer.Network // nil: alone. Made by Run
 	networkMu sync.Mutex    // guards network against SetMembers and Send, and addresses
@@ -237,8 +241,8 @@ func (n *Node) loop(ctx context.Context) error {
 		select {
 		case <-n.inbox.wake:
 		case <-ticker.C:
+			n.lookAtPeers()
 			n.core.tick()
-			n.peers = n.core.peerStatus()
 			n.tickHandOver()
 		case <-ctx.Done():
 			return ErrClosed
@@ -258,6 +262,7 @@ func (n *Node) receive() error {
 		case in.read != nil:
 			n.core.read(in.read)
 		case in.message != nil:
+			n.tellOfJoin(in.message)
 			if err := n.core.step(*in.message); err != nil {
 				return err
 			}
@@ -411,19 +416,18 @@ func (n *Node) publish() {
 	c := n.core
 	s := Status{
 		Leader: c.leader, Leading: c.role == raft.StateLeader, Term: c.term, Applied: c.applied,
-		Fresh: c.start.fresh, Voter: slices.Contains(c.conf.GetVoters(), c.id),
+		Current: c.current(), Fresh: c.start.fresh, Voter: slices.Contains(c.conf.GetVoters(), c.id),
 	}
 	old := n.status.Load()
 	s.Since, s.Voters, s.Learners = old.Since, old.Voters, old.Learners
 	if c.conf != n.publishedConf {
 		n.publishedConf = c.conf
 		s.Voters, s.Learners = slices.Clone(c.conf.GetVoters()), slices.Clone(c.conf.GetLearners())
-		n.cfg.Logger.Debug("members", "voters", s.Voters, "learners", s.Learners)
 	}
 	if old.Leader != s.Leader || old.Leading != s.Leading {
 		s.Since = n.cfg.Now()
-		n.cfg.Logger.Info("leader changed", "leader", s.Leader, "leading", s.Leading, "term", c.raftTerm)
 	}
+	n.tell(old, &s)
 	if s.Leading {
 		s.Peers = n.peers
 	}

@@ -14,6 +14,7 @@ type Status struct {
 	Since   time.Time // when one of the two changed
 	Term    uint64    // of the last applied entry
 	Applied uint64    // index of the last applied entry
+	Current bool      // a leader is known and its first entry is applied
 	Fresh   bool      // without state: waits to form an ensemble or to be let in
 	Voter   bool      // this member votes
 
@@ -23,15 +24,57 @@ type Status struct {
 
 // PeerStatus is what the leader knows of another member.
 type PeerStatus struct {
-	ID      uint64
-	Active  bool   // heard from within the last election timeout
-	Match   uint64 // has the log up to this index
-	InStep  bool   // gets entries as they come; else it is being caught up
-	Learner bool
+	ID     uint64
+	Active bool   // heard from within the last two election timeouts
+	Match  uint64 // has the log up to this index
+	// InStep: gets entries as they come, and lacks a few hundred at most of those that are applied here. Else it is being caught up,
+	// by a checkpoint if Checkpoint is set, by the log if not.
+	InStep, Checkpoint bool
+	Learner            bool
 }
 
 // Status returns a recent view.
 func (n *Node) Status() Status { return *n.status.Load() }
+
+// Connected returns the other members that messages can be sent to now, sorted.
+func (n *Node) Connected() (ids []uint64) {
+	n.networkMu.Lock()
+	network := n.network
+	n.networkMu.Unlock()
+	if network == nil {
+		return nil
+	}
+	for _, p := range network.Status() {
+		if p.Connected {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
+// lookAtPeers is called before each tick. Raft begins anew with RecentActive once in an election timeout, so a member counts as
+// active for one more.
+func (n *Node) lookAtPeers() {
+	n.ticks++
+	n.peers = n.core.peerStatus()
+	if n.peers == nil {
+		n.heard = nil
+		return
+	}
+	if n.heard == nil {
+		n.heard = make(map[uint64]uint64)
+		for i := range n.peers {
+			n.heard[n.peers[i].ID] = n.ticks // a new leader gives them the time to answer
+		}
+	}
+	for i := range n.peers {
+		p := &n.peers[i]
+		if p.Active {
+			n.heard[p.ID] = n.ticks
+		}
+		p.Active = n.heard[p.ID] != 0 && n.ticks-n.heard[p.ID] <= electionTicks
+	}
+}
 
 func (c *core) peerStatus() (peers []PeerStatus) {
 	if c.role != raft.StateLeader {
@@ -40,7 +83,9 @@ func (c *core) peerStatus() (peers []PeerStatus) {
 	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
 		if id != c.id {
 			peers = append(peers, PeerStatus{
-				ID: id, Active: pr.RecentActive, Match: pr.Match, InStep: pr.State == tracker.StateReplicate, Learner: pr.IsLearner,
+				ID: id, Active: pr.RecentActive, Match: pr.Match, Learner: pr.IsLearner,
+				InStep:     pr.State == tracker.StateReplicate && pr.Match+caughtUp >= c.applied,
+				Checkpoint: pr.State == tracker.StateSnapshot,
 			})
 		}
 	})
