@@ -9,7 +9,7 @@ LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
 
-.PHONY: build test race inv fuzz bench bench-compare lint fmt compat golden regress killtest jepsen help
+.PHONY: build test race inv fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest jepsen help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd, without cgo
@@ -26,6 +26,9 @@ bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
 bench-compare: ## start, latency, throughput and memory, next to ZooKeeper; about 35 minutes on a quiet machine
 	$(GO) run ./bench
+bench-ensemble: ## three members: throughput, memory, and how long the death of the leader is felt, next to ZooKeeper
+	$(GO) run ./bench ensemble
+	$(GO) run ./bench failover
 lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	$(LINT) run ./...
 fmt:      ## gofmt everything

@@ -68,15 +68,25 @@ func connect(addr string, patience time.Duration) (fd int, err error) {
 	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, fmt.Errorf("connect: %w", err)
 	}
-	timeout := unix.NsecToTimeval(int64(patience))
 	err = errors.Join(
-		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout),
+		setPatience(fd, patience),
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
 		unix.Connect(fd, &unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}))
 	if err != nil {
 		return -1, fmt.Errorf("connect to %s: %w", addr, errors.Join(err, unix.Close(fd)))
 	}
 	return fd, nil
+}
+
+// setPatience sets how long a read on the blocking socket waits.
+func (c *client) setPatience(d time.Duration) error { return setPatience(c.fd, d) }
+
+func setPatience(fd int, d time.Duration) error {
+	timeout := unix.NsecToTimeval(int64(d))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+		return fmt.Errorf("setsockopt: %w", err)
+	}
+	return nil
 }
 
 func (c *client) handshake() error {

@@ -23,15 +23,22 @@ type result struct {
 	ops       int64
 	elapsed   time.Duration
 	latencies histogram
-	serverCPU time.Duration // user and system time that the server used; 0 if its process is not known
+	serverCPU time.Duration // user and system time that the server used, or all members; 0 if no process is known
 	ownCPU    time.Duration // the same of this process
 }
 
 func (r *result) opsPerSecond() float64    { return float64(r.ops) / r.elapsed.Seconds() }
 func (r *result) opsPerCPUSecond() float64 { return float64(r.ops) / r.serverCPU.Seconds() }
 
-// openLoad connects. window is the number of requests in flight per connection.
-func openLoad(addr string, connections, window int) (_ *load, err error) {
+// target is what a load is given to: one server, or the members of an ensemble, with the connections spread over them.
+type target struct {
+	name  string
+	addrs []string
+	pids  []int // of all members, to report their CPU time added up; empty if it is not known
+}
+
+// openLoad connects to each address in turn. window is the number of requests in flight per connection.
+func openLoad(addrs []string, connections, window int) (_ *load, err error) {
 	l := &load{window: window}
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -42,7 +49,7 @@ func openLoad(addr string, connections, window int) (_ *load, err error) {
 		}
 	}()
 	for i := range connections {
-		c, err := dial(addr, i, window)
+		c, err := dial(addrs[i%len(addrs)], i, window)
 		if err != nil {
 			return nil, err
 		}
@@ -75,10 +82,10 @@ func (l *load) close() error {
 }
 
 // run sends w's requests until d is over, or with d == 0 until w has no more, then waits for the replies that are still
-// due: those after d are not counted. pid is the server's, or 0.
-func (l *load) run(w *workload, d time.Duration, pid int) (*result, error) {
+// due: those after d are not counted. pids are the processes whose CPU time counts as the server's.
+func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
 	res := new(result)
-	server, err := cpuOf(pid)
+	server, err := cpuOf(pids)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +119,7 @@ func (l *load) run(w *workload, d time.Duration, pid int) (*result, error) {
 			now := time.Since(start)
 			if counting && d > 0 && now >= d {
 				counting = false
-				if err := res.finish(now, pid, server, own); err != nil {
+				if err := res.finish(now, pids, server, own); err != nil {
 					return nil, err
 				}
 			}
@@ -139,7 +146,7 @@ func (l *load) run(w *workload, d time.Duration, pid int) (*result, error) {
 		}
 	}
 	if counting {
-		return res, res.finish(time.Since(start), pid, server, own)
+		return res, res.finish(time.Since(start), pids, server, own)
 	}
 	return res, nil
 }
@@ -165,8 +172,8 @@ func (l *load) send(w *workload, i, n int, now time.Duration) (sent int, err err
 	return sent, nil
 }
 
-func (r *result) finish(elapsed time.Duration, pid int, serverBefore, ownBefore time.Duration) error {
-	server, err := cpuOf(pid)
+func (r *result) finish(elapsed time.Duration, pids []int, serverBefore, ownBefore time.Duration) error {
+	server, err := cpuOf(pids)
 	r.elapsed, r.serverCPU, r.ownCPU = elapsed, server-serverBefore, ownCPU()-ownBefore
 	return err
 }

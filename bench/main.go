@@ -22,8 +22,10 @@ commands
   throughput  every row at every shape, the servers in turn
   sessions    resident memory of idle sessions
   znodes      resident memory of znodes
+  ensemble    three members: throughput with connections to all of them, and memory
+  failover    three members: how long no write succeeds after kill -9 of the leader
   load        one row against a server that runs already, for a profiler
-Without a command: all but load, one after the other.
+Without a command: all of one server, that is down to znodes, one after the other.
 
 flags
 `
@@ -55,6 +57,8 @@ type settings struct {
 	shapes   []shape
 	sessions int
 	znodes   int
+	kills    int
+	ticks    []int // ms
 	addr     string
 	pid      int
 }
@@ -72,15 +76,17 @@ func run(ctx context.Context, args []string) error {
 	}
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
-	shapes := flags.String("shapes", "1x1,100x1,16x16", "load, throughput: connections x requests in flight on each")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput: only rows whose name begins so")
+	shapes := flags.String("shapes", "", "connections x requests in flight on each (default load, throughput: 1x1,100x1,16x16; ensemble: 100x1,16x16)")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput, ensemble: only rows whose name begins so")
 	flags.IntVar(&s.starts, "starts", 20, "start: how often gozkd is started; others a fifth of that")
-	flags.IntVar(&s.rounds, "rounds", 3, "throughput: measured rounds of each row, shape and server")
-	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput: length of a round")
-	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput: unmeasured load before the first round of a row")
+	flags.IntVar(&s.rounds, "rounds", 3, "throughput, ensemble: measured rounds of each row, shape and server")
+	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, ensemble: length of a round")
+	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, ensemble: unmeasured load before the first round of a row")
 	flags.IntVar(&s.sessions, "sessions", 5000, "sessions: how many")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "znodes: how many, in thousands")
-	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: where the server listens")
+	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
+	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
+	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: where the server listens, or with commas between them the members of an ensemble")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -92,12 +98,24 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	var err error
+	if *shapes == "" {
+		*shapes = "1x1,100x1,16x16"
+		if command == "ensemble" {
+			*shapes = "100x1,16x16"
+		}
+	}
 	if s.shapes, err = parseShapes(*shapes); err != nil {
 		return err
 	}
+	if s.ticks, err = parseTicks(*ticks); err != nil {
+		return err
+	}
+	if s.kills < 1 {
+		return fmt.Errorf("%d kills: want at least one", s.kills)
+	}
 	commands := map[string]func(context.Context, *settings) error{
 		"start": benchStart, "latency": benchLatency, "throughput": benchThroughput,
-		"sessions": benchSessions, "znodes": benchZnodes,
+		"sessions": benchSessions, "znodes": benchZnodes, "ensemble": benchEnsemble, "failover": benchFailover,
 	}
 	switch {
 	case command == "load":

@@ -15,11 +15,19 @@ import (
 // userHz is the unit of times in /proc/PID/stat: Linux has promised programs 1/100 s on every architecture that Go knows.
 const userHz = 100
 
-// cpuOf returns the user and system time that the process has used, to 1/100 s. pid 0 has used none.
-func cpuOf(pid int) (time.Duration, error) {
-	if pid == 0 {
-		return 0, nil
+// cpuOf returns the user and system time that the processes have used together, each to 1/100 s.
+func cpuOf(pids []int) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		used, err := cpuOfOne(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += used
 	}
+	return sum, nil
+}
+
+func cpuOfOne(pid int) (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err

@@ -19,6 +19,8 @@ type kind struct {
 	name string
 	// start returns when the server answers.
 	start func(ctx context.Context, opts server.Options) (*server.Process, error)
+	// startEnsemble returns when all of n members serve. keys are of all members.
+	startEnsemble func(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error)
 	// collect makes the process give back what it does not need, or returns an error that says why it can't be told to.
 	collect func(ctx context.Context, p *server.Process) error
 	memory  bool // it can do without a disk
@@ -57,6 +59,9 @@ func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
 			found = append(found, kind{name: name, memory: true, collect: awaitGC,
 				start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
 					return server.StartGozkd(ctx, binary, opts)
+				},
+				startEnsemble: func(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error) {
+					return server.StartGozkdEnsemble(ctx, binary, server.EnsembleOptions{Members: n, Keys: keys})
 				}})
 		case isZooKeeper && (version == server.Debian || version == server.Maven):
 			found = append(found, kind{name: name, collect: jvmGC,
@@ -65,6 +70,9 @@ func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
 						opts.JVMFlags = jvmFlags
 					}
 					return server.StartZooKeeper(ctx, version, opts)
+				},
+				startEnsemble: func(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error) {
+					return server.StartZooKeeperEnsemble(ctx, version, server.EnsembleOptions{Members: n, Keys: keys, JVMFlags: jvmFlags})
 				}})
 		default:
 			return nil, fmt.Errorf("no server %q: know gozkd, zookeeper-%s and zookeeper-%s", name, server.Debian, server.Maven)

@@ -73,52 +73,59 @@ func benchThroughput(ctx context.Context, s *settings) (err error) {
 			err = errors.Join(err, p.Stop())
 		}
 	}()
+	var targets []target
 	for _, k := range s.servers {
 		p, err := k.start(ctx, server.Options{Keys: keys()})
 		if err != nil {
 			return err
 		}
 		processes = append(processes, p)
+		targets = append(targets, target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}})
 		if err := prepare(p.Addr()); err != nil {
 			return err
 		}
 	}
+	return compareThroughput(ctx, s, rows, targets)
+}
+
+// compareThroughput gives each target the same load in turn and prints the tables.
+func compareThroughput(ctx context.Context, s *settings, rows []*workload, targets []target) error {
 	var rates, latencies [][]string
 	for _, w := range rows {
 		if s.warm > 0 {
-			for _, p := range processes {
-				if _, err := runOnce(p.Addr(), p.Pid(), shape{16, 16}, w, s.warm); err != nil {
-					return fmt.Errorf("%s: %w", p.Name(), err)
+			for _, t := range targets {
+				if _, err := runOnce(t, shape{16, 16}, w, s.warm); err != nil {
+					return fmt.Errorf("%s: %w", t.name, err)
 				}
 			}
 		}
 		for _, sh := range s.shapes {
-			seen := make([]measured, len(processes))
+			seen := make([]measured, len(targets))
 			for range s.rounds {
-				for i, p := range processes {
-					r, err := runOnce(p.Addr(), p.Pid(), sh, w, s.seconds)
+				for i, t := range targets {
+					r, err := runOnce(t, sh, w, s.seconds)
 					if err != nil {
-						return fmt.Errorf("%s: %w", p.Name(), err)
+						return fmt.Errorf("%s: %w", t.name, err)
 					}
 					seen[i].add(r)
-					progress("%-24s %-6s %-16s %9.0f ops/s %9.0f ops/CPU-s", w.name, sh, p.Name(), r.opsPerSecond(), r.opsPerCPUSecond())
+					progress("%-24s %-6s %-16s %9.0f ops/s %9.0f ops/CPU-s", w.name, sh, t.name, r.opsPerSecond(), r.opsPerCPUSecond())
 					if ctx.Err() != nil {
 						return ctx.Err()
 					}
 				}
 			}
 			rates = append(rates, rateRow(w.name, sh, seen))
-			for i, p := range processes {
-				latencies = append(latencies, latencyRow(w.name, sh, p.Name(), &seen[i]))
+			for i, t := range targets {
+				latencies = append(latencies, latencyRow(w.name, sh, t.name, &seen[i]))
 			}
 		}
 	}
 	head := []string{"row", "shape"}
 	for _, what := range []string{"ops/s", "ops per server CPU-s"} {
-		for _, p := range processes {
-			head = append(head, p.Name()+", "+what)
+		for _, t := range targets {
+			head = append(head, t.name+", "+what)
 		}
-		if len(processes) > 1 {
+		if len(targets) > 1 {
 			head = append(head, "ratio")
 		}
 	}
@@ -129,14 +136,14 @@ func benchThroughput(ctx context.Context, s *settings) (err error) {
 }
 
 // runOnce opens new connections for one load, and removes what it made.
-func runOnce(addr string, pid int, sh shape, w *workload, d time.Duration) (*result, error) {
-	l, err := openLoad(addr, sh.connections, sh.window)
+func runOnce(t target, sh shape, w *workload, d time.Duration) (*result, error) {
+	l, err := openLoad(t.addrs, sh.connections, sh.window)
 	if err != nil {
 		return nil, err
 	}
-	r, err := l.run(w, d, pid)
+	r, err := l.run(w, d, t.pids)
 	if err == nil && w.undo != nil {
-		_, err = l.run(w.undo, 0, 0)
+		_, err = l.run(w.undo, 0, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
@@ -181,12 +188,16 @@ func benchLoad(s *settings) error {
 	if err != nil {
 		return err
 	}
-	if err := prepareOnce(s.addr); err != nil {
+	t := target{addrs: strings.Split(s.addr, ",")}
+	if err := prepareOnce(t.addrs); err != nil {
 		return err
+	}
+	if s.pid != 0 {
+		t.pids = []int{s.pid}
 	}
 	for _, w := range rows {
 		for _, sh := range s.shapes {
-			r, err := runOnce(s.addr, s.pid, sh, w, s.seconds)
+			r, err := runOnce(t, sh, w, s.seconds)
 			if err != nil {
 				return err
 			}

@@ -137,6 +137,30 @@ func creates(nClients, n int, data []byte, path func(i int) string) *workload {
 	}}
 }
 
+// prepareAll creates the znodes that the rows need, and waits until each member has them.
+func prepareAll(addrs []string) error {
+	if err := prepare(addrs[0]); err != nil {
+		return err
+	}
+	for _, addr := range addrs {
+		if err := syncWith(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncWith waits until the member at addr has all that was answered before, on whichever member.
+func syncWith(addr string) error {
+	c, err := dial(addr, 0, 1)
+	if err != nil {
+		return err
+	}
+	path := rootPath
+	err = c.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append, 0)
+	return errors.Join(err, c.close())
+}
+
 // prepare creates the znodes that the rows need.
 func prepare(addr string) error {
 	for _, step := range [][]string{
@@ -150,9 +174,9 @@ func prepare(addr string) error {
 	return createAll(addr, 1, maxLoad, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
 }
 
-// prepareOnce prepares a server that may be prepared already.
-func prepareOnce(addr string) error {
-	c, err := dial(addr, 0, 1)
+// prepareOnce prepares a server or an ensemble that may be prepared already.
+func prepareOnce(addrs []string) error {
+	c, err := dial(addrs[0], 0, 1)
 	if err != nil {
 		return err
 	}
@@ -161,18 +185,18 @@ func prepareOnce(addr string) error {
 		return err
 	}
 	if errors.Is(there, proto.ErrNoNode) {
-		return prepare(addr)
+		return prepareAll(addrs)
 	}
 	return there
 }
 
 // createAll creates n znodes over as many connections as nClients says.
 func createAll(addr string, nClients, n int, data []byte, path func(i int) string) error {
-	l, err := openLoad(addr, nClients, 64)
+	l, err := openLoad([]string{addr}, nClients, 64)
 	if err != nil {
 		return err
 	}
-	if _, err := l.run(creates(nClients, n, data, path), 0, 0); err != nil {
+	if _, err := l.run(creates(nClients, n, data, path), 0, nil); err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
 	return l.close()

@@ -1,0 +1,95 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// nMembers is the size of the ensembles.
+const nMembers = 3
+
+// ensembleRows are the rows that ensembles are compared in.
+var ensembleRows = []string{"get 100 B", "set 100 B", "create 100 B", "mixed: 90% get, 10% set"}
+
+// benchEnsemble keeps an ensemble of each kind running and gives each the same load in turn, spread over all members.
+func benchEnsemble(ctx context.Context, s *settings) (err error) {
+	rows, err := chosenForEnsembles(s.rows)
+	if err != nil {
+		return err
+	}
+	var ensembles []*server.Ensemble
+	defer func() {
+		for _, e := range ensembles {
+			err = errors.Join(err, e.Stop())
+		}
+	}()
+	var targets []target
+	var memories [][]string
+	for _, k := range s.servers {
+		e, err := k.startEnsemble(ctx, nMembers, keys())
+		if err != nil {
+			return err
+		}
+		ensembles = append(ensembles, e)
+		t := target{name: e.Name(), addrs: e.Addrs(), pids: e.Pids()}
+		targets = append(targets, t)
+		if err := prepareAll(t.addrs); err != nil {
+			return err
+		}
+		row, err := ensembleMemory(t, "before the load")
+		if err != nil {
+			return err
+		}
+		memories = append(memories, row)
+	}
+	fmt.Printf("\nEnsembles of %d, the connections spread over all members; CPU time and memory are of all members together.\n", nMembers)
+	if err := compareThroughput(ctx, s, rows, targets); err != nil {
+		return err
+	}
+	for _, t := range targets {
+		row, err := ensembleMemory(t, "after it")
+		if err != nil {
+			return err
+		}
+		memories = append(memories, row)
+	}
+	printTable("Memory of all members", []string{"server", "when", "RSS MiB", "of it anonymous", "file", "peak"}, memories)
+	return nil
+}
+
+// chosenForEnsembles returns those of ensembleRows whose name begins with prefix.
+func chosenForEnsembles(prefix string) ([]*workload, error) {
+	var list []*workload
+	for _, w := range workloads() {
+		if slices.Contains(ensembleRows, w.name) && strings.HasPrefix(w.name, prefix) {
+			list = append(list, w)
+		}
+	}
+	if list == nil {
+		return nil, fmt.Errorf("no row for ensembles begins with %q", prefix)
+	}
+	return list, nil
+}
+
+// ensembleMemory adds up the members' memory; the peaks too, though they need not have been at the same moment.
+func ensembleMemory(t target, when string) ([]string, error) {
+	var sum memory
+	for _, pid := range t.pids {
+		m, err := memoryOf(pid)
+		if err != nil {
+			return nil, err
+		}
+		sum.rss += m.rss
+		sum.anon += m.anon
+		sum.file += m.file
+		sum.peak += m.peak
+	}
+	return []string{t.name, when, mib(sum.rss), mib(sum.anon), mib(sum.file), mib(sum.peak)}, nil
+}

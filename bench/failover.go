@@ -1,0 +1,266 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+const (
+	writersEach = 4                    // clients on each member
+	writerPause = 5 * time.Millisecond // between two writes of a client, and between two tries to connect
+	// dialPatience ends a try to connect: ZooKeeper may take a connection before it can serve, and then never answers on it.
+	dialPatience = 500 * time.Millisecond
+	// failoverQuiet is how long writes must go on before the leader is killed, and after the others write again.
+	failoverQuiet = time.Second
+	// failoverPatience is after how long an ensemble counts as dead.
+	failoverPatience = time.Minute
+)
+
+func parseTicks(list string) ([]int, error) {
+	var ticks []int
+	for _, word := range strings.Split(list, ",") {
+		ms, err := strconv.Atoi(word)
+		if err != nil || ms < 1 {
+			return nil, fmt.Errorf("ticks %q: want milliseconds, as 2000,200", list)
+		}
+		ticks = append(ticks, ms)
+	}
+	return ticks, nil
+}
+
+// outage is what clients saw of one kill.
+type outage struct {
+	without time.Duration // the longest time in which no write of any client succeeded
+	all     time.Duration // from the kill until each client of the members that stayed up had written again
+	lost    int           // connections to members that stayed up that broke
+}
+
+// benchFailover kills leaders, the ensembles in turn.
+func benchFailover(ctx context.Context, s *settings) error {
+	var table [][]string
+	for _, tick := range s.ticks {
+		rows, err := failoverAt(ctx, s, tick)
+		if err != nil {
+			return err
+		}
+		table = append(table, rows...)
+	}
+	printTable(fmt.Sprintf("kill -9 of the leader of %d members (ms)", nMembers), []string{"server", "tickTime", "kills",
+		"no write succeeded: median", "max", "until every client of the others wrote: median", "max", "connections to the others lost"}, table)
+	return nil
+}
+
+func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, err error) {
+	var ensembles []*server.Ensemble
+	defer func() {
+		for _, e := range ensembles {
+			err = errors.Join(err, e.Stop())
+		}
+	}()
+	config := keys()
+	config["tickTime"] = strconv.Itoa(tick)
+	for _, k := range s.servers {
+		e, err := k.startEnsemble(ctx, nMembers, config)
+		if err != nil {
+			return nil, err
+		}
+		ensembles = append(ensembles, e)
+		if err := prepareAll(e.Addrs()); err != nil {
+			return nil, err
+		}
+	}
+	seen := make([][]outage, len(ensembles))
+	for i := range s.kills {
+		for j, e := range ensembles {
+			o, err := failoverOnce(ctx, e)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w\n%s", e.Name(), err, e.Log())
+			}
+			progress("failover, tickTime %d, %s %d/%d: no write for %s, all wrote after %s, %d connections lost",
+				tick, e.Name(), i+1, s.kills, o.without, o.all, o.lost)
+			seen[j] = append(seen[j], o)
+		}
+	}
+	for j, e := range ensembles {
+		var without, all []time.Duration
+		lost := 0
+		for _, o := range seen[j] {
+			without, all, lost = append(without, o.without), append(all, o.all), lost+o.lost
+		}
+		n := len(seen[j])
+		midWithout, midAll := median(without), median(all) // sorts
+		table = append(table, []string{e.Name(), fmt.Sprint(tick), fmt.Sprint(n), millis(midWithout), millis(without[n-1]),
+			millis(midAll), millis(all[n-1]), fmt.Sprintf("%d of %d", lost, n*(nMembers-1)*writersEach)})
+	}
+	return table, nil
+}
+
+// failoverOnce kills the leader under writes from all members, and leaves the ensemble whole.
+func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error) {
+	ctx, cancel := context.WithTimeout(ctx, failoverPatience)
+	defer cancel()
+	writing, rest := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	// Those of members that live finish the write they are at; the others' sockets are closed with the member.
+	defer wg.Wait()
+	defer rest()
+	l := new(writeLog)
+	byMember := map[*server.Member][]*writer{}
+	var writers []*writer
+	for _, m := range e.Members {
+		for range writersEach {
+			w := &writer{addr: m.Addr(), index: len(writers), log: l}
+			writers, byMember[m] = append(writers, w), append(byMember[m], w)
+			wg.Go(func() { w.run(writing) }) // ends when writing does; awaited above
+		}
+	}
+	if err := l.awaitWrites(ctx, time.Now(), writers); err != nil {
+		return o, fmt.Errorf("before the kill: %w", err)
+	}
+	if !sleep(ctx, failoverQuiet) {
+		return o, ctx.Err()
+	}
+	leader, err := e.Leader(ctx)
+	if err != nil {
+		return o, err
+	}
+	var others []*writer
+	for _, m := range e.Members {
+		if m != leader {
+			others = append(others, byMember[m]...)
+		}
+	}
+	killed := l.reset(others)
+	if err := leader.Kill(); err != nil {
+		return o, err
+	}
+	if err := l.awaitWrites(ctx, killed, others); err != nil {
+		return o, fmt.Errorf("after the kill of member %d: %w", leader.ID, err)
+	}
+	o.all = time.Since(killed)
+	if !sleep(ctx, failoverQuiet) { // what stumbles again within it counts
+		return o, ctx.Err()
+	}
+	o.without, o.lost = l.outage(others)
+	if err := leader.Start(); err != nil {
+		return o, err
+	}
+	back := time.Now()
+	if err := e.AwaitServing(ctx); err != nil {
+		return o, err
+	}
+	return o, l.awaitWrites(ctx, back, writers)
+}
+
+// writer is a client that writes again and again, and connects again when it has lost its connection.
+type writer struct {
+	addr  string
+	index int
+	log   *writeLog
+
+	sent time.Time // of the newest write that succeeded; guarded by log.mu
+	lost int       // connections since reset; guarded by log.mu
+}
+
+// run returns when ctx ends.
+func (w *writer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if c, err := dialImpatient(w.addr, w.index, 1, dialPatience); err == nil {
+			w.writeTo(ctx, c)
+		}
+		sleep(ctx, writerPause)
+	}
+}
+
+// writeTo writes until ctx ends or the connection breaks.
+func (w *writer) writeTo(ctx context.Context, c *client) {
+	// No error ends the measurement: what has to be seen is how long nobody writes.
+	defer func() { _ = c.close() }()
+	if err := c.setPatience(ioTimeout); err != nil {
+		return
+	}
+	for ctx.Err() == nil {
+		sent := time.Now()
+		if err := c.call(proto.OpSetData, setRequest(c).Append, replyLen(proto.StatBytes)); err != nil {
+			w.log.noteLost(w)
+			return
+		}
+		w.log.noteWrite(w, sent)
+		sleep(ctx, writerPause)
+	}
+}
+
+// writeLog is what all writers have seen. Safe for concurrent use.
+type writeLog struct {
+	mu      sync.Mutex
+	last    time.Time     // when a write succeeded last
+	longest time.Duration // between two of them, since reset
+}
+
+func (l *writeLog) noteWrite(w *writer, sent time.Time) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.last.IsZero() {
+		l.longest = max(l.longest, now.Sub(l.last))
+	}
+	l.last, w.sent = now, sent
+}
+
+func (l *writeLog) noteLost(w *writer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.lost++
+}
+
+// reset forgets outages and the lost connections of ws, and returns the time.
+func (l *writeLog) reset(ws []*writer) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.longest = 0
+	for _, w := range ws {
+		w.lost = 0
+	}
+	return time.Now()
+}
+
+// outage returns the longest time between two writes since reset, and how many connections of ws broke.
+func (l *writeLog) outage(ws []*writer) (longest time.Duration, lost int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range ws {
+		lost += w.lost
+	}
+	return l.longest, lost
+}
+
+// awaitWrites waits until each of ws has succeeded with a write that it sent after since.
+func (l *writeLog) awaitWrites(ctx context.Context, since time.Time, ws []*writer) error {
+	const interval = time.Millisecond
+	for {
+		l.mu.Lock()
+		waiting := 0
+		for _, w := range ws {
+			if !w.sent.After(since) {
+				waiting++
+			}
+		}
+		l.mu.Unlock()
+		if waiting == 0 {
+			return nil
+		}
+		if !sleep(ctx, interval) {
+			return fmt.Errorf("%d of %d clients do not write: %w", waiting, len(ws), ctx.Err())
+		}
+	}
+}
