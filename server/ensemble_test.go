@@ -20,12 +20,13 @@ import (
 
 // ensemble is a few servers in this process, and the network between them and their clients.
 type ensemble struct {
-	t       testing.TB
-	fabric  *fabric // nil: loopback
-	members []*ensembleMember
-	logs    hclog.Logger
-	clients int
-	begun   time.Time
+	t         testing.TB
+	fabric    *fabric // nil: loopback
+	members   []*ensembleMember
+	logs      hclog.Logger
+	clients   int
+	begun     time.Time
+	pipesMade int
 }
 
 // ensembleMember is one server of it, which may be down.
@@ -229,12 +230,45 @@ func (m *ensembleMember) kill() {
 }
 
 // isolate cuts the links between a member and the other members, or mends them. Its clients reach it.
-func (m *ensembleMember) isolate(cut bool) {
+func (m *ensembleMember) isolate(on bool) {
+	m.mute(on)
+	m.deafen(on)
+}
+
+// mute cuts what the member says to the others, deafen what they say to it.
+func (m *ensembleMember) mute(on bool) {
+	m.others(func(other string) { m.e.fabric.cut(m.host(), other, on) })
+}
+
+func (m *ensembleMember) deafen(on bool) {
+	m.others(func(other string) { m.e.fabric.cut(other, m.host(), on) })
+}
+
+// slow makes everything between the member and the others take longer.
+func (m *ensembleMember) slow(on bool, d time.Duration) {
+	if !on {
+		d = 0
+	}
+	m.others(func(other string) {
+		m.e.fabric.delay(m.host(), other, d)
+		m.e.fabric.delay(other, m.host(), d)
+	})
+}
+
+func (m *ensembleMember) others(f func(host string)) {
 	for _, other := range m.e.members {
 		if other != m {
-			m.e.fabric.cut(m.host(), other.host(), cut)
-			m.e.fabric.cut(other.host(), m.host(), cut)
+			f(other.host())
 		}
+	}
+}
+
+// pause stops the member's process, or lets it go on.
+func (m *ensembleMember) pause(on bool) {
+	if on {
+		m.clock.pause()
+	} else {
+		m.clock.resume()
 	}
 }
 
