@@ -88,6 +88,7 @@ func (s *Server) forget(c *conn) {
 	s.connMu.Lock()
 	if id != 0 && s.bySession[id] == c {
 		delete(s.bySession, id)
+		s.left[id] = c.heard()
 	}
 	s.connMu.Unlock()
 }

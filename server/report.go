@@ -113,11 +113,21 @@ func (d *digests) forget() {
 func (s *Server) report(leader uint64, now time.Time) {
 	last := s.digests.newest()
 	b := binary.AppendUvarint(binary.AppendUvarint([]byte{reportHeard}, last.index), last.digest)
+	add := func(id proto.SessionID, heard time.Time) {
+		b = binary.BigEndian.AppendUint64(b, uint64(id))
+		b = binary.AppendUvarint(b, uint64(max(0, now.Sub(heard).Milliseconds())))
+	}
 	s.connMu.Lock()
 	for id, c := range s.bySession {
 		if heard := c.heard(); heard.After(s.reported) {
-			b = binary.BigEndian.AppendUint64(b, uint64(id))
-			b = binary.AppendUvarint(b, uint64(max(0, now.Sub(heard).Milliseconds())))
+			add(id, heard)
+		}
+	}
+	for id, heard := range s.left {
+		if heard.After(s.reported) {
+			add(id, heard)
+		} else {
+			delete(s.left, id)
 		}
 	}
 	s.connMu.Unlock()

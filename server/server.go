@@ -42,6 +42,7 @@ type Server struct {
 	connMu    sync.Mutex
 	conns     map[watch.ConnID]*conn
 	bySession map[proto.SessionID]*conn
+	left      map[proto.SessionID]time.Time // last heard from on a connection that is closed, until the leader was told
 	perAddr   map[string]int
 	nextConn  watch.ConnID
 	closing   bool
@@ -63,6 +64,7 @@ type Server struct {
 	// Owned by the goroutine of runSessions.
 	ledSince time.Time // 0: this server does not lead
 	reported time.Time // what was heard before is told
+	told     told
 
 	life struct {
 		sync.Mutex
@@ -95,6 +97,7 @@ func New(cfg Config) (*Server, error) {
 		watches:   watch.New(),
 		conns:     make(map[watch.ConnID]*conn),
 		bySession: make(map[proto.SessionID]*conn),
+		left:      make(map[proto.SessionID]time.Time),
 		perAddr:   make(map[string]int),
 		tracker:   session.New(cfg.Tick),
 	}
@@ -154,6 +157,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return errors.Join(err, s.node.Close())
 	}
 	s.retarget()
+	if !s.alone() {
+		s.cfg.Logger.Info("joining the ensemble", "server", s.cfg.MemberID, "voters", s.members.Voters(), "observers", s.members.Observers(),
+			"peer_address", peerListener.Addr().String(), "data", s.dataName())
+	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.life.cancel = cancel
 	failed := make(chan error, 1)
@@ -166,12 +173,8 @@ func (s *Server) start(ctx context.Context) (err error) {
 		}
 	})
 	s.life.wg.Go(func() { s.accept(run) }) // stopped by closing the listener, awaited by shutdown
-	select {
-	case <-s.node.Ready():
-	case err := <-failed:
+	if err := s.awaitLeader(ctx, failed); err != nil {
 		return err
-	case <-ctx.Done():
-		return fmt.Errorf("server: no leader in time: %w", ctx.Err())
 	}
 	s.adoptSessions()
 	s.serving.Store(true)

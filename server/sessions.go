@@ -72,6 +72,7 @@ func (s *Server) touchSessions() {
 	for id, c := range s.bySession {
 		s.tracker.Touch(id, c.heard())
 	}
+	clear(s.left) // forget has touched these
 }
 
 // expireSessions proposes to close what was not heard from. The request names the connection epoch that was seen, so a
