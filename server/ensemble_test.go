@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -24,9 +26,29 @@ type ensemble struct {
 	fabric    *fabric // nil: loopback
 	members   []*ensembleMember
 	logs      hclog.Logger
+	said      saying // by logs
 	clients   int
 	begun     time.Time
 	pipesMade int
+}
+
+// saying keeps log lines.
+type saying struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *saying) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+// times counts the lines with that text so far.
+func (s *saying) times(text string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Count(s.text.Bytes(), []byte(text))
 }
 
 // ensembleMember is one server of it, which may be down.
@@ -58,7 +80,7 @@ func withEnsemble(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 // newEnsemble makes an ensemble that ends with the test.
 func newEnsemble(t testing.TB, n int, f *fabric) *ensemble {
 	e := &ensemble{t: t, fabric: f, begun: time.Now()}
-	e.logs = hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Info, TimeFormat: "05.000"})
+	e.logs = hclog.New(&hclog.LoggerOptions{Output: io.MultiWriter(t.Output(), &e.said), Level: hclog.Info, TimeFormat: "05.000"})
 	for id := 1; id <= n; id++ {
 		e.members = append(e.members, e.newMember(id))
 	}

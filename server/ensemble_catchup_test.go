@@ -1,0 +1,218 @@
+package server_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server"
+)
+
+// pair writes the same number to two znodes in one transaction, with a lot of data on one of many others, which makes the log long
+// and the state large.
+type pair struct {
+	n       int
+	ballast []byte
+}
+
+const ballasts = 30
+
+func ballast(i int) string { return fmt.Sprintf("/ballast-%d", i%ballasts) }
+
+func (p pair) Append(b []byte) []byte {
+	number := fmt.Append(nil, p.n)
+	r := &proto.MultiRequest{}
+	for _, path := range []string{"/left", ballast(p.n), "/right"} {
+		value := number
+		if path == ballast(p.n) {
+			value = p.ballast
+		}
+		r.Ops = append(r.Ops, proto.MultiOp{Op: proto.OpSetData, Path: path, Data: value, Version: -1})
+	}
+	return r.Append(b)
+}
+
+// readPair returns both numbers, read in one request.
+type readPair struct{}
+
+func (readPair) Append(b []byte) []byte {
+	r := &proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpGetData, Path: "/left"}, {Op: proto.OpGetData, Path: "/right"}}}
+	return r.Append(b)
+}
+
+func (r *raw) pair() (left, right string, zxid proto.Zxid, ok bool) {
+	r.t.Helper()
+	_ = r.nc.SetDeadline(time.Time{})
+	if _, err := r.nc.Write(frame(1, proto.OpMultiRead, readPair{})); err != nil {
+		return "", "", 0, false
+	}
+	b := r.tryRecv()
+	if b == nil {
+		return "", "", 0, false
+	}
+	d := jute.NewDecoder(b)
+	var h proto.ReplyHeader
+	h.Decode(&d)
+	var got [2]proto.DataResponse
+	for i := range got {
+		d.Int()
+		d.Bool()
+		d.Int()
+		got[i].Decode(&d)
+	}
+	if h.Err != proto.OK || d.Err() != nil {
+		r.t.Errorf("pair: %v, %v", h.Err, d.Err())
+	}
+	return string(got[0].Data), string(got[1].Data), h.Zxid, true
+}
+
+// follow reads pairs on a member until stop is closed, and takes the session along to a new connection when the old one is lost. No state
+// may be half of one, nor older than the one before.
+func (e *ensemble) follow(c *raw, id int, stop <-chan struct{}) {
+	var last proto.Zxid
+	lost := 0
+	for {
+		select {
+		case <-stop:
+			e.t.Logf("member %d: the reader lost its connection %d times", id, lost)
+			return
+		default:
+		}
+		left, right, zxid, ok := c.pair()
+		if !ok {
+			lost++
+			if c = e.retake(c, id, last, stop); c == nil {
+				return
+			}
+			continue
+		}
+		if left != right || zxid < last {
+			e.t.Errorf("member %d: pair %s and %s, zxid %v after %v", id, left, right, zxid, last)
+		}
+		last = zxid
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// retake tries until a member takes the session.
+func (e *ensemble) retake(c *raw, id int, last proto.Zxid, stop <-chan struct{}) *raw {
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+		nc, err := e.dialFrom("reader", id)
+		if err != nil {
+			continue
+		}
+		next := &raw{t: e.t, nc: nc, id: c.id, pass: c.pass}
+		e.t.Cleanup(func() { _ = nc.Close() })
+		hello := &proto.ConnectRequest{TimeoutMs: 60_000, SessionID: c.id, Passwd: c.pass, LastZxidSeen: last, HasReadOnly: true}
+		if _, err := nc.Write(frameOf(hello.Append(nil))); err != nil {
+			continue
+		}
+		if b := next.tryRecv(); b != nil {
+			d := jute.NewDecoder(b)
+			var resp proto.ConnectResponse
+			if resp.Decode(&d); resp.SessionID != c.id {
+				e.t.Errorf("member %d: the session is gone", id)
+				return nil
+			}
+			return next
+		}
+	}
+}
+
+// A member that was away for longer than the log in memory reaches back fetches the whole state. Its clients never see half of it.
+func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
+	for away, disk := range map[string]bool{"cut off for a moment": false, "down": false, "cut off": true, "torn transfers": true} {
+		t.Run(away, func(t *testing.T) {
+			withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+				if disk {
+					e.onDisk()
+					e.each(func(c *server.Config) { c.SnapCount = 10 })
+				}
+				e.startAll()
+				victim := e.followers()[0]
+				m := e.m(victim)
+				w := e.connect(e.leader(), time.Minute)
+				for _, path := range []string{"/left", "/right"} {
+					w.call(1, proto.OpCreate, create{path: path})
+				}
+				for i := range ballasts {
+					w.call(1, proto.OpCreate, create{path: ballast(i)})
+				}
+				n := 0
+				write := func(times, bytes int) {
+					for range times {
+						n++
+						if h, _ := w.call(2, proto.OpMulti, pair{n, make([]byte, bytes)}); h.Err != proto.OK {
+							t.Fatal(h.Err)
+						}
+					}
+				}
+				write(1, 1)
+				c := e.connect(victim, time.Minute)
+				c.sync()
+				stop := make(chan struct{})
+				var reading sync.WaitGroup
+				reading.Go(func() { e.follow(c, victim, stop) }) // ends with stop
+				if away == "down" {
+					m.kill()
+				} else {
+					m.isolate(true)
+				}
+				if away != "cut off for a moment" {
+					time.Sleep(20 * time.Second)
+				} else {
+					time.Sleep(time.Second)
+				}
+				write(120, 600_000) // more than what is kept, and what may be under way to the member
+				before := e.said.times(m.host() + ".consensus: installed a checkpoint")
+				switch away {
+				case "down":
+					e.start(victim)
+				case "torn transfers":
+					m.slow(true, 40*time.Millisecond) // a transfer takes three seconds
+					m.isolate(false)
+					for range 8 {
+						time.Sleep(time.Second)
+						e.fabric.tear(m.host(), e.m(e.leader()).host())
+					}
+					m.slow(false, 0)
+				default:
+					m.isolate(false)
+				}
+				write(20, 1000)
+				time.Sleep(10 * time.Second)
+				e.awaitVoters(1, 2, 3)
+				write(20, 1000)
+				if e.said.times(m.host()+".consensus: installed a checkpoint") == before {
+					t.Error("no checkpoint was installed, so this test shows nothing")
+				}
+				if away == "torn transfers" && e.said.times(m.host()+".consensus: a checkpoint did not arrive") == 0 {
+					t.Error("no transfer was torn, so this test shows nothing")
+				}
+				r := e.connect(victim, time.Minute)
+				r.sync()
+				if left, right, _, ok := r.pair(); !ok || left != fmt.Sprint(n) || right != left {
+					t.Errorf("the pair is %s and %s, want %d", left, right, n)
+				}
+				close(stop)
+				reading.Wait()
+				if disk { // what was installed is on disk
+					m.kill()
+					e.start(victim)
+					r := e.connect(victim, time.Minute)
+					if left, right, _, ok := r.pair(); !ok || left != right {
+						t.Errorf("after a restart the pair is %s and %s", left, right)
+					}
+				}
+			})
+		})
+	}
+}
