@@ -307,7 +307,9 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time) {
 	p := &pending{conn: c, xid: h.Xid, kind: kindSync, op: h.Op, body: r.Append(nil), received: now}
 	c.enqueue(p)
 	s := c.server
+	s.stats.syncsWait.Add(1)
 	s.node.Read(func() {
+		s.stats.syncsWait.Add(-1)
 		s.tree.RLock()
 		c.mu.Lock()
 		p.done = true

@@ -128,6 +128,12 @@ func (s *Server) noteConfig(req *datatree.Request, res *datatree.Result, w *pend
 			s.answer(asked, res)
 		}
 		current, version := s.state.Config()
-		s.cfg.Logger.Info("membership", "version", version.String(), "members", len(current), "result", res.Err.String())
+		switch {
+		case !s.serving.Load(): // it is history
+		case res.Err == proto.OK:
+			s.cfg.Logger.Info("members of the ensemble", "voters", current.Voters(), "observers", current.Observers(), "version", version.String())
+		default:
+			s.cfg.Logger.Warn("the members of the ensemble were not changed", "reason", res.Err.String())
+		}
 	}
 }

@@ -18,13 +18,18 @@ type machine struct{ s *Server }
 func (m machine) Apply(batches []consensus.Batch) {
 	s := m.s
 	now := s.cfg.Now()
+	leading := !s.alone() && s.node.Status().Leading
 	s.tree.Lock()
 	for i := range batches {
 		b := &batches[i]
 		if b.NewTerm {
 			s.state.SetLastZxid(s.state.LastZxid().NextEpoch())
+			s.stats.proposals.reset()
 		}
 		for j := range b.Requests {
+			if leading {
+				s.stats.proposals.note(len(b.Requests[j].Payload))
+			}
 			s.apply(b.TimeMs, &b.Requests[j], now)
 		}
 		s.digests.note(b.Index, s.state.Digest())

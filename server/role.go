@@ -29,13 +29,15 @@ func (s *Server) watchRole(st consensus.Status, now time.Time) {
 		}
 	case now.Sub(st.Since) > time.Duration(s.cfg.SyncLimit)*s.cfg.Tick:
 		if !s.cutOff.Swap(true) {
-			s.cfg.Logger.Warn("no leader: client connections are closed", "since_ms", now.Sub(st.Since).Milliseconds())
+			s.cfg.Logger.Warn("no leader for syncLimit ticks: client connections are closed, and new ones refused",
+				"since_ms", now.Sub(st.Since).Milliseconds(), "voters", st.Voters, "connected", s.node.Connected())
 			s.dropConns()
 		}
 	}
 	if st.Leading {
 		s.beginEnsemble()
 	}
+	s.tellRole(st)
 }
 
 // dropConns closes every connection; their clients may come back.
@@ -47,17 +49,3 @@ func (s *Server) dropConns() {
 
 // ready reports whether clients can be served.
 func (s *Server) ready() bool { return s.serving.Load() && !s.cutOff.Load() }
-
-// mode is what srvr and mntr call the server's role.
-func (s *Server) mode() string {
-	st := s.node.Status()
-	switch {
-	case s.alone():
-		return "standalone"
-	case st.Leading:
-		return "leader"
-	case st.Voter:
-		return "follower"
-	}
-	return "observer"
-}

@@ -16,8 +16,11 @@ type stats struct {
 	syncs          latency
 	checkpoints    latency
 	latency        latency
+	proposals      sizes // since this server leads
 
-	traceMask atomic.Int64 // of the words gtmk and stmk; not reset
+	// Not reset:
+	syncsWait atomic.Int64 // sync requests of clients that wait
+	traceMask atomic.Int64 // of the words gtmk and stmk
 }
 
 func (s *stats) reset() {
@@ -27,6 +30,39 @@ func (s *stats) reset() {
 	for _, l := range []*latency{&s.syncs, &s.checkpoints, &s.latency} {
 		l.reset()
 	}
+	s.proposals.reset()
+}
+
+// sizes are those of the requests that were applied while this server leads, in bytes, as they are in the log.
+type sizes struct {
+	mu             sync.Mutex
+	some           bool
+	last, min, max int
+}
+
+func (z *sizes) note(n int) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if !z.some || n < z.min {
+		z.min = n
+	}
+	z.some, z.last, z.max = true, n, max(z.max, n)
+}
+
+func (z *sizes) reset() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.some, z.last, z.min, z.max = false, 0, 0, 0
+}
+
+// read returns -1 three times while there are none, as ZooKeeper does.
+func (z *sizes) read() (last, low, high int) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if !z.some {
+		return -1, -1, -1
+	}
+	return z.last, z.min, z.max
 }
 
 // latency is what ZooKeeper tells of how long things take: minimum, average, maximum, in milliseconds.

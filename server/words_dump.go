@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"slices"
 
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -12,19 +13,11 @@ const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
 // writeDump answers dump: when sessions expire, who owns which ephemerals, and when connections are closed.
 func (s *Server) writeDump(w *bufio.Writer) {
-	s.trackMu.Lock()
-	buckets := s.tracker.Buckets()
-	s.trackMu.Unlock()
-	n := 0
-	for i := range buckets {
-		n += len(buckets[i].IDs)
-	}
-	say(w, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(buckets), n)
-	for i := range buckets {
-		say(w, "%d expire at %s:\n", len(buckets[i].IDs), buckets[i].At.Format(javaDate))
-		for _, id := range buckets[i].IDs {
-			say(w, "\t%s\n", id)
-		}
+	say(w, "SessionTracker dump:\n")
+	if mode := s.mode(); mode == modeStandalone || mode == modeLeader {
+		s.writeSessionsByExpiry(w)
+	} else {
+		s.writeSessions(w)
 	}
 
 	type owner struct {
@@ -64,5 +57,35 @@ func (s *Server) writeDump(w *bufio.Writer) {
 		for i := range set {
 			say(w, "\tip: %s sessionId: %s\n", set[i].peer, set[i].session)
 		}
+	}
+}
+
+// writeSessionsByExpiry writes when sessions expire, as the server knows that decides about it.
+func (s *Server) writeSessionsByExpiry(w *bufio.Writer) {
+	s.trackMu.Lock()
+	buckets := s.tracker.Buckets()
+	s.trackMu.Unlock()
+	n := 0
+	for i := range buckets {
+		n += len(buckets[i].IDs)
+	}
+	say(w, "Session Sets (%d)/(%d):\n", len(buckets), n)
+	for i := range buckets {
+		say(w, "%d expire at %s:\n", len(buckets[i].IDs), buckets[i].At.Format(javaDate))
+		for _, id := range buckets[i].IDs {
+			say(w, "\t%s\n", id)
+		}
+	}
+}
+
+// writeSessions writes all sessions with their timeouts, sorted: the leader knows more, but here is not the leader.
+func (s *Server) writeSessions(w *bufio.Writer) {
+	var infos []datatree.SessionInfo
+	s.tree.RLock()
+	infos = slices.AppendSeq(infos, s.state.Sessions())
+	s.tree.RUnlock()
+	say(w, "Global Sessions(%d):\n", len(infos))
+	for i := range infos {
+		say(w, "%s\t%dms\n", infos[i].ID, infos[i].TimeoutMs)
 	}
 }

@@ -23,6 +23,9 @@ func (s *Server) writeMonitor(w *bufio.Writer) {
 	line("approximate_data_size", f.dataBytes)
 	line("global_sessions", f.sessions)
 	line("uptime", s.cfg.Now().Sub(s.started).Milliseconds())
+	if !s.alone() {
+		s.monitorMember(line)
+	}
 	if open, limit, ok := fileDescriptors(); ok {
 		line("open_file_descriptor_count", open)
 		line("max_file_descriptor_count", limit)

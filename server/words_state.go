@@ -38,7 +38,12 @@ func (s *Server) writeState(w *bufio.Writer) {
 	say(w, "Latency min/avg/max: %d/%s/%d\n", low, decimal(avg), high)
 	say(w, "Received: %d\nSent: %d\n", s.stats.received.Load(), s.stats.sent.Load())
 	say(w, "Connections: %d\nOutstanding: %d\n", s.numConns(), s.outstanding.outstanding())
-	say(w, "Zxid: %s\nMode: %s\nNode count: %d\n", f.zxid, s.mode(), f.znodes)
+	mode := s.mode()
+	say(w, "Zxid: %s\nMode: %s\nNode count: %d\n", f.zxid, mode, f.znodes)
+	if mode == modeLeader {
+		last, low, high := s.stats.proposals.read()
+		say(w, "Proposal sizes last/min/max: %d/%d/%d\n", last, low, high)
+	}
 }
 
 func (s *Server) numConns() int {
@@ -76,6 +81,9 @@ func (s *Server) writeConfig(w *bufio.Writer) {
 		// A standalone ZooKeeper has no number and says 0; ours is in its session ids.
 		{"serverId", strconv.Itoa(int(c.MemberID))},
 	}
+	if !s.alone() {
+		lines = append(lines, s.memberSettings()...)
+	}
 	for _, setting := range c.Settings {
 		known := false
 		for i := range lines {
@@ -89,6 +97,10 @@ func (s *Server) writeConfig(w *bufio.Writer) {
 	}
 	for _, line := range lines {
 		say(w, "%s=%s\n", line.Key, line.Value)
+	}
+	if !s.alone() {
+		set, version := s.ensemble()
+		say(w, "membership: \n%s", set.Text(version)) // without a line feed, as in ZooKeeper
 	}
 }
 

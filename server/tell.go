@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+)
+
+// What the log says of the server's part in an ensemble: once for each change.
+
+// told is what was said last. It belongs to the goroutine of runSessions.
+type told struct {
+	mode   string
+	leader uint64
+	epoch  uint32
+	peers  map[uint64]phase // leading: of those spoken of
+}
+
+// phase is how far a leader has brought another member.
+type phase uint8
+
+const (
+	phaseInStep phase = iota // of whom nothing was said yet, too: then it needs no words
+	phaseSilent
+	phaseCheckpoint
+	phaseLog
+)
+
+// awaitLeader waits until there is a leader and this server has what was committed before its time. Who waits for long is told what for.
+func (s *Server) awaitLeader(ctx context.Context, failed <-chan error) error {
+	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.node.Ready():
+			return nil
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("server: no leader in time: %w", ctx.Err())
+		case <-timer.C:
+			s.tellWaiting()
+			patience *= 2
+			timer.Reset(patience)
+		}
+	}
+}
+
+func (s *Server) tellWaiting() {
+	if s.alone() {
+		return // it reads its own log
+	}
+	st, log := s.node.Status(), s.cfg.Logger.With("connected", s.node.Connected())
+	switch {
+	case st.Leader != 0:
+		log.Info("not serving clients yet: catching up with the leader", "leader", st.Leader, "applied_index", st.Applied)
+	case st.Fresh:
+		log.Warn("not serving clients yet: no data here, and no leader that gives it; a new ensemble begins only if no member has data",
+			"voters", s.members.Voters())
+	default:
+		log.Warn("not serving clients yet: no leader, which takes a majority of the voters", "voters", st.Voters)
+	}
+}
+
+// tellRole speaks of a new role or epoch, and, on the leader, of members that fall silent or come back. What lasts less than half a
+// tick may be passed over.
+func (s *Server) tellRole(st consensus.Status) {
+	if s.alone() {
+		return
+	}
+	if st.Current {
+		zxid := s.facts().zxid
+		now := told{mode: s.mode(), leader: st.Leader, epoch: zxid.Epoch(), peers: s.told.peers}
+		if now.mode != s.told.mode || now.leader != s.told.leader || now.epoch != s.told.epoch {
+			s.cfg.Logger.Info("role", "mode", now.mode, "leader", now.leader, "epoch", fmt.Sprintf("0x%x", now.epoch), "term", st.Term,
+				"zxid", zxid.String())
+		}
+		s.told = now
+	}
+	if !st.Leading {
+		s.told.peers = nil
+		return
+	}
+	s.tellPeers(st)
+}
+
+func (s *Server) tellPeers(st consensus.Status) {
+	now := make(map[uint64]phase, len(st.Peers))
+	for _, p := range st.Peers {
+		log := s.cfg.Logger.With("server", p.ID, "lag_entries", lag(st, p))
+		before := s.told.peers[p.ID]
+		now[p.ID] = phaseOf(p)
+		if now[p.ID] == before {
+			continue
+		}
+		switch now[p.ID] {
+		case phaseSilent:
+			log.Warn("a server does not answer")
+		case phaseCheckpoint:
+			log.Info("a server gets a checkpoint: it lacks more than the log here has")
+		case phaseLog:
+			log.Info("a server catches up by the log")
+		case phaseInStep:
+			log.Info("a server is in step")
+		}
+	}
+	s.told.peers = now
+}
+
+func phaseOf(p consensus.PeerStatus) phase {
+	switch {
+	case !p.Active:
+		return phaseSilent
+	case p.InStep:
+		return phaseInStep
+	case p.Checkpoint:
+		return phaseCheckpoint
+	}
+	return phaseLog
+}
