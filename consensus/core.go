@@ -206,6 +206,9 @@ func (c *core) stepRaft(m message) error {
 	if r.GetTo() != c.id || r.GetFrom() != m.from || c.start.fresh || (r.GetTerm() != 0 && r.GetTerm() < c.start.minTerm) {
 		return nil
 	}
+	if m.from == c.leader {
+		c.start.quiet = 0
+	}
 	return c.feed(r)
 }
 
@@ -222,6 +225,7 @@ func (c *core) feed(m *raftpb.Message) error {
 func (c *core) tick() {
 	c.node.Tick()
 	c.tickStart()
+	c.tickLearner()
 	c.tickStreams()
 	c.tickReads()
 	c.tickMembership()

@@ -34,6 +34,7 @@ type Node struct {
 	inbox *mailbox[input]
 	toLog *mailbox[logWork]
 
+	changed   chan struct{} // capacity 1: who leads is not as it was when it was last read
 	leading   chan struct{} // closed when a leader is known and its first entry is applied
 	status    atomic.Pointer[Status]
 	logBytes  atomic.Int64
@@ -101,7 +102,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n := &Node{
 		cfg: cfg, storage: raft.NewMemoryStorage(),
 		inbox: newMailbox[input](), toLog: newMailbox[logWork](),
-		leading: make(chan struct{}),
+		leading: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	n.status.Store(&Status{})
 	defer func() {
@@ -432,6 +433,12 @@ func (n *Node) publish() {
 		s.Peers = n.peers
 	}
 	n.status.Store(&s)
+	if old.Leader != s.Leader || old.Leading != s.Leading || old.Current != s.Current {
+		select {
+		case n.changed <- struct{}{}:
+		default:
+		}
+	}
 	n.cluster.Store(c.cluster)
 	if c.current() {
 		select {

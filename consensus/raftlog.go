@@ -14,8 +14,8 @@ func (l raftLogger) Debug(v ...any)              { l.log.Trace(fmt.Sprint(v...))
 func (l raftLogger) Debugf(f string, v ...any)   { l.log.Trace(fmt.Sprintf(f, v...)) }
 func (l raftLogger) Info(v ...any)               { l.log.Debug(fmt.Sprint(v...)) }
 func (l raftLogger) Infof(f string, v ...any)    { l.log.Debug(fmt.Sprintf(f, v...)) }
-func (l raftLogger) Warning(v ...any)            { l.log.Warn(fmt.Sprint(v...)) }
-func (l raftLogger) Warningf(f string, v ...any) { l.log.Warn(fmt.Sprintf(f, v...)) }
+func (l raftLogger) Warning(v ...any)            { l.log.Debug(fmt.Sprint(v...)) } // what an operator needs of it is in tell.go
+func (l raftLogger) Warningf(f string, v ...any) { l.log.Debug(fmt.Sprintf(f, v...)) }
 func (l raftLogger) Error(v ...any)              { l.log.Error(fmt.Sprint(v...)) }
 func (l raftLogger) Errorf(f string, v ...any)   { l.log.Error(fmt.Sprintf(f, v...)) }
 

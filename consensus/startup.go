@@ -35,6 +35,7 @@ type startup struct {
 	peers      []uint64
 	up         map[uint64]bool // whom we are connected with
 	hurried    bool
+	quiet      int // ticks since the leader was heard from
 	campaignIn int // ticks until this member campaigns; 0: when raft says so
 }
 
@@ -87,6 +88,17 @@ func (c *core) tickStart() {
 		for _, id := range s.peers {
 			c.outbox = append(c.outbox, message{to: id, from: c.id, join: &joinRequest{s.nonce, formOf(s.voters)}})
 		}
+	}
+}
+
+// tickLearner makes a learner doubt a leader that is silent. Raft lets only voters do so: a learner would follow one that is gone
+// until the next one is elected, and its clients with it.
+func (c *core) tickLearner() {
+	c.start.quiet++
+	if c.start.quiet > 2*electionTicks && c.leader != raft.None && !c.start.fresh && !slices.Contains(c.conf.GetVoters(), c.id) {
+		// An error would say that raft is closed to this, which depends on an option that is not set.
+		_ = c.node.ForgetLeader()
+		c.start.quiet = 0
 	}
 }
 

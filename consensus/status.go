@@ -26,7 +26,7 @@ type Status struct {
 type PeerStatus struct {
 	ID     uint64
 	Active bool   // heard from within the last two election timeouts
-	Match  uint64 // has the log up to this index
+	Match  uint64 // has the log up to this index; 0: it was not heard yet how far it is
 	// InStep: gets entries as they come, and lacks a few hundred at most of those that are applied here. Else it is being caught up,
 	// by a checkpoint if Checkpoint is set, by the log if not.
 	InStep, Checkpoint bool
@@ -35,6 +35,9 @@ type PeerStatus struct {
 
 // Status returns a recent view.
 func (n *Node) Status() Status { return *n.status.Load() }
+
+// Changed gets a value when another member leads, or begins or ceases to be current. It is for one reader.
+func (n *Node) Changed() <-chan struct{} { return n.changed }
 
 // Connected returns the other members that messages can be sent to now, sorted.
 func (n *Node) Connected() (ids []uint64) {

@@ -16,19 +16,19 @@ func (n *Node) tell(old, s *Status) {
 	case s.Fresh && !old.Fresh:
 		log.Info("no data yet: this server forms a new ensemble with the others, or is let in by one that exists")
 	case old.Fresh && !s.Fresh && c.start.minTerm != 0:
-		log.Info("let in by the ensemble: this server fetches its data, and votes when it has caught up")
+		log.Info("let in by the ensemble: this server fetches its data")
 	}
-	if len(s.Voters) > 0 && !(slices.Equal(old.Voters, s.Voters) && slices.Equal(old.Learners, s.Learners)) {
-		log.Info("members of the ensemble", "voters", s.Voters, "learners", s.Learners)
+	if !slices.Equal(old.Voters, s.Voters) {
+		log.Info("who votes", "voters", s.Voters, "learners", s.Learners)
 	}
 	if old.Leader == s.Leader && old.Leading == s.Leading {
 		return
 	}
 	switch {
 	case s.Leading:
-		log.Info("this server leads", "term", c.raftTerm)
+		log.Debug("this server leads", "term", c.raftTerm) // who uses the node says more when the first entry is applied
 	case s.Leader != 0:
-		log.Info("another server leads", "leader", s.Leader, "term", c.raftTerm)
+		log.Debug("another server leads", "leader", s.Leader, "term", c.raftTerm)
 	case old.Leading && term == c.raftTerm:
 		// Raft goes to a new term when another is elected, but stays when it does not hear of a quorum.
 		log.Warn("quorum lost: too few voters answer, so this server leads no longer", "voters", s.Voters, "connected", n.Connected())
@@ -50,7 +50,7 @@ func (n *Node) tellOfJoin(m *message) {
 	}
 	n.strangers[m.from] = m.join.nonce
 	if c.inConf(m.from) {
-		n.cfg.Logger.Warn("a member has lost its data: it is let in anew, and votes again when it has caught up", "member", m.from)
+		n.cfg.Logger.Warn("a member comes without data, new or lost: it is let in anew, and counts again when it has caught up", "member", m.from)
 	} else {
 		n.cfg.Logger.Info("a member without data asks to be let in", "member", m.from)
 	}

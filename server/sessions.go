@@ -23,7 +23,8 @@ func (s *Server) adoptSessions() {
 	}
 }
 
-// runSessions follows who leads, reports who was heard from, and, on the leader, expires who was not, twice a tick.
+// runSessions follows who leads, reports who was heard from, and, on the leader, expires who was not, twice a tick. Of
+// who leads it hears at once.
 func (s *Server) runSessions(ctx context.Context) {
 	ticker := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
 	defer ticker.Stop()
@@ -32,10 +33,16 @@ func (s *Server) runSessions(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.node.Changed():
+			s.watchRole(s.node.Status(), s.cfg.Now())
+			continue
 		case <-ticker.C:
 		}
 		now, st := s.cfg.Now(), s.node.Status()
 		s.watchRole(st, now)
+		if st.Leading {
+			s.tellPeers(st)
+		}
 		if !st.Leading {
 			if st.Leader != 0 {
 				s.report(st.Leader, now)

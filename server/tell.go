@@ -58,15 +58,14 @@ func (s *Server) tellWaiting() {
 	case st.Leader != 0:
 		log.Info("not serving clients yet: catching up with the leader", "leader", st.Leader, "applied_index", st.Applied)
 	case st.Fresh:
-		log.Warn("not serving clients yet: no data here, and no leader that gives it; a new ensemble begins only if no member has data",
+		log.Warn("not serving clients yet: no data here. This server waits for a leader that has it, or for the other voters, to form a new ensemble",
 			"voters", s.members.Voters())
 	default:
 		log.Warn("not serving clients yet: no leader, which takes a majority of the voters", "voters", st.Voters)
 	}
 }
 
-// tellRole speaks of a new role or epoch, and, on the leader, of members that fall silent or come back. What lasts less than half a
-// tick may be passed over.
+// tellRole speaks of a new role or epoch.
 func (s *Server) tellRole(st consensus.Status) {
 	if s.alone() {
 		return
@@ -82,21 +81,28 @@ func (s *Server) tellRole(st consensus.Status) {
 	}
 	if !st.Leading {
 		s.told.peers = nil
-		return
 	}
-	s.tellPeers(st)
 }
 
+// fewEntries is a lag that is not worth a line: it is gone before the line is read.
+const fewEntries = 256
+
+// tellPeers speaks, on the leader, of members that fall silent, catch up, or are in step again. It runs twice a tick; what lasts less
+// may be passed over.
 func (s *Server) tellPeers(st consensus.Status) {
 	now := make(map[uint64]phase, len(st.Peers))
 	for _, p := range st.Peers {
-		log := s.cfg.Logger.With("server", p.ID, "lag_entries", lag(st, p))
 		before := s.told.peers[p.ID]
-		now[p.ID] = phaseOf(p)
-		if now[p.ID] == before {
+		after := phaseOf(p, lag(st, p), before)
+		now[p.ID] = after
+		if after == before {
 			continue
 		}
-		switch now[p.ID] {
+		log := s.cfg.Logger.With("server", p.ID)
+		if lagKnown(p) {
+			log = log.With("lag_entries", lag(st, p))
+		}
+		switch after {
 		case phaseSilent:
 			log.Warn("a server does not answer")
 		case phaseCheckpoint:
@@ -110,7 +116,7 @@ func (s *Server) tellPeers(st consensus.Status) {
 	s.told.peers = now
 }
 
-func phaseOf(p consensus.PeerStatus) phase {
+func phaseOf(p consensus.PeerStatus, lag uint64, before phase) phase {
 	switch {
 	case !p.Active:
 		return phaseSilent
@@ -118,6 +124,8 @@ func phaseOf(p consensus.PeerStatus) phase {
 		return phaseInStep
 	case p.Checkpoint:
 		return phaseCheckpoint
+	case lagKnown(p) && lag > fewEntries:
+		return phaseLog
 	}
-	return phaseLog
+	return before
 }
