@@ -17,6 +17,11 @@ type armed struct {
 	zxid    proto.Zxid // a change that is newer must be told: of the znode's data, or of its children
 }
 
+// settingAgain reports whether an event came between a setWatches and its reply: so it is of that.
+func (a armed) settingAgain(event *Record) bool {
+	return a.by != nil && (a.by.Op == proto.OpSetWatches || a.by.Op == proto.OpSetWatches2) && event.Seq < a.by.Seq
+}
+
 // watchTable is the armed watches of one connection, as its server should have them.
 type watchTable struct{ data, child map[string]armed }
 
@@ -85,8 +90,12 @@ func (t *watchTable) fire(r *Record) bool {
 		delete(t.child, r.Path())
 		return child
 	case proto.EventDeleted:
+		// A deletion is told once to who watches data and children, but once for each of them to who sets watches again.
+		once := t.data[r.Path()].settingAgain(r)
 		delete(t.data, r.Path())
-		delete(t.child, r.Path())
+		if !data || !once {
+			delete(t.child, r.Path())
+		}
 		return data || child
 	}
 	return false

@@ -37,15 +37,23 @@ func (w *watcher) event(e proto.EventType) {
 	w.add(Record{Kind: KindEvent, Client: "watch-0", Event: e, Parts: []Part{{Path: "/k"}}, Return: at(w.now)})
 }
 
-// again is a setWatches for data whose reply comes at the very end.
-func (w *watcher) again(relative proto.Zxid, exist bool) {
+// again is a setWatches. Its reply is at hand after rest.
+func (w *watcher) again(relative proto.Zxid, data, exist, child bool, rest func()) {
 	w.now += 10
-	r := Record{Client: "watch-0", Op: proto.OpSetWatches, Call: at(w.now), Return: at(1000), Relative: relative}
-	if exist {
-		r.Exist = []string{"/k"}
-	} else {
-		r.Data = []string{"/k"}
+	r := Record{Client: "watch-0", Op: proto.OpSetWatches, Call: at(w.now), Relative: relative}
+	path := []string{"/k"}
+	if data {
+		r.Data = path
 	}
+	if exist {
+		r.Exist = path
+	}
+	if child {
+		r.Child = path
+	}
+	rest()
+	w.now += 10
+	r.Return = at(w.now)
 	w.add(r)
 }
 
@@ -139,29 +147,56 @@ func TestWatch(t *testing.T) {
 			w.children(false, 4)
 		}},
 		"set again, told before the reply": {play: func(w *watcher) {
-			w.again(3, false)
-			w.event(proto.EventDataChanged)
+			w.again(3, true, false, false, func() { w.event(proto.EventDataChanged) })
 			w.get(false, 4)
 		}},
+		"set again, gone for data and for children": {play: func(w *watcher) {
+			w.again(3, true, false, true, func() {
+				w.event(proto.EventDeleted)
+				w.event(proto.EventDeleted)
+			})
+			w.exists(false, 0)
+		}},
+		"set again, gone three times": {play: func(w *watcher) {
+			w.again(3, true, false, true, func() {
+				w.event(proto.EventDeleted)
+				w.event(proto.EventDeleted)
+				w.event(proto.EventDeleted)
+			})
+		}, want: unasked},
+		"set again, gone for data only": {play: func(w *watcher) {
+			w.again(3, true, false, true, func() { w.event(proto.EventDeleted) })
+			w.children(false, 0)
+		}, want: missed},
+		"set again, gone later": {play: func(w *watcher) {
+			w.again(3, true, false, true, func() {})
+			w.event(proto.EventDeleted)
+			w.children(false, 0)
+		}},
+		"set again, gone later, told twice": {play: func(w *watcher) {
+			w.again(3, true, false, true, func() {})
+			w.event(proto.EventDeleted)
+			w.event(proto.EventDeleted)
+		}, want: unasked},
 		"set again, not told": {play: func(w *watcher) {
-			w.again(3, false)
+			w.again(3, true, false, false, func() {})
 			w.get(false, 4)
 		}, want: missed},
 		"set again, nothing new": {play: func(w *watcher) {
-			w.again(3, false)
+			w.again(3, true, false, false, func() {})
 			w.get(false, 3)
 		}},
 		"set again on nothing, appeared": {play: func(w *watcher) {
-			w.again(3, true)
+			w.again(3, false, true, false, func() {})
 			w.get(false, 4)
 		}, want: missed},
 		"set again on nothing, still nothing": {play: func(w *watcher) {
-			w.again(3, true)
+			w.again(3, false, true, false, func() {})
 			w.exists(false, 0)
 		}},
 		"read before it was set again": {play: func(w *watcher) {
 			w.op("watch-0", proto.OpGetData, "/k", 5, 50, func(r *Record) { r.Parts[0].Stat.Mzxid = 4 })
-			w.again(3, false)
+			w.again(3, true, false, false, func() {})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
