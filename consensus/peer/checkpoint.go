@@ -78,7 +78,7 @@ func sendCheckpoint(ctx context.Context, cancel context.CancelCauseFunc, conn ne
 		cancel(err) // without effect if the listener knows the reason already
 	}
 	wg.Wait()
-	if err := context.Cause(ctx); err != errDone {
+	if err := context.Cause(ctx); !errors.Is(err, errDone) {
 		return err
 	}
 	return nil

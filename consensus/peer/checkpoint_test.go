@@ -70,10 +70,10 @@ func TestP4_WriteFails(t *testing.T) {
 			}
 			return broken
 		})
-		if err != broken {
+		if !errors.Is(err, broken) {
 			t.Errorf("SendCheckpoint: %v", err)
 		}
-		if got := <-seen; got.err != io.ErrUnexpectedEOF {
+		if got := <-seen; !errors.Is(got.err, io.ErrUnexpectedEOF) {
 			t.Errorf("after %d bytes the reader gives %v", len(got.bytes), got.err)
 		}
 	})
@@ -110,7 +110,7 @@ func TestP4_Broken(t *testing.T) {
 				if !c.word {
 					_ = s.Close()
 				}
-				if got := <-seen; string(got.bytes) != "half" || got.err != io.ErrUnexpectedEOF {
+				if got := <-seen; string(got.bytes) != "half" || !errors.Is(got.err, io.ErrUnexpectedEOF) {
 					t.Errorf("the reader gives %q and %v", got.bytes, got.err)
 				}
 				if !c.word {
@@ -134,7 +134,7 @@ func TestP4_SenderFallsSilent(t *testing.T) {
 		s.say(appendFrame(nil, typeData, []byte("half")))
 		go func() { _, _, _ = s.next() }() // a pipe needs someone to take the beats
 		began := time.Now()
-		if got := <-seen; got.err != io.ErrUnexpectedEOF || time.Since(began) != stall {
+		if got := <-seen; !errors.Is(got.err, io.ErrUnexpectedEOF) || time.Since(began) != stall {
 			t.Errorf("after %v the reader gives %v", time.Since(began), got.err)
 		}
 	})
@@ -225,7 +225,7 @@ func TestSendCheckpoint_Ends(t *testing.T) {
 	never := func(t *testing.T) func(m *member, _ *Config) {
 		return func(m *member, _ *Config) {
 			m.checkpoint = func(_ uint64, r io.Reader) error {
-				if _, err := io.Copy(io.Discard, r); err != io.ErrUnexpectedEOF {
+				if _, err := io.Copy(io.Discard, r); !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("the reader gives %v", err)
 				}
 				return errors.New("whatever")
@@ -238,10 +238,10 @@ func TestSendCheckpoint_Ends(t *testing.T) {
 		want error
 	}{
 		"ctx":            {func(_, _ *member, cancel context.CancelCauseFunc) { cancel(gone) }, gone},
-		"own close":      {func(a, _ *member, _ context.CancelCauseFunc) { go a.Close() }, ErrClosed},
+		"own close":      {func(a, _ *member, _ context.CancelCauseFunc) { go func() { _ = a.Close() }() }, ErrClosed},
 		"dropped":        {func(a, _ *member, _ context.CancelCauseFunc) { a.SetPeers(nil) }, ErrMoved},
 		"moved":          {func(a, _ *member, _ context.CancelCauseFunc) { a.SetPeers(map[uint64]string{2: "elsewhere"}) }, ErrMoved},
-		"receiver close": {func(_, b *member, _ context.CancelCauseFunc) { go b.Close() }, nil},
+		"receiver close": {func(_, b *member, _ context.CancelCauseFunc) { go func() { _ = b.Close() }() }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, w *world) {
@@ -261,7 +261,7 @@ func TestSendCheckpoint_Ends(t *testing.T) {
 						}
 					}
 				})
-				if err == nil || c.want != nil && err != c.want {
+				if err == nil || !errors.Is(err, c.want) && c.want != nil {
 					t.Errorf("SendCheckpoint: %v, want %v", err, c.want)
 				}
 			})
@@ -273,7 +273,7 @@ func TestSendCheckpoint_NotStarted(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.start(t, 1), w.start(t, 2)
 		write := func(io.Writer) error { t.Error("write was called"); return nil }
-		if err := a.SendCheckpoint(t.Context(), 2, write); err != ErrUnknownPeer {
+		if err := a.SendCheckpoint(t.Context(), 2, write); !errors.Is(err, ErrUnknownPeer) {
 			t.Errorf("to a stranger: %v", err)
 		}
 		a.SetPeers(map[uint64]string{2: "nowhere", 3: b.address})
@@ -288,7 +288,7 @@ func TestSendCheckpoint_NotStarted(t *testing.T) {
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.SendCheckpoint(t.Context(), 2, write); err != ErrClosed {
+		if err := a.SendCheckpoint(t.Context(), 2, write); !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
 	})

@@ -99,7 +99,7 @@ func listen(conn net.Conn, peer uint64) (done bool, err error) {
 	for {
 		typ, payload, err := in.next(nil)
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return false, fmt.Errorf("peer: closed by the other side: %w", err)
 		case err != nil:
 			return false, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"math/rand/v2"
 	"net"
@@ -276,7 +277,7 @@ func TestP5_StoppedReader(t *testing.T) {
 		if took := time.Since(began); took < stall-beat || took > stall+beat {
 			t.Errorf("disconnected after %v", took)
 		}
-		if got := a.status(2); got.Connected || got.QueuedBytes != 0 || got.LastError != ErrSilent {
+		if got := a.status(2); got.Connected || got.QueuedBytes != 0 || !errors.Is(got.LastError, ErrSilent) {
 			t.Errorf("status is %+v", got)
 		}
 		close(leave)
@@ -297,7 +298,7 @@ func TestP5_StoppedReader_Loopback(t *testing.T) {
 	know(a, b)
 	a.Send(2, []byte("little"))
 	a.await(2, "down")
-	if got := a.status(2).LastError; got != ErrSilent {
+	if got := a.status(2).LastError; !errors.Is(got, ErrSilent) {
 		t.Errorf("last error is %v", got)
 	}
 	close(leave)
@@ -372,7 +373,9 @@ func TestFramesShareAWrite(t *testing.T) {
 	close(w.proceed)
 	eventually(t, "all is written", func() bool { return w.bytes.Load() == n*(headBytes+size)+headBytes })
 	cancel()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 	// The buffer holds 64 KiB, so the 112,000 bytes need two writes.
 	if got := w.writes.Load(); got != 3 {
 		t.Errorf("a beat and %d frames took %d writes, want 3", n, got)

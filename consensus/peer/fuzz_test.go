@@ -23,10 +23,10 @@ func FuzzFrames(f *testing.F) {
 				if payload != nil {
 					t.Fatalf("a payload with error %v", err)
 				}
-				if err == io.EOF && len(again) != len(b) || !bytes.HasPrefix(b, again) {
+				if errors.Is(err, io.EOF) && len(again) != len(b) || !bytes.HasPrefix(b, again) {
 					t.Fatalf("%x was read as %x", b, again)
 				}
-				if err != io.EOF && err != io.ErrUnexpectedEOF && !errors.Is(err, ErrCorrupt) {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, ErrCorrupt) {
 					t.Fatal(err)
 				}
 				return
@@ -49,7 +49,7 @@ func FuzzGreeting(f *testing.F) {
 		g, err := readGreeting(r)
 		var version *versionError
 		switch {
-		case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF && !errors.Is(err, ErrCorrupt) && !errors.As(err, &version):
+		case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, ErrCorrupt) && !errors.As(err, &version):
 			t.Fatal(err)
 		case err != nil:
 			return
@@ -76,7 +76,7 @@ func TestP6_LyingLength(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, _, err := newFrameReader(bytes.NewReader(append(frame, "few bytes"...)), DefaultMaxFrame).next(nil)
 	runtime.ReadMemStats(&after)
-	if err != io.ErrUnexpectedEOF {
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
 	}
 	if got := after.TotalAlloc - before.TotalAlloc; got > trustBytes+4*bufferBytes {

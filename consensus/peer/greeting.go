@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -102,7 +103,7 @@ func checksum(head, body []byte) uint32 {
 
 // noEOF turns io.EOF into io.ErrUnexpectedEOF: something had begun.
 func noEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

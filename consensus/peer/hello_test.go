@@ -289,7 +289,7 @@ func TestReadGreeting_Ends(t *testing.T) {
 	whole := (&greeting{kind: kindFrames, from: 2, to: 1, contents: []byte("hello")}).append(nil)
 	for n := range whole {
 		_, err := readGreeting(bytes.NewReader(whole[:n]))
-		if want := io.ErrUnexpectedEOF; n == 0 && err != io.EOF || n > 0 && err != want {
+		if want := io.ErrUnexpectedEOF; n == 0 && !errors.Is(err, io.EOF) || n > 0 && !errors.Is(err, want) {
 			t.Errorf("after %d of %d bytes: %v", n, len(whole), err)
 		}
 	}

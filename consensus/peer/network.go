@@ -24,8 +24,8 @@ type Network struct {
 	incoming map[uint64]*incoming // who sends us frames
 }
 
-// PeerStatus says how things stand with one peer.
-type PeerStatus struct {
+// Status says how things stand with one peer.
+type Status struct {
 	ID      uint64
 	Address string
 	// Connected: frames can be sent. Incoming: the peer is connected to us.
@@ -101,20 +101,20 @@ func (n *Network) tooLong(to uint64, length int) {
 }
 
 // Status returns the state of each peer, by id.
-func (n *Network) Status() []PeerStatus {
+func (n *Network) Status() []Status {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	var all []PeerStatus
+	var all []Status
 	for id, p := range n.peers {
 		if p.address == "" {
 			continue
 		}
-		all = append(all, PeerStatus{
+		all = append(all, Status{
 			ID: id, Address: p.address, Connected: p.connected, Incoming: n.incoming[id] != nil,
 			QueuedBytes: int(p.queue.bytes.Load()), LastError: p.lastErr, IncomingError: p.incomingErr,
 		})
 	}
-	slices.SortFunc(all, func(a, b PeerStatus) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b Status) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 

@@ -48,7 +48,7 @@ func TestStatus(t *testing.T) {
 		eventually(t, "member 3 has an error", func() bool { return a.status(3).LastError != nil })
 		got := a.Status()
 		got[1].LastError = nil
-		want := []PeerStatus{
+		want := []Status{
 			{ID: 2, Address: b.address, Connected: true, Incoming: true},
 			{ID: 3, Address: "nowhere.invalid:1"},
 		}
@@ -200,8 +200,8 @@ func TestP7_CloseAwaitsTheHandler(t *testing.T) {
 		go func() { closed <- b.Close() }()
 		synctest.Wait()
 		select {
-		case <-closed:
-			t.Fatal("closed while Receive runs")
+		case err := <-closed:
+			t.Fatal("closed while Receive runs", err)
 		default:
 		}
 		close(leave)

@@ -215,7 +215,7 @@ func (m *member) expect(want string) {
 }
 
 // status returns the state of one peer.
-func (m *member) status(peer uint64) PeerStatus {
+func (m *member) status(peer uint64) Status {
 	m.t.Helper()
 	for _, s := range m.Status() {
 		if s.ID == peer {
@@ -223,7 +223,7 @@ func (m *member) status(peer uint64) PeerStatus {
 		}
 	}
 	m.t.Fatalf("member %d has no peer %d: %+v", m.id, peer, m.Status())
-	return PeerStatus{}
+	return Status{}
 }
 
 // eventually waits until a condition holds that nothing announces.
