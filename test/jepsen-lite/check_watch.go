@@ -17,13 +17,17 @@ type armed struct {
 	zxid    proto.Zxid // a change that is newer must be told: of the znode's data, or of its children
 }
 
-// settingAgain reports whether an event came between a setWatches and its reply: so it is of that.
-func (a armed) settingAgain(event *Record) bool {
-	return a.by != nil && (a.by.Op == proto.OpSetWatches || a.by.Op == proto.OpSetWatches2) && event.Seq < a.by.Seq
+// watchTable is the armed watches of one connection, as its server should have them.
+type watchTable struct {
+	data, child map[string]armed
+	// Of a setWatches that was sent and not answered yet. The server tells at once what has changed since the zxid that
+	// the request names, list by list, and leaves alone what other requests have armed.
+	againData, againChild map[string]armed
 }
 
-// watchTable is the armed watches of one connection, as its server should have them.
-type watchTable struct{ data, child map[string]armed }
+func newWatchTable() *watchTable {
+	return &watchTable{data: map[string]armed{}, child: map[string]armed{}, againData: map[string]armed{}, againChild: map[string]armed{}}
+}
 
 // findWatch: an event comes before any read on its connection that shows the change, and only for a watch that is armed:
 // so none comes twice. The last look that the load takes at everything would show a change whose event never came.
@@ -33,7 +37,7 @@ func findWatch(h []*Record, found func(string, ...*Record)) {
 		r := step.r
 		t := tables[r.Conn]
 		if t == nil {
-			t = &watchTable{data: map[string]armed{}, child: map[string]armed{}}
+			t = newWatchTable()
 			tables[r.Conn] = t
 		}
 		switch {
@@ -41,8 +45,10 @@ func findWatch(h []*Record, found func(string, ...*Record)) {
 			if !t.fire(r) {
 				found(fmt.Sprintf("%v of %s for no watch that is armed", r.Event, r.Path()), r)
 			}
-		case step.arms:
+		case step.sent:
 			t.setAgain(r)
+		case r.Op == proto.OpSetWatches || r.Op == proto.OpSetWatches2:
+			t.setDone()
 		default:
 			if a, what := t.missed(r); a != nil {
 				found(fmt.Sprintf("a read of %s shows %s, and no event came before", r.Path(), what), a.by, r)
@@ -58,7 +64,7 @@ func findWatch(h []*Record, found func(string, ...*Record)) {
 type watchStep struct {
 	r    *Record
 	at   time.Duration
-	arms bool // a setWatches, when it is sent: its events come before its reply
+	sent bool // a setWatches, when it is sent: its events come before its reply
 }
 
 // watchSteps returns what matters to watches, in order.
@@ -69,7 +75,10 @@ func watchSteps(h []*Record) []watchStep {
 		case r.Kind == KindEvent:
 			steps = append(steps, watchStep{r: r, at: r.Return})
 		case r.Kind == KindReply && (r.Op == proto.OpSetWatches || r.Op == proto.OpSetWatches2):
-			steps = append(steps, watchStep{r: r, at: r.Call, arms: true})
+			steps = append(steps, watchStep{r: r, at: r.Call, sent: true})
+			if r.Answered() {
+				steps = append(steps, watchStep{r: r, at: r.Return})
+			}
 		case r.Answered() && (r.Op == proto.OpGetData || r.Op == proto.OpExists || r.Op == proto.OpGetChildren2):
 			steps = append(steps, watchStep{r: r, at: r.Return})
 		}
@@ -80,23 +89,22 @@ func watchSteps(h []*Record) []watchStep {
 
 // fire takes away what an event is for. false: nothing was armed.
 func (t *watchTable) fire(r *Record) bool {
-	_, data := t.data[r.Path()]
-	_, child := t.child[r.Path()]
+	take := func(tables ...map[string]armed) (some bool) {
+		for _, table := range tables {
+			_, there := table[r.Path()]
+			delete(table, r.Path())
+			some = some || there
+		}
+		return some
+	}
 	switch r.Event {
 	case proto.EventCreated, proto.EventDataChanged:
-		delete(t.data, r.Path())
-		return data
+		return take(t.againData) || take(t.data)
 	case proto.EventChildrenChanged:
-		delete(t.child, r.Path())
-		return child
+		return take(t.againChild) || take(t.child)
 	case proto.EventDeleted:
 		// A deletion is told once to who watches data and children, but once for each of them to who sets watches again.
-		once := t.data[r.Path()].settingAgain(r)
-		delete(t.data, r.Path())
-		if !data || !once {
-			delete(t.child, r.Path())
-		}
-		return data || child
+		return take(t.againData) || take(t.againChild) || take(t.data, t.child)
 	}
 	return false
 }
@@ -126,9 +134,23 @@ func (t *watchTable) setAgain(r *Record) {
 			table[p] = armed{by: r, sent: r.Call, existed: existed, zxid: r.Relative}
 		}
 	}
-	add(t.data, r.Data, true)
-	add(t.data, r.Exist, false)
-	add(t.child, r.Child, true)
+	add(t.againData, r.Data, true)
+	add(t.againData, r.Exist, false)
+	add(t.againChild, r.Child, true)
+}
+
+// setDone is the reply to setWatches: what was not told has not changed, and is armed like any other watch.
+func (t *watchTable) setDone() {
+	move := func(to, from map[string]armed) {
+		for p, a := range from {
+			if _, there := to[p]; !there {
+				to[p] = a
+			}
+		}
+		clear(from)
+	}
+	move(t.data, t.againData)
+	move(t.child, t.againChild)
 }
 
 // missed returns the armed watch that a read proves wrong, and what it shows.

@@ -178,6 +178,29 @@ func TestWatch(t *testing.T) {
 			w.event(proto.EventDeleted)
 			w.event(proto.EventDeleted)
 		}, want: unasked},
+		"set again beside a new one, told twice": {play: func(w *watcher) {
+			w.again(3, true, false, false, func() {
+				w.get(true, 4)
+				w.event(proto.EventDataChanged) // of setWatches
+			})
+			w.event(proto.EventDataChanged) // of the new one
+			w.get(false, 7)
+		}},
+		"set again beside a new one, told three times": {play: func(w *watcher) {
+			w.again(3, true, false, false, func() {
+				w.get(true, 4)
+				w.event(proto.EventDataChanged)
+			})
+			w.event(proto.EventDataChanged)
+			w.event(proto.EventDataChanged)
+		}, want: unasked},
+		"set again beside a new one, not told of the next change": {play: func(w *watcher) {
+			w.again(3, true, false, false, func() {
+				w.get(true, 4)
+				w.event(proto.EventDataChanged)
+			})
+			w.get(false, 7)
+		}, want: missed},
 		"set again, not told": {play: func(w *watcher) {
 			w.again(3, true, false, false, func() {})
 			w.get(false, 4)

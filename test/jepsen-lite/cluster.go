@@ -83,8 +83,11 @@ func (c *Cluster) writeConfig(m *Member) error {
 	return os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(c.zooCfg(m.ID)), 0o644)
 }
 
-// Start starts a member, and lets its peers find somebody who listens. It does not wait until it serves.
+// Start starts a member unless it runs, and lets its peers find somebody who listens. It does not wait until it serves.
 func (c *Cluster) Start(m *Member) error {
+	if m.Running() {
+		return nil
+	}
 	return errors.Join(c.Links.Listen(m.ID), m.Start())
 }
 
@@ -102,13 +105,11 @@ func (c *Cluster) Close() error {
 	return errors.Join(append(errs, c.Links.Close())...)
 }
 
-// StartAll starts every member that does not run, and returns when all serve.
+// StartAll starts every member, and returns when all serve.
 func (c *Cluster) StartAll(ctx context.Context) error {
 	for _, m := range c.Members {
-		if !m.Running() {
-			if err := c.Start(m); err != nil {
-				return err
-			}
+		if err := c.Start(m); err != nil {
+			return err
 		}
 	}
 	return c.AwaitServing(ctx)

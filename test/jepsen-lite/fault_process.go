@@ -5,6 +5,8 @@ package jepsenlite
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 )
 
 func killAny(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
@@ -51,6 +53,23 @@ func wipe(_ context.Context, n *nemesis) (string, func(context.Context) error, e
 	m := n.any()
 	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
 	return m.String(), heal, errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.Start(m))
+}
+
+// wipeAndKill is wipe, and kill -9 of another member right after: the emptied one must not help the third to decide
+// anything, because it may have promised, and forgotten, what the killed one knows.
+func wipeAndKill(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+	m := n.any()
+	others := n.others(m)
+	if len(others) == 0 {
+		return "nobody", nil, nil
+	}
+	o := others[n.rng.IntN(len(others))]
+	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
+	err := errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.Start(m), pause(ctx, n.between(0, 300*time.Millisecond)))
+	if ctx.Err() != nil {
+		return m.String(), heal, nil // the round ends: it is a wipe only
+	}
+	return fmt.Sprintf("%v emptied, %v killed", m, o), heal, errors.Join(err, n.cluster.Kill(o))
 }
 
 // fillDisk takes the space on the disk of the last member, which ends it, or not; when it is healed, it runs again.

@@ -18,6 +18,8 @@ type fault struct {
 	// whole: only when every member serves, and the next fault only when they do again. It is for what ZooKeeper promises
 	// nothing about otherwise: a majority that has lost its disks.
 	whole bool
+	// strict: what ZooKeeper promises nothing about, and gozkd does. By default it happens to gozkd only.
+	strict bool
 	// small: needs the member with the small disk.
 	small bool
 }
@@ -37,6 +39,7 @@ func faults() []fault {
 		{name: "delay", weight: 2, longest: 6 * time.Second, inject: delay},
 		{name: "cut", weight: 1, longest: time.Second, inject: cutAll},
 		{name: "wipe", weight: 1, longest: 3 * time.Second, whole: true, inject: wipe},
+		{name: "wipe-and-kill", weight: 1, longest: 3 * time.Second, whole: true, strict: true, inject: wipeAndKill},
 		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
 		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, inject: fillDisk},
 	}

@@ -25,7 +25,8 @@ type nemesis struct {
 }
 
 // run injects faults until ctx ends, and leaves with everything mended and every process started; that the members serve
-// again is left to the caller. Faults follow each other with a pause in which the members may or may not have recovered.
+// again is left to the caller. Faults follow each other with a pause in which the members may or may not have recovered,
+// and now and then two happen at once.
 func (n *nemesis) run(ctx context.Context) error {
 	for pause(ctx, n.between(500*time.Millisecond, 3*time.Second)) == nil {
 		f := n.pick()
@@ -37,23 +38,24 @@ func (n *nemesis) run(ctx context.Context) error {
 				return err
 			}
 		}
-		what, heal, err := f.inject(ctx, n)
-		n.counts[f.name]++
-		n.log.Info("fault", "kind", f.name, "what", what)
+		heal, err := n.inject(ctx, f)
+		if other := n.pick(); err == nil && !f.whole && !other.whole && n.rng.IntN(4) == 0 {
+			_ = pause(ctx, n.between(0, time.Second)) // cut short by the end of the round: then both are healed at once
+			var healOther func(context.Context) error
+			healOther, err = n.inject(ctx, other)
+			heal = both(heal, healOther)
+		}
 		if err == nil {
-			// Cut short by the end of the round: then it is healed at once.
-			_ = pause(ctx, n.between(200*time.Millisecond, f.longest))
+			_ = pause(ctx, n.between(200*time.Millisecond, f.longest)) // as above
 		}
-		if heal != nil {
-			// Mending is not cut short: a half-mended ensemble would be another fault.
-			mend, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
-			err = errors.Join(err, heal(mend))
-			cancel()
-		}
+		// Mending is not cut short: a half-mended ensemble would be another fault.
+		mend, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
+		err = errors.Join(err, heal(mend))
+		cancel()
 		if err != nil {
-			return fmt.Errorf("jepsenlite: fault %s: %w", f.name, err)
+			return err
 		}
-		n.log.Info("healed", "kind", f.name, "what", what)
+		n.log.Info("healed")
 		if f.whole {
 			if err := n.awaitServing(context.WithoutCancel(ctx)); err != nil {
 				return err
@@ -61,6 +63,24 @@ func (n *nemesis) run(ctx context.Context) error {
 		}
 	}
 	return n.startAll(context.WithoutCancel(ctx))
+}
+
+// inject does one fault. What it returns undoes it, and is not nil.
+func (n *nemesis) inject(ctx context.Context, f fault) (heal func(context.Context) error, err error) {
+	what, heal, err := f.inject(ctx, n)
+	n.counts[f.name]++
+	n.log.Info("fault", "kind", f.name, "what", what)
+	if err != nil {
+		err = fmt.Errorf("jepsenlite: fault %s: %w", f.name, err)
+	}
+	if heal == nil {
+		heal = func(context.Context) error { return nil }
+	}
+	return heal, err
+}
+
+func both(a, b func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return errors.Join(a(ctx), b(ctx)) }
 }
 
 // pick draws a kind of fault.
@@ -106,10 +126,8 @@ func (n *nemesis) others(m *Member) []*Member {
 // startAll starts the members that do not run.
 func (n *nemesis) startAll(context.Context) error {
 	for _, m := range n.cluster.Members {
-		if !m.Running() {
-			if err := n.cluster.Start(m); err != nil {
-				return err
-			}
+		if err := n.cluster.Start(m); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -78,7 +78,7 @@ func chooseFaults(o Options) ([]fault, error) {
 	var chosen []fault
 	for _, f := range faults() {
 		known[f.name] = f
-		if o.Faults == nil && (!f.small || os.Getuid() == 0) {
+		if o.Faults == nil && (!f.small || os.Getuid() == 0) && (!f.strict || o.Product.Name == Gozkd) {
 			chosen = append(chosen, f)
 		}
 	}

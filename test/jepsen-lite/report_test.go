@@ -1,0 +1,98 @@
+package jepsenlite
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+func TestLongestGap(t *testing.T) {
+	var l line
+	for _, ms := range []int{15, 30, 100, 110} {
+		l.op("set-0", proto.OpCreate, "/a", ms-5, ms, nil)
+	}
+	l.op("set-0", proto.OpCreate, "/a", 60, 65, func(r *Record) { r.Err = proto.ErrNodeExists })
+	l.op("set-0", proto.OpGetData, "/a", 60, 65, nil)
+	l.op("set-0", proto.OpCreate, "/a", 60, 0, nil)
+	for _, c := range []struct{ began, ended, want int }{
+		{10, 120, 70}, // between two
+		{10, 300, 190},
+		{20, 60, 30}, // to the end
+		{101, 111, 9},
+		{500, 600, 100}, // none at all
+	} {
+		if got := longestGap(l.h, at(c.began), at(c.ended)); got != at(c.want) {
+			t.Errorf("from %d to %d: %v, want %d ms", c.began, c.ended, got, c.want)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	values := []time.Duration{5, 1, 4, 2, 3, 10, 9, 8, 7, 6}
+	for q, want := range map[float64]time.Duration{0: 1, 0.5: 5, 0.9: 9, 0.91: 10, 1: 10} {
+		if got := quantile(values, q); got != want {
+			t.Errorf("%v: %d, want %d", q, got, want)
+		}
+	}
+	if got := quantile(nil, 0.5); got != 0 {
+		t.Errorf("of none: %v", got)
+	}
+}
+
+func TestReport(t *testing.T) {
+	var l line
+	l.add(Record{Kind: KindOpen, Client: "set-0", Return: at(1)})
+	l.op("set-0", proto.OpCreate, "/a", 10, 20, nil)
+	l.op("set-0", proto.OpCreate, "/a", 10, 21, func(r *Record) { r.Err = proto.ErrNodeExists })
+	l.op("set-0", proto.OpDelete, "/a", 10, 0, nil)
+	l.add(Record{Kind: KindEvent, Return: at(25)})
+	l.add(Record{Kind: KindClose, Return: at(30), Why: WhyServer})
+	l.add(Record{Kind: KindOpen, Client: "set-0", Conn: 2, Return: at(31), Refused: true})
+	l.add(Record{Kind: KindClose, Conn: 2, Return: at(32), Why: WhyClient})
+	r := Report{Server: "x", Seed: 5, Rounds: 1, Faults: map[string]int{"kill": 2, "cut": 1}}
+	r.add(l.h, at(0), at(100))
+	if r.Sessions != 1 || r.SessionsLost != 1 || r.ConnsLost != 1 || r.Unanswered != 1 || r.Refused != 1 || r.Events != 1 || r.LongestGap != at(80) {
+		t.Errorf("%+v", r)
+	}
+	r.Anomalies = []Anomaly{{Check: "set", What: "gone", Records: []int64{3}}}
+	var b strings.Builder
+	r.Print(&b)
+	for _, want := range []string{"seed", "create 2", "cut 1, kill 2", "1 without an answer", "1 lost", "80ms", "set: gone (records [3])"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+}
+
+func TestWriteHistory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history.jsonl")
+	var l line
+	l.op("set-0", proto.OpCreate, "/a", 10, 20, func(r *Record) { r.Zxid = 5 })
+	l.add(Record{Kind: KindClose, Return: at(30), Why: WhyServer})
+	if err := WriteHistory(file, l.h); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var back []*Record
+	for s := bufio.NewScanner(f); s.Scan(); {
+		r := new(Record)
+		if err := json.Unmarshal(s.Bytes(), r); err != nil {
+			t.Fatal(err)
+		}
+		back = append(back, r)
+	}
+	if !reflect.DeepEqual(back, l.h) {
+		t.Errorf("%+v", back)
+	}
+}
