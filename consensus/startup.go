@@ -85,9 +85,14 @@ func (c *core) tickStart() {
 		return
 	}
 	if s.ticks++; s.ticks%joinTicks == 1 {
-		for _, id := range s.peers {
-			c.outbox = append(c.outbox, message{to: id, from: c.id, join: &joinRequest{s.nonce, formOf(s.voters)}})
-		}
+		c.sayJoin(s.peers...)
+	}
+}
+
+// sayJoin tells members that this one has no state.
+func (c *core) sayJoin(to ...uint64) {
+	for _, id := range to {
+		c.outbox = append(c.outbox, message{to: id, from: c.id, join: &joinRequest{c.start.nonce, formOf(c.start.voters)}})
 	}
 }
 
@@ -109,7 +114,9 @@ func (c *core) joinAsked(from uint64, j *joinRequest) {
 	last, err := c.storage.LastIndex()
 	switch {
 	case s.fresh:
-		s.note(from, j.form)
+		if s.note(from, j.form) {
+			c.sayJoin(from)
+		}
 		return
 	case c.role == raft.StateLeader && c.inConf(from) && c.member.admitted[from] == j.nonce:
 		answer.state, answer.term = stateAdmitted, c.raftTerm
@@ -139,13 +146,16 @@ func (c *core) joinAnswered(from uint64, a *joinAnswer) {
 	}
 }
 
-func (s *startup) note(from, form uint64) {
-	if form == formOf(s.voters) {
-		if s.willing == nil {
-			s.willing = make(map[uint64]bool)
-		}
-		s.willing[from] = true
+// note takes down who would form the same ensemble, and reports whether that is news.
+func (s *startup) note(from, form uint64) (news bool) {
+	if form != formOf(s.voters) || s.willing[from] {
+		return false
 	}
+	if s.willing == nil {
+		s.willing = make(map[uint64]bool)
+	}
+	s.willing[from] = true
+	return true
 }
 
 // form decides whether a new ensemble is formed.
@@ -162,6 +172,7 @@ func (c *core) form(out *output) {
 	}
 	if n == len(s.voters) || n > len(s.voters)/2 && s.ticks >= s.graceTicks {
 		s.forming, out.form = true, true
+		c.sayJoin(s.peers...) // who has not heard it yet would come too late
 	}
 }
 
