@@ -160,16 +160,6 @@ func (c *Cluster) Addresses() []string {
 	return addrs
 }
 
-// MemberAt returns the id of the member with a client address.
-func (c *Cluster) MemberAt(address string) int {
-	for _, m := range c.Members {
-		if m.Client == address {
-			return m.ID
-		}
-	}
-	return 0
-}
-
 // ServerLine returns the value of server.<id>: the same for every member, as in an ensemble that people run.
 func (c *Cluster) ServerLine(id int) string {
 	return fmt.Sprintf("%s:%d:%d:participant;%s", hostName(id), c.net.peerPort, c.net.electionPort, c.net.client(id))

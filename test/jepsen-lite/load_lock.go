@@ -2,6 +2,7 @@ package jepsenlite
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -17,26 +18,28 @@ func runLock(ctx context.Context, w *worker) {
 		if err != nil {
 			continue // if it is there all the same, it goes with the session; the others wait until then
 		}
-		for w.next(ctx) {
-			names, _, err := w.Children(w.dir)
-			if err != nil {
-				continue
-			}
-			if !slices.Contains(names, baseName(own)) {
-				break // the session has expired
-			}
-			if slices.Min(names) == baseName(own) && !w.next(ctx) {
-				break
-			} else if slices.Min(names) == baseName(own) {
-				break
-			}
-		}
+		w.awaitLock(ctx, own)
 		// Given up, or given back: until that is answered, nobody else may take it.
 		for {
 			err := w.Delete(own, -1)
-			if err == nil || err == zk.ErrNoNode || err == zk.ErrSessionExpired || ctx.Err() != nil {
+			if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrSessionExpired) || ctx.Err() != nil {
 				break
 			}
+		}
+	}
+}
+
+// awaitLock returns some time after own was the lowest, when own is gone with its session, or when the round ends.
+func (w *worker) awaitLock(ctx context.Context, own string) {
+	for w.next(ctx) {
+		names, _, err := w.Children(w.dir)
+		switch {
+		case err != nil:
+		case !slices.Contains(names, baseName(own)):
+			return
+		case slices.Min(names) == baseName(own):
+			w.next(ctx) // holds it
+			return
 		}
 	}
 }
