@@ -44,21 +44,28 @@ type membership struct {
 	removed  map[uint64]bool   // member that was removed to be added for a new life
 	joins    map[uint64]uint64 // member without state that asks to be let in: its nonce
 	changing int               // ticks since a change was proposed that is not applied yet; 0: none
-	idle     int               // ticks in which nobody who shall become a voter moved
-	moved    uint64            // sum of what they have
+	idle     int               // ticks in which nobody who shall become a voter caught up any further
+	behind   map[uint64]uint64 // member that had to catch up: what it had of the log
+	silent   map[uint64]int    // member: ticks since it was heard from
 	told     bool              // of the target's serial
 }
 
 func newMembership() membership {
-	return membership{admitted: make(map[uint64]uint64), removed: make(map[uint64]bool), joins: make(map[uint64]uint64)}
+	return membership{admitted: make(map[uint64]uint64), removed: make(map[uint64]bool), joins: make(map[uint64]uint64),
+		behind: make(map[uint64]uint64), silent: make(map[uint64]int)}
 }
 
-func (m *membership) reignChanged() { m.changing, m.idle, m.moved, m.told = 0, 0, 0, false }
+func (m *membership) reignChanged() {
+	m.changing, m.idle, m.told = 0, 0, false
+	clear(m.behind)
+	clear(m.silent)
+}
 
 // setTarget says where the membership is to go. All members are told the same, as they apply it.
 func (c *core) setTarget(t Target) {
 	if t.Serial != c.member.target.Serial {
 		c.member.idle, c.member.told = 0, false
+		clear(c.member.behind)
 	}
 	c.member.target = t
 }
@@ -70,6 +77,14 @@ func (c *core) tickMembership() {
 		}
 	}
 	c.member.idle++
+	if c.role != raft.StateLeader {
+		return
+	}
+	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if c.member.silent[id]++; pr.RecentActive {
+			c.member.silent[id] = 0
+		}
+	})
 }
 
 // steer takes the next step towards the target, one configuration change at a time.
@@ -154,23 +169,25 @@ func (c *core) enroll(t Target) *raftpb.ConfChangeV2 {
 }
 
 // progress says which of the target's voters may be voters now, whether all of them may, and whether a quorum of them may.
+//
+// Whether a member is there is not read off raft's RecentActive: each election timeout begins with nobody active, and what is decided in
+// that moment would be decided without them.
 func (c *core) progress(t Target) (ready []uint64, all, quorum bool) {
 	m := &c.member
-	var moved uint64
+	moved := false
 	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
 		if !slices.Contains(t.Voters, id) {
 			return
 		}
-		inStep := id == c.id || pr.RecentActive && pr.State == tracker.StateReplicate && pr.Match+caughtUp >= c.applied
-		if inStep {
+		switch inStep := id == c.id || pr.State == tracker.StateReplicate && pr.Match+caughtUp >= c.applied; {
+		case inStep && (id == c.id || m.silent[id] < electionTicks):
 			ready = append(ready, id)
-		}
-		if !slices.Contains(c.conf.GetVoters(), id) || !inStep {
-			moved += pr.Match + 1
+		case !inStep && pr.Match > m.behind[id]:
+			m.behind[id], moved = pr.Match, true
 		}
 	})
-	if moved != m.moved || len(c.tail.pinned) > 0 {
-		m.moved, m.idle = moved, 0
+	if moved || len(c.tail.pinned) > 0 {
+		m.idle = 0
 	}
 	return ready, len(ready) == len(t.Voters), len(ready) > len(t.Voters)/2
 }

@@ -30,6 +30,7 @@ type ensemble struct {
 	clients   int
 	begun     time.Time
 	pipesMade int
+	super     string // SuperDigest
 }
 
 // saying keeps log lines.
@@ -208,6 +209,20 @@ func (e *ensemble) start(ids ...int) {
 	for i, served := range serve {
 		if err := served(); err != nil {
 			e.t.Fatalf("member %d: %v", ids[i], err)
+		}
+	}
+}
+
+// startWith starts members with other lines than all.
+func (e *ensemble) startWith(lines []string, members ...*ensembleMember) {
+	e.t.Helper()
+	var serve []func() error
+	for _, m := range members {
+		serve = append(serve, m.begin(lines))
+	}
+	for i, served := range serve {
+		if err := served(); err != nil {
+			e.t.Fatalf("member %d: %v", members[i].id, err)
 		}
 	}
 }

@@ -1,0 +1,310 @@
+package server_test
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+)
+
+const configPath = "/zookeeper/config"
+
+// withSuper runs f with an ensemble whose super user is super:pw.
+func withSuper(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
+	t.Helper()
+	withEnsemble(t, n, func(t *testing.T, e *ensemble) {
+		sum := sha1.Sum([]byte("super:pw"))
+		e.super = "super:" + base64.StdEncoding.EncodeToString(sum[:])
+		e.each(func(c *server.Config) { c.SuperDigest = e.super })
+		f(t, e)
+	})
+}
+
+// admin connects as the super user.
+func (e *ensemble) admin(id int) *raw {
+	e.t.Helper()
+	r := e.connect(id, time.Hour)
+	if h, _ := r.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: []byte("super:pw")}); h.Err != proto.OK {
+		e.t.Fatal(h.Err)
+	}
+	return r
+}
+
+// change is what a reconfig asks for; empty lists are absent.
+type change struct {
+	joining, leaving, members string
+	version                   int64 // 0: any
+}
+
+func (c change) Append(b []byte) []byte {
+	list := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	r := &proto.ReconfigRequest{Joining: list(c.joining), Leaving: list(c.leaving), NewMembers: list(c.members), ConfigID: c.version}
+	if c.version == 0 {
+		r.ConfigID = -1
+	}
+	return r.Append(b)
+}
+
+// reconfig asks for a change and returns the new members' lines.
+func (r *raw) reconfig(c change) (text string, zxid proto.Zxid, code proto.ErrCode) {
+	r.t.Helper()
+	h, d := r.call(7, proto.OpReconfig, c)
+	if h.Err != proto.OK {
+		return "", h.Zxid, h.Err
+	}
+	var resp proto.DataResponse
+	resp.Decode(d)
+	if d.Err() != nil {
+		r.t.Fatal(d.Err())
+	}
+	if resp.Stat.Version != -1 || resp.Stat.Mzxid != h.Zxid {
+		r.t.Errorf("reply with zxid %v, stat %+v", h.Zxid, resp.Stat)
+	}
+	return string(resp.Data), h.Zxid, proto.OK
+}
+
+func (r *raw) mustReconfig(c change) proto.Zxid {
+	r.t.Helper()
+	_, zxid, code := r.reconfig(c)
+	if code != proto.OK {
+		r.t.Fatalf("%+v: %v", c, code)
+	}
+	return zxid
+}
+
+// config reads the members.
+func (r *raw) config() string {
+	r.t.Helper()
+	h, d := r.call(8, proto.OpGetData, &proto.PathWatchRequest{Path: configPath})
+	if h.Err != proto.OK {
+		r.t.Fatal(h.Err)
+	}
+	return string(data(d))
+}
+
+// settle waits until the ensemble's first members stand in the state.
+func (e *ensemble) settle() {
+	e.t.Helper()
+	r := e.connect(e.leader(), time.Minute)
+	for range 100 {
+		if r.config() != "" {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	e.t.Fatal("no members in the state")
+}
+
+// text is what configPath holds.
+func text(version proto.Zxid, lines ...string) string {
+	return strings.Join(lines, "\n") + fmt.Sprintf("\nversion=%x", uint64(version))
+}
+
+func TestReconfig_GrowShrinkAndChangeRoles(t *testing.T) {
+	withSuper(t, 5, func(t *testing.T, e *ensemble) {
+		first := e.members[:3]
+		var lines []string
+		for _, m := range e.members {
+			lines = append(lines, m.line)
+		}
+		e.startWith(lines[:3], first...)
+		e.settle()
+		if e.leader() != 1 { // see core.elect
+			t.Fatalf("member %d leads", e.leader())
+		}
+		admin, watcher := e.admin(2), e.connect(3, time.Hour)
+		pipes := e.pipes(2, 3)
+		step := func(c change, want ...string) {
+			t.Helper()
+			if h, _ := watcher.call(1, proto.OpGetData, &proto.PathWatchRequest{Path: configPath, Watch: true}); h.Err != proto.OK {
+				t.Fatal(h.Err)
+			}
+			got, zxid, code := admin.reconfig(c)
+			if code != proto.OK || got != text(zxid, want...) {
+				t.Fatalf("%+v: %v\n%s\nwant\n%s", c, code, got, text(zxid, want...))
+			}
+			if h, ev := watcher.event(); ev.Type != proto.EventDataChanged || ev.Path != configPath || h.Zxid != zxid {
+				t.Errorf("event %+v with zxid %v, want %v", ev, h.Zxid, zxid)
+			}
+			if got := watcher.config(); got != text(zxid, want...) {
+				t.Errorf("%+v: the other member has\n%s", c, got)
+			}
+		}
+		observer := strings.Replace(lines[3], "participant", "observer", 1)
+
+		// Joiners run before they are asked in: they wait, and serve when they are in.
+		fourth := e.m(4).begin(append(lines[:3:3], observer))
+		step(change{joining: observer}, lines[0], lines[1], lines[2], observer)
+		if err := fourth(); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitVoters(1, 2, 3)
+		e.check(4, 1, "/through-the-observer")
+		e.check(1, 4, "/to-the-observer")
+		step(change{joining: lines[3]}, lines[:4]...) // and now it votes
+		e.awaitVoters(1, 2, 3, 4)
+		step(change{joining: observer}, lines[0], lines[1], lines[2], observer)
+		e.awaitVoters(1, 2, 3)
+		step(change{leaving: "4"}, lines[:3]...)
+
+		gone := e.connect(1, time.Hour)
+		fifth := e.m(5).begin(append(lines[:3:3], lines[4]))
+		step(change{joining: lines[4], leaving: "1"}, lines[1], lines[2], lines[4]) // the leader goes
+		if err := fifth(); err != nil {
+			t.Fatal(err)
+		}
+		if lasts := gone.closedIn(time.Minute); lasts > 7*time.Second {
+			t.Errorf("the client of a server that was removed was kept for %v", lasts)
+		}
+		e.m(1).stop()
+		e.m(4).stop()
+		e.awaitVoters(2, 3, 5)
+		e.check(5, 2, "/x")
+		first1 := e.m(1).begin(lines[:3])
+		step(change{members: lines[0] + "," + lines[1] + "," + lines[2]}, lines[:3]...)
+		if err := first1(); err != nil {
+			t.Fatal(err)
+		}
+		e.m(5).stop()
+		e.awaitVoters(1, 2, 3)
+		ends(t, pipes, 500*time.Millisecond)
+	})
+}
+
+func TestReconfig_Refused(t *testing.T) {
+	withSuper(t, 6, func(t *testing.T, e *ensemble) {
+		lines := e.lines()
+		absent := strings.Join(lines[3:], ",") // with three of six there would be no quorum
+		e.startWith(lines[:3], e.members[:3]...)
+		e.settle()
+		admin, other := e.admin(e.followers()[0]), e.admin(e.followers()[1])
+		before := admin.config()
+		refused := func(r *raw, c change, want proto.ErrCode) {
+			t.Helper()
+			if _, _, code := r.reconfig(c); code != want {
+				t.Errorf("%+v: %v, want %v", c, code, want)
+			}
+			if got := r.config(); got != before {
+				t.Errorf("%+v changed the members:\n%s", c, got)
+			}
+		}
+		refused(admin, change{leaving: "3", version: 7}, proto.ErrBadVersion)
+		refused(admin, change{joining: "nonsense"}, proto.ErrBadArguments)
+		refused(admin, change{leaving: "x"}, proto.ErrMarshallingError)
+		refused(admin, change{leaving: "1,2"}, proto.ErrBadArguments)
+		refused(e.connect(1, time.Minute), change{leaving: "3"}, proto.ErrNoAuth)
+
+		// The joiners are not there; while they are waited for nobody else may change anything.
+		admin.request(7, proto.OpReconfig, change{joining: absent})
+		time.Sleep(100 * time.Millisecond)
+		refused(other, change{leaving: "3"}, proto.ErrReconfigInProgress)
+		start := time.Now()
+		if h, _ := admin.reply(); h.Err != proto.ErrNewConfigNoQuorum {
+			t.Errorf("joiners that are not there: %v after %v", h.Err, time.Since(start))
+		}
+		if got := admin.config(); got != before {
+			t.Errorf("the members are\n%s", got)
+		}
+		e.awaitVoters(1, 2, 3)
+		e.check(1, 3, "/x")
+
+		// What is asked for is decided by the next leader if need be.
+		leader := e.leader()
+		admin = e.admin(e.followers()[0])
+		admin.request(7, proto.OpReconfig, change{joining: absent})
+		time.Sleep(100 * time.Millisecond)
+		e.m(leader).kill()
+		if h, _ := admin.reply(); h.Err != proto.ErrNewConfigNoQuorum {
+			t.Errorf("joiners that are not there, under a new leader: %v", h.Err)
+		}
+		e.startWith(lines[:3], e.m(leader))
+		e.awaitVoters(1, 2, 3)
+		admin.mustReconfig(change{joining: lines[3]}) // three of four are a quorum
+		served := e.m(4).begin(lines[:4])
+		if err := served(); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitVoters(1, 2, 3, 4)
+	})
+}
+
+// A member that comes back at another address, and one that was removed and comes back empty.
+func TestReconfig_MemberMoves(t *testing.T) {
+	withSuper(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.startAll()
+		e.settle()
+		admin := e.admin(1)
+		m := e.m(3)
+		m.stop()
+		m.peerAddress = "m3:3999"
+		moved := strings.Replace(m.line, ":2888:", ":3999:", 1)
+		m.line = moved
+		admin.mustReconfig(change{joining: moved}) // a quorum is there without it
+		e.start(3)
+		e.awaitVoters(1, 2, 3)
+		e.check(3, 1, "/x")
+		for _, id := range []int{1, 2} { // they know where it is, though their own configuration does not
+			e.m(id).stop()
+			old := append([]string(nil), e.lines()...)
+			old[2] = strings.Replace(moved, ":3999:", ":2888:", 1)
+			e.startWith(old, e.m(id))
+			e.awaitVoters(1, 2, 3)
+		}
+		admin = e.admin(1)
+		admin.mustReconfig(change{leaving: "3"})
+		m.kill()
+		m.dir = t.TempDir()
+		served := m.begin(e.lines())
+		admin.mustReconfig(change{joining: moved})
+		if err := served(); err != nil {
+			t.Fatal(err)
+		}
+		e.awaitVoters(1, 2, 3)
+		e.check(3, 2, "/y")
+	})
+}
+
+// An observer is configured as such, serves, and does not count: with one of two voters gone nothing goes on.
+func TestEnsemble_Observer(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.m(3).line = strings.Replace(e.m(3).line, "participant", "observer", 1)
+		e.startAll()
+		e.awaitVoters(1, 2)
+		e.check(3, 1, "/a")
+		e.check(2, 3, "/b")
+		pipes := e.pipes(3)
+		leader := e.leader()
+		c := e.connect(3, time.Hour)
+		e.m(leader).stop()
+		time.Sleep(3 * time.Second)
+		if server.LeaderOf(e.m(3).s) != 0 {
+			t.Error("there is a leader")
+		}
+		e.start(leader)
+		e.leader()
+		c.ping()
+		ends(t, pipes, 5*time.Second)
+		time.Sleep(10 * time.Second)
+		owner := e.connect(3, 5*time.Second) // its sessions live and die as those of others
+		owner.call(1, proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral})
+		for range 3 {
+			time.Sleep(4 * time.Second)
+			owner.ping()
+		}
+		if lived := owner.closedIn(time.Minute); lived < 5*time.Second || lived > 7*time.Second {
+			t.Errorf("lived %v", lived)
+		}
+	})
+}
