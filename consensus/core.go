@@ -88,6 +88,7 @@ type coreConfig struct {
 	voters, learners []uint64
 	nonce            uint64
 	graceTicks       int
+	tail             tailLimits
 	random           func() uint64
 	logger           raft.Logger
 }
@@ -98,7 +99,7 @@ func newCore(cfg coreConfig) (*core, error) {
 		own: own{incarnation: cfg.incarnation, first: 1}, streams: maps.Clone(cfg.state.Streams), heads: streams{},
 		applied: cfg.state.Index, term: cfg.state.Term, timeMs: cfg.state.TimeMs,
 		reads:  reads{rounds: make(map[uint64][]func())},
-		tail:   tail{pinned: make(map[uint64]uint64)},
+		tail:   tail{limits: cfg.tail, pinned: make(map[uint64]uint64)},
 		member: newMembership(),
 	}
 	if c.streams == nil {
@@ -367,9 +368,19 @@ func (c *core) accept(b *Batch, server, incarnation, number uint64, payload []by
 	case incarnation == c.own.incarnation:
 		r.Ref, _ = c.own.take(number)
 	case incarnation > c.own.incarnation:
-		c.own.renumber(incarnation + 1)
+		c.own.renumber(leap(incarnation, c.random()))
 	}
 	b.Requests = append(b.Requests, r)
+}
+
+// incarnationBehind is that of this server's stream when the checkpoint is installed. Where the checkpoint knows of the present one or an
+// older, the stream goes on: what is behind the checkpoint may be in the log already, under its numbers. A newer one is
+// of an earlier life, of which the data is gone.
+func (c *core) incarnationBehind(meta checkpointMeta) uint64 {
+	if p := meta.Streams[c.id]; p.incarnation > c.own.incarnation {
+		return leap(p.incarnation, c.random())
+	}
+	return c.own.incarnation
 }
 
 // installed takes over the state of a checkpoint that came from the leader and is on disk, before the response that

@@ -113,7 +113,7 @@ func TestCore_LargeBatchesAreSplit(t *testing.T) {
 
 func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
 	_, m := lead(t)
-	for range 3 * cutEntries {
+	for range 3 * defaultTailLimits().cutEntries {
 		m.propose()
 		m.pump()
 		m.write(len(m.queue))
@@ -123,8 +123,8 @@ func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept := m.applied - first; kept > cutEntries {
-		t.Fatalf("%d applied entries are still in memory, want at most %d", kept, cutEntries)
+	if kept := m.applied - first; kept > uint64(defaultTailLimits().cutEntries) {
+		t.Fatalf("%d applied entries are still in memory, want at most %d", kept, defaultTailLimits().cutEntries)
 	}
 }
 

@@ -41,6 +41,7 @@ type Steered struct {
 type membership struct {
 	target   Target
 	admitted map[uint64]uint64 // member: the nonce of the life that it was added for
+	since    map[uint64]uint64 // member: index of the change that made it one, if this server saw it applied
 	removed  map[uint64]bool   // member that was removed to be added for a new life
 	joins    map[uint64]uint64 // member without state that asks to be let in: its nonce
 	changing int               // ticks since a change was proposed that is not applied yet; 0: none
@@ -51,7 +52,7 @@ type membership struct {
 }
 
 func newMembership() membership {
-	return membership{admitted: make(map[uint64]uint64), removed: make(map[uint64]bool), joins: make(map[uint64]uint64),
+	return membership{admitted: make(map[uint64]uint64), since: make(map[uint64]uint64), removed: make(map[uint64]bool), joins: make(map[uint64]uint64),
 		behind: make(map[uint64]uint64), silent: make(map[uint64]int)}
 }
 
@@ -249,10 +250,18 @@ func (c *core) changeConf(e *raftpb.Entry) error {
 		delete(c.member.removed, id)
 		c.member.admitted[id] = nonce
 	}
+	for _, change := range cc.GetChanges() {
+		if id := change.GetNodeId(); !c.inConf(id) {
+			c.member.since[id] = e.GetIndex()
+		}
+	}
 	c.conf = c.node.ApplyConfChange(&cc)
 	c.member.changing, c.member.idle = 0, 0
 	return nil
 }
+
+// knows reports whether a checkpoint of that index knows the member. Raft installs none that does not.
+func (c *core) knows(index, id uint64) bool { return index >= c.member.since[id] }
 
 func (c *core) inConf(id uint64) bool {
 	return slices.Contains(c.conf.GetVoters(), id) || slices.Contains(c.conf.GetLearners(), id) ||

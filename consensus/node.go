@@ -40,7 +40,7 @@ type Node struct {
 	logBytes  atomic.Int64
 	cluster   atomic.Uint64
 	used      atomic.Bool  // Run or Close was called
-	receiving sync.Mutex   // held while a checkpoint comes in
+	receiving atomic.Bool  // a checkpoint comes in, or waits, or is being installed: no other, it would have the same file
 	broken    atomic.Int64 // checkpoints that did not arrive
 
 	// Owned by Run.
@@ -117,7 +117,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		}
 	}
 	if cfg.Dir == "" {
-		r.nextIncarnation(n.firstIncarnation())
+		r.nextIncarnation(n.firstIncarnation(), n.random())
 	}
 	n.state, n.incarnation = r.state, r.state.Incarnation
 	if err := r.fill(n.storage); err != nil {
@@ -131,7 +131,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	}
 	n.core, err = newCore(coreConfig{
 		id: cfg.ID, incarnation: n.state.Incarnation, storage: n.storage, state: r.meta,
-		voters: cfg.Voters, learners: cfg.Learners, nonce: n.random() | 1, graceTicks: cfg.FormTicks, random: n.random,
+		voters: cfg.Voters, learners: cfg.Learners, nonce: n.random() | 1, graceTicks: cfg.FormTicks, tail: defaultTailLimits(), random: n.random,
 		logger: raftLogger{cfg.Logger.Named("raft")},
 	})
 	if err != nil {
@@ -305,6 +305,7 @@ func (n *Node) persisted(in input) error {
 		n.sinceRequests, n.sinceBytes = 0, 0
 		lost := n.core.installed(in.installed.meta, in.installed.incarnation)
 		in.installed.install()
+		n.receiving.Store(false)
 		for _, ref := range lost {
 			n.cfg.OnLost(ref)
 		}
@@ -337,6 +338,7 @@ func (n *Node) offerReceived() error {
 	}
 	if n.prepared != nil { // raft has no use for it: it is too old, or of an old leader
 		n.prepared = nil
+		defer n.receiving.Store(false)
 		if r.path != "" {
 			return removeIfThere(r.path)
 		}

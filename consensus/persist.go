@@ -25,8 +25,7 @@ func (n *Node) persist(appends []*raftpb.Message, alone bool) error {
 			if w.install == nil || w.install.meta.Index != m.GetSnapshot().GetMetadata().GetIndex() {
 				return errors.New("consensus: raft wants a checkpoint installed that is not there")
 			}
-			w.install.incarnation = max(n.incarnation, w.install.meta.Streams[n.cfg.ID].incarnation+1)
-			n.incarnation = w.install.incarnation
+			w.install.incarnation = n.core.incarnationBehind(w.install.meta)
 		}
 		n.toPersist = append(n.toPersist, w)
 		awaited = awaited || len(m.GetEntries()) > 0 || len(m.GetResponses()) > 0
@@ -61,12 +60,15 @@ type logWork struct {
 	compact uint64
 }
 
+// checkpointReplacer puts a complete checkpoint that came from another member in the place of ours, durably.
+type checkpointReplacer interface{ replace(path string) error }
+
 // logWriter writes the log, on the log goroutine or, if it is idle, on the loop's. In memory it only keeps raft's storage.
 type logWriter struct {
 	mu          sync.Mutex // held while work is taken from the queue and done; guards the log and all below
 	log         *wal.Log   // nil: in memory
 	storage     *raft.MemoryStorage
-	checkpoints checkpointFile
+	checkpoints checkpointReplacer
 	done        func(responses []*raftpb.Message, installed *received) // what is on disk
 	size        *atomic.Int64                                          // of the log
 

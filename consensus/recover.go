@@ -20,6 +20,7 @@ type recovered struct {
 	tail    []*raftpb.Entry // up to the checkpoint, kept for others; the first one's index and term are all that counts of it
 	entries []*raftpb.Entry // behind the checkpoint
 	useless bool            // the log holds entries of another history
+	earlier uint64          // newest incarnation of this server's stream that the checkpoint knows
 }
 
 // recover reads checkpoint and log, and begins a new incarnation on disk.
@@ -63,7 +64,7 @@ func (n *Node) recover(r *recovered) error {
 		return fmt.Errorf("consensus: data directory %s is that of one of %d members, but no others are configured: name all servers of the ensemble",
 			cfg.Dir, n)
 	}
-	return log.Append(r.begin(n.firstIncarnation()))
+	return log.Append(r.begin(n.firstIncarnation(), n.random()))
 }
 
 // places are named in errors.
@@ -99,7 +100,7 @@ func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where places)
 			wal.ErrCorrupt, where.log, last, r.state.Commit)
 	}
 	r.state.Term, r.state.Commit = max(r.state.Term, r.meta.Term), max(r.state.Commit, r.meta.Index)
-	r.state.Incarnation = max(r.state.Incarnation, r.meta.Streams[id].incarnation)
+	r.earlier = r.meta.Streams[id].incarnation
 	return nil
 }
 
@@ -141,8 +142,8 @@ func (r *recovered) split(logged []wal.Entry, where places) error {
 
 // begin is what the log is given at the start: a new incarnation, on disk before the first request of it can leave (C2).
 // Entries that are of no use are dropped.
-func (r *recovered) begin(first uint64) wal.Batch {
-	r.nextIncarnation(first)
+func (r *recovered) begin(first, random uint64) wal.Batch {
+	r.nextIncarnation(first, random)
 	b := wal.Batch{State: r.state.append(nil)}
 	if r.useless {
 		b.Reset = r.meta.Index
@@ -152,8 +153,12 @@ func (r *recovered) begin(first uint64) wal.Batch {
 
 // nextIncarnation: where nothing is known of earlier lives, of which requests may still be on their way, the number is
 // taken from the clock.
-func (r *recovered) nextIncarnation(first uint64) {
-	if r.state.Incarnation == 0 {
+func (r *recovered) nextIncarnation(first, random uint64) {
+	switch {
+	case r.earlier > r.state.Incarnation:
+		r.state.Incarnation = leap(r.earlier, random)
+		return
+	case r.state.Incarnation == 0:
 		r.state.Incarnation = first
 	}
 	r.state.Incarnation++

@@ -76,6 +76,10 @@ func (o *own) renumber(incarnation uint64) {
 	o.again()
 }
 
+// leap returns an incarnation above one of an earlier life whose data is gone. That life, or one after it, may have used the next
+// numbers too, in requests that are yet to come out of the log; so it is far away from them, at a place that is left to chance.
+func leap(earlier, random uint64) uint64 { return earlier + 1 + random>>24 }
+
 // skipTo drops what a checkpoint has applied, and returns its refs.
 func (o *own) skipTo(p position) (lost []any) {
 	for p.incarnation == o.incarnation && o.first <= p.number && len(o.pending) > 0 {

@@ -6,24 +6,29 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-const (
-	// tailBytes is how much of what is applied stays in memory for members that were away for a moment. Who needs more
-	// gets a checkpoint.
-	tailBytes = 16 << 20
-	// maxTailBytes bounds what stays for a member that is being served right now, by log or by checkpoint.
-	maxTailBytes = 256 << 20
+// tailLimits bound what is applied and still in memory.
+type tailLimits struct {
+	// bytes is how much stays for members that were away for a moment. Who needs more gets a checkpoint.
+	bytes int
+	// maxBytes bounds what stays for a member that is being served right now, by log or by checkpoint.
+	maxBytes int
 	// cutEntries and cutBytes: entries leave the memory in steps of this size, whichever is reached first, because each
 	// step copies what stays.
-	cutEntries = 1024
-	cutBytes   = 4 << 20
-	// entryBytes is about what an entry takes beside its data.
-	entryBytes = 128
-)
+	cutEntries, cutBytes int
+}
+
+func defaultTailLimits() tailLimits {
+	return tailLimits{bytes: 16 << 20, maxBytes: 256 << 20, cutEntries: 1024, cutBytes: 4 << 20}
+}
+
+// entryBytes is about what an entry takes beside its data.
+const entryBytes = 128
 
 // tail is what is applied and still in memory: the sizes of the last entries up to the applied one.
 type tail struct {
-	sizes []int32
-	bytes int
+	limits tailLimits
+	sizes  []int32
+	bytes  int
 	// look again when there is so much
 	nextLen, nextBytes int
 	pinned             map[uint64]uint64 // member that a checkpoint is sent to: its index
@@ -39,7 +44,9 @@ func (t *tail) reset() {
 	t.lookLater()
 }
 
-func (t *tail) lookLater() { t.nextLen, t.nextBytes = len(t.sizes)+cutEntries, t.bytes+cutBytes }
+func (t *tail) lookLater() {
+	t.nextLen, t.nextBytes = len(t.sizes)+t.limits.cutEntries, t.bytes+t.limits.cutBytes
+}
 
 // loadTail takes stock of the applied entries that the log in memory begins with.
 func (c *core) loadTail() error {
@@ -62,7 +69,7 @@ func (c *core) cut() error {
 	}
 	defer t.lookLater()
 	alone := len(c.conf.GetVoters()) == 1 && len(c.conf.GetLearners())+len(c.conf.GetVotersOutgoing()) == 0
-	soft, needed := tailBytes, c.applied
+	soft, needed := t.limits.bytes, c.applied
 	switch {
 	case alone:
 		soft = 0
@@ -71,12 +78,12 @@ func (c *core) cut() error {
 	}
 	// Entries go while there is more than the soft bound, and those that somebody needs only beyond the hard one.
 	index, drop, bytes := c.applied-uint64(len(t.sizes)), 0, t.bytes
-	for drop < len(t.sizes) && (bytes > maxTailBytes || bytes > soft && index < needed) {
+	for drop < len(t.sizes) && (bytes > t.limits.maxBytes || bytes > soft && index < needed) {
 		bytes -= int(t.sizes[drop])
 		drop++
 		index++
 	}
-	if drop < cutEntries && t.bytes-bytes < cutBytes {
+	if drop < t.limits.cutEntries && t.bytes-bytes < t.limits.cutBytes {
 		return nil
 	}
 	t.sizes = append([]int32(nil), t.sizes[drop:]...)

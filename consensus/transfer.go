@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/raft/v3/raftpb"
@@ -161,10 +162,17 @@ func pairsOf(r *bufio.Reader, err *error) iter.Seq2[[]byte, []byte] {
 // ReceiveCheckpoint takes a checkpoint that another member sends. It is written aside and checked while it comes; only when all
 // of it is there does the loop hear of it.
 func (n *Node) receiveCheckpoint(from uint64, stream io.Reader) error {
-	if !n.receiving.TryLock() {
+	if !n.receiving.CompareAndSwap(false, true) {
 		return errBusy
 	}
-	defer n.receiving.Unlock()
+	err := n.receiveAll(from, stream)
+	if err != nil {
+		n.receiving.Store(false) // else the loop does it, when the checkpoint is installed or of no use
+	}
+	return err
+}
+
+func (n *Node) receiveAll(from uint64, stream io.Reader) error {
 	r := bufio.NewReaderSize(stream, 256<<10)
 	term, meta, err := readTransferHead(r)
 	if err != nil {
@@ -306,8 +314,8 @@ func (c checkpointFile) replace(path string) error {
 	return nil
 }
 
-// sendCheckpoints starts what the core asked for. The checkpoint on disk will do if the log goes on behind it; else there
-// has to be a new one first.
+// sendCheckpoints starts what the core asked for. The checkpoint on disk will do if the log goes on behind it, and if it knows those
+// that it is for; else there has to be a new one first.
 func (n *Node) sendCheckpoints(to []uint64) error {
 	n.wanted = append(n.wanted, to...)
 	if len(n.wanted) == 0 || n.checkpointing {
@@ -322,7 +330,8 @@ func (n *Node) sendCheckpoints(to []uint64) error {
 	if err != nil {
 		return err
 	}
-	if n.lastCheckpoint+1 < first {
+	unknown := func(id uint64) bool { return !n.core.knows(n.lastCheckpoint, id) }
+	if n.lastCheckpoint+1 < first || slices.ContainsFunc(n.wanted, unknown) {
 		n.checkpoint()
 		return nil
 	}

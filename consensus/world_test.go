@@ -84,7 +84,7 @@ func (m *member) start() {
 	}
 	m.applied = meta.Index
 	m.core, err = newCore(coreConfig{
-		id: m.id, incarnation: m.state.Incarnation, storage: m.storage, state: meta, random: m.w.rng.Uint64, logger: quiet,
+		id: m.id, incarnation: m.state.Incarnation, storage: m.storage, state: meta, tail: defaultTailLimits(), random: m.w.rng.Uint64, logger: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)
