@@ -4,12 +4,13 @@ GO        ?= go
 FUZZTIME  ?= 30s
 KILLS     ?= 100
 TIME      ?= 2m
+SEEDS     ?= 1000
 COMPAT_OPS ?= 200000
 LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
 
-.PHONY: build test race inv fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest jepsen help
+.PHONY: build test race inv fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim jepsen help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd, without cgo
@@ -42,6 +43,8 @@ regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
 killtest: ## kill -9 under load, again and again: KILLS rounds (100)
 	KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
+sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/simulator.md
+	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))
 jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper
 	$(GO) run ./test/jepsen-lite/jepsen -time $(TIME) $(if $(SEED),-seed $(SEED)) $(JEPSEN)
 help:     ## this list

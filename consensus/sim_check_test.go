@@ -1,0 +1,244 @@
+package consensus
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// simChecks is what the simulator knows of the ensemble from outside: what was applied first, by index, against which it holds
+// what the others apply, and what must never be.
+type simChecks struct {
+	ref      []simApplied // by index; 0 stands for nothing, 1 for the state that all begin with
+	stream   map[simLife]uint64
+	lastLife map[uint64]uint64 // newest life of a member of which a request was applied
+	acked    map[simLife]uint64
+	leaderOf map[uint64]simLife // by term
+	entries  map[simEntry]simEntryFacts
+	confs    []*raftpb.ConfState // the last ones, newest at the end
+	conf     Target              // initial
+	payload  []byte
+}
+
+type simApplied struct {
+	batch  uint64 // hash of time, term change and requests
+	digest uint64 // of the state behind it
+	timeMs int64
+}
+
+type simLife struct{ member, life uint64 }
+
+type simEntry struct{ index, term uint64 }
+
+type simEntryFacts struct{ data, prevTerm uint64 }
+
+func newSimChecks() simChecks {
+	return simChecks{
+		ref:    []simApplied{{}, {digest: newSimMachine().digest()}},
+		stream: map[simLife]uint64{}, lastLife: map[uint64]uint64{}, acked: map[simLife]uint64{},
+		leaderOf: map[uint64]simLife{}, entries: map[simEntry]simEntryFacts{},
+	}
+}
+
+// last is the highest index that anybody has applied.
+func (c *simChecks) last() uint64 { return uint64(len(c.ref) - 1) }
+
+// leads: a term has one leader at most, in one life.
+func (c *simChecks) leads(m *simMember) {
+	m.w.stats.leaders++
+	me := simLife{m.id, uint64(m.life)}
+	if other, ok := c.leaderOf[m.core.raftTerm]; ok && other != me {
+		m.w.fatalf("member %d leads term %d, which member %d led", m.id, m.core.raftTerm, other.member)
+	}
+	c.leaderOf[m.core.raftTerm] = me
+}
+
+// appending: raft's log matching. Entries of one index and term are equal, and so are those before them.
+func (c *simChecks) appending(m *simMember, work []logWork) {
+	terms := map[uint64]uint64{}
+	for _, item := range work {
+		for _, e := range item.append.GetEntries() {
+			index, term := e.GetIndex(), e.GetTerm()
+			terms[index] = term
+			facts := simEntryFacts{data: xxhash.Sum64(e.GetData())}
+			if prev, ok := terms[index-1]; ok {
+				facts.prevTerm = prev
+			} else if prev, err := m.storage.Term(index - 1); err == nil {
+				facts.prevTerm = prev
+			}
+			known, ok := c.entries[simEntry{index, term}]
+			if ok && (known.data != facts.data || known.prevTerm != facts.prevTerm && known.prevTerm != 0 && facts.prevTerm != 0) {
+				m.w.fatalf("log matching: member %d writes entry %d of term %d other than another did, or behind another entry", m.id, index, term)
+			}
+			if !ok || known.prevTerm == 0 {
+				c.entries[simEntry{index, term}] = facts
+			}
+		}
+	}
+}
+
+// state: the state of a checkpoint is what was at its index (C4).
+func (c *simChecks) state(m *simMember, index uint64) {
+	if index > c.last() {
+		m.w.fatalf("member %d has a checkpoint of index %d, but %d is the last that was applied", m.id, index, c.last())
+	}
+	if got, want := m.machine.digest(), c.ref[index].digest; got != want {
+		m.w.fatalf("C4: member %d has a checkpoint of index %d with digest %x, it was %x", m.id, index, got, want)
+	}
+	m.applied = index
+}
+
+// apply lets a member apply a batch, and checks it against what others applied.
+func (c *simChecks) apply(m *simMember, b *Batch) {
+	w := m.w
+	if b.Index != m.applied+1 {
+		w.fatalf("member %d applies entry %d after %d", m.id, b.Index, m.applied)
+	}
+	m.applied = b.Index
+	now := simApplied{batch: c.hash(b), timeMs: b.TimeMs}
+	first := b.Index == uint64(len(c.ref))
+	switch {
+	case b.Index > uint64(len(c.ref)):
+		w.fatalf("member %d applies entry %d, but nobody applied %d", m.id, b.Index, len(c.ref))
+	case !first && c.ref[b.Index].batch != now.batch:
+		w.fatalf("member %d applies another entry %d than others did", m.id, b.Index)
+	case first:
+		c.quorum(m, b.Index)
+		if last := c.ref[b.Index-1].timeMs; b.TimeMs < last {
+			w.fatalf("C6: entry %d has time %d after %d", b.Index, b.TimeMs, last)
+		}
+	}
+	if b.NewTerm {
+		m.machine.tree.SetLastZxid(m.machine.tree.LastZxid().NextEpoch())
+	}
+	for i := range b.Requests {
+		c.request(m, b, &b.Requests[i], first)
+	}
+	now.digest = m.machine.digest()
+	if first {
+		c.ref = append(c.ref, now)
+		w.stats.applied += len(b.Requests)
+	} else if want := c.ref[b.Index].digest; now.digest != want {
+		w.fatalf("member %d has digest %x behind entry %d, others have %x", m.id, now.digest, b.Index, want)
+	}
+}
+
+func (c *simChecks) hash(b *Batch) uint64 {
+	p := binary.BigEndian.AppendUint64(c.payload[:0], uint64(b.TimeMs))
+	if b.NewTerm {
+		p = append(p, 1)
+	}
+	for i := range b.Requests {
+		p = binary.AppendUvarint(p, uint64(len(b.Requests[i].Payload)))
+		p = append(p, b.Requests[i].Payload...)
+	}
+	c.payload = p
+	return xxhash.Sum64(p)
+}
+
+// request applies one request and answers it.
+func (c *simChecks) request(m *simMember, b *Batch, r *Request, first bool) {
+	w := m.w
+	req, ok := decodeSimRequest(r.Payload)
+	if !ok {
+		w.fatalf("entry %d holds the request %x", b.Index, r.Payload)
+	}
+	life := simLife{req.member, req.life}
+	if first {
+		switch {
+		case req.number != c.stream[life]+1:
+			w.fatalf("C2: request %d of member %d in life %d is applied after request %d", req.number, req.member, req.life, c.stream[life])
+		case req.life < c.lastLife[req.member]:
+			w.fatalf("C2: a request of life %d of member %d is applied after one of life %d", req.life, req.member, c.lastLife[req.member])
+		}
+		c.stream[life], c.lastLife[req.member] = req.number, req.life
+	}
+	res, err := m.machine.apply(b.TimeMs, &req)
+	w.must(err)
+	switch {
+	case req.kind == kindTarget:
+		m.core.setTarget(m.machine.target)
+	case req.kind == kindExpire && res.Err == proto.OK:
+		if epoch := uint64(m.machine.tree.LastZxid().Epoch()); epoch != req.term {
+			w.fatalf("an expiry that a leader decided in epoch %d closed a session in epoch %d", req.term, epoch)
+		}
+		if first {
+			w.stats.expired++
+		}
+	case req.kind == kindExpire && res.Err == proto.ErrBadVersion && first:
+		w.stats.lateExpiries++
+	}
+	// Refs come back in order, in the life that has them, and nowhere else.
+	if req.member != m.id || req.life != uint64(m.life) {
+		if r.Ref != nil {
+			w.fatalf("member %d: request %d of member %d, life %d comes with ref %v", m.id, req.number, req.member, req.life, r.Ref)
+		}
+		return
+	}
+	if r.Ref != req.number || req.number != m.answered+1 && w.bug != bugReplyBeforeCommit {
+		w.fatalf("member %d: request %d comes with ref %v behind answer %d", m.id, req.number, r.Ref, m.answered)
+	}
+	m.answered = max(m.answered, req.number)
+	c.acknowledge(m, req.number)
+}
+
+// acknowledge notes that a client has the answer.
+func (c *simChecks) acknowledge(m *simMember, number uint64) {
+	m.w.stats.acknowledged++
+	life := simLife{m.id, uint64(m.life)}
+	c.acked[life] = max(c.acked[life], number)
+}
+
+// nothingLost: what was answered is applied.
+func (c *simChecks) nothingLost(w *simWorld) {
+	for life, number := range c.acked {
+		if c.stream[life] < number {
+			w.fatalf("request %d of member %d in life %d was answered, but only %d of them are applied", number, life.member, life.life, c.stream[life])
+		}
+	}
+}
+
+// quorum: an entry that somebody applies is on the disks of a quorum of those that voted then (C1). Who leads may not have applied yet
+// that the membership changed, so it may be the one before.
+func (c *simChecks) quorum(m *simMember, index uint64) {
+	if conf := m.core.conf; len(c.confs) == 0 || c.confs[len(c.confs)-1] != conf {
+		if len(c.confs) > 0 {
+			m.w.stats.confChanges++
+		}
+		if c.confs = append(c.confs, conf); len(c.confs) > 4 {
+			c.confs = c.confs[1:]
+		}
+	}
+	for _, conf := range c.confs {
+		if c.majority(m.w, conf.GetVoters(), index) && c.majority(m.w, conf.GetVotersOutgoing(), index) {
+			return
+		}
+	}
+	m.w.fatalf("C1: entry %d is applied, and not on the disks of a quorum of %v", index, c.confs[len(c.confs)-1])
+}
+
+func (c *simChecks) majority(w *simWorld, voters []uint64, index uint64) bool {
+	n := 0
+	for _, id := range voters {
+		if w.members[id-1].holds(index) {
+			n++
+		}
+	}
+	return n > len(voters)/2 || len(voters) == 0
+}
+
+// holds reports whether the log holds the entry that is applied at that index. Raft's log in memory is given entries only when
+// they are on disk, and is made anew from there at each start.
+func (m *simMember) holds(index uint64) bool {
+	if m.storage == nil {
+		return false
+	}
+	if m.emptied {
+		return true // it did, when it counted
+	}
+	last, err := m.storage.LastIndex()
+	return err == nil && last >= index
+}

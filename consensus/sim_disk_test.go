@@ -1,0 +1,182 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/wal"
+)
+
+// errPower is what the disk answers from the moment of a crash on.
+var errPower = errors.New("power loss")
+
+// simDisk is a member's disk: the log's file system, and checkpoints, which are whole or not there, as bbolt's transactions are.
+type simDisk struct {
+	w          *simWorld
+	fs         *vfs.Mem
+	checkpoint *simCheckpoint            // nil: none
+	aside      map[string]*simCheckpoint // those that came from others
+	crashAfter int                       // durable operations left until the power fails; 0: it does not
+	power      bool                      // true: unsynced writes are lost; else the process alone dies
+	after      *vfs.Mem                  // the file system as the crash left it
+	crashed    bool
+}
+
+// simCheckpoint is immutable.
+type simCheckpoint struct {
+	meta []byte
+	kv   map[string]string
+}
+
+func newSimDisk(w *simWorld) *simDisk {
+	return &simDisk{w: w, fs: vfs.NewMem(), aside: map[string]*simCheckpoint{}}
+}
+
+func (d *simDisk) dir() string { return filepath.Join("data", "wal") }
+
+// hook runs before each operation of the log.
+func (d *simDisk) hook(op vfs.Op) error {
+	if d.crashed {
+		return errPower
+	}
+	switch op.Kind {
+	case vfs.OpWrite, vfs.OpSync, vfs.OpCreate, vfs.OpRename, vfs.OpRemove, vfs.OpSyncDir, vfs.OpPreallocate:
+		return d.durableStep()
+	}
+	return nil
+}
+
+// durableStep counts a step after which the disk has changed, and maybe crashes in front of it.
+func (d *simDisk) durableStep() error {
+	if d.crashed {
+		return errPower
+	}
+	if d.crashAfter > 0 {
+		if d.crashAfter--; d.crashAfter == 0 {
+			d.w.stats.tornOps++
+			d.crash(d.power)
+			return errPower
+		}
+	}
+	return nil
+}
+
+// crash fixes what is left. The member still has to be told.
+func (d *simDisk) crash(power bool) {
+	d.crashed = true
+	d.after = d.fs
+	if power {
+		choose := d.w.rng.IntN
+		switch d.w.rng.IntN(4) {
+		case 0:
+			choose = func(int) int { return 0 }
+		case 1:
+			choose = func(n int) int { return n - 1 }
+		}
+		d.after = d.fs.Crash(choose)
+	}
+}
+
+// restart is the disk of the next life.
+func (d *simDisk) restart() {
+	if d.after != nil {
+		d.fs = d.after
+	}
+	d.fs.Kill()
+	d.after, d.crashed, d.crashAfter = nil, false, 0
+	clear(d.aside)
+}
+
+func (d *simDisk) files() vfs.FS {
+	var fs vfs.FS = d.fs
+	if d.w.bug == bugSkipSync {
+		fs = lyingFS{fs}
+	}
+	return vfs.NewFaulty(fs, d.hook)
+}
+
+func (d *simDisk) open() (*wal.Log, wal.Recovered, error) {
+	return wal.Open(d.dir(), wal.Config{FS: d.files(), SegmentBytes: 8 << 10, Rand: d.w.chacha})
+}
+
+// replace implements checkpointReplacer.
+func (d *simDisk) replace(path string) error {
+	if err := d.durableStep(); err != nil {
+		return err
+	}
+	got := d.aside[path]
+	if got == nil {
+		d.w.fatalf("checkpoint %s is to be installed and is not there", path)
+	}
+	d.checkpoint = got
+	return d.durableStep()
+}
+
+// write is the checkpoint's transaction.
+func (d *simDisk) write(meta checkpointMeta, changes Changes) error {
+	if err := d.durableStep(); err != nil {
+		return err
+	}
+	next := &simCheckpoint{meta: meta.append(nil), kv: map[string]string{}}
+	if d.checkpoint != nil {
+		next.kv = maps.Clone(d.checkpoint.kv)
+	}
+	err := changes.Range(func(k, v []byte) error {
+		if v == nil {
+			delete(next.kv, string(k))
+		} else {
+			next.kv[string(k)] = string(v)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	d.checkpoint = next
+	return d.durableStep()
+}
+
+func (c *simCheckpoint) all() iter.Seq2[[]byte, []byte] {
+	return func(yield func(k, v []byte) bool) {
+		for _, k := range slices.Sorted(maps.Keys(c.kv)) {
+			if !yield([]byte(k), []byte(c.kv[k])) {
+				return
+			}
+		}
+	}
+}
+
+// pairs is the same for writeTransfer.
+func (c *simCheckpoint) pairs(yield func(k, v []byte) error) error {
+	for k, v := range c.all() {
+		if err := yield(k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lyingFS syncs nothing.
+type lyingFS struct{ vfs.FS }
+
+type lyingFile struct{ vfs.File }
+
+func (lyingFile) Sync() error { return nil }
+
+func lie(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lyingFile{f}, nil
+}
+
+func (y lyingFS) Create(name string) (vfs.File, error) { return lie(y.FS.Create(name)) }
+func (y lyingFS) OpenRW(name string) (vfs.File, error) { return lie(y.FS.OpenRW(name)) }
+
+// asidePath names a checkpoint that came from another.
+func asidePath(from uint64) string { return fmt.Sprintf("checkpoint.from-%d", from) }

@@ -1,0 +1,362 @@
+package consensus
+
+import (
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// plantedBug is a mistake that the simulator's own layers make, to see that the checks find it.
+type plantedBug int
+
+const (
+	bugNone plantedBug = iota
+	bugSkipSync
+	bugAnswerBeforeSync
+	bugReplyBeforeCommit
+	bugNoNumbers
+	bugIndexOffByOne
+	bugStaleLeaderReads
+	bugVotesEmpty
+	bugHalfInstalled
+	bugExpiryOfOldLeader
+	bugOneFileForTwo
+	bugOldCheckpoint
+	numBugs
+)
+
+var bugNames = [numBugs]string{
+	"none", "a sync is skipped", "acknowledged before the sync", "replied before commit", "streams without numbers",
+	"checkpoint index off by one", "reads without asking a quorum", "an emptied member votes", "half a checkpoint installed",
+	"an expiry of an old leader counts", "a second checkpoint is written over the first",
+	"a checkpoint from before its receiver was a member",
+}
+
+func (b plantedBug) String() string { return bugNames[b] }
+
+// bugNumbers makes a leader count the requests of others as they come.
+func (w *simWorld) bugNumbers(m *simMember, msg *message) {
+	if w.bug != bugNoNumbers || msg.forward == nil || m.core.role != raft.StateLeader {
+		return
+	}
+	g := *msg.forward
+	c := m.core
+	head := c.streams[g.server]
+	if h := c.heads[g.server]; h.incarnation == g.incarnation && (head.incarnation != g.incarnation || h.number > head.number) {
+		head = h
+	}
+	for _, in := range c.incoming {
+		if in.server == g.server && in.incarnation == g.incarnation {
+			head = position{g.incarnation, in.last()}
+		}
+	}
+	if head.incarnation == g.incarnation {
+		g.first = head.number + 1
+	}
+	msg.forward = &g
+}
+
+// do carries out a step of the plan. Some steps need something that is not there; they are not counted.
+func (w *simWorld) do(s step) {
+	n := len(w.members)
+	m, other := w.members[s.Member%n], w.members[s.Other%n]
+	if l := w.leader(); s.Member == toLeader && l != nil {
+		m = l
+	}
+	if !w.perform(s, m, other) {
+		return
+	}
+	w.stats.steps[s.Kind]++
+	for _, m := range w.members { // the clients are busy just now
+		for range 3 {
+			w.after(w.rng.Int64N(1500), nil, func() {
+				if m.up && m.stoppedUntil <= w.now {
+					m.serve()
+				}
+			})
+		}
+	}
+}
+
+func (w *simWorld) perform(s step, m, other *simMember) bool {
+	ms, end := int64(s.ForMs), w.now+int64(s.ForMs)
+	switch s.Kind {
+	case stepPowerLoss, stepKill:
+		return w.kill(m, s.Kind == stepPowerLoss, ms)
+	case stepKillLeader:
+		l := w.leader()
+		return l != nil && w.kill(l, false, ms)
+	case stepPowerLossOfAll:
+		for _, m := range w.members {
+			if m.up {
+				w.kill(m, true, ms+w.rng.Int64N(500))
+			}
+		}
+	case stepCrashAtOp:
+		if !m.up {
+			return false
+		}
+		m.disk.crashAfter, m.disk.power = 1+w.rng.IntN(6+6*s.Other), w.rng.IntN(3) > 0
+	case stepCutOff:
+		for _, o := range w.members {
+			if o != m {
+				w.cutLink(int(m.id-1), int(o.id-1), ms)
+				w.cutLink(int(o.id-1), int(m.id-1), ms)
+			}
+		}
+	case stepCutOneWay:
+		if m == other {
+			return false
+		}
+		w.cutLink(int(m.id-1), int(other.id-1), ms)
+	case stepSplit:
+		for i := range w.members {
+			for j := range w.members {
+				if (i < (s.Other+1)%len(w.members)) != (j < (s.Other+1)%len(w.members)) {
+					w.cutLink(i, j, ms)
+				}
+			}
+		}
+	case stepLossyNet:
+		w.net.lossy = end
+	case stepSlowNet:
+		w.net.slow = end
+	case stepReorder:
+		w.net.reorder, w.net.dup = end, end
+	case stepSlowDisk:
+		m.slowUntil = end
+	case stepStop:
+		if m.up {
+			m.stoppedUntil = min(end, w.now+20_000)
+		}
+		return m.up
+	case stepClockJump:
+		m.skewMs += (int64(s.Other) - 2) * (1 + w.rng.Int64N(3_600_000))
+	case stepEmptyDir:
+		return w.empty(m, ms)
+	case stepTarget:
+		return w.retarget(s, m)
+	case stepHandOver:
+		if l := w.leader(); l != nil {
+			l.handOver = 2 * electionTicks
+			return true
+		}
+		return false
+	case stepBadTransfers:
+		w.broken = end
+	case stepBurst:
+		if !m.up {
+			return false
+		}
+		for range 20 << s.Other {
+			m.write()
+		}
+	case stepCheckpoint:
+		if !m.up || m.core.start.fresh || m.checkpointing || m.installing || m.prepared != nil {
+			return false
+		}
+		m.writeCheckpoint()
+	}
+	return true
+}
+
+// kill ends a member for a while. The others hear that nobody listens there any more, if they can.
+func (w *simWorld) kill(m *simMember, power bool, ms int64) bool {
+	if !m.up {
+		return false
+	}
+	m.stop(power)
+	for _, o := range w.members {
+		if o != m {
+			w.after(1+w.rng.Int64N(30), o, func() {
+				if w.net.cut[m.id-1][o.id-1] <= w.now && w.net.cut[o.id-1][m.id-1] <= w.now && !m.up {
+					o.unreachable(m.id, !power)
+				}
+			})
+		}
+	}
+	w.after(1+ms, nil, m.restart)
+	return true
+}
+
+// empty takes a member's data directory away, if the others can do without it: more than that no ensemble survives.
+func (w *simWorld) empty(m *simMember, ms int64) bool {
+	ahead := w.ahead()
+	if ahead == nil || !m.hasState() {
+		return false
+	}
+	for _, o := range w.members {
+		if o.emptied || !o.hasState() && contains(m.voters, o.id) {
+			return false
+		}
+	}
+	if !w.settled(ahead) {
+		return false
+	}
+	voters := ahead.core.conf.GetVoters()
+	if contains(voters, m.id) && len(voters) < 3 {
+		return false
+	}
+	m.stop(true)
+	m.emptied = true
+	m.disk.checkpoint, m.disk.after, m.disk.fs = nil, nil, vfs.NewMem()
+	m.storage = raft.NewMemoryStorage()
+	w.after(1+ms, nil, m.restart)
+	return true
+}
+
+// settled: the membership is what was asked for, and nobody's log holds a change that is not applied.
+func (w *simWorld) settled(ahead *simMember) bool {
+	conf, target := ahead.core.conf, ahead.machine.target
+	if len(target.Voters) == 0 {
+		target = w.checks.conf
+	}
+	if len(conf.GetVotersOutgoing()) > 0 || !sameMembers(conf.GetVoters(), target.Voters) || !sameMembers(conf.GetLearners(), target.Learners) ||
+		ahead.applied != w.checks.last() {
+		return false
+	}
+	for _, m := range w.members {
+		if m.storage == nil {
+			continue
+		}
+		if w.hasConfChange(m, ahead.applied) {
+			return false
+		}
+		if m.up && (len(m.core.member.joins) > 0 || m.core.member.changing > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *simWorld) hasConfChange(m *simMember, behind uint64) bool {
+	last, err := m.storage.LastIndex()
+	w.must(err)
+	first, err := m.storage.FirstIndex()
+	w.must(err)
+	first = max(first, behind+1)
+	if first > last {
+		return false
+	}
+	entries, err := m.storage.Entries(first, last+1, 1<<40)
+	w.must(err)
+	return slices.ContainsFunc(entries, func(e *raftpb.Entry) bool {
+		if e.GetType() != raftpb.EntryNormal {
+			return true
+		}
+		found := false
+		_, err := readBatch(e.GetData(), func(_, _, _ uint64, payload []byte) {
+			found = found || len(payload) > 0 && payload[0] == kindTarget
+		})
+		return found || len(e.GetData()) > 0 && err != nil
+	})
+}
+
+// retarget asks for another membership.
+func (w *simWorld) retarget(s step, m *simMember) bool {
+	ahead := w.ahead()
+	if ahead == nil || !m.up {
+		return false
+	}
+	for _, o := range w.members {
+		if o.emptied {
+			return false // or those that are left might have to do without two
+		}
+	}
+	t := ahead.machine.target
+	if len(t.Voters) == 0 {
+		t = w.checks.conf
+	}
+	id := uint64(s.Other%len(w.members) + 1)
+	voters, learners := slices.Clone(t.Voters), slices.Clone(t.Learners)
+	without := func(ids []uint64) []uint64 {
+		return slices.DeleteFunc(ids, func(x uint64) bool { return x == id })
+	}
+	wasVoter, wasLearner := contains(voters, id), contains(learners, id)
+	voters, learners = without(voters), without(learners)
+	switch choice := w.rng.IntN(3); {
+	case choice == 0 && wasVoter, choice == 1 && !wasLearner:
+		learners = append(learners, id)
+	case choice == 0, choice == 1, choice == 2 && !wasVoter:
+		voters = append(voters, id)
+	}
+	if len(voters) == 0 {
+		return false
+	}
+	w.serial++
+	m.propose(&simRequest{kind: kindTarget, target: Target{Serial: w.serial, Voters: voters, Learners: learners}})
+	return true
+}
+
+// heal ends all faults and waits until everything is well: all members vote and have the same state, nothing waits, and a new
+// request of each is applied everywhere within seconds.
+func (w *simWorld) heal() {
+	w.calm = true
+	w.net.lossy, w.net.slow, w.net.reorder, w.net.dup, w.broken = 0, 0, 0, 0, 0
+	for i, m := range w.members {
+		for j := range w.members {
+			w.net.cut[i][j] = 0
+		}
+		m.slowUntil, m.disk.crashAfter = 0, 0 // a stopped one goes on by itself
+		m.restart()
+	}
+	for i := range w.members {
+		for j := range w.members {
+			if i != j {
+				w.reconnect(i, j)
+			}
+		}
+	}
+	for _, m := range w.members {
+		w.final.Voters = append(w.final.Voters, m.id)
+	}
+	w.until(300, "the members come to be one ensemble again", func() bool {
+		if w.now/1000%5 == 0 { // ask for it; others may have asked for something else since
+			if l := w.leader(); l != nil && !sameMembers(l.machine.target.Voters, w.final.Voters) && len(l.core.own.pending) == 0 {
+				w.serial++
+				w.final.Serial = w.serial
+				l.propose(&simRequest{kind: kindTarget, target: w.final})
+			}
+		}
+		return w.well()
+	})
+	w.checks.nothingLost(w)
+	for _, m := range w.members {
+		m.write()
+		m.read()
+	}
+	reads := w.stats.reads
+	w.until(5, "new requests are applied everywhere", func() bool { return w.well() && w.stats.reads > reads })
+	for _, m := range w.members {
+		w.must(m.machine.tree.Check())
+	}
+}
+
+// well reports whether all members vote, have the same state, and wait for nothing.
+func (w *simWorld) well() bool {
+	for _, m := range w.members {
+		if !m.up || m.core.start.fresh || len(m.core.own.pending) > 0 || m.applied != w.checks.last() ||
+			!sameMembers(m.core.conf.GetVoters(), w.final.Voters) || len(m.core.conf.GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// until lets seconds pass until done.
+func (w *simWorld) until(seconds int, what string, done func() bool) {
+	for range seconds {
+		w.run(w.now + 1000)
+		if done() {
+			return
+		}
+	}
+	text := ""
+	for _, m := range w.members {
+		text += "\n" + m.String()
+	}
+	w.fatalf("%d s were not enough until %s:%s", seconds, what, text)
+}

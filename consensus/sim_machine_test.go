@@ -1,0 +1,239 @@
+package consensus
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// simMachine is the state machine of the simulator's members: a datatree, and the membership that was asked for last.
+type simMachine struct {
+	tree   *datatree.Tree
+	target Target
+	dirty  bool // target changed since the last Capture
+}
+
+func newSimMachine() *simMachine {
+	return &simMachine{tree: datatree.New(datatree.Options{TrackDirty: true})}
+}
+
+// digest is equal where all state is equal.
+func (s *simMachine) digest() uint64 {
+	var b [64]byte
+	n := binary.BigEndian.AppendUint64(b[:0], s.tree.Digest())
+	n = binary.BigEndian.AppendUint64(n, uint64(s.tree.LastZxid()))
+	n = appendTarget(n, s.target)
+	return xxhash.Sum64(n)
+}
+
+// Simulated payloads: who proposed them, in which life, as which of it, and what.
+type simRequest struct {
+	member, life, number uint64
+	kind                 byte
+	term                 uint64 // kindExpire: the epoch in which a leader decided it
+	target               Target // kindTarget
+	body                 []byte // else: a datatree.Request
+}
+
+const (
+	kindTree   = 1
+	kindExpire = 2
+	kindTarget = 3
+)
+
+func (r *simRequest) append(b []byte) []byte {
+	b = append(b, r.kind)
+	for _, v := range [...]uint64{r.member, r.life, r.number, r.term} {
+		b = binary.AppendUvarint(b, v)
+	}
+	if r.kind == kindTarget {
+		return appendTarget(b, r.target)
+	}
+	return append(b, r.body...)
+}
+
+func decodeSimRequest(b []byte) (r simRequest, ok bool) {
+	if len(b) == 0 {
+		return r, false
+	}
+	r.kind = b[0]
+	u := uvarints{b: b[1:]}
+	r.member, r.life, r.number, r.term = u.next(), u.next(), u.next(), u.next()
+	if r.kind == kindTarget {
+		r.target = decodeTarget(&u)
+	} else {
+		r.body = u.b
+	}
+	return r, !u.bad
+}
+
+func appendTarget(b []byte, t Target) []byte {
+	b = binary.AppendUvarint(b, t.Serial)
+	for _, ids := range [...][]uint64{t.Voters, t.Learners} {
+		b = binary.AppendUvarint(b, uint64(len(ids)))
+		for _, id := range ids {
+			b = binary.AppendUvarint(b, id)
+		}
+	}
+	return b
+}
+
+func decodeTarget(r *uvarints) (t Target) {
+	t.Serial = r.next()
+	for _, ids := range [...]*[]uint64{&t.Voters, &t.Learners} {
+		for n := r.next(); n > 0 && !r.bad; n-- {
+			*ids = append(*ids, r.next())
+		}
+	}
+	return t
+}
+
+// apply applies one request, as the server does.
+func (s *simMachine) apply(timeMs int64, r *simRequest) (datatree.Result, error) {
+	if r.kind == kindTarget {
+		s.target, s.dirty = r.target, true
+		return datatree.Result{}, nil
+	}
+	req, err := datatree.DecodeRequest(r.body)
+	if err != nil {
+		return datatree.Result{}, err
+	}
+	res, _ := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, &req)
+	return res, nil
+}
+
+// simChanges are the tree's with the target behind them.
+type simChanges struct {
+	tree   *datatree.Changes
+	target []byte // nil: as it was
+}
+
+var targetKey = []byte("~target")
+
+func (c simChanges) Len() int { return c.tree.Len() }
+
+func (c simChanges) Range(put func(k, v []byte) error) error {
+	if err := c.tree.Range(put); err != nil || c.target == nil {
+		return err
+	}
+	return put(targetKey, c.target)
+}
+
+func (s *simMachine) capture() Changes {
+	c := simChanges{tree: s.tree.Capture()}
+	if s.dirty {
+		c.target, s.dirty = appendTarget(nil, s.target), false
+	}
+	return c
+}
+
+func restoreSimMachine(kv iter.Seq2[[]byte, []byte]) (*simMachine, error) {
+	s := &simMachine{}
+	var bad error
+	tree, err := datatree.Restore(datatree.Options{TrackDirty: true}, func(yield func(k, v []byte) bool) {
+		for k, v := range kv {
+			if string(k) == string(targetKey) {
+				u := uvarints{b: v}
+				if s.target = decodeTarget(&u); u.bad {
+					bad = fmt.Errorf("target %x", v)
+				}
+				continue
+			}
+			if !yield(k, v) {
+				return
+			}
+		}
+	})
+	s.tree = tree
+	if err == nil {
+		err = bad
+	}
+	return s, err
+}
+
+// simOpenACL is what all simulated znodes have.
+var simOpenACL = proto.OpenACL()
+
+// randomWrite is a request that somebody may make of a server with this tree. Znodes are few, so that requests meet.
+func (s *simMachine) randomWrite(rng *rand.Rand, server uint8) []byte {
+	r := datatree.Request{Server: server}
+	var sessions []datatree.SessionInfo
+	if n := s.tree.NumSessions(); n > 0 {
+		sessions = slices.Collect(s.tree.Sessions())
+	}
+	if len(sessions) > 0 && rng.IntN(2) == 0 {
+		owner := sessions[rng.IntN(len(sessions))]
+		r.Session, r.ConnEpoch = owner.ID, owner.ConnEpoch
+	}
+	top := fmt.Sprintf("/n%d", rng.IntN(6))
+	path := top
+	if rng.IntN(2) == 0 {
+		path = fmt.Sprintf("%s/c%d", top, rng.IntN(4))
+	}
+	data := binary.AppendUvarint(nil, rng.Uint64())
+	switch p := rng.IntN(100); {
+	case p < 8 && len(sessions) < 8:
+		r.Op, r.Session, r.ConnEpoch = proto.OpCreateSession, 0, 0
+		r.Body = (&datatree.CreateSessionBody{TimeoutMs: 10_000}).Append(nil)
+	case p < 12 && len(sessions) > 0:
+		owner := sessions[rng.IntN(len(sessions))]
+		r.Op, r.Session = proto.OpReattachSession, owner.ID
+		r.Body = (&datatree.CreateSessionBody{TimeoutMs: 10_000, Passwd: owner.Passwd}).Append(nil)
+	case p < 15 && len(sessions) > 0:
+		owner := sessions[rng.IntN(len(sessions))]
+		r.Op, r.Session, r.ConnEpoch = proto.OpCloseSession, owner.ID, owner.ConnEpoch
+	case p < 35 && r.Session != 0:
+		mode := []proto.CreateMode{proto.ModeEphemeral, proto.ModeEphemeralSequential}[rng.IntN(2)]
+		if r.Op = proto.OpCreate2; s.numEphemerals(r.Session) > 4 {
+			mode = proto.ModeEphemeral
+		}
+		r.Body = (&proto.CreateRequest{Path: top + "/e", Data: data, ACL: simOpenACL, Mode: mode}).Append(nil, r.Op)
+	case p < 55:
+		r.Op = proto.OpCreate
+		r.Body = (&proto.CreateRequest{Path: path, Data: data, ACL: simOpenACL}).Append(nil, r.Op)
+	case p < 68:
+		r.Op = proto.OpDelete
+		r.Body = (&proto.PathVersionRequest{Path: path, Version: -1}).Append(nil)
+	case p < 80:
+		r.Op = proto.OpMulti
+		r.Body = (&proto.MultiRequest{Ops: []proto.MultiOp{
+			{Op: proto.OpCheck, Path: top, Version: -1},
+			{Op: proto.OpCreate, Path: top + "/m", Data: data, ACL: simOpenACL},
+			{Op: proto.OpSetData, Path: top + "/m", Data: data, Version: 0},
+			{Op: proto.OpDelete, Path: top + "/m", Version: int32(rng.IntN(3)) - 1},
+		}}).Append(nil)
+	default:
+		r.Op = proto.OpSetData
+		r.Body = (&proto.SetDataRequest{Path: path, Data: data, Version: int32(rng.IntN(4)) - 1}).Append(nil)
+	}
+	return r.Append(nil)
+}
+
+func (s *simMachine) numEphemerals(id proto.SessionID) int {
+	info, _ := s.tree.Session(id)
+	return info.NumEphemerals
+}
+
+// randomExpiry is what a leader proposes for a session that it takes for dead, or nil.
+func (s *simMachine) randomExpiry(rng *rand.Rand, server uint8, asClose bool) []byte {
+	sessions := slices.Collect(s.tree.Sessions())
+	if len(sessions) == 0 {
+		return nil
+	}
+	victim := sessions[rng.IntN(len(sessions))]
+	r := datatree.Request{
+		Server: server, Session: victim.ID, ConnEpoch: victim.ConnEpoch, Op: proto.OpExpireSession,
+		Body: datatree.ExpireSessionBody{Epoch: uint32(s.tree.LastZxid().Epoch())}.Append(nil),
+	}
+	if asClose {
+		r.Op, r.Body = proto.OpCloseSession, nil
+	}
+	return r.Append(nil)
+}

@@ -1,0 +1,126 @@
+package consensus
+
+import (
+	"fmt"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// plan is one run of the simulator: how the ensemble begins, and what happens to it. rapid draws it, and makes it smaller when it
+// fails; the fine choices (which message is lost, which sector is torn) come from a generator with the plan's seed.
+type plan struct {
+	Seed    uint64
+	Members int
+	// Learners are those of the initial members that don't vote, counted from the highest id.
+	Learners int
+	// StartMs is when each member is started first; -1: not before everything is healed.
+	StartMs []int
+	Encode  bool // messages go through their frames
+	Rate    int  // requests per member and 10 s
+	Rapid   bool // small bounds for what stays in memory, so that checkpoints are sent often
+	Steps   []step
+}
+
+// step is one fault, or something else that somebody does to the ensemble.
+type step struct {
+	GapMs  int // after the step before
+	Kind   stepKind
+	Member int // 0 ...; taken modulo the number of members; 5: whoever leads
+	Other  int // another, or a choice
+	ForMs  int // how long it lasts
+}
+
+// toLeader is the Member of a step that meets whoever leads.
+const toLeader = 5
+
+type stepKind int
+
+const (
+	stepPowerLoss stepKind = iota
+	stepKill
+	stepCrashAtOp
+	stepPowerLossOfAll
+	stepKillLeader
+	stepCutOff
+	stepCutOneWay
+	stepSplit
+	stepLossyNet
+	stepSlowNet
+	stepReorder
+	stepSlowDisk
+	stepStop
+	stepClockJump
+	stepEmptyDir
+	stepTarget
+	stepHandOver
+	stepBadTransfers
+	stepBurst
+	stepCheckpoint
+	numStepKinds
+)
+
+var stepNames = [numStepKinds]string{
+	"power loss", "kill", "crash at a disk operation", "power loss of all", "kill of the leader", "cut off", "cut off one way",
+	"split", "lossy network", "slow network", "reordering network", "slow disk", "process stopped", "clock jump",
+	"emptied directory", "membership change", "leader transfer", "broken checkpoint transfers", "burst of requests", "checkpoint",
+}
+
+func (k stepKind) String() string { return stepNames[k] }
+
+func (p plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, %d members (%d learners) started at %v ms, %d requests per 10 s, encode %v, small memory %v\n",
+		p.Seed, p.Members, p.Learners, p.StartMs, p.Rate, p.Encode, p.Rapid)
+	at := 0
+	for _, s := range p.Steps {
+		at += s.GapMs
+		who := fmt.Sprintf("member %d", s.Member%p.Members+1)
+		if s.Member == toLeader {
+			who = "leader"
+		}
+		fmt.Fprintf(&b, "%8d ms: %v, %s, other %d, for %d ms\n", at, s.Kind, who, s.Other%p.Members+1, s.ForMs)
+	}
+	return b.String()
+}
+
+// stepWeights has each kind, and those again of which there should be more.
+var stepWeights = []stepKind{
+	stepPowerLoss, stepKill, stepCrashAtOp, stepPowerLossOfAll, stepKillLeader, stepCutOff, stepCutOneWay, stepSplit, stepLossyNet,
+	stepSlowNet, stepReorder, stepSlowDisk, stepStop, stepClockJump, stepEmptyDir, stepTarget, stepHandOver, stepBadTransfers,
+	stepBurst, stepCheckpoint,
+	stepCrashAtOp, stepCutOff, stepCutOneWay, stepEmptyDir, stepTarget, stepTarget, stepTarget, stepHandOver, stepKillLeader, stepStop,
+}
+
+var stepGen = rapid.Custom(func(t *rapid.T) step {
+	s := step{
+		Kind:   rapid.SampledFrom(stepWeights).Draw(t, "kind"),
+		Member: rapid.SampledFrom([]int{0, 1, 2, 3, 4, toLeader, toLeader}).Draw(t, "member"),
+		Other:  rapid.IntRange(0, 4).Draw(t, "other"),
+		GapMs:  rapid.SampledFrom([]int{3, 20, 150, 400, 1000, 2000, 5000, 10_000, 20_000, 40_000}).Draw(t, "gap"),
+		ForMs:  rapid.SampledFrom([]int{1, 30, 300, 800, 2000, 5000, 15_000, 60_000}).Draw(t, "for"),
+	}
+	return s
+})
+
+var planGen = rapid.Custom(func(t *rapid.T) plan {
+	p := plan{
+		Seed:    rapid.Uint64().Draw(t, "seed"),
+		Members: rapid.SampledFrom([]int{3, 3, 3, 5}).Draw(t, "members"),
+		Encode:  rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "encode"),
+		Rapid:   rapid.Bool().Draw(t, "small memory"),
+		Rate:    rapid.SampledFrom([]int{1, 1, 1, 3, 10}).Draw(t, "rate"),
+	}
+	p.Learners = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "learners")
+	for i := range p.Members {
+		start := []int{0, 0, 0, 10, 1000, 8000}
+		if i == p.Members-1 {
+			start = []int{0, 0, 0, 10, 1000, 8000, 30_000, -1}
+		}
+		p.StartMs = append(p.StartMs, rapid.SampledFrom(start).Draw(t, "start"))
+	}
+	for range 6 { // rapid's slices are short
+		p.Steps = append(p.Steps, rapid.SliceOfN(stepGen, 0, 10).Draw(t, "steps")...)
+	}
+	return p
+})

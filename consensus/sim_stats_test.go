@@ -1,0 +1,52 @@
+package consensus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// add adds up what happened in several runs.
+func (s *simStats) add(o *simStats) {
+	for i := range s.steps {
+		s.steps[i] += o.steps[i]
+	}
+	s.simulatedMs += o.simulatedMs
+	s.skippedMs += o.skippedMs
+	mine, theirs := s.counters(), o.counters()
+	for i := range mine {
+		*mine[i].n += *theirs[i].n
+	}
+}
+
+type simCounter struct {
+	name string
+	n    *int
+}
+
+func (s *simStats) counters() []simCounter {
+	return []simCounter{
+		{"lives ended", &s.crashes}, {"starts", &s.restarts}, {"crashes at a disk operation", &s.tornOps}, {"leaders", &s.leaders},
+		{"requests", &s.requests}, {"applied", &s.applied}, {"acknowledged", &s.acknowledged}, {"reads", &s.reads},
+		{"messages", &s.messages}, {"messages lost", &s.lost}, {"doubled", &s.duplicated}, {"delayed", &s.delayed},
+		{"checkpoints", &s.checkpoints}, {"checkpoint transfers", &s.transfers}, {"broken", &s.brokenTransfers}, {"installed", &s.installed},
+		{"members that formed", &s.forms}, {"emptied and let in again", &s.readmitted}, {"memberships", &s.confChanges},
+		{"targets reached or not", &s.steered}, {"not reached", &s.notReached}, {"sessions expired", &s.expired}, {"late expiries refused", &s.lateExpiries},
+	}
+}
+
+func (s *simStats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%.1f simulated ensemble-hours, %.1f of them with nothing but heartbeats\nfaults:",
+		float64(s.simulatedMs)/3_600_000, float64(s.skippedMs)/3_600_000)
+	for i, n := range s.steps {
+		fmt.Fprintf(&b, " %v %d,", stepKind(i), n)
+	}
+	b.WriteString("\nevents:")
+	for _, c := range s.counters() {
+		fmt.Fprintf(&b, " %s %d,", c.name, *c.n)
+	}
+	return b.String()
+}
+
+func (s *simStats) log(t *testing.T) { t.Log(s) }

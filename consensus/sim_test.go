@@ -1,0 +1,92 @@
+package consensus
+
+import (
+	"testing"
+	"testing/cryptotest"
+
+	"pgregory.net/rapid"
+)
+
+// TestSim runs an ensemble through plans that rapid draws.
+func TestSim(t *testing.T) {
+	var all simStats
+	rapid.Check(t, func(rt *rapid.T) {
+		p := planGen.Draw(rt, "plan")
+		cryptotest.SetGlobalRandom(t, p.Seed) // raft draws its election timeouts there
+		stats, err := simulate(p, bugNone)
+		if err != nil {
+			rt.Fatalf("%v\n%v", err, p)
+		}
+		all.add(&stats)
+	})
+	all.log(t)
+}
+
+// TestSim_Regress runs the smallest plans that have found a bug. docs/bugs.md says what it was.
+func TestSim_Regress(t *testing.T) {
+	for name, p := range map[string]plan{
+		// A request that is in the log behind an installed checkpoint, and goes out again under another incarnation.
+		"install keeps the stream": {
+			Seed: 5, Members: 3, StartMs: []int{0, 0, 0}, Rate: 50, Rapid: true, Steps: []step{
+				{GapMs: 3, Kind: stepCutOneWay, Member: 1, Other: 0, ForMs: 800}, {GapMs: 3, Kind: stepBurst, Member: 0, Other: 1, ForMs: 1},
+			}},
+		// A member without data takes an incarnation that its earlier life had used after another one.
+		"incarnations of a lost life": {
+			Members: 3, StartMs: []int{0, 0, 0}, Rate: 1, Steps: []step{
+				{GapMs: 3, Kind: stepPowerLoss, Member: 0, Other: 0, ForMs: 1}, {GapMs: 3, Kind: stepClockJump, Member: 0, Other: 0, ForMs: 1},
+				{GapMs: 1000, Kind: stepEmptyDir, Member: 0, Other: 0, ForMs: 1},
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cryptotest.SetGlobalRandom(t, p.Seed)
+			if _, err := simulate(p, bugNone); err != nil {
+				t.Fatalf("%v\n%v", err, p)
+			}
+		})
+	}
+}
+
+// TestSim_FindsPlantedBugs is a test of the simulator: it must find each of the mistakes that plantedBug lists.
+func TestSim_FindsPlantedBugs(t *testing.T) {
+	for bug := bugNone + 1; bug < numBugs; bug++ {
+		t.Run(bug.String(), func(t *testing.T) {
+			const most = 3000
+			for seed := range most {
+				p := planGen.Example(seed)
+				cryptotest.SetGlobalRandom(t, p.Seed)
+				if _, err := simulate(p, bug); err != nil {
+					t.Logf("plan %d: %v", seed, err)
+					return
+				}
+			}
+			t.Errorf("%d plans did not find it", most)
+		})
+	}
+}
+
+// TestSim_SkipsOnlyQuietTime: a run is the same when the time in which nothing happens but heartbeats is lived through.
+func TestSim_SkipsOnlyQuietTime(t *testing.T) {
+	skipped := int64(0)
+	for seed := range 20 {
+		p := planGen.Example(seed)
+		run := func(noSkip bool) (simStats, uint64) {
+			cryptotest.SetGlobalRandom(t, p.Seed)
+			w := newSimWorld(p, bugNone)
+			w.noSkip = noSkip
+			if err := w.simulate(); err != nil {
+				t.Fatal(err)
+			}
+			return w.stats, w.checks.ref[w.checks.last()].digest
+		}
+		short, shortDigest := run(false)
+		long, longDigest := run(true)
+		skipped += short.skippedMs
+		short.messages, short.skippedMs, long.messages = 0, 0, 0 // heartbeats
+		if short != long || shortDigest != longDigest {
+			t.Errorf("plan %d: with quiet time skipped\n%v, digest %x; without\n%v, digest %x", seed, &short, shortDigest, &long, longDigest)
+		}
+	}
+	if skipped == 0 {
+		t.Error("nothing was skipped")
+	}
+}

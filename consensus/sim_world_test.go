@@ -1,0 +1,475 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	simTickMs   = 50
+	simStartMs  = 1_700_000_000_000 // the wall clock where simulated time is 0
+	simFormTick = 40
+)
+
+// simWorld is an ensemble in one goroutine: real cores, real logs on crashable disks, the real state machine, and between them
+// a network, disks and clocks that do what a plan says. Everything that happens is an event at a millisecond; what is left to
+// chance comes from one generator.
+type simWorld struct {
+	plan    plan
+	bug     plantedBug
+	rng     *rand.Rand
+	chacha  io.Reader // bytes from rng's seed, for the salts of the logs
+	now     int64     // milliseconds
+	events  simEvents
+	members []*simMember
+	net     simNet
+	checks  simChecks
+	stats   simStats
+	calm    bool // healed: no new faults
+	final   Target
+	serial  uint64
+	broken  int64 // checkpoint transfers break, or come late, until then
+	quiet   int64 // since when nothing but heartbeats happens; 0: more than that happens
+	noSkip  bool  // live through quiet time too
+}
+
+// simStats is what happened.
+type simStats struct {
+	simulatedMs, skippedMs                              int64
+	steps                                               [numStepKinds]int
+	crashes, restarts, tornOps, leaders                 int
+	requests, applied, acknowledged, reads              int
+	messages, lost, duplicated, delayed                 int
+	checkpoints, transfers, brokenTransfers, installed  int
+	forms, readmitted, confChanges, steered, notReached int
+	expired, lateExpiries                               int
+}
+
+// simFailure is what a check throws: it ends the run and is its result.
+type simFailure struct{ text string }
+
+func (w *simWorld) fatalf(format string, args ...any) {
+	panic(simFailure{fmt.Sprintf("after %d.%03d s: ", w.now/1000, w.now%1000) + fmt.Sprintf(format, args...)})
+}
+
+// must ends the run at an error.
+func (w *simWorld) must(err error) {
+	if err != nil {
+		w.fatalf("%v", err)
+	}
+}
+
+// simulate runs a plan and returns what was wrong, or nil.
+func simulate(p plan, bug plantedBug) (simStats, error) {
+	w := newSimWorld(p, bug)
+	err := w.simulate()
+	return w.stats, err
+}
+
+func (w *simWorld) simulate() (err error) {
+	defer func() {
+		w.stats.simulatedMs = w.now
+		switch r := recover().(type) {
+		case nil:
+		case simFailure:
+			err = errors.New(r.text)
+		case string: // raft's own checks
+			err = fmt.Errorf("after %d ms: raft panics: %s", w.now, r)
+		default:
+			panic(r)
+		}
+	}()
+	w.run(2000)
+	for _, s := range w.plan.Steps {
+		w.run(w.now + int64(s.GapMs))
+		w.do(s)
+	}
+	w.run(w.now + 2000)
+	w.heal()
+	return nil
+}
+
+func newSimWorld(p plan, bug plantedBug) *simWorld {
+	var seed [32]byte
+	for i := range 8 {
+		seed[i] = byte(p.Seed >> (8 * i))
+	}
+	w := &simWorld{
+		plan: p, bug: bug, rng: rand.New(rand.NewPCG(p.Seed, 1)), chacha: rand.NewChaCha8(seed),
+		net: newSimNet(p.Members), checks: newSimChecks(),
+	}
+	var voters, learners []uint64
+	for i := range p.Members {
+		if i < p.Members-p.Learners {
+			voters = append(voters, uint64(i+1))
+		} else {
+			learners = append(learners, uint64(i+1))
+		}
+	}
+	w.checks.conf = Target{Voters: voters, Learners: learners}
+	for i := range p.Members {
+		m := newSimMember(w, uint64(i+1), voters, learners)
+		w.members = append(w.members, m)
+		if p.StartMs[i] >= 0 {
+			w.at(w.now+1+int64(p.StartMs[i]), simEvent{kind: evStart, m: m, life: m.life})
+		}
+	}
+	return w
+}
+
+type simEventKind uint8
+
+const (
+	evMessage simEventKind = iota
+	evDisk
+	evWork
+	evStart
+	evCall
+)
+
+type simEvent struct {
+	at   int64
+	seq  uint64
+	kind simEventKind
+	m    *simMember
+	life int // of m: an event of an earlier one is void
+	msg  message
+	call func()
+}
+
+// simEvents is a heap, by time and then in the order in which they were made.
+type simEvents struct {
+	heap []*simEvent
+	seq  uint64
+	free []*simEvent
+}
+
+func (h *simEvents) less(i, j int) bool {
+	a, b := h.heap[i], h.heap[j]
+	return a.at < b.at || a.at == b.at && a.seq < b.seq
+}
+
+func (h *simEvents) push(e simEvent) {
+	h.seq++
+	e.seq = h.seq
+	p := new(simEvent)
+	if n := len(h.free); n > 0 {
+		p, h.free = h.free[n-1], h.free[:n-1]
+	}
+	*p = e
+	h.heap = append(h.heap, p)
+	for i := len(h.heap) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.less(i, up) {
+			break
+		}
+		h.heap[i], h.heap[up] = h.heap[up], h.heap[i]
+		i = up
+	}
+}
+
+func (h *simEvents) pop() simEvent {
+	top, last := h.heap[0], len(h.heap)-1
+	h.heap[0] = h.heap[last]
+	h.heap[last] = nil
+	h.heap = h.heap[:last]
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= last {
+			break
+		}
+		if down+1 < last && h.less(down+1, down) {
+			down++
+		}
+		if !h.less(down, i) {
+			break
+		}
+		h.heap[i], h.heap[down] = h.heap[down], h.heap[i]
+		i = down
+	}
+	e := *top
+	*top = simEvent{}
+	h.free = append(h.free, top)
+	return e
+}
+
+func (w *simWorld) at(at int64, e simEvent) {
+	e.at = at
+	w.events.push(e)
+}
+
+// after calls f later, unless m is another life by then. m may be nil.
+func (w *simWorld) after(ms int64, m *simMember, f func()) {
+	e := simEvent{kind: evCall, m: m, call: f}
+	if m != nil {
+		e.life = m.life
+	}
+	w.at(w.now+ms, e)
+}
+
+// run lets time pass until then.
+func (w *simWorld) run(until int64) {
+	for {
+		ticking := w.nextTick()
+		next := until + 1
+		if len(w.events.heap) > 0 {
+			next = min(next, w.events.heap[0].at)
+		}
+		if ticking == nil || next <= ticking.tickAt {
+			if next > until {
+				break
+			}
+			w.now = next
+			e := w.events.pop()
+			w.handle(&e)
+		} else {
+			if ticking.tickAt > until {
+				break
+			}
+			w.now = ticking.tickAt
+			w.skipQuiet(next)
+			if w.now = ticking.tickAt; w.now > until {
+				w.now = until
+				break
+			}
+			ticking.tickAt += simTickMs
+			if ticking.stoppedUntil <= w.now {
+				ticking.tick()
+			}
+		}
+		for _, m := range w.members {
+			if m.dirty && m.stoppedUntil <= w.now {
+				m.pump()
+			}
+		}
+	}
+	w.now = until
+}
+
+// nextTick returns the running member whose tick is next.
+func (w *simWorld) nextTick() (next *simMember) {
+	for _, m := range w.members {
+		if m.up && (next == nil || m.tickAt < next.tickAt) {
+			next = m
+		}
+	}
+	return next
+}
+
+// skipQuiet lets time pass at once in which nothing would happen but heartbeats. Raft counts them modulo the election timeout, so after
+// a multiple of that everything is as it was.
+func (w *simWorld) skipQuiet(next int64) {
+	const round = electionTicks * simTickMs
+	if w.noSkip || next-w.now <= round {
+		return
+	}
+	if !w.isQuiet() {
+		w.quiet = 0
+		return
+	}
+	if w.quiet == 0 {
+		w.quiet = w.now
+	}
+	if w.now-w.quiet < 2*round {
+		return
+	}
+	skip := (next - w.now) / round * round
+	for _, m := range w.members {
+		m.tickAt += skip
+	}
+	w.quiet += skip
+	w.stats.skippedMs += skip
+}
+
+// isQuiet reports whether all members follow the same leader, have all that there is, and want nothing.
+func (w *simWorld) isQuiet() bool {
+	if max(w.net.lossy, w.net.slow, w.net.reorder, w.net.dup) > w.now {
+		return false
+	}
+	lead := w.leader()
+	if lead == nil {
+		return false
+	}
+	for i, m := range w.members {
+		if !m.up || m.dirty || m.stoppedUntil > w.now || m.writing || m.handOver > 0 || m.applied != lead.applied ||
+			m.checkpointing || m.installing || m.arrived != nil || m.receiving || m.transfers > 0 || len(m.wanted) > 0 {
+			return false
+		}
+		c := m.core
+		if c.leader != lead.id || c.raftTerm != lead.core.raftTerm || c.start.fresh || c.start.campaignIn > 0 || len(c.own.pending) > 0 ||
+			len(c.incoming)+len(c.outbox)+len(c.reads.waiting)+len(c.reads.rounds)+len(c.reads.confirmed) > 0 || !lead.core.inConf(m.id) ||
+			len(c.member.joins) > 0 || c.member.changing > 0 {
+			return false
+		}
+		for j := range w.members {
+			if w.net.cut[i][j] > w.now || w.net.last[i][j] > w.now {
+				return false
+			}
+		}
+	}
+	c := lead.core
+	if c.role != raft.StateLeader || !c.current() || len(c.conf.GetVotersOutgoing()) > 0 || c.node.BasicStatus().LeadTransferee != 0 {
+		return false
+	}
+	if t := c.member.target; len(t.Voters) > 0 &&
+		(t.Serial != 0 || !sameMembers(t.Voters, c.conf.GetVoters()) || !sameMembers(t.Learners, c.conf.GetLearners())) {
+		return false
+	}
+	last, err := lead.storage.LastIndex()
+	w.must(err)
+	all := last == lead.applied
+	c.node.WithProgress(func(_ uint64, _ raft.ProgressType, pr raftProgress) {
+		all = all && pr.Match == last && pr.State == tracker.StateReplicate
+	})
+	return all
+}
+
+func (w *simWorld) handle(e *simEvent) {
+	m := e.m
+	if m != nil && e.life != m.life {
+		return
+	}
+	if m != nil && m.stoppedUntil > w.now { // SIGSTOP: everything waits
+		again := *e
+		w.at(m.stoppedUntil, again)
+		return
+	}
+	switch e.kind {
+	case evMessage:
+		if m.up {
+			w.stats.messages++
+			m.receive(e.msg)
+		}
+	case evDisk:
+		m.diskTurn()
+	case evWork:
+		m.client()
+	case evStart:
+		m.start()
+	case evCall:
+		e.call()
+	}
+}
+
+// simNet is the network: for each ordered pair, until when it is cut; for all, until when it is bad in some way.
+type simNet struct {
+	cut                       [][]int64 // [from][to]
+	down                      [][]bool  // the connection was lost, and both know it
+	lossy, slow, reorder, dup int64
+	last                      [][]int64 // when the newest message arrives: later ones not before
+}
+
+func newSimNet(n int) (s simNet) {
+	for range n {
+		s.cut, s.last, s.down = append(s.cut, make([]int64, n)), append(s.last, make([]int64, n)), append(s.down, make([]bool, n))
+	}
+	return s
+}
+
+// send puts a message on the network. It reaches only the life of the receiver that is connected now.
+func (w *simWorld) send(msg message) {
+	from, to := msg.from-1, msg.to-1
+	if to >= uint64(len(w.members)) {
+		w.fatalf("a message to member %d", msg.to)
+	}
+	dst := w.members[to]
+	if !dst.up || w.net.cut[from][to] > w.now {
+		w.stats.lost++
+		return
+	}
+	if w.net.lossy > w.now && w.rng.IntN(4) == 0 {
+		w.stats.lost++
+		return
+	}
+	if w.plan.Encode {
+		frame, err := msg.encode()
+		w.must(err)
+		msg, err = decodeMessage(msg.to, msg.from, frame)
+		w.must(err)
+	}
+	delay := int64(1)
+	if w.net.slow > w.now {
+		delay += w.rng.Int64N(400)
+		w.stats.delayed++
+	}
+	at := max(w.now+delay, w.net.last[from][to])
+	w.net.last[from][to] = at
+	if w.net.reorder > w.now {
+		at = w.now + 1 + w.rng.Int64N(300)
+		w.stats.delayed++
+	}
+	if w.net.dup > w.now && w.rng.IntN(3) == 0 {
+		again := msg
+		if msg.raft != nil {
+			again.raft = proto.CloneOf(msg.raft)
+		}
+		w.stats.duplicated++
+		w.at(at+w.rng.Int64N(2000), simEvent{kind: evMessage, m: dst, life: dst.life, msg: again})
+	}
+	w.at(at, simEvent{kind: evMessage, m: dst, life: dst.life, msg: msg})
+}
+
+// cutLink makes one direction lose everything for a while. Both sides notice after some time that the connection is gone,
+// and after it that it is back.
+func (w *simWorld) cutLink(from, to int, ms int64) {
+	end := w.now + ms
+	if w.net.cut[from][to] >= end {
+		return
+	}
+	w.net.cut[from][to] = end
+	a, b := w.members[from], w.members[to]
+	w.after(min(ms, 1000+w.rng.Int64N(5000)), nil, func() {
+		if w.net.cut[from][to] > w.now && !w.net.down[from][to] {
+			w.net.down[from][to] = true
+			a.unreachable(b.id, false)
+			b.unreachable(a.id, false)
+		}
+	})
+	w.after(ms+1, nil, func() { w.reconnect(from, to) })
+}
+
+func (w *simWorld) reconnect(from, to int) {
+	if w.net.cut[from][to] > w.now {
+		return
+	}
+	w.net.down[from][to] = false
+	if w.connected(from, to) {
+		w.members[from].reachable(w.members[to].id)
+		w.members[to].reachable(w.members[from].id)
+	}
+}
+
+func (w *simWorld) connected(a, b int) bool {
+	return w.members[a].up && w.members[b].up && w.net.cut[a][b] <= w.now && w.net.cut[b][a] <= w.now
+}
+
+func (w *simWorld) leader() *simMember {
+	var leader *simMember
+	for _, m := range w.members {
+		if m.up && m.core.role == raft.StateLeader && (leader == nil || m.core.raftTerm > leader.core.raftTerm) {
+			leader = m
+		}
+	}
+	return leader
+}
+
+// ahead returns the member that has applied most; nil: nobody runs.
+func (w *simWorld) ahead() (best *simMember) {
+	for _, m := range w.members {
+		if m.up && !m.core.start.fresh && (best == nil || m.core.applied > best.core.applied) {
+			best = m
+		}
+	}
+	return best
+}
+
+func sameMembers(a, b []uint64) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
