@@ -65,6 +65,7 @@ type Node struct {
 	ticks          uint64
 	heard          map[uint64]uint64 // member: the tick at which it was last active, while leading
 	publishedTerm  uint64
+	reign          reignOf           // the last that was published
 	strangers      map[uint64]uint64 // member without state that was spoken of in the log: its nonce
 
 	network   *peer.Network // nil: alone. Made by Run

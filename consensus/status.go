@@ -22,11 +22,12 @@ type Status struct {
 	Peers            []PeerStatus // of the other members, where this one leads
 }
 
-// PeerStatus is what the leader knows of another member.
+// PeerStatus is what the leader knew of another member at its last tick.
 type PeerStatus struct {
 	ID     uint64
 	Active bool   // heard from within the last two election timeouts
 	Match  uint64 // has the log up to this index; 0: it was not heard yet how far it is
+	Lag    uint64 // entries that were applied here and that it did not have
 	// InStep: gets entries as they come, and lacks a few hundred at most of those that are applied here. Else it is being caught up,
 	// by a checkpoint if Checkpoint is set, by the log if not.
 	InStep, Checkpoint bool
@@ -86,7 +87,7 @@ func (c *core) peerStatus() (peers []PeerStatus) {
 	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
 		if id != c.id {
 			peers = append(peers, PeerStatus{
-				ID: id, Active: pr.RecentActive, Match: pr.Match, Learner: pr.IsLearner,
+				ID: id, Active: pr.RecentActive, Match: pr.Match, Lag: c.applied - min(c.applied, pr.Match), Learner: pr.IsLearner,
 				InStep:     pr.State == tracker.StateReplicate && pr.Match+caughtUp >= c.applied,
 				Checkpoint: pr.State == tracker.StateSnapshot,
 			})

@@ -4,11 +4,17 @@ import "slices"
 
 // What the log says of this member's part in the ensemble: once for each change.
 
+// reignOf says who leads, and since which term.
+type reignOf struct{ leader, term uint64 }
+
 // tell compares two views.
 func (n *Node) tell(old, s *Status) {
 	c, log := n.core, n.cfg.Logger
-	term := n.publishedTerm
+	term, reign := n.publishedTerm, n.reign
 	n.publishedTerm = c.raftTerm
+	if s.Leader != 0 {
+		n.reign = reignOf{s.Leader, c.raftTerm}
+	}
 	if n.cfg.PeerListener == nil {
 		return
 	}
@@ -27,6 +33,8 @@ func (n *Node) tell(old, s *Status) {
 	switch {
 	case s.Leading:
 		log.Debug("this server leads", "term", c.raftTerm) // who uses the node says more when the first entry is applied
+	case s.Leader != 0 && reign == n.reign:
+		log.Info("the leader is heard from again", "leader", s.Leader, "term", c.raftTerm)
 	case s.Leader != 0:
 		log.Debug("another server leads", "leader", s.Leader, "term", c.raftTerm)
 	case old.Leading && term == c.raftTerm:
@@ -35,7 +43,7 @@ func (n *Node) tell(old, s *Status) {
 	case old.Leading:
 		log.Info("this server leads no longer: there is a new election", "term", c.raftTerm)
 	default:
-		log.Info("nothing heard of the leader: there is a new election", "leader_before", old.Leader, "term", c.raftTerm)
+		log.Info("the leader is gone or silent: there is a new election", "leader_before", old.Leader, "term", c.raftTerm)
 	}
 }
 

@@ -93,14 +93,14 @@ func (s *Server) tellPeers(st consensus.Status) {
 	now := make(map[uint64]phase, len(st.Peers))
 	for _, p := range st.Peers {
 		before := s.told.peers[p.ID]
-		after := phaseOf(p, lag(st, p), before)
+		after := phaseOf(p, before)
 		now[p.ID] = after
 		if after == before {
 			continue
 		}
 		log := s.cfg.Logger.With("server", p.ID)
 		if lagKnown(p) {
-			log = log.With("lag_entries", lag(st, p))
+			log = log.With("lag_entries", p.Lag)
 		}
 		switch after {
 		case phaseSilent:
@@ -116,7 +116,7 @@ func (s *Server) tellPeers(st consensus.Status) {
 	s.told.peers = now
 }
 
-func phaseOf(p consensus.PeerStatus, lag uint64, before phase) phase {
+func phaseOf(p consensus.PeerStatus, before phase) phase {
 	switch {
 	case !p.Active:
 		return phaseSilent
@@ -124,7 +124,7 @@ func phaseOf(p consensus.PeerStatus, lag uint64, before phase) phase {
 		return phaseInStep
 	case p.Checkpoint:
 		return phaseCheckpoint
-	case lagKnown(p) && lag > fewEntries:
+	case lagKnown(p) && p.Lag > fewEntries:
 		return phaseLog
 	}
 	return before

@@ -116,7 +116,7 @@ func (s *Server) monitorMember(line func(key string, value any)) {
 	}
 	for _, p := range st.Peers {
 		if lagKnown(p) {
-			line(fmt.Sprintf("gozkd_peer_%d_lag_entries", p.ID), lag(st, p))
+			line(fmt.Sprintf("gozkd_peer_%d_lag_entries", p.ID), p.Lag)
 		}
 		line(fmt.Sprintf("gozkd_peer_%d_in_step", p.ID), flag(p.Active && p.InStep))
 	}
@@ -155,11 +155,6 @@ func (s *Server) monitorLearners(line func(key string, value any), set members.S
 
 // lagKnown reports whether the member was heard from since this server leads. One that gets a checkpoint has nothing that counts.
 func lagKnown(p consensus.PeerStatus) bool { return p.Match != 0 || p.Checkpoint }
-
-// lag is how many entries that are applied here another member does not have.
-func lag(st consensus.Status, p consensus.PeerStatus) uint64 {
-	return st.Applied - min(st.Applied, p.Match)
-}
 
 func flag(set bool) int {
 	if set {
