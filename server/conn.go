@@ -54,6 +54,7 @@ type conn struct {
 	changing    *pending // a reconfig that waits for its answer
 	hold        *hold    // of the reads of this burst; nil: none is held
 	queuedBytes int
+	unsettled   int // syncs and held reads on the queue
 
 	out        []byte
 	flushing   bool // somebody is writing to the socket
@@ -117,14 +118,24 @@ func (c *conn) heard() time.Time { return c.server.started.Add(time.Duration(c.h
 // enqueue puts p at the end of the queue.
 func (c *conn) enqueue(p *pending) {
 	c.queuedBytes += p.bytes()
+	if p.settles() {
+		c.unsettled++
+	}
 	c.queue.push(p)
 }
 
 // dequeue takes the head off the queue.
 func (c *conn) dequeue() {
-	c.queuedBytes -= c.queue.head().bytes()
+	p := c.queue.head()
+	c.queuedBytes -= p.bytes()
+	if p.settles() {
+		c.unsettled--
+	}
 	c.queue.pop()
 }
+
+// settles reports whether consensus, not the order of the writes, says when the request is answered.
+func (p *pending) settles() bool { return p.kind == kindSync || p.hold != nil }
 
 // bytes returns how much of what the client sent is held until the answer.
 func (p *pending) bytes() int { return len(p.body) + len(p.req.Body) }

@@ -25,6 +25,7 @@ const (
 	pauseOutput              // enough was done under one lock
 	pauseQueue               // too many requests wait behind a write of this connection
 	pauseAlone               // the next request waits until none is in front of it
+	pauseSync                // the next request is a write and waits until no sync and no held read is in front of it
 	pauseLimit               // too many writes are under way in the server
 	pauseClosed              // the connection is closed or closing
 )
@@ -88,6 +89,8 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 			c.awaitQueue(c.crowded)
 		case p == pauseAlone:
 			c.awaitQueue(func() bool { return c.queue.len() > 0 })
+		case p == pauseSync:
+			c.awaitQueue(func() bool { return c.unsettled > 0 })
 		}
 	}
 }
@@ -143,7 +146,7 @@ func (c *conn) burst(in *input) (pause, error) {
 		if err != nil {
 			return pauseClosed, err
 		}
-		if p == pauseLimit || p == pauseAlone {
+		if p == pauseLimit || p == pauseAlone || p == pauseSync {
 			in.r = at
 			return p, nil
 		}
@@ -157,7 +160,7 @@ func (c *conn) burst(in *input) (pause, error) {
 	return pauseOutput, nil
 }
 
-// request routes one request. With pauseLimit and pauseAlone nothing happened, and the request comes again.
+// request routes one request. With pauseLimit, pauseAlone and pauseSync nothing happened, and the request comes again.
 func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
@@ -176,6 +179,9 @@ func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 	switch h.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData,
 		proto.OpSetACL, proto.OpMulti, proto.OpCloseSession:
+		if c.unsettled > 0 { // applied before what is in front of it is answered, it would be seen there (V2, V5)
+			return pauseSync, nil
+		}
 		if c.write(h, d.Rest(), now) {
 			return pauseLimit, nil
 		}

@@ -192,3 +192,47 @@ func (r *raw) watch(path string, until int) {
 		r.t.Error("no events")
 	}
 }
+
+// A read behind a sync, or one that waits for the leader by itself, does not see a write of its own connection that comes behind it, and zxids
+// don't go back (V2, V5).
+func TestEnsemble_WritesBehindSync(t *testing.T) {
+	for _, linearizable := range []bool{false, true} {
+		withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+			e.each(func(c *server.Config) { c.LinearizableReads = linearizable })
+			e.startAll()
+			c, path := e.connect(e.followers()[0], time.Minute), "/w"
+			c.call(1, proto.OpCreate, create{path: path})
+			c.set(path, -1)
+			const n = 20
+			var b []byte
+			for i := range n {
+				if !linearizable {
+					b = append(b, frame(1, proto.OpSync, &proto.PathRequest{Path: &path})...)
+				}
+				b = append(b, frame(2, proto.OpGetData, &proto.PathWatchRequest{Path: path})...)
+				b = append(b, frame(3, proto.OpSetData, &proto.SetDataRequest{Path: path, Data: strconv.AppendInt(nil, int64(i), 10), Version: -1})...)
+			}
+			if _, err := c.nc.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			var zxid proto.Zxid
+			next := func(xid int32) *jute.Decoder {
+				h, d := c.reply()
+				if h.Xid != xid || h.Err != proto.OK || h.Zxid < zxid {
+					t.Fatalf("%+v after zxid %v, want xid %d", h, zxid, xid)
+				}
+				zxid = h.Zxid
+				return d
+			}
+			for i := range n {
+				if !linearizable {
+					next(1)
+				}
+				if got := number(t, next(2)); got != i-1 {
+					t.Errorf("read %d between the writes of %d and %d", got, i-1, i)
+				}
+				next(3)
+			}
+		})
+	}
+}
