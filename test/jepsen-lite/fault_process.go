@@ -55,21 +55,34 @@ func wipe(_ context.Context, n *nemesis) (string, func(context.Context) error, e
 	return m.String(), heal, errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.Start(m))
 }
 
-// wipeAndKill is wipe, and kill -9 of another member right after: the emptied one must not help the third to decide
-// anything, because it may have promised, and forgotten, what the killed one knows.
+// wipeAndKill cuts off a member, so that writes are acknowledged without it, then empties another and kills a third, and
+// lets the first two have each other. Of three members these two are a majority, and neither has the last writes: they
+// must wait for the third.
 func wipeAndKill(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	m := n.any()
-	others := n.others(m)
-	if len(others) == 0 {
-		return "nobody", nil, nil
+	emptied := n.any()
+	others := n.others(emptied)
+	if len(others) < 2 {
+		return "nobody: there are too few", nil, nil
 	}
-	o := others[n.rng.IntN(len(others))]
-	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
-	err := errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.Start(m), pause(ctx, n.between(0, 300*time.Millisecond)))
-	if ctx.Err() != nil {
-		return m.String(), heal, nil // the round ends: it is a wipe only
+	n.rng.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	late, killed := others[0], others[1]
+	heal := func(ctx context.Context) error {
+		n.cluster.Links.Heal()
+		return n.awaitServing(ctx)
 	}
-	return fmt.Sprintf("%v emptied, %v killed", m, o), heal, errors.Join(err, n.cluster.Kill(o))
+	if _, _, err := isolate(n, late); err != nil {
+		return late.String(), heal, err
+	}
+	if err := pause(ctx, n.between(500*time.Millisecond, 3*time.Second)); err != nil {
+		return "nobody: the round ends", heal, nil
+	}
+	err := errors.Join(n.cluster.Kill(emptied), n.cluster.Kill(killed), emptied.Wipe())
+	if _, _, cutErr := cutAll(ctx, n); cutErr != nil {
+		err = errors.Join(err, cutErr) // what was held back is lost
+	}
+	n.cluster.Links.Heal()
+	what := fmt.Sprintf("%v late, %v emptied, %v killed", late, emptied, killed)
+	return what, heal, errors.Join(err, n.cluster.Start(emptied))
 }
 
 // fillDisk takes the space on the disk of the last member, which ends it, or not; when it is healed, it runs again.
