@@ -1,6 +1,10 @@
 package server
 
-import "github.com/gozkd/gozkd/consensus"
+import (
+	"fmt"
+
+	"github.com/gozkd/gozkd/consensus"
+)
 
 // What only tests may see and do.
 
@@ -14,3 +18,10 @@ func LeaderOf(s *Server) int {
 
 // StatusOf returns what a started server's consensus says of itself.
 func StatusOf(s *Server) consensus.Status { return s.node.Status() }
+
+// StateOf returns the last zxid and the digest of the state behind it.
+func StateOf(s *Server) string {
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	return fmt.Sprintf("%v %016x", s.state.LastZxid(), s.state.Digest())
+}

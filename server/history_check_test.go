@@ -1,0 +1,267 @@
+package server_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// action is what a client asked for, and what it was told. Every value that is written is written once.
+type action struct {
+	client, key int
+	kind        actionKind
+	value       int   // written, or read
+	version     int32 // cas: as wanted. Of what was written, or read
+	result      result
+	zxid        proto.Zxid // of the reply's header
+	mzxid       proto.Zxid // of the znode, as the reply's Stat says
+	call, end   int64      // moments, on one clock for all clients; end is never where nobody knows the outcome
+	reply       int64      // moment of the reply, by which the replies of a client are ordered; 0: none
+}
+
+type actionKind uint8
+
+const (
+	actionSet      actionKind = iota // whatever is there
+	actionCAS                        // if the version is the one wanted
+	actionSyncRead                   // behind a sync
+	actionRead                       // of what the server knows
+)
+
+type result uint8
+
+const (
+	resultUnknown result = iota // no reply came
+	resultOK
+	resultBadVersion
+)
+
+// never is behind everything.
+const never = math.MaxInt64
+
+func (k actionKind) String() string { return [...]string{"set", "cas", "sync and read", "read"}[k] }
+func (r result) String() string     { return [...]string{"unknown", "ok", "bad version"}[r] }
+
+func (a action) String() string {
+	return fmt.Sprintf("client %d: %v /k%d value %d version %d: %v, zxid %v, mzxid %v, from %d to %d",
+		a.client, a.kind, a.key, a.value, a.version, a.result, a.zxid, a.mzxid, a.call, a.end)
+}
+
+// Promises that checkHistory finds broken.
+var (
+	errNotLinearizable = errors.New("writes and synced reads are not linearizable")
+	errUndecided       = errors.New("whether writes and synced reads are linearizable was not decided in time")
+	errZxidWentBack    = errors.New("a client's zxid went back")
+	errStateWentBack   = errors.New("a client saw an older state than before")
+	errOwnWriteUnseen  = errors.New("a client did not see its own write")
+	errTwoOrders       = errors.New("zxids are not in one order everywhere")
+)
+
+// checkHistory checks what clients saw against what they were promised.
+func checkHistory(history []action) error {
+	return errors.Join(checkSessions(history), checkOrder(history), checkLinearizable(history))
+}
+
+// checkSessions: of each client the zxids never go back, nor do the states that it reads, across all servers that it was connected with;
+// and it sees its own writes.
+func checkSessions(history []action) (err error) {
+	type place struct{ client, key int }
+	last := make(map[int]action)
+	seen := make(map[place]action)
+	for _, a := range inOrderOfReplies(history) {
+		if before := last[a.client]; a.zxid < before.zxid {
+			err = errors.Join(err, fmt.Errorf("%w: %v, after %v", errZxidWentBack, a, before))
+		}
+		last[a.client] = a
+		if a.result != resultOK {
+			continue
+		}
+		at := place{a.client, a.key}
+		before := seen[at]
+		switch {
+		case a.mzxid >= before.mzxid:
+		case before.kind <= actionCAS:
+			err = errors.Join(err, fmt.Errorf("%w: %v, after %v", errOwnWriteUnseen, a, before))
+		default:
+			err = errors.Join(err, fmt.Errorf("%w: %v, after %v", errStateWentBack, a, before))
+		}
+		seen[at] = a
+	}
+	return err
+}
+
+func inOrderOfReplies(history []action) []action {
+	replied := slices.DeleteFunc(slices.Clone(history), func(a action) bool { return a.reply == 0 })
+	slices.SortStableFunc(replied, func(a, b action) int { return cmp.Compare(a.reply, b.reply) })
+	return replied
+}
+
+// checkOrder: whoever saw a state of a znode saw the same under the same zxid, versions rise with zxids, and no two writes have
+// the same zxid.
+func checkOrder(history []action) (err error) {
+	states := make(map[proto.Zxid]action)
+	for _, a := range history {
+		if a.result != resultOK {
+			continue
+		}
+		known, ok := states[a.mzxid]
+		if ok && (known.key != a.key || known.version != a.version || known.value != a.value) {
+			err = errors.Join(err, fmt.Errorf("%w: %v, and %v", errTwoOrders, a, known))
+		}
+		states[a.mzxid] = a
+	}
+	versions := make(map[int]action) // by key, the newest so far
+	for _, zxid := range slices.Sorted(keysOf(states)) {
+		a := states[zxid]
+		if before, ok := versions[a.key]; ok && a.version <= before.version {
+			err = errors.Join(err, fmt.Errorf("%w: %v, and %v", errTwoOrders, a, before))
+		}
+		versions[a.key] = a
+	}
+	return err
+}
+
+func keysOf[K comparable, V any](m map[K]V) func(yield func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// register is the model: a znode.
+type register struct {
+	value   int
+	version int32
+}
+
+// step returns the states in which the znode may be after an action.
+func (r register) step(a action) []register {
+	written := register{a.value, r.version + 1}
+	switch {
+	case a.kind == actionSyncRead && r == register{a.value, a.version}:
+		return []register{r}
+	case a.kind == actionSyncRead:
+		return nil
+	case a.result == resultUnknown && a.kind == actionCAS && r.version != a.version:
+		return []register{r}
+	case a.result == resultUnknown:
+		return []register{r, written}
+	case a.result == resultBadVersion && r.version != a.version:
+		return []register{r}
+	case a.result == resultBadVersion:
+		return nil
+	case written.version == a.version: // the reply to a cas that succeeded says so too, see recorder
+		return []register{written}
+	}
+	return nil
+}
+
+// patience is for how long the search for an order may go on.
+const patience = 30 * time.Second
+
+func checkLinearizable(history []action) error {
+	model := (&porcupine.NondeterministicModel{
+		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
+			parts := make(map[int][]porcupine.Operation)
+			for _, o := range all {
+				key := o.Input.(action).key
+				parts[key] = append(parts[key], o)
+			}
+			var byKey [][]porcupine.Operation
+			for _, key := range slices.Sorted(keysOf(parts)) {
+				byKey = append(byKey, parts[key])
+			}
+			return byKey
+		},
+		Init: func() []any { return []any{register{}} },
+		Step: func(state, input, _ any) (next []any) {
+			for _, r := range state.(register).step(input.(action)) {
+				next = append(next, r)
+			}
+			return next
+		},
+		DescribeOperation: func(input, _ any) string { return input.(action).String() },
+	}).ToModel()
+	var all []porcupine.Operation
+	for _, a := range history {
+		if a.kind == actionRead || a.kind == actionSyncRead && a.result == resultUnknown {
+			continue
+		}
+		all = append(all, porcupine.Operation{ClientId: a.client, Input: a, Call: a.call, Return: a.end})
+	}
+	switch porcupine.CheckOperationsTimeout(model, all, patience) {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return errUndecided
+	}
+	return errNotLinearizable
+}
+
+// What the checks would let through would go unnoticed for ever: each kind of broken promise, planted in a history that is good.
+func TestHistory_FindsPlantedViolations(t *testing.T) {
+	set := func(client, value int, version int32, zxid proto.Zxid, call, end int64) action {
+		return action{client: client, kind: actionSet, value: value, version: version, result: resultOK, zxid: zxid, mzxid: zxid,
+			call: call, end: end, reply: end}
+	}
+	read := func(client int, kind actionKind, value int, version int32, mzxid, zxid proto.Zxid, call, end int64) action {
+		return action{client: client, kind: kind, value: value, version: version, result: resultOK, zxid: zxid, mzxid: mzxid,
+			call: call, end: end, reply: end}
+	}
+	lost := func(client, value int, call, end int64) action {
+		return action{client: client, kind: actionSet, value: value, call: call, end: end}
+	}
+	good := []action{
+		set(1, 11, 1, 101, 1, 4),
+		set(2, 21, 2, 102, 2, 3), // its reply came first
+		read(1, actionSyncRead, 21, 2, 102, 102, 5, 6),
+		read(3, actionRead, 11, 1, 101, 101, 7, 8), // stale, and free to be
+		lost(2, 22, 9, 20),
+		set(1, 12, 4, 104, 10, 11), // so the lost write was applied
+		read(3, actionRead, 22, 3, 103, 103, 12, 13),
+		read(3, actionSyncRead, 12, 4, 104, 104, 14, 15),
+		{client: 3, kind: actionCAS, value: 31, version: 3, result: resultBadVersion, zxid: 105, call: 16, end: 17, reply: 17},
+		lost(3, 32, 18, 20), // this one was not
+		read(1, actionSyncRead, 12, 4, 104, 106, 21, 22),
+	}
+	if err := checkHistory(good); err != nil {
+		t.Fatal("the good history:", err)
+	}
+	for name, planted := range map[string]struct {
+		more []action
+		want error
+	}{
+		"a write that was acknowledged is gone": {[]action{
+			set(1, 13, 5, 107, 23, 24), read(2, actionSyncRead, 12, 4, 104, 108, 25, 26),
+		}, errNotLinearizable},
+		"a synced read is stale": {[]action{
+			set(1, 13, 5, 107, 23, 24), read(3, actionSyncRead, 12, 4, 104, 106, 25, 26),
+		}, errNotLinearizable},
+		"a write is applied twice": {[]action{set(1, 13, 5, 107, 23, 24), set(1, 14, 7, 109, 25, 26)}, errNotLinearizable},
+		"a write whose connection is gone is applied later than it may": {[]action{
+			lost(2, 23, 23, 24), read(3, actionSyncRead, 12, 4, 104, 107, 25, 26), read(3, actionSyncRead, 23, 5, 108, 108, 27, 28),
+		}, errNotLinearizable},
+		"two writes have the same version":            {[]action{set(1, 13, 5, 107, 23, 25), set(2, 23, 5, 108, 23, 25)}, errNotLinearizable},
+		"a version is wanted, wrong, and yet written": {[]action{set(1, 13, 5, 107, 23, 24), {client: 2, kind: actionCAS, value: 23, version: 5, result: resultBadVersion, zxid: 108, call: 25, end: 26, reply: 26}}, errNotLinearizable},
+		"a reply's zxid is lower than the one before": {[]action{read(1, actionRead, 12, 4, 104, 105, 23, 24)}, errZxidWentBack},
+		"a read is older than the one before":         {[]action{read(1, actionRead, 22, 3, 103, 107, 23, 24)}, errStateWentBack},
+		"a read does not show the client's own write": {[]action{set(2, 23, 5, 107, 23, 24), read(2, actionRead, 12, 4, 104, 107, 25, 26)}, errOwnWriteUnseen},
+		"two states under one zxid":                   {[]action{read(4, actionRead, 99, 4, 104, 104, 23, 24)}, errTwoOrders},
+		"versions fall while zxids rise":              {[]action{read(4, actionRead, 99, 2, 107, 107, 23, 24)}, errTwoOrders},
+	} {
+		if err := checkHistory(append(slices.Clone(good), planted.more...)); !errors.Is(err, planted.want) {
+			t.Errorf("%s: %v, want %v", name, err, planted.want)
+		}
+	}
+}
