@@ -57,9 +57,9 @@ func (n *Node) tellOfJoin(m *message) {
 		n.strangers = make(map[uint64]uint64)
 	}
 	n.strangers[m.from] = m.join.nonce
-	if c.inConf(m.from) {
-		n.cfg.Logger.Warn("a member comes without data, new or lost: it is let in anew, and counts again when it has caught up", "member", m.from)
+	if slices.Contains(c.conf.GetVoters(), m.from) {
+		n.cfg.Logger.Warn("a voter comes without data, new or lost: it is let in anew, and votes when it has caught up", "member", m.from)
 	} else {
-		n.cfg.Logger.Info("a member without data asks to be let in", "member", m.from)
+		n.cfg.Logger.Info("a member comes without data: it is let in", "member", m.from)
 	}
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// withObserver runs f with three voters and an observer, number 4, that serve.
+// withObserver runs f with three voters and an observer, number 4, that serve and have data directories.
 func withObserver(t *testing.T, f func(t *testing.T, e *ensemble)) {
 	t.Helper()
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		observer := e.newMember(4)
 		observer.line = strings.Replace(observer.line, "participant", "observer", 1)
 		e.members = append(e.members, observer)
+		e.onDisk()
 		e.startAll()
 		f(t, e)
 	})
