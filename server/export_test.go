@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // What only tests may see and do.
@@ -24,4 +26,17 @@ func StateOf(s *Server) string {
 	s.tree.RLock()
 	defer s.tree.RUnlock()
 	return fmt.Sprintf("%v %016x", s.state.LastZxid(), s.state.Digest())
+}
+
+// Corrupt changes the state of this server alone, and returns when that is done.
+func Corrupt(s *Server) {
+	done := make(chan struct{})
+	s.node.Read(func() { // on the goroutine that applies
+		s.tree.Lock()
+		body := datatree.CreateSessionBody{TimeoutMs: 1000}
+		s.state.Apply(datatree.Header{Zxid: s.state.LastZxid().Next()}, &datatree.Request{Op: proto.OpCreateSession, Server: 200, Body: body.Append(nil)})
+		s.tree.Unlock()
+		close(done)
+	})
+	<-done
 }

@@ -202,6 +202,8 @@ func (s *Server) diverged(index uint64) {
 		}
 	}
 	s.fail(err)
+	// A server that serves has set this. Whoever owns the server may be slow to close it.
+	s.life.cancel()
 }
 
 // checkDiverged refuses a data directory that was found to differ.
