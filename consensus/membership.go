@@ -194,6 +194,9 @@ func (c *core) progress(t Target) (ready []uint64, all, quorum bool) {
 }
 
 // difference is the change from what is to the target, without making voters of those that are not ready.
+//
+// Who does not belong any more stays as a learner as long as it answers: so it applies the end of the change that removed it, which its
+// clients may wait for, and serves them until it is stopped, as ZooKeeper's does.
 func (c *core) difference(t Target, ready []uint64) *raftpb.ConfChangeV2 {
 	cc := &raftpb.ConfChangeV2{}
 	add := func(typ raftpb.ConfChangeType, id uint64) { cc.Changes = append(cc.Changes, confChange(typ, id)) }
@@ -208,7 +211,11 @@ func (c *core) difference(t Target, ready []uint64) *raftpb.ConfChangeV2 {
 		}
 	}
 	for _, id := range slices.Concat(c.conf.GetVoters(), c.conf.GetLearners()) {
-		if !slices.Contains(t.Voters, id) && !slices.Contains(t.Learners, id) {
+		switch {
+		case slices.Contains(t.Voters, id) || slices.Contains(t.Learners, id):
+		case slices.Contains(c.conf.GetVoters(), id):
+			add(raftpb.ConfChangeAddLearnerNode, id)
+		case c.member.silent[id] > patienceTicks:
 			add(raftpb.ConfChangeRemoveNode, id)
 		}
 	}

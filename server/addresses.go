@@ -21,6 +21,7 @@ type addressBook struct {
 	replicated members.Set // as of the state, when it was last looked at
 	here       members.Set // where this server looks for them
 	extra      members.Set // members to come
+	left       members.Set // members that were removed: they are served as long as they run
 }
 
 const bookSections = 3
@@ -71,7 +72,8 @@ func (b *addressBook) update(replicated, wanted members.Set) error {
 	for _, m := range b.here {
 		if _, was := b.replicated.Get(m.ID); was {
 			if _, is := replicated.Get(m.ID); !is {
-				continue // it was removed
+				b.left = b.left.With(m)
+				continue
 			}
 		}
 		here = here.With(m)
@@ -100,7 +102,7 @@ func (b *addressBook) save() error {
 // addresses returns host:port by member.
 func (b *addressBook) addresses() map[uint64]string {
 	all := make(map[uint64]string)
-	for _, set := range []members.Set{b.extra, b.here} {
+	for _, set := range []members.Set{b.left, b.extra, b.here} {
 		for _, m := range set {
 			all[m.ID] = m.PeerAddress()
 		}

@@ -187,9 +187,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// raftTick is the unit of raft's timers: a fraction of ZooKeeper's tick, since elections shall not take several of them.
+// raftTick is the unit of raft's timers: a fraction of ZooKeeper's tick, since elections shall not take several of them. Below
+// 20 ms, which is an election timeout of 200 ms, a busy machine loses leaders that are well.
 func raftTick(tick time.Duration) time.Duration {
-	return min(max(tick/40, 10*time.Millisecond), 50*time.Millisecond)
+	return min(max(tick/40, 20*time.Millisecond), 50*time.Millisecond)
 }
 
 func keepAlive(on bool) time.Duration {
