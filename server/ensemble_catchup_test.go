@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -214,5 +215,77 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A checkpoint from another member skips changes for which watches did not fire, and answers that nobody here knows: the clients' connections are
+// closed before any of them sees the new state, and what they asked for is forgotten.
+func TestEnsemble_InstallClosesConnections(t *testing.T) {
+	withSuper(t, 6, func(t *testing.T, e *ensemble) {
+		e.startWith(e.lines()[:3], e.members[:3]...)
+		e.settle()
+		victim := e.followers()[0]
+		w := e.connect(e.leader(), time.Hour)
+		w.call(1, proto.OpCreate, create{path: "/x"})
+		admin := e.admin(victim)
+		admin.sync()
+		// Its joiners are not there: it is decided while the victim is cut off.
+		admin.request(7, proto.OpReconfig, change{joining: strings.Join(e.lines()[3:], ",")})
+		var watching sync.WaitGroup
+		for range 50 {
+			r := e.connect(victim, time.Hour)
+			watching.Go(func() { r.watchUntilClosed("/x") }) // ends when the server closes the connection
+		}
+		time.Sleep(100 * time.Millisecond)
+		e.m(victim).isolate(true)
+		e.fabric.tear(e.m(victim).host(), e.m(e.leader()).host()) // nothing is under way any more
+		time.Sleep(time.Second)
+		for range 120 {
+			if h, _ := w.call(2, proto.OpSetData, &proto.SetDataRequest{Path: "/x", Data: make([]byte, 600_000), Version: -1}); h.Err != proto.OK {
+				t.Fatal(h.Err)
+			}
+		}
+		time.Sleep(time.Second)
+		e.m(victim).isolate(false)
+		watching.Wait()
+		if e.said.times(e.m(victim).host()+".consensus: installed a checkpoint") != 1 {
+			t.Error("no checkpoint was installed, so this test shows nothing")
+		}
+		if admin.recv() != nil {
+			t.Error("a reconfig was answered by a server that does not know its result")
+		}
+		if stats := e.word(victim, "mntr"); !strings.Contains(stats, "zk_outstanding_requests\t0\n") {
+			t.Errorf("requests are counted as outstanding for ever:\n%s", stats)
+		}
+	})
+}
+
+// watchUntilClosed sets a watch with each read, and reads again before its event has come: then nothing may have changed.
+func (r *raw) watchUntilClosed(path string) {
+	var last proto.Stat
+	watched := false
+	read := frame(1, proto.OpExists, &proto.PathWatchRequest{Path: path, Watch: true})
+	for {
+		if _, err := r.nc.Write(read); err != nil {
+			return
+		}
+		for {
+			b := r.tryRecv()
+			if b == nil {
+				return
+			}
+			d := jute.NewDecoder(b)
+			var h proto.ReplyHeader
+			if h.Decode(&d); h.Xid == proto.XidEvent {
+				watched = false
+				continue
+			}
+			var st proto.Stat
+			if st.Decode(&d); watched && st != last {
+				r.t.Errorf("version %d after version %d, and no event in between", st.Version, last.Version)
+			}
+			last, watched = st, true
+			break
+		}
 	}
 }

@@ -220,14 +220,20 @@ func (m machine) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err e
 func (s *Server) install(t *datatree.Tree) {
 	s.tree.Lock()
 	s.state = t
+	if s.node != nil {
+		// Watches did not fire for what was skipped, and requests may be among it: clients must come back, and see it then. Not
+		// before the lock is released, when a read would show the change without its event (V3).
+		s.dropConns()
+	}
 	s.tree.Unlock()
 	if s.node == nil { // the start
 		return
 	}
-	// Watches did not fire for what was skipped, and requests may be among it: clients must come back, and see it then.
-	s.dropConns()
 	s.adoptSessions()
-	clear(s.reconfigs)
+	for serial, w := range s.reconfigs { // their connections are closed
+		delete(s.reconfigs, serial)
+		s.outstanding.release(w.bytes())
+	}
 	s.retarget()
 	s.reached.wake()
 }
