@@ -18,16 +18,21 @@ const (
 	ZooKeeper = "zookeeper"
 )
 
-// Find builds or installs a product; what has to be written for it goes to dir.
-func Find(ctx context.Context, name, dir string) (Product, error) {
+// Find builds or installs a product; what has to be written for it goes to dir. gozkd is the binary to test; empty: one
+// that is built from the tree.
+func Find(ctx context.Context, name, gozkd, dir string) (Product, error) {
 	root, err := install.Root(ctx)
 	if err != nil {
 		return Product{}, err
 	}
 	switch name {
 	case Gozkd:
-		binary, err := server.BuildGozkd(ctx, root, dir)
-		return Product{Name: Gozkd, Command: []string{binary, "serve"}}, err
+		if gozkd == "" {
+			gozkd, err = server.BuildGozkd(ctx, root, dir)
+		} else {
+			gozkd, err = filepath.Abs(gozkd)
+		}
+		return Product{Name: Gozkd, Command: []string{gozkd, "serve"}}, err
 	case ZooKeeper:
 		classPath, err := install.MavenZooKeeper(ctx, root)
 		if err != nil {

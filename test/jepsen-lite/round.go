@@ -36,8 +36,6 @@ type roundResult struct {
 }
 
 const (
-	// sessionTimeout is that of clients that should not lose their sessions by being unlucky.
-	sessionTimeout = 10 * time.Second
 	// afterwards is how long the traffic goes on once all members serve again, so that every client finds back.
 	afterwards = 2 * time.Second
 	// stuck is how long a client may take to end its last operation on an ensemble that is whole.

@@ -9,6 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// sessionTimeout is that of clients that should not lose their sessions by being unlucky.
+const sessionTimeout = 10 * time.Second
+
 // A worker is one client of a load, and what it decides by.
 type worker struct {
 	*client

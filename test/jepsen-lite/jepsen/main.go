@@ -30,6 +30,7 @@ func main() {
 
 func run(ctx context.Context) int {
 	product := flag.String("server", "gozkd", "what to test: gozkd or zookeeper")
+	gozkd := flag.String("gozkd", "", "the gozkd to test; empty: built from the tree")
 	members := flag.Int("members", 3, "how many")
 	length := flag.Duration("time", 2*time.Minute, "no further round begins after this time")
 	round := flag.Duration("round", 30*time.Second, "how long faults happen in a round")
@@ -54,7 +55,7 @@ func run(ctx context.Context) int {
 		} else if err := os.MkdirAll(*dir, 0o755); err != nil {
 			return err
 		}
-		p, err := jepsenlite.Find(ctx, *product, *dir)
+		p, err := jepsenlite.Find(ctx, *product, *gozkd, *dir)
 		if err != nil {
 			return err
 		}
