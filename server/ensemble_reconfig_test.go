@@ -18,11 +18,15 @@ const configPath = "/zookeeper/config"
 func withSuper(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 	t.Helper()
 	withEnsemble(t, n, func(t *testing.T, e *ensemble) {
-		sum := sha1.Sum([]byte("super:pw"))
-		e.super = "super:" + base64.StdEncoding.EncodeToString(sum[:])
-		e.each(func(c *server.Config) { c.SuperDigest = e.super })
+		e.each(func(c *server.Config) { c.SuperDigest = superDigest() })
 		f(t, e)
 	})
+}
+
+// superDigest is what the configuration calls the super user super:pw.
+func superDigest() string {
+	sum := sha1.Sum([]byte("super:pw"))
+	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // admin connects as the super user.

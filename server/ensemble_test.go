@@ -30,7 +30,6 @@ type ensemble struct {
 	clients   int
 	begun     time.Time
 	pipesMade int
-	super     string // SuperDigest
 }
 
 // saying keeps log lines.

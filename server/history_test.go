@@ -51,7 +51,7 @@ func (m mishap) String() string {
 	return b.String()
 }
 
-var mishaps = []string{"kill", "stop", "isolate", "mute", "deafen", "slow", "pause", "tear"}
+var mishaps = []string{"kill", "stop", "isolate", "mute", "deafen", "slow", "pause", "tear", "remove"}
 
 func drawPlan(t *rapid.T) plan {
 	ms := func(label string, low, high int) time.Duration {
@@ -133,9 +133,11 @@ func (p plan) run(t *testing.T) (history []action, err error) {
 			e.onDisk()
 		}
 		e.each(func(c *server.Config) {
+			c.SuperDigest = superDigest()
 			c.NoSync, c.SnapCount, c.LinearizableReads = true, 50, p.linearizable && !p.lies
 		})
 		e.startAll()
+		e.settle()
 		r := &recorder{e: e, plan: p}
 		r.prepare()
 		var clients sync.WaitGroup
@@ -163,7 +165,7 @@ func (p plan) run(t *testing.T) (history []action, err error) {
 func (e *ensemble) befall(m mishap, disk bool) {
 	leader := e.leader()
 	kills := 0
-	var over, start []func()
+	var over, start, join []func()
 	for i, what := range m.what {
 		v := e.m((leader-1+m.whom[i])%3 + 1)
 		if what == "kill" || what == "stop" {
@@ -178,6 +180,18 @@ func (e *ensemble) befall(m mishap, disk bool) {
 			start = append(start, func() { e.start(v.id) })
 			continue
 		}
+		if what == "remove" {
+			removed := make(chan struct{})
+			go func() { // ends when somebody has done it, which may take until the other mishap is over
+				defer close(removed)
+				e.insist(change{leaving: strconv.Itoa(v.id)})
+			}()
+			join = append(join, func() {
+				<-removed
+				e.insist(change{joining: v.line})
+			})
+			continue
+		}
 		fault := map[string]func(on bool){
 			"isolate": v.isolate, "mute": v.mute, "deafen": v.deafen, "pause": v.pause,
 			"slow": func(on bool) { v.slow(on, 60*time.Millisecond) },
@@ -187,12 +201,49 @@ func (e *ensemble) befall(m mishap, disk bool) {
 		over = append(over, func() { fault(false) })
 	}
 	time.Sleep(m.lasts)
-	for _, end := range append(over, start...) { // a member that was killed may need the others
+	for _, end := range slices.Concat(over, start, join) { // what comes later may need the others
 		end()
 	}
 	if !disk {
 		e.awaitVoters(1, 2, 3) // who has lost its state must have it back before the next one does
 	}
+}
+
+// insist asks one member after the other for a reconfig until one has done it.
+func (e *ensemble) insist(c change) {
+	for try := range 300 {
+		if e.attempt(1+try%3, c) == proto.OK {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	e.t.Errorf("nobody does %+v", c)
+}
+
+// attempt asks a member for a reconfig. Where no answer comes, the code is that of a lost connection.
+func (e *ensemble) attempt(id int, c change) proto.ErrCode {
+	nc, err := e.dialFrom("admin", id)
+	if err != nil {
+		return proto.ErrConnectionLoss
+	}
+	defer func() { _ = nc.Close() }()
+	b := frameOf((&proto.ConnectRequest{TimeoutMs: 60_000, HasReadOnly: true}).Append(nil))
+	b = append(b, frame(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: []byte("super:pw")})...)
+	b = append(b, frame(1, proto.OpReconfig, c)...)
+	if _, err := nc.Write(b); err != nil {
+		return proto.ErrConnectionLoss
+	}
+	r := &raw{t: e.t, nc: nc}
+	var h proto.ReplyHeader
+	for range 3 { // the last is the reply to the reconfig
+		b := r.tryRecv()
+		if b == nil {
+			return proto.ErrConnectionLoss
+		}
+		d := jute.NewDecoder(b)
+		h.Decode(&d)
+	}
+	return h.Err
 }
 
 // recorder keeps what clients see.
