@@ -99,7 +99,7 @@ func newCore(cfg coreConfig) (*core, error) {
 		own: own{incarnation: cfg.incarnation, first: 1}, streams: maps.Clone(cfg.state.Streams), heads: streams{},
 		applied: cfg.state.Index, term: cfg.state.Term, timeMs: cfg.state.TimeMs,
 		reads:  reads{rounds: make(map[uint64][]func())},
-		tail:   tail{limits: cfg.tail, pinned: make(map[uint64]uint64)},
+		tail:   tail{limits: cfg.tail, pinned: make(map[uint64]pin)},
 		member: newMembership(),
 	}
 	if c.streams == nil {
@@ -184,6 +184,8 @@ func (c *core) step(m message) error {
 		c.joinAsked(m.from, m.join)
 	case m.answer != nil:
 		c.joinAnswered(m.from, m.answer)
+	case m.settled != nil:
+		return c.settle(m.from, m.settled)
 	}
 	return nil
 }
@@ -210,6 +212,9 @@ func (c *core) stepRaft(m message) error {
 	if m.from == c.leader {
 		c.start.quiet = 0
 	}
+	if r.GetType() == raftpb.MsgPreVote {
+		c.tellSettled(m.from)
+	}
 	return c.feed(r)
 }
 
@@ -230,6 +235,7 @@ func (c *core) tick() {
 	c.tickStreams()
 	c.tickReads()
 	c.tickMembership()
+	c.tickTail()
 }
 
 // ready hands out what is to be done. nowMs is the wall clock, used if this server leads. Call it again until it is empty.
@@ -290,6 +296,7 @@ func (c *core) reignChanged() {
 	c.heads, c.incoming = streams{}, nil
 	c.askAgain()
 	c.member.reignChanged()
+	clear(c.tail.pinned)
 	if c.leader != raft.None {
 		c.start.campaignIn, c.start.hurried = 0, false
 	}

@@ -118,10 +118,20 @@ func (c *core) steer(out *output) error {
 		out.steered = append(out.steered, Steered{t.Serial, false})
 		return nil
 	}
-	cc := c.difference(t, ready)
+	// Nobody goes before those who come are enough: all of them, or a quorum where the others don't move.
+	cc := c.difference(t, ready, all || quorum && m.idle >= patienceTicks)
+	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) {
+		// Who does not belong does not lead the others there. It must not end its own vote either: it may have entries
+		// that those who stay lack, so that they don't get its vote, and it can't lead any more.
+		if c.handOver(t.Voters) {
+			return nil
+		}
+		cc.Changes = slices.DeleteFunc(cc.Changes, func(s *raftpb.ConfChangeSingle) bool { return s.GetNodeId() == c.id })
+		if len(cc.Changes) == 0 {
+			return nil
+		}
+	}
 	switch {
-	case len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) && c.handOver(t.Voters):
-		return nil // who does not belong does not lead the others there
 	case len(cc.Changes) > 0:
 		return c.change(cc)
 	case t.Serial != 0 && !m.told:
@@ -140,6 +150,7 @@ func (c *core) readmit() *raftpb.ConfChangeV2 {
 		nonce := m.joins[id]
 		switch {
 		case id == c.id || c.inConf(id) && m.admitted[id] == nonce:
+		case c.inConf(id) && !c.canSpare(id): // it asks again
 		case c.inConf(id):
 			return &raftpb.ConfChangeV2{
 				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id)}, Context: appendAdmitted(nil, id, 0),
@@ -153,6 +164,25 @@ func (c *core) readmit() *raftpb.ConfChangeV2 {
 		delete(m.joins, id)
 	}
 	return nil
+}
+
+// canSpare reports whether a member may be removed to be let in again: nothing was heard of it in raft for a while, so the request is not a
+// late one from before it had state, and those voters that are heard from are a quorum of those that stay.
+func (c *core) canSpare(id uint64) bool {
+	silent, active, voters := true, 0, 0
+	c.node.WithProgress(func(other uint64, _ raft.ProgressType, pr raftProgress) {
+		heard := other == c.id || pr.RecentActive
+		switch {
+		case other == id:
+			silent = !heard
+		case slices.Contains(c.conf.GetVoters(), other):
+			voters++
+			if heard {
+				active++
+			}
+		}
+	})
+	return silent && active > voters/2
 }
 
 // enroll adds the members of the target that raft does not know, as learners.
@@ -197,7 +227,7 @@ func (c *core) progress(t Target) (ready []uint64, all, quorum bool) {
 //
 // Who does not belong any more stays as a learner as long as it answers: so it applies the end of the change that removed it, which its
 // clients may wait for, and serves them until it is stopped, as ZooKeeper's does.
-func (c *core) difference(t Target, ready []uint64) *raftpb.ConfChangeV2 {
+func (c *core) difference(t Target, ready []uint64, mayGo bool) *raftpb.ConfChangeV2 {
 	cc := &raftpb.ConfChangeV2{}
 	add := func(typ raftpb.ConfChangeType, id uint64) { cc.Changes = append(cc.Changes, confChange(typ, id)) }
 	for _, id := range t.Voters {
@@ -206,7 +236,7 @@ func (c *core) difference(t Target, ready []uint64) *raftpb.ConfChangeV2 {
 		}
 	}
 	for _, id := range t.Learners {
-		if slices.Contains(c.conf.GetVoters(), id) {
+		if mayGo && slices.Contains(c.conf.GetVoters(), id) {
 			add(raftpb.ConfChangeAddLearnerNode, id)
 		}
 	}
@@ -214,7 +244,9 @@ func (c *core) difference(t Target, ready []uint64) *raftpb.ConfChangeV2 {
 		switch {
 		case slices.Contains(t.Voters, id) || slices.Contains(t.Learners, id):
 		case slices.Contains(c.conf.GetVoters(), id):
-			add(raftpb.ConfChangeAddLearnerNode, id)
+			if mayGo {
+				add(raftpb.ConfChangeAddLearnerNode, id)
+			}
 		case c.member.silent[id] > patienceTicks:
 			add(raftpb.ConfChangeRemoveNode, id)
 		}
@@ -269,6 +301,35 @@ func (c *core) changeConf(e *raftpb.Entry) error {
 
 // knows reports whether a checkpoint of that index knows the member. Raft installs none that does not.
 func (c *core) knows(index, id uint64) bool { return index >= c.member.since[id] }
+
+// settled names an entry that is committed.
+type settled struct{ index, term uint64 }
+
+// tellSettled answers a candidate that does not know yet that this member votes no more: how far the log is committed.
+//
+// Without it the candidate may need this vote and never get it. It led, sent what this member has, and lost the end of its own log in a
+// crash together with the knowledge that the change is committed, which is on disk late. Then this log is the longer one.
+func (c *core) tellSettled(candidate uint64) {
+	if !slices.Contains(c.conf.GetVoters(), c.id) {
+		c.outbox = append(c.outbox, message{to: candidate, from: c.id, settled: &settled{c.applied, c.term}})
+	}
+}
+
+// settle hears what is committed. Raft takes it from a snapshot of an entry that stands in the log.
+func (c *core) settle(from uint64, s *settled) error {
+	term, err := c.storage.Term(s.index)
+	if err != nil || term != s.term || s.index <= c.applied || c.leader != raft.None || c.start.fresh || !c.inConf(c.id) {
+		return nil
+	}
+	err = c.feed(&raftpb.Message{
+		Type: raftpb.MsgSnap.Enum(), To: &c.id, From: &from, Term: &c.raftTerm, Snapshot: snapshotOf(s.index, s.term, c.conf),
+	})
+	// Raft takes the sender for the leader now.
+	if forget := c.node.ForgetLeader(); err == nil && forget != nil && !errors.Is(forget, raft.ErrProposalDropped) {
+		err = fmt.Errorf("consensus: raft: %w", forget)
+	}
+	return err
+}
 
 func (c *core) inConf(id uint64) bool {
 	return slices.Contains(c.conf.GetVoters(), id) || slices.Contains(c.conf.GetLearners(), id) ||

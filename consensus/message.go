@@ -16,6 +16,7 @@ type message struct {
 	forward  *group // requests of the sender's stream, for the leader
 	join     *joinRequest
 	answer   *joinAnswer
+	settled  *settled // to a candidate
 }
 
 // The first byte of a frame between members. See docs/formats.md, "Messages between members".
@@ -25,6 +26,7 @@ const (
 	frameJoin    = 3
 	frameAnswer  = 4
 	frameReport  = 5
+	frameSettled = 6
 )
 
 var errBadMessage = errors.New("consensus: malformed message")
@@ -45,6 +47,9 @@ func (m *message) encode() ([]byte, error) {
 	case m.join != nil:
 		b := binary.AppendUvarint([]byte{frameJoin}, m.join.nonce)
 		return binary.AppendUvarint(b, m.join.form), nil
+	case m.settled != nil:
+		b := binary.AppendUvarint([]byte{frameSettled}, m.settled.index)
+		return binary.AppendUvarint(b, m.settled.term), nil
 	}
 	a := m.answer
 	b := []byte{frameAnswer, byte(a.state)}
@@ -82,6 +87,8 @@ func decodeMessage(to, from uint64, frame []byte) (message, error) {
 		}
 	case frameJoin:
 		m.join = &joinRequest{r.next(), r.next()}
+	case frameSettled:
+		m.settled = &settled{r.next(), r.next()}
 	case frameAnswer:
 		if len(r.b) == 0 {
 			return bad("too short")

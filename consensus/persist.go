@@ -21,7 +21,8 @@ func (n *Node) persist(appends []*raftpb.Message, alone bool) error {
 	for _, m := range appends {
 		w := logWork{append: m}
 		if m.GetSnapshot() != nil {
-			w.install, n.prepared = n.prepared, nil
+			// From here on no checkpoint of our own is begun: it would have the same file.
+			w.install, n.prepared, n.installing = n.prepared, nil, true
 			if w.install == nil || w.install.meta.Index != m.GetSnapshot().GetMetadata().GetIndex() {
 				return errors.New("consensus: raft wants a checkpoint installed that is not there")
 			}

@@ -35,6 +35,9 @@ func (n *Node) recover(r *recovered) error {
 	}
 	n.lock = lock
 	n.checkpoints = checkpointFile{cfg.checkpointPath()}
+	if err := n.removeReceived(); err != nil {
+		return err
+	}
 	meta, found, err := n.checkpoints.load(func(seq iter.Seq2[[]byte, []byte]) error {
 		install, err := cfg.StateMachine.Restore(seq)
 		if err == nil {
@@ -179,9 +182,9 @@ func (r *recovered) fill(storage *raft.MemoryStorage) error {
 }
 
 // begin writes the first state of a member of a new ensemble. w.mu is held.
-func (w *logWriter) begin(meta checkpointMeta) error {
-	w.state.Term, w.state.Commit = max(w.state.Term, meta.Term), meta.Index
-	if err := w.log.Append(wal.Batch{State: w.state.append(nil), Reset: meta.Index}); err != nil {
+func (w *logWriter) begin(first logState) error {
+	w.state.Term, w.state.Vote, w.state.Commit = first.Term, first.Vote, first.Commit
+	if err := w.log.Append(wal.Batch{State: w.state.append(nil), Reset: first.Commit}); err != nil {
 		return err
 	}
 	w.written = w.state

@@ -25,10 +25,12 @@ type startup struct {
 	fresh            bool
 	voters, learners []uint64 // to form with; none: wait to be let in
 	nonce            uint64
-	minTerm          uint64          // what comes from a leader of an earlier term is from before this member was let in
-	settled          bool            // somebody has state, so there is an ensemble
-	forming          bool            // form was asked for
-	willing          map[uint64]bool // those who would form the same ensemble
+	minTerm          uint64            // what comes from a leader of an earlier term is from before this member was let in
+	settled          bool              // somebody has state, so there is an ensemble
+	forming          bool              // form was asked for
+	willing          map[uint64]bool   // those who would form the same ensemble; true: without state, or they know this life of ours
+	lives            map[uint64]uint64 // nonces that others showed while this member was fresh
+	formTerm         uint64            // the highest that those who have formed it know of
 	ticks            int
 	graceTicks       int
 
@@ -50,7 +52,7 @@ type joinAnswer struct {
 	nonce uint64 // as asked
 	state joinState
 	form  uint64 // young: the ensemble that it formed
-	term  uint64 // admitted: of the leader that let it in
+	term  uint64 // young: which it knows of; admitted: of the leader that let it in
 }
 
 type joinState uint8
@@ -59,6 +61,7 @@ const (
 	stateSettled  joinState = 1 // there is an ensemble with state
 	stateYoung    joinState = 2 // formed a new ensemble, and has not heard of a leader of it yet
 	stateAdmitted joinState = 3 // this life of the asker was let in
+	stateYoungToo joinState = 4 // young, and formed when it knew of this life of the asker
 )
 
 // formOf names the ensemble of these members.
@@ -114,7 +117,11 @@ func (c *core) joinAsked(from uint64, j *joinRequest) {
 	last, err := c.storage.LastIndex()
 	switch {
 	case s.fresh:
-		if s.note(from, j.form) {
+		if s.lives == nil {
+			s.lives = make(map[uint64]uint64)
+		}
+		s.lives[from] = j.nonce
+		if s.note(from, j.form, true) {
 			c.sayJoin(from)
 		}
 		return
@@ -123,7 +130,10 @@ func (c *core) joinAsked(from uint64, j *joinRequest) {
 	case c.role == raft.StateLeader:
 		c.member.joins[from] = j.nonce
 	case err == nil && last == 1:
-		answer.state, answer.form = stateYoung, formOf(c.conf.GetVoters())
+		answer.state, answer.form, answer.term = stateYoung, formOf(c.conf.GetVoters()), c.raftTerm
+		if nonce, ok := s.lives[from]; ok && nonce == j.nonce {
+			answer.state = stateYoungToo
+		}
 	}
 	c.outbox = append(c.outbox, message{to: from, from: c.id, answer: answer})
 }
@@ -135,8 +145,9 @@ func (c *core) joinAnswered(from uint64, a *joinAnswer) {
 		return
 	}
 	switch a.state {
-	case stateYoung:
-		s.note(from, a.form)
+	case stateYoung, stateYoungToo:
+		s.note(from, a.form, a.state == stateYoungToo)
+		s.formTerm = max(s.formTerm, a.term)
 	case stateSettled:
 		s.settled = true
 	case stateAdmitted:
@@ -147,30 +158,38 @@ func (c *core) joinAnswered(from uint64, a *joinAnswer) {
 }
 
 // note takes down who would form the same ensemble, and reports whether that is news.
-func (s *startup) note(from, form uint64) (news bool) {
-	if form != formOf(s.voters) || s.willing[from] {
+func (s *startup) note(from, form uint64, sure bool) (news bool) {
+	if form != formOf(s.voters) {
 		return false
 	}
 	if s.willing == nil {
 		s.willing = make(map[uint64]bool)
 	}
-	s.willing[from] = true
-	return true
+	_, known := s.willing[from]
+	s.willing[from] = sure
+	return !known
 }
 
 // form decides whether a new ensemble is formed.
+//
+// This member may have been one of it in an earlier life. If all others are fresh or young, nothing was committed yet, and no vote of that
+// life counts in a term that none of them knows. A majority shows that only if those in it that are young know this life: then it
+// was there, without state, when they formed the ensemble.
 func (c *core) form(out *output) {
 	s := &c.start
 	if !s.fresh || s.settled || s.forming || !slices.Contains(s.voters, c.id) {
 		return
 	}
-	n := 1
+	all, sure := 1, 1
 	for _, id := range s.voters {
-		if id != c.id && s.willing[id] {
-			n++
+		if known, ok := s.willing[id]; ok && id != c.id {
+			all++
+			if known {
+				sure++
+			}
 		}
 	}
-	if n == len(s.voters) || n > len(s.voters)/2 && s.ticks >= s.graceTicks {
+	if all == len(s.voters) || sure > len(s.voters)/2 && s.ticks >= s.graceTicks {
 		s.forming, out.form = true, true
 		c.sayJoin(s.peers...) // who has not heard it yet would come too late
 	}
@@ -184,11 +203,21 @@ func (c *core) firstMeta() checkpointMeta {
 	return m
 }
 
-// formed makes this member one of a new ensemble. What firstMeta says is on disk.
+// firstState is what the log of a new ensemble begins with, without the incarnation. In the terms that others know already this member
+// may have voted, so it does not.
+func (c *core) firstState() logState {
+	s := logState{Term: 1, Commit: 1}
+	if c.start.formTerm > 1 {
+		s.Term, s.Vote = c.start.formTerm, c.id
+	}
+	return s
+}
+
+// formed makes this member one of a new ensemble. What firstMeta and firstState say is on disk.
 func (c *core) formed() error {
 	m := c.firstMeta()
 	c.conf, c.applied, c.term = m.Conf, m.Index, m.Term
-	hard := logState{Term: m.Term, Commit: m.Index}.hardState()
+	hard := c.firstState().hardState()
 	if err := errors.Join(c.storage.ApplySnapshot(snapshotOf(m.Index, m.Term, m.Conf)), c.storage.SetHardState(hard)); err != nil {
 		return err
 	}

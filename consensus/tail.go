@@ -24,6 +24,27 @@ func defaultTailLimits() tailLimits {
 // entryBytes is about what an entry takes beside its data.
 const entryBytes = 128
 
+// pin keeps the log behind an index.
+type pin struct {
+	index uint64
+	ticks int // that it lasts yet; 0: until the transfer has ended
+}
+
+// pinTicks is how long a member may take to install a checkpoint that it has.
+const pinTicks = 4 * electionTicks
+
+func (c *core) tickTail() {
+	for to, p := range c.tail.pinned {
+		switch p.ticks {
+		case 0:
+		case 1:
+			delete(c.tail.pinned, to)
+		default:
+			c.tail.pinned[to] = pin{p.index, p.ticks - 1}
+		}
+	}
+}
+
 // tail is what is applied and still in memory: the sizes of the last entries up to the applied one.
 type tail struct {
 	limits tailLimits
@@ -31,7 +52,7 @@ type tail struct {
 	bytes  int
 	// look again when there is so much
 	nextLen, nextBytes int
-	pinned             map[uint64]uint64 // member that a checkpoint is sent to: its index
+	pinned             map[uint64]pin // member that a checkpoint is sent to
 }
 
 func (t *tail) note(bytes int) {
@@ -102,19 +123,24 @@ func (c *core) neededFrom() uint64 {
 			needed = min(needed, pr.Match)
 		}
 	})
-	for _, index := range c.tail.pinned {
-		needed = min(needed, index)
+	for _, p := range c.tail.pinned {
+		needed = min(needed, p.index)
 	}
 	return needed
 }
 
 // transferStarted notes that a checkpoint of that index goes to a member: what follows it is kept.
-func (c *core) transferStarted(to, index uint64) { c.tail.pinned[to] = index }
+func (c *core) transferStarted(to, index uint64) { c.tail.pinned[to] = pin{index: index} }
 
-// transferEnded tells raft whether the member has the checkpoint.
+// transferEnded tells raft whether the member has the checkpoint. What follows it is kept until the member has had time to install
+// it and to say so.
 func (c *core) transferEnded(to uint64, ok bool) {
-	delete(c.tail.pinned, to)
 	status := raft.SnapshotFinish
+	if p, pinned := c.tail.pinned[to]; ok && pinned {
+		c.tail.pinned[to] = pin{p.index, pinTicks}
+	} else {
+		delete(c.tail.pinned, to)
+	}
 	if !ok {
 		status = raft.SnapshotFailure
 	}

@@ -2,7 +2,6 @@ package consensus
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/raft/v3/raftpb"
@@ -296,6 +294,15 @@ func (f *fileReceiver) abandon() error {
 	return f.tx.Rollback()
 }
 
+// removeReceived removes what a crash left of checkpoints that were on their way here.
+func (n *Node) removeReceived() error {
+	left, err := filepath.Glob(n.cfg.checkpointPath() + ".from-*")
+	for _, path := range left {
+		err = errors.Join(err, removeIfThere(path))
+	}
+	return err
+}
+
 func removeIfThere(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("consensus: checkpoint: %w", err)
@@ -312,58 +319,6 @@ func (c checkpointFile) replace(path string) error {
 		return fmt.Errorf("consensus: checkpoint: %w", err)
 	}
 	return nil
-}
-
-// sendCheckpoints starts what the core asked for. The checkpoint on disk will do if the log goes on behind it, and if it knows those
-// that it is for; else there has to be a new one first.
-func (n *Node) sendCheckpoints(to []uint64) error {
-	n.wanted = append(n.wanted, to...)
-	if len(n.wanted) == 0 || n.checkpointing {
-		return nil // checkpointWritten comes back here
-	}
-	if n.log == nil {
-		meta, changes := n.core.meta(), n.cfg.StateMachine.CaptureAll()
-		n.startTransfers(meta, changes.Range)
-		return nil
-	}
-	first, err := n.storage.FirstIndex()
-	if err != nil {
-		return err
-	}
-	unknown := func(id uint64) bool { return !n.core.knows(n.lastCheckpoint, id) }
-	if n.lastCheckpoint+1 < first || slices.ContainsFunc(n.wanted, unknown) {
-		n.checkpoint()
-		return nil
-	}
-	// The meta is read together with the state; until then only its index counts.
-	n.startTransfers(checkpointMeta{Index: n.lastCheckpoint}, nil)
-	return nil
-}
-
-// startTransfers sends a checkpoint to all that wait for one: these pairs, or what the file holds.
-func (n *Node) startTransfers(meta checkpointMeta, pairs func(yield func(k, v []byte) error) error) {
-	term := n.core.raftTerm
-	for _, to := range n.wanted {
-		n.core.transferStarted(to, meta.Index)
-		n.transfers++
-		n.cfg.Logger.Info("sending a checkpoint", "to", to, "index", meta.Index)
-		n.background.Add(1)
-		// Ends with the transfer, or with the context of Run, which waits for it.
-		go func() {
-			defer n.background.Done()
-			err := n.network.SendCheckpoint(n.transferring, to, func(w io.Writer) error {
-				if pairs != nil {
-					return writeTransfer(w, term, meta, pairs)
-				}
-				return n.checkpoints.stream(w, term)
-			})
-			if err != nil && !errors.Is(err, context.Canceled) {
-				n.cfg.Logger.Warn("a checkpoint was not delivered", "to", to, "error", err)
-			}
-			n.inbox.put(input{transferEnded: to, ok: err == nil})
-		}()
-	}
-	n.wanted = nil
 }
 
 // stream writes the whole file as a checkpoint stream.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // addressBook knows where to look for the other members. Each server's own configuration says so first: the address of a
@@ -18,10 +20,12 @@ import (
 type addressBook struct {
 	path       string      // of the file; empty: none is kept
 	configured members.Set // by this server's own configuration
-	replicated members.Set // as of the state, when it was last looked at
+	replicated members.Set // as of the state, when it was newest
+	version    proto.Zxid  // of replicated; 0: the state named no members yet
 	here       members.Set // where this server looks for them
 	extra      members.Set // members to come
-	left       members.Set // members that were removed: they are served as long as they run
+	left       members.Set // members that were removed, as the state named them: they are served as long as they run
+	leftHere   members.Set // the same, with the addresses that this server used
 }
 
 const bookSections = 3
@@ -43,11 +47,11 @@ func openBook(dir string, configured members.Set) (*addressBook, error) {
 	}
 	var sets []members.Set
 	for section := range strings.SplitSeq(string(text), "\n\n") {
-		set, _, err := members.ParseConfig(strings.TrimSpace(section))
+		set, version, err := members.ParseConfig(strings.TrimSpace(section))
 		if err != nil {
 			return nil, fmt.Errorf("server: %s: %w; it can be removed: the addresses are then those of the configuration", b.path, err)
 		}
-		sets = append(sets, set)
+		sets, b.version = append(sets, set), max(b.version, version)
 	}
 	if len(sets) != bookSections {
 		return nil, fmt.Errorf("server: %s has %d sections, not %d; it can be removed: the addresses are then those of the configuration",
@@ -62,17 +66,19 @@ func openBook(dir string, configured members.Set) (*addressBook, error) {
 	return b, nil
 }
 
-// update takes the members of the state, and those that are to come.
-func (b *addressBook) update(replicated, wanted members.Set) error {
+// update takes the members of the state, and those that are to come. A state that is older than what is known already, as after a
+// restart before the log behind the checkpoint is applied again, says nothing of addresses.
+func (b *addressBook) update(replicated members.Set, version proto.Zxid, wanted members.Set) error {
 	b.extra = wanted
-	if b.replicated.Equal(replicated) {
+	if version <= b.version {
 		return nil
 	}
+	b.version = version
 	var here members.Set
 	for _, m := range b.here {
-		if _, was := b.replicated.Get(m.ID); was {
+		if before, was := b.replicated.Get(m.ID); was {
 			if _, is := replicated.Get(m.ID); !is {
-				b.left = b.left.With(m)
+				b.left, b.leftHere = b.left.With(before), b.leftHere.With(m)
 				continue
 			}
 		}
@@ -80,7 +86,13 @@ func (b *addressBook) update(replicated, wanted members.Set) error {
 	}
 	for _, m := range replicated {
 		before, was := b.replicated.Get(m.ID)
-		if _, known := here.Get(m.ID); !known || was && before.PeerAddress() != m.PeerAddress() {
+		_, known := here.Get(m.ID)
+		switch back, left := b.left.Get(m.ID); {
+		case known && (!was || before.PeerAddress() == m.PeerAddress()):
+		case !known && left && back.PeerAddress() == m.PeerAddress():
+			it, _ := b.leftHere.Get(m.ID)
+			here = here.With(it)
+		default:
 			here = here.With(m)
 		}
 	}
@@ -92,17 +104,25 @@ func (b *addressBook) save() error {
 	if b.path == "" {
 		return nil
 	}
-	text := strings.Join([]string{b.configured.Text(0), b.replicated.Text(0), b.here.Text(0)}, "\n\n")
-	if err := os.WriteFile(b.path+".new", []byte(text), 0o600); err != nil {
+	text := strings.Join([]string{b.configured.Text(0), b.replicated.Text(b.version), b.here.Text(0)}, "\n\n")
+	f, err := os.OpenFile(b.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return err
 	}
-	return os.Rename(b.path+".new", b.path)
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(b.path+".new", b.path); err != nil {
+		return err
+	}
+	return vfs.OS{}.SyncDir(filepath.Dir(b.path))
 }
 
 // addresses returns host:port by member.
 func (b *addressBook) addresses() map[uint64]string {
 	all := make(map[uint64]string)
-	for _, set := range []members.Set{b.left, b.extra, b.here} {
+	for _, set := range []members.Set{b.leftHere, b.extra, b.here} {
 		for _, m := range set {
 			all[m.ID] = m.PeerAddress()
 		}

@@ -38,6 +38,7 @@ type conn struct {
 	addr   string  // without the port
 
 	heardAt atomic.Int64 // nanoseconds from Server.started to the last bytes that came
+	blocked atomic.Bool  // it is not read, because writes wait: whether its client is there can't be heard
 
 	touched bool // owned by the goroutine of Apply
 	dead    bool // guarded by Server.connMu: it is gone, or going
@@ -112,8 +113,13 @@ func (c *conn) caller() datatree.Caller {
 // follow the steps of the wall clock: all sessions would expire when it is set back.
 func (c *conn) noteHeard(now time.Time) { c.heardAt.Store(int64(now.Sub(c.server.started))) }
 
-// heard returns when bytes last came, with the monotonic reading of the clock.
-func (c *conn) heard() time.Time { return c.server.started.Add(time.Duration(c.heardAt.Load())) }
+// heard returns when bytes last came, with the monotonic reading of the clock. A client that can't be heard counts as heard.
+func (c *conn) heard() time.Time {
+	if c.blocked.Load() {
+		return c.server.cfg.Now()
+	}
+	return c.server.started.Add(time.Duration(c.heardAt.Load()))
+}
 
 // enqueue puts p at the end of the queue.
 func (c *conn) enqueue(p *pending) {

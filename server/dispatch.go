@@ -84,9 +84,13 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 		case p == pauseClosed:
 			return false, nil
 		case p == pauseLimit:
+			c.blocked.Store(true)
 			c.server.outstanding.wait()
+			c.blocked.Store(false)
 		case p == pauseQueue:
+			c.blocked.Store(true)
 			c.awaitQueue(c.crowded)
+			c.blocked.Store(false)
 		case p == pauseAlone:
 			c.awaitQueue(func() bool { return c.queue.len() > 0 })
 		case p == pauseSync:
@@ -171,7 +175,14 @@ func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 	}
 	if c.changing != nil {
 		// Its answer has a higher zxid than what would follow it would have: that must come after it.
-		if c.queue.head() == c.changing {
+		switch {
+		case c.queue.head() == c.changing && h.Op == proto.OpPing: // it can take longer than a client waits for its pings
+			c.borrowOutput()
+			c.out = c.server.read(c, c.out, h.Op, h.Xid, nil, nil)
+			c.receivedPackets++
+			c.server.stats.received.Add(1)
+			return pauseNone, nil
+		case c.queue.head() == c.changing:
 			return pauseAlone, nil
 		}
 		c.changing = nil

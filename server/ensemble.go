@@ -85,7 +85,7 @@ func (s *Server) retarget() {
 	}
 	s.configured.Store(version != 0 || changing)
 	s.node.SetTarget(t)
-	if err := s.book.update(current, wanted); err != nil {
+	if err := s.book.update(current, version, wanted); err != nil {
 		s.cfg.Logger.Warn("the addresses of the other servers can't be kept for the next start", "error", err)
 	}
 	s.node.SetMembers(s.book.addresses())
@@ -98,6 +98,15 @@ func (s *Server) retarget() {
 // leader is configured.
 func (s *Server) beginEnsemble() {
 	if s.alone() || s.configured.Load() {
+		return
+	}
+	there := 1 // a server that grows into an ensemble waits for the others
+	for _, id := range s.node.Connected() {
+		if m, ok := s.members.Get(id); ok && m.Role == members.Participant {
+			there++
+		}
+	}
+	if there <= len(s.members.Voters())/2 {
 		return
 	}
 	s.proposeOwn(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))})
@@ -119,13 +128,14 @@ func (s *Server) noteConfig(req *datatree.Request, res *datatree.Result, w *pend
 	case res.Pending:
 		if w != nil && w.conn != nil {
 			s.reconfigs[res.Serial] = w
+			s.outstanding.release(w.bytes()) // it may take long, and is not for the disk to answer
 		}
 		s.membersChanged = true
 	case req.Op == proto.OpConfigDone && res.Serial != 0:
 		s.membersChanged = true
 		if asked := s.reconfigs[res.Serial]; asked != nil {
 			delete(s.reconfigs, res.Serial)
-			s.answer(asked, res)
+			asked.conn.complete(asked, res, s.cfg.Now())
 		}
 		current, version := s.state.Config()
 		switch {

@@ -49,23 +49,50 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
 	}
-	if !s.ready() {
+	if !s.awaitServing() {
 		c.logger().Debug("client refused: this server does not serve now")
 		return false, nil
 	}
 	return c.attach(&req)
 }
 
-// awaitZxid waits a moment for this server to come to where the client has been on another one, and returns where it is.
-func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
+// awaitServing waits a moment for a leader, and reports whether clients are served. A request to take a session up that waits here can't be
+// recalled when its client gives up: it would take the session away from wherever the client is then.
+func (s *Server) awaitServing() bool {
+	serving := func() bool { return s.ready() && s.node.Status().Current }
+	if serving() {
+		return true
+	}
 	patience := time.NewTimer(s.cfg.Tick)
 	defer patience.Stop()
 	for {
 		changed := s.reached.changed()
+		if serving() {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			return false
+		}
+	}
+}
+
+// awaitZxid waits a moment for this server to come to where the client has been on another one, and returns where it is.
+func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
+	read := func() proto.Zxid {
 		s.tree.RLock()
-		last = s.state.LastZxid()
-		s.tree.RUnlock()
-		if last >= want || s.alone() {
+		defer s.tree.RUnlock()
+		return s.state.LastZxid()
+	}
+	if last = read(); last >= want || s.alone() {
+		return last
+	}
+	patience := time.NewTimer(s.cfg.Tick)
+	defer patience.Stop()
+	for {
+		changed := s.reached.changed()
+		if last = read(); last >= want {
 			return last
 		}
 		select {

@@ -164,13 +164,12 @@ func (p plan) run(t *testing.T) (history []action, err error) {
 // befall lets a mishap happen, and waits until it is over.
 func (e *ensemble) befall(m mishap, disk bool) {
 	leader := e.leader()
-	kills := 0
 	var over, start, join []func()
 	for i, what := range m.what {
 		v := e.m((leader-1+m.whom[i])%3 + 1)
 		if what == "kill" || what == "stop" {
-			if kills++; kills > 1 && !disk {
-				continue // its state would be gone for good
+			if !disk && len(start)+len(join) > 0 {
+				continue // the state would be gone for good
 			}
 			if what == "kill" {
 				v.kill()
@@ -181,6 +180,9 @@ func (e *ensemble) befall(m mishap, disk bool) {
 			continue
 		}
 		if what == "remove" {
+			if len(join) > 0 || len(start) > 0 && !disk {
+				continue // one alone would be left, which is refused, or one without state among two, which is for good
+			}
 			removed := make(chan struct{})
 			go func() { // ends when somebody has done it, which may take until the other mishap is over
 				defer close(removed)

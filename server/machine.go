@@ -230,10 +230,7 @@ func (s *Server) install(t *datatree.Tree) {
 		return
 	}
 	s.adoptSessions()
-	for serial, w := range s.reconfigs { // their connections are closed
-		delete(s.reconfigs, serial)
-		s.outstanding.release(w.bytes())
-	}
+	clear(s.reconfigs) // their connections are closed
 	s.retarget()
 	s.reached.wake()
 }

@@ -17,6 +17,7 @@ import (
 const (
 	reportHeard  = 1 // to the leader: sessions that were heard from, and a digest
 	reportDiffer = 2 // from the leader: your state differs
+	reportTaken  = 3 // from the leader: your report has come
 )
 
 const (
@@ -39,11 +40,17 @@ type digests struct {
 	mu      sync.Mutex
 	samples [sampleCount]sample // by index/sampleEvery
 	last    sample
-	differ  map[uint64]int // leading: by member, how often in a row it differed; 0: it was the same
+	differ  map[uint64]opinion // leading: by member
 }
 
 type sample struct {
 	index, digest uint64
+}
+
+// opinion is what a member's last report says of its state.
+type opinion struct {
+	times int       // that it differed, in a row; 0: it is the same
+	at    time.Time // when the report came: who is silent has none
 }
 
 // note takes the digest of the state after an entry. Called by Apply.
@@ -72,8 +79,9 @@ const (
 	verdictOwn                  // the own state is wrong
 )
 
-// compare takes a member's digest. Where more members differ from this one than agree with it, this one is wrong.
-func (d *digests) compare(from uint64, theirs sample) verdict {
+// compare takes a member's digest. Where more members differ from this one than agree with it, this one is wrong. Opinions from before
+// since don't count.
+func (d *digests) compare(from uint64, theirs sample, now, since time.Time) verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ours := d.samples[theirs.index/sampleEvery%sampleCount]
@@ -81,22 +89,24 @@ func (d *digests) compare(from uint64, theirs sample) verdict {
 		return verdictNone
 	}
 	if ours.digest == theirs.digest {
-		d.differ[from] = 0
+		d.differ[from] = opinion{0, now}
 		return verdictNone
 	}
-	d.differ[from]++
+	d.differ[from] = opinion{d.differ[from].times + 1, now}
 	agree, differ := 1, 0
-	for _, n := range d.differ {
-		if n > 0 {
+	for _, o := range d.differ {
+		switch {
+		case o.at.Before(since):
+		case o.times > 0:
 			differ++
-		} else {
+		default:
 			agree++
 		}
 	}
 	switch {
 	case differ > agree:
 		return verdictOwn
-	case agree > differ || d.differ[from] >= differTimes:
+	case agree > differ || d.differ[from].times >= differTimes:
 		return verdictOther
 	}
 	return verdictNone
@@ -105,7 +115,7 @@ func (d *digests) compare(from uint64, theirs sample) verdict {
 // forget is for a new leader, who judges for itself.
 func (d *digests) forget() {
 	d.mu.Lock()
-	d.differ = make(map[uint64]int)
+	d.differ = make(map[uint64]opinion)
 	d.mu.Unlock()
 }
 
@@ -145,6 +155,10 @@ func (s *Server) received(from uint64, b []byte) {
 		if err := s.takeReport(from, b[1:]); err != nil {
 			s.cfg.Logger.Warn("malformed report", "from", from, "error", err)
 		}
+	case reportTaken:
+		if s.node.Status().Leader == from {
+			s.heardOf.Store(int64(s.cfg.Now().Sub(s.started)))
+		}
 	case reportDiffer:
 		index, n := binary.Uvarint(b[1:])
 		if n > 0 && s.node.Status().Leader == from {
@@ -168,6 +182,7 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 	if !s.node.Status().Leading {
 		return err
 	}
+	s.node.Send(from, []byte{reportTaken})
 	now := s.cfg.Now()
 	s.trackMu.Lock()
 	for len(b) > 0 && err == nil {
@@ -181,7 +196,7 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		s.tracker.Touch(id, now.Add(-ago))
 	}
 	s.trackMu.Unlock()
-	switch s.digests.compare(from, theirs) {
+	switch s.digests.compare(from, theirs, now, now.Add(-3*s.cfg.Tick)) {
 	case verdictOwn:
 		s.diverged(theirs.index)
 	case verdictOther:

@@ -8,8 +8,8 @@ import (
 
 // watchRole follows who leads. It runs twice a tick, on the goroutine of runSessions.
 //
-// A server that knows of no leader for syncLimit ticks closes its client connections, as ZooKeeper does: then clients know
-// that they may be cut off, and try the others. Sessions live on.
+// A server that knows of no leader for syncLimit ticks, or can't reach the one that it hears, closes its client connections, as
+// ZooKeeper does: then clients know that they may be cut off, and try the others. Sessions live on.
 func (s *Server) watchRole(st consensus.Status, now time.Time) {
 	switch {
 	case st.Leading && !st.Since.Equal(s.ledSince):
@@ -22,21 +22,32 @@ func (s *Server) watchRole(st consensus.Status, now time.Time) {
 	case !st.Leading:
 		s.ledSince = time.Time{}
 	}
-	switch {
-	case st.Leader != 0:
+	last := st.Since // when all was well
+	if heardOf := s.started.Add(time.Duration(s.heardOf.Load())); st.Leading {
+		last = now
+	} else if st.Leader != 0 && heardOf.After(last) {
+		last = heardOf
+	}
+	switch within := now.Sub(last) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
+	case st.Leader != 0 && within:
 		if s.cutOff.Swap(false) {
 			s.cfg.Logger.Info("serving clients again", "leader", st.Leader)
 		}
-	case now.Sub(st.Since) > time.Duration(s.cfg.SyncLimit)*s.cfg.Tick:
+	case !within:
 		if !s.cutOff.Swap(true) {
-			s.cfg.Logger.Warn("no leader for syncLimit ticks: client connections are closed, and new ones refused",
-				"since_ms", now.Sub(st.Since).Milliseconds(), "voters", st.Voters, "connected", s.node.Connected())
+			why := "no leader for syncLimit ticks"
+			if st.Leader != 0 {
+				why = "the leader has not heard this server for syncLimit ticks"
+			}
+			s.cfg.Logger.Warn(why+": client connections are closed, and new ones refused",
+				"since_ms", now.Sub(last).Milliseconds(), "leader", st.Leader, "voters", st.Voters, "connected", s.node.Connected())
 			s.dropConns()
 		}
 	}
 	if st.Leading {
 		s.beginEnsemble()
 	}
+	s.reached.wake()
 	s.tellRole(st)
 }
 

@@ -70,12 +70,15 @@ type Server struct {
 		sync.Mutex
 		started, closed bool
 		cancel          context.CancelFunc
+		abort           context.CancelFunc // of a Start under way
+		starting        chan struct{}      // closed when Start is over
 		wg              sync.WaitGroup
 		err             chan error
 	}
 	serving    atomic.Bool
-	cutOff     atomic.Bool // no leader for too long: clients are turned away
-	configured atomic.Bool // the state names the ensemble's members, or is about to
+	cutOff     atomic.Bool  // no leader for too long: clients are turned away
+	heardOf    atomic.Int64 // nanoseconds from started to when the leader last said that it hears this server
+	configured atomic.Bool  // the state names the ensemble's members, or is about to
 	reached    applyWaiters
 	lastApply  atomic.Int64 // nanoseconds from started to the end of the last Apply
 }
@@ -111,23 +114,43 @@ func New(cfg Config) (*Server, error) {
 // Start restores the state, opens the client port, and returns when clients are served. ctx bounds only the start. If it
 // fails, the server is closed.
 func (s *Server) Start(ctx context.Context) error {
+	if err := s.mayStart(); err != nil {
+		return err
+	}
+	ctx, abort := context.WithCancel(ctx)
+	defer abort()
+	over := make(chan struct{})
+	s.life.abort, s.life.starting, s.life.started = abort, over, true
+	s.life.Unlock() // Close need not wait until there is a leader
+	err := s.start(ctx)
+	close(over)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
+}
+
+// mayStart returns with the life locked if there is no error.
+func (s *Server) mayStart() error {
 	s.life.Lock()
-	defer s.life.Unlock()
-	if s.life.closed {
+	switch {
+	case s.life.closed:
+		s.life.Unlock()
 		return ErrClosed
-	}
-	if s.life.started {
+	case s.life.started:
+		s.life.Unlock()
 		return ErrStarted
-	}
-	s.life.started = true
-	if err := s.start(ctx); err != nil {
-		return errors.Join(err, s.shutdown())
 	}
 	return nil
 }
 
 func (s *Server) start(ctx context.Context) (err error) {
 	s.started = s.cfg.Now()
+	defer func() {
+		if err != nil && s.node == nil && s.cfg.PeerListener != nil {
+			err = errors.Join(err, s.cfg.PeerListener.Close())
+		}
+	}()
 	if s.listener = s.cfg.Listener; s.listener == nil {
 		s.listener, err = (&net.ListenConfig{KeepAlive: keepAlive(s.cfg.ClientKeepAlive)}).Listen(ctx, "tcp", s.cfg.Listen)
 		if err != nil {
@@ -232,6 +255,12 @@ func (s *Server) fail(err error) {
 func (s *Server) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
+	if starting := s.life.starting; starting != nil {
+		s.life.abort()
+		s.life.Unlock()
+		<-starting
+		s.life.Lock()
+	}
 	return s.shutdown()
 }
 
