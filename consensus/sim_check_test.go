@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"go.etcd.io/raft/v3/raftpb"
@@ -204,20 +205,33 @@ func (c *simChecks) nothingLost(w *simWorld) {
 // quorum: an entry that somebody applies is on the disks of a quorum of those that voted then (C1). Who leads may not have applied yet
 // that the membership changed, so it may be the one before.
 func (c *simChecks) quorum(m *simMember, index uint64) {
-	if conf := m.core.conf; len(c.confs) == 0 || c.confs[len(c.confs)-1] != conf {
-		if len(c.confs) > 0 {
-			m.w.stats.confChanges++
-		}
-		if c.confs = append(c.confs, conf); len(c.confs) > 4 {
-			c.confs = c.confs[1:]
-		}
-	}
+	c.noteConf(m)
 	for _, conf := range c.confs {
 		if c.majority(m.w, conf.GetVoters(), index) && c.majority(m.w, conf.GetVotersOutgoing(), index) {
 			return
 		}
 	}
-	m.w.fatalf("C1: entry %d is applied, and not on the disks of a quorum of %v", index, c.confs[len(c.confs)-1])
+	var logs string
+	for _, m := range m.w.members {
+		logs += "\n" + m.String()
+	}
+	m.w.fatalf("C1: entry %d is applied by member %d, and not on the disks of a quorum of %v:%s", index, m.id, c.confs[len(c.confs)-1], logs)
+}
+
+// noteConf keeps the last memberships, the newest at the end.
+func (c *simChecks) noteConf(m *simMember) {
+	conf := m.core.conf
+	if n := len(c.confs); n > 0 && c.confs[n-1] == conf {
+		return
+	}
+	same := func(known *raftpb.ConfState) bool { return conf.Equivalent(known) == nil }
+	if !slices.ContainsFunc(c.confs, same) {
+		m.w.stats.confChanges++
+	}
+	c.confs = append(slices.DeleteFunc(c.confs, same), conf)
+	if len(c.confs) > 4 {
+		c.confs = c.confs[1:]
+	}
 }
 
 func (c *simChecks) majority(w *simWorld, voters []uint64, index uint64) bool {

@@ -25,6 +25,7 @@ const (
 	bugExpiryOfOldLeader
 	bugOneFileForTwo
 	bugOldCheckpoint
+	bugCheckpointBetween
 	numBugs
 )
 
@@ -32,7 +33,7 @@ var bugNames = [numBugs]string{
 	"none", "a sync is skipped", "acknowledged before the sync", "replied before commit", "streams without numbers",
 	"checkpoint index off by one", "reads without asking a quorum", "an emptied member votes", "half a checkpoint installed",
 	"an expiry of an old leader counts", "a second checkpoint is written over the first",
-	"a checkpoint from before its receiver was a member",
+	"a checkpoint from before its receiver was a member", "a checkpoint begun while another is installed",
 }
 
 func (b plantedBug) String() string { return bugNames[b] }
@@ -155,7 +156,7 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 			m.write()
 		}
 	case stepCheckpoint:
-		if !m.up || m.core.start.fresh || m.checkpointing || m.installing || m.prepared != nil {
+		if !m.up || m.core.start.fresh || m.core.applied == 0 || m.checkpointing || m.installing || m.prepared != nil {
 			return false
 		}
 		m.writeCheckpoint()
@@ -189,11 +190,11 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 		return false
 	}
 	for _, o := range w.members {
-		if o.emptied || !o.hasState() && contains(m.voters, o.id) {
+		if o.emptied || !o.hasState() && (contains(m.voters, o.id) || contains(ahead.core.conf.GetVoters(), o.id)) {
 			return false
 		}
 	}
-	if !w.settled(ahead) {
+	if !w.settled(ahead) || w.now-w.asked < 10_000 {
 		return false
 	}
 	voters := ahead.core.conf.GetVoters()
@@ -206,6 +207,12 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 	m.storage = raft.NewMemoryStorage()
 	w.after(1+ms, nil, m.restart)
 	return true
+}
+
+// votesAgain: an emptied member is a voter again, and knows it. What it knows from a checkpoint may be of before it was let in.
+func (w *simWorld) votesAgain(m *simMember) bool {
+	ahead := w.ahead()
+	return m.applied == ahead.applied && contains(ahead.core.conf.GetVoters(), m.id) && contains(m.core.conf.GetVoters(), m.id)
 }
 
 // settled: the membership is what was asked for, and nobody's log holds a change that is not applied.
@@ -287,6 +294,7 @@ func (w *simWorld) retarget(s step, m *simMember) bool {
 		return false
 	}
 	w.serial++
+	w.asked = w.now
 	m.propose(&simRequest{kind: kindTarget, target: Target{Serial: w.serial, Voters: voters, Learners: learners}})
 	return true
 }

@@ -72,7 +72,7 @@ func (m *simMember) start() {
 	m.w.stats.restarts++
 	*m = simMember{
 		w: m.w, id: m.id, voters: m.voters, learners: m.learners, disk: m.disk, life: m.life, skewMs: m.skewMs, up: true, dirty: true,
-		slowUntil: m.slowUntil, stoppedUntil: m.stoppedUntil, emptied: m.emptied, storage: raft.NewMemoryStorage(), machine: newSimMachine(),
+		slowUntil: m.slowUntil, stoppedUntil: m.stoppedUntil, emptied: m.emptied, storage: m.storage, machine: newSimMachine(),
 	}
 	if err := m.recover(); err != nil {
 		m.failed(err)
@@ -128,6 +128,7 @@ func (m *simMember) recover() error {
 			return err
 		}
 	}
+	m.storage = raft.NewMemoryStorage()
 	if err := r.fill(m.storage); err != nil {
 		return err
 	}
@@ -227,7 +228,7 @@ func (m *simMember) work() error {
 		if m.core.role == raft.StateLeader && (role != raft.StateLeader || term != m.core.raftTerm) {
 			m.w.checks.leads(m)
 		}
-		if m.emptied && !m.core.start.fresh && contains(m.core.conf.GetVoters(), m.id) {
+		if m.emptied && !m.core.start.fresh && m.w.votesAgain(m) {
 			m.emptied = false
 			m.w.stats.readmitted++
 		}
@@ -273,6 +274,7 @@ func (m *simMember) persist(appends []*raftpb.Message) {
 		w := logWork{append: a}
 		if a.GetSnapshot() != nil {
 			w.install, m.prepared = m.prepared, nil
+			m.installing = m.w.bug != bugCheckpointBetween
 			if w.install == nil || w.install.meta.Index != a.GetSnapshot().GetMetadata().GetIndex() {
 				m.w.fatalf("member %d: raft wants a checkpoint installed that is not there", m.id)
 			}
@@ -356,7 +358,7 @@ func (m *simMember) persisted(responses []*raftpb.Message, installed *received) 
 // form is Node.form.
 func (m *simMember) form() error {
 	meta := m.core.firstMeta()
-	if err := m.writer.begin(meta); err != nil {
+	if err := m.writer.begin(m.core.firstState()); err != nil {
 		return err
 	}
 	if err := m.disk.write(meta, m.machine.capture()); err != nil {
@@ -575,7 +577,7 @@ func (m *simMember) offerReceived() error {
 		m.prepared, m.receiving = nil, false
 		return nil
 	}
-	m.installing = true
+	m.installing = true // already, but for a planted bug
 	return nil
 }
 
@@ -636,12 +638,14 @@ func (m *simMember) client() {
 }
 
 func (m *simMember) String() string {
-	if !m.up {
-		return fmt.Sprintf("member %d: down", m.id)
+	if !m.up || m.core == nil {
+		return fmt.Sprintf("member %d: down, holds its last entry %v", m.id, m.holds(m.w.checks.last()))
 	}
 	c := m.core
-	return fmt.Sprintf("member %d: %v of term %d, leader %d, applied %d, fresh %v, conf %v, target %v, %d pending, checkpointing %v, "+
-		"installing %v, transfers %d, last checkpoint %d", m.id, c.role, c.raftTerm, c.leader, c.applied, c.start.fresh, c.conf, m.machine.target,
+	last, _ := m.storage.LastIndex()
+	return fmt.Sprintf("member %d: %v of term %d, commit %d, log to %d, writing %v, leader %d, applied %d, fresh %v, conf %v, target %v, %d pending, checkpointing %v, "+
+		"installing %v, transfers %d, last checkpoint %d", m.id, c.role, c.raftTerm,
+		c.node.BasicStatus().HardState.GetCommit(), last, m.writing, c.leader, c.applied, c.start.fresh, c.conf, m.machine.target,
 		len(c.own.pending), m.checkpointing, m.installing, m.transfers, m.lastCheckpoint)
 }
 

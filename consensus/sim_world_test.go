@@ -35,6 +35,7 @@ type simWorld struct {
 	calm    bool // healed: no new faults
 	final   Target
 	serial  uint64
+	asked   int64 // when the membership was last asked for
 	broken  int64 // checkpoint transfers break, or come late, until then
 	quiet   int64 // since when nothing but heartbeats happens; 0: more than that happens
 	noSkip  bool  // live through quiet time too
