@@ -99,7 +99,7 @@ func newCore(cfg coreConfig) (*core, error) {
 		own: own{incarnation: cfg.incarnation, first: 1}, streams: maps.Clone(cfg.state.Streams), heads: streams{},
 		applied: cfg.state.Index, term: cfg.state.Term, timeMs: cfg.state.TimeMs,
 		reads:  reads{rounds: make(map[uint64][]func())},
-		tail:   tail{limits: cfg.tail, pinned: make(map[uint64]uint64)},
+		tail:   tail{limits: cfg.tail, pinned: make(map[uint64]pin)},
 		member: newMembership(),
 	}
 	if c.streams == nil {
@@ -235,6 +235,7 @@ func (c *core) tick() {
 	c.tickStreams()
 	c.tickReads()
 	c.tickMembership()
+	c.tickTail()
 }
 
 // ready hands out what is to be done. nowMs is the wall clock, used if this server leads. Call it again until it is empty.
@@ -295,6 +296,7 @@ func (c *core) reignChanged() {
 	c.heads, c.incoming = streams{}, nil
 	c.askAgain()
 	c.member.reignChanged()
+	clear(c.tail.pinned)
 	if c.leader != raft.None {
 		c.start.campaignIn, c.start.hurried = 0, false
 	}

@@ -50,13 +50,12 @@ type Node struct {
 	sinceRequests  int // applied since the last capture
 	sinceBytes     int64
 	checkpointing  bool
-	lastCheckpoint uint64 // index of the one on disk
-	wanted         []uint64
-	transfers      int       // checkpoints on their way to others
-	arrived        *received // waits for a checkpoint that is being written
-	prepared       *received // given to raft, which may ask for it
+	lastCheckpoint uint64          // index of the one on disk
+	out            outgoing        // checkpoints for others
+	life           context.Context // of Run
+	arrived        *received       // waits for a checkpoint that is being written
+	prepared       *received       // given to raft, which may ask for it
 	installing     bool
-	transferring   context.Context
 	background     sync.WaitGroup
 	handOver       chan struct{} // closed when another leads, or nobody else can; nil: not stopping
 	handOverTicks  int
@@ -98,6 +97,9 @@ type input struct {
 // nothing stays open. A data directory that another process uses is refused.
 func Open(cfg Config) (_ *Node, err error) {
 	if err := cfg.ensureDefaults(); err != nil {
+		if cfg.PeerListener != nil {
+			err = errors.Join(err, cfg.PeerListener.Close())
+		}
 		return nil, err
 	}
 	n := &Node{
@@ -182,9 +184,9 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.used.Swap(true) {
 		return errors.New("consensus: Run called twice, or after Close")
 	}
-	var endTransfers context.CancelFunc
-	n.transferring, endTransfers = context.WithCancel(ctx)
-	defer endTransfers()
+	n.life = ctx
+	n.out.begin(ctx)
+	defer func() { n.out.cancel() }()
 	if err := n.connect(); err != nil {
 		return errors.Join(err, n.release())
 	}
@@ -199,7 +201,7 @@ func (n *Node) Run(ctx context.Context) error {
 		}()
 	}
 	err := n.loop(ctx)
-	endTransfers()
+	n.out.cancel()
 	err = errors.Join(err, n.disconnect())
 	close(stopLog)
 	logDone.Wait()
@@ -246,6 +248,7 @@ func (n *Node) loop(ctx context.Context) error {
 			n.lookAtPeers()
 			n.core.tick()
 			n.tickHandOver()
+			n.tickTransfers()
 		case <-ctx.Done():
 			return ErrClosed
 		}
@@ -277,8 +280,9 @@ func (n *Node) receive() error {
 		case in.received != nil:
 			n.arrived = in.received
 		case in.transferEnded != 0:
-			n.transfers--
-			n.core.transferEnded(in.transferEnded, in.ok)
+			if err := n.transferEnded(in.transferEnded, in.ok); err != nil {
+				return err
+			}
 		case in.connected != 0:
 			n.core.reachable(in.connected)
 		case in.disconnected != 0:
@@ -343,7 +347,6 @@ func (n *Node) offerReceived() error {
 		if r.path != "" {
 			return removeIfThere(r.path)
 		}
-		return nil
 	}
 	return nil
 }
@@ -453,7 +456,7 @@ func (n *Node) publish() {
 
 // maybeCheckpoint starts a checkpoint if enough was applied since the last and none is being written or sent.
 func (n *Node) maybeCheckpoint() {
-	if n.log != nil && n.transfers == 0 && !n.installing && n.prepared == nil && !n.core.start.fresh &&
+	if n.log != nil && len(n.out.active) == 0 && !n.installing && n.prepared == nil && !n.core.start.fresh &&
 		(n.sinceRequests >= n.cfg.CheckpointRequests || n.sinceBytes >= n.cfg.CheckpointBytes) {
 		n.checkpoint()
 	}
@@ -467,7 +470,7 @@ func (n *Node) checkpoint() {
 	}
 	n.checkpointing, n.sinceRequests, n.sinceBytes = true, 0, 0
 	meta, changes := n.core.meta(), n.cfg.StateMachine.Capture()
-	for _, to := range n.wanted {
+	for _, to := range n.out.wanted {
 		n.core.transferStarted(to, meta.Index) // the log behind it is kept
 	}
 	n.background.Add(1)

@@ -35,6 +35,9 @@ func (n *Node) recover(r *recovered) error {
 	}
 	n.lock = lock
 	n.checkpoints = checkpointFile{cfg.checkpointPath()}
+	if err := n.removeReceived(); err != nil {
+		return err
+	}
 	meta, found, err := n.checkpoints.load(func(seq iter.Seq2[[]byte, []byte]) error {
 		install, err := cfg.StateMachine.Restore(seq)
 		if err == nil {
