@@ -24,10 +24,10 @@ type client struct {
 // errVanished is what a client gets that must not find a server any more.
 var errVanished = errors.New("jepsenlite: this client is gone")
 
-// connect returns a client that begins with the server at addresses[home] and moves on to the next whenever it loses
-// one. It returns at once: requests wait until there is a session. The caller closes it.
+// connect returns a client that looks for a server at addresses[home] first, and then at the next ones, whenever it has
+// none. It returns at once: requests wait until there is a session. The caller closes it.
 func connect(rec *Recorder, name string, addresses []string, home int, timeout time.Duration) (*client, error) {
-	c := &client{name: name, hosts: &hosts{addresses: addresses, next: home % len(addresses)}}
+	c := &client{name: name, hosts: &hosts{addresses: addresses, home: home % len(addresses), next: home % len(addresses)}}
 	dial := func(network, address string, limit time.Duration) (net.Conn, error) {
 		conn, err := net.DialTimeout(network, address, limit)
 		if err != nil {
@@ -58,6 +58,15 @@ func (c *client) vanish() error {
 	return c.conn.Close()
 }
 
+// goHome breaks a connection to another server than the client's own, which it tries first then.
+func (c *client) goHome() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != nil && c.conn.member != c.hosts.home+1 {
+		_ = c.conn.Close() // it may be broken already
+	}
+}
+
 // await returns when the client has a session.
 func (c *client) await(ctx context.Context) error {
 	for c.State() != zk.StateHasSession {
@@ -68,10 +77,11 @@ func (c *client) await(ctx context.Context) error {
 	return nil
 }
 
-// hosts is a host provider that goes round, and stays where a connection was made. Unlike go-zookeeper's it does not
-// shuffle: where a client begins is the run's choice.
+// hosts is a host provider that goes round, from the same address each time. Unlike go-zookeeper's it does not shuffle:
+// where a client begins is the run's choice.
 type hosts struct {
 	addresses []string
+	home      int // index of the first
 
 	mu    sync.Mutex
 	next  int
@@ -102,7 +112,7 @@ func (h *hosts) Next() (string, bool) {
 func (h *hosts) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tried = 0
+	h.tried, h.next = 0, h.home
 }
 
 // member returns the id of the member with an address: they are in order.

@@ -124,7 +124,7 @@ func (r *round) awaitWrite(ctx context.Context, k *kill) error {
 
 // judge counts what the history says about the kill; ended is when the clients were stopped.
 func (k *kill) judge(history []*Record, ended time.Duration) {
-	k.gap = longestGap(history, k.at, ended)
+	k.gap, _ = longestGap(history, k.at, ended)
 	opened := map[int]time.Duration{} // by connection
 	for _, r := range history {
 		switch {

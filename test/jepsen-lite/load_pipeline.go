@@ -39,7 +39,9 @@ func (w *worker) pipeline(ctx context.Context, window int, rest func()) {
 			_ = pause(ctx, 50*time.Millisecond)
 		default:
 			session = c.session
+			w.raw.Store(c)
 			seen = max(seen, w.pipelineOn(ctx, c, window, rest))
+			next = w.home - 1 // from the start again
 		}
 	}
 }

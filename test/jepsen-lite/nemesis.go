@@ -22,6 +22,7 @@ type nemesis struct {
 	faults  []fault
 	log     hclog.Logger
 	counts  map[string]int
+	healed  func() // called after each fault
 }
 
 // run injects faults until ctx ends, and leaves with everything mended and every process started; that the members serve
@@ -56,6 +57,7 @@ func (n *nemesis) run(ctx context.Context) error {
 			return err
 		}
 		n.log.Info("healed")
+		n.healed()
 		if f.whole {
 			if err := n.awaitServing(context.WithoutCancel(ctx)); err != nil {
 				return err

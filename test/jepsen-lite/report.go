@@ -68,11 +68,12 @@ func (r *Report) add(history []*Record, began, ended time.Duration) {
 		}
 	}
 	r.Sessions += len(sessions)
-	r.LongestGap = max(r.LongestGap, longestGap(history, began, ended))
+	gap, _ := longestGap(history, began, ended)
+	r.LongestGap = max(r.LongestGap, gap)
 }
 
-// longestGap returns the longest time between two successful writes, from began to ended.
-func longestGap(history []*Record, began, ended time.Duration) time.Duration {
+// longestGap returns the longest time between two successful writes, from began to ended, and when it began.
+func longestGap(history []*Record, began, ended time.Duration) (longest, at time.Duration) {
 	var writes []time.Duration
 	for _, h := range history {
 		if h.Writes() && h.OK() && h.Return >= began && h.Return <= ended {
@@ -81,11 +82,14 @@ func longestGap(history []*Record, began, ended time.Duration) time.Duration {
 	}
 	writes = append(writes, ended)
 	slices.Sort(writes)
-	longest, last := time.Duration(0), began
+	last := began
 	for _, w := range writes {
-		longest, last = max(longest, w-last), w
+		if w-last > longest {
+			longest, at = w-last, last
+		}
+		last = w
 	}
-	return longest
+	return longest, at
 }
 
 // Print writes the report for people.

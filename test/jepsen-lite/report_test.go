@@ -21,15 +21,15 @@ func TestLongestGap(t *testing.T) {
 	l.op("set-0", proto.OpCreate, "/a", 60, 65, func(r *Record) { r.Err = proto.ErrNodeExists })
 	l.op("set-0", proto.OpGetData, "/a", 60, 65, nil)
 	l.op("set-0", proto.OpCreate, "/a", 60, 0, nil)
-	for _, c := range []struct{ began, ended, want int }{
-		{10, 120, 70}, // between two
-		{10, 300, 190},
-		{20, 60, 30}, // to the end
-		{101, 111, 9},
-		{500, 600, 100}, // none at all
+	for _, c := range []struct{ began, ended, want, since int }{
+		{10, 120, 70, 30}, // between two
+		{10, 300, 190, 110},
+		{20, 60, 30, 30}, // to the end
+		{101, 111, 9, 101},
+		{500, 600, 100, 500}, // none at all
 	} {
-		if got := longestGap(l.h, at(c.began), at(c.ended)); got != at(c.want) {
-			t.Errorf("from %d to %d: %v, want %d ms", c.began, c.ended, got, c.want)
+		if got, since := longestGap(l.h, at(c.began), at(c.ended)); got != at(c.want) || since != at(c.since) {
+			t.Errorf("from %d to %d: %v since %v, want %d ms since %d", c.began, c.ended, got, since, c.want, c.since)
 		}
 	}
 }

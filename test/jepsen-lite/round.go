@@ -67,6 +67,7 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 	}
 	res.began = r.rec.Now()
 	n := &nemesis{cluster: r.cluster, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: map[string]int{}}
+	n.healed = func() { traffic.goHome(n.rng) }
 	res.faults = n.counts
 	breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
 	err = n.run(breaking)

@@ -60,6 +60,9 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 			report.Faults[k] += n
 		}
 		report.LongestToHeal = max(report.LongestToHeal, res.longestToHeal)
+		gap, at := longestGap(res.history, res.began, res.ended)
+		o.Logger.Info("round ended", "number", report.Rounds, "records", len(res.history),
+			"without_write", gap.Round(time.Millisecond), "since", rec.start.Add(at).UTC().Format("15:04:05.000"))
 		anomalies := append(Check(res.history), CheckRegisters(res.history, o.Dir)...)
 		if res.unrecovered != nil {
 			anomalies = append(anomalies, Anomaly{Check: "recovery", What: res.unrecovered.Error()})

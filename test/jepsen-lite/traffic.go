@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path"
 	"sync"
 	"time"
@@ -46,6 +47,17 @@ func (r *round) start(ctx, ready context.Context) (*traffic, error) {
 		}
 	}
 	return t, nil
+}
+
+// goHome sends some of the clients back to where they began: without that the last faults decide where all of them are.
+func (t *traffic) goHome(rng *rand.Rand) {
+	for _, ws := range t.workers {
+		for _, w := range ws {
+			if rng.IntN(2) == 0 {
+				w.goHome()
+			}
+		}
+	}
 }
 
 // end stops the clients, lets each take its last look if settle is true, and closes them. The error says that one of them

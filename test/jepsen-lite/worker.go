@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -24,6 +25,15 @@ type worker struct {
 	rng       *rand.Rand
 	pace      time.Duration
 	made      int
+	raw       atomic.Pointer[rawConn] // the last one, of a load that makes its own connections
+}
+
+// goHome has the worker go back to the member where it began, if it is not there.
+func (w *worker) goHome() {
+	w.client.goHome()
+	if c := w.raw.Load(); c != nil && c.member != w.home%len(w.addresses)+1 {
+		_ = c.Close() // it may be broken already
+	}
 }
 
 // next waits for the time of the next operation. false: the round ends.
