@@ -46,8 +46,8 @@ type simMember struct {
 	sinceRequests  int
 	checkpointing  bool
 	lastCheckpoint uint64
-	wanted         []uint64
-	transfers      int
+	out            outgoing
+	reign          int // counts the times that transfers were given up
 	arrived        *received
 	prepared       *received
 	installing     bool
@@ -73,6 +73,7 @@ func (m *simMember) start() {
 	*m = simMember{
 		w: m.w, id: m.id, voters: m.voters, learners: m.learners, disk: m.disk, life: m.life, skewMs: m.skewMs, up: true, dirty: true,
 		slowUntil: m.slowUntil, stoppedUntil: m.stoppedUntil, emptied: m.emptied, storage: m.storage, machine: newSimMachine(),
+		out: outgoing{active: make(map[uint64]bool), resting: make(map[uint64]*rest)},
 	}
 	if err := m.recover(); err != nil {
 		m.failed(err)
@@ -386,6 +387,7 @@ func (m *simMember) steered(s Steered) {
 
 func (m *simMember) tick() {
 	m.core.tick()
+	m.tickTransfers()
 	m.tickHandOver()
 	m.dirty = true
 }
@@ -404,7 +406,7 @@ func (m *simMember) tickHandOver() {
 // those of Node, with events in the place of goroutines.
 
 func (m *simMember) maybeCheckpoint() {
-	if m.transfers == 0 && !m.installing && m.prepared == nil && !m.core.start.fresh && m.sinceRequests >= m.checkpointRequests() {
+	if len(m.out.active) == 0 && !m.installing && m.prepared == nil && !m.core.start.fresh && m.sinceRequests >= m.checkpointRequests() {
 		m.writeCheckpoint()
 	}
 }
@@ -418,7 +420,7 @@ func (m *simMember) writeCheckpoint() {
 	if m.w.bug == bugIndexOffByOne {
 		meta.Index--
 	}
-	for _, to := range m.wanted {
+	for _, to := range m.out.wanted {
 		m.core.transferStarted(to, meta.Index)
 	}
 	delay := 1 + m.w.rng.Int64N(20)
@@ -444,8 +446,17 @@ func (m *simMember) writeCheckpoint() {
 }
 
 func (m *simMember) sendCheckpoints(to []uint64) error {
-	m.wanted = append(m.wanted, to...)
-	if len(m.wanted) == 0 || m.checkpointing {
+	o := &m.out
+	if m.core.role != raft.StateLeader {
+		o.wanted = nil
+		return nil
+	}
+	for _, id := range to {
+		if !o.active[id] && !slices.Contains(o.wanted, id) {
+			o.wanted = append(o.wanted, id)
+		}
+	}
+	if len(o.wanted) == 0 || m.checkpointing || m.installing {
 		return nil
 	}
 	first, err := m.storage.FirstIndex()
@@ -453,22 +464,71 @@ func (m *simMember) sendCheckpoints(to []uint64) error {
 		return err
 	}
 	unknown := func(id uint64) bool { return m.w.bug != bugOldCheckpoint && !m.core.knows(m.lastCheckpoint, id) }
-	if m.lastCheckpoint+1 < first || slices.ContainsFunc(m.wanted, unknown) {
-		m.writeCheckpoint()
+	if m.lastCheckpoint+1 < first || slices.ContainsFunc(o.wanted, unknown) {
+		if len(o.active) == 0 {
+			m.writeCheckpoint()
+		}
 		return nil
 	}
-	term := m.core.raftTerm
-	for _, id := range m.wanted {
+	term, reign := m.core.raftTerm, m.reign
+	for _, id := range o.wanted {
 		m.core.transferStarted(id, m.lastCheckpoint)
-		m.transfers++
-		m.w.after(1, m, func() { m.transfer(id, term) })
+		o.active[id] = true
+		m.w.after(1, m, func() { m.transfer(id, term, reign) })
 	}
-	m.wanted = nil
+	o.wanted = nil
 	return nil
 }
 
+// transferEnded is Node.transferEnded.
+func (m *simMember) transferEnded(to uint64, ok bool) {
+	m.dirty = true
+	if !ok {
+		m.w.stats.brokenTransfers++
+	}
+	o := &m.out
+	delete(o.active, to)
+	r := o.resting[to]
+	switch {
+	case ok:
+		delete(o.resting, to)
+		m.core.transferEnded(to, true)
+	case m.core.role != raft.StateLeader:
+	case r == nil:
+		o.resting[to] = &rest{firstWait, firstWait}
+	default:
+		r.wait = min(2*r.wait, lastWait)
+		r.left = r.wait
+	}
+	if err := m.sendCheckpoints(nil); err != nil {
+		m.failed(err)
+	}
+}
+
+// tickTransfers is Node.tickTransfers.
+func (m *simMember) tickTransfers() {
+	o := &m.out
+	if m.core.role != raft.StateLeader {
+		if len(o.active)+len(o.wanted)+len(o.resting) > 0 {
+			o.wanted = nil
+			clear(o.resting)
+			m.reign++
+		}
+		return
+	}
+	for _, to := range slices.Sorted(maps.Keys(o.resting)) {
+		r := o.resting[to]
+		if r.left == 0 {
+			continue
+		}
+		if r.left--; r.left == 0 {
+			m.core.transferEnded(to, false)
+		}
+	}
+}
+
 // transfer sends the checkpoint that is on disk now.
-func (m *simMember) transfer(id, term uint64) {
+func (m *simMember) transfer(id, term uint64, reign int) {
 	w := m.w
 	w.stats.transfers++
 	meta, err := decodeMeta(m.disk.checkpoint.meta)
@@ -478,25 +538,19 @@ func (m *simMember) transfer(id, term uint64) {
 	dst := w.members[id-1]
 	ended := false
 	end := func(ok bool) {
-		if ended {
-			return
-		}
-		ended = true
-		m.transfers--
-		m.core.transferEnded(id, ok)
-		m.dirty = true
-		if !ok {
-			w.stats.brokenTransfers++
+		if !ended {
+			ended = true
+			m.transferEnded(id, ok)
 		}
 	}
-	if !w.connected(int(m.id-1), int(id-1)) || dst.receiving {
+	if !w.connected(int(m.id-1), int(id-1)) || dst.receiving || reign != m.reign {
 		w.after(1+w.rng.Int64N(100), m, func() { end(false) })
 		return
 	}
-	delay, bytesHere := 2+w.rng.Int64N(30), stream.Bytes()
+	delay, sent := 2+w.rng.Int64N(30), stream.Bytes()
 	switch {
 	case w.broken > w.now && w.rng.IntN(2) == 0:
-		bytesHere = bytesHere[:w.rng.IntN(len(bytesHere))]
+		sent = sent[:w.rng.IntN(len(sent))]
 	case w.broken > w.now:
 		delay += w.rng.Int64N(20_000)
 	}
@@ -504,10 +558,10 @@ func (m *simMember) transfer(id, term uint64) {
 	delete(dst.disk.aside, asidePath(m.id)) // the file is written anew
 	lives := [2]int{m.life, dst.life}
 	w.after(delay, dst, func() {
-		if m.life != lives[0] || !w.connected(int(m.id-1), int(id-1)) {
-			bytesHere = bytesHere[:w.rng.IntN(len(bytesHere))] // the connection broke on the way
+		if m.life != lives[0] || reign != m.reign || !w.connected(int(m.id-1), int(id-1)) {
+			sent = sent[:w.rng.IntN(len(sent))] // the connection broke on the way
 		}
-		err := dst.receiveCheckpoint(m.id, bytes.NewReader(bytesHere), len(bytesHere) < stream.Len())
+		err := dst.receiveCheckpoint(m.id, bytes.NewReader(sent), len(sent) < stream.Len())
 		if err != nil || w.bug == bugOneFileForTwo {
 			dst.receiving = false
 		}
@@ -646,7 +700,7 @@ func (m *simMember) String() string {
 	return fmt.Sprintf("member %d: %v of term %d, commit %d, log to %d, writing %v, leader %d, applied %d, fresh %v, conf %v, target %v, %d pending, checkpointing %v, "+
 		"installing %v, transfers %d, last checkpoint %d", m.id, c.role, c.raftTerm,
 		c.node.BasicStatus().HardState.GetCommit(), last, m.writing, c.leader, c.applied, c.start.fresh, c.conf, m.machine.target,
-		len(c.own.pending), m.checkpointing, m.installing, m.transfers, m.lastCheckpoint)
+		len(c.own.pending), m.checkpointing, m.installing, len(m.out.active), m.lastCheckpoint)
 }
 
 func (m *simMember) hasState() bool { return m.disk.checkpoint != nil }

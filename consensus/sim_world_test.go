@@ -300,13 +300,13 @@ func (w *simWorld) isQuiet() bool {
 	}
 	for i, m := range w.members {
 		if !m.up || m.dirty || m.stoppedUntil > w.now || m.writing || m.handOver > 0 || m.applied != lead.applied ||
-			m.checkpointing || m.installing || m.arrived != nil || m.receiving || m.transfers > 0 || len(m.wanted) > 0 {
+			m.checkpointing || m.installing || m.arrived != nil || m.receiving || len(m.out.active)+len(m.out.wanted)+len(m.out.resting) > 0 {
 			return false
 		}
 		c := m.core
 		if c.leader != lead.id || c.raftTerm != lead.core.raftTerm || c.start.fresh || c.start.campaignIn > 0 || len(c.own.pending) > 0 ||
 			len(c.incoming)+len(c.outbox)+len(c.reads.waiting)+len(c.reads.rounds)+len(c.reads.confirmed) > 0 || !lead.core.inConf(m.id) ||
-			len(c.member.joins) > 0 || c.member.changing > 0 {
+			len(c.member.joins) > 0 || c.member.changing > 0 || len(c.tail.pinned) > 0 {
 			return false
 		}
 		for j := range w.members {
