@@ -76,6 +76,7 @@ type core struct {
 	tail   tail
 	member membership
 	start  startup
+	pace   pace
 	outbox []message // made outside of ready, to go out with the next one
 }
 
@@ -215,6 +216,7 @@ func (c *core) stepRaft(m message) error {
 	if r.GetType() == raftpb.MsgPreVote {
 		c.tellSettled(m.from)
 	}
+	c.hear(r)
 	return c.feed(r)
 }
 
@@ -229,7 +231,7 @@ func (c *core) feed(m *raftpb.Message) error {
 }
 
 func (c *core) tick() {
-	c.node.Tick()
+	c.tickRaft()
 	c.tickStart()
 	c.tickLearner()
 	c.tickStreams()
