@@ -2,6 +2,7 @@ package wal_test
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -71,6 +72,52 @@ func TestRegress_HeadAcrossSectorsOfARecycledFile(t *testing.T) {
 	if rec.TornBytes != 0 {
 		t.Errorf("the torn append is found again: %d bytes", rec.TornBytes)
 	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Found by the simulator of package consensus: a crash while segment 3 was made left its file under the spare's name. Another spare
+// became segment 3 in the next life. When that was dropped it took the name of the first, and was remembered as a second spare.
+func TestRegress_SpareOfASegmentThatWasMadeOfAnother(t *testing.T) {
+	mem := vfs.NewMem()
+	var crashed *vfs.Mem
+	crash := false
+	fs := vfs.NewFaulty(mem, func(op vfs.Op) error {
+		if crash && op.Kind == vfs.OpSyncDir {
+			changes := 0
+			crashed = mem.Crash(func(n int) int {
+				if changes++; changes == 2 {
+					return 0 // the file was made, and is not renamed
+				}
+				return n - 1
+			})
+		}
+		return nil
+	})
+	cfg := wal.Config{FS: fs, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)}
+	l, _ := mustOpen(t, cfg)
+	put := func() { // one append fills a segment
+		t.Helper()
+		mustAppend(t, l, wal.Batch{Entries: []wal.Entry{{Index: l.LastIndex() + 1, Data: make([]byte, 4000)}}})
+	}
+	put()
+	put()
+	crash = true
+	put()
+	cfg.FS = crashed
+	l, _ = mustOpen(t, cfg)
+	if names, err := crashed.ReadDir(dir); err != nil || fmt.Sprint(names) != "[0000000000000001.wal 0000000000000002.wal 0000000000000003.spare]" {
+		t.Fatal("the crash is not the one that was meant:", names, err)
+	}
+	for index := uint64(1); index < 10; index++ { // spares are made, used and made again
+		if err := l.Compact(index); err != nil {
+			t.Fatal(err)
+		}
+		put()
+	}
+	put() // all spares
+	put()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

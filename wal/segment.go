@@ -3,6 +3,7 @@ package wal
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -140,8 +141,10 @@ func grownSize(size, need, segmentBytes int64) int64 {
 func (l *Log) dropOldest() error {
 	s := l.sealed[0]
 	name := segmentPath(l.dir, s.number)
-	if len(l.spares) < maxSpares && l.fitsSpare(s.bytes) {
-		path := sparePath(l.dir, s.number)
+	path := sparePath(l.dir, s.number)
+	// A spare may have this name already: it was to be this segment when an earlier process died, and another file became it.
+	taken := slices.ContainsFunc(l.spares, func(s spare) bool { return s.path == path })
+	if len(l.spares) < maxSpares && l.fitsSpare(s.bytes) && !taken {
 		if err := l.cfg.FS.Rename(name, path); err != nil {
 			return fmt.Errorf("wal: recycle segment %d: %w", s.number, err)
 		}
