@@ -167,12 +167,13 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 				} else {
 					m.isolate(true)
 				}
-				if away != "cut off for a moment" {
-					time.Sleep(20 * time.Second)
-				} else {
+				if away == "cut off for a moment" {
+					e.fabric.tear(m.host(), e.m(e.leader()).host()) // nothing is under way any more
 					time.Sleep(time.Second)
+				} else {
+					time.Sleep(20 * time.Second)
 				}
-				write(120, 600_000) // more than what is kept, and what may be under way to the member
+				write(45, 600_000) // more than what is kept
 				before := e.said.times(m.host() + ".consensus: installed a checkpoint")
 				switch away {
 				case "down":
@@ -232,7 +233,7 @@ func TestEnsemble_InstallClosesConnections(t *testing.T) {
 		// Its joiners are not there: it is decided while the victim is cut off.
 		admin.request(7, proto.OpReconfig, change{joining: strings.Join(e.lines()[3:], ",")})
 		var watching sync.WaitGroup
-		for range 50 {
+		for range 20 {
 			r := e.connect(victim, time.Hour)
 			watching.Go(func() { r.watchUntilClosed("/x") }) // ends when the server closes the connection
 		}
@@ -240,7 +241,7 @@ func TestEnsemble_InstallClosesConnections(t *testing.T) {
 		e.m(victim).isolate(true)
 		e.fabric.tear(e.m(victim).host(), e.m(e.leader()).host()) // nothing is under way any more
 		time.Sleep(time.Second)
-		for range 120 {
+		for range 45 {
 			if h, _ := w.call(2, proto.OpSetData, &proto.SetDataRequest{Path: "/x", Data: make([]byte, 600_000), Version: -1}); h.Err != proto.OK {
 				t.Fatal(h.Err)
 			}

@@ -112,12 +112,10 @@ func TestEnsemble_ShortFaults(t *testing.T) {
 					if victim == "follower" {
 						id = e.followers()[0]
 					}
-					for range 2 {
-						time.Sleep(time.Second)
-						fault(e.m(id), true)
-						time.Sleep(lasts)
-						fault(e.m(id), false)
-					}
+					time.Sleep(500 * time.Millisecond)
+					fault(e.m(id), true)
+					time.Sleep(lasts)
+					fault(e.m(id), false)
 					time.Sleep(6 * time.Second) // the victim may need a new connection
 					e.leader()
 					ends(t, pipes, 10*time.Second)

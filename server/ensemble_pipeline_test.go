@@ -24,7 +24,7 @@ type pipeline struct {
 
 const (
 	burst   = 8 // writes at once
-	pause   = 10 * time.Millisecond
+	pause   = 20 * time.Millisecond
 	ahead   = 200 // writes without an answer
 	firstID = 10
 )
