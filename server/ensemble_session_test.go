@@ -294,3 +294,37 @@ func TestEnsemble_CloseSession(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// A leader whose process stood still for longer than a session's timeout wakes up with a clock by which every session is over. Nobody
+// expires for that: there is another leader by then, who has heard from them.
+func TestEnsemble_PausedLeaderExpiresNobody(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.startAll()
+		leader := e.leader()
+		var owners []*raw
+		for _, id := range e.followers() {
+			c := e.connect(id, 10*time.Second)
+			c.call(1, proto.OpCreate, create{path: fmt.Sprintf("/e%d", id), mode: proto.ModeEphemeral})
+			owners = append(owners, c)
+		}
+		pingFor := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(4 * time.Second) {
+				for _, c := range owners {
+					c.ping()
+				}
+			}
+		}
+		e.m(leader).pause(true)
+		pingFor(30 * time.Second)
+		e.m(leader).pause(false)
+		pingFor(30 * time.Second)
+		if e.said.times(e.m(leader).host()+": session expires") == 0 {
+			t.Error("the leader before did not try, so this test shows nothing")
+		}
+		for _, id := range e.but(leader) {
+			if !owners[0].exists(fmt.Sprintf("/e%d", id)) {
+				t.Errorf("the ephemeral of member %d's client is gone", id)
+			}
+		}
+	})
+}
