@@ -95,16 +95,6 @@ func (p *pipeline) read(credit chan struct{}) {
 	}
 }
 
-// run lets the pipeline work for a while and makes sure that it got on.
-func (p *pipeline) run(d time.Duration) {
-	p.t.Helper()
-	before := p.answered.Load()
-	time.Sleep(d)
-	if p.answered.Load() == before {
-		p.t.Errorf("%s: no write was answered in %v", p.path, d)
-	}
-}
-
 // stop ends the pipeline in an orderly way: all that was sent is answered. Nothing came twice if the znode's version says so.
 func (p *pipeline) stop() {
 	p.t.Helper()
