@@ -126,7 +126,7 @@ func pairsOf(r *bufio.Reader, err *error) iter.Seq2[[]byte, []byte] {
 		for {
 			nk, e := binary.ReadUvarint(r)
 			if e == nil && nk == 0 {
-				if _, e = r.ReadByte(); e == io.EOF {
+				if _, e = r.ReadByte(); errors.Is(e, io.EOF) {
 					return
 				}
 				*err = errors.Join(errors.New("consensus: a checkpoint stream goes on behind its end"), e)
@@ -144,7 +144,7 @@ func pairsOf(r *bufio.Reader, err *error) iter.Seq2[[]byte, []byte] {
 				v, e = readN(r, nv, maxTransferPart)
 			}
 			if e != nil {
-				if e == io.EOF {
+				if errors.Is(e, io.EOF) {
 					e = io.ErrUnexpectedEOF
 				}
 				*err = e
