@@ -13,15 +13,16 @@ import (
 // simChecks is what the simulator knows of the ensemble from outside: what was applied first, by index, against which it holds
 // what the others apply, and what must never be.
 type simChecks struct {
-	ref      []simApplied // by index; 0 stands for nothing, 1 for the state that all begin with
-	stream   map[simLife]uint64
-	lastLife map[uint64]uint64 // newest life of a member of which a request was applied
-	acked    map[simLife]uint64
-	leaderOf map[uint64]simLife // by term
-	entries  map[simEntry]simEntryFacts
-	confs    []*raftpb.ConfState // the last ones, newest at the end
-	conf     Target              // initial
-	payload  []byte
+	ref       []simApplied // by index; 0 stands for nothing, 1 for the state that all begin with
+	stream    map[simLife]uint64
+	lastLife  map[uint64]uint64 // newest life of a member of which a request was applied
+	acked     map[simLife]uint64
+	leaderOf  map[uint64]simLife // by term
+	entries   map[simEntry]simEntryFacts
+	confs     []*raftpb.ConfState // the last ones, newest at the end
+	conf      Target              // initial
+	confIndex uint64              // of the newest
+	payload   []byte
 }
 
 type simApplied struct {
@@ -61,6 +62,10 @@ func (c *simChecks) leads(m *simMember) {
 func (c *simChecks) appending(m *simMember, work []logWork) {
 	terms := map[uint64]uint64{}
 	for _, item := range work {
+		if item.install != nil {
+			clear(terms)
+			terms[item.install.meta.Index] = item.install.meta.Term
+		}
 		for _, e := range item.append.GetEntries() {
 			index, term := e.GetIndex(), e.GetTerm()
 			terms[index] = term
@@ -221,13 +226,12 @@ func (c *simChecks) quorum(m *simMember, index uint64) {
 // noteConf keeps the last memberships, the newest at the end.
 func (c *simChecks) noteConf(m *simMember) {
 	conf := m.core.conf
-	if n := len(c.confs); n > 0 && c.confs[n-1] == conf {
+	same := func(known *raftpb.ConfState) bool { return conf == known || conf.Equivalent(known) == nil }
+	if n := len(c.confs); n > 0 && same(c.confs[n-1]) {
 		return
 	}
-	same := func(known *raftpb.ConfState) bool { return conf.Equivalent(known) == nil }
-	if !slices.ContainsFunc(c.confs, same) {
-		m.w.stats.confChanges++
-	}
+	m.w.stats.confChanges++
+	c.confIndex = m.applied
 	c.confs = append(slices.DeleteFunc(c.confs, same), conf)
 	if len(c.confs) > 4 {
 		c.confs = c.confs[1:]

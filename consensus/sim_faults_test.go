@@ -24,8 +24,6 @@ const (
 	bugHalfInstalled
 	bugExpiryOfOldLeader
 	bugOneFileForTwo
-	bugOldCheckpoint
-	bugCheckpointBetween
 	numBugs
 )
 
@@ -33,7 +31,20 @@ var bugNames = [numBugs]string{
 	"none", "a sync is skipped", "acknowledged before the sync", "replied before commit", "streams without numbers",
 	"checkpoint index off by one", "reads without asking a quorum", "an emptied member votes", "half a checkpoint installed",
 	"an expiry of an old leader counts", "a second checkpoint is written over the first",
-	"a checkpoint from before its receiver was a member", "a checkpoint begun while another is installed",
+}
+
+// bugHunts are the steps that each of them needs.
+var bugHunts = [numBugs][]stepKind{
+	bugSkipSync:          {stepPowerLoss, stepCrashAtOp},
+	bugAnswerBeforeSync:  {stepPowerLoss, stepSlowDisk},
+	bugReplyBeforeCommit: {stepCutOff, stepKillLeader},
+	bugNoNumbers:         {stepKillLeader, stepLossyNet},
+	bugIndexOffByOne:     {stepPowerLoss, stepCheckpoint},
+	bugStaleLeaderReads:  {stepCutOff},
+	bugVotesEmpty:        {stepEmptyDir, stepKill},
+	bugHalfInstalled:     {stepCutOff, stepBurst, stepPowerLoss},
+	bugExpiryOfOldLeader: {stepCutOff, stepHandOver, stepBurst},
+	bugOneFileForTwo:     {stepSlowDisk, stepSlowDisk, stepCutOff, stepBurst},
 }
 
 func (b plantedBug) String() string { return bugNames[b] }
@@ -196,6 +207,11 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 	}
 	if !w.settled(ahead) || w.now-w.asked < 10_000 {
 		return false
+	}
+	for _, o := range w.members { // they know it also after a crash
+		if o != m && contains(ahead.core.conf.GetVoters(), o.id) && (!o.up || o.writer.written.Commit < w.checks.confIndex) {
+			return false
+		}
 	}
 	voters := ahead.core.conf.GetVoters()
 	if contains(voters, m.id) && len(voters) < 3 {

@@ -275,7 +275,7 @@ func (m *simMember) persist(appends []*raftpb.Message) {
 		w := logWork{append: a}
 		if a.GetSnapshot() != nil {
 			w.install, m.prepared = m.prepared, nil
-			m.installing = m.w.bug != bugCheckpointBetween
+			m.installing = true
 			if w.install == nil || w.install.meta.Index != a.GetSnapshot().GetMetadata().GetIndex() {
 				m.w.fatalf("member %d: raft wants a checkpoint installed that is not there", m.id)
 			}
@@ -463,7 +463,7 @@ func (m *simMember) sendCheckpoints(to []uint64) error {
 	if err != nil {
 		return err
 	}
-	unknown := func(id uint64) bool { return m.w.bug != bugOldCheckpoint && !m.core.knows(m.lastCheckpoint, id) }
+	unknown := func(id uint64) bool { return !m.core.knows(m.lastCheckpoint, id) }
 	if m.lastCheckpoint+1 < first || slices.ContainsFunc(o.wanted, unknown) {
 		if len(o.active) == 0 {
 			m.writeCheckpoint()
@@ -631,7 +631,6 @@ func (m *simMember) offerReceived() error {
 		m.prepared, m.receiving = nil, false
 		return nil
 	}
-	m.installing = true // already, but for a planted bug
 	return nil
 }
 

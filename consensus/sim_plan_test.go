@@ -124,3 +124,20 @@ var planGen = rapid.Custom(func(t *rapid.T) plan {
 	}
 	return p
 })
+
+// huntGen makes plans of many steps of a few kinds, for a bug that needs just those.
+func huntGen(kinds []stepKind) *rapid.Generator[plan] {
+	return rapid.Custom(func(t *rapid.T) plan {
+		p := plan{Seed: rapid.Uint64().Draw(t, "seed"), Members: 3, StartMs: []int{0, 0, 0}, Rate: 30, Rapid: true}
+		for range 40 {
+			p.Steps = append(p.Steps, step{
+				Kind:   rapid.SampledFrom(kinds).Draw(t, "kind"),
+				Member: rapid.SampledFrom([]int{0, 1, 2, toLeader}).Draw(t, "member"),
+				Other:  rapid.IntRange(0, 4).Draw(t, "other"),
+				GapMs:  rapid.SampledFrom([]int{20, 150, 400, 1000, 5000}).Draw(t, "gap"),
+				ForMs:  rapid.SampledFrom([]int{30, 300, 2000, 5000}).Draw(t, "for"),
+			})
+		}
+		return p
+	})
+}

@@ -142,6 +142,7 @@ type simEvent struct {
 	m    *simMember
 	life int // of m: an event of an earlier one is void
 	msg  message
+	from int // life of the sender
 	call func()
 }
 
@@ -344,7 +345,9 @@ func (w *simWorld) handle(e *simEvent) {
 	}
 	switch e.kind {
 	case evMessage:
-		if m.up {
+		// A connection that is newer than another takes its place.
+		if heard := &w.net.heard[e.msg.from-1][m.id-1]; m.up && e.from >= *heard {
+			*heard = e.from
 			w.stats.messages++
 			m.receive(e.msg)
 		}
@@ -365,11 +368,13 @@ type simNet struct {
 	down                      [][]bool  // the connection was lost, and both know it
 	lossy, slow, reorder, dup int64
 	last                      [][]int64 // when the newest message arrives: later ones not before
+	heard                     [][]int   // the newest life of the sender that was heard
 }
 
 func newSimNet(n int) (s simNet) {
 	for range n {
 		s.cut, s.last, s.down = append(s.cut, make([]int64, n)), append(s.last, make([]int64, n)), append(s.down, make([]bool, n))
+		s.heard = append(s.heard, make([]int, n))
 	}
 	return s
 }
@@ -380,7 +385,7 @@ func (w *simWorld) send(msg message) {
 	if to >= uint64(len(w.members)) {
 		w.fatalf("a message to member %d", msg.to)
 	}
-	dst := w.members[to]
+	dst, life := w.members[to], w.members[from].life
 	if !dst.up || w.net.cut[from][to] > w.now {
 		w.stats.lost++
 		return
@@ -412,9 +417,9 @@ func (w *simWorld) send(msg message) {
 			again.raft = proto.CloneOf(msg.raft)
 		}
 		w.stats.duplicated++
-		w.at(at+w.rng.Int64N(2000), simEvent{kind: evMessage, m: dst, life: dst.life, msg: again})
+		w.at(at+w.rng.Int64N(2000), simEvent{kind: evMessage, m: dst, life: dst.life, msg: again, from: life})
 	}
-	w.at(at, simEvent{kind: evMessage, m: dst, life: dst.life, msg: msg})
+	w.at(at, simEvent{kind: evMessage, m: dst, life: dst.life, msg: msg, from: life})
 }
 
 // cutLink makes one direction lose everything for a while. Both sides notice after some time that the connection is gone,
