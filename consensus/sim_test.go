@@ -36,6 +36,17 @@ func TestSim_Regress(t *testing.T) {
 				{GapMs: 3, Kind: stepPowerLoss, Member: 0, Other: 0, ForMs: 1}, {GapMs: 3, Kind: stepClockJump, Member: 0, Other: 0, ForMs: 1},
 				{GapMs: 1000, Kind: stepEmptyDir, Member: 0, Other: 0, ForMs: 1},
 			}},
+		// A member that has formed the ensemble is taken for one without state, because its request to be let in comes late.
+		"a late request to be let in": {
+			Seed: 2, Members: 5, StartMs: []int{0, 1000, 10, 8000, 8000}, Rate: 1, Steps: []step{
+				{GapMs: 9, Kind: stepReorder, Member: toLeader, Other: 3, ForMs: 5000},
+			}},
+		// The only voter needs the vote of a member that it has removed, and that has a longer log.
+		"a removed member with a longer log": {
+			Seed: 0xd15637, Members: 3, StartMs: []int{8000, 0, 10}, Rate: 1, Rapid: true, Steps: []step{
+				{GapMs: 50403, Kind: stepTarget, Member: 0, Other: 2, ForMs: 5000}, {GapMs: 40170, Kind: stepTarget, Member: 4, Other: 4, ForMs: 1},
+				{GapMs: 20, Kind: stepPowerLoss, Member: 0, Other: 1, ForMs: 1},
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cryptotest.SetGlobalRandom(t, p.Seed)
