@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"flag"
 	"testing"
 	"testing/cryptotest"
 
@@ -9,6 +10,7 @@ import (
 
 // TestSim runs an ensemble through plans that rapid draws.
 func TestSim(t *testing.T) {
+	fewer(t)
 	var all simStats
 	rapid.Check(t, func(rt *rapid.T) {
 		p := planGen.Draw(rt, "plan")
@@ -20,6 +22,23 @@ func TestSim(t *testing.T) {
 		all.add(&stats)
 	})
 	all.log(t)
+}
+
+// fewer makes rapid draw fewer plans where the race detector makes each of them cost twenty times as much, unless the command line says
+// how many: in one goroutine there is nothing for it to find.
+func fewer(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	if !raceEnabled || checks.Value.String() != checks.DefValue {
+		return
+	}
+	if err := checks.Value.Set("10"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := checks.Value.Set(checks.DefValue); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestSim_Regress runs the smallest plans that have found a bug. docs/bugs.md says what it was.
