@@ -64,6 +64,7 @@ type core struct {
 	streams  streams // applied so far
 	heads    streams // leading: proposed in this term and not applied yet
 	incoming []group // leading: what others forwarded, to be proposed
+	underWay int     // leading: entries with requests that are proposed and not handed out
 
 	applied  uint64 // index of the last entry that was handed out
 	term     uint64 // of that entry
@@ -295,7 +296,7 @@ func (c *core) take(out *output, rd raft.Ready) error {
 // drops what arrives twice.
 func (c *core) reignChanged() {
 	c.own.again()
-	c.heads, c.incoming = streams{}, nil
+	c.heads, c.incoming, c.underWay = streams{}, nil, 0
 	c.askAgain()
 	c.member.reignChanged()
 	clear(c.tail.pinned)
@@ -346,6 +347,9 @@ func (c *core) handOut(out *output, m *raftpb.Message) error {
 				return fmt.Errorf("entry %d: %w", e.GetIndex(), err)
 			}
 			c.timeMs = max(c.timeMs, timeMs)
+			if c.underWay > 0 && e.GetTerm() == c.raftTerm {
+				c.underWay--
+			}
 		}
 		b.TimeMs = c.timeMs
 		c.applied, c.term = e.GetIndex(), e.GetTerm()

@@ -30,8 +30,8 @@ func TestC1_NothingIsAppliedBeforeItIsOnDisk(t *testing.T) {
 	if m.applied != before || m.answered != 0 {
 		t.Fatalf("applied %d, answered %d with nothing written", m.applied, m.answered)
 	}
-	if len(m.queue) != 3 {
-		t.Fatalf("%d appends wait, want 3: the disk may take them together", len(m.queue))
+	if len(m.queue) != maxUnderWay {
+		t.Fatalf("%d appends wait, want %d: the disk may take them together, and the third request waits for the next one", len(m.queue), maxUnderWay)
 	}
 	m.write(2)
 	m.pump()

@@ -127,6 +127,10 @@ func (c *core) tickStreams() {
 	}
 }
 
+// maxUnderWay is how many entries a leader has on their way at most. Each costs messages, wake-ups and a place in the log for every member, so what
+// comes while there are so many waits and shares the next one.
+const maxUnderWay = 2
+
 // clusterStream is the server number under which the first leader proposes what identifies the ensemble.
 const clusterStream = 0
 
@@ -139,7 +143,7 @@ func decodeCluster(payload []byte) uint64 {
 
 // lead makes entries of what is pending here and of what others forwarded.
 func (c *core) lead(nowMs int64) error {
-	for c.own.sent < len(c.own.pending) || len(c.incoming) > 0 {
+	for (c.own.sent < len(c.own.pending) || len(c.incoming) > 0) && c.underWay < maxUnderWay {
 		entry := appendBatchHeader(make([]byte, 0, 256), nowMs)
 		if c.cluster == 0 {
 			id := binary.BigEndian.AppendUint64(nil, c.random()|1)
@@ -178,8 +182,13 @@ func (c *core) lead(nowMs int64) error {
 		for server, p := range heads {
 			c.heads[server] = p
 		}
+		if mine > 0 || len(heads) > 0 {
+			c.underWay++
+		}
 	}
-	c.incoming = nil
+	if len(c.incoming) == 0 {
+		c.incoming = nil
+	}
 	return nil
 }
 
