@@ -49,6 +49,7 @@ type membership struct {
 	behind   map[uint64]uint64 // member that had to catch up: what it had of the log
 	silent   map[uint64]int    // member: ticks since it was heard from
 	told     bool              // of the target's serial
+	look     bool              // something may be to be done: after each tick, and when one of the above has changed
 }
 
 func newMembership() membership {
@@ -57,6 +58,7 @@ func newMembership() membership {
 }
 
 func (m *membership) reignChanged() {
+	m.look = true
 	m.changing, m.idle, m.told = 0, 0, false
 	clear(m.behind)
 	clear(m.silent)
@@ -68,7 +70,7 @@ func (c *core) setTarget(t Target) {
 		c.member.idle, c.member.told = 0, false
 		clear(c.member.behind)
 	}
-	c.member.target = t
+	c.member.target, c.member.look = t, true
 }
 
 func (c *core) tickMembership() {
@@ -78,6 +80,7 @@ func (c *core) tickMembership() {
 		}
 	}
 	c.member.idle++
+	c.member.look = true
 	if c.role != raft.StateLeader {
 		return
 	}
@@ -91,9 +94,10 @@ func (c *core) tickMembership() {
 // steer takes the next step towards the target, one configuration change at a time.
 func (c *core) steer(out *output) error {
 	m := &c.member
-	if m.changing > 0 || len(c.conf.GetVotersOutgoing()) > 0 {
+	if !m.look || m.changing > 0 || len(c.conf.GetVotersOutgoing()) > 0 {
 		return nil
 	}
+	m.look = false
 	if cc := c.readmit(); cc != nil {
 		return c.change(cc)
 	}
@@ -295,7 +299,7 @@ func (c *core) changeConf(e *raftpb.Entry) error {
 		}
 	}
 	c.conf = c.node.ApplyConfChange(&cc)
-	c.member.changing, c.member.idle = 0, 0
+	c.member.changing, c.member.idle, c.member.look = 0, 0, true
 	return nil
 }
 

@@ -128,7 +128,7 @@ func (c *core) joinAsked(from uint64, j *joinRequest) {
 	case c.role == raft.StateLeader && c.inConf(from) && c.member.admitted[from] == j.nonce:
 		answer.state, answer.term = stateAdmitted, c.raftTerm
 	case c.role == raft.StateLeader:
-		c.member.joins[from] = j.nonce
+		c.member.joins[from], c.member.look = j.nonce, true
 	case err == nil && last == 1:
 		answer.state, answer.form, answer.term = stateYoung, formOf(c.conf.GetVoters()), c.raftTerm
 		if nonce, ok := s.lives[from]; ok && nonce == j.nonce {
