@@ -3,7 +3,8 @@
 //
 // It is a core and a shell. The core (core.go) has no goroutine, clock or disk: requests, messages, ticks and "that write
 // is on disk" go in; bytes to write, messages to send and batches to apply come out. The shell ([Node]) runs it on a
-// ticker, the write-ahead log and the checkpoint file.
+// ticker, the write-ahead log, the checkpoint file, and the network of package peer. The members of an ensemble run the same
+// code as a server alone, which is an ensemble of one.
 //
 // What holds, each with a test of its name:
 //
@@ -16,7 +17,8 @@
 //	C6  Batch times never go back, whatever the wall clocks of the leaders do.
 //
 // Goroutines: Run is the loop. It alone touches the core and calls the state machine. One more goroutine, started and
-// awaited by Run, writes the write-ahead log; when nothing else is to be done the loop writes it itself, under the log
-// writer's mutex. Another lives while a checkpoint is written. All methods of Node but Run and Close may be called from any
+// awaited by Run, writes the write-ahead log; in a server alone the loop writes it itself when nothing else is to be done,
+// under the log writer's mutex. Others live while a checkpoint is written, sent or received, and package peer has its own; they give
+// the loop what they have through its mailbox. All methods of Node but Run and Close may be called from any
 // goroutine at any time.
 package consensus

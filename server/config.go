@@ -81,7 +81,8 @@ type Config struct {
 	DisableDigest bool
 	// EnforceQuota refuses writes beyond hard quotas (enforceQuota).
 	EnforceQuota bool
-	// ReconfigEnabled answers reconfig with "unimplemented" as a standalone ZooKeeper does, instead of "disabled".
+	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). Else they are told that it is disabled. A server
+	// alone answers that reconfig is not implemented, as a standalone ZooKeeper does.
 	ReconfigEnabled bool
 
 	// Words are the four-letter words that are answered (4lw.commands.whitelist); "*" is all. srvr is always there.
