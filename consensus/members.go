@@ -50,7 +50,7 @@ func (n *Node) SetMembers(addresses map[uint64]string) {
 		n.network.SetPeers(addresses)
 	}
 	n.networkMu.Unlock()
-	n.inbox.put(input{peers: append([]uint64{}, slices.Collect(maps.Keys(addresses))...)})
+	n.inbox.put(input{peers: slices.AppendSeq([]uint64{}, maps.Keys(addresses))})
 }
 
 // SetTarget says which members there shall be. All members must be told the same, as part of the state that they apply; the

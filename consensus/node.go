@@ -45,9 +45,7 @@ type Node struct {
 
 	// Owned by Run.
 	toPersist      []logWork // a commit index that nobody waits for, until the next append
-	state          logState  // as Open left it in the log
-	incarnation    uint64
-	sinceRequests  int // applied since the last capture
+	sinceRequests  int       // applied since the last capture
 	sinceBytes     int64
 	checkpointing  bool
 	lastCheckpoint uint64          // index of the one on disk
@@ -122,18 +120,17 @@ func Open(cfg Config) (_ *Node, err error) {
 	if cfg.Dir == "" {
 		r.nextIncarnation(n.firstIncarnation(), n.random())
 	}
-	n.state, n.incarnation = r.state, r.state.Incarnation
 	if err := r.fill(n.storage); err != nil {
 		return nil, err
 	}
 	n.writer = &logWriter{
-		log: n.log, storage: n.storage, checkpoints: n.checkpoints, size: &n.logBytes, state: n.state, written: n.state,
+		log: n.log, storage: n.storage, checkpoints: n.checkpoints, size: &n.logBytes, state: r.state, written: r.state,
 		done: func(responses []*raftpb.Message, installed *received) {
 			n.inbox.put(input{persisted: responses, installed: installed})
 		},
 	}
 	n.core, err = newCore(coreConfig{
-		id: cfg.ID, incarnation: n.state.Incarnation, storage: n.storage, state: r.meta,
+		id: cfg.ID, incarnation: r.state.Incarnation, storage: n.storage, state: r.meta,
 		voters: cfg.Voters, learners: cfg.Learners, nonce: n.random() | 1, graceTicks: cfg.FormTicks, tail: defaultTailLimits(), random: n.random,
 		logger: raftLogger{cfg.Logger.Named("raft")},
 	})

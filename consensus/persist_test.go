@@ -28,7 +28,7 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 	if err := n.form(); err != nil {
 		t.Fatal(err)
 	}
-	w, life := n.writer, n.incarnation
+	w, life := n.writer, n.core.own.incarnation
 	response := func() []*raftpb.Message { return []*raftpb.Message{{Type: raftpb.MsgVoteResp.Enum()}} }
 	hard := func(term, vote, commit uint64) *raftpb.Message {
 		return &raftpb.Message{Term: &term, Vote: &vote, Commit: &commit}

@@ -298,19 +298,10 @@ type hold struct{ over bool }
 
 // holdReads asks for the moment that the held reads of a burst wait for, once for all of them. c.mu is held.
 func (c *conn) holdReads() {
-	h, s := c.hold, c.server
-	if c.hold = nil; h == nil {
-		return
+	h := c.hold
+	if c.hold = nil; h != nil {
+		c.whenCurrent(func() { h.over = true })
 	}
-	s.node.Read(func() {
-		s.tree.RLock()
-		c.mu.Lock()
-		h.over = true
-		c.drain()
-		c.mu.Unlock()
-		s.tree.RUnlock()
-		c.flushAsync()
-	})
 }
 
 // sync answers when this server has applied all that was committed when the request came.
@@ -323,13 +314,21 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time) {
 	}
 	p := &pending{conn: c, xid: h.Xid, kind: kindSync, op: h.Op, body: r.Append(nil), received: now}
 	c.enqueue(p)
+	c.server.stats.syncsWait.Add(1)
+	c.whenCurrent(func() {
+		c.server.stats.syncsWait.Add(-1)
+		p.done = true
+	})
+}
+
+// whenCurrent runs mark, and answers what that lets go, when this server has applied what is committed anywhere now. mark is run with the
+// tree's lock, for reading, and c.mu held.
+func (c *conn) whenCurrent(mark func()) {
 	s := c.server
-	s.stats.syncsWait.Add(1)
 	s.node.Read(func() {
-		s.stats.syncsWait.Add(-1)
 		s.tree.RLock()
 		c.mu.Lock()
-		p.done = true
+		mark()
 		c.drain()
 		c.mu.Unlock()
 		s.tree.RUnlock()

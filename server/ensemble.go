@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
@@ -123,7 +124,7 @@ func (s *Server) steered(done consensus.Steered) {
 
 // noteConfig keeps what the server does about the membership in step with the state, and answers the client that asked for
 // the change that is done. Called by Apply.
-func (s *Server) noteConfig(req *datatree.Request, res *datatree.Result, w *pending) {
+func (s *Server) noteConfig(req *datatree.Request, res *datatree.Result, w *pending, now time.Time) {
 	switch {
 	case res.Pending:
 		if w != nil && w.conn != nil {
@@ -135,7 +136,7 @@ func (s *Server) noteConfig(req *datatree.Request, res *datatree.Result, w *pend
 		s.membersChanged = true
 		if asked := s.reconfigs[res.Serial]; asked != nil {
 			delete(s.reconfigs, res.Serial)
-			asked.conn.complete(asked, res, s.cfg.Now())
+			asked.conn.complete(asked, res, now)
 		}
 		current, version := s.state.Config()
 		switch {

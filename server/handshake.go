@@ -59,46 +59,37 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 // awaitServing waits a moment for a leader, and reports whether clients are served. A request to take a session up that waits here can't be
 // recalled when its client gives up: it would take the session away from wherever the client is then.
 func (s *Server) awaitServing() bool {
-	serving := func() bool { return s.ready() && s.node.Status().Current }
-	if serving() {
+	return s.await(func() bool { return s.ready() && s.node.Status().Current })
+}
+
+// awaitZxid waits a moment for this server to come to where the client has been on another one, and returns where it is.
+func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
+	s.await(func() bool {
+		s.tree.RLock()
+		defer s.tree.RUnlock()
+		last = s.state.LastZxid()
+		return last >= want || s.alone()
+	})
+	return last
+}
+
+// await waits up to a tick until cond holds, which it looks at when something was applied or who leads was looked at, and reports whether
+// it does.
+func (s *Server) await(cond func() bool) bool {
+	if cond() {
 		return true
 	}
 	patience := time.NewTimer(s.cfg.Tick)
 	defer patience.Stop()
 	for {
 		changed := s.reached.changed()
-		if serving() {
+		if cond() {
 			return true
 		}
 		select {
 		case <-changed:
 		case <-patience.C:
 			return false
-		}
-	}
-}
-
-// awaitZxid waits a moment for this server to come to where the client has been on another one, and returns where it is.
-func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
-	read := func() proto.Zxid {
-		s.tree.RLock()
-		defer s.tree.RUnlock()
-		return s.state.LastZxid()
-	}
-	if last = read(); last >= want || s.alone() {
-		return last
-	}
-	patience := time.NewTimer(s.cfg.Tick)
-	defer patience.Stop()
-	for {
-		changed := s.reached.changed()
-		if last = read(); last >= want {
-			return last
-		}
-		select {
-		case <-changed:
-		case <-patience.C:
-			return last
 		}
 	}
 }

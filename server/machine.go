@@ -78,17 +78,12 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	s.noteSession(req, &res, w, now)
 	switch req.Op {
 	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:
-		s.noteConfig(req, &res, w)
+		s.noteConfig(req, &res, w, now)
 	}
 	if w != nil && w.conn != nil && !res.Pending {
-		s.answer(w, &res)
+		w.conn.complete(w, &res, now)
+		s.outstanding.release(w.bytes())
 	}
-}
-
-// answer gives a client the result of its write.
-func (s *Server) answer(w *pending, res *datatree.Result) {
-	w.conn.complete(w, res, s.cfg.Now())
-	s.outstanding.release(w.bytes())
 }
 
 // lost is told of a request of this server that was applied elsewhere, in a checkpoint that came from there: nobody here knows

@@ -40,15 +40,13 @@ func (s *Server) runSessions(ctx context.Context) {
 		}
 		now, st := s.cfg.Now(), s.node.Status()
 		s.watchRole(st, now)
-		if st.Leading {
-			s.tellPeers(st)
-		}
 		if !st.Leading {
 			if st.Leader != 0 {
 				s.report(st.Leader, now)
 			}
 			continue
 		}
+		s.tellPeers(st)
 		switch {
 		case s.stalled(now):
 			stalled = true
