@@ -47,6 +47,8 @@ type Config struct {
 	ID uint64
 	// Dir is the data directory. Empty: everything lives in memory, and is gone with the process.
 	Dir string
+	// Memory keeps what a node without Dir has for the node after it. Default: nothing is kept.
+	Memory *Memory
 	// LogDir is where the write-ahead log lives. Default: Dir.
 	LogDir string
 	// FS is the disk of the log. Checkpoints are on the operating system's disk. Default: vfs.OS{}.
@@ -98,6 +100,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.ID > 254 {
 		errs = append(errs, fmt.Errorf("consensus: ID is %d, allowed are 1 to 254", c.ID))
+	}
+	if c.Memory != nil && c.Dir != "" {
+		errs = append(errs, errors.New("consensus: Memory is for nodes without Dir"))
 	}
 	if c.StateMachine == nil {
 		errs = append(errs, errors.New("consensus: StateMachine is required"))

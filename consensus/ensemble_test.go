@@ -27,6 +27,7 @@ type ensembleNode struct {
 	e      *ensemble
 	id     uint64
 	dir    string
+	memory *Memory // nil: what is in memory is gone with the node
 	addr   string
 	n      *Node
 	list   *list
@@ -87,7 +88,7 @@ func (m *ensembleNode) start() {
 	}
 	var err error
 	m.n, err = Open(Config{
-		ID: m.id, Dir: m.dir, Voters: voters, StateMachine: m.list, PeerListener: m.listen(), PeerDial: e.dial, Tick: 10 * time.Millisecond,
+		ID: m.id, Dir: m.dir, Memory: m.memory, Voters: voters, StateMachine: m.list, PeerListener: m.listen(), PeerDial: e.dial, Tick: 10 * time.Millisecond,
 		CheckpointRequests: 2000, SegmentBytes: 256 << 10,
 	})
 	if err != nil {
@@ -300,19 +301,56 @@ func TestC4_ABrokenTransferInstallsNothing(t *testing.T) {
 
 // Requests of members that stay are applied once, in order, whatever leaders do.
 func TestC2_LeadersComeAndGo(t *testing.T) {
-	e := newEnsemble(t, 3, true)
-	for range 6 {
-		l := e.leader()
-		other := e.nodes[int(l.id)%3]
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			e.put(other, 2000, 100)
-		}()
-		l.stop()
-		<-done
-		l.start()
+	for name, e := range map[string]*ensemble{"on disk": newEnsemble(t, 3, true), "in memory": newEnsembleInMemory(t, 3)} {
+		t.Run(name, func(t *testing.T) {
+			e.t = t
+			for range 6 {
+				l := e.leader()
+				other := e.nodes[int(l.id)%3]
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					e.put(other, 2000, 100)
+				}()
+				l.stop()
+				<-done
+				l.start()
+				e.converge()
+			}
+		})
+	}
+}
+
+// newEnsembleInMemory makes one whose members remember.
+func newEnsembleInMemory(t *testing.T, n int) *ensemble {
+	e := newEnsemble(t, n, false)
+	for _, m := range e.nodes {
+		m.memory = new(Memory)
+		m.stop()
+	}
+	for _, m := range e.nodes {
+		m.list = &list{}
+		m.start()
+	}
+	return e
+}
+
+// All at once end, with an ensemble that goes on where it stopped.
+func TestMemory_OutlivesAllNodes(t *testing.T) {
+	e := newEnsembleInMemory(t, 3)
+	for range 4 {
+		e.put(e.leader(), 100, 100)
+		before := e.leader().n.Status()
+		for _, m := range e.nodes {
+			m.stop()
+		}
+		for _, m := range e.nodes {
+			m.start()
+		}
 		e.converge()
+		if after := e.leader().n.Status(); after.Term <= before.Term {
+			t.Fatalf("term %d after %d: votes were forgotten", after.Term, before.Term)
+		}
 	}
 }
 

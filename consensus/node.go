@@ -30,6 +30,7 @@ type Node struct {
 	writer      *logWriter
 	checkpoints checkpointFile
 	lock        io.Closer // of the data directory
+	memory      *Memory   // nil: gone with the node
 
 	inbox *mailbox[input]
 	toLog *mailbox[logWork]
@@ -118,6 +119,12 @@ func Open(cfg Config) (_ *Node, err error) {
 		}
 	}
 	if cfg.Dir == "" {
+		if cfg.Memory != nil {
+			if err := cfg.Memory.take(n, &r); err != nil {
+				return nil, err
+			}
+			n.memory = cfg.Memory
+		}
 		r.nextIncarnation(n.firstIncarnation(), n.random())
 	}
 	if err := r.fill(n.storage); err != nil {
@@ -204,9 +211,16 @@ func (n *Node) Run(ctx context.Context) error {
 	logDone.Wait()
 	n.background.Wait()
 	for _, in := range n.inbox.take() {
-		if in.err != nil && errors.Is(err, ErrClosed) {
+		switch {
+		case in.err != nil && errors.Is(err, ErrClosed):
 			err = in.err // the disk failed while the loop was ending
+		case in.installed != nil && n.memory != nil: // the log is of that state already
+			err = errors.Join(err, n.persisted(input{installed: in.installed}))
 		}
+	}
+	if n.memory != nil {
+		n.memory.leave(n)
+		n.memory = nil
 	}
 	return errors.Join(err, n.release())
 }
@@ -228,6 +242,9 @@ func (n *Node) release() (err error) {
 	}
 	if n.lock != nil {
 		err = errors.Join(err, n.lock.Close())
+	}
+	if n.memory != nil {
+		n.memory.giveBack()
 	}
 	return err
 }

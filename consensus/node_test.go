@@ -43,10 +43,13 @@ func TestNode_ReadSeesWhatWasAnswered(t *testing.T) {
 
 // Restarts in the middle of a load, with many checkpoints: the state is the same as without them.
 func TestC3_RestartsUnderLoad(t *testing.T) {
-	for _, every := range []int{3, 50, 1_000_000} {
+	for _, every := range []int{3, 50, 1_000_000, inMemory} {
 		t.Run(fmt.Sprintf("checkpoint every %d", every), func(t *testing.T) {
 			var checkpoints atomic.Int64
 			cfg := Config{Dir: t.TempDir(), SegmentBytes: 4096, CheckpointRequests: every, OnCheckpoint: func(time.Duration, int) { checkpoints.Add(1) }}
+			if every == inMemory {
+				cfg.Dir, cfg.Memory = "", new(Memory)
+			}
 			var names []string
 			var answered []int
 			for round := range 12 {
@@ -62,11 +65,42 @@ func TestC3_RestartsUnderLoad(t *testing.T) {
 					t.Fatalf("round %d: at the end: %v", round, err)
 				}
 			}
-			if every < 1000 && checkpoints.Load() < 5 {
+			if every <= 1000 && checkpoints.Load() < 5 {
 				t.Errorf("%d checkpoints", checkpoints.Load())
 			}
 		})
 	}
+}
+
+// inMemory instead of a number of requests: there are no checkpoints, and the nodes share a Memory.
+const inMemory = 1_000_001
+
+func TestMemory_Misuse(t *testing.T) {
+	cfg := Config{Memory: new(Memory)}
+	n := open(t, cfg)
+	n.put(t, "a")
+	if _, err := tryOpen(t, cfg); !errors.Is(err, errMemoryInUse) {
+		t.Errorf("a second node with it: %v", err)
+	}
+	n.close(t)
+	if _, err := Open(Config{Memory: cfg.Memory, ID: 2, StateMachine: &list{}}); err == nil || !strings.Contains(err.Error(), "member 1") {
+		t.Errorf("as another member: %v", err)
+	}
+	if _, err := Open(Config{Memory: new(Memory), Dir: t.TempDir(), StateMachine: &list{}}); err == nil {
+		t.Error("Dir and Memory were taken together")
+	}
+	unused, err := Open(Config{Memory: cfg.Memory, StateMachine: &list{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unused.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, cfg)
+	if got := n.list.all(); !slices.Equal(got, []string{"a"}) {
+		t.Error(got)
+	}
+	n.close(t)
 }
 
 // The log does not grow without end when checkpoints are made.

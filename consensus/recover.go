@@ -21,6 +21,7 @@ type recovered struct {
 	entries []*raftpb.Entry // behind the checkpoint
 	useless bool            // the log holds entries of another history
 	earlier uint64          // newest incarnation of this server's stream that the checkpoint knows
+	filled  bool            // the log in memory is that of an earlier node
 }
 
 // recover reads checkpoint and log, and begins a new incarnation on disk.
@@ -63,11 +64,18 @@ func (n *Node) recover(r *recovered) error {
 	if err := r.join(rec, found, cfg.ID, where); err != nil {
 		return err
 	}
-	if n := len(r.meta.Conf.GetVoters()) + len(r.meta.Conf.GetLearners()); n > 1 && cfg.PeerListener == nil {
-		return fmt.Errorf("consensus: data directory %s is that of one of %d members, but no others are configured: name all servers of the ensemble",
-			cfg.Dir, n)
+	if err := r.checkAlone(cfg, "data directory "+cfg.Dir); err != nil {
+		return err
 	}
 	return log.Append(r.begin(n.firstIncarnation(), n.random()))
+}
+
+// checkAlone refuses the state of one of several members where the others are not configured.
+func (r *recovered) checkAlone(cfg *Config, where string) error {
+	if n := len(r.meta.Conf.GetVoters()) + len(r.meta.Conf.GetLearners()); n > 1 && cfg.PeerListener == nil {
+		return fmt.Errorf("consensus: %s is that of one of %d members, but no others are configured: name all servers of the ensemble", where, n)
+	}
+	return nil
 }
 
 // places are named in errors.
@@ -170,7 +178,7 @@ func (r *recovered) nextIncarnation(first, random uint64) {
 // fill puts it into raft's log in memory.
 func (r *recovered) fill(storage *raft.MemoryStorage) error {
 	hard := storage.SetHardState(r.state.hardState())
-	if r.meta.Conf == nil {
+	if r.meta.Conf == nil || r.filled {
 		return hard
 	}
 	index, term := r.meta.Index, r.meta.Term
