@@ -26,6 +26,7 @@ var table = []box{
 	{pkg: "internal/vfs", there: true, may: []arrow{
 		{"golang.org/x/sys", "preallocation, fdatasync and folder locks are system calls"},
 	}},
+	{pkg: "internal/memnet", there: true},
 	{pkg: "internal/archtest", there: true},
 
 	{pkg: "proto", there: true, may: []arrow{
@@ -72,6 +73,7 @@ var table = []box{
 		{"proto", "what clients say"},
 		{"proto/jute", "read requests are decoded, and replies encoded, in place"},
 		{"internal/vfs", "hands the disk through to consensus"},
+		{"internal/memnet", "connections from within the process"},
 		{"internal/invariants", "checks that only test builds pay for"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 		{"golang.org/x/sys", "limits and counts that the words print"},

@@ -1,0 +1,69 @@
+package memnet
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// conn is one end of a connection: a net.Conn.
+type conn struct {
+	network       *Network // nil: of Pipe
+	in, out       *stream
+	local, remote Addr
+}
+
+func (c *conn) LocalAddr() net.Addr  { return c.local }
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+// Read waits for at least one byte, unless b is empty.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.in.read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = c.opError("read", err)
+	}
+	return n, err
+}
+
+// Write returns when all of b is on its way, or with an error and how much of it is. It keeps nothing of b.
+func (c *conn) Write(b []byte) (int, error) {
+	n, err := c.out.write(b)
+	if err != nil {
+		err = c.opError("write", err)
+	}
+	return n, err
+}
+
+// Close ends calls that wait on this end with net.ErrClosed. Closing it again is that error, too.
+func (c *conn) Close() error {
+	first := c.out.closeWriter()
+	c.in.closeReader()
+	if !first {
+		return c.opError("close", net.ErrClosed)
+	}
+	if c.network != nil {
+		c.network.forget(c)
+	}
+	return nil
+}
+
+// SetDeadline is SetReadDeadline and SetWriteDeadline.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline counts for reads that wait, too. The zero time is none. After Close it fails with net.ErrClosed.
+func (c *conn) SetReadDeadline(t time.Time) error { return c.setDeadline(c.in, &c.in.reader, t) }
+
+// SetWriteDeadline is like SetReadDeadline.
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(c.out, &c.out.writer, t) }
+
+func (c *conn) setDeadline(s *stream, side *side, t time.Time) error {
+	if !s.setDeadline(side, t) {
+		return c.opError("set", net.ErrClosed)
+	}
+	return nil
+}
+
+func (c *conn) opError(op string, err error) error { return opError(op, c.local, c.remote, err) }
