@@ -15,6 +15,7 @@ func (t *Tree) Check() error {
 	c.walk()
 	c.sessions()
 	c.ensemble()
+	c.rewound()
 	c.owners()
 	c.quotas()
 	c.totals()
@@ -168,6 +169,13 @@ func (c *checker) ensemble() {
 	c.digest += e.digest
 }
 
+func (c *checker) rewound() {
+	if c.t.rewound < 0 || c.t.rewound > c.t.lastZxid {
+		c.say("D4: rewound at %v, the last zxid is %v", c.t.rewound, c.t.lastZxid)
+	}
+	c.digest += c.t.rewoundDigest(c.t.rewound)
+}
+
 // list checks a list of znodes that know their place in it.
 func (c *checker) list(owned []*znode) {
 	for i, n := range owned {
@@ -231,7 +239,7 @@ func (c *checker) totals() {
 			c.say("D3: an ACL is counted %d times, it is used %d times", a.refs, refs)
 		}
 	}
-	if t.inMulti || t.undoing || len(t.undo) != 0 {
+	if t.inMulti || t.keepStats || len(t.undo) != 0 {
 		c.say("D3: the undo log is not empty")
 	}
 }

@@ -22,6 +22,7 @@ const checkpointVersion = 1
 const (
 	metaPrefix     = 'm'
 	ensemblePrefix = 'p' // participants and observers
+	rewoundPrefix  = 'r'
 	sessionPrefix  = 's'
 	znodePrefix    = 'z'
 )
@@ -31,6 +32,7 @@ const (
 type Changes struct {
 	meta     meta
 	ensemble *ensembleRecord    // nil: as it was
+	rewound  proto.Zxid         // 0: as it was
 	znodes   map[string]*record // nil: deleted
 	sessions map[proto.SessionID]*sessionRecord
 	all      []pathRecord // CaptureAll's instead of znodes, in no order: a map would take several times as long to fill
@@ -71,6 +73,7 @@ func (t *Tree) Capture() *Changes {
 func (t *Tree) CaptureAll() *Changes {
 	c := &Changes{
 		meta:     t.meta(),
+		rewound:  t.rewound,
 		sessions: make(map[proto.SessionID]*sessionRecord, len(t.sessions)),
 		all:      make([]pathRecord, 0, t.znodes.len()),
 	}
@@ -90,6 +93,9 @@ func (t *Tree) CaptureAll() *Changes {
 func (c *Changes) Len() int {
 	n := 1 + len(c.znodes) + len(c.all) + len(c.sessions)
 	if c.ensemble != nil {
+		n++
+	}
+	if c.rewound != 0 {
 		n++
 	}
 	return n
@@ -113,6 +119,14 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 			value = mem.cut()
 		}
 		if err := yield(key, value); err != nil {
+			return err
+		}
+	}
+	if c.rewound != 0 {
+		mem.b = append(mem.b, rewoundPrefix)
+		key := mem.cut()
+		mem.b = binary.AppendUvarint(mem.b, uint64(c.rewound))
+		if err := yield(key, mem.cut()); err != nil {
 			return err
 		}
 	}
@@ -224,6 +238,8 @@ func (r *restorer) step(key, value []byte) error {
 	switch {
 	case len(key) == 1 && key[0] == ensemblePrefix:
 		return r.ensemble(value, digest)
+	case len(key) == 1 && key[0] == rewoundPrefix:
+		return r.rewound(value, digest)
 	case len(key) == 9 && key[0] == sessionPrefix:
 		return r.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value, digest)
 	case len(key) > 1 && key[0] == znodePrefix:
@@ -245,6 +261,22 @@ func (r *restorer) ensemble(value []byte, digest uint64) error {
 	}
 	rec.digest = digest
 	r.t.ensemble = rec
+	r.t.digest += digest
+	return nil
+}
+
+func (r *restorer) rewound(value []byte, digest uint64) error {
+	if r.t.rewound != 0 {
+		return errors.New("comes twice")
+	}
+	d := reader{b: value}
+	r.t.rewound = proto.Zxid(d.uvarint())
+	if err := d.end(); err != nil {
+		return err
+	}
+	if r.t.rewound <= 0 || r.t.rewound > r.t.lastZxid {
+		return fmt.Errorf("rewound at zxid %v, the last one is %v", r.t.rewound, r.t.lastZxid)
+	}
 	r.t.digest += digest
 	return nil
 }
@@ -307,10 +339,10 @@ func (r *restorer) finish() error {
 			return fmt.Errorf("znode %s is missing", path)
 		}
 	}
-	t.undoing = true // the stats znodes are as they were
+	t.keepStats = true // the stats znodes are as they were
 	for _, target := range r.limits {
 		t.quotaOn(target)
 	}
-	t.undoing = false
+	t.keepStats = false
 	return nil
 }

@@ -143,6 +143,11 @@ func TestRestore_Refuses(t *testing.T) {
 		{"members that are none", "members: ", func(s store) { s["p"] = []byte{1, 'x', 0} }},
 		{"short members", "bytes are left", func(s store) { s["p"] = s["p"][:1] }},
 		{"more than members", "too many", func(s store) { s["p"] = append(s["p"], 0) }},
+		{"a rewind that never was", "rewound at zxid 0x0", func(s store) { s["r"] = []byte{0} }},
+		{"a rewind to come", "rewound at zxid 0x64", func(s store) { s["r"] = []byte{100} }},
+		{"a short rewind", "truncated", func(s store) { s["r"] = nil }},
+		{"more than a rewind", "too many", func(s store) { s["r"] = []byte{1, 0} }},
+		{"a rewind that the digest does not know", "digest", func(s store) { s["r"] = []byte{1} }},
 		{"a missing znode", "the meta record says", func(s store) { delete(s, "z/fuzz/e") }},
 		{"a missing parent", "its parent is missing", func(s store) { delete(s, "z/fuzz") }},
 		{"a missing session", "its owner", func(s store) { delete(s, "s"+string([]byte{1, 0, 0, 0, 0, 0, 0, 1})) }},
@@ -195,6 +200,7 @@ func TestCapture_IsReadWhileTheTreeMovesOn(t *testing.T) {
 				_, _ = tree.Config()
 				_, _ = tree.PendingConfig()
 				all := tree.CaptureAll()
+				_ = tree.Snapshot()
 				live.RUnlock()
 				if err := all.Range(func(_, _ []byte) error { return nil }); err != nil {
 					t.Error(err)

@@ -47,6 +47,7 @@ type model struct {
 	nodes    map[string]*modelNode
 	sessions map[proto.SessionID]modelSession
 	last     proto.Zxid
+	rewound  proto.Zxid // when the znodes were put back last
 	ensemble modelEnsemble
 }
 
@@ -80,7 +81,7 @@ func newModel() *model {
 }
 
 func (m *model) clone() *model {
-	c := &model{nodes: make(map[string]*modelNode), sessions: maps.Clone(m.sessions), last: m.last, ensemble: m.ensemble}
+	c := &model{nodes: make(map[string]*modelNode), sessions: maps.Clone(m.sessions), last: m.last, rewound: m.rewound, ensemble: m.ensemble}
 	for p, n := range m.nodes {
 		twin := *n
 		c.nodes[p] = &twin

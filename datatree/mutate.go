@@ -112,7 +112,7 @@ const (
 
 // rollback undoes what stands in the undo log, last first.
 func (t *Tree) rollback() {
-	t.inMulti, t.undoing = false, true
+	t.inMulti, t.keepStats = false, true
 	for i := len(t.undo) - 1; i >= 0; i-- {
 		switch c := t.undo[i]; c.what {
 		case inserted:
@@ -123,5 +123,5 @@ func (t *Tree) rollback() {
 			t.replace(c.n, c.old)
 		}
 	}
-	t.undoing = false
+	t.keepStats = false
 }

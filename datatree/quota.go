@@ -120,7 +120,7 @@ func (t *Tree) countBelow(n *znode, q *quota) {
 
 // writeStats writes the counts where clients read them, if they made such a znode. Versions, zxids and times stay.
 func (t *Tree) writeStats(q *quota) {
-	if t.undoing {
+	if t.keepStats {
 		return
 	}
 	n := t.znodes.get(quotaPath + q.path + statsName)

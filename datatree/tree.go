@@ -27,6 +27,7 @@ type Tree struct {
 	acls        map[string]*acl // by encoding, those in use, without the open one
 	quotas      map[string]*quota
 	ensemble    *ensembleRecord // never nil
+	rewound     proto.Zxid      // of the last rewind; 0: there was none
 
 	numEphemerals int
 	dataSize      int64 // bytes of all paths and data
@@ -40,9 +41,9 @@ type Tree struct {
 	dec     jute.Decoder
 	buf     []byte
 
-	undo    []change
-	inMulti bool // primitives write the undo log
-	undoing bool // rollback runs: the undo log holds the quota stats too, so they are not written anew
+	undo      []change
+	inMulti   bool // primitives write the undo log
+	keepStats bool // the stats of quotas are not written anew: who puts records back has these too
 }
 
 // New returns a tree with the znodes that every tree has: /, /zookeeper, /zookeeper/quota and /zookeeper/config, all

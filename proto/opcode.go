@@ -48,6 +48,7 @@ const (
 	OpExpireSession   OpCode = -21 // the leader heard nothing of a session for its timeout
 	OpConfigDone      OpCode = -22 // the members that a reconfig asked for are reached, or cannot be
 	OpInitConfig      OpCode = -23 // the members that an ensemble begins with
+	OpRewind          OpCode = -24 // the znodes as they were at an earlier moment
 )
 
 var opNames = map[OpCode]string{
@@ -60,7 +61,7 @@ var opNames = map[OpCode]string{
 	OpGetEphemerals: "getEphemerals", OpGetAllChildrenNumber: "getAllChildrenNumber", OpSetWatches2: "setWatches2",
 	OpAddWatch: "addWatch", OpWhoAmI: "whoAmI", OpCreateSession: "createSession", OpCloseSession: "closeSession",
 	OpError: "error", OpReattachSession: "reattachSession", OpExpireSession: "expireSession",
-	OpConfigDone: "configDone", OpInitConfig: "initConfig",
+	OpConfigDone: "configDone", OpInitConfig: "initConfig", OpRewind: "rewind",
 }
 
 // String returns ZooKeeper's name of the op, or its number.
