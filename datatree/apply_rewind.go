@@ -15,8 +15,8 @@ import (
 //
 //	Deleted          and the parent's ChildrenChanged, for each that goes, children first
 //	Created          and the parent's ChildrenChanged, for each that comes, parents first
-//	DataChanged      if data differ, or what else a setData writes: version, mzxid, mtime
-//	ChildrenChanged  if pzxid or the child counter differ, and nothing above has told so
+//	DataChanged      if mzxid differs, and with it version and mtime; or data alone, which the server wrote to stats
+//	ChildrenChanged  if pzxid differs, and nothing above has told so
 //
 // ACLs fire nothing, as ever. Who sees an event is up to the ACL that its znode has in the end.
 func (t *Tree) rewind(x *txn) proto.ErrCode {
@@ -92,10 +92,10 @@ func (t *Tree) emitRewind(x *txn, gone, made []*znode, changed []change) {
 	}
 	for _, c := range changed {
 		is, was := c.n.rec, c.old
-		if is.data != was.data || is.null != was.null || is.version != was.version || is.mzxid != was.mzxid || is.mtimeMs != was.mtimeMs {
+		if is.mzxid != was.mzxid || is.data != was.data || is.null != was.null {
 			t.emit(x, proto.EventDataChanged, c.n)
 		}
-		if (is.pzxid != was.pzxid || is.cversion != was.cversion) && !told[c.n] {
+		if is.pzxid != was.pzxid && !told[c.n] {
 			t.emit(x, proto.EventChildrenChanged, c.n)
 		}
 	}

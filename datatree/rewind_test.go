@@ -316,6 +316,26 @@ func TestRewind_ToAnotherTree(t *testing.T) {
 	}
 }
 
+// TestRewind_TellsOfDataOfAnotherTree: in one tree, same zxids mean same data.
+func TestRewind_TellsOfDataOfAnotherTree(t *testing.T) {
+	for name, data := range map[string][]byte{"other data": []byte("x"), "empty for null": {}} {
+		t.Run(name, func(t *testing.T) {
+			tree := fuzzTree(t)
+			fuzz, child := *tree.znodes.get("/fuzz").rec, *tree.znodes.get("/fuzz/e").rec
+			fuzz.setData(data)
+			body := snapshotOf([]byte{3}, slices.Insert(slices.Clone(sysZnodes), 1, pathRecord{"/fuzz", &fuzz}, pathRecord{"/fuzz/e", &child})...)
+			res, events := tree.Apply(Header{Zxid: 4}, &Request{Op: proto.OpRewind, Body: body})
+			told := slices.ContainsFunc(events, func(e Event) bool { return e.Type == proto.EventDataChanged && e.Path == "/fuzz" })
+			if res.Err != proto.OK || !told {
+				t.Errorf("%v %s, events %v", res.Err, res.Why, events)
+			}
+			if err := tree.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // FuzzRewind: arbitrary znodes behind the version, with a hash that fits, are either put in the place of those that are there, and leave
 // a sound tree, or change nothing.
 func FuzzRewind(f *testing.F) {
