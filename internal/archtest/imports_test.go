@@ -32,6 +32,10 @@ var table = []box{
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
 	}},
+	{pkg: "internal/wirefault", there: true, may: []arrow{
+		{"proto", "op codes, headers and error codes of the frames that pass"},
+		{"proto/jute", "decodes and builds them"},
+	}},
 	{pkg: "internal/members", there: true, may: []arrow{{"proto", "zxids and error codes"}}},
 	{pkg: "wal", there: true, may: []arrow{
 		{"internal/vfs", "the disk is handed in, so that tests can crash it"},
