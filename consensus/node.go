@@ -445,7 +445,7 @@ func (n *Node) publish() {
 		s.Voters, s.Learners = slices.Clone(c.conf.GetVoters()), slices.Clone(c.conf.GetLearners())
 	}
 	if old.Leader != s.Leader || old.Leading != s.Leading {
-		s.Since = n.cfg.Now()
+		s.Since = time.Now() // for how long is the question, so the clock that does not jump
 	}
 	n.tell(old, &s)
 	if s.Leading {

@@ -11,7 +11,7 @@ import (
 type Status struct {
 	Leader  uint64    // 0: none is known
 	Leading bool      // this member leads
-	Since   time.Time // when one of the two changed
+	Since   time.Time // when one of the two changed, by the runtime's clock
 	Term    uint64    // of the last applied entry
 	Applied uint64    // index of the last applied entry
 	Current bool      // a leader is known and its first entry is applied

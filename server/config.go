@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -25,6 +26,9 @@ const DefaultMaxBuffer = 1<<20 - 1
 type Config struct {
 	// Dir is the data directory (dataDir). Empty: all is in memory and gone with the process.
 	Dir string
+	// Memory keeps what a server without Dir has for the next server with the same Memory: a restart that forgets nothing, without a
+	// disk. Default: what is in memory is gone when the server is closed.
+	Memory *Memory
 	// LogDir is where the write-ahead log lives (dataLogDir). Default: Dir.
 	LogDir string
 	// MemberID is this server's number, 1 to 254, the high byte of its session ids. Default: 1.
@@ -49,6 +53,8 @@ type Config struct {
 	Listen string
 	// Listener takes the clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a test. The server closes it.
 	Listener net.Listener
+	// InProcess opens no client port: there are only the connections that Dial and Dialer make.
+	InProcess bool
 
 	// Tick is the granularity of session expiry (tickTime). Default: 2 s.
 	Tick time.Duration
@@ -107,7 +113,8 @@ type Config struct {
 	Version string
 	// Logger gets the server's log lines. Default: none.
 	Logger hclog.Logger
-	// Now is the clock; timers are the runtime's. Default: time.Now.
+	// Now is the clock of sessions, TTLs and znode times; elections and other patience count on the runtime's. It may jump, see
+	// MoveClock. Default: time.Now.
 	Now func() time.Time
 	// Rand makes session passwords. Default: crypto/rand.
 	Rand io.Reader
@@ -171,8 +178,18 @@ func (c *Config) ensureDefaults() error {
 	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)
 	}
+	if c.InProcess && c.Listener != nil {
+		bad("InProcess is set, and so is Listener: choose one")
+	}
+	if c.Memory != nil && c.Dir != "" {
+		bad("Dir is %q, and Memory is set: choose one", c.Dir)
+	}
 	return errors.Join(errs...)
 }
+
+// Memory is where servers without a data directory keep their state from one life to the next. The zero value is an empty one.
+// One server at a time uses it; it must not be copied.
+type Memory = consensus.Memory
 
 func setDefault[T comparable](v *T, def T) {
 	var zero T

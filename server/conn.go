@@ -77,17 +77,18 @@ type pending struct {
 	conn        *conn
 	xid         int32
 	kind        kind
-	done        bool             // kindWrite and kindSync: reply is complete
-	req         datatree.Request // kindWrite
-	op          proto.OpCode     // of all other kinds
-	body        []byte           // kindRead: a copy; kindSync: the path, encoded
-	ids         []proto.ID       // kindRead: who asked
-	hold        *hold            // kindRead: what it waits for; nil: nothing
-	code        proto.ErrCode    // kindStatus
-	zxid        proto.Zxid       // kindStatus: 0 for auth, -1 for unknown ops
-	reply       []byte           // a done write's reply that waits for those before it
-	close       bool             // close the connection behind the reply
-	hasReadOnly bool             // handshake: the client sent the read-only byte
+	done        bool                   // kindWrite and kindSync: reply is complete
+	req         datatree.Request       // kindWrite
+	op          proto.OpCode           // of all other kinds
+	body        []byte                 // kindRead: a copy; kindSync: the path, encoded
+	ids         []proto.ID             // kindRead: who asked
+	hold        *hold                  // kindRead: what it waits for; nil: nothing
+	code        proto.ErrCode          // kindStatus
+	zxid        proto.Zxid             // kindStatus: 0 for auth, -1 for unknown ops
+	reply       []byte                 // a done write's reply that waits for those before it
+	close       bool                   // close the connection behind the reply
+	hasReadOnly bool                   // handshake: the client sent the read-only byte
+	applied     func(*datatree.Result) // of a write of the server itself: who waits for it; nil: nobody
 	received    time.Time
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -20,22 +21,23 @@ func (c *Config) parseMembers() (members.Set, error) {
 		return nil, nil
 	}
 	var set members.Set
+	var errs []error
 	for _, line := range c.Members {
 		one, _, err := members.ParseConfig(line)
 		if err != nil {
-			return nil, fmt.Errorf("server: Members: %w", err)
+			errs = append(errs, fmt.Errorf("server: Members: %w", err))
 		}
 		for _, m := range one {
 			if _, twice := set.Get(m.ID); twice {
-				return nil, fmt.Errorf("server: Members: server.%d is named twice", m.ID)
+				errs = append(errs, fmt.Errorf("server: Members: server.%d is named twice", m.ID))
 			}
 			set = set.With(m)
 		}
 	}
 	if _, ok := set.Get(uint64(c.MemberID)); !ok {
-		return nil, fmt.Errorf("server: MemberID is %d, which is not among Members", c.MemberID)
+		errs = append(errs, fmt.Errorf("server: MemberID is %d, which is not among Members", c.MemberID))
 	}
-	return set, nil
+	return set, errors.Join(errs...)
 }
 
 // listenPeers opens the port for other members: on the address of this server's own line, or, where that is not an

@@ -44,7 +44,7 @@ func (m machine) Apply(batches []consensus.Batch) {
 		s.membersChanged = false
 		s.retarget() // it writes a file, which is not for under the lock
 	}
-	s.lastApply.Store(int64(now.Sub(s.started)))
+	s.lastApply.Store(int64(time.Since(s.begun)))
 	s.reached.wake()
 	for i, c := range s.touched {
 		c.touched = false
@@ -80,9 +80,13 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:
 		s.noteConfig(req, &res, w, now)
 	}
-	if w != nil && w.conn != nil && !res.Pending {
+	switch {
+	case w == nil || res.Pending:
+	case w.conn != nil:
 		w.conn.complete(w, &res, now)
 		s.outstanding.release(w.bytes())
+	case w.applied != nil:
+		w.applied(&res)
 	}
 }
 

@@ -157,7 +157,7 @@ func (s *Server) received(from uint64, b []byte) {
 		}
 	case reportTaken:
 		if s.node.Status().Leader == from {
-			s.heardOf.Store(int64(s.cfg.Now().Sub(s.started)))
+			s.heardOf.Store(int64(time.Since(s.begun)))
 		}
 	case reportDiffer:
 		index, n := binary.Uvarint(b[1:])

@@ -23,12 +23,12 @@ func (s *Server) watchRole(st consensus.Status, now time.Time) {
 		s.ledSince = time.Time{}
 	}
 	last := st.Since // when all was well
-	if heardOf := s.started.Add(time.Duration(s.heardOf.Load())); st.Leading {
-		last = now
+	if heardOf := s.begun.Add(time.Duration(s.heardOf.Load())); st.Leading {
+		last = time.Now()
 	} else if st.Leader != 0 && heardOf.After(last) {
 		last = heardOf
 	}
-	switch within := now.Sub(last) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
+	switch within := time.Since(last) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
 	case st.Leader != 0 && within:
 		if s.cutOff.Swap(false) {
 			s.cfg.Logger.Info("serving clients again", "leader", st.Leader)
@@ -40,7 +40,7 @@ func (s *Server) watchRole(st consensus.Status, now time.Time) {
 				why = "the leader has not heard this server for syncLimit ticks"
 			}
 			s.cfg.Logger.Warn(why+": client connections are closed, and new ones refused",
-				"since_ms", now.Sub(last).Milliseconds(), "leader", st.Leader, "voters", st.Voters, "connected", s.node.Connected())
+				"since_ms", time.Since(last).Milliseconds(), "leader", st.Leader, "voters", st.Voters, "connected", s.node.Connected())
 			s.dropConns()
 		}
 	}

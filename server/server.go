@@ -29,8 +29,10 @@ var (
 type Server struct {
 	cfg      Config
 	node     *consensus.Node
-	listener net.Listener
-	started  time.Time
+	listener net.Listener             // nil: in process only
+	addr     atomic.Pointer[net.Addr] // of listener
+	started  time.Time                // by Config.Now
+	begun    time.Time                // by the runtime's clock
 
 	members members.Set // Config.Members
 	book    *addressBook
@@ -75,6 +77,10 @@ type Server struct {
 		wg              sync.WaitGroup
 		err             chan error
 	}
+	ended      chan struct{} // closed when the server stops, or stopped by itself
+	endOnce    sync.Once
+	cause      atomic.Pointer[error] // why it stopped by itself
+	accepting  atomic.Bool           // the node is there, and connections are taken
 	serving    atomic.Bool
 	cutOff     atomic.Bool  // no leader for too long: clients are turned away
 	heardOf    atomic.Int64 // nanoseconds from started to when the leader last said that it hears this server
@@ -85,11 +91,9 @@ type Server struct {
 
 // New checks cfg and makes a server; nothing runs and no file is touched before Start.
 func New(cfg Config) (*Server, error) {
-	if err := cfg.ensureDefaults(); err != nil {
-		return nil, err
-	}
-	set, err := cfg.parseMembers()
-	if err != nil {
+	err := cfg.ensureDefaults()
+	set, membersErr := cfg.parseMembers()
+	if err := errors.Join(err, membersErr); err != nil {
 		return nil, err
 	}
 	s := &Server{
@@ -105,6 +109,7 @@ func New(cfg Config) (*Server, error) {
 		tracker:   session.New(cfg.Tick),
 	}
 	s.life.err = make(chan error, 1)
+	s.ended = make(chan struct{})
 	s.digests.forget()
 	s.outstanding.init(cfg.OutstandingLimit)
 	s.stats.traceMask.Store(defaultTraceMask)
@@ -145,17 +150,21 @@ func (s *Server) mayStart() error {
 }
 
 func (s *Server) start(ctx context.Context) (err error) {
-	s.started = s.cfg.Now()
+	s.started, s.begun = s.cfg.Now(), time.Now()
 	defer func() {
 		if err != nil && s.node == nil && s.cfg.PeerListener != nil {
 			err = errors.Join(err, s.cfg.PeerListener.Close())
 		}
 	}()
-	if s.listener = s.cfg.Listener; s.listener == nil {
+	if s.listener = s.cfg.Listener; s.listener == nil && !s.cfg.InProcess {
 		s.listener, err = (&net.ListenConfig{KeepAlive: keepAlive(s.cfg.ClientKeepAlive)}).Listen(ctx, "tcp", s.cfg.Listen)
 		if err != nil {
 			return fmt.Errorf("server: client port: %w", err)
 		}
+	}
+	if s.listener != nil {
+		addr := s.listener.Addr()
+		s.addr.Store(&addr)
 	}
 	if err := s.checkDiverged(); err != nil {
 		return err
@@ -169,7 +178,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		PeerListener: peerListener, PeerDial: s.cfg.PeerDial, Tick: raftTick(s.cfg.Tick),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
 		OnMessage: s.received, OnSteered: s.steered, OnLost: s.lost, Rand: s.cfg.Rand,
-		Dir: s.cfg.Dir, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: machine{s},
+		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: machine{s},
 		Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.checkpointed, Logger: s.cfg.Logger.Named("consensus"),
 	})
@@ -195,16 +204,20 @@ func (s *Server) start(ctx context.Context) (err error) {
 			s.fail(err)
 		}
 	})
-	s.life.wg.Go(func() { s.accept(run) }) // stopped by closing the listener, awaited by shutdown
+	s.accepting.Store(true)
+	if s.listener != nil {
+		s.life.wg.Go(func() { s.accept(run) }) // stopped by closing the listener, awaited by shutdown
+	}
 	if err := s.awaitLeader(ctx, failed); err != nil {
 		return err
 	}
 	s.adoptSessions()
 	s.serving.Store(true)
+	s.reached.wake()
 	s.life.wg.Go(func() { s.runSessions(run) })  // stopped by cancel, awaited by shutdown
 	s.life.wg.Go(func() { s.runCollector(run) }) // stopped by cancel, awaited by shutdown
 	f := s.facts()
-	s.cfg.Logger.Info("serving clients", "address", s.listener.Addr().String(), "data", s.dataName(), "mode", s.mode(),
+	s.cfg.Logger.Info("serving clients", "address", s.ConnectString(), "data", s.dataName(), "mode", s.mode(),
 		"znodes", f.znodes-1, "sessions", f.sessions, "zxid", f.zxid.String(),
 		"start_ms", s.cfg.Now().Sub(s.started).Milliseconds())
 	return nil
@@ -230,12 +243,6 @@ func (s *Server) dataName() string {
 	return s.cfg.Dir
 }
 
-// Addr returns the address of the client port, once the server was started.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
-
-// ConnectString returns host:port for a client's connect string.
-func (s *Server) ConnectString() string { return s.listener.Addr().String() }
-
 // Err delivers at most one error: the reason why the server stopped by itself. It must still be closed.
 func (s *Server) Err() <-chan error { return s.life.err }
 
@@ -243,6 +250,8 @@ func (s *Server) Err() <-chan error { return s.life.err }
 func (s *Server) fail(err error) {
 	s.serving.Store(false)
 	s.cfg.Logger.Error("server stopped serving", "error", err)
+	s.cause.CompareAndSwap(nil, &err)
+	s.end()
 	s.closeConns()
 	select {
 	case s.life.err <- err:
@@ -250,9 +259,20 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// Close stops the server: no new connections, then the connections (their sessions live on), then the log. It returns
-// when every goroutine has ended. Closing twice is harmless.
-func (s *Server) Close() error {
+// end lets go of those who wait for something that will not come any more.
+func (s *Server) end() {
+	s.accepting.Store(false)
+	s.endOnce.Do(func() { close(s.ended) })
+}
+
+// Close stops the server: no new connections, then the connections (their sessions live on), then the log. If it leads an
+// ensemble it first passes the lead on. It returns when every goroutine has ended. Closing twice is harmless.
+func (s *Server) Close() error { return s.stop(true) }
+
+// Abort stops the server like Close, but as a crash would look to others: if it leads, nobody is told.
+func (s *Server) Abort() error { return s.stop(false) }
+
+func (s *Server) stop(handOver bool) error {
 	s.life.Lock()
 	defer s.life.Unlock()
 	if starting := s.life.starting; starting != nil {
@@ -261,15 +281,16 @@ func (s *Server) Close() error {
 		<-starting
 		s.life.Lock()
 	}
-	return s.shutdown()
+	return s.shutdown(handOver)
 }
 
-func (s *Server) shutdown() (err error) {
+func (s *Server) shutdown(handOver bool) (err error) {
 	if s.life.closed {
 		return nil
 	}
 	s.life.closed = true
-	if s.serving.Swap(false) && s.node.Status().Leading {
+	s.end()
+	if s.serving.Swap(false) && handOver && s.node.Status().Leading {
 		// The others go on at once instead of after an election timeout.
 		ctx, cancel := context.WithTimeout(context.Background(), s.cfg.Tick)
 		s.node.HandOver(ctx)

@@ -48,7 +48,7 @@ func (s *Server) runSessions(ctx context.Context) {
 		}
 		s.tellPeers(st)
 		switch {
-		case s.stalled(now):
+		case s.stalled():
 			stalled = true
 			continue
 		case stalled: // as after an election: nobody could be served, so nobody is late
@@ -65,8 +65,8 @@ func (s *Server) runSessions(ctx context.Context) {
 // stalled reports whether writes are waiting and none was applied for more than a tick: the disk hangs. Clients that wait
 // behind such a write are not read, and those that give up can't re-attach; expiring them would make a slow disk a loss of
 // sessions.
-func (s *Server) stalled(now time.Time) bool {
-	return s.outstanding.outstanding() > 0 && now.Sub(s.started)-time.Duration(s.lastApply.Load()) > s.cfg.Tick
+func (s *Server) stalled() bool {
+	return s.outstanding.outstanding() > 0 && time.Since(s.begun)-time.Duration(s.lastApply.Load()) > s.cfg.Tick
 }
 
 func (s *Server) touchSessions() {
@@ -86,9 +86,14 @@ func (s *Server) expireSessions(now time.Time) {
 	infos, epoch := s.expired(now)
 	for _, info := range infos {
 		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
-		s.proposeOwn(datatree.Request{
-			Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpExpireSession, Body: datatree.ExpireSessionBody{Epoch: epoch}.Append(nil),
-		})
+		s.proposeOwn(expiry(info, epoch))
+	}
+}
+
+// expiry is the request that ends a session.
+func expiry(info datatree.SessionInfo, epoch uint32) datatree.Request {
+	return datatree.Request{
+		Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpExpireSession, Body: datatree.ExpireSessionBody{Epoch: epoch}.Append(nil),
 	}
 }
 
@@ -108,9 +113,12 @@ func (s *Server) expired(now time.Time) (infos []datatree.SessionInfo, epoch uin
 }
 
 // proposeOwn proposes a request of the server itself.
-func (s *Server) proposeOwn(r datatree.Request) {
+func (s *Server) proposeOwn(r datatree.Request) { s.propose(r, nil) }
+
+// propose does so too, and hands the result to applied, under the tree's lock, unless the server stops first.
+func (s *Server) propose(r datatree.Request, applied func(*datatree.Result)) {
 	r.Server = s.cfg.MemberID
-	w := &pending{kind: kindWrite, req: r, received: s.cfg.Now()}
+	w := &pending{kind: kindWrite, req: r, received: s.cfg.Now(), applied: applied}
 	s.node.Propose(r.Append(nil), w)
 }
 
@@ -128,17 +136,21 @@ func (s *Server) runCollector(ctx context.Context) {
 				return
 			}
 			if s.node.Status().Leading {
-				s.collect(perRound)
+				for _, r := range s.collectable(s.cfg.Now(), perRound) {
+					s.proposeOwn(r)
+				}
 			}
 		}
 	}
 }
 
-func (s *Server) collect(limit int) {
+// collectable returns requests that delete what is to be collected.
+func (s *Server) collectable(now time.Time, limit int) (requests []datatree.Request) {
 	s.tree.RLock()
-	paths := s.state.Collectable(s.cfg.Now().UnixMilli(), max(0, s.cfg.ContainerNeverUsed.Milliseconds()), limit)
+	paths := s.state.Collectable(now.UnixMilli(), max(0, s.cfg.ContainerNeverUsed.Milliseconds()), limit)
 	s.tree.RUnlock()
 	for _, path := range paths {
-		s.proposeOwn(datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)})
+		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)})
 	}
+	return requests
 }

@@ -1,0 +1,244 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+)
+
+// dialIn opens a go-zookeeper connection that does not leave the process.
+func dialIn(t testing.TB, s *server.Server, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect([]string{s.ConnectString()}, timeout, zk.WithLogger(quiet{}), zk.WithDialer(s.Dialer()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			break
+		}
+	}
+	return c
+}
+
+func TestInProcess_NeedsNoPort(t *testing.T) {
+	s := start(t, server.Config{InProcess: true})
+	if s.Addr() != nil {
+		t.Errorf("address %v", s.Addr())
+	}
+	c := dialIn(t, s, 10*time.Second)
+	must[string](t)(c.Create("/a", []byte("x"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))
+}
+
+func TestDialer_BesideThePort(t *testing.T) {
+	s := start(t, server.Config{})
+	c := dialIn(t, s, 10*time.Second)
+	must[string](t)(c.Create("/a", make([]byte, 500_000), 0, []zk.ACL{{Perms: zk.PermAll, Scheme: "ip", ID: "127.0.0.1"}}))
+	other, _ := connect(t, s.ConnectString())
+	if data, _, err := other.Get("/a"); err != nil || len(data) != 500_000 {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	if data, _, err := c.Get("/a"); err != nil || len(data) != 500_000 {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+}
+
+func TestMemory_OutlivesServers(t *testing.T) {
+	mem := new(server.Memory)
+	var id int64
+	for round := range 5 {
+		s, err := server.New(server.Config{Memory: mem})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			c := dialIn(t, s, time.Hour)
+			id = c.SessionID()
+			must[string](t)(c.Create("/e", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))
+			second, err := server.New(server.Config{Memory: mem})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := second.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "in use") {
+				t.Errorf("a second server with the same Memory: %v", err)
+			}
+		}
+		c := dialIn(t, s, 10*time.Second)
+		must[string](t)(c.Create("/n-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)))
+		children, _, err := c.Children("/")
+		if err != nil || len(children) != 3+round {
+			t.Fatalf("round %d: %v %v", round, children, err)
+		}
+		if _, st, err := c.Get("/e"); err != nil || st.EphemeralOwner != id {
+			t.Fatalf("round %d: %+v %v", round, st, err)
+		}
+		stop := s.Close
+		if round%2 == 1 {
+			stop = s.Abort
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLife_BeforeAndAfter(t *testing.T) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Addr() != nil || s.ConnectString() != "" || s.Status().Serving {
+		t.Errorf("before Start: %v %q %+v", s.Addr(), s.ConnectString(), s.Status())
+	}
+	if _, err := s.Dial(t.Context()); !errors.Is(err, server.ErrNotStarted) {
+		t.Errorf("Dial before Start: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Ready(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Ready before Start: %v", err)
+	}
+	ready := make(chan error)
+	go func() { ready <- s.Ready(context.Background()) }() // ends when the server is ready
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ready; err != nil {
+		t.Error("Ready:", err)
+	}
+	if st := s.Status(); !st.Serving || st.Mode != "standalone" || st.Leader != 1 || st.Member != 1 || st.Zxid == 0 {
+		t.Errorf("%+v", st)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ready(t.Context()); !errors.Is(err, server.ErrClosed) {
+		t.Errorf("Ready after Close: %v", err)
+	}
+	if _, err := s.Dial(t.Context()); !errors.Is(err, server.ErrClosed) {
+		t.Errorf("Dial after Close: %v", err)
+	}
+	if err := s.ExpireSession(t.Context(), 1); !errors.Is(err, server.ErrClosed) {
+		t.Errorf("ExpireSession after Close: %v", err)
+	}
+	if err := s.Start(t.Context()); !errors.Is(err, server.ErrClosed) {
+		t.Errorf("Start after Close: %v", err)
+	}
+	if err := errors.Join(s.Close(), s.Abort()); err != nil {
+		t.Error("again:", err)
+	}
+}
+
+// All that is wrong is said at once.
+func TestNew_SaysAllThatIsWrong(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, err = server.New(server.Config{
+		MemberID: 255, Tick: -1, MaxBuffer: 5, Dir: "x", Memory: new(server.Memory), InProcess: true, Listener: l,
+		Members: []string{"server.1=nonsense", "server.2=a:1:2", "server.2=b:1:2"},
+	})
+	if err == nil {
+		t.Fatal("it was taken")
+	}
+	for _, word := range []string{"MemberID is 255", "Tick is", "MaxBuffer is 5", "Memory", "InProcess", "nonsense", "named twice", "not among Members"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error does not speak of %q: %v", word, err)
+		}
+	}
+}
+
+func TestExpireSession(t *testing.T) {
+	s := start(t, server.Config{})
+	c := dialIn(t, s, time.Hour)
+	must[string](t)(c.Create("/e", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))
+	old := c.SessionID()
+	if got := s.Sessions(); len(got) != 1 || got[0].ID != old || !got[0].Connected || got[0].Ephemerals != 1 || got[0].Timeout != 40*time.Second {
+		t.Errorf("%+v", got)
+	}
+	if err := s.ExpireSession(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	if s.Walk("/e", func(server.Znode) bool { return true }) {
+		t.Error("the ephemeral is still there")
+	}
+	if err := s.ExpireSession(t.Context(), old); !errors.Is(err, server.ErrNoSession) {
+		t.Errorf("again: %v", err)
+	}
+	for { // the client learns of it when it comes back, and takes a new one
+		if _, _, err := c.Exists("/e"); err == nil {
+			break
+		}
+	}
+	if c.SessionID() == old {
+		t.Error("the session is the old one")
+	}
+}
+
+// jumping is a clock that tests move.
+type jumping struct{ by atomic.Int64 }
+
+func (j *jumping) now() time.Time { return time.Now().Add(time.Duration(j.by.Load())) }
+
+func TestMoveClock(t *testing.T) {
+	var clock jumping
+	s := start(t, server.Config{Now: clock.now, MaxSessionTimeout: time.Hour})
+	advance := func(d time.Duration) {
+		t.Helper()
+		s.MoveClock(func() { clock.by.Add(int64(d)) }, nil)
+		if err := s.ExpireDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here := dialIn(t, s, 10*time.Second)
+	nc, err := s.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := &raw{t: t, nc: nc}
+	gone.connect(10_000, 0, nil)
+	gone.call(1, proto.OpCreate, create{path: "/gone", op: proto.OpCreate, mode: proto.ModeEphemeral})
+	_ = gone.nc.Close()
+	must[string](t)(here.Create("/here", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))
+	for s.Sessions()[1].Connected { // until the server has noticed that the connection is closed
+		time.Sleep(time.Millisecond)
+	}
+	advance(9 * time.Second)
+	if n := len(s.Sessions()); n != 2 {
+		t.Fatalf("%d sessions after 9 s of 10", n)
+	}
+	advance(5 * time.Second)
+	if got := s.Sessions(); len(got) != 1 || got[0].ID != here.SessionID() {
+		t.Fatalf("after 14 s: %+v", got)
+	}
+	if s.Walk("/gone", func(server.Znode) bool { return true }) {
+		t.Error("its ephemeral is still there")
+	}
+	must[string](t)(here.CreateTTL("/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Minute))
+	must[string](t)(here.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll)))
+	must[string](t)(here.CreateTTL("/c/ttl", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), time.Minute))
+	advance(time.Hour)
+	children, _, err := here.Children("/")
+	if err != nil || len(children) != 2 {
+		t.Errorf("after an hour: %v, %v", children, err)
+	}
+	_, st, err := here.Get(must[string](t)(here.Create("/now", nil, 0, zk.WorldACL(zk.PermAll))))
+	if err != nil || time.Until(time.UnixMilli(st.Ctime)) < time.Hour {
+		t.Errorf("made at %v", time.UnixMilli(st.Ctime))
+	}
+}
