@@ -82,9 +82,21 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 		{"golang.org/x/sys", "limits and counts that the words print"},
 	}},
-	{pkg: "zktest", may: []arrow{
+	{pkg: "internal/lab", there: true, may: []arrow{
 		{"server", "starts it as any user of the embedding API could"},
-		{"internal/vfs", "disk faults on request"},
+		{"internal/memnet", "the network between members"},
+		{"internal/wirefault", "faults on what clients say"},
+		{"proto", "what a znode's Stat says"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
+	{pkg: "zktest", there: true, may: []arrow{
+		{"internal/lab", "the servers, and what is done to them"},
+		{"internal/wirefault", "what its faults are made of"},
+		{"server", "what a member is started with, and what it shows"},
+		{"proto", "error codes"},
+		{"github.com/go-zookeeper/zk", "the client that it connects"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+		{"golang.org/x/tools/txtar", "trees as text"},
 	}},
 	{pkg: "internal/config", there: true, may: []arrow{
 		{"internal/members", "server lines"},

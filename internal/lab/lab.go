@@ -1,0 +1,324 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/wirefault"
+	"github.com/gozkd/gozkd/server"
+)
+
+const (
+	// tick is ZooKeeper's tickTime here: short, since elections take a fraction of it, and a session can't last less than two.
+	tick = 500 * time.Millisecond
+	// maxSessionTimeout lets clients have the timeouts that they ask for.
+	maxSessionTimeout = time.Hour
+	// peerPort is the port of every member on the network between them, where each is a host.
+	peerPort = 2888
+	// memoryPort is the first client port on a network in memory.
+	memoryPort = 21810
+	// linkLatency is what a link in memory takes where time is virtual: without any, clients that always have something to do would keep
+	// time from passing.
+	linkLatency = 50 * time.Microsecond
+	// MaxMembers is more than anybody needs in one process.
+	MaxMembers = 9
+)
+
+var errClosed = errors.New("lab: closed")
+
+// Config says what a lab is made of. The zero value is one server in memory on a free port.
+type Config struct {
+	// Members is how many servers there are: one, or an ensemble.
+	Members int
+	// InMemory lets clients come over a network in memory instead of TCP, see Dialer. It is for bubbles of virtual time.
+	InMemory bool
+	// Host is where clients come in. Default: 127.0.0.1.
+	Host string
+	// ClientPort is the first member's port, and the others' follow it. 0: free ones.
+	ClientPort int
+	// Dir keeps the data of a server alone, and of member N in Dir/N. Empty: in memory, as long as the lab lasts.
+	Dir string
+	// Adapt may change what a member is started with, at each start.
+	Adapt func(member int, c *server.Config)
+	// Logger gets the servers' log lines. Default: none.
+	Logger hclog.Logger
+}
+
+func (c *Config) ensureDefaults() error {
+	if c.Members == 0 {
+		c.Members = 1
+	}
+	if c.Host == "" {
+		c.Host = "127.0.0.1"
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	var errs []error
+	if c.Members < 1 || c.Members > MaxMembers {
+		errs = append(errs, fmt.Errorf("lab: %d members, allowed are 1 to %d", c.Members, MaxMembers))
+	}
+	if last := c.ClientPort + c.Members - 1; c.ClientPort < 0 || c.ClientPort > 0 && last > 65535 {
+		errs = append(errs, fmt.Errorf("lab: client ports %d to %d, allowed are 1 to 65535, and 0 for free ones", c.ClientPort, last))
+	}
+	return errors.Join(errs...)
+}
+
+// Lab is a server or an ensemble. Its methods may be called from any goroutine.
+type Lab struct {
+	cfg     Config
+	network *memnet.Network
+	rules   wirefault.Rules
+	skipped skipped
+	members []*Member
+	closed  atomic.Bool
+
+	links linkState
+	moves sync.Mutex // one Advance at a time
+}
+
+// Start starts all members, and returns when they serve.
+func Start(ctx context.Context, cfg Config) (*Lab, error) {
+	if err := cfg.ensureDefaults(); err != nil {
+		return nil, err
+	}
+	latency := time.Duration(0)
+	if cfg.InMemory {
+		latency = linkLatency
+	}
+	l := &Lab{cfg: cfg, network: memnet.New(latency)}
+	listeners := make([]net.Listener, 0, cfg.Members)
+	for id := 1; id <= cfg.Members; id++ {
+		m := &Member{lab: l, id: id, clock: newClock(&l.skipped)}
+		m.now.Store(&life{state: Down})
+		if cfg.Dir == "" {
+			m.memory = new(server.Memory)
+		}
+		first, err := m.openPort()
+		if err != nil {
+			for _, l := range listeners {
+				_ = l.Close() // nobody has used it
+			}
+			return nil, err
+		}
+		listeners = append(listeners, first)
+		l.members = append(l.members, m)
+	}
+	l.links.reset(cfg.Members)
+	for i, m := range l.members {
+		if err := m.launch(listeners[i]); err != nil {
+			for _, l := range listeners[i+1:] {
+				_ = l.Close() // nobody has used it
+			}
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	if err := l.awaitServing(ctx, l.members...); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (m *Member) openPort() (l net.Listener, err error) {
+	cfg, number := &m.lab.cfg, 0
+	var network *memnet.Network
+	switch {
+	case cfg.InMemory:
+		network, number = m.lab.network, memoryPort+m.id-1
+	case cfg.ClientPort != 0:
+		number = cfg.ClientPort + m.id - 1
+	}
+	m.port, l, err = openPort(network, net.JoinHostPort(cfg.Host, strconv.Itoa(number)))
+	return l, err
+}
+
+// Close ends all members at once. It waits until nothing of them is left.
+func (l *Lab) Close() error {
+	l.closed.Store(true)
+	errs := make([]error, len(l.members))
+	var wg sync.WaitGroup
+	for i, m := range l.members {
+		wg.Go(func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.server != nil {
+				errs[i] = m.kill()
+			}
+			m.port.release()
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Members returns all members, by their numbers.
+func (l *Lab) Members() []*Member { return slices.Clone(l.members) }
+
+// Member returns the one with that number.
+func (l *Lab) Member(id int) (*Member, error) {
+	if id < 1 || id > len(l.members) {
+		return nil, fmt.Errorf("lab: there is no member %d: they are numbered 1 to %d", id, len(l.members))
+	}
+	return l.members[id-1], nil
+}
+
+// ConnectString returns the addresses of all members for a client's connect string.
+func (l *Lab) ConnectString() string {
+	addresses := make([]string, len(l.members))
+	for i, m := range l.members {
+		addresses[i] = m.Address()
+	}
+	return strings.Join(addresses, ",")
+}
+
+// Dial connects to the address of a member like net.Dialer, over memory if the lab's clients come over that.
+func (l *Lab) Dial(ctx context.Context, address string) (net.Conn, error) {
+	if l.cfg.InMemory {
+		return l.network.Dial(ctx, "client", address)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
+}
+
+// Arm makes a fault wait for its request. What it says in session and path decides for all members.
+func (l *Lab) Arm(f wirefault.Fault) (*wirefault.Armed, error) { return l.rules.Add(f) }
+
+// Disarm takes back all faults that wait.
+func (l *Lab) Disarm() { l.rules.Clear() }
+
+// living returns the members that run and are not paused.
+func (l *Lab) living() (living []*Member) {
+	for _, m := range l.members {
+		if m.State() == Running {
+			living = append(living, m)
+		}
+	}
+	return living
+}
+
+// awaitServing returns when the members that can serve do: those that run, are not cut off, and are in the majority. It returns at
+// once if there is no majority of such. If one of the members in question fails to start, it is down again, and the error says why.
+func (l *Lab) awaitServing(ctx context.Context, started ...*Member) error {
+	for _, m := range started {
+		now := m.now.Load()
+		if now.server == nil {
+			continue // ended by somebody else meanwhile
+		}
+		majority := l.majority()
+		if !slices.Contains(majority, m) && majority != nil {
+			continue
+		}
+		if majority == nil {
+			return l.failed(started)
+		}
+		select {
+		case <-now.started:
+			if now.err != nil {
+				return m.fail(now)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("lab: %s does not serve: %w", m.name(), ctx.Err())
+		}
+	}
+	for _, m := range l.majority() {
+		if s := m.Server(); s != nil {
+			if err := s.Ready(ctx); err != nil && !errors.Is(err, server.ErrClosed) {
+				return fmt.Errorf("lab: %s: %w", m.name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// failed reports what is known to have failed.
+func (l *Lab) failed(started []*Member) error {
+	for _, m := range started {
+		now := m.now.Load()
+		if now.started == nil {
+			continue
+		}
+		select {
+		case <-now.started:
+			if now.err != nil {
+				return m.fail(now)
+			}
+		default:
+		}
+	}
+	return nil
+}
+
+// fail takes a member down whose server did not start.
+func (m *Member) fail(now *life) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	err := fmt.Errorf("lab: start %s: %w", m.name(), now.err)
+	if m.server != now.server {
+		return err
+	}
+	return errors.Join(err, m.end(m.server.Abort))
+}
+
+// Leader waits until one member leads and all that are connected with it agree, and returns it.
+func (l *Lab) Leader(ctx context.Context) (*Member, error) {
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		if m := l.leader(); m != nil {
+			return m, nil
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lab: no leader (%s): %w", l.states(), ctx.Err())
+		}
+	}
+}
+
+// leader returns who leads, or nil while that is not clear.
+func (l *Lab) leader() *Member {
+	majority := l.majority()
+	if majority == nil {
+		return nil
+	}
+	id := 0
+	for _, m := range majority {
+		s := m.Server()
+		if s == nil {
+			return nil
+		}
+		st := s.Status()
+		if !st.Serving || st.Leader == 0 || id != 0 && st.Leader != id {
+			return nil
+		}
+		id = st.Leader
+	}
+	if i := slices.IndexFunc(majority, func(m *Member) bool { return m.id == id }); i >= 0 {
+		return majority[i]
+	}
+	return nil
+}
+
+// states is for messages.
+func (l *Lab) states() string {
+	words := make([]string, len(l.members))
+	for i, m := range l.members {
+		words[i] = fmt.Sprintf("%s %s", m.name(), m.State())
+		if s := m.Server(); s != nil && m.State() == Running {
+			if st := s.Status(); st.Mode != "" {
+				words[i] += " as " + st.Mode
+			}
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,298 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gozkd/gozkd/internal/wirefault"
+	"github.com/gozkd/gozkd/server"
+)
+
+// State is how a member is.
+type State string
+
+// The states of a member.
+const (
+	Running State = "running"
+	Paused  State = "paused"
+	Down    State = "down" // stopped or killed
+)
+
+// Member is one server of a lab, through all its lives. Its methods may be called from any goroutine.
+type Member struct {
+	lab    *Lab
+	id     int
+	port   *port
+	memory *server.Memory // nil: it has a directory
+
+	mu     sync.Mutex // held while the member changes from one state to another; guards what follows
+	server *server.Server
+	gate   *wirefault.Gate
+	clock  *clock
+	dead   *atomic.Bool // of this life: what the process would send is lost
+	cut    bool         // off its clients
+	now    atomic.Pointer[life]
+}
+
+// life is what others may see of a member that changes at the moment.
+type life struct {
+	state   State
+	server  *server.Server
+	gate    *wirefault.Gate
+	started chan struct{} // closed when the server's Start is over
+	err     error         // of it, then
+}
+
+// as returns the same life in another state.
+func (l *life) as(s State) *life {
+	return &life{state: s, server: l.server, gate: l.gate, started: l.started}
+}
+
+// ID returns the member's number; that of a server alone is 1.
+func (m *Member) ID() int { return m.id }
+
+// Address returns host:port for clients. It never changes.
+func (m *Member) Address() string { return m.port.address }
+
+// State returns how the member is.
+func (m *Member) State() State { return m.now.Load().state }
+
+// Server returns the server of the present life, or nil.
+func (m *Member) Server() *server.Server { return m.now.Load().server }
+
+// Dir returns the data directory, or "" if the member has none.
+func (m *Member) Dir() string {
+	switch {
+	case m.memory != nil:
+		return ""
+	case len(m.lab.members) == 1:
+		return m.lab.cfg.Dir
+	}
+	return filepath.Join(m.lab.cfg.Dir, strconv.Itoa(m.id))
+}
+
+func (m *Member) host() string { return "m" + strconv.Itoa(m.id) }
+
+func (m *Member) name() string {
+	if len(m.lab.members) == 1 {
+		return "the server"
+	}
+	return fmt.Sprintf("member %d", m.id)
+}
+
+// Start starts a member that is down. With a majority of the members running it returns when they serve, this one too;
+// without one it can't serve yet, and Start returns at once.
+func (m *Member) Start(ctx context.Context) error {
+	if err := m.launch(nil); err != nil {
+		return err
+	}
+	return m.lab.awaitServing(ctx, m)
+}
+
+// launch begins a life, on the listener of who opened the port.
+func (m *Member) launch(l net.Listener) (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.server != nil:
+		return fmt.Errorf("lab: %s is %s already", m.name(), m.State())
+	case m.lab.closed.Load():
+		return errClosed
+	}
+	if l == nil {
+		if l, err = m.port.listen(); err != nil {
+			return err
+		}
+	}
+	gate := wirefault.NewGate(l, &m.lab.rules)
+	gate.Cut(m.cut)
+	m.dead = new(atomic.Bool)
+	cfg, err := m.config(gate, m.dead)
+	if err != nil {
+		return errors.Join(err, gate.Close())
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		return errors.Join(err, gate.Close(), closePeers(&cfg))
+	}
+	m.server, m.gate = s, gate
+	now := &life{state: Running, server: s, gate: gate, started: make(chan struct{})}
+	m.now.Store(now)
+	// Ends when the server serves or is closed; end waits for it.
+	go func() {
+		defer close(now.started)
+		now.err = s.Start(context.Background())
+	}()
+	return nil
+}
+
+func closePeers(cfg *server.Config) error {
+	if cfg.PeerListener == nil {
+		return nil
+	}
+	return cfg.PeerListener.Close()
+}
+
+// config is what the member is started with.
+func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, error) {
+	l := m.lab
+	cfg := server.Config{
+		MemberID: uint8(m.id), Listener: gate, Dir: m.Dir(), Memory: m.memory, Tick: tick, MaxSessionTimeout: maxSessionTimeout,
+		MaxClientConns: -1, Words: []string{"*"}, Now: m.clock.now, Logger: l.cfg.Logger,
+	}
+	if len(l.members) > 1 {
+		for _, other := range l.members {
+			host, port, err := net.SplitHostPort(other.Address())
+			if err != nil {
+				return cfg, err
+			}
+			cfg.Members = append(cfg.Members, fmt.Sprintf("server.%d=%s:%d:%d:participant;%s:%s", other.id, other.host(), peerPort, peerPort+1, host, port))
+		}
+		cfg.Logger = l.cfg.Logger.Named(m.host())
+		peers, err := l.network.Listen(net.JoinHostPort(m.host(), strconv.Itoa(peerPort)))
+		if err != nil {
+			return cfg, err
+		}
+		cfg.PeerListener = peers
+		cfg.PeerDial = func(ctx context.Context, address string) (net.Conn, error) {
+			if dead.Load() {
+				return nil, net.ErrClosed
+			}
+			return l.network.Dial(ctx, m.host(), address)
+		}
+	}
+	if l.cfg.Adapt != nil {
+		l.cfg.Adapt(m.id, &cfg)
+	}
+	return cfg, nil
+}
+
+// Stop closes the member's server in an orderly way: it hands the lead over, and its clients' connections are closed.
+func (m *Member) Stop() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.mustRun(); err != nil {
+		return err
+	}
+	return m.end(m.server.Close)
+}
+
+// Kill ends the member's server like kill -9: connections break, and nobody is told. What it acknowledged is there again when it
+// is started. A paused member can be killed.
+func (m *Member) Kill() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.server == nil {
+		return fmt.Errorf("lab: %s is down already", m.name())
+	}
+	return m.kill()
+}
+
+func (m *Member) kill() error {
+	m.dead.Store(true)
+	m.gate.CloseConns()
+	if len(m.lab.members) > 1 {
+		m.lab.network.Kill(m.host())
+	}
+	return m.end(m.server.Abort)
+}
+
+// end ends the present life.
+func (m *Member) end(how func() error) error {
+	before := m.now.Swap(&life{state: Down})
+	m.clock.set(false)
+	err := how()
+	<-before.started
+	if before.state == Paused {
+		m.lab.relink()
+	}
+	m.port.hold()
+	m.server, m.gate = nil, nil
+	return err
+}
+
+// Restart stops the member in an orderly way if it runs, ends it if it is paused, and starts it.
+func (m *Member) Restart(ctx context.Context) error {
+	m.mu.Lock()
+	var err error
+	switch m.State() {
+	case Running:
+		err = m.end(m.server.Close)
+	case Paused:
+		err = m.kill()
+	}
+	m.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// Pause makes the member stand still, as kill -STOP does, or a long stop of a garbage collector: it answers nobody and notices
+// nothing, and goes on where it was with Resume.
+func (m *Member) Pause() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.mustRun(); err != nil {
+		return err
+	}
+	m.now.Store(m.now.Load().as(Paused))
+	m.clock.set(true)
+	m.lab.relink()
+	return nil
+}
+
+// Resume lets a paused member go on.
+func (m *Member) Resume() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.State() != Paused {
+		return fmt.Errorf("lab: %s is %s, not paused", m.name(), m.State())
+	}
+	m.now.Store(m.now.Load().as(Running))
+	m.lab.relink()
+	m.clock.set(false)
+	return nil
+}
+
+// Partition cuts the member off from its clients and from all other members: nothing that is sent arrives, and nothing breaks, until
+// Heal.
+func (m *Member) Partition() error { return m.partition(true) }
+
+// Heal takes back what Partition of this member did.
+func (m *Member) Heal() error { return m.partition(false) }
+
+func (m *Member) partition(cut bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut = cut
+	if m.gate != nil {
+		m.gate.Cut(cut)
+	}
+	m.lab.isolate(m.id, cut)
+	return nil
+}
+
+// CloseConnections breaks the connections of all clients of the member. Their sessions live on.
+func (m *Member) CloseConnections() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gate == nil {
+		return fmt.Errorf("lab: %s is down", m.name())
+	}
+	m.gate.CloseConns()
+	return nil
+}
+
+func (m *Member) mustRun() error {
+	if s := m.State(); s != Running {
+		return fmt.Errorf("lab: %s is %s", m.name(), s)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/gozkd/gozkd/internal/memnet"
+)
+
+// port is where clients reach a member, through all its lives. While nobody listens, connections are refused, but the
+// port stays ours: else another program may be given it, and the member could not come back.
+type port struct {
+	network *memnet.Network // nil: TCP
+	address string
+
+	mu   sync.Mutex
+	held func() // lets go; nil: not held
+}
+
+// openPort takes a port, and returns it with its first listener.
+func openPort(network *memnet.Network, address string) (*port, net.Listener, error) {
+	p := &port{network: network, address: address}
+	l, err := p.listen()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.address = l.Addr().String()
+	return p, l, nil
+}
+
+func (p *port) listen() (net.Listener, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.network != nil {
+		return p.network.Listen(p.address)
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.address)
+	if err != nil {
+		return nil, fmt.Errorf("lab: client port: %w", err)
+	}
+	p.letGo()
+	return l, nil
+}
+
+// hold keeps the port while nobody listens. Where that can't be done the port is free until the member comes back.
+func (p *port) hold() {
+	if p.network != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.letGo()
+	host, number, err := net.SplitHostPort(p.address)
+	if err != nil {
+		return
+	}
+	if n, err := strconv.Atoi(number); err == nil {
+		p.held = holdPort(net.ParseIP(host), n)
+	}
+}
+
+func (p *port) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.letGo()
+}
+
+func (p *port) letGo() {
+	if p.held != nil {
+		p.held()
+		p.held = nil
+	}
+}

@@ -1,0 +1,103 @@
+package zktest
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// DefaultSessionTimeout is what the clients of Connect ask for.
+const DefaultSessionTimeout = 10 * time.Second
+
+// Connect returns a go-zookeeper client that has a session. It is closed with the test. It tries again at once when it loses its
+// connection, where go-zookeeper's own pause is a second; for a client as your program makes it, use ConnectString, and Dialer in a
+// bubble.
+func (s *Service) Connect(t testing.TB) *zk.Conn {
+	t.Helper()
+	return s.ConnectTimeout(t, DefaultSessionTimeout)
+}
+
+// ConnectTimeout is Connect with another session timeout.
+func (s *Service) ConnectTimeout(t testing.TB, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	return s.connect(t, timeout, s.addresses())
+}
+
+func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []string) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect(addresses, timeout,
+		zk.WithDialer(s.Dialer()), zk.WithHostProvider(&eager{servers: addresses}), zk.WithLogger(s.logs))
+	if err != nil {
+		t.Fatalf("zktest: connect: %v", err)
+	}
+	t.Cleanup(conn.Close)
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		select {
+		case e := <-events:
+			if e.State == zk.StateHasSession {
+				return conn
+			}
+		case <-late.C:
+			t.Fatalf("zktest: no session in %v", patience)
+		}
+	}
+}
+
+// ConnectString returns the addresses of all members, host:port,host:port, for any client.
+func (s *Service) ConnectString() string { return s.lab.ConnectString() }
+
+func (s *Service) addresses() []string { return strings.Split(s.ConnectString(), ",") }
+
+// Dialer connects to the addresses in ConnectString: for zk.WithDialer. In a bubble there is no other way; elsewhere it is TCP.
+func (s *Service) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
+	return func(_, address string, timeout time.Duration) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		return s.lab.Dial(ctx, address)
+	}
+}
+
+// eager is a zk.HostProvider whose clients try again soon. Only after many tries in vain it lets them make the pause of a second
+// that go-zookeeper makes each time: then they also give up what they were asked, and notice that they were closed.
+type eager struct {
+	mu      sync.Mutex
+	servers []string
+	next    int
+	tries   int // since the last that succeeded, or since the last pause
+}
+
+const (
+	eagerPause = 5 * time.Millisecond
+	eagerTries = 100
+)
+
+func (e *eager) Init([]string) error { return nil }
+
+func (e *eager) Len() int { return len(e.servers) }
+
+func (e *eager) Next() (server string, retryStart bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.tries++; e.tries > len(e.servers) {
+		time.Sleep(eagerPause)
+	}
+	if e.tries > eagerTries {
+		e.tries, retryStart = 0, true
+	}
+	server = e.servers[e.next%len(e.servers)]
+	e.next++
+	return server, retryStart
+}
+
+func (e *eager) Connected() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tries = 0
+}

@@ -1,0 +1,45 @@
+package zktest
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+)
+
+// maxLog is how much of the servers' log is kept: the end of it.
+const maxLog = 1 << 20
+
+// logs keeps log lines until somebody wants to see them.
+type logs struct {
+	mu   sync.Mutex
+	text []byte
+	lost int
+}
+
+func (l *logs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text = append(l.text, b...); len(l.text) > 2*maxLog {
+		cut := len(l.text) - maxLog
+		if end := bytes.IndexByte(l.text[cut:], '\n'); end >= 0 {
+			cut += end + 1
+		}
+		l.lost += cut
+		l.text = append([]byte(nil), l.text[cut:]...)
+	}
+	return len(b), nil
+}
+
+// Printf takes the log lines of a client.
+func (l *logs) Printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(l, "client: "+format+"\n", args...) // it never fails
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost > 0 {
+		return fmt.Sprintf("(%d bytes before)\n%s", l.lost, l.text)
+	}
+	return string(l.text)
+}

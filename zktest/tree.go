@@ -1,0 +1,207 @@
+package zktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// Load creates znodes with that data, and those above them, or sets the data of those that are there, all at once. They are
+// persistent and open to everybody.
+func (s *Service) Load(znodes map[string]string) {
+	s.t.Helper()
+	data := make(map[string][]byte, len(znodes))
+	for path, text := range znodes {
+		data[path] = []byte(text)
+	}
+	s.do(func(ctx context.Context) error { return s.lab.Load(ctx, data) })
+}
+
+// LoadTxtar is Load of a txtar archive, whose files are named by paths. A file ends with a newline; the data ends before it.
+//
+//	-- /app/config --
+//	color=green
+//	-- /app/workers --
+func (s *Service) LoadTxtar(archive string) {
+	s.t.Helper()
+	znodes := make(map[string]string)
+	for _, f := range txtar.Parse([]byte(archive)).Files {
+		if _, twice := znodes[f.Name]; twice {
+			s.t.Fatalf("zktest: load: the archive has %s twice", f.Name)
+		}
+		znodes[f.Name] = string(bytes.TrimSuffix(f.Data, []byte("\n")))
+	}
+	if len(znodes) == 0 {
+		s.t.Fatalf("zktest: load: the archive has no files: each begins with a line like -- /path --")
+	}
+	s.Load(znodes)
+}
+
+// Tree returns the data of the znode at path and of all below it, but for /zookeeper, by path.
+func (s *Service) Tree(path string) map[string]string {
+	s.t.Helper()
+	tree := make(map[string]string)
+	s.do(func(ctx context.Context) error {
+		return s.lab.Walk(ctx, path, func(z server.Znode) bool {
+			if z.Path != "/zookeeper" && !strings.HasPrefix(z.Path, "/zookeeper/") {
+				tree[z.Path] = string(z.Data)
+			}
+			return true
+		})
+	})
+	return tree
+}
+
+// Dump returns how things are, for people: members, sessions, and all znodes.
+func (s *Service) Dump() string {
+	var b strings.Builder
+	s.lab.Dump(&b)
+	return b.String()
+}
+
+// Snapshot is the znodes at one moment.
+type Snapshot struct{ bytes []byte }
+
+// Snapshot remembers the znodes as they are.
+func (s *Service) Snapshot() (snapshot Snapshot) {
+	s.t.Helper()
+	s.do(func(ctx context.Context) (err error) {
+		snapshot.bytes, err = s.lab.Snapshot(ctx)
+		return err
+	})
+	return snapshot
+}
+
+// Rewind puts the znodes back as a snapshot has them, with their versions, ACLs, times and sequence counters. Clients stay
+// connected, and their watches fire for what changes. Sessions stay as they are: ephemerals whose session has ended since do not
+// come back, and those of new sessions go, though these live on.
+func (s *Service) Rewind(snapshot Snapshot) {
+	s.t.Helper()
+	s.do(func(ctx context.Context) error { return s.lab.Rewind(ctx, snapshot.bytes) })
+}
+
+// Znode returns the znode at path, or nil if there is none.
+func (s *Service) Znode(path string) (found *server.Znode) {
+	s.t.Helper()
+	s.do(func(ctx context.Context) error {
+		_ = s.lab.Walk(ctx, path, func(z server.Znode) bool { // an error says that there is none
+			found = &z
+			return false
+		})
+		return ctx.Err()
+	})
+	return found
+}
+
+// AssertData reports an error if the znode at path is missing or has other data.
+func (s *Service) AssertData(path, want string) {
+	s.t.Helper()
+	switch z := s.Znode(path); {
+	case z == nil:
+		s.t.Errorf("zktest: there is no znode %s, want one with data %q", path, want)
+	case string(z.Data) != want:
+		s.t.Errorf("zktest: znode %s has data %q, want %q", path, z.Data, want)
+	}
+}
+
+// AssertExists reports an error for each path without a znode.
+func (s *Service) AssertExists(paths ...string) {
+	s.t.Helper()
+	for _, path := range paths {
+		if s.Znode(path) == nil {
+			s.t.Errorf("zktest: there is no znode %s", path)
+		}
+	}
+}
+
+// AssertMissing reports an error for each path with a znode.
+func (s *Service) AssertMissing(paths ...string) {
+	s.t.Helper()
+	for _, path := range paths {
+		if z := s.Znode(path); z != nil {
+			s.t.Errorf("zktest: there is a znode %s, with data %q", path, z.Data)
+		}
+	}
+}
+
+// AssertChildren reports an error if the znode at path has other children than these, in whatever order.
+func (s *Service) AssertChildren(path string, names ...string) {
+	s.t.Helper()
+	got, err := s.children(path)
+	want := slices.Sorted(slices.Values(names))
+	switch {
+	case err != nil:
+		s.t.Errorf("zktest: %v", err)
+	case !slices.Equal(got, want):
+		s.t.Errorf("zktest: znode %s has the children %q, want %q", path, got, want)
+	}
+}
+
+// AssertOwner reports an error if the znode at path is missing, or no ephemeral of that session.
+func (s *Service) AssertOwner(path string, session int64) {
+	s.t.Helper()
+	switch z := s.Znode(path); {
+	case z == nil:
+		s.t.Errorf("zktest: there is no znode %s, want an ephemeral of session 0x%x", path, uint64(session))
+	case int64(z.Stat.EphemeralOwner) != session:
+		s.t.Errorf("zktest: znode %s belongs to 0x%x, want session 0x%x", path, uint64(z.Stat.EphemeralOwner), uint64(session))
+	}
+}
+
+func (s *Service) children(path string) (names []string, err error) {
+	ctx, cancel := s.context()
+	defer cancel()
+	below := strings.TrimSuffix(path, "/") + "/"
+	err = s.lab.Walk(ctx, path, func(z server.Znode) bool {
+		if name, ok := strings.CutPrefix(z.Path, below); ok && name != "" && !strings.Contains(name, "/") {
+			names = append(names, name)
+		}
+		return true
+	})
+	return names, err
+}
+
+// Await waits until the znodes at path and below satisfy cond, which gets them as Tree returns them; without a znode at path it gets an empty map.
+func (s *Service) Await(path string, cond func(tree map[string]string) bool) {
+	s.t.Helper()
+	s.eventually(func() error {
+		tree := map[string]string{}
+		if s.Znode(path) != nil {
+			tree = s.Tree(path)
+		}
+		if cond(tree) {
+			return nil
+		}
+		return fmt.Errorf("the znodes below %s are not as awaited: %q", path, slices.Sorted(maps.Keys(tree)))
+	})
+}
+
+// AwaitExists waits until there is a znode at path.
+func (s *Service) AwaitExists(path string) {
+	s.t.Helper()
+	s.eventually(func() error {
+		if s.Znode(path) == nil {
+			return errors.New("there is no znode " + path)
+		}
+		return nil
+	})
+}
+
+// AwaitMissing waits until there is no znode at path.
+func (s *Service) AwaitMissing(path string) {
+	s.t.Helper()
+	s.eventually(func() error {
+		if s.Znode(path) != nil {
+			return errors.New("there is a znode " + path)
+		}
+		return nil
+	})
+}

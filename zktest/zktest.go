@@ -1,0 +1,140 @@
+package zktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/lab"
+	"github.com/gozkd/gozkd/server"
+)
+
+// patience is how long anything may take that is waited for; then the test fails.
+const patience = 30 * time.Second
+
+// Option changes what Start and StartEnsemble start.
+type Option func(*options)
+
+type options struct {
+	adapt  []func(member int, c *server.Config)
+	onDisk bool
+}
+
+// WithConfig lets f change the configuration that a member is started with, at each of its starts. Members are numbered
+// from 1. Ports, directories and clock are the kit's own: faults need them.
+func WithConfig(f func(member int, c *server.Config)) Option {
+	return func(o *options) { o.adapt = append(o.adapt, f) }
+}
+
+// OnDisk keeps the data in a directory of the test, see Dir, instead of in memory. In both cases a member that is stopped or killed
+// comes back with all that it acknowledged.
+func OnDisk() Option { return func(o *options) { o.onDisk = true } }
+
+// Server is a server alone. It ends with the test.
+type Server struct {
+	*Service
+	*Member
+}
+
+// Start starts a server, and returns when it serves.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	s := start(t, 1, opts)
+	return &Server{s, s.member(1)}
+}
+
+// With returns the same server for a subtest, whose failing it shall be. What the subtest leaves behind is still there
+// when it has ended; see Snapshot and Rewind.
+func (s *Server) With(t testing.TB) *Server {
+	service := s.with(t)
+	return &Server{service, service.member(1)}
+}
+
+// Ensemble is a few servers with one state. It ends with the test.
+type Ensemble struct {
+	*Service
+}
+
+// StartEnsemble starts an ensemble of up to nine members, and returns when all serve.
+func StartEnsemble(t testing.TB, members int, opts ...Option) *Ensemble {
+	t.Helper()
+	return &Ensemble{start(t, members, opts)}
+}
+
+// With returns the same ensemble for a subtest, whose failing it shall be.
+func (e *Ensemble) With(t testing.TB) *Ensemble { return &Ensemble{e.with(t)} }
+
+// Service is what a server and an ensemble have in common: clients, znodes, sessions, time, and faults that wait for a request.
+type Service struct {
+	t    testing.TB
+	lab  *lab.Lab
+	logs *logs
+}
+
+func (s *Service) with(t testing.TB) *Service { return &Service{t, s.lab, s.logs} }
+
+func start(t testing.TB, members int, opts []Option) *Service {
+	t.Helper()
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	s := &Service{t: t, logs: &logs{}}
+	cfg := lab.Config{Members: members, InMemory: inBubble(t), Adapt: func(member int, c *server.Config) {
+		for _, f := range o.adapt {
+			f(member, c)
+		}
+	}}
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "gozkd", Output: s.logs, Level: hclog.Info, TimeFormat: "15:04:05.000"})
+	if o.onDisk {
+		cfg.Dir = t.TempDir()
+	}
+	ctx, cancel := s.context()
+	defer cancel()
+	var err error
+	if s.lab, err = lab.Start(ctx, cfg); err != nil {
+		t.Fatalf("zktest: %v\n%s", err, s.logs)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("zktest: how things were when the test had failed\n%s\nwhat the servers logged\n%s", s.Dump(), s.logs)
+		}
+		if err := s.lab.Close(); err != nil {
+			t.Errorf("zktest: close: %v", err)
+		}
+	})
+	return s
+}
+
+// context bounds a wait. It is not the test's, which ends before Cleanup.
+func (s *Service) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), patience)
+}
+
+// do runs what takes a context, and fails the test with its error.
+func (s *Service) do(f func(context.Context) error) {
+	s.t.Helper()
+	ctx, cancel := s.context()
+	defer cancel()
+	s.must(f(ctx))
+}
+
+func (s *Service) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("zktest: %v", err)
+	}
+}
+
+// inBubble reports whether the test runs in a bubble of testing/synctest. There, and only there, Deadline panics.
+func inBubble(t testing.TB) (yes bool) {
+	test, ok := t.(interface{ Deadline() (time.Time, bool) })
+	if !ok {
+		return false
+	}
+	defer func() { yes = recover() != nil }()
+	test.Deadline()
+	return false
+}
