@@ -168,7 +168,7 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 					m.isolate(true)
 				}
 				if away == "cut off for a moment" {
-					e.fabric.tear(m.host(), e.m(e.leader()).host()) // nothing is under way any more
+					e.network.Tear(m.host(), e.m(e.leader()).host()) // nothing is under way any more
 					time.Sleep(time.Second)
 				} else {
 					time.Sleep(20 * time.Second)
@@ -183,7 +183,7 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 					m.isolate(false)
 					for range 8 {
 						time.Sleep(time.Second)
-						e.fabric.tear(m.host(), e.m(e.leader()).host())
+						e.network.Tear(m.host(), e.m(e.leader()).host())
 					}
 					m.slow(false, 0)
 				default:
@@ -239,7 +239,7 @@ func TestEnsemble_InstallClosesConnections(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		e.m(victim).isolate(true)
-		e.fabric.tear(e.m(victim).host(), e.m(e.leader()).host()) // nothing is under way any more
+		e.network.Tear(e.m(victim).host(), e.m(e.leader()).host()) // nothing is under way any more
 		time.Sleep(time.Second)
 		for range 45 {
 			if h, _ := w.call(2, proto.OpSetData, &proto.SetDataRequest{Path: "/x", Data: make([]byte, 600_000), Version: -1}); h.Err != proto.OK {

@@ -100,7 +100,7 @@ func TestEnsemble_ShortFaults(t *testing.T) {
 			"very slow": func(m *ensembleMember, on bool) { m.slow(on, 400*time.Millisecond) },
 			"torn": func(m *ensembleMember, _ bool) {
 				for _, other := range m.e.members {
-					m.e.fabric.tear(m.host(), other.host())
+					m.e.network.Tear(m.host(), other.host())
 				}
 			},
 		} {

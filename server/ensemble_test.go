@@ -17,13 +17,14 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/server"
 )
 
 // ensemble is a few servers in this process, and the network between them and their clients.
 type ensemble struct {
 	t         testing.TB
-	fabric    *fabric // nil: loopback
+	network   *memnet.Network // nil: loopback
 	members   []*ensembleMember
 	logs      hclog.Logger
 	said      saying // by logs
@@ -73,13 +74,17 @@ func withEnsemble(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, 1) // raft draws its timeouts from there
 	synctest.Test(t, func(t *testing.T) {
-		f(t, newEnsemble(t, n, newFabric()))
+		f(t, newEnsemble(t, n, newNetwork()))
 	})
 }
 
+// newNetwork makes a network for a bubble of time: without any latency, clients that always have something to do would keep
+// the time from passing.
+func newNetwork() *memnet.Network { return memnet.New(200 * time.Microsecond) }
+
 // newEnsemble makes an ensemble that ends with the test.
-func newEnsemble(t testing.TB, n int, f *fabric) *ensemble {
-	e := &ensemble{t: t, fabric: f, begun: time.Now()}
+func newEnsemble(t testing.TB, n int, network *memnet.Network) *ensemble {
+	e := &ensemble{t: t, network: network, begun: time.Now()}
 	e.logs = hclog.New(&hclog.LoggerOptions{Output: io.MultiWriter(t.Output(), &e.said), Level: hclog.Info, TimeFormat: "05.000"})
 	for id := 1; id <= n; id++ {
 		e.members = append(e.members, e.newMember(id))
@@ -99,7 +104,7 @@ func (e *ensemble) newMember(id int) *ensembleMember {
 	e.t.Helper()
 	m := &ensembleMember{e: e, id: id}
 	m.peerAddress, m.clientAddress = fmt.Sprintf("m%d:2888", id), fmt.Sprintf("m%d:2181", id)
-	if e.fabric == nil {
+	if e.network == nil {
 		m.peerAddress, m.clientAddress = freeAddress(e.t), freeAddress(e.t)
 	}
 	host, port, _ := net.SplitHostPort(m.peerAddress)
@@ -158,20 +163,29 @@ func (m *ensembleMember) config(lines []string) server.Config {
 	if m.adapt != nil {
 		m.adapt(&cfg)
 	}
-	if e.fabric != nil {
+	if e.network != nil {
 		dead := new(atomic.Bool)
 		m.dead = dead
-		cfg.Listener, cfg.PeerListener = e.fabric.listen(m.clientAddress), e.fabric.listen(m.peerAddress)
+		cfg.Listener, cfg.PeerListener = e.listen(m.clientAddress), e.listen(m.peerAddress)
 		cfg.PeerDial = func(ctx context.Context, address string) (net.Conn, error) {
 			if dead.Load() {
 				return nil, net.ErrClosed
 			}
-			return e.fabric.dial(ctx, m.host(), address)
+			return e.network.Dial(ctx, m.host(), address)
 		}
 	} else {
 		cfg.Listen = m.clientAddress
 	}
 	return cfg
+}
+
+func (e *ensemble) listen(address string) net.Listener {
+	e.t.Helper()
+	l, err := e.network.Listen(address)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return l
 }
 
 // begin starts the member, and returns what waits until it serves.
@@ -253,11 +267,11 @@ func (m *ensembleMember) stop() {
 // does afterwards reaches nobody.
 func (m *ensembleMember) kill() {
 	m.e.t.Helper()
-	s, f := m.s, m.e.fabric
+	s := m.s
 	m.s = nil
 	m.serving.Store(false)
 	m.dead.Store(true)
-	f.kill(m.host())
+	m.e.network.Kill(m.host())
 	m.ending.Go(func() { // ends when the server is closed; begin and the test's end wait for it
 		if err := s.Close(); err != nil {
 			m.e.t.Errorf("member %d: %v", m.id, err)
@@ -273,11 +287,11 @@ func (m *ensembleMember) isolate(on bool) {
 
 // mute cuts what the member says to the others, deafen what they say to it.
 func (m *ensembleMember) mute(on bool) {
-	m.others(func(other string) { m.e.fabric.cut(m.host(), other, on) })
+	m.others(func(other string) { m.e.network.Cut(m.host(), other, on) })
 }
 
 func (m *ensembleMember) deafen(on bool) {
-	m.others(func(other string) { m.e.fabric.cut(other, m.host(), on) })
+	m.others(func(other string) { m.e.network.Cut(other, m.host(), on) })
 }
 
 // slow makes everything between the member and the others take longer.
@@ -286,8 +300,8 @@ func (m *ensembleMember) slow(on bool, d time.Duration) {
 		d = 0
 	}
 	m.others(func(other string) {
-		m.e.fabric.delay(m.host(), other, d)
-		m.e.fabric.delay(other, m.host(), d)
+		m.e.network.Delay(m.host(), other, d)
+		m.e.network.Delay(other, m.host(), d)
 	})
 }
 
@@ -411,10 +425,10 @@ func (e *ensemble) dial(id int) *raw {
 func (e *ensemble) dialFrom(host string, id int) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if e.fabric == nil {
+	if e.network == nil {
 		return new(net.Dialer).DialContext(ctx, "tcp", e.m(id).clientAddress)
 	}
-	return e.fabric.dial(ctx, host, e.m(id).clientAddress)
+	return e.network.Dial(ctx, host, e.m(id).clientAddress)
 }
 
 // connect makes a session on a member.

@@ -128,7 +128,7 @@ func TestHistory_FindsStaleReads(t *testing.T) {
 func (p plan) run(t *testing.T) (history []action, err error) {
 	cryptotest.SetGlobalRandom(t, p.seed)
 	synctest.Test(t, func(t *testing.T) {
-		e := newEnsemble(t, 3, newFabric())
+		e := newEnsemble(t, 3, newNetwork())
 		if p.disk {
 			e.onDisk()
 		}
@@ -197,7 +197,7 @@ func (e *ensemble) befall(m mishap, disk bool) {
 		fault := map[string]func(on bool){
 			"isolate": v.isolate, "mute": v.mute, "deafen": v.deafen, "pause": v.pause,
 			"slow": func(on bool) { v.slow(on, 60*time.Millisecond) },
-			"tear": func(bool) { e.fabric.tear(v.host(), "") },
+			"tear": func(bool) { e.network.Tear(v.host(), "") },
 		}[what]
 		fault(true)
 		over = append(over, func() { fault(false) })
