@@ -46,7 +46,9 @@ func welcomeFrame(session int64) []byte {
 
 func path(p string) record { return &proto.PathWatchRequest{Path: p} }
 
-func create(p string) record { return bare((&proto.CreateRequest{Path: p}).Append(nil, proto.OpCreate)) }
+func create(p string) record {
+	return bare((&proto.CreateRequest{Path: p}).Append(nil, proto.OpCreate))
+}
 
 func multi(paths ...string) record {
 	var m proto.MultiRequest
@@ -97,7 +99,7 @@ func newWorld(t testing.TB, l net.Listener, dial func() (net.Conn, error)) *worl
 	t.Cleanup(func() {
 		w.gate.Cut(false)
 		w.gate.CloseConns()
-		if err := w.gate.Close(); err != nil {
+		if err := w.gate.Close(); err != nil && !errors.Is(err, net.ErrClosed) { // the test may have closed it
 			t.Error(err)
 		}
 		<-w.ended
