@@ -227,6 +227,34 @@ func TestConn_ManyReaders(t *testing.T) {
 	})
 }
 
+// Several writers wait behind one that waits for room, and none sleeps through its turn.
+func TestConn_ManyWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := memnet.Pipe("a", "b")
+		defer closeAll(a, b)
+		var all sync.WaitGroup
+		write := func(n int) {
+			all.Go(func() { // ends when all is read; awaited below
+				if _, err := a.Write(make([]byte, n)); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		write(window + 1)
+		for range 10 {
+			write(1)
+		}
+		if n, err := b.Read(make([]byte, window)); n != window || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		if _, err := io.ReadFull(b, make([]byte, 11)); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+	})
+}
+
 func TestPipe_Names(t *testing.T) {
 	client, server := memnet.Pipe("127.0.0.1:7", "here")
 	defer closeAll(client, server)

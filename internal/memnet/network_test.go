@@ -52,9 +52,16 @@ func TestNetwork_CutStopsWriters(t *testing.T) {
 	})
 }
 
+// Bytes stay in order although later ones have less delay, or none at all.
 func TestNetwork_Delay(t *testing.T) {
+	for _, latency := range []time.Duration{0, time.Millisecond} {
+		t.Run(latency.String(), func(t *testing.T) { testDelay(t, latency) })
+	}
+}
+
+func testDelay(t *testing.T, latency time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(time.Millisecond)
+		n := memnet.New(latency)
 		a, b := connect(t, n)
 		begun := time.Now()
 		at := func(want time.Duration, text string) {
@@ -67,13 +74,12 @@ func TestNetwork_Delay(t *testing.T) {
 		send(t, a, "soon")
 		n.Delay("a", "b", time.Second)
 		send(t, a, "late")
-		time.Sleep(500 * time.Microsecond)
+		at(latency, "soon")
 		n.Delay("a", "b", 0)
 		send(t, a, ", as all behind it")
 		closeAll(a)
-		at(time.Millisecond, "soon")
-		at(time.Second+time.Millisecond, "late, as all behind it")
-		if _, err := b.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(begun) != time.Second+time.Millisecond {
+		at(time.Second+latency, "late, as all behind it")
+		if _, err := b.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(begun) != time.Second+latency {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 	})
@@ -336,5 +342,38 @@ func TestNetwork_TearsWhatIsDialled(t *testing.T) {
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 			t.Error(err)
 		}
+	})
+}
+
+// What is over leaves nothing behind.
+func TestNetwork_Forgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New(0)
+		expect := func(what string, want int) {
+			t.Helper()
+			if got := n.Ends(); got != want {
+				t.Errorf("%s: %d ends, want %d", what, got, want)
+			}
+		}
+		a, b := connect(t, n)
+		expect("open", 2)
+		closeAll(a)
+		expect("one closed", 1)
+		closeAll(b)
+		expect("both closed", 0)
+		connect(t, n)
+		n.Tear("a", "b")
+		expect("torn", 0)
+		l, err := n.Listen("b:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }() // once
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.Dial(ctx, "a", "b:1"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		expect("never accepted", 0)
 	})
 }

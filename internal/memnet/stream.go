@@ -142,7 +142,7 @@ func (s *stream) send(n int) {
 		return
 	}
 	at := time.Now().Add(s.state.delay)
-	if last >= 0 && !s.underWay[last].at.Before(at) { // not before what was sent before
+	if last >= 0 && !s.underWay[last].at.Before(at) { // together with what was sent before, not overtaking it
 		s.underWay[last].n += n
 		return
 	}

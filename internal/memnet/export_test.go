@@ -1,0 +1,8 @@
+package memnet
+
+// Ends returns how many ends of connections the network keeps.
+func (n *Network) Ends() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns)
+}
