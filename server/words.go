@@ -114,10 +114,10 @@ func (s *Server) writeWord(w *bufio.Writer, word string, asker *conn) {
 		s.writeConnections(w, asker, true)
 		say(w, "\n")
 	case "crst":
-		s.resetConnections()
+		s.ResetConnectionStats()
 		say(w, "Connection stats reset.\n")
 	case "srst":
-		s.stats.reset()
+		s.ResetStats()
 		say(w, "Server stats reset.\n")
 	case "dump":
 		s.writeDump(w)

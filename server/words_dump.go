@@ -20,30 +20,21 @@ func (s *Server) writeDump(w *bufio.Writer) {
 		s.writeSessions(w)
 	}
 
-	type owner struct {
-		id    proto.SessionID
-		paths []string
-	}
-	var owners []owner
-	s.tree.RLock()
-	for id, paths := range s.state.EphemeralsBySession() {
-		owners = append(owners, owner{id, paths})
-	}
-	s.tree.RUnlock()
+	owners := s.Ephemerals()
 	say(w, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owners))
-	for i := range owners {
-		say(w, "%s:\n", owners[i].id)
-		for _, path := range owners[i].paths {
+	for _, owner := range owners {
+		say(w, "%s:\n", proto.SessionID(owner.Session))
+		for _, path := range owner.Paths {
 			say(w, "\t%s\n", path)
 		}
 	}
 
-	conns := s.connFacts(nil)
+	conns := s.Connections()
 	for i := range conns { // sessions expire by whole ticks, and their connections with them
 		conns[i].expires = conns[i].expires.Truncate(s.cfg.Tick).Add(s.cfg.Tick)
 	}
-	slices.SortStableFunc(conns, func(a, b connFacts) int { return a.expires.Compare(b.expires) })
-	var sets [][]connFacts
+	slices.SortStableFunc(conns, func(a, b Connection) int { return a.expires.Compare(b.expires) })
+	var sets [][]Connection
 	for rest := conns; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].expires.Equal(rest[0].expires) {
@@ -55,25 +46,23 @@ func (s *Server) writeDump(w *bufio.Writer) {
 	for _, set := range sets {
 		say(w, "%d expire at %s:\n", len(set), set[0].expires.Format(javaDate))
 		for i := range set {
-			say(w, "\tip: %s sessionId: %s\n", set[i].peer, set[i].session)
+			say(w, "\tip: /%s sessionId: %s\n", set[i].Remote, proto.SessionID(set[i].Session))
 		}
 	}
 }
 
 // writeSessionsByExpiry writes when sessions expire, as the server knows that decides about it.
 func (s *Server) writeSessionsByExpiry(w *bufio.Writer) {
-	s.trackMu.Lock()
-	buckets := s.tracker.Buckets()
-	s.trackMu.Unlock()
+	buckets := s.Expiries()
 	n := 0
 	for i := range buckets {
-		n += len(buckets[i].IDs)
+		n += len(buckets[i].Sessions)
 	}
 	say(w, "Session Sets (%d)/(%d):\n", len(buckets), n)
 	for i := range buckets {
-		say(w, "%d expire at %s:\n", len(buckets[i].IDs), buckets[i].At.Format(javaDate))
-		for _, id := range buckets[i].IDs {
-			say(w, "\t%s\n", id)
+		say(w, "%d expire at %s:\n", len(buckets[i].Sessions), buckets[i].At.Format(javaDate))
+		for _, id := range buckets[i].Sessions {
+			say(w, "\t%s\n", proto.SessionID(id))
 		}
 	}
 }

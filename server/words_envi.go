@@ -6,12 +6,12 @@ import (
 	"os/user"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 )
 
-// writeEnvironment answers envi. The keys are those of a JVM; each says what is closest to the truth for a Go program,
-// and nothing where there is no such thing. What the system does not tell is empty too.
-func (s *Server) writeEnvironment(w *bufio.Writer) {
-	line := func(key, value string) { say(w, "%s=%s\n", key, value) }
+// Environment returns what the envi word tells. The keys are those of a JVM; each says what is closest to the truth for a Go
+// program, and nothing where there is no such thing. What the system does not tell is empty too.
+func (s *Server) Environment() []Setting {
 	or := func(value string, err error) string {
 		if err != nil {
 			return ""
@@ -23,27 +23,36 @@ func (s *Server) writeEnvironment(w *bufio.Writer) {
 		me = *u
 	}
 	name, release := system()
-	say(w, "Environment:\n")
-	line("zookeeper.version", s.versionLine()) // first: kazoo takes the server's version from here, after one read
-	line("host.name", or(os.Hostname()))
-	line("java.version", runtime.Version())
-	line("java.vendor", "The Go Authors")
-	line("java.home", "")
-	line("java.class.path", or(os.Executable()))
-	line("java.library.path", "")
-	line("java.io.tmpdir", os.TempDir())
-	line("java.compiler", runtime.Compiler)
-	line("os.name", name)
-	line("os.arch", runtime.GOARCH)
-	line("os.version", release)
-	line("user.name", me.Username)
-	line("user.home", me.HomeDir)
-	line("user.dir", or(os.Getwd()))
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	heap := m.HeapSys - m.HeapReleased
-	megabytes := func(key string, n uint64) { say(w, "%s=%dMB\n", key, n>>20) }
-	megabytes("os.memory.free", heap-m.HeapInuse)
-	megabytes("os.memory.max", uint64(debug.SetMemoryLimit(-1))) // -1 asks; without a limit it is what Java has then, 2⁶³-1
-	megabytes("os.memory.total", heap)
+	megabytes := func(n uint64) string { return strconv.FormatUint(n>>20, 10) + "MB" }
+	return []Setting{
+		{"zookeeper.version", s.versionLine()}, // first: kazoo takes the server's version from here, after one read
+		{"host.name", or(os.Hostname())},
+		{"java.version", runtime.Version()},
+		{"java.vendor", "The Go Authors"},
+		{"java.home", ""},
+		{"java.class.path", or(os.Executable())},
+		{"java.library.path", ""},
+		{"java.io.tmpdir", os.TempDir()},
+		{"java.compiler", runtime.Compiler},
+		{"os.name", name},
+		{"os.arch", runtime.GOARCH},
+		{"os.version", release},
+		{"user.name", me.Username},
+		{"user.home", me.HomeDir},
+		{"user.dir", or(os.Getwd())},
+		{"os.memory.free", megabytes(heap - m.HeapInuse)},
+		{"os.memory.max", megabytes(uint64(debug.SetMemoryLimit(-1)))}, // -1 asks; without a limit it is what Java has then, 2⁶³-1
+		{"os.memory.total", megabytes(heap)},
+	}
+}
+
+// writeEnvironment answers envi.
+func (s *Server) writeEnvironment(w *bufio.Writer) {
+	say(w, "Environment:\n")
+	for _, line := range s.Environment() {
+		say(w, "%s=%s\n", line.Key, line.Value)
+	}
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"io/fs"
-	"math"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -54,20 +53,20 @@ func (s *Server) numConns() int {
 
 // decimal formats a float as Java does: at least one digit after the point. ZooKeeper rounds to four.
 func decimal(v float64) string {
-	text := strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
+	text := strconv.FormatFloat(round(v), 'f', -1, 64)
 	if !strings.Contains(text, ".") {
 		text += ".0"
 	}
 	return text
 }
 
-// writeConfig answers conf: what is in effect, in ZooKeeper's order, then the settings that are only shown. A setting
-// with the name of a line replaces its value.
-func (s *Server) writeConfig(w *bufio.Writer) {
+// Settings returns what is in effect under the names and in the order of the conf word, then those of Config.Settings. One of
+// these with the name of a line replaces its value. The directories are looked through for their sizes.
+func (s *Server) Settings() []Setting {
 	c := &s.cfg
 	data, log := s.dirSizes()
 	lines := []Setting{
-		{"clientPort", port(s.listener.Addr())},
+		{"clientPort", port(s.Addr())},
 		{"secureClientPort", "-1"},
 		{"dataDir", c.Dir},
 		{"dataDirSize", strconv.FormatInt(data, 10)},
@@ -95,7 +94,12 @@ func (s *Server) writeConfig(w *bufio.Writer) {
 			lines = append(lines, setting)
 		}
 	}
-	for _, line := range lines {
+	return lines
+}
+
+// writeConfig answers conf.
+func (s *Server) writeConfig(w *bufio.Writer) {
+	for _, line := range s.Settings() {
 		say(w, "%s=%s\n", line.Key, line.Value)
 	}
 	if !s.alone() {
@@ -106,8 +110,10 @@ func (s *Server) writeConfig(w *bufio.Writer) {
 
 // port returns the port of an address, or ZooKeeper's "none" for one without, such as a Unix socket's.
 func port(a net.Addr) string {
-	if _, p, err := net.SplitHostPort(a.String()); err == nil {
-		return p
+	if a != nil {
+		if _, p, err := net.SplitHostPort(a.String()); err == nil {
+			return p
+		}
 	}
 	return "-1"
 }

@@ -1,0 +1,78 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// What a server knows of itself can be asked in every state of its life.
+func TestFacts_WheneverAsked(t *testing.T) {
+	s, err := server.New(server.Config{
+		Members: []string{"server.1=127.0.0.1:2888:3888;2181", "server.2=h2:2888:0:observer", "server.3=h3:2888:3888"}, InProcess: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(when string, reason error) {
+		t.Helper()
+		if err := s.NotServing(); !errors.Is(err, reason) {
+			t.Errorf("%s: %v, want %v", when, err, reason)
+		}
+		if v := s.Monitor(); v != nil {
+			t.Errorf("%s it monitors %v", when, v)
+		}
+		if e := s.Expiries(); e != nil {
+			t.Errorf("%s sessions expire: %v", when, e)
+		}
+		conns, paths, watches := s.WatchCounts()
+		if n := len(s.Connections()) + len(s.Watches()) + len(s.Ephemerals()) + conns + paths + watches; n != 0 {
+			t.Errorf("%s there are %d connections, watches and ephemerals", when, n)
+		}
+		if zxid, _ := s.Digest(); zxid != 0 {
+			t.Errorf("%s: zxid 0x%x", when, zxid)
+		}
+		s.ResetStats()
+		s.ResetConnectionStats()
+		if len(s.Settings()) < 12 || len(s.Environment()) != 18 {
+			t.Errorf("%s: settings %v, environment %v", when, s.Settings(), s.Environment())
+		}
+		const want = "[{1 false 127.0.0.1:2888 127.0.0.1:3888 0.0.0.0:2181} {2 true h2:2888  } {3 false h3:2888 h3:3888 }]"
+		if got := fmt.Sprint(s.Members()); got != want {
+			t.Errorf("%s: members %s, want %s", when, got, want)
+		}
+	}
+	ask("before the start", server.ErrNotStarted)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ask("after the end", server.ErrClosed)
+}
+
+func TestValue_Lines(t *testing.T) {
+	for _, c := range []struct {
+		value server.Value
+		want  string
+	}{
+		{server.Value{Name: "znode_count", Is: int64(5)}, "znode_count=5 "},
+		{server.Value{Name: "server_state", Is: "leader"}, "server_state=leader "},
+		{server.Value{Name: "gozkd_peer_in_step", Peer: 12, Is: int64(1)}, "gozkd_peer_12_in_step=1 "},
+		{
+			server.Value{Name: "fsynctime", Is: server.Summary{Count: 2, Sum: 7, Min: 3, Max: 4, Avg: 3.5}},
+			"avg_fsynctime=3.5 min_fsynctime=3 max_fsynctime=4 cnt_fsynctime=2 sum_fsynctime=7 ",
+		},
+	} {
+		got := ""
+		for key, is := range c.value.Lines() {
+			got += fmt.Sprintf("%s=%v ", key, is)
+		}
+		if got != c.want {
+			t.Errorf("%+v has lines %q, want %q", c.value, got, c.want)
+		}
+		for range c.value.Lines() { // who has seen enough may stop
+			break
+		}
+	}
+}
