@@ -1,0 +1,63 @@
+package metrics
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// New returns a collector of what s.Monitor returns. It may be registered before the server starts and stay registered after it
+// was closed: while the server is not open there is nothing to collect.
+//
+// Several servers on one registry are told apart by a label that is the caller's to choose: register each with
+// prometheus.WrapRegistererWith. All values come from one call of Monitor, so those of a scrape belong together. The
+// collector may be used from any goroutine, by several registries.
+func New(s *server.Server) prometheus.Collector { return collector{s, descriptions()} }
+
+type collector struct {
+	server *server.Server
+	descs  map[string]*prometheus.Desc
+}
+
+func descriptions() map[string]*prometheus.Desc {
+	descs := make(map[string]*prometheus.Desc, len(table))
+	for name, m := range table {
+		var labels []string
+		if m.perPeer {
+			labels = []string{"peer"}
+		}
+		descs[name] = prometheus.NewDesc(name, m.help, labels, nil)
+	}
+	return descs
+}
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	for _, v := range c.server.Monitor() {
+		m, ok := table[v.Name]
+		if !ok {
+			continue // a text, which is no metric
+		}
+		var labels []string
+		if m.perPeer {
+			labels = []string{strconv.Itoa(v.Peer)}
+		}
+		switch is := v.Is.(type) {
+		case int64:
+			ch <- prometheus.MustNewConstMetric(c.descs[v.Name], m.typ, float64(is), labels...)
+		case float64:
+			ch <- prometheus.MustNewConstMetric(c.descs[v.Name], m.typ, is, labels...)
+		case server.Summary:
+			ch <- prometheus.MustNewConstSummary(c.descs[v.Name], uint64(is.Count), float64(is.Sum), nil, labels...)
+		}
+	}
+}

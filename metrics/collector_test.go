@@ -1,0 +1,252 @@
+package metrics_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/metrics"
+	"github.com/gozkd/gozkd/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func start(t *testing.T, cfg server.Config) *server.Server {
+	t.Helper()
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// startThree starts an ensemble and returns when each of its members has all that a member ever has, the leader first.
+func startThree(t *testing.T) []*server.Server {
+	t.Helper()
+	listeners, lines := make([]net.Listener, 3), make([]string, 3)
+	for i := range listeners {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners[i], lines[i] = l, fmt.Sprintf("server.%d=127.0.0.1:%d:0", i+1, l.Addr().(*net.TCPAddr).Port)
+	}
+	servers := make([]*server.Server, 3)
+	var starting sync.WaitGroup
+	for i, l := range listeners {
+		s, err := server.New(server.Config{MemberID: uint8(i + 1), Members: lines, PeerListener: l, Tick: 200 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers[i] = s
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		// Ends by itself; awaited below.
+		starting.Go(func() {
+			if err := s.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-look.C {
+		for i, s := range servers {
+			if v := s.Monitor(); is(v, "synced_followers") == int64(2) && is(v, "gozkd_peer_lag_entries") != nil {
+				servers[0], servers[i] = servers[i], servers[0]
+				return servers
+			}
+		}
+	}
+	t.Fatal("no leader has two followers in step within a minute")
+	return nil
+}
+
+// is returns what the first value of that name says, or nil.
+func is(values []server.Value, name string) any {
+	if i := slices.IndexFunc(values, func(v server.Value) bool { return v.Name == name }); i >= 0 {
+		return values[i].Is
+	}
+	return nil
+}
+
+// exposed returns what a collector says, a line for each sample.
+func exposed(t *testing.T, c prometheus.Collector) map[string]string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "metrics")
+	if err := prometheus.WriteToTextfile(path, registry); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			name, typ, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			lines["TYPE "+name] = typ
+		} else if !strings.HasPrefix(line, "#") {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			lines[name] = value
+		}
+	}
+	return lines
+}
+
+// All that Monitor says in numbers is collected, on a server alone and on members, the leader too.
+func TestCollector_HasAllOfMonitor(t *testing.T) {
+	servers := append(startThree(t), start(t, server.Config{Dir: t.TempDir()}))
+	for i, s := range servers {
+		lines := exposed(t, metrics.New(s))
+		for _, v := range s.Monitor() {
+			sample := v.Name
+			switch v.Is.(type) {
+			case string:
+				if _, ok := lines["TYPE "+sample]; ok {
+					t.Errorf("%s is a text, and yet a metric", sample)
+				}
+				continue
+			case server.Summary:
+				sample += "_count"
+			}
+			if v.Peer != 0 {
+				sample += fmt.Sprintf(`{peer="%d"}`, v.Peer)
+			}
+			if _, ok := lines[sample]; !ok {
+				t.Errorf("server %d: %s is not collected", i, sample)
+			}
+		}
+	}
+}
+
+// What dashboards and alert rules for ZooKeeper ask for, as far as it is measured.
+func TestCollector_NamesAndTypes(t *testing.T) {
+	lines := exposed(t, metrics.New(start(t, server.Config{Dir: t.TempDir()})))
+	for name, typ := range map[string]string{
+		"znode_count": "gauge", "num_alive_connections": "gauge", "approximate_data_size": "gauge", "watch_count": "gauge",
+		"packets_received": "gauge", "outstanding_requests": "gauge", "min_latency": "gauge", "max_latency": "gauge", "avg_latency": "gauge",
+		"connection_rejected": "counter", "stale_sessions_expired": "counter", "fsynctime": "summary", "snapshottime": "summary",
+	} {
+		if got := lines["TYPE "+name]; got != typ {
+			t.Errorf("%s is a %q, want a %s", name, got, typ)
+		}
+	}
+	if lines["znode_count"] != "5" || lines["num_alive_connections"] != "0" || lines["fsynctime_count"] == "" || lines["fsynctime_sum"] == "" {
+		t.Error(lines)
+	}
+}
+
+// The linter objects to names that ZooKeeper chose, and to none of ours.
+func TestCollector_Lint(t *testing.T) {
+	for _, s := range startThree(t) {
+		problems, err := testutil.CollectAndLint(metrics.New(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			theirs := regexp.MustCompile(`_count$|^(connection_rejected|stale_sessions_expired)$`).MatchString(p.Metric)
+			if strings.HasPrefix(p.Metric, "gozkd_") || !theirs {
+				t.Errorf("%s: %s", p.Metric, p.Text)
+			}
+		}
+	}
+}
+
+// Servers on one registry don't meet, whatever state each is in.
+func TestCollector_SeveralServers(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	register := func(name string, s *server.Server) {
+		prometheus.WrapRegistererWith(prometheus.Labels{"member": name}, registry).MustRegister(metrics.New(s))
+	}
+	count := func() int {
+		t.Helper()
+		n, err := testutil.GatherAndCount(registry, "znode_count")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	idle, err := server.New(server.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := start(t, server.Config{})
+	register("idle", idle)
+	register("closed", closed)
+	register("serving", start(t, server.Config{}))
+	if n := count(); n != 2 {
+		t.Errorf("%d servers have metrics, want 2: one is not started", n)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(); n != 1 {
+		t.Errorf("%d servers have metrics, want 1: one is closed", n)
+	}
+	alone := prometheus.NewRegistry()
+	alone.MustRegister(metrics.New(idle))
+	if err := alone.Register(metrics.New(closed)); err == nil {
+		t.Error("a second collector without a label was accepted")
+	}
+}
+
+// Scrapes meet a server that starts and stops.
+func TestCollector_WhileClosing(t *testing.T) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(metrics.New(s))
+	over := make(chan struct{})
+	var scraping sync.WaitGroup
+	// Stopped by over, awaited below.
+	scraping.Go(func() {
+		for {
+			if _, err := registry.Gather(); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	})
+	if err := s.Start(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	close(over)
+	scraping.Wait()
+}

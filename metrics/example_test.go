@@ -1,0 +1,43 @@
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gozkd/gozkd/metrics"
+	"github.com/gozkd/gozkd/server"
+)
+
+// Two servers on a registry that the program brings, told apart by a label that it chooses.
+func ExampleNew() {
+	registry := prometheus.NewRegistry()
+	for _, name := range []string{"orders", "locks"} {
+		s, err := server.New(server.Config{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := s.Start(context.Background()); err != nil {
+			log.Fatal(err)
+		}
+		defer s.Close()
+		prometheus.WrapRegistererWith(prometheus.Labels{"instance": name}, registry).MustRegister(metrics.New(s))
+	}
+
+	families, err := registry.Gather()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "znode_count" {
+			for _, m := range family.GetMetric() {
+				fmt.Println(m.GetLabel()[0].GetValue(), m.GetGauge().GetValue())
+			}
+		}
+	}
+	// Output:
+	// locks 5
+	// orders 5
+}
