@@ -89,6 +89,7 @@ var table = []box{
 		{"proto", "what a znode's Stat says"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
+	{pkg: "admin", there: true, may: []arrow{{"server", "shows what it knows of itself"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "shows what it knows of itself"},
 		{"github.com/prometheus/client_golang/prometheus", "a collector is one of its types; who imports only server does not pay for it"},

@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+func connections(s *server.Server) object {
+	return object{{"connections", connectionList(s, true)}, {"secure_connections", []object{}}}
+}
+
+// connectionList has an object for each connection, the oldest first: all that is known if full is set, else what stats has.
+func connectionList(s *server.Server, full bool) []object {
+	list := []object{}
+	for _, c := range s.Connections() {
+		o := object{
+			{"remote_socket_address", c.Remote},
+			{"interest_ops", c.InterestOps()},
+			{"outstanding_requests", c.Queued},
+			{"packets_received", c.Received},
+			{"packets_sent", c.Sent},
+		}
+		if full {
+			var lastOp any // null until there is a session
+			if c.Session != 0 {
+				lastOp = c.LastOp
+			}
+			lastMs := int64(0)
+			if !c.LastReply.IsZero() {
+				lastMs = c.LastReply.UnixMilli()
+			}
+			o = append(o,
+				field{"session_id", c.Session},
+				field{"last_operation", lastOp},
+				field{"established", c.Since.UnixMilli()},
+				field{"session_timeout", c.Timeout.Milliseconds()},
+				field{"last_cxid", c.LastXid},
+				field{"last_zxid", c.LastZxid},
+				field{"last_response_time", lastMs},
+				field{"last_latency", c.LastLatency.Milliseconds()},
+				field{"min_latency", c.MinMs},
+				field{"avg_latency", int64(c.AvgMs)},
+				field{"max_latency", c.MaxMs},
+			)
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+func resetConnectionStats(s *server.Server) object {
+	s.ResetConnectionStats()
+	return nil
+}
+
+func dump(s *server.Server) object {
+	expiries := object{}
+	for _, e := range s.Expiries() {
+		expiries = append(expiries, field{strconv.FormatInt(e.At.UnixMilli(), 10), e.Sessions})
+	}
+	return object{{"expiry_time_to_session_ids", expiries}, {"session_id_to_ephemeral_paths", bySession(s.Ephemerals())}}
+}
+
+func watches(s *server.Server) object {
+	return object{{"session_id_to_watched_paths", bySession(s.Watches())}}
+}
+
+func watchesByPath(s *server.Server) object {
+	sessions := make(map[string][]int64)
+	for _, w := range s.Watches() {
+		for _, path := range w.Paths {
+			sessions[path] = append(sessions[path], w.Session)
+		}
+	}
+	byPath := object{}
+	for _, path := range slices.Sorted(maps.Keys(sessions)) {
+		byPath = append(byPath, field{path, sessions[path]})
+	}
+	return object{{"path_to_session_ids", byPath}}
+}
+
+func watchSummary(s *server.Server) object {
+	conns, paths, watches := s.WatchCounts()
+	return object{{"num_connections", conns}, {"num_paths", paths}, {"num_total_watches", watches}}
+}
+
+func bySession(list []server.SessionPaths) object {
+	o := object{}
+	for _, of := range list {
+		o = append(o, field{strconv.FormatInt(of.Session, 10), of.Paths})
+	}
+	return o
+}

@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// member returns the member of that number, if there is one.
+func member(s *server.Server, id int) (server.Member, bool) {
+	all := s.Members()
+	if i := slices.IndexFunc(all, func(m server.Member) bool { return m.ID == id }); i >= 0 {
+		return all[i], true
+	}
+	return server.Member{}, false
+}
+
+func leader(s *server.Server, _ *http.Request) (object, error) {
+	if len(s.Members()) == 0 {
+		return nil, errors.New("server is not initialized") // so ZooKeeper puts it that there is no ensemble
+	}
+	st := s.Status()
+	m, _ := member(s, st.Leader)
+	host, _ := hostPort(m.PeerAddress)
+	return object{{"is_leader", st.Leader == st.Member}, {"leader_id", st.Leader}, {"leader_ip", host}}, nil
+}
+
+func votingView(s *server.Server) object {
+	config := object{}
+	for _, m := range s.Members() {
+		if m.Observer {
+			continue
+		}
+		config = append(config, field{strconv.Itoa(m.ID), object{
+			{"server_addresses", addresses(m.PeerAddress)},
+			{"election_addresses", addresses(m.ElectionAddress)},
+			{"client_address", m.ClientAddress},
+			{"learner_type", "participant"},
+		}})
+	}
+	return object{{"current_config", config}}
+}
+
+// observers answers with those that are in step, which the leader alone knows.
+func observers(s *server.Server) object {
+	values, list := s.Monitor(), []object{}
+	for _, m := range s.Members() {
+		inStep := func(v server.Value) bool {
+			return v.Name == "gozkd_peer_in_step" && v.Peer == m.ID && v.Is == int64(1)
+		}
+		if m.Observer && slices.ContainsFunc(values, inStep) {
+			list = append(list, object{{"sid", m.ID}})
+		}
+	}
+	return object{{"synced_observers", len(list)}, {"observers", list}}
+}
+
+func zabState(s *server.Server) object {
+	st := s.Status()
+	own, known := member(s, st.Member)
+	if !known {
+		return object{{"voting", false}, {"zabstate", ""}}
+	}
+	zxid, _ := s.Digest()
+	return object{
+		{"myid", st.Member},
+		{"is_leader", st.Leader == st.Member},
+		{"quorum_address", addressSet(own.PeerAddress)},
+		{"election_address", addressSet(own.ElectionAddress)},
+		{"client_address", own.ClientAddress},
+		{"voting", !own.Observer},
+		{"last_zxid", fmt.Sprintf("0x%x", uint64(zxid))},
+		{"zab_epoch", zxid >> 32},
+		{"zab_counter", zxid & 0xffffffff},
+		{"zabstate", zabPhase(s.Monitor())},
+	}
+}
+
+// zabPhase takes the peer state of the mntr word apart: "leading - broadcast", "looking".
+func zabPhase(values []server.Value) string {
+	state, _ := value(values, "peer_state").(string)
+	if _, phase, ok := strings.Cut(state, " - "); ok {
+		return phase
+	}
+	if state == "looking" {
+		return "election"
+	}
+	return ""
+}
+
+// addressSet is how ZooKeeper writes the addresses of a server, of which there is one here.
+func addressSet(address string) object {
+	list := addresses(address)
+	o := object{{"empty", len(list) == 0}, {"all_addresses", list}}
+	if len(list) == 0 {
+		return o
+	}
+	host, port := hostPort(address)
+	return append(o, field{"all_ports", []int{port}}, field{"all_host_strings", []string{host}}, field{"one", address})
+}
+
+// addresses returns a list of the address, or of none.
+func addresses(address string) []string {
+	if address == "" {
+		return []string{}
+	}
+	return []string{address}
+}
+
+// hostPort takes an address apart; "" has neither.
+func hostPort(address string) (host string, port int) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil {
+		return host, 0
+	}
+	return host, port
+}

@@ -1,0 +1,139 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+func ruok(*server.Server) object { return nil }
+
+func isReadOnly(*server.Server) object { return object{{"read_only", false}} }
+
+// monitor answers with the lines of the mntr word.
+func monitor(s *server.Server) (answer object) {
+	for _, v := range s.Monitor() {
+		for key, is := range v.Lines() {
+			answer = append(answer, field{key, is})
+		}
+	}
+	return answer
+}
+
+// value returns what the value of that name says; nil if there is none, which JSON has as null.
+func value(values []server.Value, name string) any {
+	if i := slices.IndexFunc(values, func(v server.Value) bool { return v.Name == name }); i >= 0 {
+		return values[i].Is
+	}
+	return nil
+}
+
+func serverStats(s *server.Server) object {
+	values := s.Monitor()
+	pick := func(name string) any { return value(values, name) }
+	settings := settingsOf(s)
+	zxid, _ := s.Digest()
+	answer := object{
+		{"version", pick("version")},
+		{"read_only", false},
+		{"server_stats", object{
+			{"packets_sent", pick("packets_sent")},
+			{"packets_received", pick("packets_received")},
+			{"fsync_threshold_exceed_count", pick("fsync_threshold_exceed_count")},
+			{"data_dir_size", settings["dataDirSize"]},
+			{"log_dir_size", settings["dataLogSize"]},
+			{"last_processed_zxid", zxid},
+			{"outstanding_requests", pick("outstanding_requests")},
+			{"server_state", pick("server_state")},
+			{"avg_latency", pick("avg_latency")},
+			{"max_latency", pick("max_latency")},
+			{"min_latency", pick("min_latency")},
+			{"num_alive_client_connections", pick("num_alive_connections")},
+			{"uptime", pick("uptime")},
+			{"auth_failed_count", pick("auth_failed_count")},
+		}},
+	}
+	if last := pick("last_proposal_size"); last != nil {
+		answer = append(answer, field{"proposal_stats", object{
+			{"last_buffer_size", last},
+			{"min_buffer_size", pick("min_proposal_size")},
+			{"max_buffer_size", pick("max_proposal_size")},
+		}})
+	}
+	return append(answer, field{"node_count", pick("znode_count")})
+}
+
+func stats(s *server.Server) object {
+	return append(serverStats(s), field{"connections", connectionList(s, false)}, field{"secure_connections", []object{}})
+}
+
+func resetStats(s *server.Server) object {
+	s.ResetStats()
+	return nil
+}
+
+func environment(s *server.Server) (answer object) {
+	for _, setting := range s.Environment() {
+		answer = append(answer, field{setting.Key, setting.Value})
+	}
+	return answer
+}
+
+// settingsOf returns the settings, numbers as such.
+func settingsOf(s *server.Server) map[string]any {
+	settings := make(map[string]any)
+	for _, setting := range s.Settings() {
+		settings[setting.Key] = setting.Value
+		if n, err := strconv.ParseInt(setting.Value, 10, 64); err == nil {
+			settings[setting.Key] = n
+		}
+	}
+	return settings
+}
+
+// configuration answers with what ZooKeeper has there; the conf word has more.
+func configuration(s *server.Server) object {
+	settings := settingsOf(s)
+	return object{
+		{"client_port", settings["clientPort"]},
+		{"data_dir", settings["dataDir"]},
+		{"data_log_dir", settings["dataLogDir"]},
+		{"tick_time", settings["tickTime"]},
+		{"max_client_cnxns", settings["maxClientCnxns"]},
+		{"min_session_timeout", settings["minSessionTimeout"]},
+		{"max_session_timeout", settings["maxSessionTimeout"]},
+		{"server_id", settings["serverId"]},
+		{"client_port_listen_backlog", settings["clientPortListenBacklog"]},
+	}
+}
+
+func dirs(s *server.Server) object {
+	settings := settingsOf(s)
+	return object{{"datadir_size", settings["dataDirSize"]}, {"logdir_size", settings["dataLogSize"]}}
+}
+
+// hash answers with one digest, the newest. It is signed, as ZooKeeper's is a Java long.
+func hash(s *server.Server) object {
+	zxid, digest := s.Digest()
+	return object{{"digests", []object{{{"zxid", zxid}, {"digest", int64(digest)}}}}}
+}
+
+func traceMask(s *server.Server) object { return object{{"tracemask", s.TraceMask()}} }
+
+func setTraceMask(s *server.Server, r *http.Request) (object, error) {
+	const wrong = "setTraceMask requires long traceMask argument"
+	text := r.URL.Query().Get("traceMask")
+	if text == "" {
+		return nil, errors.New(wrong)
+	}
+	mask, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%s, got %s", wrong, text)
+	}
+	s.SetTraceMask(mask)
+	return object{{"tracemask", mask}}, nil
+}

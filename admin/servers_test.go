@@ -1,0 +1,151 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newServer(t *testing.T, cfg server.Config) *server.Server {
+	t.Helper()
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func start(t *testing.T, cfg server.Config) *server.Server {
+	t.Helper()
+	s := newServer(t, cfg)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// startThree starts two voters and an observer and returns them by what they call themselves, when the leader has the others in
+// step.
+func startThree(t *testing.T) map[string]*server.Server {
+	t.Helper()
+	listeners, lines := make([]net.Listener, 3), make([]string, 3)
+	for i, role := range []string{"participant", "participant", "observer"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners[i] = l
+		lines[i] = fmt.Sprintf("server.%d=127.0.0.1:%d:3888:%s;127.0.0.1:%d", i+1, l.Addr().(*net.TCPAddr).Port, role, 2181+i)
+	}
+	servers := make([]*server.Server, 3)
+	var starting sync.WaitGroup
+	for i, l := range listeners {
+		s := newServer(t, server.Config{MemberID: uint8(i + 1), Members: lines, PeerListener: l, Tick: 200 * time.Millisecond})
+		servers[i] = s
+		// Ends by itself; awaited below.
+		starting.Go(func() {
+			if err := s.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	inStep := func(s *server.Server) (n int) {
+		for _, v := range s.Monitor() {
+			if v.Name == "gozkd_peer_in_step" && v.Is == int64(1) {
+				n++
+			}
+		}
+		return n
+	}
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-look.C {
+		byMode, ready := make(map[string]*server.Server), false
+		for _, s := range servers {
+			byMode[s.Status().Mode] = s
+			ready = ready || inStep(s) == 2
+		}
+		if ready && len(byMode) == 3 {
+			return byMode
+		}
+	}
+	t.Fatal("no leader has two others in step within a minute")
+	return nil
+}
+
+// connect returns a client that has a session, long enough not to ping during a test.
+func connect(t *testing.T, s *server.Server) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect([]string{s.ConnectString()}, 40*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			return c
+		}
+	}
+	t.Fatal("the client gave up")
+	return nil
+}
+
+// use gives a server two clients with an ephemeral each, and three watches.
+func use(t *testing.T, s *server.Server) (a, b *zk.Conn) {
+	t.Helper()
+	a, b = connect(t, s), connect(t, s)
+	for _, c := range []*zk.Conn{a, b} {
+		if _, err := c.Create(fmt.Sprintf("/e%d", c.SessionID()), nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := c.GetW("/"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, _, err := a.ExistsW("/none"); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// get asks a handler.
+func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return w
+}
+
+// ask runs a command and returns its answer, in which numbers are json.Number.
+func ask(t *testing.T, s *server.Server, command string) (status int, answer map[string]any) {
+	t.Helper()
+	w := get(t, admin.Handler(s), "/commands/"+command)
+	if typ := w.Header().Get("Content-Type"); typ != "application/json" {
+		t.Errorf("%s: Content-Type %q", command, typ)
+	}
+	d := json.NewDecoder(w.Body)
+	d.UseNumber()
+	if err := d.Decode(&answer); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	return w.Code, answer
+}
