@@ -1,22 +1,35 @@
 package wirefault
 
 import (
+	"errors"
+	"io"
 	"net"
+	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
 	"github.com/gozkd/gozkd/proto"
 )
 
-// bubble runs f with a world on pipes in a synctest bubble. That it comes to its end shows that all waits there are durably
-// blocking: the clock of a bubble stands still otherwise.
+// bubble runs f in synctest bubbles, with a world on pipes and with one on a network in memory, which has buffers. That it comes
+// to its end shows that all waits there are durably blocking: the clock of a bubble stands still otherwise.
 func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := pipenet.Listen()
 		f(t, newWorld(t, l, l.Dial))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New(0)
+		l, err := n.Listen("server:2181")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, newWorld(t, l, func() (net.Conn, error) { return n.Dial(t.Context(), "client", "server:2181") }))
 	})
 }
 
@@ -167,14 +180,23 @@ func TestDropReply(t *testing.T) {
 	c.expect(replyFrame(2, 102, proto.OK, lost[requestBytes:]))
 }
 
-// What was sent before arrives, however much it is and however late the client reads it.
+// What was sent before arrives, also where the client reads it only after the connection broke for the server.
 func TestDropReply_WhatWasBeforeArrives(t *testing.T) {
 	w := tcpWorld(t)
 	w.arm(Fault{Kind: DropReply, Op: OpCreate})
 	c, _ := w.connect()
-	big := requestFrame(1, proto.OpSetData, bare(make([]byte, 16<<20)))
-	go func() { _, _ = c.nc.Write(append(big, requestFrame(2, proto.OpCreate, create("/a"))...)) }() // ends when it is read, or with the connection
+	if err := c.nc.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := (<-w.conns).(*conn).Conn.(*net.TCPConn).SetWriteBuffer(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	big := requestFrame(1, proto.OpSetData, bare(make([]byte, 150<<10))) // more than one buffer takes, less than the other
+	last := requestFrame(2, proto.OpCreate, create("/a"))
+	c.send(append(big, last...))
 	w.expectGot(big)
+	w.expectGot(last)
+	w.expectGot(nil)
 	c.expect(replyFrame(1, 101, proto.OK, big[requestBytes:]))
 	c.expectEnd()
 }
@@ -378,4 +400,149 @@ func TestFrames_AnySize(t *testing.T) {
 	c.expect(replyFrame(2, 102, proto.ErrBadVersion, nil))
 	c.expect(replyFrame(3, 103, proto.OK, next[requestBytes:]))
 	expectCount(t, a, 2, true)
+}
+
+// A request that fails is swallowed to its end, however its rest comes.
+func TestFail_SwallowsTheRest(t *testing.T) {
+	for _, size := range []int{1, 10, readBytes, 10 * readBytes} {
+		var rules Rules
+		next := requestFrame(2, proto.OpGetData, path("/b"))
+		in := slices.Concat(connectFrame(0), requestFrame(1, proto.OpSetData, bare(make([]byte, size))), next)
+		for _, piece := range []int{20, 100, 3 * readBytes} {
+			rules.Clear()
+			if _, err := rules.Add(Fault{Kind: Fail, Op: OpSet, Code: proto.ErrNoAuth}); err != nil {
+				t.Fatal(err)
+			}
+			c := newConn(NewGate(nil, &rules), &script{in: in, piece: func(most int) int { return min(most, piece) }})
+			got, err := io.ReadAll(c)
+			if want := slices.Concat(connectFrame(0), requestFrame(1, proto.OpExists, path("/")), next); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%d bytes in pieces of %d: %d bytes, %v, want %d", size, piece, len(got), err, len(want))
+			}
+		}
+	}
+}
+
+// A request with the xid of events can't be told from those by its answer: it may be late, but no more.
+func TestRules_XidOfEvents(t *testing.T) {
+	w := tcpWorld(t)
+	w.arm(Fault{Kind: Fail, Op: OpAny, Code: proto.ErrNoAuth})
+	w.arm(Fault{Kind: DropReply, Op: OpAny})
+	late := w.arm(Fault{Kind: Delay, Op: OpAny, Delay: 1})
+	c, _ := w.connect()
+	f := requestFrame(proto.XidEvent, proto.OpGetData, path("/"))
+	c.send(f)
+	c.expect(replyFrame(proto.XidEvent, 99, proto.OK, f[requestBytes:]))
+	expectCount(t, late, 1, true)
+}
+
+// What is no frame makes the gate look away: on what the client sends from there on, and on both if it is the server's.
+func TestBlind(t *testing.T) {
+	var rules Rules
+	a, err := rules.Add(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoAuth, Times: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := requestFrame(1, proto.OpGetData, path("/"))
+	bad := []byte{0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7}
+	all := func(n int) int { return n }
+	inner := &script{in: slices.Concat(connectFrame(0), get, bad, get), piece: all}
+	c := newConn(NewGate(nil, &rules), inner)
+	got, err := io.ReadAll(c)
+	if want := slices.Concat(connectFrame(0), requestFrame(1, proto.OpExists, path("/")), bad, get); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the server got %x, %v", got, err)
+	}
+	if _, err := c.Write(slices.Concat(welcomeFrame(1), replyFrame(1, 1, 0, nil), replyFrame(1, 2, 0, nil))); err != nil {
+		t.Error(err)
+	}
+	if want := slices.Concat(welcomeFrame(1), replyFrame(1, 1, proto.ErrNoAuth, nil), replyFrame(1, 2, 0, nil)); !slices.Equal(inner.out.Bytes(), want) {
+		t.Errorf("the client got %x", inner.out.Bytes())
+	}
+
+	inner = &script{in: connectFrame(0), piece: all}
+	c = newConn(NewGate(nil, &rules), inner)
+	if _, err := c.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(slices.Concat(welcomeFrame(1), bad)); err != nil {
+		t.Fatal(err)
+	}
+	inner.in = get
+	if got, err := io.ReadAll(c); err != nil || !slices.Equal(got, get) {
+		t.Errorf("the server got %x, %v", got, err)
+	}
+	expectCount(t, a, 1, true)
+}
+
+// A connection that breaks while a request is being read takes nothing from the rules.
+func TestRules_NotTakenByTheDead(t *testing.T) {
+	var rules Rules
+	var armed []*Armed
+	for _, f := range []Fault{{Kind: DropReply, Op: OpConnect}, {Kind: DropReply, Op: OpGet}} {
+		a, err := rules.Add(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		armed = append(armed, a)
+	}
+	inner := &script{in: slices.Concat(connectFrame(0), requestFrame(1, proto.OpGetData, path("/"))), piece: func(n int) int { return n }}
+	c := newConn(NewGate(nil, &rules), inner)
+	inner.piece = func(n int) int { _ = c.Close(); return n }
+	_, _ = c.Read(make([]byte, 1000))
+	for _, a := range armed {
+		if a.taken != 0 {
+			t.Errorf("%v: taken %d times", a, a.taken)
+		}
+	}
+	inner = &script{in: inner.in, piece: func(n int) int { return n }}
+	inner.in = slices.Concat(connectFrame(0), requestFrame(1, proto.OpGetData, path("/")))
+	c = newConn(NewGate(nil, &rules), inner)
+	_, _ = c.Read(make([]byte, 1000))
+	for _, a := range armed {
+		if a.taken != 1 {
+			t.Errorf("%v: taken %d times", a, a.taken)
+		}
+	}
+	_ = c.Close()
+	for _, a := range armed {
+		if a.taken != 0 {
+			t.Errorf("%v: taken %d times by who is gone", a, a.taken)
+		}
+	}
+}
+
+// Bytes that come with an error of the wrapped connection are not lost.
+func TestRead_BytesWithAnError(t *testing.T) {
+	for _, size := range []int{10, 100} {
+		get := requestFrame(1, proto.OpGetData, path("/"))
+		c := newConn(NewGate(nil, new(Rules)), &hasty{in: slices.Concat(connectFrame(0), get)})
+		var got []byte
+		for {
+			p := make([]byte, size)
+			n, err := c.Read(p)
+			got = append(got, p[:n]...)
+			if errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := slices.Concat(connectFrame(0), get); !slices.Equal(got, want) {
+			t.Errorf("got %x, want %x", got, want)
+		}
+	}
+}
+
+// hasty says that the time is over, and at last that the stream is, together with bytes.
+type hasty struct {
+	net.Conn
+	in []byte
+}
+
+func (h *hasty) Read(p []byte) (int, error) {
+	n := copy(p[:min(len(p), 7)], h.in)
+	h.in = h.in[n:]
+	if len(h.in) == 0 {
+		return n, io.EOF
+	}
+	return n, os.ErrDeadlineExceeded
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/gozkd/gozkd/proto"
@@ -11,7 +12,7 @@ import (
 
 // Whatever the bytes are, they pass unchanged while no rule matches (F1), in pieces of any size.
 func FuzzHostileBytes(f *testing.F) {
-	connect := connectFrame(0)
+	connect := slices.Clip(connectFrame(0))
 	f.Add([]byte("ruok"), []byte("imok"), byte(1))
 	f.Add([]byte{0xff, 0xf4, 0xff, 0xfd, 6}, []byte{}, byte(0))
 	f.Add([]byte{0x7f, 0xff, 0xff, 0xff, 1, 2, 3}, welcomeFrame(1), byte(3))
@@ -19,6 +20,9 @@ func FuzzHostileBytes(f *testing.F) {
 	f.Add(append(connect, requestFrame(1, proto.OpGetData, path("/a"))...), append(welcomeFrame(1), replyFrame(1, 2, 0, nil)...), byte(7))
 	f.Add(append(connect, requestFrame(1, proto.OpMulti, multi("/a", "/b"))...), append(welcomeFrame(1), replyFrame(1, 2, 0, nil)...), byte(200))
 	f.Add(append(connect, requestFrame(1, proto.OpGetData, bare{0x7f, 0xff, 0xff, 0xff, '/'})...), welcomeFrame(1)[:9], byte(2))
+	for _, cut := range []int{3, 11, 20} { // the stream ends within a frame
+		f.Add(append(connect, requestFrame(1, proto.OpGetData, path("/no fuzzer"))[:cut]...), append(welcomeFrame(1), replyFrame(1, 2, 0, nil)[:cut-1]...), byte(60))
+	}
 	f.Fuzz(func(t *testing.T, fromClient, fromServer []byte, piece byte) {
 		var rules Rules
 		for _, fault := range []Fault{

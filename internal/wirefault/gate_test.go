@@ -2,6 +2,7 @@ package wirefault
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -53,6 +54,27 @@ func TestSessions_RefusedIsNone(t *testing.T) {
 	}
 	if ids := g.Sessions(); len(ids) != 0 {
 		t.Errorf("%x", ids)
+	}
+}
+
+// When the answer to the close of a session goes out, the session is not attached any more.
+func TestSessions_Closed(t *testing.T) {
+	g := NewGate(nil, new(Rules))
+	c := newConn(g, &script{in: append(connectFrame(0), requestFrame(1, proto.OpCloseSession, nil)...), piece: func(n int) int { return n }})
+	g.conns[c] = struct{}{}
+	if _, err := c.Read(make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		answer []byte
+		want   int
+	}{{welcomeFrame(5), 1}, {replyFrame(2, 1, 0, nil), 1}, {replyFrame(1, 1, 0, nil), 0}} {
+		if _, err := c.Write(step.answer); err != nil {
+			t.Fatal(err)
+		}
+		if ids := g.Sessions(); len(ids) != step.want {
+			t.Errorf("Sessions: %x, want %d", ids, step.want)
+		}
 	}
 }
 
@@ -198,6 +220,69 @@ func TestCut_Closing(t *testing.T) {
 	}
 }
 
+// Connections that wait for the end of a cut can be broken, and are closed with the gate.
+func TestCut_ClosingWhatWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.gate.Cut(true)
+		broken := w.open()
+		synctest.Wait()
+		w.gate.CloseConns()
+		broken.expectEnd()
+		left := w.open()
+		synctest.Wait()
+		if err := w.gate.Close(); err != nil {
+			t.Error(err)
+		}
+		left.expectEnd()
+		<-w.ended
+		if n := len(w.conns); n != 0 {
+			t.Errorf("the server got %d connections", n)
+		}
+	})
+}
+
+// endless is a listener on which there is always one more client.
+type endless struct{ closed chan struct{} }
+
+func (e endless) Accept() (net.Conn, error) {
+	select {
+	case <-e.closed:
+		return nil, net.ErrClosed
+	default:
+		return &script{}, nil
+	}
+}
+
+func (e endless) Close() error   { close(e.closed); return nil }
+func (e endless) Addr() net.Addr { return nil }
+
+// A cut that lasts does not take connections without bound; those that came before it are not held.
+func TestCut_BoundsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(endless{make(chan struct{})}, new(Rules))
+		if _, err := g.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := len(g.arrived); n != 1 {
+			t.Errorf("%d connections were taken ahead", n)
+		}
+		g.Cut(true)
+		synctest.Wait()
+		if n := len(g.arrived); n != maxArrived {
+			t.Errorf("%d connections wait, want %d", n, maxArrived)
+		}
+		for _, a := range g.arrived {
+			if !a.held {
+				t.Fatal("one is not looked at for whether its client is still there")
+			}
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A gate that never accepted closes as well.
 func TestClose_BeforeAccept(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -263,6 +348,39 @@ func TestDeadlines(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Bytes that come during a cut to a Read that was waiting before it are held, too.
+func TestCut_UnderARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, inner := net.Pipe()
+		g := NewGate(nil, new(Rules))
+		c := newConn(g, inner)
+		at := time.Now()
+		done := make(chan struct{})
+		go func() { // awaited below
+			defer close(done)
+			p := make([]byte, 100)
+			if n, err := c.Read(p); err != nil || string(p[:n]) != "ruok" || time.Since(at) != time.Hour {
+				t.Errorf("Read: %q, %v after %v", p[:n], err, time.Since(at))
+			}
+			if _, err := c.Read(p); !errors.Is(err, io.EOF) {
+				t.Errorf("Read: %v", err)
+			}
+		}()
+		synctest.Wait()
+		g.Cut(true)
+		if _, err := client.Write([]byte("ruok")); err != nil {
+			t.Error(err)
+		}
+		_ = client.Close()
+		time.Sleep(time.Hour)
+		g.Cut(false)
+		<-done
+		if _, err := c.Write([]byte{1, 2, 3, 4, 5}); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("Write to who is gone: %v", err)
+		}
+	})
 }
 
 func TestDeadlines_WriteDuringCut(t *testing.T) {

@@ -23,6 +23,7 @@ type lab struct {
 
 func start(t *testing.T) *lab {
 	t.Helper()
+	t.Parallel() // clients wait a second before they connect again
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
