@@ -25,7 +25,7 @@ func (s *Server) Rewind(ctx context.Context, snapshot []byte) error {
 	var why string
 	code, err := s.decide(ctx, datatree.Request{Op: proto.OpRewind, Body: snapshot}, func(res *datatree.Result) { why = res.Why })
 	if err == nil && code != proto.OK {
-		err = fmt.Errorf("server: rewind: %v: %s", code, why)
+		err = fmt.Errorf("server: rewind: %w: %s", code, why)
 	}
 	return err
 }
@@ -55,7 +55,7 @@ func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 				case r.Err == proto.ErrNodeExists || r.Err == proto.ErrNoNode:
 					raced = true // a client was faster
 				default:
-					errs = append(errs, fmt.Errorf("server: load %q: %v", ops.Ops[i].Path, r.Err))
+					errs = append(errs, fmt.Errorf("server: load %q: %w", ops.Ops[i].Path, r.Err))
 				}
 			}
 		})
@@ -63,7 +63,7 @@ func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 		case err != nil:
 			return err
 		case code != proto.OK:
-			return fmt.Errorf("server: load: %v", code)
+			return fmt.Errorf("server: load: %w", code)
 		case !raced:
 			return errors.Join(errs...)
 		}
