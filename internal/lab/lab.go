@@ -35,7 +35,7 @@ const (
 	MaxMembers = 9
 )
 
-var errClosed = errors.New("lab: closed")
+var errClosed = kindf(ErrState, "lab: closed")
 
 // Config says what a lab is made of. The zero value is one server in memory on a free port.
 type Config struct {
@@ -49,6 +49,10 @@ type Config struct {
 	ClientPort int
 	// Dir keeps the data of a server alone, and of member N in Dir/N. Empty: in memory, as long as the lab lasts.
 	Dir string
+	// Server is what all members have in common. Defaults: a Tick of 500 ms, sessions of up to an hour, no limit of connections, all
+	// four-letter words. Where clients and members find each other, number, data, clock and logger are the lab's own, but for
+	// LogDir, which like Dir is that of a server alone, and has one directory for each member.
+	Server server.Config
 	// Adapt may change what a member is started with, at each start.
 	Adapt func(member int, c *server.Config)
 	// Logger gets the servers' log lines. Default: none.
@@ -64,6 +68,18 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
+	}
+	if c.Server.Tick == 0 {
+		c.Server.Tick = tick
+	}
+	if c.Server.MaxSessionTimeout == 0 {
+		c.Server.MaxSessionTimeout = maxSessionTimeout
+	}
+	if c.Server.MaxClientConns == 0 {
+		c.Server.MaxClientConns = -1
+	}
+	if c.Server.Words == nil {
+		c.Server.Words = []string{"*"}
 	}
 	var errs []error
 	if c.Members < 1 || c.Members > MaxMembers {
@@ -90,7 +106,7 @@ type Lab struct {
 
 // Start starts all members, and returns when they serve.
 func Start(ctx context.Context, cfg Config) (*Lab, error) {
-	if err := cfg.ensureDefaults(); err != nil {
+	if err := errors.Join(cfg.ensureDefaults(), cfg.checkDir()); err != nil {
 		return nil, err
 	}
 	latency := time.Duration(0)
@@ -168,7 +184,7 @@ func (l *Lab) Members() []*Member { return slices.Clone(l.members) }
 // Member returns the one with that number.
 func (l *Lab) Member(id int) (*Member, error) {
 	if id < 1 || id > len(l.members) {
-		return nil, fmt.Errorf("lab: there is no member %d: they are numbered 1 to %d", id, len(l.members))
+		return nil, kindf(ErrNotFound, "lab: there is no member %d: they are numbered 1 to %d", id, len(l.members))
 	}
 	return l.members[id-1], nil
 }

@@ -1,8 +1,6 @@
 package lab
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 )
@@ -27,7 +25,7 @@ func (s *linkState) connected(a, b *Member) bool {
 // arrive, and nothing breaks, until Heal. Clients reach every member. It replaces an earlier Partition.
 func (l *Lab) Partition(groups ...[]int) error {
 	if len(l.members) == 1 {
-		return errors.New("lab: a server alone has no other members to be cut off from; its own Partition cuts it off from clients")
+		return kindf(ErrState, "lab: a server alone has no other members to be cut off from; its own Partition cuts it off from clients")
 	}
 	group := make([]int, len(l.members))
 	for i, ids := range groups {
@@ -36,7 +34,7 @@ func (l *Lab) Partition(groups ...[]int) error {
 				return err
 			}
 			if group[id-1] != 0 {
-				return fmt.Errorf("lab: member %d is in two groups", id)
+				return kindf(ErrInvalid, "lab: member %d is in two groups", id)
 			}
 			group[id-1] = i + 1
 		}

@@ -68,13 +68,15 @@ func (m *Member) Server() *server.Server { return m.now.Load().server }
 
 // Dir returns the data directory, or "" if the member has none.
 func (m *Member) Dir() string {
-	switch {
-	case m.memory != nil:
-		return ""
-	case len(m.lab.members) == 1:
-		return m.lab.cfg.Dir
+	return m.own(m.lab.cfg.Dir)
+}
+
+// own returns the member's part of a directory, and none of none.
+func (m *Member) own(dir string) string {
+	if dir == "" || len(m.lab.members) == 1 {
+		return dir
 	}
-	return filepath.Join(m.lab.cfg.Dir, strconv.Itoa(m.id))
+	return filepath.Join(dir, strconv.Itoa(m.id))
 }
 
 func (m *Member) host() string { return "m" + strconv.Itoa(m.id) }
@@ -101,7 +103,7 @@ func (m *Member) launch(l net.Listener) (err error) {
 	defer m.mu.Unlock()
 	switch {
 	case m.server != nil:
-		return fmt.Errorf("lab: %s is %s already", m.name(), m.State())
+		return kindf(ErrState, "lab: %s is %s already", m.name(), m.State())
 	case m.lab.closed.Load():
 		return errClosed
 	}
@@ -142,17 +144,13 @@ func closePeers(cfg *server.Config) error {
 // config is what the member is started with.
 func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, error) {
 	l := m.lab
-	cfg := server.Config{
-		MemberID: uint8(m.id), Listener: gate, Dir: m.Dir(), Memory: m.memory, Tick: tick, MaxSessionTimeout: maxSessionTimeout,
-		MaxClientConns: -1, Words: []string{"*"}, Now: m.clock.now, Logger: l.cfg.Logger,
-	}
+	cfg := l.cfg.Server
+	cfg.MemberID, cfg.Listener, cfg.InProcess, cfg.Members = uint8(m.id), gate, false, nil
+	cfg.Dir, cfg.LogDir, cfg.Memory = m.Dir(), m.own(cfg.LogDir), m.memory
+	cfg.Now, cfg.Logger = m.clock.now, l.cfg.Logger
 	if len(l.members) > 1 {
 		for _, other := range l.members {
-			host, port, err := net.SplitHostPort(other.Address())
-			if err != nil {
-				return cfg, err
-			}
-			cfg.Members = append(cfg.Members, fmt.Sprintf("server.%d=%s:%d:%d:participant;%s:%s", other.id, other.host(), peerPort, peerPort+1, host, port))
+			cfg.Members = append(cfg.Members, fmt.Sprintf("server.%d=%s:%d:%d:participant;%s", other.id, other.host(), peerPort, peerPort+1, other.Address()))
 		}
 		cfg.Logger = l.cfg.Logger.Named(m.host())
 		peers, err := l.network.Listen(net.JoinHostPort(m.host(), strconv.Itoa(peerPort)))
@@ -189,7 +187,7 @@ func (m *Member) Kill() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.server == nil {
-		return fmt.Errorf("lab: %s is down already", m.name())
+		return kindf(ErrState, "lab: %s is down already", m.name())
 	}
 	return m.kill()
 }
@@ -253,7 +251,7 @@ func (m *Member) Resume() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.State() != Paused {
-		return fmt.Errorf("lab: %s is %s, not paused", m.name(), m.State())
+		return kindf(ErrState, "lab: %s is %s, not paused", m.name(), m.State())
 	}
 	m.now.Store(m.now.Load().as(Running))
 	m.lab.relink()
@@ -284,7 +282,7 @@ func (m *Member) CloseConnections() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.gate == nil {
-		return fmt.Errorf("lab: %s is down", m.name())
+		return kindf(ErrState, "lab: %s is down", m.name())
 	}
 	m.gate.CloseConns()
 	return nil
@@ -292,7 +290,7 @@ func (m *Member) CloseConnections() error {
 
 func (m *Member) mustRun() error {
 	if s := m.State(); s != Running {
-		return fmt.Errorf("lab: %s is %s", m.name(), s)
+		return kindf(ErrState, "lab: %s is %s", m.name(), s)
 	}
 	return nil
 }

@@ -16,7 +16,20 @@ func (l *Lab) MemberOf(session int64) (*Member, error) {
 			return m, nil
 		}
 	}
-	return nil, fmt.Errorf("lab: session 0x%x is not connected to any member (%s)", uint64(session), l.states())
+	if !l.knows(session) {
+		return nil, kindf(ErrNotFound, "lab: there is no session 0x%x (%s)", uint64(session), l.states())
+	}
+	return nil, kindf(ErrState, "lab: session 0x%x is not connected to any member (%s)", uint64(session), l.states())
+}
+
+// knows reports whether any member knows of a session.
+func (l *Lab) knows(session int64) bool {
+	for _, m := range l.living() {
+		if s := m.Server(); s != nil && slices.ContainsFunc(s.Sessions(), func(known server.Session) bool { return known.ID == session }) {
+			return true
+		}
+	}
+	return false
 }
 
 // ExpireSession ends a session as if its client had been silent for too long, and returns when all members that serve have applied
@@ -26,8 +39,12 @@ func (l *Lab) ExpireSession(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Server().ExpireSession(ctx, id); err != nil {
-		return err
+	s := m.Server()
+	if s == nil {
+		return kindf(ErrState, "lab: %s, which led, is %s", m.name(), m.State())
+	}
+	if err := s.ExpireSession(ctx, id); err != nil {
+		return ofServer(err)
 	}
 	return l.settle(ctx)
 }
@@ -39,7 +56,7 @@ func (l *Lab) CloseConnection(session int64) error {
 		return err
 	}
 	if gate := m.now.Load().gate; gate == nil || !gate.CloseConn(session) {
-		return fmt.Errorf("lab: session 0x%x is not connected any more", uint64(session))
+		return kindf(ErrState, "lab: session 0x%x is not connected any more", uint64(session))
 	}
 	return nil
 }
@@ -50,7 +67,7 @@ func (l *Lab) CloseConnection(session int64) error {
 // due by then is applied at all members that serve.
 func (l *Lab) Advance(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return fmt.Errorf("lab: time goes forward, so not by %v", d)
+		return kindf(ErrInvalid, "lab: time goes forward, so not by %v", d)
 	}
 	l.moves.Lock()
 	defer l.moves.Unlock()
@@ -74,10 +91,10 @@ func (l *Lab) Advance(ctx context.Context, d time.Duration) error {
 	move()
 	s := leader.Server()
 	if s == nil {
-		return fmt.Errorf("lab: %s, which led, is %s", leader.name(), leader.State())
+		return kindf(ErrState, "lab: %s, which led, is %s", leader.name(), leader.State())
 	}
 	if err := s.ExpireDue(ctx); err != nil {
-		return err
+		return ofServer(err)
 	}
 	return l.settle(ctx)
 }
@@ -87,7 +104,7 @@ func (l *Lab) settle(ctx context.Context) error {
 	for _, m := range l.majority() {
 		if s := m.Server(); s != nil {
 			if err := s.CatchUp(ctx); err != nil && m.State() == Running {
-				return fmt.Errorf("lab: %s: %w", m.name(), err)
+				return fmt.Errorf("lab: %s: %w", m.name(), ofServer(err))
 			}
 		}
 	}
@@ -102,9 +119,9 @@ func (l *Lab) serving(ctx context.Context) (*server.Server, error) {
 	}
 	s := m.Server()
 	if s == nil {
-		return nil, fmt.Errorf("lab: %s is %s", m.name(), m.State())
+		return nil, kindf(ErrState, "lab: %s is %s", m.name(), m.State())
 	}
-	return s, s.CatchUp(ctx)
+	return s, ofServer(s.CatchUp(ctx))
 }
 
 // Sessions returns the sessions of all clients. Which of them are connected, and where, MemberOf tells.

@@ -18,7 +18,7 @@ func (l *Lab) Load(ctx context.Context, znodes map[string][]byte) error {
 		return err
 	}
 	if err := s.Load(ctx, znodes); err != nil {
-		return err
+		return ofServer(err)
 	}
 	return l.settle(ctx)
 }
@@ -39,7 +39,7 @@ func (l *Lab) Rewind(ctx context.Context, snapshot []byte) error {
 		return err
 	}
 	if err := s.Rewind(ctx, snapshot); err != nil {
-		return err
+		return ofServer(err)
 	}
 	return l.settle(ctx)
 }
@@ -51,7 +51,7 @@ func (l *Lab) Walk(ctx context.Context, path string, f func(server.Znode) bool) 
 		return err
 	}
 	if !s.Walk(path, f) {
-		return fmt.Errorf("lab: there is no znode %s", path)
+		return kindf(ErrNotFound, "lab: there is no znode %s", path)
 	}
 	return nil
 }
