@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
@@ -14,6 +15,9 @@ import (
 
 // ErrNoSession says that there is no such session, or not any more.
 var ErrNoSession = errors.New("server: no such session")
+
+// ErrNotLeading says that only the leader can do that, and this server is not, or no longer.
+var ErrNotLeading = errors.New("server: it does not lead")
 
 // Session describes a session as this server knows it.
 type Session struct {
@@ -65,16 +69,20 @@ func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 }
 
 // MoveClock calls move, which makes Config.Now jump, while no session can expire, and then counts some sessions as heard from at that
-// moment, since their clients would have sent pings in the time that was skipped: those named in connected, or, if that is
+// moment, since their clients would have sent pings in the time that was skipped: those that move returns, or, if that is
 // nil, those that are connected to this server. Where several members' clocks jump, each must be told, within the move of another,
 // since who leads decides for all.
-func (s *Server) MoveClock(move func(), connected []int64) {
+func (s *Server) MoveClock(move func() (connected []int64)) {
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
 	s.trackMu.Lock()
 	defer s.trackMu.Unlock()
-	move()
+	if s.accepting.Load() {
+		s.takeLead() // else it would give everybody a full timeout behind the jump
+	}
+	connected := move()
 	now := s.cfg.Now()
+	s.jumped = now
 	for _, id := range connected {
 		s.tracker.Touch(proto.SessionID(id), now)
 	}
@@ -85,34 +93,28 @@ func (s *Server) MoveClock(move func(), connected []int64) {
 	}
 }
 
-// ExpireDue ends, if this server leads, the sessions whose time is over, and collects the containers and TTL znodes that are due, without
-// waiting for the next tick. It returns when that is applied here.
+// ExpireDue ends the sessions whose time is over, and collects the containers and TTL znodes that are due. It does not wait for a tick,
+// nor for the end of one as sessions do else. It returns when all that is applied here, or ErrNotLeading.
 func (s *Server) ExpireDue(ctx context.Context) error {
 	if err := s.CatchUp(ctx); err != nil {
 		return err
 	}
 	for {
 		if !s.node.Status().Leading {
-			return nil
+			return ErrNotLeading
 		}
 		now := s.cfg.Now()
 		s.touchSessions()
-		infos, epoch := s.expired(now)
+		// Also those that a tick has found already: that they are closed is not applied yet.
+		infos, epoch := s.expired(func() []proto.SessionID { return s.tracker.Due(now) })
 		due := make([]datatree.Request, 0, len(infos))
 		for _, info := range infos {
 			due = append(due, expiry(info, epoch))
 		}
 		due = append(due, s.collectable(now, s.cfg.ContainerMaxPerMinute)...)
-		changed := false
-		for _, r := range due {
-			code, err := s.decide(ctx, r)
-			if err != nil {
-				return err
-			}
-			changed = changed || code == proto.OK
-		}
-		if !changed { // what goes last may leave a container empty
-			return nil
+		changed, err := s.decideAll(ctx, due)
+		if err != nil || !changed { // what goes last may leave a container empty
+			return err
 		}
 	}
 }
@@ -136,23 +138,58 @@ func (s *Server) CatchUp(ctx context.Context) error {
 
 // decide proposes a request of the server's own and returns what became of it. With an error that is not known. look is called with the
 // result, which does not last, under the tree's lock.
-func (s *Server) decide(ctx context.Context, r datatree.Request, look ...func(*datatree.Result)) (proto.ErrCode, error) {
-	if !s.accepting.Load() {
-		return 0, s.whyNot()
-	}
-	done := make(chan proto.ErrCode, 1)
-	s.propose(r, func(res *datatree.Result) {
+func (s *Server) decide(ctx context.Context, r datatree.Request, look ...func(*datatree.Result)) (code proto.ErrCode, err error) {
+	err = s.proposeAll(ctx, []datatree.Request{r}, func(res *datatree.Result) {
+		code = res.Err
 		for _, f := range look {
 			f(res)
 		}
-		done <- res.Err
 	})
+	return code, err
+}
+
+// decideAll proposes several, and reports whether any of them changed something.
+func (s *Server) decideAll(ctx context.Context, requests []datatree.Request) (changed bool, err error) {
+	err = s.proposeAll(ctx, requests, func(res *datatree.Result) { changed = changed || res.Err == proto.OK })
+	return changed, err
+}
+
+// proposeAll proposes requests one behind the other, and returns when look was called with all their results. With an error it was not,
+// and will not be called any more.
+func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, look func(*datatree.Result)) error {
+	switch {
+	case !s.accepting.Load():
+		return s.whyNot()
+	case len(requests) == 0:
+		return nil
+	}
+	var mu sync.Mutex // guards the rest, and what look does
+	left, over := len(requests), make(chan struct{})
+	for _, r := range requests {
+		s.propose(r, func(res *datatree.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			if left == 0 { // given up
+				return
+			}
+			look(res)
+			if left--; left == 0 {
+				close(over)
+			}
+		})
+	}
+	giveUp := func(err error) error {
+		mu.Lock()
+		defer mu.Unlock()
+		left = 0
+		return err
+	}
 	select {
-	case code := <-done:
-		return code, nil
+	case <-over:
+		return nil
 	case <-s.ended:
-		return 0, ErrClosed
+		return giveUp(ErrClosed)
 	case <-ctx.Done():
-		return 0, fmt.Errorf("server: not applied yet: %w", ctx.Err())
+		return giveUp(fmt.Errorf("server: not applied yet: %w", ctx.Err()))
 	}
 }

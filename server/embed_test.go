@@ -195,12 +195,51 @@ type jumping struct{ by atomic.Int64 }
 
 func (j *jumping) now() time.Time { return time.Now().Add(time.Duration(j.by.Load())) }
 
+// Who is away is out when the timeout is over, and not only at the next tick.
+func TestExpireDue_ToTheInstant(t *testing.T) {
+	var clock jumping
+	s := start(t, server.Config{Now: clock.now, Tick: time.Minute, MinSessionTimeout: 10 * time.Second})
+	nc, err := s.Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&raw{t: t, nc: nc}).connect(10_000, 0, nil)
+	_ = nc.Close()
+	for _, c := range []struct {
+		d    time.Duration
+		left int
+	}{{9 * time.Second, 1}, {time.Second, 0}} {
+		s.MoveClock(func() []int64 { clock.by.Add(int64(c.d)); return []int64{} })
+		if err := s.ExpireDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Sessions(); len(got) != c.left {
+			t.Errorf("%v later: %+v", c.d, got)
+		}
+	}
+}
+
+// What a server was given to listen on is closed with it, even if it never came to listen.
+func TestClose_NeverStarted(t *testing.T) {
+	listen := func() net.Listener { return must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0")) }
+	clients, peers := listen(), listen()
+	s := must[*server.Server](t)(server.New(server.Config{Listener: clients, PeerListener: peers}))
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, l := range []net.Listener{clients, peers} {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%v is open still", l.Addr())
+		}
+	}
+}
+
 func TestMoveClock(t *testing.T) {
 	var clock jumping
 	s := start(t, server.Config{Now: clock.now, MaxSessionTimeout: time.Hour})
 	advance := func(d time.Duration) {
 		t.Helper()
-		s.MoveClock(func() { clock.by.Add(int64(d)) }, nil)
+		s.MoveClock(func() []int64 { clock.by.Add(int64(d)); return nil })
 		if err := s.ExpireDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}

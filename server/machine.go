@@ -148,7 +148,16 @@ func (s *Server) noteSession(req *datatree.Request, res *datatree.Result, w *pen
 		if !ok {
 			return
 		}
+		var c *conn
+		if w != nil {
+			c = w.conn
+		}
+		// Bound first: a jump of the clock that the tracker's new time misses then finds the session connected.
+		s.bind(info.ID, c)
 		s.trackMu.Lock()
+		if now.Before(s.jumped) {
+			now = s.jumped
+		}
 		timeout := time.Duration(info.TimeoutMs) * time.Millisecond
 		if req.Op == proto.OpCreateSession {
 			s.tracker.Add(info.ID, timeout, now)
@@ -156,11 +165,6 @@ func (s *Server) noteSession(req *datatree.Request, res *datatree.Result, w *pen
 			s.tracker.SetTimeout(info.ID, timeout, now)
 		}
 		s.trackMu.Unlock()
-		var c *conn
-		if w != nil {
-			c = w.conn
-		}
-		s.bind(info.ID, c)
 	case proto.OpCloseSession, proto.OpExpireSession:
 		if res.Err == proto.ErrBadVersion { // decided by a leader before this one, which gives everybody a new timeout
 			s.trackMu.Lock()

@@ -10,18 +10,10 @@ import (
 //
 // A server that knows of no leader for syncLimit ticks, or can't reach the one that it hears, closes its client connections, as
 // ZooKeeper does: then clients know that they may be cut off, and try the others. Sessions live on.
-func (s *Server) watchRole(st consensus.Status, now time.Time) {
-	switch {
-	case st.Leading && !st.Since.Equal(s.ledSince):
-		// Nobody knows whom the leader before has heard from: everybody gets a full timeout.
-		s.ledSince = st.Since
-		s.trackMu.Lock()
-		s.tracker.ResetAll(now)
-		s.trackMu.Unlock()
-		s.digests.forget()
-	case !st.Leading:
-		s.ledSince = time.Time{}
-	}
+func (s *Server) watchRole(st consensus.Status) {
+	s.trackMu.Lock()
+	s.takeLead()
+	s.trackMu.Unlock()
 	last := st.Since // when all was well
 	if heardOf := s.begun.Add(time.Duration(s.heardOf.Load())); st.Leading {
 		last = time.Now()
@@ -49,6 +41,19 @@ func (s *Server) watchRole(st consensus.Status, now time.Time) {
 	}
 	s.reached.wake()
 	s.tellRole(st)
+}
+
+// takeLead gives every session a full timeout if this server has come to lead: nobody knows whom the leader before has heard from. s.trackMu
+// is held.
+func (s *Server) takeLead() {
+	switch st := s.node.Status(); {
+	case !st.Leading:
+		s.ledSince = time.Time{}
+	case !st.Since.Equal(s.ledSince):
+		s.ledSince = st.Since
+		s.tracker.ResetAll(s.cfg.Now())
+		s.digests.forget()
+	}
 }
 
 // dropConns closes every connection; their clients may come back.

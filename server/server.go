@@ -49,8 +49,10 @@ type Server struct {
 	nextConn  watch.ConnID
 	closing   bool
 
-	trackMu sync.Mutex
-	tracker *session.Tracker
+	trackMu  sync.Mutex // guards these
+	tracker  *session.Tracker
+	ledSince time.Time // the reign for which the tracker was made ready. 0: this server does not lead
+	jumped   time.Time // the last MoveClock; what was seen on the clock before that is too old to be told the tracker of a new client
 
 	outstanding limiter
 	stats       stats
@@ -64,7 +66,6 @@ type Server struct {
 	membersChanged bool
 
 	// Owned by the goroutine of runSessions.
-	ledSince time.Time // 0: this server does not lead
 	reported time.Time // what was heard before is told
 	told     told
 
@@ -296,6 +297,9 @@ func (s *Server) shutdown(handOver bool) (err error) {
 		s.node.HandOver(ctx)
 		cancel()
 	}
+	if !s.life.started {
+		err = closeUnused(s.cfg.Listener, s.cfg.PeerListener)
+	}
 	if s.listener != nil {
 		err = s.listener.Close()
 	}
@@ -308,6 +312,17 @@ func (s *Server) shutdown(handOver bool) (err error) {
 	}
 	s.life.wg.Wait()
 	return err
+}
+
+// closeUnused closes what a server was given and did not come to use.
+func closeUnused(listeners ...net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // closeConns closes every connection and lets no new one in.

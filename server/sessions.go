@@ -34,12 +34,12 @@ func (s *Server) runSessions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.node.Changed():
-			s.watchRole(s.node.Status(), s.cfg.Now())
+			s.watchRole(s.node.Status())
 			continue
 		case <-ticker.C:
 		}
 		now, st := s.cfg.Now(), s.node.Status()
-		s.watchRole(st, now)
+		s.watchRole(st)
 		if !st.Leading {
 			if st.Leader != 0 {
 				s.report(st.Leader, now)
@@ -83,7 +83,7 @@ func (s *Server) touchSessions() {
 // expireSessions proposes to close what was not heard from. The request names the connection epoch that was seen, so a
 // session that re-attaches in the meantime lives, and the epoch of this leader, so it lives too if another one takes over.
 func (s *Server) expireSessions(now time.Time) {
-	infos, epoch := s.expired(now)
+	infos, epoch := s.expired(func() []proto.SessionID { return s.tracker.Expired(now) })
 	for _, info := range infos {
 		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
 		s.proposeOwn(expiry(info, epoch))
@@ -97,14 +97,14 @@ func expiry(info datatree.SessionInfo, epoch uint32) datatree.Request {
 	}
 }
 
-// expired returns the sessions whose time is over. The tree's lock holds still who is attached where: a session that
+// expired returns the sessions that the tracker says are over. The tree's lock holds still who is attached where: a session that
 // re-attached after the tracker gave it up would otherwise be closed under its new epoch.
-func (s *Server) expired(now time.Time) (infos []datatree.SessionInfo, epoch uint32) {
+func (s *Server) expired(over func() []proto.SessionID) (infos []datatree.SessionInfo, epoch uint32) {
 	s.tree.RLock()
 	defer s.tree.RUnlock()
 	s.trackMu.Lock()
 	defer s.trackMu.Unlock()
-	for _, id := range s.tracker.Expired(now) {
+	for _, id := range over() {
 		if info, ok := s.state.Session(id); ok {
 			infos = append(infos, info)
 		}

@@ -98,6 +98,20 @@ func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	return ids
 }
 
+// Due returns the sessions whose time is over at now to the instant, where Expired waits for the end of a bucket, and those that are
+// closing, sorted. It changes nothing, and goes through all sessions. The caller owns the result.
+func (t *Tracker) Due(now time.Time) []proto.SessionID {
+	at := t.since(now)
+	var ids []proto.SessionID
+	for id, e := range t.sessions {
+		if e.closing || e.heard+e.timeout <= at {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // Retry puts a session that is closing back where it was, so that the next Expired returns it again. For others it does
 // nothing.
 func (t *Tracker) Retry(id proto.SessionID) {

@@ -279,3 +279,27 @@ func BenchmarkExpired(b *testing.B) {
 		}
 	}
 }
+
+func TestDue_ToTheInstant(t *testing.T) {
+	tr := session.New(tick)
+	tr.Add(2, 4*time.Second, start)
+	tr.Add(1, 5*time.Second, start)
+	tr.Add(3, time.Hour, start)
+	for _, c := range []struct {
+		after time.Duration
+		want  []proto.SessionID
+	}{{4*time.Second - 1, nil}, {4 * time.Second, []proto.SessionID{2}}, {5 * time.Second, []proto.SessionID{1, 2}}} {
+		if got := tr.Due(start.Add(c.after)); !slices.Equal(got, c.want) {
+			t.Errorf("after %v: %v, want %v", c.after, got, c.want)
+		}
+	}
+	tr.Expired(start.Add(time.Minute))
+	if got := tr.Due(start); !slices.Equal(got, []proto.SessionID{1, 2}) {
+		t.Errorf("closing: %v", got)
+	}
+	tr.Touch(1, start.Add(time.Second))
+	tr.Remove(2)
+	if got := tr.Due(start); len(got) != 0 {
+		t.Errorf("put back, and removed: %v", got)
+	}
+}

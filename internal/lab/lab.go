@@ -35,7 +35,7 @@ const (
 	MaxMembers = 9
 )
 
-var errClosed = kindf(ErrState, "lab: closed")
+var errClosed = kindf(ErrState, "lab: closed already")
 
 // Config says what a lab is made of. The zero value is one server in memory on a free port.
 type Config struct {
@@ -100,8 +100,9 @@ type Lab struct {
 	members []*Member
 	closed  atomic.Bool
 
-	links linkState
-	moves sync.Mutex // one Advance at a time
+	links  linkState
+	moves  sync.Mutex // one Advance at a time
+	moving sync.Mutex // held while the clocks jump. No member may come to stand still then: the jump would wait for it, with locks of others
 }
 
 // Start starts all members, and returns when they serve.
@@ -126,7 +127,7 @@ func Start(ctx context.Context, cfg Config) (*Lab, error) {
 			for _, l := range listeners {
 				_ = l.Close() // nobody has used it
 			}
-			return nil, err
+			return nil, errors.Join(err, l.Close())
 		}
 		listeners = append(listeners, first)
 		l.members = append(l.members, m)
@@ -238,8 +239,8 @@ func (l *Lab) awaitServing(ctx context.Context, started ...*Member) error {
 			return l.failed(started)
 		}
 		select {
-		case <-now.started:
-			if now.err != nil {
+		case <-now.start.over:
+			if now.start.err != nil {
 				return m.fail(now)
 			}
 		case <-ctx.Done():
@@ -260,12 +261,12 @@ func (l *Lab) awaitServing(ctx context.Context, started ...*Member) error {
 func (l *Lab) failed(started []*Member) error {
 	for _, m := range started {
 		now := m.now.Load()
-		if now.started == nil {
+		if now.start == nil {
 			continue
 		}
 		select {
-		case <-now.started:
-			if now.err != nil {
+		case <-now.start.over:
+			if now.start.err != nil {
 				return m.fail(now)
 			}
 		default:
@@ -278,51 +279,11 @@ func (l *Lab) failed(started []*Member) error {
 func (m *Member) fail(now *life) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	err := fmt.Errorf("lab: start %s: %w", m.name(), now.err)
+	err := fmt.Errorf("lab: start %s: %w", m.name(), now.start.err)
 	if m.server != now.server {
 		return err
 	}
 	return errors.Join(err, m.end(m.server.Abort))
-}
-
-// Leader waits until one member leads and all that are connected with it agree, and returns it.
-func (l *Lab) Leader(ctx context.Context) (*Member, error) {
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		if m := l.leader(); m != nil {
-			return m, nil
-		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("lab: no leader (%s): %w", l.states(), ctx.Err())
-		}
-	}
-}
-
-// leader returns who leads, or nil while that is not clear.
-func (l *Lab) leader() *Member {
-	majority := l.majority()
-	if majority == nil {
-		return nil
-	}
-	id := 0
-	for _, m := range majority {
-		s := m.Server()
-		if s == nil {
-			return nil
-		}
-		st := s.Status()
-		if !st.Serving || st.Leader == 0 || id != 0 && st.Leader != id {
-			return nil
-		}
-		id = st.Leader
-	}
-	if i := slices.IndexFunc(majority, func(m *Member) bool { return m.id == id }); i >= 0 {
-		return majority[i]
-	}
-	return nil
 }
 
 // states is for messages.
@@ -334,6 +295,9 @@ func (l *Lab) states() string {
 			if st := s.Status(); st.Mode != "" {
 				words[i] += " as " + st.Mode
 			}
+		}
+		if l.links.isIsolated(m) {
+			words[i] += ", cut off"
 		}
 	}
 	return strings.Join(words, ", ")

@@ -96,3 +96,9 @@ func (l *Lab) majority() []*Member {
 	}
 	return nil
 }
+
+func (s *linkState) isIsolated(m *Member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isolated[m.id-1]
+}

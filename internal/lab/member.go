@@ -42,16 +42,21 @@ type Member struct {
 
 // life is what others may see of a member that changes at the moment.
 type life struct {
-	state   State
-	server  *server.Server
-	gate    *wirefault.Gate
-	started chan struct{} // closed when the server's Start is over
-	err     error         // of it, then
+	state  State
+	server *server.Server
+	gate   *wirefault.Gate
+	start  *outcome
+}
+
+// outcome is that of a server's Start.
+type outcome struct {
+	over chan struct{} // closed when it has returned
+	err  error         // what it returned, then
 }
 
 // as returns the same life in another state.
 func (l *life) as(s State) *life {
-	return &life{state: s, server: l.server, gate: l.gate, started: l.started}
+	return &life{state: s, server: l.server, gate: l.gate, start: l.start}
 }
 
 // ID returns the member's number; that of a server alone is 1.
@@ -124,12 +129,12 @@ func (m *Member) launch(l net.Listener) (err error) {
 		return errors.Join(err, gate.Close(), closePeers(&cfg))
 	}
 	m.server, m.gate = s, gate
-	now := &life{state: Running, server: s, gate: gate, started: make(chan struct{})}
-	m.now.Store(now)
+	started := &outcome{over: make(chan struct{})}
+	m.now.Store(&life{state: Running, server: s, gate: gate, start: started})
 	// Ends when the server serves or is closed; end waits for it.
 	go func() {
-		defer close(now.started)
-		now.err = s.Start(context.Background())
+		defer close(started.over)
+		started.err = s.Start(context.Background())
 	}()
 	return nil
 }
@@ -206,7 +211,7 @@ func (m *Member) end(how func() error) error {
 	before := m.now.Swap(&life{state: Down})
 	m.clock.set(false)
 	err := how()
-	<-before.started
+	<-before.start.over
 	if before.state == Paused {
 		m.lab.relink()
 	}
@@ -240,8 +245,10 @@ func (m *Member) Pause() error {
 	if err := m.mustRun(); err != nil {
 		return err
 	}
+	m.lab.moving.Lock()
 	m.now.Store(m.now.Load().as(Paused))
 	m.clock.set(true)
+	m.lab.moving.Unlock()
 	m.lab.relink()
 	return nil
 }

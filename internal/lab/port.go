@@ -23,8 +23,12 @@ type port struct {
 // openPort takes a port, and returns it with its first listener.
 func openPort(network *memnet.Network, address string) (*port, net.Listener, error) {
 	p := &port{network: network, address: address}
+	if sharedHold { // before anybody listens: with who does it can't be shared any more
+		p.hold()
+	}
 	l, err := p.listen()
 	if err != nil {
+		p.release()
 		return nil, nil, err
 	}
 	p.address = l.Addr().String()
@@ -32,43 +36,43 @@ func openPort(network *memnet.Network, address string) (*port, net.Listener, err
 }
 
 func (p *port) listen() (net.Listener, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.network != nil {
 		return p.network.Listen(p.address)
+	}
+	if !sharedHold {
+		p.release()
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.address)
 	if err != nil {
 		return nil, fmt.Errorf("lab: client port: %w", err)
 	}
-	p.letGo()
 	return l, nil
 }
 
-// hold keeps the port while nobody listens. Where that can't be done the port is free until the member comes back.
+// hold keeps the port while nobody listens. A port 0 becomes a free one. Where that can't be done the port is free until the member comes
+// back.
 func (p *port) hold() {
 	if p.network != nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.letGo()
-	host, number, err := net.SplitHostPort(p.address)
-	if err != nil {
+	if p.held != nil {
 		return
 	}
-	if n, err := strconv.Atoi(number); err == nil {
-		p.held = holdPort(net.ParseIP(host), n)
+	address, err := net.ResolveTCPAddr("tcp", p.address)
+	if err != nil {
+		return // whoever listens gets the same error
+	}
+	number, letGo := holdPort(address.IP, address.Port)
+	if letGo != nil {
+		p.held, p.address = letGo, net.JoinHostPort(address.IP.String(), strconv.Itoa(number))
 	}
 }
 
 func (p *port) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.letGo()
-}
-
-func (p *port) letGo() {
 	if p.held != nil {
 		p.held()
 		p.held = nil

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,16 +36,17 @@ func (l *Lab) knows(session int64) bool {
 // ExpireSession ends a session as if its client had been silent for too long, and returns when all members that serve have applied
 // that.
 func (l *Lab) ExpireSession(ctx context.Context, id int64) error {
-	m, err := l.Leader(ctx)
+	again := false
+	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+		err := s.ExpireSession(ctx, id)
+		if again && errors.Is(err, server.ErrNoSession) {
+			return nil // the leader before did it
+		}
+		again = true
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	s := m.Server()
-	if s == nil {
-		return kindf(ErrState, "lab: %s, which led, is %s", m.name(), m.State())
-	}
-	if err := s.ExpireSession(ctx, id); err != nil {
-		return ofServer(err)
 	}
 	return l.settle(ctx)
 }
@@ -64,39 +66,92 @@ func (l *Lab) CloseConnection(session int64) error {
 // Advance lets time pass: d is over at once for sessions, TTL znodes and containers, and for the times that znodes are given. A
 // client that is connected counts as having sent its pings. It is away for the whole of d if it is not connected, or not
 // to a member that the leader hears. Timers of clients, elections and Delay count real time. It returns when all that is
-// due by then is applied at all members that serve.
+// due by then is applied at all members that serve. If another member comes to lead meanwhile, it gives every session its full timeout,
+// as new leaders do.
 func (l *Lab) Advance(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return kindf(ErrInvalid, "lab: time goes forward, so not by %v", d)
 	}
 	l.moves.Lock()
 	defer l.moves.Unlock()
-	leader, err := l.Leader(ctx)
+	if _, err := l.Leader(ctx); err != nil {
+		return err
+	}
+	before := l.attached()
+	l.moveClocks(func() []int64 {
+		connected := l.connected()
+		l.skipped.add(d)
+		return connected
+	})
+	if err := l.settle(ctx); err != nil {
+		return err
+	}
+	// Who was being let in just then is connected now, and was not yet.
+	connected := l.connected()
+	for at := range l.attached() {
+		if !before[at] {
+			connected = append(connected, at.session)
+		}
+	}
+	l.moveClocks(func() []int64 { return connected })
+	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.ExpireDue(ctx) })
 	if err != nil {
 		return err
 	}
-	connected := []int64{}
-	for _, m := range l.majority() {
-		if gate := m.now.Load().gate; gate != nil {
-			connected = append(connected, gate.Sessions()...)
-		}
+	return l.settle(ctx)
+}
+
+// moveClocks calls move while no member can expire anybody, and lets all know of the sessions that it returns.
+func (l *Lab) moveClocks(move func() []int64) {
+	l.moving.Lock()
+	defer l.moving.Unlock()
+	var connected []int64
+	all := func() []int64 {
+		connected = move()
+		return connected
 	}
-	move := func() { l.skipped.add(d) }
 	for _, m := range l.living() {
 		if s := m.Server(); s != nil {
-			within := move
-			move = func() { s.MoveClock(within, connected) }
+			within := all
+			all = func() []int64 {
+				s.MoveClock(within)
+				return connected
+			}
 		}
 	}
-	move()
-	s := leader.Server()
-	if s == nil {
-		return kindf(ErrState, "lab: %s, which led, is %s", leader.name(), leader.State())
+	all()
+}
+
+// connected returns the sessions whose clients have a connection to a member that the leader hears.
+func (l *Lab) connected() []int64 {
+	ids := []int64{} // nil would mean something else
+	for _, m := range l.majority() {
+		if gate := m.now.Load().gate; gate != nil {
+			ids = append(ids, gate.Sessions()...)
+		}
 	}
-	if err := s.ExpireDue(ctx); err != nil {
-		return ofServer(err)
+	return ids
+}
+
+// attachment is a session and the member where it is attached.
+type attachment struct {
+	member  int
+	session int64
+}
+
+// attached returns the sessions that the members take for connected. Some clients don't know it yet, and some are gone already.
+func (l *Lab) attached() map[attachment]bool {
+	all := make(map[attachment]bool)
+	for _, m := range l.majority() {
+		if s := m.Server(); s != nil && !l.links.isIsolated(m) {
+			for _, session := range s.Sessions() {
+				if session.Connected {
+					all[attachment{m.id, session.ID}] = true
+				}
+			}
+		}
 	}
-	return l.settle(ctx)
+	return all
 }
 
 // settle returns when all members that serve have applied what was committed before.
@@ -111,29 +166,22 @@ func (l *Lab) settle(ctx context.Context) error {
 	return nil
 }
 
-// serving returns a server that has applied what was committed before.
-func (l *Lab) serving(ctx context.Context) (*server.Server, error) {
-	m, err := l.Leader(ctx)
-	if err != nil {
-		return nil, err
+// Sessions returns the sessions of all clients. Which of them are connected, and where, MemberOf tells.
+func (l *Lab) Sessions(ctx context.Context) (sessions []server.Session, err error) {
+	err = l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+		err := s.CatchUp(ctx)
+		sessions = s.Sessions()
+		return err
+	})
+	for i := range sessions {
+		_, at := l.MemberOf(sessions[i].ID)
+		sessions[i].Connected = at == nil
 	}
-	s := m.Server()
-	if s == nil {
-		return nil, kindf(ErrState, "lab: %s is %s", m.name(), m.State())
-	}
-	return s, ofServer(s.CatchUp(ctx))
+	return sessions, err
 }
 
-// Sessions returns the sessions of all clients. Which of them are connected, and where, MemberOf tells.
-func (l *Lab) Sessions(ctx context.Context) ([]server.Session, error) {
-	s, err := l.serving(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sessions := s.Sessions()
-	for i := range sessions {
-		_, err := l.MemberOf(sessions[i].ID)
-		sessions[i].Connected = err == nil
-	}
-	return sessions, nil
+// Answers reports whether a client with that session can be answered now: the member that it is connected to is one of those that serve.
+func (l *Lab) Answers(session int64) bool {
+	m, err := l.MemberOf(session)
+	return err == nil && slices.Contains(l.majority(), m)
 }

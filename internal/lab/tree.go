@@ -13,47 +13,45 @@ import (
 
 // Load puts data at paths; see server.Load.
 func (l *Lab) Load(ctx context.Context, znodes map[string][]byte) error {
-	s, err := l.serving(ctx)
+	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.Load(ctx, znodes) })
 	if err != nil {
 		return err
-	}
-	if err := s.Load(ctx, znodes); err != nil {
-		return ofServer(err)
 	}
 	return l.settle(ctx)
 }
 
 // Snapshot returns the znodes as they are, for Rewind.
-func (l *Lab) Snapshot(ctx context.Context) ([]byte, error) {
-	s, err := l.serving(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.Snapshot(), nil
+func (l *Lab) Snapshot(ctx context.Context) (snapshot []byte, err error) {
+	err = l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+		if err := s.CatchUp(ctx); err != nil {
+			return err
+		}
+		snapshot = s.Snapshot()
+		return nil
+	})
+	return snapshot, err
 }
 
 // Rewind puts the znodes back as a snapshot has them; see server.Rewind.
 func (l *Lab) Rewind(ctx context.Context, snapshot []byte) error {
-	s, err := l.serving(ctx)
+	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.Rewind(ctx, snapshot) })
 	if err != nil {
 		return err
-	}
-	if err := s.Rewind(ctx, snapshot); err != nil {
-		return ofServer(err)
 	}
 	return l.settle(ctx)
 }
 
-// Walk goes through the znodes at path and below as the leader has them; see server.Walk.
+// Walk goes through the znodes at path and below as the leader has them; see server.Walk. Without a znode at path it returns ErrNotFound.
 func (l *Lab) Walk(ctx context.Context, path string, f func(server.Znode) bool) error {
-	s, err := l.serving(ctx)
-	if err != nil {
-		return err
-	}
-	if !s.Walk(path, f) {
-		return kindf(ErrNotFound, "lab: there is no znode %s", path)
-	}
-	return nil
+	return l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+		switch err := s.CatchUp(ctx); {
+		case err != nil:
+			return err
+		case !s.Walk(path, f):
+			return kindf(ErrNotFound, "lab: there is no znode %s", path)
+		}
+		return nil
+	})
 }
 
 // Dump writes how things are, for people: members, sessions, and the znodes of the member that knows most. It waits for nothing.
