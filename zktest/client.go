@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,12 +31,25 @@ func (s *Service) ConnectTimeout(t testing.TB, timeout time.Duration) *zk.Conn {
 
 func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []string) *zk.Conn {
 	t.Helper()
+	servers := &eager{servers: addresses}
+	line := &line{dial: s.Dialer()}
 	conn, events, err := zk.Connect(addresses, timeout,
-		zk.WithDialer(s.Dialer()), zk.WithHostProvider(&eager{servers: addresses}), zk.WithLogger(s.logs))
+		zk.WithDialer(line.connect), zk.WithHostProvider(servers), zk.WithLogger(s.logs))
 	if err != nil {
 		t.Fatalf("zktest: connect: %v", err)
 	}
-	t.Cleanup(conn.Close)
+	t.Cleanup(func() {
+		s.show(t) // now, since the session and its ephemerals end with the connection
+		if !s.lab.Answers(conn.SessionID()) {
+			// A client waits a second for the answer to its farewell, and longer for a new connection.
+			hangUp := time.AfterFunc(farewell, func() {
+				servers.none.Store(true)
+				line.cut()
+			})
+			defer hangUp.Stop()
+		}
+		conn.Close()
+	})
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for {
@@ -47,6 +61,33 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 		case <-late.C:
 			t.Fatalf("zktest: no session in %v", patience)
 		}
+	}
+}
+
+// farewell is how long a client may try to end its session when there is nobody to end it.
+const farewell = 50 * time.Millisecond
+
+// line is a client's present connection.
+type line struct {
+	dial zk.Dialer
+
+	mu  sync.Mutex
+	now net.Conn // nil: none yet
+}
+
+func (l *line) connect(network, address string, timeout time.Duration) (net.Conn, error) {
+	nc, err := l.dial(network, address, timeout)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now = nc
+	return nc, err
+}
+
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now != nil {
+		_ = l.now.Close() // an error would say that it is closed already
 	}
 }
 
@@ -71,6 +112,8 @@ type eager struct {
 	servers []string
 	next    int
 	tries   int // since the last that succeeded, or since the last pause
+
+	none atomic.Bool // it is of no use to try
 }
 
 const (
@@ -88,7 +131,7 @@ func (e *eager) Next() (server string, retryStart bool) {
 	if e.tries++; e.tries > len(e.servers) {
 		time.Sleep(eagerPause)
 	}
-	if e.tries > eagerTries {
+	if e.tries > eagerTries || e.none.Load() {
 		e.tries, retryStart = 0, true
 	}
 	server = e.servers[e.next%len(e.servers)]

@@ -35,11 +35,19 @@ func (l *logs) Printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(l, "client: "+format+"\n", args...) // it never fails
 }
 
-func (l *logs) String() string {
+// end returns how much was written.
+func (l *logs) end() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost > 0 {
-		return fmt.Sprintf("(%d bytes before)\n%s", l.lost, l.text)
+	return l.lost + len(l.text)
+}
+
+// from returns what was written since that much was, as far as it is kept.
+func (l *logs) from(begun int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost > begun {
+		return fmt.Sprintf("(%d bytes before)\n%s", l.lost-begun, l.text)
 	}
-	return string(l.text)
+	return string(l.text[begun-l.lost:])
 }

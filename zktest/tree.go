@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/gozkd/gozkd/internal/lab"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -48,16 +49,37 @@ func (s *Service) LoadTxtar(archive string) {
 // Tree returns the data of the znode at path and of all below it, but for /zookeeper, by path.
 func (s *Service) Tree(path string) map[string]string {
 	s.t.Helper()
-	tree := make(map[string]string)
-	s.do(func(ctx context.Context) error {
-		return s.lab.Walk(ctx, path, func(z server.Znode) bool {
-			if z.Path != "/zookeeper" && !strings.HasPrefix(z.Path, "/zookeeper/") {
-				tree[z.Path] = string(z.Data)
-			}
-			return true
-		})
-	})
+	tree, found := s.tree(path)
+	if !found {
+		s.t.Fatalf("zktest: there is no znode %s", path)
+	}
 	return tree
+}
+
+// tree returns an empty map if there is nothing at path.
+func (s *Service) tree(path string) (tree map[string]string, found bool) {
+	s.t.Helper()
+	tree = make(map[string]string)
+	found = s.walk(path, func(z server.Znode) bool {
+		if z.Path != "/zookeeper" && !strings.HasPrefix(z.Path, "/zookeeper/") {
+			tree[z.Path] = string(z.Data)
+		}
+		return true
+	})
+	return tree, found
+}
+
+// walk calls f for the znodes at path and below, and reports whether there are any.
+func (s *Service) walk(path string, f func(server.Znode) bool) (found bool) {
+	s.t.Helper()
+	ctx, cancel := s.context()
+	defer cancel()
+	err := s.lab.Walk(ctx, path, f)
+	if errors.Is(err, lab.ErrNotFound) {
+		return false
+	}
+	s.must(err)
+	return true
 }
 
 // Dump returns how things are, for people: members, sessions, and all znodes.
@@ -91,12 +113,9 @@ func (s *Service) Rewind(snapshot Snapshot) {
 // Znode returns the znode at path, or nil if there is none.
 func (s *Service) Znode(path string) (found *server.Znode) {
 	s.t.Helper()
-	s.do(func(ctx context.Context) error {
-		_ = s.lab.Walk(ctx, path, func(z server.Znode) bool { // an error says that there is none
-			found = &z
-			return false
-		})
-		return ctx.Err()
+	s.walk(path, func(z server.Znode) bool {
+		found = &z
+		return false
 	})
 	return found
 }
@@ -132,14 +151,21 @@ func (s *Service) AssertMissing(paths ...string) {
 	}
 }
 
-// AssertChildren reports an error if the znode at path has other children than these, in whatever order.
+// AssertChildren reports an error if the znode at path is missing or has other children than these, in whatever order.
 func (s *Service) AssertChildren(path string, names ...string) {
 	s.t.Helper()
-	got, err := s.children(path)
+	var got []string
+	below := strings.TrimSuffix(path, "/") + "/"
+	found := s.walk(path, func(z server.Znode) bool {
+		if name, ok := strings.CutPrefix(z.Path, below); ok && name != "" && !strings.Contains(name, "/") {
+			got = append(got, name)
+		}
+		return true
+	})
 	want := slices.Sorted(slices.Values(names))
 	switch {
-	case err != nil:
-		s.t.Errorf("zktest: %v", err)
+	case !found:
+		s.t.Errorf("zktest: there is no znode %s, want one with the children %q", path, want)
 	case !slices.Equal(got, want):
 		s.t.Errorf("zktest: znode %s has the children %q, want %q", path, got, want)
 	}
@@ -156,27 +182,11 @@ func (s *Service) AssertOwner(path string, session int64) {
 	}
 }
 
-func (s *Service) children(path string) (names []string, err error) {
-	ctx, cancel := s.context()
-	defer cancel()
-	below := strings.TrimSuffix(path, "/") + "/"
-	err = s.lab.Walk(ctx, path, func(z server.Znode) bool {
-		if name, ok := strings.CutPrefix(z.Path, below); ok && name != "" && !strings.Contains(name, "/") {
-			names = append(names, name)
-		}
-		return true
-	})
-	return names, err
-}
-
 // Await waits until the znodes at path and below satisfy cond, which gets them as Tree returns them; without a znode at path it gets an empty map.
 func (s *Service) Await(path string, cond func(tree map[string]string) bool) {
 	s.t.Helper()
 	s.eventually(func() error {
-		tree := map[string]string{}
-		if s.Znode(path) != nil {
-			tree = s.Tree(path)
-		}
+		tree, _ := s.tree(path)
 		if cond(tree) {
 			return nil
 		}

@@ -1,7 +1,11 @@
 package zktest
 
 import (
+	"bytes"
 	"context"
+	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +52,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 // With returns the same server for a subtest, whose failing it shall be. What the subtest leaves behind is still there
 // when it has ended; see Snapshot and Rewind.
 func (s *Server) With(t testing.TB) *Server {
+	t.Helper()
 	service := s.with(t)
 	return &Server{service, service.member(1)}
 }
@@ -60,20 +65,32 @@ type Ensemble struct {
 // StartEnsemble starts an ensemble of up to nine members, and returns when all serve.
 func StartEnsemble(t testing.TB, members int, opts ...Option) *Ensemble {
 	t.Helper()
+	if members < 1 {
+		t.Fatalf("zktest: %d members, allowed are 1 to %d", members, lab.MaxMembers)
+	}
 	return &Ensemble{start(t, members, opts)}
 }
 
 // With returns the same ensemble for a subtest, whose failing it shall be.
-func (e *Ensemble) With(t testing.TB) *Ensemble { return &Ensemble{e.with(t)} }
+func (e *Ensemble) With(t testing.TB) *Ensemble {
+	t.Helper()
+	return &Ensemble{e.with(t)}
+}
 
 // Service is what a server and an ensemble have in common: clients, znodes, sessions, time, and faults that wait for a request.
 type Service struct {
-	t    testing.TB
-	lab  *lab.Lab
-	logs *logs
+	t     testing.TB
+	lab   *lab.Lab
+	logs  *logs
+	begun int         // where the log was when t came to use it
+	shown atomic.Bool // how things were when t had failed
 }
 
-func (s *Service) with(t testing.TB) *Service { return &Service{t, s.lab, s.logs} }
+func (s *Service) with(t testing.TB) *Service {
+	sub := &Service{t: t, lab: s.lab, logs: s.logs, begun: s.logs.end()}
+	t.Cleanup(func() { sub.show(t) })
+	return sub
+}
 
 func start(t testing.TB, members int, opts []Option) *Service {
 	t.Helper()
@@ -82,7 +99,7 @@ func start(t testing.TB, members int, opts []Option) *Service {
 		opt(&o)
 	}
 	s := &Service{t: t, logs: &logs{}}
-	cfg := lab.Config{Members: members, InMemory: inBubble(t), Adapt: func(member int, c *server.Config) {
+	cfg := lab.Config{Members: members, InMemory: inBubble(), Adapt: func(member int, c *server.Config) {
 		for _, f := range o.adapt {
 			f(member, c)
 		}
@@ -95,17 +112,23 @@ func start(t testing.TB, members int, opts []Option) *Service {
 	defer cancel()
 	var err error
 	if s.lab, err = lab.Start(ctx, cfg); err != nil {
-		t.Fatalf("zktest: %v\n%s", err, s.logs)
+		t.Fatalf("zktest: %s\n%s", plain(err), s.logs.from(0))
 	}
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("zktest: how things were when the test had failed\n%s\nwhat the servers logged\n%s", s.Dump(), s.logs)
-		}
+		s.show(t)
 		if err := s.lab.Close(); err != nil {
 			t.Errorf("zktest: close: %v", err)
 		}
 	})
 	return s
+}
+
+// show logs once, if the test has failed, how things are.
+func (s *Service) show(t testing.TB) {
+	t.Helper()
+	if t.Failed() && !s.shown.Swap(true) {
+		t.Logf("zktest: how things were when the test had failed\n%s\nwhat the servers logged\n%s", s.Dump(), s.logs.from(s.begun))
+	}
 }
 
 // context bounds a wait. It is not the test's, which ends before Cleanup.
@@ -124,17 +147,18 @@ func (s *Service) do(f func(context.Context) error) {
 func (s *Service) must(err error) {
 	s.t.Helper()
 	if err != nil {
-		s.t.Fatalf("zktest: %v", err)
+		s.t.Fatalf("zktest: %s", plain(err))
 	}
 }
 
-// inBubble reports whether the test runs in a bubble of testing/synctest. There, and only there, Deadline panics.
-func inBubble(t testing.TB) (yes bool) {
-	test, ok := t.(interface{ Deadline() (time.Time, bool) })
-	if !ok {
-		return false
-	}
-	defer func() { yes = recover() != nil }()
-	test.Deadline()
-	return false
+// plain is an error's text without the name of a package that nobody who uses this one knows of.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "lab: ") }
+
+// inBubble reports whether the caller runs in a bubble of testing/synctest. That is nowhere to be asked, so it takes what the runtime
+// writes about this goroutine: "goroutine 7 [running, synctest bubble 3]:". The test itself, which may be wrapped in anything, is not asked.
+func inBubble() bool {
+	line := make([]byte, 100)
+	line = line[:runtime.Stack(line, false)]
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	return bytes.Contains(line, []byte("synctest bubble"))
 }

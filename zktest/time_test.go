@@ -1,0 +1,129 @@
+package zktest_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/zktest"
+)
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+var errAway = errors.New("away")
+
+// once is a zk.HostProvider and zk.Dialer for one connection.
+type once struct {
+	dial zk.Dialer
+	used atomic.Bool
+}
+
+func (*once) Init([]string) error    { return nil }
+func (*once) Len() int               { return 1 }
+func (*once) Connected()             {}
+func (o *once) Next() (string, bool) { return "any:1", o.used.Load() } // with true the client makes a pause
+
+func (o *once) connect(network, address string, timeout time.Duration) (net.Conn, error) {
+	if o.used.Swap(true) {
+		return nil, errAway
+	}
+	return o.dial(network, address, timeout)
+}
+
+// mute returns a client that connects once: when its connection breaks it is away.
+func mute(t *testing.T, s *zktest.Service, timeout time.Duration) *zk.Conn {
+	t.Helper()
+	first, _, _ := strings.Cut(s.ConnectString(), ",")
+	dial := s.Dialer()
+	o := &once{dial: func(network, _ string, timeout time.Duration) (net.Conn, error) { return dial(network, first, timeout) }}
+	c, events, err := zk.Connect([]string{"any:1"}, timeout, zk.WithLogger(silent{}), zk.WithHostProvider(o), zk.WithDialer(o.connect))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			return c
+		}
+	}
+	return nil
+}
+
+// A leader that is new gives everybody a full timeout, but not for time that passes after it leads.
+func TestAdvance_RightAfterElection(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		e := zktest.StartEnsemble(t, 3)
+		for range 8 {
+			away := mute(t, e.Service, 10*time.Second)
+			id := away.SessionID()
+			must[string](t)(away.Create("/away", nil, zk.FlagEphemeral, open))
+			e.CloseConnection(id)
+			leader := e.Leader()
+			leader.Kill()
+			e.Leader()
+			e.Advance(time.Hour)
+			e.AssertMissing("/away")
+			leader.Start()
+		}
+	})
+}
+
+// Nobody who is connected is expired, whatever goes on meanwhile, and who is away is out at once.
+func TestAdvance_UnderTraffic(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 10
+	}
+	for _, members := range []int{1, 3} {
+		everywhere(t, func(t *testing.T) {
+			e := zktest.StartEnsemble(t, members)
+			var wg sync.WaitGroup
+			stop := make(chan struct{})
+			for range 3 {
+				c := e.ConnectTimeout(t, 2*time.Second)
+				id := c.SessionID()
+				must[string](t)(c.Create("/stays-", nil, zk.FlagEphemeralSequential, open))
+				// Stopped by stop, awaited by wg.
+				wg.Go(func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						if _, err := c.Set("/", nil, -1); err != nil || c.SessionID() != id {
+							t.Errorf("session 0x%x, before 0x%x: %v", c.SessionID(), id, err)
+							return
+						}
+					}
+				})
+			}
+			for range rounds {
+				away := mute(t, e.Service, 2*time.Second)
+				must[string](t)(away.Create("/away", nil, zk.FlagEphemeral, open))
+				e.CloseConnection(away.SessionID())
+				e.Advance(2 * time.Second)
+				e.AssertMissing("/away")
+				fresh := mute(t, e.Service, 2*time.Second)
+				e.Advance(time.Hour)
+				if _, _, err := fresh.Get("/"); err != nil {
+					t.Errorf("who was connected: %v", err)
+				}
+				fresh.Close()
+			}
+			close(stop)
+			wg.Wait()
+			if n := len(e.Sessions()); n != 3 {
+				t.Errorf("%d sessions are left", n)
+			}
+		})
+	}
+}
