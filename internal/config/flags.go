@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -32,6 +34,10 @@ flags:
   --client-port PORT     port for clients; 0 means any free one (clientPort)
   --client-address HOST  address to listen on for clients (clientPortAddress)
   --port-file FILE       once ready, write one JSON line with the address: {"client":"127.0.0.1:2181"}
+  --ensemble N           for tests: run an ensemble of N servers, 1 to 9, in this process; their ports follow each
+                         other, their data is in DIR/1, DIR/2, ...
+  --faults-port PORT     for tests: let HTTP requests to 127.0.0.1:PORT stop, kill, cut off the servers of this process, and
+                         more; 0 means any free port (docs/faults-http.md)
   --log-level LEVEL      trace, debug, info, warn, error or off (info)
   --log-json             log one JSON object per line
   -o KEY=VALUE           any key of zoo.cfg; may be given again and again
@@ -41,7 +47,7 @@ flags:
 examples:
   gozkd                                              try it: 127.0.0.1:2181, data in ./` + DefaultDataDir + `
   gozkd /etc/zookeeper/conf/zoo.cfg                  what ZooKeeper is configured with
-  gozkd --memory --client-port 0 --port-file p.json  a server for a test
+  gozkd --memory --client-port 0 --port-file p.json  a server for a test; with --ensemble 3, three
   gozkd -o 4lw.commands.whitelist=* -o tickTime=500  any key of zoo.cfg
 
 Exit status: 0 after a clean stop, 1 when the server can't start or fails, 2 when the command line is wrong.
@@ -80,6 +86,19 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 	forKey("client-port", "clientPort")
 	forKey("client-address", "clientPortAddress")
 	flags.StringVar(&inv.PortFile, "port-file", "", "")
+	number := func(name string, least, most int, set func(int)) {
+		flags.Func(name, "", func(v string) error {
+			n, err := strconv.Atoi(trim(v))
+			if err != nil || n < least || n > most {
+				bad("--"+name, fmt.Sprintf("is %q; allowed: a whole number from %d to %d", v, least, most))
+				return nil
+			}
+			set(n)
+			return nil
+		})
+	}
+	number("ensemble", 1, MaxEnsemble, func(n int) { inv.Ensemble = n })
+	number("faults-port", 0, 65535, func(n int) { inv.Faults, inv.FaultsPort = true, n })
 	flags.StringVar(&inv.LogLevel, "log-level", "info", "")
 	flags.BoolVar(&inv.LogJSON, "log-json", false, "")
 	version := flags.Bool("version", false, "")

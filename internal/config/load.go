@@ -17,6 +17,12 @@ type Invocation struct {
 	Config Config
 	// File is the path of the zoo.cfg that was read, or empty.
 	File string
+	// Ensemble is how many servers are to run in this process as an ensemble; 0: one, as Config says.
+	Ensemble int
+	// Faults asks for the HTTP endpoint that does harm to the servers of this process, at FaultsPort of the loopback; 0 means any
+	// free port.
+	Faults     bool
+	FaultsPort int
 	// PortFile is where to write the addresses once they are bound, or empty.
 	PortFile string
 	// LogLevel is trace, debug, info, warn, error or off.
@@ -60,7 +66,13 @@ func Load(args []string, getenv func(string) string) (*Invocation, error) {
 	for _, s := range fromCommandLine {
 		r.set(s)
 	}
+	if inv.Kit() && !r.kit(inv) {
+		return inv, &Error{Problems: r.problems}
+	}
 	inv.Config = r.resolve(inv.Config.Memory)
+	if inv.Kit() {
+		r.kitConfig(inv)
+	}
 	inv.Warnings = r.warnings
 	if len(r.problems) > 0 {
 		return inv, &Error{Problems: r.problems}
