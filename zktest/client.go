@@ -17,24 +17,29 @@ const DefaultSessionTimeout = 10 * time.Second
 
 // Connect returns a go-zookeeper client that has a session. It is closed with the test. It tries again at once when it loses its
 // connection, where go-zookeeper's own pause is a second; for a client as your program makes it, use ConnectString, and Dialer in a
-// bubble.
-func (s *Service) Connect(t testing.TB) *zk.Conn {
+// bubble. Options are those of go-zookeeper, such as zk.WithEventCallback.
+func (s *Service) Connect(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
-	return s.ConnectTimeout(t, DefaultSessionTimeout)
+	return s.ConnectTimeout(t, DefaultSessionTimeout, options...)
 }
 
 // ConnectTimeout is Connect with another session timeout.
-func (s *Service) ConnectTimeout(t testing.TB, timeout time.Duration) *zk.Conn {
+func (s *Service) ConnectTimeout(t testing.TB, timeout time.Duration, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
-	return s.connect(t, timeout, s.addresses())
+	return s.connect(t, timeout, s.addresses(), options)
 }
 
-func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []string) *zk.Conn {
+func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []string, options []func(*zk.Conn)) *zk.Conn {
 	t.Helper()
+	all := func(c *zk.Conn) { // go-zookeeper's type for an option has no name out here
+		for _, set := range options {
+			set(c)
+		}
+	}
 	servers := &eager{servers: addresses}
 	line := &line{dial: s.Dialer()}
 	conn, events, err := zk.Connect(addresses, timeout,
-		zk.WithDialer(line.connect), zk.WithHostProvider(servers), zk.WithLogger(s.logs))
+		zk.WithDialer(line.connect), zk.WithHostProvider(servers), zk.WithLogger(s.logs), all)
 	if err != nil {
 		t.Fatalf("zktest: connect: %v", err)
 	}

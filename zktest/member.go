@@ -37,9 +37,9 @@ func (m *Member) Dir() string { return m.m.Dir() }
 func (m *Member) Server() *server.Server { return m.m.Server() }
 
 // ConnectTo returns a client like that of Connect which knows no other member.
-func (m *Member) ConnectTo(t testing.TB) *zk.Conn {
+func (m *Member) ConnectTo(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
-	return m.service.connect(t, DefaultSessionTimeout, []string{m.Address()})
+	return m.service.connect(t, DefaultSessionTimeout, []string{m.Address()}, options)
 }
 
 // Stop closes the server in an orderly way. Its clients lose their connections, and a leader hands over before.
