@@ -89,6 +89,13 @@ var table = []box{
 		{"proto", "what a znode's Stat says"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
+	{pkg: "internal/lab/remote", there: true, may: []arrow{
+		{"internal/lab", "what it lets requests do"},
+		{"internal/wirefault", "what faults are made of"},
+		{"server", "sessions and znodes that it shows"},
+		{"proto", "paths and error codes"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
 	{pkg: "admin", there: true, may: []arrow{{"server", "shows what it knows of itself"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "shows what it knows of itself"},
@@ -110,6 +117,8 @@ var table = []box{
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"server", "wiring"},
 		{"internal/config", "what to serve, and where; nobody else reads configuration"},
+		{"internal/lab", "an ensemble in one process"},
+		{"internal/lab/remote", "its faults over HTTP"},
 		{"internal/vfs", "the real disk"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},

@@ -281,7 +281,7 @@ func (m *Member) fail(now *life) error {
 	defer m.mu.Unlock()
 	err := fmt.Errorf("lab: start %s: %w", m.name(), now.start.err)
 	if m.server != now.server {
-		return err
+		return &kindError{ErrState, err} // somebody else ended it meanwhile
 	}
 	return errors.Join(err, m.end(m.server.Abort))
 }
