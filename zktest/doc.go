@@ -3,9 +3,9 @@
 //	func TestMine(t *testing.T) {
 //		zk := zktest.Start(t)                       // a server, on a free port, gone with the test
 //		conn := zk.Connect(t)                       // a go-zookeeper client with a session
+//		zk.Advance(time.Hour)                       // an hour has passed
 //		zk.DropReply(zktest.Create)                 // the next create is applied, and its answer is lost
 //		...
-//		zk.Advance(time.Hour)                       // an hour has passed
 //	}
 //
 // A server takes a millisecond or two to start, an ensemble of three some fifty. Any client may connect to ConnectString, in
