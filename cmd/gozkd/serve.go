@@ -19,7 +19,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// serve runs a server until a signal ends it or its disk fails.
+// serve runs a server until a signal ends it or its disk fails, or servers for tests.
 func serve(inv *config.Invocation, logTo io.Writer) error {
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd", Level: hclog.LevelFromString(inv.LogLevel), Output: logTo, JSONFormat: inv.LogJSON,
@@ -29,6 +29,9 @@ func serve(inv *config.Invocation, logTo io.Writer) error {
 	if os.Getenv("GOGC") == "" {
 		// Stopped by the signal that ends the program, which does not wait for it.
 		go tuneGC(stop)
+	}
+	if inv.Kit() {
+		return serveKit(stop, inv, log)
 	}
 	s, err := server.New(serverConfig(inv.Config, log))
 	if err != nil {
@@ -41,7 +44,7 @@ func serve(inv *config.Invocation, logTo io.Writer) error {
 		return err
 	}
 	if inv.PortFile != "" {
-		if err := writePortFile(inv.PortFile, s.ConnectString()); err != nil {
+		if err := writePortFile(inv.PortFile, ports{Client: s.ConnectString()}); err != nil {
 			return errors.Join(err, s.Close())
 		}
 	}
@@ -54,10 +57,22 @@ func serve(inv *config.Invocation, logTo io.Writer) error {
 	}
 }
 
+// ports is the content of a port file.
+type ports struct {
+	Client  string       `json:"client"` // the connect string
+	Members []memberPort `json:"members,omitempty"`
+	Faults  string       `json:"faults,omitempty"` // the URL of the endpoint
+}
+
+type memberPort struct {
+	ID     int    `json:"id"`
+	Client string `json:"client"`
+}
+
 // writePortFile writes one JSON line with the addresses. The file appears whole, so that who waits for it can read it at
 // once.
-func writePortFile(path, client string) error {
-	line, err := json.Marshal(map[string]string{"client": client})
+func writePortFile(path string, where ports) error {
+	line, err := json.Marshal(where)
 	if err != nil {
 		return err
 	}

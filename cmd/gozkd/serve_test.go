@@ -1,0 +1,306 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/lab"
+)
+
+// asProgram makes this test binary the program.
+const asProgram = "GOZKD_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// program is gozkd in a process of its own.
+type program struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stderr bytes.Buffer // to be read when it has ended
+	dir    string
+	done   chan struct{}
+	raw    []byte // of the port file
+	ports  ports
+}
+
+// launch starts it and waits for the port file.
+func launch(t *testing.T, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, dir: t.TempDir(), done: make(chan struct{})}
+	file := filepath.Join(p.dir, "ports.json")
+	p.cmd = exec.Command(os.Args[0], append(args, "--port-file", file)...)
+	p.cmd.Env = append(os.Environ(), asProgram+"=1")
+	p.cmd.Dir, p.cmd.Stderr = p.dir, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends with the process, which the cleanup kills
+		defer close(p.done)
+		_ = p.cmd.Wait() // ProcessState has it
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // most have ended by then
+		<-p.done
+		if t.Failed() {
+			t.Logf("%s:\n%s", strings.Join(args, " "), &p.stderr)
+		}
+	})
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	late := time.After(30 * time.Second)
+	for {
+		select {
+		case <-poll.C:
+		case <-p.done:
+			t.Fatal("it ended before it served")
+		case <-late:
+			t.Fatal("it does not serve")
+		}
+		raw, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &p.ports); err != nil {
+			t.Fatalf("the port file was not whole when it appeared: %q: %v", raw, err)
+		}
+		p.raw = raw
+		return p
+	}
+}
+
+// stop asks it to end, and returns its exit status.
+func (p *program) stop(s os.Signal) int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Skip("no signals here: ", err)
+	}
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func connect(t *testing.T, addresses string) *zk.Conn {
+	t.Helper()
+	c, _, err := zk.Connect(strings.Split(addresses, ","), 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// put creates a znode through one member, and get reads it through another.
+func put(t *testing.T, address, path string) {
+	t.Helper()
+	if _, err := connect(t, address).Create(path, []byte("x"), 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, address, path string) {
+	t.Helper()
+	c := connect(t, address)
+	if _, err := c.Sync(path); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := c.Get(path); err != nil || string(data) != "x" {
+		t.Errorf("%s: %q %v", address, data, err)
+	}
+}
+
+func TestServe_Alone(t *testing.T) {
+	p := launch(t, "serve", "--memory", "--client-port", "0")
+	if want := `{"client":"` + p.ports.Client + "\"}\n"; string(p.raw) != want {
+		t.Errorf("port file %q, want %q", p.raw, want)
+	}
+	put(t, p.ports.Client, "/a")
+	get(t, p.ports.Client, "/a")
+	if status := p.stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+func TestServe_Ensemble(t *testing.T) {
+	p := launch(t, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "-o", "tickTime=200", "-o", "4lw.commands.whitelist=conf")
+	var all []string
+	for i, m := range p.ports.Members {
+		if m.ID != i+1 || !strings.HasPrefix(m.Client, "127.0.0.1:") {
+			t.Errorf("%+v", m)
+		}
+		all = append(all, m.Client)
+	}
+	if len(all) != 3 || p.ports.Client != strings.Join(all, ",") || p.ports.Faults != "" || bytes.Count(p.raw, []byte("\n")) != 1 {
+		t.Fatalf("port file %s", p.raw)
+	}
+	put(t, all[0], "/a")
+	for _, address := range all {
+		get(t, address, "/a")
+		if conf := word(t, address, "conf"); !strings.Contains(conf, "tickTime=200\n") || !strings.Contains(conf, "maxSessionTimeout=3600000\n") {
+			t.Errorf("a member's configuration:\n%s", conf)
+		}
+		if answer := word(t, address, "ruok"); strings.Contains(answer, "imok") {
+			t.Errorf("ruok: %s", answer)
+		}
+	}
+	if status := p.stop(os.Interrupt); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// Data and ports are where they were asked for, and come back.
+func TestServe_EnsembleOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	first := freeRange(t, 3)
+	for _, path := range []string{"/a", "/b"} {
+		p := launch(t, "--data-dir", dir, "--client-port", strconv.Itoa(first), "--ensemble", "3")
+		for i, m := range p.ports.Members {
+			if want := "127.0.0.1:" + strconv.Itoa(first+i); m.Client != want {
+				t.Errorf("member %d at %s, want %s", m.ID, m.Client, want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, strconv.Itoa(m.ID), "checkpoint.db")); err != nil {
+				t.Error(err)
+			}
+		}
+		put(t, p.ports.Members[0].Client, path)
+		get(t, p.ports.Members[2].Client, "/a")
+		if status := p.stop(syscall.SIGTERM); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+	}
+	var stdout, stderr strings.Builder
+	status := run([]string{"--data-dir", dir, "--client-port", "0", "--ensemble", "5"}, func(string) string { return "" }, &stdout, &stderr)
+	if status != 1 || !strings.Contains(stderr.String(), "has the data of 3 members, and 5 want to use it") {
+		t.Errorf("five members with the data of three: %d %s", status, &stderr)
+	}
+}
+
+func TestServe_Faults(t *testing.T) {
+	for _, args := range [][]string{{"--faults-port", "0"}, {"--ensemble", "3", "--faults-port", "0"}} {
+		p := launch(t, append(args, "--memory", "--client-port", "0")...)
+		put(t, p.ports.Client, "/a")
+		ask := func(method, path string) string {
+			r, err := http.NewRequestWithContext(t.Context(), method, p.ports.Faults+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			body, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != 200 {
+				t.Errorf("%s: %d %s %v", path, response.StatusCode, body, err)
+			}
+			return string(body)
+		}
+		if tree := ask("GET", "/tree"); !strings.Contains(tree, `"/a":"x"`) {
+			t.Errorf("%q: %s", args, tree)
+		}
+		ask("POST", "/members/1/kill")
+		ask("POST", "/members/1/start")
+		get(t, p.ports.Members[0].Client, "/a")
+		http.DefaultClient.CloseIdleConnections()
+		if status := p.stop(syscall.SIGTERM); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+	}
+}
+
+// What can't be done ends at once, with one line that says what and why.
+func TestServe_KitCannot(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	for _, c := range []struct {
+		args   string
+		status int
+		text   string
+	}{
+		{"--ensemble 3 --client-port " + port, 1, "address already in use"},
+		{"--ensemble 3 --client-port 0 --faults-port " + port, 1, "port for faults: "},
+		{"--ensemble 3 --client-port 0 --port-file no/such/dir", 1, "port file: "},
+		{"--ensemble 3 --id 2", 2, "--ensemble: is 3, but myid is 2"},
+		{"--ensemble x", 2, `--ensemble: is "x"; allowed: a whole number from 1 to 9`},
+	} {
+		var stdout, stderr strings.Builder
+		status := run(append(strings.Fields(c.args), "--memory", "--log-level", "off"), func(string) string { return "" }, &stdout, &stderr)
+		if status != c.status || strings.Count(stderr.String(), "gozkd: ") != 1 || !strings.Contains(stderr.String(), c.text) {
+			t.Errorf("%s: %d %q, want %d and %q", c.args, status, &stderr, c.status, c.text)
+		}
+	}
+}
+
+// The command line allows what the servers do.
+func TestMaxEnsemble(t *testing.T) {
+	if config.MaxEnsemble != lab.MaxMembers {
+		t.Errorf("--ensemble may be %d, and there may be %d members", config.MaxEnsemble, lab.MaxMembers)
+	}
+}
+
+// word asks a four-letter word.
+func word(t *testing.T, address, w string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.Write([]byte(w)); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// freeRange returns the first of n ports that follow each other and were free a moment ago. They are below those that systems
+// give to who asks for any.
+func freeRange(t *testing.T, n int) int {
+	t.Helper()
+next:
+	for first := 20000 + os.Getpid()%1000*10; first < 32000; first += n {
+		for i := range n {
+			l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+i))
+			if err != nil {
+				continue next
+			}
+			_ = l.Close() // it was only asked for
+		}
+		return first
+	}
+	t.Fatal("no free ports")
+	return 0
+}
