@@ -24,6 +24,8 @@ type Option func(*options)
 type options struct {
 	adapt  []func(member int, c *server.Config)
 	onDisk bool
+	dir    string
+	port   int
 }
 
 // WithConfig lets f change the configuration that a member is started with, at each of its starts. Members are numbered
@@ -35,6 +37,14 @@ func WithConfig(f func(member int, c *server.Config)) Option {
 // OnDisk keeps the data in a directory of the test, see Dir, instead of in memory. In both cases a member that is stopped or killed
 // comes back with all that it acknowledged.
 func OnDisk() Option { return func(o *options) { o.onDisk = true } }
+
+// InDir is OnDisk in a directory that is made if it is not there, and left as it is when the test ends: what an earlier server had
+// there is found. Each member of an ensemble has a directory in it, named by its number.
+func InDir(dir string) Option { return func(o *options) { o.onDisk, o.dir = true, dir } }
+
+// OnPort has clients come to that port, with an ensemble to as many from that one on, instead of free ones. Tests that run at the same
+// time need ports of their own.
+func OnPort(port int) Option { return func(o *options) { o.port = port } }
 
 // Server is a server alone. It ends with the test.
 type Server struct {
@@ -105,7 +115,8 @@ func start(t testing.TB, members int, opts []Option) *Service {
 		}
 	}}
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "gozkd", Output: s.logs, Level: hclog.Info, TimeFormat: "15:04:05.000"})
-	if o.onDisk {
+	cfg.ClientPort = o.port
+	if cfg.Dir = o.dir; o.onDisk && o.dir == "" {
 		cfg.Dir = t.TempDir()
 	}
 	ctx, cancel := s.context()
