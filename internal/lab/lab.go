@@ -170,7 +170,7 @@ func (l *Lab) Close() error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if m.server != nil {
-				errs[i] = m.kill()
+				errs[i] = m.end(m.server.Abort) // nobody is left who should notice a crash
 			}
 			m.port.release()
 		})

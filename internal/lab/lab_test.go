@@ -178,3 +178,22 @@ func TestHost_IPv6(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Members that stand still, are cut off or down don't keep Close from ending, and soon.
+func TestClose_InAnyState(t *testing.T) {
+	for _, do := range []func(*Member) error{(*Member).Pause, (*Member).Partition, (*Member).Kill, (*Member).Stop} {
+		l := start(t, Config{Members: 3})
+		for _, m := range l.Members()[:2] {
+			if err := do(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := time.Now()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("close took %v", took)
+		}
+	}
+}
