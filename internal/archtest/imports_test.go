@@ -64,9 +64,16 @@ var table = []box{
 		{"google.golang.org/protobuf", "raft's messages are protobuf"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
-	{pkg: "recipes", may: []arrow{
+	{pkg: "recipes", there: true, may: []arrow{
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
+		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},
+	}},
+	{pkg: "recipes/...", may: []arrow{
+		{"recipes", "the ground"},
+		{"recipes/...", "a recipe may stand on another"},
+		{"proto", "error codes"},
+		{"github.com/go-zookeeper/zk", "types of events, znodes and operations"},
 	}},
 	{pkg: "server", there: true, may: []arrow{
 		{"consensus", "proposes and applies batches"},

@@ -1,0 +1,34 @@
+package recipes
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Conn is what recipes need of a connection. *zk.Conn satisfies it.
+//
+// A call blocks until it is answered or the connection gives up on it, and its error is a sentinel of package zk or whatever the
+// network said. Safe for concurrent use.
+type Conn interface {
+	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
+	CreateContainer(path string, data []byte, flag int32, acl []zk.ACL) (string, error)
+	CreateTTL(path string, data []byte, flag int32, acl []zk.ACL, ttl time.Duration) (string, error)
+	Delete(path string, version int32) error
+	Set(path string, data []byte, version int32) (*zk.Stat, error)
+	Get(path string) ([]byte, *zk.Stat, error)
+	GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error)
+	Exists(path string) (bool, *zk.Stat, error)
+	ExistsW(path string) (bool, *zk.Stat, <-chan zk.Event, error)
+	Children(path string) ([]string, *zk.Stat, error)
+	ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error)
+	Multi(ops ...any) ([]zk.MultiResponse, error)
+	Sync(path string) (string, error)
+
+	AddAuth(scheme string, auth []byte) error
+	SessionID() int64
+	State() zk.State
+	Server() string
+}
+
+var _ Conn = (*zk.Conn)(nil)

@@ -1,0 +1,221 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// core is what a Client and its namespaces share.
+type core struct {
+	cfg     config
+	clock   *clock
+	wrapped bool
+	conn    Conn
+	owned   *zk.Conn        // conn, if Connect made it; else it is wrapped
+	events  <-chan zk.Event // closed when conn has ended
+
+	timeout atomic.Int64 // a time.Duration: the negotiated session timeout, or the one that is asked for
+
+	ctx     context.Context // of work in the background
+	cancel  context.CancelFunc
+	closing chan struct{}
+	calls   pending        // calls and work in the background
+	loops   sync.WaitGroup // prober, follower of events
+	kick    chan struct{}  // lets the prober probe now; holds one
+	ready   chan struct{}  // closed when there is the first session
+	watches watches
+	once    sync.Once
+
+	noContainers atomic.Bool // the server has none
+
+	mu      sync.Mutex // guards what follows; nothing waits while it is held
+	state   State
+	session *Session
+	wire    *wire
+	readers map[chan State]func() bool // with what stops looking at the reader's ctx
+	// ephemerals of the present session, for a wrapped connection only: nobody else can end a session that was declared lost.
+	ephemerals map[string]struct{}
+}
+
+func newCore(cfg config, wrapped bool) *core {
+	k := &core{
+		cfg:     cfg,
+		wrapped: wrapped,
+		clock:   newClock(cfg.asleep),
+		closing: make(chan struct{}),
+		kick:    make(chan struct{}, 1),
+		ready:   make(chan struct{}),
+		readers: make(map[chan State]func() bool),
+	}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.timeout.Store(int64(cfg.timeout))
+	return k
+}
+
+// start waits for the first session, and adds the credentials.
+func (k *core) start(ctx context.Context) error {
+	// Ends when the Client is closed; Close waits for it.
+	k.loops.Go(k.probe)
+	select {
+	case <-k.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-k.closing:
+		return ErrClosed
+	}
+	c := &Client{core: k}
+	for _, a := range k.cfg.auth {
+		if err := c.retry(ctx, "add auth", a.scheme, func(ctx context.Context, _ bool) error {
+			_, err := call(ctx, k, func() (struct{}, error) { return struct{}{}, k.conn.AddAuth(a.scheme, a.auth) }, nil)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *core) close() error {
+	var left int
+	k.once.Do(func() {
+		k.mu.Lock()
+		connected := k.state == Connected || k.state == Reconnected
+		session := k.session
+		k.mu.Unlock()
+		k.calls.close()
+		patience := time.Duration(k.timeout.Load()) / 3
+		if connected {
+			k.calls.wait(patience)
+		}
+		k.cancel()
+		k.mu.Lock()
+		k.setState(Closed) // before the session ends: that is not Lost
+		k.mu.Unlock()
+		if session != nil {
+			session.end(ErrClosed) // before the server can end it
+		}
+		close(k.closing)
+		if k.owned != nil {
+			if !connected {
+				k.cutWire() // who waits in a handshake does not see that it shall close
+			}
+			k.owned.Close()
+			k.cutWire()
+			for range k.events { // until go-zookeeper's loop has ended
+			}
+			patience = time.Hour // what is left ends by itself: its connection has
+		}
+		left = k.calls.wait(patience)
+		if left == 0 {
+			k.loops.Wait()
+		}
+	})
+	if left > 0 {
+		return fmt.Errorf("recipes: close: %d calls of the wrapped connection are still not answered", left)
+	}
+	return nil
+}
+
+func (k *core) now() time.Duration { return k.clock.now() }
+
+func (k *core) currentSession() *Session {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.session
+}
+
+// event follows the connection's state. With Connect it is called on go-zookeeper's goroutines, which may hold its locks; with Wrap
+// some events may be missing.
+func (k *core) event(e zk.Event) {
+	if e.Type != zk.EventSession {
+		return
+	}
+	switch e.State {
+	case zk.StateHasSession:
+		if k.wrapped { // only an answer proves that it is alive
+			k.probeNow()
+			return
+		}
+		k.attachedState()
+	case zk.StateExpired:
+		if s := k.currentSession(); s != nil {
+			s.end(ErrSessionLost)
+		}
+	case zk.StateDisconnected, zk.StateConnecting:
+		k.suspend()
+	}
+}
+
+// attachedState notes that there is a connection with a session.
+func (k *core) attachedState() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.session == nil || k.session.ended.Load() {
+		return
+	}
+	switch k.state {
+	case Connecting:
+		k.setState(Connected)
+		close(k.ready)
+	case Suspended, Lost:
+		k.setState(Reconnected)
+	}
+}
+
+func (k *core) suspend() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.state == Connected || k.state == Reconnected {
+		k.setState(Suspended)
+	}
+}
+
+// attached is told by the wire of a session that the server gave or gave back.
+func (k *core) attached(id int64, timeout, sent time.Duration) bool {
+	until := sent + lifetime(timeout)
+	s := k.currentSession()
+	if s != nil && s.id == id {
+		return s.extend(until)
+	}
+	k.timeout.Store(int64(timeout))
+	k.adopt(newSession(id, k.clock, until, k.lost))
+	if s != nil {
+		s.end(ErrSessionLost) // it has ended already, when go-zookeeper was told that it has expired
+	}
+	return true
+}
+
+// adopt makes s the present session.
+func (k *core) adopt(s *Session) {
+	k.mu.Lock()
+	closed := k.state == Closed
+	k.session = s
+	clear(k.ephemerals)
+	k.mu.Unlock()
+	if closed {
+		s.end(ErrClosed)
+	} else if s.ended.Load() {
+		k.lost(s) // its end came before it was the present one
+	}
+}
+
+// lost is called when a session has ended. Its connection is cut, if it can be: who comes back with it is refused by the wire.
+func (k *core) lost(s *Session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s != k.session || k.state == Closed {
+		return
+	}
+	if k.state != Connecting {
+		k.setState(Lost)
+	}
+	if w := k.wire; w != nil {
+		// To close may take a while, and who looks at the session's Context shall not wait.
+		k.background(func(context.Context) { _ = w.Conn.Close() }) // it is being given up
+	}
+}

@@ -1,0 +1,81 @@
+package recipes
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// hosts is a zk.HostProvider that makes shorter pauses than a second at first, and longer ones only when no server answers for a while.
+// Names are resolved by the dialer, at each dial.
+type hosts struct {
+	closing <-chan struct{}
+
+	mu      sync.Mutex
+	servers []string
+	next    int
+	tries   int // since a session was there
+	pause   time.Duration
+	before  bool // there was a session
+}
+
+const (
+	firstPause = 10 * time.Millisecond
+	// longPause is go-zookeeper's own, during which it gives up what it was asked and looks whether it was closed.
+	longPause = time.Second
+)
+
+func (h *hosts) Init(servers []string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.servers = servers
+	return nil
+}
+
+func (h *hosts) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.servers)
+}
+
+// Next returns the server to try. It waits before: a moment after a connection was lost, so that not all clients of a server come at
+// once; and after each round in vain, twice as long as before the last.
+func (h *hosts) Next() (server string, retryStart bool) {
+	h.mu.Lock()
+	server = h.servers[h.next]
+	h.next = (h.next + 1) % len(h.servers)
+	var wait time.Duration
+	switch {
+	case h.tries == 0 && h.before:
+		wait = firstPause
+	case h.tries > 0 && h.tries%len(h.servers) == 0:
+		h.pause = max(firstPause, 2*h.pause)
+		wait = h.pause
+	}
+	h.tries++
+	if wait >= longPause {
+		h.pause, wait, retryStart = longPause, 0, true
+	}
+	h.mu.Unlock()
+	if wait > 0 {
+		t := time.NewTimer(wait/2 + rand.N(wait/2+1))
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-h.closing:
+		}
+	}
+	select {
+	case <-h.closing:
+		retryStart = true
+	default:
+	}
+	return server, retryStart
+}
+
+// Connected notes that there is a session.
+func (h *hosts) Connected() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tries, h.pause, h.before = 0, 0, true
+}

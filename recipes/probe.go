@@ -1,0 +1,134 @@
+package recipes
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// probe asks the leader, through the server, a few times per session timeout, whether all is well. It alone owns the proof.
+func (k *core) probe() {
+	var p proof
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-k.kick:
+		case <-k.closing:
+			return
+		}
+		if k.probeOnce(&p) {
+			t.Reset(time.Duration(k.timeout.Load()) / probesPerTimeout)
+		} else {
+			t.Reset(time.Duration(k.timeout.Load()) / (4 * probesPerTimeout))
+		}
+	}
+}
+
+func (k *core) probeNow() {
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}
+
+// probeOnce reports whether the server answered.
+func (k *core) probeOnce(p *proof) bool {
+	if k.conn.State() != zk.StateHasSession {
+		if k.wrapped { // the event may have been dropped
+			k.suspend()
+		}
+		return false
+	}
+	session, latest := k.conn.SessionID(), probe{server: k.conn.Server(), sent: k.now()}
+	_, err := k.conn.Sync("/")
+	latest.answered = k.now()
+	if err != nil || session == 0 || k.conn.SessionID() != session || k.conn.Server() != latest.server {
+		return false
+	}
+	heard := p.alive(session, time.Duration(k.timeout.Load()), latest)
+	k.proved(session, heard)
+	return true
+}
+
+// proved notes that the leader heard of the session then, or later.
+func (k *core) proved(id int64, heard time.Duration) {
+	until := heard + lifetime(time.Duration(k.timeout.Load()))
+	s := k.currentSession()
+	if s != nil && s.id == id && s.extend(until) {
+		if k.wrapped {
+			k.attachedState()
+		}
+		return
+	}
+	if !k.wrapped {
+		return // the wire tells of new sessions
+	}
+	if s != nil {
+		s.end(ErrSessionLost)
+		if s.id == id && !k.deleteEphemerals(id) {
+			return
+		}
+	}
+	k.adopt(newSession(id, k.clock, until, k.lost))
+	k.attachedState()
+}
+
+// deleteEphemerals deletes what was made in a session that was declared lost and is alive: those who held it have let it go.
+func (k *core) deleteEphemerals(session int64) bool {
+	k.mu.Lock()
+	paths := make([]string, 0, len(k.ephemerals))
+	for path := range k.ephemerals {
+		paths = append(paths, path)
+	}
+	k.mu.Unlock()
+	for _, path := range paths {
+		_, stat, err := k.conn.Exists(path)
+		if err == nil && stat != nil && stat.EphemeralOwner == session {
+			err = k.conn.Delete(path, -1)
+		}
+		if err != nil && classify(err) != answered {
+			return false
+		}
+		k.forgetEphemeral(path)
+	}
+	return true
+}
+
+func (k *core) noteEphemeral(path string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ephemerals != nil {
+		k.ephemerals[path] = struct{}{}
+	}
+}
+
+func (k *core) forgetEphemeral(path string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.ephemerals, path)
+}
+
+// follow reads a wrapped connection's events.
+func (k *core) follow() {
+	for {
+		select {
+		case e, open := <-k.events:
+			if !open {
+				k.ended()
+				return
+			}
+			k.event(e)
+		case <-k.closing:
+			return
+		}
+	}
+}
+
+// ended is called when somebody has closed the wrapped connection.
+func (k *core) ended() {
+	if s := k.currentSession(); s != nil {
+		s.end(ErrSessionLost)
+	}
+}

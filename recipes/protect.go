@@ -1,0 +1,88 @@
+package recipes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A protected znode's name is "_c_", a GUID, "-", and the name that was asked for: so Curator writes it.
+const protectedPrefix = "_c_"
+
+// newGUID returns a random UUID.
+func newGUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: the program ends if the system has no randomness
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// protect gives the znode a name by which it is found again.
+func (n *creation) protect() {
+	n.prefix = protectedPrefix + newGUID() + "-"
+	i := strings.LastIndexByte(n.path, '/') + 1
+	n.path = n.path[:i] + n.prefix + n.path[i:]
+}
+
+// findProtected returns the znode that an earlier try created, or "". The server may be another one now, which lags behind: so it is told
+// to catch up first.
+func (n *creation) findProtected(ctx context.Context) (string, error) {
+	k, parent := n.client.core, parentOf(n.path)
+	if _, err := call(ctx, k, func() (node, error) { return k.sync(parent) }, nil); err != nil {
+		return "", err
+	}
+	there, err := call(ctx, k, func() (node, error) { return k.children(parent) }, nil)
+	if err != nil {
+		return "", ignoreNoNode(err)
+	}
+	for _, name := range there.children {
+		if strings.HasPrefix(name, n.prefix) {
+			return n.check(ctx, join(parent, name))
+		}
+	}
+	return "", nil
+}
+
+// check returns path if the znode there is as it was asked for. An ephemeral of an earlier session, which goes soon, is none.
+func (n *creation) check(ctx context.Context, path string) (string, error) {
+	if !n.opts.Mode.ephemeral() {
+		return path, nil
+	}
+	k := n.client.core
+	there, err := call(ctx, k, func() (node, error) { return k.exists(path) }, nil)
+	switch {
+	case err != nil || !there.exists:
+		return "", err
+	case there.stat.EphemeralOwner == k.currentSession().ID():
+		k.noteEphemeral(path)
+		return path, nil
+	}
+	return "", ignoreNoNode(k.delete(ctx, path, -1))
+}
+
+// deleteOrphan deletes what may have been created.
+func (n *creation) deleteOrphan(ctx context.Context) {
+	k := n.client.core
+	k.insist(ctx, "delete orphan", n.path, func(ctx context.Context) error {
+		found, err := n.findProtected(ctx)
+		if err != nil || found == "" {
+			return err
+		}
+		err = k.delete(ctx, found, -1)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+}
+
+func join(parent, name string) string {
+	if parent == "/" {
+		return "/" + name
+	}
+	return parent + "/" + name
+}

@@ -1,0 +1,139 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// node is what reads return.
+type node struct {
+	data     []byte
+	children []string
+	exists   bool
+	stat     *zk.Stat
+	fires    <-chan zk.Event
+}
+
+// read runs f until it is answered. What it has read does no harm if nobody waits for it.
+func (c *Client) read(ctx context.Context, op, path string, f func(path string) (node, error)) (n node, err error) {
+	full := c.absolute(path)
+	err = c.retry(ctx, op, path, func(ctx context.Context, _ bool) (err error) {
+		n, err = call(ctx, c.core, func() (node, error) { return f(full) }, nil)
+		return err
+	})
+	var e *Error
+	if errors.As(err, &e) {
+		e.Unknown = false
+		return node{}, e
+	}
+	return n, nil
+}
+
+// Get returns the data of a znode, which is the caller's own, and its Stat.
+func (c *Client) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
+	n, err := c.read(ctx, "get", path, c.core.get)
+	return n.data, n.stat, err
+}
+
+// GetW is Get with a watch: the channel gets one event when the znode's data change or it is deleted after that, or the session ends. Then
+// it is closed. See ExistsW for what channels of watches have in common.
+func (c *Client) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	n, err := c.read(ctx, "get", path, func(path string) (node, error) {
+		if ch := c.core.watches.get(path, watchData); ch != nil {
+			n, err := c.core.get(path)
+			n.fires = ch
+			return n, err
+		}
+		data, stat, ch, err := c.core.conn.GetW(path)
+		c.core.watches.put(path, watchData, ch)
+		return node{data: data, stat: stat, fires: ch}, err
+	})
+	return n.data, n.stat, n.fires, err
+}
+
+// Exists returns the Stat of a znode, or nil if there is none.
+func (c *Client) Exists(ctx context.Context, path string) (*zk.Stat, error) {
+	n, err := c.read(ctx, "exists", path, c.core.exists)
+	return n.statIfThere(), err
+}
+
+// ExistsW is Exists with a watch that fires when the znode is created, changed or deleted, or the session ends.
+//
+// The channel may be shared with others that watch the same znode: one of them gets the event, the others see that the channel
+// is closed. Either means that something may have happened, now or a moment before the call: read again. An event's Path is the
+// server's, not the namespace's. The channel needs not be read, and nothing has to be released: when ctx ends, at most one
+// one-shot watch per znode and kind stays armed on the server, and the next who watches the same takes it over.
+func (c *Client) ExistsW(ctx context.Context, path string) (*zk.Stat, <-chan zk.Event, error) {
+	n, err := c.read(ctx, "exists", path, func(path string) (node, error) {
+		if ch := c.core.watches.get(path, watchData, watchExist); ch != nil {
+			n, err := c.core.exists(path)
+			n.fires = ch
+			return n, err
+		}
+		exists, stat, ch, err := c.core.conn.ExistsW(path)
+		kind := watchExist
+		if exists {
+			kind = watchData
+		}
+		c.core.watches.put(path, kind, ch)
+		return node{exists: exists, stat: stat, fires: ch}, err
+	})
+	return n.statIfThere(), n.fires, err
+}
+
+// Children returns the names of a znode's children, in no order, and its Stat.
+func (c *Client) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
+	n, err := c.read(ctx, "children", path, c.core.children)
+	return n.children, n.stat, err
+}
+
+// ChildrenW is Children with a watch that fires when a child is created or deleted, or the znode is deleted, or the session ends. See ExistsW.
+func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	n, err := c.read(ctx, "children", path, func(path string) (node, error) {
+		if ch := c.core.watches.get(path, watchChildren); ch != nil {
+			n, err := c.core.children(path)
+			n.fires = ch
+			return n, err
+		}
+		children, stat, ch, err := c.core.conn.ChildrenW(path)
+		c.core.watches.put(path, watchChildren, ch)
+		return node{children: children, stat: stat, fires: ch}, err
+	})
+	return n.children, n.stat, n.fires, err
+}
+
+// Sync lets the server catch up with the leader: what is read afterwards through this Client is at least as new as what anybody had
+// written before.
+func (c *Client) Sync(ctx context.Context, path string) error {
+	_, err := c.read(ctx, "sync", path, c.core.sync)
+	return err
+}
+
+func (n node) statIfThere() *zk.Stat {
+	if !n.exists {
+		return nil
+	}
+	return n.stat
+}
+
+func (k *core) get(path string) (node, error) {
+	data, stat, err := k.conn.Get(path)
+	return node{data: data, stat: stat}, err
+}
+
+func (k *core) exists(path string) (node, error) {
+	exists, stat, err := k.conn.Exists(path)
+	return node{exists: exists, stat: stat}, err
+}
+
+func (k *core) children(path string) (node, error) {
+	children, stat, err := k.conn.Children(path)
+	return node{children: children, stat: stat}, err
+}
+
+func (k *core) sync(path string) (node, error) {
+	_, err := k.conn.Sync(path)
+	return node{}, err
+}

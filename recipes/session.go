@@ -1,0 +1,131 @@
+package recipes
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Session is one session with the server, from the moment the Client has it until it is, or may be, over. Safe for concurrent use.
+type Session struct {
+	id    int64
+	clock *clock
+	ctx   *lease
+	over  func(*Session) // called once, without locks, when the session has ended
+
+	until atomic.Int64 // a time.Duration on clock; from then on the session may be over
+	ended atomic.Bool
+
+	mu    sync.Mutex // guards the step from alive to ended, and timer
+	timer *time.Timer
+}
+
+// newSession returns a session that lives until then, if not extended.
+func newSession(id int64, clock *clock, until time.Duration, over func(*Session)) *Session {
+	s := &Session{id: id, clock: clock, over: over}
+	inner, cancel := context.WithCancelCause(context.Background())
+	s.ctx = &lease{inner, cancel, s}
+	s.until.Store(int64(until))
+	s.mu.Lock() // the timer may run before it is stored
+	s.timer = time.AfterFunc(until-clock.now(), s.wake)
+	s.mu.Unlock()
+	return s
+}
+
+// ID returns the server's number of the session: that of its ephemerals' owner.
+func (s *Session) ID() int64 { return s.id }
+
+// Context is cancelled when the session is over or may be, at the latest when the server could end it; context.Cause is then ErrSessionLost,
+// or ErrClosed if the Client was closed. Its Err and Done look at the clock themselves: who was stopped for longer than the
+// session lives learns of it at the first look. Contexts that are derived from it with package context learn of it from a timer, a
+// moment later; those of WithCancel at the first look.
+func (s *Session) Context() context.Context { return s.ctx }
+
+// WithCancel returns a context that ends with the session or with cancel, and looks at the clock as Context does. cancel must be called,
+// or what belongs to the context stays until the session ends.
+func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseFunc) {
+	inner, cancel := context.WithCancelCause(s.ctx)
+	return &lease{inner, cancel, s}, cancel
+}
+
+// Remaining returns for how long the session surely lives, without further word from the server; 0 when it is over.
+func (s *Session) Remaining() time.Duration {
+	s.check()
+	if s.ended.Load() {
+		return 0
+	}
+	return max(0, time.Duration(s.until.Load())-s.clock.now())
+}
+
+// extend lets the session live until then, unless it lives longer already. False if it is over, which it then stays.
+func (s *Session) extend(until time.Duration) bool {
+	s.check()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended.Load() {
+		return false
+	}
+	if int64(until) > s.until.Load() {
+		s.until.Store(int64(until))
+	}
+	return true
+}
+
+// check ends the session if its time is over.
+func (s *Session) check() {
+	if !s.ended.Load() && s.clock.now() >= time.Duration(s.until.Load()) {
+		s.end(nil)
+	}
+}
+
+// end ends the session with that cause, or with nil if its time is still over under the lock.
+func (s *Session) end(cause error) {
+	s.mu.Lock()
+	if s.ended.Load() || cause == nil && s.clock.now() < time.Duration(s.until.Load()) {
+		s.mu.Unlock()
+		return
+	}
+	if cause == nil {
+		cause = ErrSessionLost
+	}
+	s.timer.Stop()
+	s.ended.Store(true)
+	s.ctx.cancel(cause)
+	s.mu.Unlock()
+	s.over(s)
+}
+
+// wake runs at the time that was the session's end when the timer was set.
+func (s *Session) wake() {
+	s.check()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended.Load() {
+		// Never shorter than this: a clock that counts suspensions may differ from the timer's.
+		s.timer.Reset(max(time.Millisecond, time.Duration(s.until.Load())-s.clock.now()))
+	}
+}
+
+// lease is a context that looks at the session's clock before it answers. Its inner context is one of package context, so that contexts
+// derived from it need no goroutine, and context.Cause finds the cause.
+type lease struct {
+	context.Context
+	cancel  context.CancelCauseFunc
+	session *Session
+}
+
+func (l *lease) Done() <-chan struct{} {
+	l.session.check()
+	return l.Context.Done()
+}
+
+func (l *lease) Err() error {
+	l.session.check()
+	return l.Context.Err()
+}
+
+func (l *lease) Value(key any) any {
+	l.session.check() // context.Cause asks for a value
+	return l.Context.Value(key)
+}

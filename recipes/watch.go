@@ -1,0 +1,85 @@
+package recipes
+
+import (
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// watches remembers which watches are armed, so that who waits for the same znode again and again, with a context that ends, arms one and
+// not one each time: a one-shot watch cannot be taken back with go-zookeeper, and it keeps each in a list until it fires.
+//
+// Who comes when one is armed reads without a watch and gets the channel of the armed one. It misses nothing: what happens after its read
+// fires the watch. It may learn of something that happened before.
+type watches struct {
+	mu    sync.Mutex
+	armed map[watchKey]<-chan zk.Event
+	sweep int // at this many, those that have fired are dropped
+}
+
+type watchKey struct {
+	path string
+	kind watchKind
+}
+
+type watchKind int8
+
+const (
+	watchData watchKind = iota
+	watchExist
+	watchChildren
+)
+
+const firstSweep = 64
+
+// get returns the channel of an armed watch, or nil.
+func (w *watches) get(path string, kinds ...watchKind) <-chan zk.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, kind := range kinds {
+		key := watchKey{path, kind}
+		ch := w.armed[key]
+		switch {
+		case ch == nil:
+		case fired(ch):
+			delete(w.armed, key)
+		default:
+			return ch
+		}
+	}
+	return nil
+}
+
+func (w *watches) put(path string, kind watchKind, ch <-chan zk.Event) {
+	if ch == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.armed == nil {
+		w.armed, w.sweep = make(map[watchKey]<-chan zk.Event), firstSweep
+	}
+	w.armed[watchKey{path, kind}] = ch
+	if len(w.armed) < w.sweep {
+		return
+	}
+	for key, ch := range w.armed {
+		if fired(ch) {
+			delete(w.armed, key)
+		}
+	}
+	w.sweep = max(firstSweep, 2*len(w.armed))
+}
+
+// fired looks whether there is an event, without taking it where it can: go-zookeeper sends one and closes the channel.
+func fired(ch <-chan zk.Event) bool {
+	if len(ch) > 0 {
+		return true
+	}
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
