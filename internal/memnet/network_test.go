@@ -130,8 +130,8 @@ func TestNetwork_Tear(t *testing.T) {
 				if !c.torn {
 					receive(t, b, "lost")
 					closeAll(a, b)
-					<-results
-					<-results
+					_ = <-results
+					_ = <-results
 					return
 				}
 				_, err := b.Read(make([]byte, 1))
