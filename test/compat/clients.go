@@ -18,7 +18,12 @@ type client struct {
 	run     func(ctx context.Context, root, addr string) (cases.Report, error)
 	// own takes the place of run for a client that starts its servers itself: bin has the zkServer.sh for it.
 	own func(ctx context.Context, root, bin string) (cases.Report, error)
+	// faults takes the place of run for a client of an ensemble that harm is done to. Only gozkd can run one.
+	faults func(ctx context.Context, root, portFile string) (cases.Report, error)
 }
+
+// runsOn reports whether the client has anything to do on a server.
+func (c client) runsOn(t target) bool { return c.faults == nil || t.startForTests != nil }
 
 func (c client) flagName() string { return c.name }
 
@@ -27,12 +32,14 @@ func clients() []client {
 		{name: "go-zookeeper", install: nothing, run: runGo},
 		{name: "go-zookeeper-own", install: nothing, own: runGoOwn},
 		{name: "kazoo", install: installKazoo, run: runKazoo},
+		{name: "kazoo-faults", install: installKazoo, faults: runKazooFaults},
 		{name: "zkcli-3.8", install: installDebianShell, run: runDebianShell},
 		{name: "zkcli-3.9", install: installMaven, run: shell.MavenZkCli},
 		{name: "cli_mt", install: installCShell, run: runCShell},
 		{name: "libzookeeper_mt", install: installCClient, run: runCClient},
 		{name: "java", install: installJava, run: javaScript("zookeeper")},
 		{name: "curator", install: installJava, run: javaScript("curator")},
+		{name: "curator-faults", install: installJava, faults: javaScript("curator-faults")},
 	}
 }
 
@@ -59,6 +66,14 @@ func runKazoo(ctx context.Context, root, addr string) (cases.Report, error) {
 		return cases.Report{}, err
 	}
 	return script(ctx, python, root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword)
+}
+
+func runKazooFaults(ctx context.Context, root, portFile string) (cases.Report, error) {
+	python, err := install.Kazoo(ctx, root)
+	if err != nil {
+		return cases.Report{}, err
+	}
+	return script(ctx, python, root+"/test/compat/kazoo/faults.py", portFile)
 }
 
 func installDebianShell(ctx context.Context, _ string) error {
@@ -102,9 +117,9 @@ func installJava(ctx context.Context, root string) error {
 	return err
 }
 
-// javaScript runs the part of the Java program that is named for a library.
-func javaScript(library string) func(ctx context.Context, root, addr string) (cases.Report, error) {
-	return func(ctx context.Context, root, addr string) (cases.Report, error) {
+// javaScript runs the part of the Java program that is named for a library. where is an address, or a port file for faults.
+func javaScript(library string) func(ctx context.Context, root, where string) (cases.Report, error) {
+	return func(ctx context.Context, root, where string) (cases.Report, error) {
 		classPath, err := install.JavaClient(ctx, root)
 		if err != nil {
 			return cases.Report{}, err
@@ -116,6 +131,6 @@ func javaScript(library string) func(ctx context.Context, root, addr string) (ca
 		}
 		return script(ctx, "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 			"-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml",
-			"-cp", classPath, "Compat", library, addr, server.SuperPassword, curator)
+			"-cp", classPath, "Compat", library, where, server.SuperPassword, curator)
 	}
 }

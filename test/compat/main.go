@@ -56,6 +56,9 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	rows := runAll(ctx, root, chosenServers, chosenClients, *verbose)
+	if len(rows) == 0 {
+		return errors.New("none of these clients runs on any of these servers")
+	}
 	fmt.Print("\n", formatTable(rows))
 	if i := slices.IndexFunc(rows, func(r row) bool { return !r.ok() }); i >= 0 {
 		return errors.New("not everything passed")

@@ -29,6 +29,8 @@ type target struct {
 	start func(ctx context.Context) (*server.Process, error)
 	// script writes a zkServer.sh that starts such a server into dir.
 	script func(ctx context.Context, dir string) error
+	// startForTests starts an ensemble in one process, with an endpoint for faults. nil: there is no such thing.
+	startForTests func(ctx context.Context) (*server.Process, error)
 }
 
 func (t target) flagName() string { return t.name }
@@ -51,11 +53,21 @@ func servers(root, binary string) []target {
 			name:   "gozkd",
 			start:  func(ctx context.Context) (*server.Process, error) { return startGozkd(ctx, root, binary) },
 			script: func(ctx context.Context, dir string) error { return writeGozkdScript(ctx, root, binary, dir) },
+			startForTests: func(ctx context.Context) (*server.Process, error) {
+				return withBinary(ctx, root, binary, server.StartGozkdForTests)
+			},
 		},
 	}
 }
 
-func startGozkd(ctx context.Context, root, binary string) (_ *server.Process, err error) {
+func startGozkd(ctx context.Context, root, binary string) (*server.Process, error) {
+	return withBinary(ctx, root, binary, func(ctx context.Context, binary string) (*server.Process, error) {
+		return server.StartGozkd(ctx, binary, server.Options{})
+	})
+}
+
+// withBinary calls start with the binary; an empty one is built, and is there until start returns.
+func withBinary(ctx context.Context, root, binary string, start func(ctx context.Context, binary string) (*server.Process, error)) (_ *server.Process, err error) {
 	if binary == "" {
 		dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
 		if err != nil {
@@ -66,7 +78,7 @@ func startGozkd(ctx context.Context, root, binary string) (_ *server.Process, er
 			return nil, err
 		}
 	}
-	return server.StartGozkd(ctx, binary, server.Options{})
+	return start(ctx, binary)
 }
 
 // writeGozkdScript writes a zkServer.sh for gozkd. A test of go-zookeeper lists 20 MB of children: ZooKeeper answers that
@@ -99,6 +111,9 @@ func runAll(ctx context.Context, root string, targets []target, list []client, v
 	var rows []row
 	for _, t := range targets {
 		for _, c := range list {
+			if !c.runsOn(t) {
+				continue
+			}
 			r := runPair(ctx, root, t, c)
 			rows = append(rows, r)
 			fmt.Print(formatRow(r, verbose))
@@ -122,7 +137,13 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 		runOwn(ctx, root, t, c, &r)
 		return r
 	}
-	p, err := t.start(startCtx)
+	start, run := t.start, func(ctx context.Context, p *server.Process) (cases.Report, error) { return c.run(ctx, root, p.Addr()) }
+	if c.faults != nil {
+		start, run = t.startForTests, func(ctx context.Context, p *server.Process) (cases.Report, error) {
+			return c.faults(ctx, root, p.PortFile())
+		}
+	}
+	p, err := start(startCtx)
 	if err != nil {
 		r.err = err
 		return r
@@ -137,7 +158,7 @@ func runPair(ctx context.Context, root string, t target, c client) (r row) {
 	clientCtx, cancelClient := context.WithTimeout(ctx, clientTimeout)
 	defer cancelClient()
 	started := time.Now()
-	r.report, r.err = c.run(clientCtx, root, p.Addr())
+	r.report, r.err = run(clientCtx, p)
 	r.took = time.Since(started)
 	select {
 	case <-p.Done():

@@ -52,7 +52,28 @@ func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, e
 	if err != nil {
 		return nil, err
 	}
-	p.name, p.tempDir = "gozkd", work
+	return p.awaitGozkd(ctx, work, portFile)
+}
+
+// StartGozkdForTests starts an ensemble of three in one process, in memory, with an endpoint for faults, and returns when it
+// answers. Addr is the connect string; the port file says the rest.
+func StartGozkdForTests(ctx context.Context, binary string) (_ *Process, err error) {
+	work, err := os.MkdirTemp("", "gozkd-compat-")
+	if err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	portFile := filepath.Join(work, "port.json")
+	cmd := exec.Command(binary, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "--faults-port", "0", "--port-file", portFile)
+	p, err := start(cmd, filepath.Join(work, "server.log"))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(work))
+	}
+	return p.awaitGozkd(ctx, work, portFile)
+}
+
+// awaitGozkd waits until a gozkd answers that was started, and kills it if it does not. The directory goes with it.
+func (p *Process) awaitGozkd(ctx context.Context, work, portFile string) (_ *Process, err error) {
+	p.name, p.tempDir, p.ports = "gozkd", work, portFile
 	if p.addr, err = p.awaitPort(ctx, portFile); err == nil {
 		err = p.awaitAnswer(ctx, "gozkd")
 	}

@@ -22,6 +22,7 @@ type Process struct {
 	name    string
 	addr    string
 	logPath string
+	ports   string // the port file; empty if there is none
 	tempDir string // removed when the process has ended; empty if the caller owns the directory
 	cmd     *exec.Cmd
 	done    chan struct{} // closed once the process was waited for
@@ -51,8 +52,11 @@ func start(cmd *exec.Cmd, logPath string) (*Process, error) {
 // Name returns what the server is and its version, such as "ZooKeeper 3.9.5".
 func (p *Process) Name() string { return p.name }
 
-// Addr returns the host:port of the client port.
+// Addr returns the host:port of the client port; of several servers in one process, the connect string.
 func (p *Process) Addr() string { return p.addr }
+
+// PortFile returns the path of the file in which gozkd says where it serves, or "" if there is none.
+func (p *Process) PortFile() string { return p.ports }
 
 // Pid returns the operating system's process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
@@ -108,8 +112,9 @@ func (p *Process) awaitAnswer(ctx context.Context, product string) error {
 	defer cancel()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
+	first, _, _ := strings.Cut(p.addr, ",")
 	for {
-		answer, err := FourLetterWord(ctx, p.addr, "srvr")
+		answer, err := FourLetterWord(ctx, first, "srvr")
 		if err == nil && strings.Contains(answer, "Mode: ") {
 			p.name = product + " " + versionOf(answer)
 			return nil
