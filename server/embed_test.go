@@ -5,12 +5,15 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -280,4 +283,41 @@ func TestMoveClock(t *testing.T) {
 	if err != nil || time.Until(time.UnixMilli(st.Ctime)) < time.Hour {
 		t.Errorf("made at %v", time.UnixMilli(st.Ctime))
 	}
+}
+
+// Close waits neither for those who close it too, nor for clients that wait for a leader.
+func TestClose_WaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New(0)
+		peers := must[net.Listener](t)(network.Listen("m1:1"))
+		s := must[*server.Server](t)(server.New(server.Config{
+			InProcess: true, Members: []string{"server.1=m1:1:2", "server.2=m2:1:2", "server.3=m3:1:2"}, PeerListener: peers,
+			PeerDial: func(ctx context.Context, address string) (net.Conn, error) { return network.Dial(ctx, "m1", address) },
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { // ends when ctx does
+			if err := s.Start(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("Start: %v", err)
+			}
+		})
+		synctest.Wait()
+		nc := must[net.Conn](t)(s.Dial(ctx))
+		defer func() { _ = nc.Close() }()
+		(&raw{t: t, nc: nc}).send((&proto.ConnectRequest{TimeoutMs: 10_000}).Append(nil))
+		synctest.Wait()
+		begin := time.Now()
+		cancel()
+		for range 3 {
+			wg.Go(func() { // ends with the server
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
 }

@@ -74,7 +74,7 @@ func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
 }
 
 // await waits up to a tick until cond holds, which it looks at when something was applied or who leads was looked at, and reports whether
-// it does.
+// it does. A server that stops does not wait.
 func (s *Server) await(cond func() bool) bool {
 	if cond() {
 		return true
@@ -88,6 +88,8 @@ func (s *Server) await(cond func() bool) bool {
 		}
 		select {
 		case <-changed:
+		case <-s.ended: // Close waits for this
+			return false
 		case <-patience.C:
 			return false
 		}

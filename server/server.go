@@ -79,6 +79,7 @@ type Server struct {
 		err             chan error
 	}
 	ended      chan struct{} // closed when the server stops, or stopped by itself
+	gone       chan struct{} // closed when Close is done
 	endOnce    sync.Once
 	cause      atomic.Pointer[error] // why it stopped by itself
 	accepting  atomic.Bool           // the node is there, and connections are taken
@@ -110,7 +111,7 @@ func New(cfg Config) (*Server, error) {
 		tracker:   session.New(cfg.Tick),
 	}
 	s.life.err = make(chan error, 1)
-	s.ended = make(chan struct{})
+	s.ended, s.gone = make(chan struct{}), make(chan struct{})
 	s.digests.forget()
 	s.outstanding.init(cfg.OutstandingLimit)
 	s.stats.traceMask.Store(defaultTraceMask)
@@ -275,21 +276,24 @@ func (s *Server) Abort() error { return s.stop(false) }
 
 func (s *Server) stop(handOver bool) error {
 	s.life.Lock()
-	defer s.life.Unlock()
 	if starting := s.life.starting; starting != nil {
 		s.life.abort()
 		s.life.Unlock()
 		<-starting
 		s.life.Lock()
 	}
+	first := !s.life.closed
+	s.life.closed = true
+	s.life.Unlock() // who waits for a lock keeps time from passing in a bubble, and the shutdown may wait for that
+	if !first {
+		<-s.gone
+		return nil
+	}
+	defer close(s.gone)
 	return s.shutdown(handOver)
 }
 
 func (s *Server) shutdown(handOver bool) (err error) {
-	if s.life.closed {
-		return nil
-	}
-	s.life.closed = true
 	s.end()
 	if s.serving.Swap(false) && handOver && s.node.Status().Leading {
 		// The others go on at once instead of after an election timeout.

@@ -101,7 +101,7 @@ type Lab struct {
 	closed  atomic.Bool
 
 	links  linkState
-	moves  sync.Mutex // one Advance at a time
+	moves  baton      // one Advance at a time
 	moving sync.Mutex // held while the clocks jump. No member may come to stand still then: the jump would wait for it, with locks of others
 }
 
@@ -114,10 +114,10 @@ func Start(ctx context.Context, cfg Config) (*Lab, error) {
 	if cfg.InMemory {
 		latency = linkLatency
 	}
-	l := &Lab{cfg: cfg, network: memnet.New(latency)}
+	l := &Lab{cfg: cfg, network: memnet.New(latency), moves: newBaton()}
 	listeners := make([]net.Listener, 0, cfg.Members)
 	for id := 1; id <= cfg.Members; id++ {
-		m := &Member{lab: l, id: id, clock: newClock(&l.skipped)}
+		m := &Member{lab: l, id: id, clock: newClock(&l.skipped), turn: newBaton()}
 		m.now.Store(&life{state: Down})
 		if cfg.Dir == "" {
 			m.memory = new(server.Memory)
@@ -167,8 +167,8 @@ func (l *Lab) Close() error {
 	var wg sync.WaitGroup
 	for i, m := range l.members {
 		wg.Go(func() {
-			m.mu.Lock()
-			defer m.mu.Unlock()
+			m.turn.lock()
+			defer m.turn.unlock()
 			if m.server != nil {
 				errs[i] = m.end(m.server.Abort) // nobody is left who should notice a crash
 			}
@@ -277,8 +277,8 @@ func (l *Lab) failed(started []*Member) error {
 
 // fail takes a member down whose server did not start.
 func (m *Member) fail(now *life) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.lock()
+	defer m.turn.unlock()
 	err := fmt.Errorf("lab: start %s: %w", m.name(), now.start.err)
 	if m.server != now.server {
 		return &kindError{ErrState, err} // somebody else ended it meanwhile

@@ -7,7 +7,6 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/wirefault"
@@ -31,7 +30,7 @@ type Member struct {
 	port   *port
 	memory *server.Memory // nil: it has a directory
 
-	mu     sync.Mutex // held while the member changes from one state to another; guards what follows
+	turn   baton // held while the member changes from one state to another; guards what follows
 	server *server.Server
 	gate   *wirefault.Gate
 	clock  *clock
@@ -104,8 +103,8 @@ func (m *Member) Start(ctx context.Context) error {
 
 // launch begins a life, on the listener of who opened the port.
 func (m *Member) launch(l net.Listener) (err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.lock()
+	defer m.turn.unlock()
 	switch {
 	case m.server != nil:
 		return kindf(ErrState, "lab: %s is %s already", m.name(), m.State())
@@ -178,8 +177,8 @@ func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, er
 
 // Stop closes the member's server in an orderly way: it hands the lead over, and its clients' connections are closed.
 func (m *Member) Stop() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.lock()
+	defer m.turn.unlock()
 	if err := m.mustRun(); err != nil {
 		return err
 	}
@@ -189,8 +188,8 @@ func (m *Member) Stop() error {
 // Kill ends the member's server like kill -9: connections break, and nobody is told. What it acknowledged is there again when it
 // is started. A paused member can be killed.
 func (m *Member) Kill() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.lock()
+	defer m.turn.unlock()
 	if m.server == nil {
 		return kindf(ErrState, "lab: %s is down already", m.name())
 	}
@@ -222,7 +221,7 @@ func (m *Member) end(how func() error) error {
 
 // Restart stops the member in an orderly way if it runs, ends it if it is paused, and starts it.
 func (m *Member) Restart(ctx context.Context) error {
-	m.mu.Lock()
+	m.turn.lock()
 	var err error
 	switch m.State() {
 	case Running:
@@ -230,7 +229,7 @@ func (m *Member) Restart(ctx context.Context) error {
 	case Paused:
 		err = m.kill()
 	}
-	m.mu.Unlock()
+	m.turn.unlock()
 	if err != nil {
 		return err
 	}
@@ -240,8 +239,8 @@ func (m *Member) Restart(ctx context.Context) error {
 // Pause makes the member stand still, as kill -STOP does, or a long stop of a garbage collector: it answers nobody and notices
 // nothing, and goes on where it was with Resume.
 func (m *Member) Pause() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.lock()
+	defer m.turn.unlock()
 	if err := m.mustRun(); err != nil {
 		return err
 	}
@@ -255,8 +254,8 @@ func (m *Member) Pause() error {
 
 // Resume lets a paused member go on.
 func (m *Member) Resume() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.lock()
+	defer m.turn.unlock()
 	if m.State() != Paused {
 		return kindf(ErrState, "lab: %s is %s, not paused", m.name(), m.State())
 	}
@@ -274,8 +273,8 @@ func (m *Member) Partition() error { return m.partition(true) }
 func (m *Member) Heal() error { return m.partition(false) }
 
 func (m *Member) partition(cut bool) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.lock()
+	defer m.turn.unlock()
 	m.cut = cut
 	if m.gate != nil {
 		m.gate.Cut(cut)
@@ -286,8 +285,8 @@ func (m *Member) partition(cut bool) error {
 
 // CloseConnections breaks the connections of all clients of the member. Their sessions live on.
 func (m *Member) CloseConnections() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.turn.lock()
+	defer m.turn.unlock()
 	if m.gate == nil {
 		return kindf(ErrState, "lab: %s is down", m.name())
 	}

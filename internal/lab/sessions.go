@@ -72,8 +72,8 @@ func (l *Lab) Advance(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return kindf(ErrInvalid, "lab: time goes forward, so not by %v", d)
 	}
-	l.moves.Lock()
-	defer l.moves.Unlock()
+	l.moves.lock()
+	defer l.moves.unlock()
 	if _, err := l.Leader(ctx); err != nil {
 		return err
 	}
