@@ -1,59 +1,74 @@
 package archtest
 
 import (
+	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// linked are the modules that a program gets when it embeds the server, each with what brings it.
-var linked = map[string]string{
+// linked are the modules that a program gets with a package, each with the reason. docs/embedding.md shows them.
+var linked = map[string]map[string]string{
+	"server": serverModules,
+	"zktest": with(serverModules, map[string]string{
+		"github.com/go-zookeeper/zk": "the client that `Connect` returns",
+		"golang.org/x/tools":         "its package txtar, for `LoadTxtar`",
+	}),
+}
+
+var serverModules = map[string]string{
 	modulePath:                      "ourselves",
-	"go.etcd.io/raft/v3":            "consensus",
-	"google.golang.org/protobuf":    "raft's messages",
-	"go.etcd.io/bbolt":              "the checkpoint",
-	"golang.org/x/sys":              "bbolt, and system calls of our own",
-	"github.com/cespare/xxhash/v2":  "datatree's digest",
-	"github.com/hashicorp/go-hclog": "logging",
-	"github.com/fatih/color":        "hclog",
-	"github.com/mattn/go-colorable": "hclog",
-	"github.com/mattn/go-isatty":    "hclog",
+	"go.etcd.io/raft/v3":            "consensus: elections, replication, changes of the ensemble",
+	"google.golang.org/protobuf":    "raft's messages are made with it",
+	"go.etcd.io/bbolt":              "the checkpoint file",
+	"golang.org/x/sys":              "system calls: bbolt's, and our own for preallocation, folder locks and limits",
+	"github.com/cespare/xxhash/v2":  "the digest of the znodes",
+	"github.com/hashicorp/go-hclog": "logging: `Config.Logger` is its type",
+	"github.com/fatih/color":        "hclog can print in colors",
+	"github.com/mattn/go-colorable": "the same, on Windows",
+	"github.com/mattn/go-isatty":    "the same, on terminals only",
+}
+
+func with(modules, more map[string]string) map[string]string {
+	all := maps.Clone(modules)
+	maps.Copy(all, more)
+	return all
 }
 
 // heavy are packages of the standard library that the server must not bring: who needs them imports admin or metrics.
 var heavy = []string{"net/http", "html/template", "text/template", "expvar"}
 
-// TestServerLinksFewModules holds the promise to those who embed us: the short list above and nothing else.
-func TestServerLinksFewModules(t *testing.T) {
-	if _, err := os.Stat(filepath.Join(root, "server")); err != nil {
-		t.Skip("not there yet, so not checked: server")
-	}
+// TestFewModulesAreLinked holds the promise to those who embed us, or test with us: the short lists above and nothing else.
+func TestFewModulesAreLinked(t *testing.T) {
 	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
-	for _, goos := range []string{"linux", "darwin", "windows"} {
-		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{else}}std:{{.ImportPath}}{{end}}", "./server")
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("go list for %s: %v", goos, err)
-		}
-		modules := strings.Fields(string(out))
-		if !slices.Contains(modules, modulePath) {
-			t.Fatalf("go list for %s does not list our own module: %q", goos, modules)
-		}
-		slices.Sort(modules)
-		for _, m := range slices.Compact(modules) {
-			if p, std := strings.CutPrefix(m, "std:"); std {
-				if slices.Contains(heavy, p) {
-					t.Errorf("server links %s on %s", p, goos)
-				}
-				continue
+	for pkg, allowed := range linked {
+		seen := make(map[string]bool)
+		for _, goos := range []string{"linux", "darwin", "windows"} {
+			cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{else}}std:{{.ImportPath}}{{end}}", "./"+pkg)
+			cmd.Dir = root
+			cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("go list of %s for %s: %v", pkg, goos, err)
 			}
-			if linked[m] == "" {
-				t.Errorf("server links module %s on %s: it is not on the list", m, goos)
+			modules := strings.Fields(string(out))
+			slices.Sort(modules)
+			for _, m := range slices.Compact(modules) {
+				seen[m] = true
+				p, std := strings.CutPrefix(m, "std:")
+				switch {
+				case std && slices.Contains(heavy, p):
+					t.Errorf("%s links %s on %s", pkg, p, goos)
+				case !std && allowed[m] == "":
+					t.Errorf("%s links module %s on %s: it is not on the list", pkg, m, goos)
+				}
+			}
+		}
+		for m := range allowed {
+			if !seen[m] {
+				t.Errorf("module %s is on the list of %s, which does not link it", m, pkg)
 			}
 		}
 	}

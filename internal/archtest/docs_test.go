@@ -1,0 +1,259 @@
+package archtest
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// update writes into the pages what they should have: go test ./internal/archtest -run Docs -update
+var update = flag.Bool("update", false, "write what docs/*.md shall show of the code")
+
+// shown is a part of a page that shows a file of the module: the line before the block names it.
+var shown = regexp.MustCompile("(?s)(<!-- file: ([^ ]+) -->\n```[a-z]*\n)(.*?)(```\n)")
+
+// withFiles returns the page with each block as its file is.
+func withFiles(page string, read func(name string) ([]byte, error)) (string, error) {
+	var errs []error
+	page = shown.ReplaceAllStringFunc(page, func(block string) string {
+		part := shown.FindStringSubmatch(block)
+		text, err := read(part[2])
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return part[1] + string(text) + part[4]
+	})
+	if len(errs) > 0 {
+		return "", errs[0]
+	}
+	return page, nil
+}
+
+// modulesOf is a part of a page that lists modules, as a table.
+func modulesOf(pkg string) *regexp.Regexp {
+	return regexp.MustCompile("(?s)(<!-- modules of " + pkg + ": generated -->\n)(.*?)(<!-- modules of " + pkg + ": end -->\n)")
+}
+
+// withModules returns the page with its table of the modules that a package brings.
+func withModules(page, pkg string, modules map[string]string) string {
+	var b strings.Builder
+	b.WriteString("| module | because |\n|---|---|\n")
+	for _, m := range slices.Sorted(maps.Keys(modules)) {
+		if m != modulePath {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", m, modules[m])
+		}
+	}
+	return modulesOf(pkg).ReplaceAllString(page, "${1}"+b.String()+"${3}")
+}
+
+// TestDocsShowTheCode compares the pages with the files and lists that they show.
+func TestDocsShowTheCode(t *testing.T) {
+	files, tables := 0, 0
+	for name, page := range pages(t) {
+		files += len(shown.FindAllString(page, -1))
+		want, err := withFiles(page, func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(root, filepath.FromSlash(name))) })
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for pkg, modules := range linked {
+			tables += len(modulesOf(pkg).FindAllString(want, -1))
+			want = withModules(want, pkg, modules)
+		}
+		switch {
+		case want == page:
+		case *update:
+			if err := os.WriteFile(filepath.Join(root, "docs", name), []byte(want), 0o644); err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Errorf("docs/%s does not show what the code is, from here on: %s\nupdate it: go test ./internal/archtest -run Docs -update", name, difference(page, want))
+		}
+	}
+	if files < 5 || tables < len(linked) {
+		t.Errorf("the pages show %d files and %d tables of modules: the marks are broken", files, tables)
+	}
+}
+
+// difference returns the first line of the page that is not as it should be.
+func difference(page, want string) string {
+	lines, wanted := strings.Split(page, "\n"), strings.Split(want, "\n")
+	for i, line := range lines {
+		if i >= len(wanted) || line != wanted[i] {
+			return fmt.Sprintf("line %d: %s", i+1, line)
+		}
+	}
+	return "its end"
+}
+
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	pages := make(map[string]string)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[filepath.Base(name)] = string(text)
+	}
+	return pages
+}
+
+func TestDocsShowTheCode_Finds(t *testing.T) {
+	page := "text\n<!-- file: a/b.go -->\n```go\nold\n```\n<!-- modules of server: generated -->\n| old |\n<!-- modules of server: end -->\n"
+	got, err := withFiles(page, func(name string) ([]byte, error) { return []byte("new in " + name + "\n"), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = withModules(got, "server", map[string]string{modulePath: "ourselves", "example.com/m": "a reason"})
+	want := "text\n<!-- file: a/b.go -->\n```go\nnew in a/b.go\n```\n<!-- modules of server: generated -->\n" +
+		"| module | because |\n|---|---|\n| `example.com/m` | a reason |\n<!-- modules of server: end -->\n"
+	if got != want {
+		t.Errorf("the page became\n%s\nwant\n%s", got, want)
+	}
+	if d := difference(page, want); d != "line 4: old" {
+		t.Errorf("the difference is at %q", d)
+	}
+}
+
+// scope declares what the tables of docs/testing.md talk about.
+const scope = `package scope
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+func _(t *testing.T, s *zktest.Server, e *zktest.Ensemble, m *zktest.Member, conn *zk.Conn, adapt func(member int, c *server.Config),
+	callback func(zk.Event), d time.Duration, cond func(map[string]string) bool, snapshot zktest.Snapshot, port int, dir, archive string) {
+	_ = proto.ErrNoAuth
+	here()
+}
+
+func here() {}
+`
+
+var codeSpan = regexp.MustCompile("`([^`]+)`")
+
+// calls returns the code in one column of each table of a page that is marked <!-- calls: column N -->, by line.
+func calls(page string) map[int][]string {
+	found := make(map[int][]string)
+	column := 0
+	for i, line := range strings.Split(page, "\n") {
+		mark, marked := strings.CutPrefix(line, "<!-- calls: column ")
+		switch cells := strings.Split(line, "|"); {
+		case marked:
+			column, _ = strconv.Atoi(strings.TrimSuffix(mark, " -->")) // 0, which no table has, if it is no number
+			found[i+1] = nil
+		case len(cells) < 3:
+			column = 0
+		case column >= len(cells):
+			found[i+1] = []string{"no such column"}
+		case column > 0:
+			for _, code := range codeSpan.FindAllStringSubmatch(cells[column], -1) {
+				found[i+1] = append(found[i+1], code[1])
+			}
+		}
+	}
+	return found
+}
+
+// TestDocsCallWhatIsThere checks the types of what docs/testing.md says can be called: a method that is renamed, or takes something else,
+// must be renamed there.
+func TestDocsCallWhatIsThere(t *testing.T) {
+	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
+	check := checker(t)
+	n := 0
+	for line, code := range calls(pages(t)["testing.md"]) {
+		for _, c := range code {
+			n++
+			if err := check(c); err != nil {
+				t.Errorf("docs/testing.md:%d: %s: %v", line, c, err)
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("docs/testing.md calls %d times: the marks are broken", n)
+	}
+	if err := check("s.Kill(1)"); err == nil {
+		t.Error("a call with too many arguments was accepted")
+	}
+	if err := check("e.NoSuchMethod()"); err == nil {
+		t.Error("a call of what is not there was accepted")
+	}
+}
+
+func TestDocsCallWhatIsThere_Finds(t *testing.T) {
+	got := calls("`no`\n<!-- calls: column 2 -->\n| a | b |\n|---|---|\n| `x` | `f()`, `g()` |\n\n| `y` | `z` |\n")
+	if want := []string{"f()", "g()"}; !slices.Equal(got[5], want) {
+		t.Errorf("found %q in line 5, want %q", got[5], want)
+	}
+	if got[7] != nil {
+		t.Errorf("found %q in a table that is not marked", got[7])
+	}
+}
+
+// checker returns a function that reports what is wrong with an expression in scope.
+func checker(t *testing.T) func(code string) error {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-export", "-f", "{{if .Export}}{{.ImportPath}}\t{{.Export}}{{end}}", "./zktest")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	exported := make(map[string]string)
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		exported[path] = file
+	}
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "scope.go", scope, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		text, err := os.ReadFile(exported[path])
+		return io.NopCloser(bytes.NewReader(text)), err
+	})}
+	pkg, err := config.Check("scope", fset, []*ast.File{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var here token.Pos
+	ast.Inspect(file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.ExprStmt); ok {
+			here = call.Pos()
+		}
+		return true
+	})
+	return func(code string) error {
+		_, err := types.Eval(fset, pkg, here, code)
+		return err
+	}
+}
