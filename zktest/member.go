@@ -177,3 +177,16 @@ func (s *Service) eventually(f func() error) {
 		}
 	}
 }
+
+// State is how a member is.
+type State = lab.State
+
+// The states of a member.
+const (
+	Running = lab.Running
+	Paused  = lab.Paused
+	Down    = lab.Down // stopped or killed
+)
+
+// State returns how the member is.
+func (m *Member) State() State { return m.m.State() }

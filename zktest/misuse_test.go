@@ -1,7 +1,6 @@
 package zktest_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -26,7 +25,7 @@ type recorder struct {
 }
 
 // record runs f as a test would be run, and returns what became of it.
-func record(t *testing.T, f func(t testing.TB)) *recorder {
+func record(t testing.TB, f func(t testing.TB)) *recorder {
 	t.Helper()
 	r := &recorder{TB: t}
 	done := make(chan struct{})
@@ -189,5 +188,3 @@ func TestConnect_AfterClose(t *testing.T) {
 		t.Error("somebody answers")
 	}
 }
-
-var _ = context.Background

@@ -1,0 +1,101 @@
+package zktest_test
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// holdings is what this process has.
+type holdings struct {
+	goroutines, files int // files: -1 where they can't be counted
+	heap              uint64
+}
+
+func measure() (h holdings) {
+	for range 3 { // what has a finalizer takes more than one
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	h.goroutines, h.heap, h.files = runtime.NumGoroutine(), m.HeapAlloc, -1
+	if files, err := os.ReadDir("/proc/self/fd"); err == nil {
+		h.files = len(files)
+	}
+	return h
+}
+
+// scaled is n, or less where a test is to be quick.
+func scaled(n int) int {
+	if testing.Short() || raceEnabled {
+		return max(1, n/10)
+	}
+	return n
+}
+
+// settled measures until nothing more than before is left, or for long enough: clients end a moment after their Close.
+func settled(before holdings) (after holdings) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if after = measure(); after.goroutines <= before.goroutines && after.files <= before.files {
+			break
+		}
+	}
+	return after
+}
+
+// Nothing is left behind by servers that are closed. Not parallel: others would be counted.
+func TestClose_LeavesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		rounds, at, members int
+		onDisk              bool
+	}{
+		{"servers", 1000, 1, 1, false},
+		{"servers on disk", 30, 1, 1, true},
+		{"servers at the same time", 1, 200, 1, false},
+		{"ensembles", 50, 1, 3, false},
+		{"ensembles at the same time", 1, 20, 3, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var opts []zktest.Option
+			if c.onDisk {
+				opts = append(opts, zktest.OnDisk())
+			}
+			one := func() {
+				r := record(t, func(t testing.TB) {
+					e := zktest.StartEnsemble(t, c.members, opts...)
+					must[string](t)(e.Connect(t).Create("/a", nil, 1, open))
+				})
+				if r.Failed() {
+					t.Error(r.text())
+				}
+			}
+			one() // what is made once, and pools
+			before, begin := measure(), time.Now()
+			rounds, at := scaled(c.rounds), c.at
+			if at > 1 {
+				at = scaled(at)
+			}
+			for range rounds {
+				var wg sync.WaitGroup
+				for range at {
+					wg.Go(one) // awaited below
+				}
+				wg.Wait()
+			}
+			took := time.Since(begin)
+			after := settled(before)
+			t.Logf("%d × %d in %v: before %+v, after %+v", rounds, at, took, before, after)
+			if after.goroutines > before.goroutines || after.files > before.files {
+				t.Errorf("before %+v, after %+v", before, after)
+			}
+			if after.heap > before.heap+2<<20 {
+				t.Errorf("heap: %d bytes before, %d after", before.heap, after.heap)
+			}
+		})
+	}
+}
