@@ -31,7 +31,8 @@ func (s *Server) Rewind(ctx context.Context, snapshot []byte) error {
 }
 
 // Load puts data at paths, all at once, and returns when that is applied here: znodes that are missing are created, persistent
-// and open to everybody, with those above them, and others get the data. No ACL is asked.
+// and open to everybody, with those above them, and others get the data. No ACL is asked. What clients could not read for its
+// size is refused, as it is when they write it.
 func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 	var errs []error
 	for path := range znodes {
@@ -48,7 +49,10 @@ func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 	for {
 		ops := s.loadOps(znodes)
 		raced := false
-		code, err := s.decide(ctx, datatree.Request{Op: proto.OpMulti, Flags: datatree.FlagSkipACL, Body: ops.Append(nil)}, func(res *datatree.Result) {
+		r := datatree.Request{Op: proto.OpMulti, Flags: datatree.FlagSkipACL, MaxBuffer: s.cfg.MaxBuffer, Body: ops.Append(nil)}
+		why := ""
+		code, err := s.decide(ctx, r, func(res *datatree.Result) {
+			why = res.Why
 			for i, r := range res.Multi {
 				switch {
 				case r.Op != proto.OpError || r.Err == proto.OK || r.Err == proto.ErrRuntimeInconsistency:
@@ -63,7 +67,7 @@ func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 		case err != nil:
 			return err
 		case code != proto.OK:
-			return fmt.Errorf("server: load: %w", code)
+			return fmt.Errorf("server: load: %w: %s", code, why)
 		case !raced:
 			return errors.Join(errs...)
 		}
