@@ -227,29 +227,14 @@ func (l *Lab) living() (living []*Member) {
 // once if there is no majority of such. If one of the members in question fails to start, it is down again, and the error says why.
 func (l *Lab) awaitServing(ctx context.Context, started ...*Member) error {
 	for _, m := range started {
-		now := m.now.Load()
-		if now.server == nil {
-			continue // ended by somebody else meanwhile
-		}
-		majority := l.majority()
-		if !slices.Contains(majority, m) && majority != nil {
-			continue
-		}
-		if majority == nil {
-			return l.failed(started)
-		}
-		select {
-		case <-now.start.over:
-			if now.start.err != nil {
-				return m.fail(now)
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("lab: %s does not serve: %w", m.name(), ctx.Err())
+		if err := l.awaitStart(ctx, m); err != nil {
+			return err
 		}
 	}
 	for _, m := range l.majority() {
 		if s := m.Server(); s != nil {
-			if err := s.Ready(ctx); err != nil && !errors.Is(err, server.ErrClosed) {
+			err := l.whileServing(ctx, m, s, func(ctx context.Context, s *server.Server) error { return s.Ready(ctx) })
+			if err != nil && l.serves(m, s) {
 				return fmt.Errorf("lab: %s: %w", m.name(), err)
 			}
 		}
@@ -257,33 +242,46 @@ func (l *Lab) awaitServing(ctx context.Context, started ...*Member) error {
 	return nil
 }
 
-// failed reports what is known to have failed.
-func (l *Lab) failed(started []*Member) error {
-	for _, m := range started {
+// awaitStart returns when a member has started, or has nothing to wait for: it was ended again, or can't serve as things are.
+func (l *Lab) awaitStart(ctx context.Context, m *Member) error {
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	for {
 		now := m.now.Load()
-		if now.start == nil {
-			continue
+		if now.server == nil {
+			return nil
 		}
 		select {
 		case <-now.start.over:
-			if now.start.err != nil {
+			switch {
+			case now.start.err == nil:
+				return nil
+			case m.now.Load().start == now.start:
 				return m.fail(now)
 			}
+			continue // somebody else ended it meanwhile, and may have started it again
 		default:
 		}
+		if !l.serves(m, now.server) {
+			return nil
+		}
+		select {
+		case <-now.start.over:
+		case <-poll.C:
+		case <-ctx.Done():
+			return fmt.Errorf("lab: %s does not serve: %w", m.name(), ctx.Err())
+		}
 	}
-	return nil
 }
 
 // fail takes a member down whose server did not start.
 func (m *Member) fail(now *life) error {
 	m.turn.lock()
 	defer m.turn.unlock()
-	err := fmt.Errorf("lab: start %s: %w", m.name(), now.start.err)
 	if m.server != now.server {
-		return &kindError{ErrState, err} // somebody else ended it meanwhile
+		return nil // somebody else ended it meanwhile
 	}
-	return errors.Join(err, m.end(m.server.Abort))
+	return errors.Join(fmt.Errorf("lab: start %s: %w", m.name(), now.start.err), m.end(m.server.Abort))
 }
 
 // states is for messages.

@@ -102,9 +102,14 @@ func (m *Member) Start(ctx context.Context) error {
 }
 
 // launch begins a life, on the listener of who opened the port.
-func (m *Member) launch(l net.Listener) (err error) {
+func (m *Member) launch(l net.Listener) error {
 	m.turn.lock()
 	defer m.turn.unlock()
+	return m.begin(l)
+}
+
+// begin is launch for who has the member's turn.
+func (m *Member) begin(l net.Listener) (err error) {
 	switch {
 	case m.server != nil:
 		return kindf(ErrState, "lab: %s is %s already", m.name(), m.State())
@@ -221,19 +226,26 @@ func (m *Member) end(how func() error) error {
 
 // Restart stops the member in an orderly way if it runs, ends it if it is paused, and starts it.
 func (m *Member) Restart(ctx context.Context) error {
+	if err := m.again(); err != nil {
+		return err
+	}
+	return m.lab.awaitServing(ctx, m)
+}
+
+// again ends a life and begins another, so that nobody else can begin one in between.
+func (m *Member) again() (err error) {
 	m.turn.lock()
-	var err error
+	defer m.turn.unlock()
 	switch m.State() {
 	case Running:
 		err = m.end(m.server.Close)
 	case Paused:
 		err = m.kill()
 	}
-	m.turn.unlock()
 	if err != nil {
 		return err
 	}
-	return m.Start(ctx)
+	return m.begin(nil)
 }
 
 // Pause makes the member stand still, as kill -STOP does, or a long stop of a garbage collector: it answers nobody and notices

@@ -1,0 +1,231 @@
+package zktest_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// However things are, a test ends at once.
+func TestEnd_IsPrompt(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		for name, f := range map[string]func(t testing.TB, e *zktest.Ensemble, conns []*zk.Conn){
+			"a paused leader": func(_ testing.TB, e *zktest.Ensemble, _ []*zk.Conn) { e.Leader().Pause() },
+			"all paused":      func(_ testing.TB, e *zktest.Ensemble, _ []*zk.Conn) { each(e, (*zktest.Member).Pause) },
+			"all down":        func(_ testing.TB, e *zktest.Ensemble, _ []*zk.Conn) { each(e, (*zktest.Member).Kill) },
+			"all cut off":     func(_ testing.TB, e *zktest.Ensemble, _ []*zk.Conn) { each(e, (*zktest.Member).Partition) },
+			"paused and cut off": func(_ testing.TB, e *zktest.Ensemble, _ []*zk.Conn) {
+				each(e, (*zktest.Member).Partition)
+				each(e, (*zktest.Member).Pause)
+			},
+			"nobody hears anybody": func(_ testing.TB, e *zktest.Ensemble, _ []*zk.Conn) { e.Partition([]int{1}, []int{2}) },
+			"armed faults": func(_ testing.TB, e *zktest.Ensemble, _ []*zk.Conn) {
+				e.DropReply(zktest.Create, zktest.Times(-1))
+				e.FailNext(zktest.Any, proto.ErrNoNode, zktest.Times(-1))
+			},
+			"held requests": func(_ testing.TB, e *zktest.Ensemble, conns []*zk.Conn) {
+				e.Delay(zktest.Get, time.Hour, zktest.Times(len(conns)))
+				f := e.Delay(zktest.Set, time.Hour)
+				go func() { _, _ = conns[0].Set("/", nil, -1) }() // ends with the connection
+				f.Wait()
+			},
+		} {
+			var begin time.Time
+			r := record(t, func(t testing.TB) {
+				e := zktest.StartEnsemble(t, 3)
+				var conns []*zk.Conn
+				for range 6 {
+					conns = append(conns, e.Connect(t))
+				}
+				f(t, e, conns)
+				begin = time.Now()
+			})
+			most := 900 * time.Millisecond
+			if name == "held requests" { // its farewell is held, too, and go-zookeeper waits a second for the answer
+				most = 1900 * time.Millisecond
+			}
+			if took := time.Since(begin); r.Failed() || took > most {
+				t.Errorf("%s: %v, %s", name, took, r.text())
+			}
+		}
+	})
+}
+
+func each(e *zktest.Ensemble, f func(*zktest.Member)) {
+	for _, m := range e.Members() {
+		f(m)
+	}
+}
+
+// A paused server answers nothing, and goes on where it was.
+func TestPause_RequestsUnderWay(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		var conns []*zk.Conn
+		for range 5 {
+			conns = append(conns, s.ConnectTimeout(t, time.Minute))
+		}
+		for range 20 {
+			var wg sync.WaitGroup
+			done := make(chan error, 1000)
+			for _, c := range conns {
+				wg.Go(func() { // ends when all is answered
+					for range 20 {
+						_, err := c.Create("/n-", nil, zk.FlagSequence, open)
+						_, _, readErr := c.Children("/")
+						done <- errors.Join(err, readErr)
+					}
+				})
+			}
+			<-done
+			s.Pause()
+			s.Resume()
+			wg.Wait()
+			for range len(conns)*20 - 1 {
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s.Pause()
+		word, err := s.Dialer()("tcp", s.ConnectString(), time.Second)
+		if err == nil { // over TCP the system takes the connection
+			defer func() { _ = word.Close() }()
+			_, _ = word.Write([]byte("ruok"))
+			_ = word.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			if answer, err := bufio.NewReader(word).Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("a paused server answers %q, %v", answer, err)
+			}
+		}
+		s.Resume()
+		if n := len(s.Znode("/").Path); n != 1 {
+			t.Error(n)
+		}
+		if got := s.Znode("/").Stat.NumChildren; got != 2001 {
+			t.Errorf("%d children", got)
+		}
+	})
+}
+
+// A leader that stood still, or was cut off, steps down when it comes back, and its clients are served again with their sessions.
+func TestLeader_ComesBack(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		go_, on func(*zktest.Member)
+	}{
+		{"paused", (*zktest.Member).Pause, (*zktest.Member).Resume},
+		{"partitioned", (*zktest.Member).Partition, (*zktest.Member).Heal},
+		{"killed", (*zktest.Member).Kill, (*zktest.Member).Start},
+		{"stopped", (*zktest.Member).Stop, (*zktest.Member).Start},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			everywhere(t, func(t *testing.T) {
+				e := zktest.StartEnsemble(t, 3)
+				old := e.Leader()
+				there, elsewhere := old.ConnectTo(t), e.Followers()[0].ConnectTo(t)
+				must[string](t)(there.Create("/mine", nil, zk.FlagEphemeral, open))
+				id := there.SessionID()
+				c.go_(old)
+				for e.Leader().ID() == old.ID() {
+					time.Sleep(time.Millisecond)
+				}
+				until(func() error { _, err := elsewhere.Create("/since", nil, 0, open); return err })
+				c.on(old)
+				until(func() error {
+					_, err := there.Set("/since", []byte("x"), -1)
+					return err
+				})
+				if there.SessionID() != id {
+					t.Error("the session was lost")
+				}
+				e.AssertOwner("/mine", id)
+				e.AssertData("/since", "x")
+				if e.MemberOf(there).ID() != old.ID() {
+					t.Error("it knows no other member")
+				}
+			})
+		})
+	}
+}
+
+// Sessions of a member that is cut off are over when the time is; those of the others are not.
+func TestAdvance_CutOff(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		e := zktest.StartEnsemble(t, 3)
+		for _, m := range e.Members() {
+			in, out := e.Member(m.ID()%3+1).ConnectTo(t), m.ConnectTo(t)
+			must[string](t)(in.Create("/in", nil, zk.FlagEphemeral, open))
+			must[string](t)(out.Create("/out", nil, zk.FlagEphemeral, open))
+			m.Partition()
+			e.Advance(time.Hour)
+			e.AssertMissing("/out")
+			e.AssertOwner("/in", in.SessionID())
+			e.Heal()
+			in.Close()
+		}
+		c := e.Connect(t)
+		must[string](t)(c.Create("/all", nil, zk.FlagEphemeral, open))
+		e.Partition([]int{1}, []int{2}, []int{3})
+		e.Heal()
+		e.Leader()
+		e.Advance(time.Second)
+		e.AssertOwner("/all", c.SessionID())
+	})
+}
+
+// Many servers at a time, each in a subtest of its own.
+func TestStart_Parallel(t *testing.T) {
+	for i := range scaled(50) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			e := zktest.StartEnsemble(t, 1+i%3)
+			t.Run("sub", func(t *testing.T) {
+				e := e.With(t)
+				c := e.Connect(t)
+				must[string](t)(c.Create("/e", nil, zk.FlagEphemeral, open))
+				e.AssertOwner("/e", c.SessionID())
+			})
+			e.AssertMissing("/e")
+		})
+	}
+}
+
+// What goes on at the same time does not keep time from passing in a bubble.
+func TestMember_Concurrently(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		e := zktest.StartEnsemble(t, 3)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { e.Advance(time.Minute) }) // each ends by itself
+			wg.Go(e.Leader().Restart)
+			wg.Go(func() { e.MemberOf(e.Connect(t)) })
+		}
+		wg.Wait()
+		e.AssertMissing("/a")
+	})
+}
+
+func TestDial_Refused(t *testing.T) {
+	s := zktest.Start(t)
+	for range scaled(100) {
+		s.Kill()
+		if nc, err := net.Dial("tcp", s.Address()); err == nil {
+			_ = nc.Close()
+			t.Fatal("somebody listens")
+		} else if !strings.Contains(err.Error(), "refused") {
+			t.Fatal(err)
+		}
+		s.Start()
+	}
+}
