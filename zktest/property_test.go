@@ -70,14 +70,15 @@ func (r *trial) run(plan []action) {
 	stop := make(chan struct{})
 	var conns []*zk.Conn
 	for i := range 3 {
-		conns = append(conns, r.e.ConnectTimeout(r.t, 2*time.Second))
+		c := r.e.ConnectTimeout(r.t, 2*time.Second)
+		conns = append(conns, c)
 		wg.Go(func() { // stopped by stop, awaited below
 			for n := 0; ; n++ {
 				select {
 				case <-stop:
 					return
 				case <-time.After(20 * time.Millisecond):
-					r.write(conns[i], fmt.Sprintf("%d.%d", i, n), n)
+					r.write(c, fmt.Sprintf("%d.%d", i, n), n)
 				}
 			}
 		})

@@ -1,0 +1,118 @@
+package zktest_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// large is a tree of n znodes with data.
+func large(n int, data string) map[string]string {
+	tree := make(map[string]string, n)
+	for i := range n {
+		tree[fmt.Sprintf("/big/%d/%d", i%100, i)] = data
+	}
+	return tree
+}
+
+// A large tree is loaded, remembered, and put back, by any member, with clients that watch.
+func TestRewind_Large(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		for _, members := range []int{1, 3} {
+			e := zktest.StartEnsemble(t, members)
+			want := large(scaled(10_000), strings.Repeat("x", 200))
+			e.Load(want)
+			c, owner := e.Connect(t), e.ConnectTimeout(t, 20*time.Second)
+			must[string](t)(owner.Create("/e", nil, zk.FlagEphemeral, open))
+			must[string](t)(owner.Create("/q", nil, 0, open))
+			first := must[string](t)(owner.Create("/q/n-", nil, zk.FlagSequence, open))
+			snapshot, before := e.Snapshot(), e.Tree("/")
+			for path, data := range want {
+				if before[path] != data {
+					t.Fatalf("%s = %q", path, before[path])
+				}
+			}
+			_, _, gone, err := c.ExistsW("/new")
+			if err != nil {
+				t.Fatal(err)
+			}
+			must[string](t)(owner.Create("/new", nil, 0, open))
+			if ev := <-gone; ev.Type != zk.EventNodeCreated {
+				t.Errorf("%+v", ev)
+			}
+			_, _, gone, err = c.ExistsW("/new")
+			if err != nil {
+				t.Fatal(err)
+			}
+			must[string](t)(owner.Create("/q/n-", nil, zk.FlagSequence, open))
+			if err := owner.Delete("/e", -1); err != nil {
+				t.Fatal(err)
+			}
+			e.Rewind(snapshot)
+			if ev := <-gone; ev.Type != zk.EventNodeDeleted || ev.Path != "/new" {
+				t.Errorf("%+v", ev)
+			}
+			if after := e.Tree("/"); !maps.Equal(after, before) {
+				t.Errorf("%d znodes before, %d after", len(before), len(after))
+			}
+			e.AssertOwner("/e", owner.SessionID())
+			if next := must[string](t)(owner.Create("/q/n-", nil, zk.FlagSequence, open)); next <= first {
+				t.Errorf("%s after %s", next, first)
+			}
+			for _, m := range e.Members() { // through each of them, whoever leads
+				whole := m.Server().Snapshot()
+				if len(whole) < 1<<20 && !raceEnabled && !testing.Short() {
+					t.Errorf("a snapshot of %d bytes", len(whole))
+				}
+				must[string](t)(owner.Create("/again", nil, 0, open))
+				if err := m.Server().Rewind(t.Context(), whole); err != nil {
+					t.Errorf("member %d: %v", m.ID(), err)
+				}
+				e.AssertMissing("/again")
+			}
+			e.ExpireSession(owner.SessionID())
+			e.Rewind(snapshot)
+			e.AssertMissing("/e")
+		}
+	})
+}
+
+// What can't be loaded says which znode and why, and nothing of it is there.
+func TestLoad_Refused(t *testing.T) {
+	s := zktest.Start(t)
+	c := s.Connect(t)
+	must[string](t)(c.Create("/e", nil, zk.FlagEphemeral, open))
+	for path, why := range map[string]string{
+		"":                  `load "": `,
+		"relative":          `load "relative": `,
+		"/a//b":             `load "/a//b": `,
+		"/a/../b":           `load "/a/../b": `,
+		"/e/child":          `load "/e/child": `,
+		"/zookeeper/config": "", // as a superuser may: the members are kept apart from it
+		"/zookeeper/x":      "",
+		"/big":              `load "/big": `,
+	} {
+		data := ""
+		if path == "/big" {
+			data = strings.Repeat("x", 2<<20)
+		}
+		before := fmt.Sprint(s.Tree("/"))
+		r := record(t, func(t testing.TB) { s.With(t).Load(map[string]string{"/other": "", path: data}) })
+		if r.Failed() != (why != "") || !strings.Contains(r.text(), why) {
+			t.Errorf("%q: %s", path, r.text())
+		}
+		if r.Failed() && fmt.Sprint(s.Tree("/")) != before {
+			t.Errorf("%q was refused, and changed something:\n%s", path, s.Dump())
+		}
+	}
+	s.Load(map[string]string{"/": "root", "/e": "mine"})
+	s.AssertData("/", "root")
+	s.AssertOwner("/e", c.SessionID())
+	s.Load(nil)
+}
