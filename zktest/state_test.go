@@ -96,7 +96,7 @@ func TestLoad_Refused(t *testing.T) {
 		"/e/child":          `load "/e/child": `,
 		"/zookeeper/config": "", // as a superuser may: the members are kept apart from it
 		"/zookeeper/x":      "",
-		"/big":              `load "/big": `,
+		"/big":              `multi of "/big" refused`,
 	} {
 		data := ""
 		if path == "/big" {
