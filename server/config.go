@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -178,6 +179,14 @@ func (c *Config) ensureDefaults() error {
 	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)
 	}
+	for name, address := range map[string]string{"Listen": c.Listen, "PeerListen": c.PeerListen} {
+		if err := checkAddress(address); err != nil {
+			bad("%s is %q: %w", name, address, err)
+		}
+	}
+	if c.SuperDigest != "" && !strings.Contains(c.SuperDigest, ":") {
+		bad("SuperDigest is not user:base64(sha1(user:password))") // it may be a password, so it is not shown
+	}
 	if c.InProcess && c.Listener != nil {
 		bad("InProcess is set, and so is Listener: choose one")
 	}
@@ -190,6 +199,19 @@ func (c *Config) ensureDefaults() error {
 // Memory is where servers without a data directory keep their state from one life to the next. The zero value is an empty one.
 // One server at a time uses it; it must not be copied.
 type Memory = consensus.Memory
+
+// checkAddress returns what is wrong with a host:port to listen on. Whether it is one of this machine, and free, shows when it is used.
+func checkAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	_, err = net.LookupPort("tcp", port)
+	return err
+}
 
 func setDefault[T comparable](v *T, def T) {
 	var zero T
