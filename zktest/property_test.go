@@ -68,6 +68,9 @@ func (r *trial) run(plan []action) {
 	r.e.Load(map[string]string{"/counter": "", "/q": "", "/e": ""})
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
+	defer wg.Wait() // also if the test fails here, and nobody else would end them
+	end := sync.OnceFunc(func() { close(stop) })
+	defer end()
 	var conns []*zk.Conn
 	for i := range 3 {
 		c := r.e.ConnectTimeout(r.t, 2*time.Second)
@@ -97,7 +100,7 @@ func (r *trial) run(plan []action) {
 	}
 	r.e.Heal()
 	r.e.Leader()
-	close(stop)
+	end()
 	wg.Wait()
 	r.check()
 }
