@@ -45,15 +45,17 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 	}
 	t.Cleanup(func() {
 		s.show(t) // now, since the session and its ephemerals end with the connection
+		hangUp := func() {
+			servers.none.Store(true)
+			line.hangUp()
+		}
 		if !s.lab.Answers(conn.SessionID()) {
 			// A client waits a second for the answer to its farewell, and longer for a new connection.
-			hangUp := time.AfterFunc(farewell, func() {
-				servers.none.Store(true)
-				line.cut()
-			})
-			defer hangUp.Stop()
+			early := time.AfterFunc(farewell, hangUp)
+			defer early.Stop()
 		}
 		conn.Close()
+		hangUp() // it may not have come to an end, and in a bubble no time passes any more
 	})
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -76,21 +78,28 @@ const farewell = 50 * time.Millisecond
 type line struct {
 	dial zk.Dialer
 
-	mu  sync.Mutex
-	now net.Conn // nil: none yet
+	mu    sync.Mutex
+	now   net.Conn // nil: none yet
+	ended bool
 }
 
 func (l *line) connect(network, address string, timeout time.Duration) (net.Conn, error) {
 	nc, err := l.dial(network, address, timeout)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err == nil && l.ended {
+		_ = nc.Close() // nobody has used it
+		return nil, net.ErrClosed
+	}
 	l.now = nc
 	return nc, err
 }
 
-func (l *line) cut() {
+// hangUp ends the connection, and lets there be no other.
+func (l *line) hangUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.ended = true
 	if l.now != nil {
 		_ = l.now.Close() // an error would say that it is closed already
 	}
