@@ -25,6 +25,7 @@ type core struct {
 	cancel  context.CancelFunc
 	closing chan struct{}
 	calls   pending        // calls and work in the background
+	probing pending        // a probe that is not answered yet
 	loops   sync.WaitGroup // prober, follower of events
 	kick    chan struct{}  // lets the prober probe now; holds one
 	ready   chan struct{}  // closed when there is the first session
@@ -83,17 +84,13 @@ func (k *core) start(ctx context.Context) error {
 func (k *core) close() error {
 	var left int
 	k.once.Do(func() {
+		k.calls.close()
+		patience := time.Duration(k.timeout.Load()) / 3
+		k.calls.wait(patience)
+		k.cancel()
 		k.mu.Lock()
 		connected := k.state == Connected || k.state == Reconnected
 		session := k.session
-		k.mu.Unlock()
-		k.calls.close()
-		patience := time.Duration(k.timeout.Load()) / 3
-		if connected {
-			k.calls.wait(patience)
-		}
-		k.cancel()
-		k.mu.Lock()
 		k.setState(Closed) // before the session ends: that is not Lost
 		k.mu.Unlock()
 		if session != nil {
@@ -110,7 +107,7 @@ func (k *core) close() error {
 			}
 			patience = time.Hour // what is left ends by itself: its connection has
 		}
-		left = k.calls.wait(patience)
+		left = k.calls.wait(patience) + k.probing.wait(patience)
 		if left == 0 {
 			k.loops.Wait()
 		}
@@ -212,6 +209,9 @@ func (k *core) lost(s *Session) {
 		return
 	}
 	if k.state != Connecting {
+		if k.state != Lost {
+			k.setState(Suspended) // by time alone: the connection may not know yet that the server is silent
+		}
 		k.setState(Lost)
 	}
 	if w := k.wire; w != nil {

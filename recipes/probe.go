@@ -42,7 +42,9 @@ func (k *core) probeOnce(p *proof) bool {
 		return false
 	}
 	session, latest := k.conn.SessionID(), probe{server: k.conn.Server(), sent: k.now()}
+	k.probing.more()
 	_, err := k.conn.Sync("/")
+	k.probing.end()
 	latest.answered = k.now()
 	if err != nil || session == 0 || k.conn.SessionID() != session || k.conn.Server() != latest.server {
 		return false

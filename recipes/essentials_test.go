@@ -1,0 +1,186 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// serversVariable names servers, host:port,host:port, that the tests of this file run against in place of one in the process: any ZooKeeper.
+// They need nothing of it but a client port, and leave nothing behind.
+const serversVariable = "GOZKD_RECIPES_SERVERS"
+
+func servers(t *testing.T) []string {
+	if list := os.Getenv(serversVariable); list != "" {
+		return strings.Split(list, ",")
+	}
+	return []string{zktest.Start(t).ConnectString()}
+}
+
+// cutter makes connections that it can cut, on the client's side, so that it works with any server.
+type cutter struct {
+	mu    sync.Mutex
+	conns []net.Conn
+	// after this many more frames were written, the connection breaks before an answer is read; 0 is never
+	after int
+}
+
+func (c *cutter) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns = append(c.conns, conn)
+	return &cutConn{Conn: conn, cutter: c}, nil
+}
+
+func (c *cutter) arm(after int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.after = after
+}
+
+type cutConn struct {
+	net.Conn
+	cutter *cutter
+}
+
+func (c *cutConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.cutter.mu.Lock()
+	defer c.cutter.mu.Unlock()
+	if c.cutter.after > 0 {
+		if c.cutter.after--; c.cutter.after == 0 {
+			// The server has got the request, or gets it: only this end stops listening.
+			_ = c.Conn.SetReadDeadline(time.Now())
+			_ = c.Conn.Close()
+		}
+	}
+	return n, err
+}
+
+// TestEssentials: whichever frame's answer is lost, what was asked for is done once.
+func TestEssentials(t *testing.T) {
+	address := servers(t)
+	cut := &cutter{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := recipes.Connect(ctx, address, recipes.SessionTimeout(10*time.Second), recipes.Dialer(cut.dial), recipes.Logger(newLogger(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := c.Create(ctx, "/gozkd-recipes-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := c.Namespace(root)
+	session := c.Session()
+	for k := 1; k <= 6; k++ {
+		cut.arm(k)
+		created, err := n.Create(ctx, "/q/n-", []byte("x"), recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stat, err := n.Set(ctx, created, []byte("y"), 0)
+		if err != nil || stat.Version != 1 {
+			t.Fatalf("%+v, %v", stat, err)
+		}
+		names, _, err := n.Children(ctx, "/q")
+		if err != nil || len(names) != 1 {
+			t.Fatalf("%q, %v", names, err)
+		}
+		h, err := n.Hold(ctx, session, created)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Commit(ctx, &zk.SetDataRequest{Path: "/q", Data: []byte("z"), Version: -1}); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Fatal(err)
+		}
+		if err := h.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cut.arm(0)
+		if names, _, err := n.Children(ctx, "/q"); err != nil || len(names) != 0 {
+			t.Fatalf("%q, %v", names, err)
+		}
+	}
+	if c.Session() != session || session.Context().Err() != nil {
+		t.Error("the session was lost")
+	}
+	for _, path := range []string{root + "/q", root} {
+		if err := c.DeleteGuaranteed(ctx, path); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConnect_Auth(t *testing.T) {
+	address := servers(t)
+	c, err := recipes.Connect(t.Context(), address, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	path, err := c.Create(t.Context(), "/gozkd-recipes-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Get(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+	other, err := recipes.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := other.Sync(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := other.Get(t.Context(), path); !errors.Is(err, zk.ErrNoAuth) {
+		t.Error(err)
+	}
+}
+
+func TestConnect_Fails(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // it accepts, and says nothing
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{l.Addr().String(), gone.Addr().String()} {
+		begun := time.Now()
+		if _, err := recipes.Connect(ctx, []string{address}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 5*time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	}
+	if _, err := recipes.Connect(t.Context(), nil); err == nil {
+		t.Error("connected to no server")
+	}
+	if _, err := recipes.Connect(t.Context(), []string{"x"}, recipes.SessionTimeout(0), recipes.Retry(nil), recipes.ACL()); err == nil {
+		t.Error("options that make no sense")
+	}
+}

@@ -1,0 +1,66 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/server"
+)
+
+// startServer starts a server in this process: what follows works the same on any ZooKeeper.
+func startServer() (address string, stop func() error) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return s.ConnectString(), s.Close
+}
+
+func ExampleConnect() {
+	address, stop := startServer()
+	defer stop()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := recipes.Connect(ctx, []string{address},
+		recipes.SessionTimeout(20*time.Second),
+		recipes.Retry(recipes.Exponential(50*time.Millisecond, time.Second, 10)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	session := client.Session()
+	fmt.Println(client.State(), client.Timeout(), session.Context().Err())
+	// Output: connected 20s <nil>
+}
+
+func ExampleClient_Create() {
+	address, stop := startServer()
+	defer stop()
+	ctx := context.Background()
+	client, err := recipes.Connect(ctx, []string{address})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	// Whatever happens to the connection meanwhile, this makes one znode, or none if ctx ends.
+	path, err := client.Create(ctx, "/workers/w-", []byte("10.0.0.7"), recipes.CreateOptions{
+		Mode:      recipes.EphemeralSequential,
+		Parents:   true,
+		Protected: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	number, _, _ := recipes.Sequence(path)
+	fmt.Println(number)
+	// Output: 0
+}

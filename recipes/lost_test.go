@@ -1,0 +1,102 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// TestLost_BeforeServerExpires is G1: whatever is cut, and whenever, the client knows that its session is over before the server has
+// ended it.
+func TestLost_BeforeServerExpires(t *testing.T) {
+	cuts := []string{"server", "links", "pause", "kill", "links of leader"}
+	rapid.Check(t, func(rt *rapid.T) {
+		kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
+		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
+		tick := rapid.SampledFrom([]time.Duration{500 * time.Millisecond, 2 * time.Second}).Draw(rt, "tick")
+		timeout := time.Duration(rapid.IntRange(2000, 20000).Draw(rt, "timeout")) * time.Millisecond
+		timeout = max(timeout, 2*tick) // less is not given
+		phase := time.Duration(rapid.IntRange(0, 20000).Draw(rt, "phase")) * time.Millisecond
+		cut := rapid.SampledFrom(cuts).Draw(rt, "cut")
+		heal := time.Duration(rapid.IntRange(0, 60000).Draw(rt, "heal")) * time.Millisecond
+		if members == 1 && (cut == "links" || cut == "links of leader" || cut == "kill") {
+			cut = "server"
+		}
+		what := fmt.Sprint(kind, " members ", members, " tick ", tick, " timeout ", timeout, " phase ", phase, " cut ", cut, " heal ", heal)
+		synctest.Test(t, func(t *testing.T) {
+			lostBeforeExpiry(t, what, kind, members, tick, timeout, phase, cut, heal)
+		})
+		if t.Failed() {
+			rt.Fatalf("%s", what)
+		}
+	})
+}
+
+func lostBeforeExpiry(t *testing.T, what, kind string, members int, tick, timeout, phase time.Duration, cut string, heal time.Duration) {
+	e := zktest.StartEnsemble(t, members, zktest.WithConfig(func(_ int, c *server.Config) {
+		c.Tick, c.MinSessionTimeout = tick, 2*tick
+	}))
+	c := open(t, kind, e.Service, timeout, recipes.Retry(recipes.Forever(50*time.Millisecond)))
+	path, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := c.Session()
+	derived, cancel := context.WithCancel(session.Context())
+	defer cancel()
+	time.Sleep(phase)
+	member := e.MemberOf(sessionID(session.ID()))
+	repair := func() {}
+	switch cut {
+	case "server":
+		member.Partition()
+		repair = member.Heal
+	case "links":
+		e.Partition([]int{member.ID()})
+		repair = e.Heal
+	case "links of leader":
+		e.Partition([]int{e.Leader().ID()})
+		repair = e.Heal
+	case "pause":
+		member.Pause()
+		repair = member.Resume
+	case "kill":
+		member.Kill()
+		repair = member.Start
+	}
+	const step = 10 * time.Millisecond
+	known := false
+	for passed := time.Duration(0); passed < heal+3*timeout; passed += step {
+		if passed >= heal && repair != nil {
+			repair()
+			repair = nil
+		}
+		// Who asks the client first, and the server then, must not find the session alive there and its znode gone here.
+		known = known || session.Context().Err() != nil
+		stands := members == 1 && cut == "pause" && repair != nil // and can't be asked
+		if !known && !stands && e.Znode(path) == nil {
+			t.Errorf("%s: after %v the znode is gone and the client does not know", what, passed)
+			return
+		}
+		if known && derived.Err() == nil {
+			t.Errorf("%s: after %v a derived context lives on", what, passed)
+			return
+		}
+		time.Sleep(step)
+	}
+	if repair != nil {
+		repair()
+	}
+}
+
+type sessionID int64
+
+func (id sessionID) SessionID() int64 { return int64(id) }

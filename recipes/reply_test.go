@@ -1,0 +1,306 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// operation is one of a Client's, on a server that has /dir, and /dir/z with the data "old".
+type operation struct {
+	name  string
+	fault zktest.Op
+	do    func(ctx context.Context, c *recipes.Client) error
+	// done is how many children /dir has, and the data and version of /dir/z, when it was done once.
+	children int
+	data     string
+	version  int32
+	// once: when the answer is lost, nobody can know, and it is not tried again.
+	once bool
+}
+
+func operations() []operation {
+	create := func(path string, o recipes.CreateOptions) func(ctx context.Context, c *recipes.Client) error {
+		return func(ctx context.Context, c *recipes.Client) error {
+			created, err := c.Create(ctx, path, []byte("new"), o)
+			if err == nil {
+				_, _, err = c.Get(context.WithoutCancel(ctx), created) // it is there when Create says so
+			}
+			return err
+		}
+	}
+	set := func(version int32) func(ctx context.Context, c *recipes.Client) error {
+		return func(ctx context.Context, c *recipes.Client) error {
+			stat, err := c.Set(ctx, "/dir/z", []byte("new"), version)
+			if err == nil && stat.Version < 1 {
+				err = fmt.Errorf("version %d", stat.Version)
+			}
+			return err
+		}
+	}
+	read := func(f func(ctx context.Context, c *recipes.Client) error) func(ctx context.Context, c *recipes.Client) error {
+		return f
+	}
+	return []operation{
+		{name: "create", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{}), children: 2, data: "old"},
+		{name: "create ephemeral", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.Ephemeral}), children: 2, data: "old"},
+		{name: "create container", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.Container}), children: 2, data: "old"},
+		{name: "create ttl", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.TTL, TTL: time.Hour}), children: 2, data: "old"},
+		{name: "create sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.PersistentSequential}), children: 2, data: "old", once: true},
+		{name: "create protected", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Protected: true}), children: 2, data: "old"},
+		{name: "create protected sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.PersistentSequential, Protected: true}), children: 2, data: "old"},
+		{name: "create protected ephemeral sequential", fault: zktest.Create, do: create("/dir/n", recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}), children: 2, data: "old"},
+		{name: "set", fault: zktest.Set, do: set(0), children: 1, data: "new", version: 1},
+		{name: "set any", fault: zktest.Set, do: set(-1), children: 1, data: "new", version: 1},
+		{name: "delete", fault: zktest.Delete, do: func(ctx context.Context, c *recipes.Client) error { return c.Delete(ctx, "/dir/z", 0) }},
+		{name: "delete guaranteed", fault: zktest.Delete, do: func(ctx context.Context, c *recipes.Client) error { return c.DeleteGuaranteed(ctx, "/dir/z") }},
+		{name: "multi", fault: zktest.Multi, do: func(ctx context.Context, c *recipes.Client) error {
+			_, err := c.Multi(ctx, &zk.SetDataRequest{Path: "/dir/z", Data: []byte("new"), Version: -1})
+			return err
+		}, children: 1, data: "new", version: 1, once: true},
+		{name: "get", fault: zktest.Get, do: read(func(ctx context.Context, c *recipes.Client) error {
+			_, _, _, err := c.GetW(ctx, "/dir/z")
+			return err
+		}), children: 1, data: "old"},
+		{name: "exists", fault: zktest.Exists, do: read(func(ctx context.Context, c *recipes.Client) error {
+			_, _, err := c.ExistsW(ctx, "/dir/z")
+			return err
+		}), children: 1, data: "old"},
+		{name: "children", fault: zktest.Children, do: read(func(ctx context.Context, c *recipes.Client) error {
+			_, _, _, err := c.ChildrenW(ctx, "/dir")
+			return err
+		}), children: 1, data: "old"},
+	}
+}
+
+// each runs f for each operation and each kind of Client, in a bubble with a server of its own.
+func each(t *testing.T, f func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client)) {
+	for _, op := range operations() {
+		for _, kind := range kinds {
+			t.Run(op.name+"/"+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := zktest.Start(t)
+					s.Load(map[string]string{"/dir": "", "/dir/z": "old"})
+					f(t, op, s, open(t, kind, s.Service, 20*time.Second))
+				})
+			})
+		}
+	}
+}
+
+// verify compares the znodes with what they are when the operation was done so many times.
+func (op operation) verify(t *testing.T, s *zktest.Server, times int) {
+	t.Helper()
+	want := operation{children: 1, data: "old"}
+	if times > 0 {
+		want = op
+	}
+	if op.name == "set any" && times > 1 {
+		want.version = int32(times) // doing it again is how it is made sure
+	}
+	got := operation{}
+	for path := range s.Tree("/dir") {
+		if path != "/dir" {
+			got.children++
+		}
+	}
+	if z := s.Znode("/dir/z"); z != nil {
+		got.data, got.version = string(z.Data), z.Stat.Version
+	}
+	if got.children != want.children || got.data != want.data || got.version != want.version {
+		t.Errorf("%s: %d children, z is %q version %d; want %d, %q, %d", op.name,
+			got.children, got.data, got.version, want.children, want.data, want.version)
+	}
+}
+
+func TestLostReply(t *testing.T) {
+	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
+		session := c.Session()
+		f := s.DropReply(op.fault)
+		err := op.do(t.Context(), c)
+		f.Wait()
+		switch {
+		case op.once && !errors.Is(err, recipes.ErrOutcomeUnknown):
+			t.Errorf("%v, want outcome unknown", err)
+		case !op.once && err != nil:
+			t.Error(err)
+		}
+		op.verify(t, s, map[bool]int{false: 1, true: 2}[op.name == "set any"])
+		if c.Session() != session || session.Context().Err() != nil {
+			t.Error("another session")
+		}
+	})
+}
+
+func TestLostReply_Twice(t *testing.T) {
+	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
+		if op.once {
+			return
+		}
+		s.DropReply(op.fault, zktest.Times(2))
+		// The answer to what looks whether it was done is lost too.
+		s.DropReply(zktest.Children)
+		s.DropReply(zktest.Get)
+		if err := op.do(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		s.ClearFaults()
+		times := 1
+		if op.name == "set any" {
+			times = 3
+		}
+		op.verify(t, s, times)
+	})
+}
+
+func TestConnectionClosedBefore(t *testing.T) {
+	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
+		s.Disconnect()
+		err := op.do(t.Context(), c)
+		switch {
+		case op.once && errors.Is(err, recipes.ErrOutcomeUnknown): // the connection broke while it was sent
+			op.verify(t, s, 0)
+		case err != nil:
+			t.Error(err)
+		default:
+			op.verify(t, s, 1)
+		}
+	})
+}
+
+func TestServerKilled(t *testing.T) {
+	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
+		s.Kill()
+		back := time.AfterFunc(700*time.Millisecond, s.Start)
+		defer back.Stop()
+		err := op.do(t.Context(), c)
+		if op.once && errors.Is(err, recipes.ErrOutcomeUnknown) {
+			return
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		op.verify(t, s, 1)
+	})
+}
+
+// TestExpired: what was asked when the session expired is done in the next one.
+func TestExpired(t *testing.T) {
+	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
+		old := c.Session()
+		s.ExpireSession(old.ID())
+		err := op.do(t.Context(), c)
+		if err != nil && !op.once {
+			t.Error(err)
+		}
+		if err == nil {
+			op.verify(t, s, 1)
+		}
+		for c.Session() == old { // once it was reported that the outcome is unknown, it may take a moment
+			time.Sleep(time.Millisecond)
+		}
+		if old.Context().Err() == nil || !errors.Is(context.Cause(old.Context()), recipes.ErrSessionLost) {
+			t.Error("the session is over, and its context does not say so")
+		}
+		if c.Session().Context().Err() != nil {
+			t.Error("there is no new session")
+		}
+	})
+}
+
+func TestStates(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		s := zktest.Start(t)
+		c := open(t, kind, s.Service, 10*time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		states := c.States(ctx)
+		await := func(want ...recipes.State) {
+			t.Helper()
+			for _, w := range want {
+				if got := <-states; got != w {
+					t.Fatalf("%v, want %v", got, w)
+				}
+			}
+		}
+		await(recipes.Connected)
+		first := c.Session()
+		s.Disconnect()
+		await(recipes.Suspended, recipes.Reconnected)
+		if c.Session() != first || first.Context().Err() != nil {
+			t.Error("a session was lost that lives")
+		}
+		s.Partition()
+		await(recipes.Suspended, recipes.Lost)
+		if first.Context().Err() == nil || c.State() != recipes.Lost {
+			t.Error("it does not know that it is lost")
+		}
+		s.Heal()
+		await(recipes.Reconnected)
+		s.ExpireSession(c.Session().ID())
+		await(recipes.Suspended, recipes.Lost, recipes.Reconnected)
+		cancel()
+		for range states { // until it is closed
+		}
+		all := c.States(t.Context())
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		var got []recipes.State
+		for s := range all {
+			got = append(got, s)
+		}
+		if want := []recipes.State{recipes.Reconnected, recipes.Closed}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		if _, _, err := c.Get(t.Context(), "/"); !errors.Is(err, recipes.ErrClosed) {
+			t.Error(err)
+		}
+		if !errors.Is(context.Cause(c.Session().Context()), recipes.ErrClosed) {
+			t.Error(context.Cause(c.Session().Context()))
+		}
+	})
+}
+
+// TestAsleep: the machine was suspended, or the process stopped, for longer than the timeout. Who looks sees that the session is over
+// before any timer has run. When the server still has the session, it is closed for good.
+func TestAsleep(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		var asleep time.Duration
+		s := zktest.Start(t)
+		c := open(t, kind, s.Service, 10*time.Second, recipes.Asleep(func() time.Duration { return asleep }))
+		if _, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+			t.Fatal(err)
+		}
+		session := c.Session()
+		ctx, cancel := session.WithCancel()
+		defer cancel(nil)
+		synctest.Wait()
+		asleep = 10 * time.Second
+		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), recipes.ErrSessionLost) || session.Remaining() != 0 {
+			t.Error("it does not know that it is lost")
+		}
+		s.AssertExists("/e")
+		for c.Session() == session || c.State() != recipes.Reconnected {
+			time.Sleep(time.Millisecond)
+		}
+		s.AssertMissing("/e")
+		if session.Context().Err() == nil {
+			t.Error("the session came back")
+		}
+		if kind == "connect" && c.Session().ID() == session.ID() {
+			t.Error("the session is used again")
+		}
+		if n := len(s.Sessions()); n != 1 {
+			t.Errorf("%d sessions", n)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package recipes_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes"
+)
+
+func TestSequence(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		number int32
+		prefix string
+		ok     bool
+	}{
+		{"lock-0000000003", 3, "lock-", true},
+		{"_c_1e0b6c6c-6f8a-4d4b-8f5e-0f6d3c1e2a3b-lock-0000000012", 12, "_c_1e0b6c6c-6f8a-4d4b-8f5e-0f6d3c1e2a3b-lock-", true},
+		{"8e6fb4a2d2ac4b5f__lock__0000000007", 7, "8e6fb4a2d2ac4b5f__lock__", true},
+		{"0000000000", 0, "", true},
+		{"n_2147483647", math.MaxInt32, "n_", true},
+		{"lock--2147483648", math.MinInt32, "lock-", true},
+		{"lock-2147483648", math.MinInt32, "lock", true},
+		{"8e6f__lock__-2147483640", -2147483640, "8e6f__lock__", true},
+		{"n-000000001", -1, "n", true},
+		{"n--000000001", -1, "n-", true},
+		{"-1000000000", -1000000000, "", true},
+		{"id12345678901", 0, "", false}, // 2345678901 is more than there is
+		{"lock", 0, "", false},
+		{"lock-12", 0, "", false},
+		{"", 0, "", false},
+	} {
+		number, prefix, ok := recipes.Sequence(c.name)
+		if ok != c.ok || ok && (number != c.number || prefix != c.prefix) {
+			t.Errorf("%q: %d, %q, %v", c.name, number, prefix, ok)
+		}
+	}
+}
+
+// TestSequential: whatever the prefixes of the clients, names are in the order in which a server numbers them, also where it overflows.
+func TestSequential(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		first := rapid.Int32().Draw(rt, "first")
+		prefixes := []string{"lock-", "_c_0a-lock-", "5f__lock__", "n_"}
+		var want []string
+		for i := range rapid.IntRange(0, 20).Draw(rt, "n") {
+			want = append(want, fmt.Sprintf("%s%010d", rapid.SampledFrom(prefixes).Draw(rt, "prefix"), first+int32(i)))
+		}
+		names := rapid.Permutation(append(want, "other", "lock-1")).Draw(rt, "names")
+		if got := recipes.Sequential(names); !slices.Equal(got, want) {
+			rt.Errorf("%q, want %q", got, want)
+		}
+	})
+}
+
+func TestRetryPolicies(t *testing.T) {
+	most := func(n int64) int64 { return n - 1 }
+	for _, c := range []struct {
+		name   string
+		policy recipes.RetryPolicy
+		want   []time.Duration // then no more
+	}{
+		{"never", recipes.Never(), nil},
+		{"times", recipes.Times(2, 5), []time.Duration{5, 5}},
+		{"until", recipes.UntilElapsed(20, 7), []time.Duration{7, 7}},
+		{"exponential", recipes.ExponentialWith(10, 100, 6, most), []time.Duration{10, 20, 40, 80, 100, 100}},
+		{"no pause", recipes.Exponential(0, 0, 2), []time.Duration{0, 0}},
+	} {
+		var got []time.Duration
+		var elapsed time.Duration
+		for attempt := 1; ; attempt++ {
+			wait, again := c.policy(attempt, elapsed)
+			if !again {
+				break
+			}
+			got = append(got, wait)
+			elapsed += wait
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	if wait, again := recipes.Forever(3)(1<<30, math.MaxInt64); wait != 3 || !again {
+		t.Error("forever ended")
+	}
+	if wait, again := recipes.Exponential(time.Second, time.Minute, math.MaxInt)(1000, 0); wait > time.Minute || !again {
+		t.Errorf("%v, %v", wait, again)
+	}
+}

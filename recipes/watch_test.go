@@ -1,0 +1,291 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// TestWatch_Shared: who watches the same znode again and again arms one watch.
+func TestWatch_Shared(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		s := zktest.Start(t)
+		s.Load(map[string]string{"/a": "1"})
+		c := open(t, kind, s.Service, 10*time.Second)
+		var channels []<-chan zk.Event
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			for _, path := range []string{"/a", "/none"} {
+				_, ch, err := c.ExistsW(ctx, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				channels = append(channels, ch)
+			}
+			_, _, data, err := c.GetW(ctx, "/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, children, err := c.ChildrenW(ctx, "/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			channels = append(channels, data, children)
+			cancel()
+		}
+		different := make(map[<-chan zk.Event]bool)
+		for _, ch := range channels {
+			different[ch] = true
+		}
+		if len(different) != 3 { // data of /a, existence of /none, children of /a
+			t.Errorf("%d watches", len(different))
+		}
+		s.Load(map[string]string{"/a": "2", "/none": "", "/a/b": ""})
+		time.Sleep(time.Second)
+		for i, ch := range channels {
+			select {
+			case <-ch:
+			default:
+				t.Fatalf("watch %d has not fired", i)
+			}
+		}
+		_, ch, err := c.ExistsW(t.Context(), "/a")
+		if err != nil || different[ch] {
+			t.Errorf("a watch that has fired is used again: %v", err)
+		}
+	})
+}
+
+// TestWatch_MissesNothing: a change that falls into a lost connection fires the watch, and so does the end of the session.
+func TestWatch_MissesNothing(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		s := zktest.Start(t)
+		s.Load(map[string]string{"/a": "1", "/b": ""})
+		c := open(t, kind, s.Service, 10*time.Second)
+		_, _, a, err := c.GetW(t.Context(), "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, b, err := c.ChildrenW(t.Context(), "/b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Disconnect()
+		s.Load(map[string]string{"/a": "2"})
+		if e := <-a; e.Type != zk.EventNodeDataChanged {
+			t.Errorf("%+v", e)
+		}
+		if len(b) > 0 {
+			t.Error("a watch fired and nothing has changed")
+		}
+		s.ExpireSession(c.Session().ID())
+		if e := <-b; e.Type != zk.EventNotWatching {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestNamespace(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		s := zktest.Start(t)
+		c := open(t, kind, s.Service, 10*time.Second).Namespace("/apps").Namespace("/mine")
+		ctx := t.Context()
+		if _, _, err := c.Get(ctx, "/"); !errors.Is(err, zk.ErrNoNode) {
+			t.Error(err)
+		}
+		if path, err := c.Create(ctx, "/a", []byte("x"), recipes.CreateOptions{}); err != nil || path != "/a" {
+			t.Fatalf("%q, %v", path, err)
+		}
+		s.AssertData("/apps/mine/a", "x")
+		if _, err := c.Create(ctx, "/b/c", nil, recipes.CreateOptions{}); !errors.Is(err, zk.ErrNoNode) {
+			t.Error(err)
+		}
+		path, err := c.Create(ctx, "/q/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.AssertOwner("/apps/mine"+path, c.Session().ID())
+		names, _, err := c.Children(ctx, "/")
+		if err != nil || len(names) != 2 {
+			t.Errorf("%q, %v", names, err)
+		}
+		op := &zk.CreateRequest{Path: "/m", Acl: zk.WorldACL(zk.PermAll)}
+		if results, err := c.Multi(ctx, op); err != nil || results[0].String != "/m" || op.Path != "/m" {
+			t.Errorf("%+v, %v, %+v", results, err, op)
+		}
+		s.AssertExists("/apps/mine/m")
+		if err := c.Delete(ctx, "/a", -1); err != nil {
+			t.Error(err)
+		}
+		s.AssertMissing("/apps/mine/a")
+	})
+}
+
+func TestParents_AreContainers(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		s := zktest.Start(t)
+		c := open(t, kind, s.Service, 10*time.Second)
+		if _, err := c.Create(t.Context(), "/a/b/c", nil, recipes.CreateOptions{Parents: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Delete(t.Context(), "/a/b/c", -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute) // the server looks once a minute
+		s.AssertMissing("/a")
+		// They may go between being made and being needed.
+		for range 20 {
+			if _, err := c.Create(t.Context(), "/a/b/c", nil, recipes.CreateOptions{Parents: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Delete(t.Context(), "/a/b/c", -1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Second)
+		}
+	})
+}
+
+func TestHeld(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		s := zktest.Start(t)
+		s.Load(map[string]string{"/data": "0"})
+		c := open(t, kind, s.Service, 10*time.Second)
+		ctx := t.Context()
+		hold := func() *recipes.Held {
+			t.Helper()
+			path, err := c.Create(ctx, "/lock/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := c.Hold(ctx, c.Session(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Path() != path || h.Context().Err() != nil {
+				t.Errorf("%q, %v", h.Path(), h.Context().Err())
+			}
+			return h
+		}
+		set := &zk.SetDataRequest{Path: "/data", Data: []byte("1"), Version: -1}
+
+		h := hold()
+		if results, err := h.Commit(ctx, set); err != nil || len(results) != 1 || results[0].Stat.Version != 1 {
+			t.Errorf("%+v, %v", results, err)
+		}
+		// Its own data may change; when the znode is gone, nothing is held.
+		if _, err := c.Set(ctx, h.Path(), []byte("x"), -1); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if h.Context().Err() != nil {
+			t.Error("it ended when the znode's data changed")
+		}
+		if err := c.Delete(ctx, h.Path(), -1); err != nil {
+			t.Error(err)
+		}
+		if _, err := h.Commit(ctx, set); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		<-h.Context().Done()
+		if cause := context.Cause(h.Context()); !errors.Is(cause, recipes.ErrNotHeld) {
+			t.Error(cause)
+		}
+
+		// The server knows before the client does: the guard refuses.
+		next := hold()
+		if next.Token() <= h.Token() {
+			t.Errorf("token %d after %d", next.Token(), h.Token())
+		}
+		if _, err := c.Multi(ctx, &zk.DeleteRequest{Path: next.Path(), Version: -1}, set); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Multi(ctx, next.Guard(set)...); !errors.Is(err, zk.ErrNoNode) {
+			t.Error(err)
+		}
+
+		last := hold()
+		if err := last.Release(ctx); err != nil || last.Context().Err() == nil {
+			t.Errorf("%v, %v", err, last.Context().Err())
+		}
+		s.AssertMissing(last.Path())
+		if _, err := c.Hold(ctx, c.Session(), last.Path()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+
+		lost := hold()
+		s.ExpireSession(c.Session().ID())
+		<-lost.Context().Done()
+		if cause := context.Cause(lost.Context()); !errors.Is(cause, recipes.ErrSessionLost) {
+			t.Error(cause)
+		}
+		if err := lost.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestClose_Anytime: Close returns soon, whatever the connection is at, and the bubble ends only if nothing is left running.
+func TestClose_Anytime(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		for _, state := range []string{"connected", "server gone", "silent", "silent for long", "working", "held"} {
+			s := zktest.Start(t)
+			s.Load(map[string]string{"/a": ""})
+			c := open(t, kind, s.Service, 10*time.Second)
+			switch state {
+			case "server gone":
+				s.Kill()
+				time.Sleep(3 * time.Second)
+			case "silent":
+				s.Partition()
+				c.Get(canceled(t), "/a") //nolint:errcheck // it stays under way
+			case "silent for long":
+				s.Partition()
+				time.Sleep(15 * time.Second)
+			case "working":
+				s.DropReply(zktest.Create)
+				c.Create(canceled(t), "/a/n", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential, Protected: true}) //nolint:errcheck // it is undone
+			case "held":
+				path, err := c.Create(t.Context(), "/h", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Hold(t.Context(), c.Session(), path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			begun := time.Now()
+			err := c.Close()
+			if took := time.Since(begun); took > 7*time.Second {
+				t.Errorf("%s: close took %v", state, took)
+			}
+			if err != nil && (kind == "connect" || state != "silent" && state != "silent for long") {
+				t.Errorf("%s: %v", state, err)
+			}
+			if state == "working" {
+				s.AssertChildren("/a")
+			}
+			if state == "held" && kind == "connect" {
+				s.AssertMissing("/h")
+			}
+			s.Heal()
+			if s.Server() == nil {
+				s.Start()
+			}
+		}
+	})
+}
+
+// canceled returns a context that ends in a moment, when what is asked with it is on its way.
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	return ctx
+}
