@@ -66,6 +66,9 @@ func TestRewind_Large(t *testing.T) {
 				t.Errorf("%s after %s", next, first)
 			}
 			for _, m := range e.Members() { // through each of them, whoever leads
+				if err := m.Server().CatchUp(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 				whole := m.Server().Snapshot()
 				if len(whole) < 1<<20 && !raceEnabled && !testing.Short() {
 					t.Errorf("a snapshot of %d bytes", len(whole))
