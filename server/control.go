@@ -148,9 +148,9 @@ func (s *Server) decide(ctx context.Context, r datatree.Request, look ...func(*d
 	return code, err
 }
 
-// decideAll proposes several, and reports whether any of them changed something.
+// decideAll proposes several, and reports whether any of them changed something, or may have.
 func (s *Server) decideAll(ctx context.Context, requests []datatree.Request) (changed bool, err error) {
-	err = s.proposeAll(ctx, requests, func(res *datatree.Result) { changed = changed || res.Err == proto.OK })
+	err = s.proposeAll(ctx, requests, func(res *datatree.Result) { changed = changed || res.Err == proto.OK || res.Err == errUnknownOutcome })
 	return changed, err
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Snapshot returns the znodes as they are, for Rewind: data, ACLs, versions, counters, ephemerals too.
+// Snapshot returns the znodes as this server has them, for Rewind: data, ACLs, versions, counters, ephemerals too. What was just
+// written at another member is in it after CatchUp.
 func (s *Server) Snapshot() []byte {
 	s.tree.RLock()
 	defer s.tree.RUnlock()

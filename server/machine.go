@@ -91,12 +91,19 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 }
 
 // lost is told of a request of this server that was applied elsewhere, in a checkpoint that came from there: nobody here knows
-// its result. Its connection is closed, as all are when a checkpoint comes.
+// its result. Its connection is closed, as all are when a checkpoint comes; who waits for a request of the server itself is told so.
 func (s *Server) lost(ref any) {
-	if w, ok := ref.(*pending); ok && w.conn != nil {
+	switch w, ok := ref.(*pending); {
+	case !ok:
+	case w.conn != nil:
 		s.outstanding.release(w.bytes())
+	case w.applied != nil:
+		w.applied(&datatree.Result{Err: errUnknownOutcome})
 	}
 }
+
+// errUnknownOutcome is the code of a request of the server itself that may have been applied or not.
+const errUnknownOutcome = proto.ErrConnectionLoss
 
 // deliver puts an event on the output of every connection that watches for it and may read the znode. A one-shot watch is
 // consumed even if its owner may not.

@@ -51,14 +51,8 @@ func TestEnd_IsPrompt(t *testing.T) {
 				f(t, e, conns)
 				begin = time.Now()
 			})
-			most := 900 * time.Millisecond
-			if name == "held requests" { // its farewell is held, too, and go-zookeeper waits a second for the answer
-				most = 1900 * time.Millisecond
-			}
-			if raceEnabled {
-				most *= 5
-			}
-			if took := time.Since(begin); r.Failed() || took > most {
+			// What is held up waits for half a minute or more; go-zookeeper waits a second for the answer to its farewell.
+			if took := time.Since(begin); r.Failed() || took > 20*time.Second {
 				t.Errorf("%s: %v, %s", name, took, r.text())
 			}
 		}
@@ -91,11 +85,12 @@ func TestPause_RequestsUnderWay(t *testing.T) {
 					}
 				})
 			}
-			<-done
+			first := <-done
 			s.Pause()
 			s.Resume()
 			wg.Wait()
-			for range len(conns)*20 - 1 {
+			done <- first
+			for range len(conns) * 20 {
 				if err := <-done; err != nil {
 					t.Fatal(err)
 				}

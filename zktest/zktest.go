@@ -130,6 +130,11 @@ func start(t testing.TB, members int, opts []Option) *Service {
 		if err := s.lab.Close(); err != nil {
 			t.Errorf("zktest: close: %v", err)
 		}
+		select {
+		case err := <-s.lab.Failed():
+			t.Errorf("zktest: %s", plain(err))
+		default:
+		}
 	})
 	return s
 }

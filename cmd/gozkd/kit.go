@@ -48,7 +48,11 @@ func serveKit(stop context.Context, inv *config.Invocation, log hclog.Logger) (e
 			return err
 		}
 	}
-	<-stop.Done()
-	log.Info("stopping")
-	return nil
+	select {
+	case err := <-l.Failed():
+		return err
+	case <-stop.Done():
+		log.Info("stopping")
+		return nil
+	}
 }

@@ -28,6 +28,8 @@ const (
 	peerPort = 2888
 	// memoryPort is the first client port on a network in memory.
 	memoryPort = 21810
+	// clientHost is where clients are on the network in memory.
+	clientHost = "client"
 	// linkLatency is what a link in memory takes where time is virtual: without any, clients that always have something to do would keep
 	// time from passing.
 	linkLatency = 50 * time.Microsecond
@@ -93,12 +95,14 @@ func (c *Config) ensureDefaults() error {
 
 // Lab is a server or an ensemble. Its methods may be called from any goroutine.
 type Lab struct {
-	cfg     Config
-	network *memnet.Network
-	rules   wirefault.Rules
-	skipped skipped
-	members []*Member
-	closed  atomic.Bool
+	cfg      Config
+	network  *memnet.Network
+	rules    wirefault.Rules
+	skipped  skipped
+	members  []*Member
+	closed   atomic.Bool
+	lives    sync.WaitGroup // of members
+	failures chan error     // capacity 1
 
 	links  linkState
 	moves  baton      // one Advance at a time
@@ -114,7 +118,7 @@ func Start(ctx context.Context, cfg Config) (*Lab, error) {
 	if cfg.InMemory {
 		latency = linkLatency
 	}
-	l := &Lab{cfg: cfg, network: memnet.New(latency), moves: newBaton()}
+	l := &Lab{cfg: cfg, network: memnet.New(latency), moves: newBaton(), failures: make(chan error, 1)}
 	listeners := make([]net.Listener, 0, cfg.Members)
 	for id := 1; id <= cfg.Members; id++ {
 		m := &Member{lab: l, id: id, clock: newClock(&l.skipped), turn: newBaton()}
@@ -176,8 +180,13 @@ func (l *Lab) Close() error {
 		})
 	}
 	wg.Wait()
+	l.lives.Wait()
+	l.network.Tear(clientHost, "") // clients of members that did not say goodbye
 	return errors.Join(errs...)
 }
+
+// Failed delivers at most one error: that a member stopped by itself, as with a broken disk. It is down then.
+func (l *Lab) Failed() <-chan error { return l.failures }
 
 // Members returns all members, by their numbers.
 func (l *Lab) Members() []*Member { return slices.Clone(l.members) }
@@ -202,7 +211,7 @@ func (l *Lab) ConnectString() string {
 // Dial connects to the address of a member like net.Dialer, over memory if the lab's clients come over that.
 func (l *Lab) Dial(ctx context.Context, address string) (net.Conn, error) {
 	if l.cfg.InMemory {
-		return l.network.Dial(ctx, "client", address)
+		return l.network.Dial(ctx, clientHost, address)
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }

@@ -84,7 +84,7 @@ func (l *Lab) atLeader(ctx context.Context, f func(context.Context, *server.Serv
 			continue // it went just now, so it does not lead the next time
 		}
 		err = l.whileServing(ctx, m, s, f)
-		if st := s.Status(); err == nil || ctx.Err() != nil || l.serves(m, s) && st.Leader == st.Member {
+		if st := s.Status(); err == nil || ctx.Err() != nil || st.Serving && l.serves(m, s) && st.Leader == st.Member {
 			return ofServer(err)
 		}
 	}

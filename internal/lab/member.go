@@ -45,6 +45,7 @@ type life struct {
 	server *server.Server
 	gate   *wirefault.Gate
 	start  *outcome
+	gone   chan struct{} // closed when it ends
 }
 
 // outcome is that of a server's Start.
@@ -55,7 +56,7 @@ type outcome struct {
 
 // as returns the same life in another state.
 func (l *life) as(s State) *life {
-	return &life{state: s, server: l.server, gate: l.gate, start: l.start}
+	return &life{state: s, server: l.server, gate: l.gate, start: l.start, gone: l.gone}
 }
 
 // ID returns the member's number; that of a server alone is 1.
@@ -134,13 +135,37 @@ func (m *Member) begin(l net.Listener) (err error) {
 	}
 	m.server, m.gate = s, gate
 	started := &outcome{over: make(chan struct{})}
-	m.now.Store(&life{state: Running, server: s, gate: gate, start: started})
-	// Ends when the server serves or is closed; end waits for it.
-	go func() {
-		defer close(started.over)
+	gone := make(chan struct{})
+	m.now.Store(&life{state: Running, server: s, gate: gate, start: started, gone: gone})
+	// Ends with the life; Close of the lab waits for it.
+	m.lab.lives.Go(func() {
 		started.err = s.Start(context.Background())
-	}()
+		close(started.over)
+		if started.err != nil { // for who waits for the start, and takes the member down
+			<-gone
+			return
+		}
+		select {
+		case err := <-s.Err():
+			m.crashed(s, err)
+		case <-gone:
+		}
+	})
 	return nil
+}
+
+// crashed takes a member down whose server stopped by itself.
+func (m *Member) crashed(s *server.Server, cause error) {
+	m.turn.lock()
+	defer m.turn.unlock()
+	if m.server != s {
+		return
+	}
+	err := errors.Join(fmt.Errorf("lab: %s stopped by itself: %w", m.name(), cause), m.end(m.server.Abort))
+	select {
+	case m.lab.failures <- err:
+	default: // one is enough
+	}
 }
 
 func closePeers(cfg *server.Config) error {
@@ -213,6 +238,7 @@ func (m *Member) kill() error {
 // end ends the present life.
 func (m *Member) end(how func() error) error {
 	before := m.now.Swap(&life{state: Down})
+	close(before.gone)
 	m.clock.set(false)
 	err := how()
 	<-before.start.over

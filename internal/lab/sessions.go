@@ -158,7 +158,7 @@ func (l *Lab) attached() map[attachment]bool {
 func (l *Lab) settle(ctx context.Context) error {
 	for _, m := range l.majority() {
 		if s := m.Server(); s != nil {
-			if err := s.CatchUp(ctx); err != nil && m.State() == Running {
+			if err := s.CatchUp(ctx); err != nil && !errors.Is(err, server.ErrClosed) && m.State() == Running {
 				return fmt.Errorf("lab: %s: %w", m.name(), ofServer(err))
 			}
 		}

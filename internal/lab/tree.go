@@ -54,6 +54,9 @@ func (l *Lab) Walk(ctx context.Context, path string, f func(server.Znode) bool) 
 	})
 }
 
+// maxDumped is how many znodes a person may want to look through.
+const maxDumped = 1000
+
 // Dump writes how things are, for people: members, sessions, and the znodes of the member that knows most. It waits for nothing.
 func (l *Lab) Dump(w io.Writer) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // to a buffer, or it is lost
@@ -86,10 +89,16 @@ func (l *Lab) Dump(w io.Writer) {
 		}
 		say("session 0x%x: timeout %v, %s, ephemerals: %d\n", uint64(session.ID), session.Timeout, at, session.Ephemerals)
 	}
+	znodes := 0
 	most.Walk("/", func(z server.Znode) bool {
-		say("%s\n", describe(&z))
+		if znodes++; znodes <= maxDumped {
+			say("%s\n", describe(&z))
+		}
 		return true
 	})
+	if znodes > maxDumped {
+		say("… and %d znodes more\n", znodes-maxDumped)
+	}
 }
 
 // describe is one line on a znode.

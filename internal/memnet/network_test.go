@@ -130,8 +130,11 @@ func TestNetwork_Tear(t *testing.T) {
 				if !c.torn {
 					receive(t, b, "lost")
 					closeAll(a, b)
-					_ = <-results
-					_ = <-results
+					for range 2 {
+						if err := <-results; err == nil {
+							t.Error("a read or write of a closed connection succeeded")
+						}
+					}
 					return
 				}
 				_, err := b.Read(make([]byte, 1))
