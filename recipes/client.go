@@ -18,9 +18,6 @@ type Client struct {
 	root string // of the namespace, "" for none
 }
 
-// connectTimeout is go-zookeeper's for one server.
-const connectTimeout = time.Second
-
 // Connect connects to one of servers, each host:port, and returns when there is a session. When ctx ends before, it gives up; afterwards ctx
 // has no meaning to the Client, which must be closed.
 func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, error) {
