@@ -31,7 +31,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	k := newCore(cfg, false)
 	conn, events, err := zk.Connect(servers, cfg.timeout,
 		zk.WithDialer(k.dial),
-		zk.WithHostProvider(&hosts{closing: k.closing}),
+		zk.WithHostProvider(&hosts{closing: k.closing, hurry: k.hurry}),
 		zk.WithEventCallback(k.event),
 		zk.WithLogger(cfg.logger),
 		zk.WithLogInfo(false))

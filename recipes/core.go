@@ -120,6 +120,14 @@ func (k *core) close() error {
 
 func (k *core) now() time.Duration { return k.clock.now() }
 
+// hurry returns the longest pause between two tries to connect: a part of what is left of the session.
+func (k *core) hurry() time.Duration {
+	if s := k.currentSession(); s != nil && s.Remaining() > 0 {
+		return max(firstPause, min(longPause/2, time.Duration(k.timeout.Load())/32))
+	}
+	return 0
+}
+
 func (k *core) currentSession() *Session {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// hosts is a zk.HostProvider that makes shorter pauses than a second at first, and longer ones only when no server answers for a while.
-// Names are resolved by the dialer, at each dial.
+// hosts is a zk.HostProvider that makes short pauses while there is a session to be saved, and those of go-zookeeper when there is none and
+// no server has answered for a while. Names are resolved by the dialer, at each dial.
 type hosts struct {
 	closing <-chan struct{}
+	// hurry returns the longest pause that there is time for, 0 if it does not matter.
+	hurry func() time.Duration
 
 	mu      sync.Mutex
 	servers []string
@@ -50,6 +52,9 @@ func (h *hosts) Next() (server string, retryStart bool) {
 		wait = firstPause
 	case h.tries > 0 && h.tries%len(h.servers) == 0:
 		h.pause = max(firstPause, 2*h.pause)
+		if longest := h.hurry(); longest > 0 {
+			h.pause = min(h.pause, longest)
+		}
 		wait = h.pause
 	}
 	h.tries++

@@ -304,3 +304,32 @@ func TestAsleep(t *testing.T) {
 		}
 	})
 }
+
+// TestReconnect_KeepsSession: an outage of less than half the timeout costs no session, whatever kind it is of. A wrapped connection needs
+// a second more, the pause of its host provider.
+func TestReconnect_KeepsSession(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind string) {
+		const timeout = 10 * time.Second
+		s := zktest.Start(t)
+		c := open(t, kind, s.Service, timeout)
+		session := c.Session()
+		longest := timeout * 45 / 100
+		if kind == "wrap" {
+			longest -= time.Second
+		}
+		for outage := timeout / 20; outage <= longest; outage += timeout / 20 {
+			for _, cut := range []struct{ begin, end func() }{{s.Kill, s.Start}, {s.Partition, s.Heal}, {s.Pause, s.Resume}} {
+				cut.begin()
+				time.Sleep(outage)
+				cut.end()
+				time.Sleep(2 * timeout)
+				if c.Session() != session || session.Context().Err() != nil {
+					t.Fatalf("after %v the session is lost", outage)
+				}
+				if state := c.State(); state != recipes.Connected && state != recipes.Reconnected {
+					t.Fatalf("after %v it is %v", outage, state)
+				}
+			}
+		}
+	})
+}
