@@ -437,6 +437,7 @@ func (n *Node) publish() {
 	s := Status{
 		Leader: c.leader, Leading: c.role == raft.StateLeader, Term: c.term, Applied: c.applied,
 		Current: c.current(), Fresh: c.start.fresh, Voter: slices.Contains(c.conf.GetVoters(), c.id),
+		Joining: c.role == raft.StateLeader && len(c.member.joins) > 0,
 	}
 	old := n.status.Load()
 	s.Since, s.Voters, s.Learners = old.Since, old.Voters, old.Learners

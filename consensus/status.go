@@ -18,6 +18,9 @@ type Status struct {
 	Fresh   bool      // without state: waits to form an ensemble or to be let in
 	Voter   bool      // this member votes
 
+	// Joining: where this one leads, members without state have asked to be let in, and nothing was done about it yet.
+	Joining bool
+
 	Voters, Learners []uint64     // as raft has them, which during a change is not what is asked for
 	Peers            []PeerStatus // of the other members, where this one leads
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memnet"
@@ -95,6 +96,9 @@ type Status struct {
 	Member  int    // this server's number
 	Leader  int    // the leader's as far as this server knows, 0 for none; a server alone leads itself
 	Zxid    int64  // of the last change that is applied here
+	// Whole: all members that shall vote do, and, as far as the leader knows, none has come without data. One that did is let in
+	// first, as may happen to the last one when a new ensemble is formed: until it votes, fewer members can be missed.
+	Whole bool
 }
 
 // Status returns a recent view.
@@ -106,5 +110,7 @@ func (s *Server) Status() Status {
 	node := s.node.Status()
 	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.mode(), int64(s.facts().zxid)
 	st.Serving = s.ready() && node.Current
+	set, _ := s.ensemble()
+	st.Whole = s.alone() || !node.Joining && slices.Equal(slices.Sorted(slices.Values(node.Voters)), slices.Sorted(slices.Values(set.Voters())))
 	return st
 }

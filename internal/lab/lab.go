@@ -242,12 +242,16 @@ func (l *Lab) awaitServing(ctx context.Context, started ...*Member) error {
 	}
 	for _, m := range l.majority() {
 		if s := m.Server(); s != nil {
-			err := l.whileServing(ctx, m, s, func(ctx context.Context, s *server.Server) error { return s.Ready(ctx) })
+			err := l.whileServing(ctx, m, s, func(ctx context.Context, s *server.Server) error {
+				// What it told the leader before, such as that it had no data, is known there when it has caught up.
+				return errors.Join(s.Ready(ctx), s.CatchUp(ctx))
+			})
 			if err != nil && l.serves(m, s) {
 				return fmt.Errorf("lab: %s: %w", m.name(), err)
 			}
 		}
 	}
+	l.awaitWhole(ctx)
 	return nil
 }
 

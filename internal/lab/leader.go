@@ -47,6 +47,29 @@ func (l *Lab) Leader(ctx context.Context) (*Member, error) {
 	}
 }
 
+// awaitWhole gives members that are being let in, as may happen to the last one of a new ensemble, a moment until they vote: until then
+// the loss of another member could leave no quorum, which nobody expects of three.
+func (l *Lab) awaitWhole(ctx context.Context) {
+	poll := time.NewTicker(pollTime)
+	defer poll.Stop()
+	late := time.NewTimer(fewTime)
+	defer late.Stop()
+	for len(l.majority()) > 1 {
+		if m := l.leader(); m != nil {
+			if s := m.Server(); s != nil && s.Status().Whole {
+				return
+			}
+		}
+		select {
+		case <-poll.C:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // leader returns who leads, or nil while that is not clear.
 func (l *Lab) leader() *Member {
 	majority := l.majority()

@@ -94,7 +94,7 @@ func (m *Member) name() string {
 }
 
 // Start starts a member that is down. With a majority of the members running it returns when they serve, this one too;
-// without one it can't serve yet, and Start returns at once.
+// without one it can't serve yet, and Start returns at once. Where members are being let in it waits a moment until they vote.
 func (m *Member) Start(ctx context.Context) error {
 	if err := m.launch(nil); err != nil {
 		return err
