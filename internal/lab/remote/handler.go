@@ -202,7 +202,7 @@ type text []byte
 func answer(w http.ResponseWriter, result any, err error) {
 	status := http.StatusOK
 	if err != nil {
-		status, result = statusOf(err), map[string]string{"error": err.Error()}
+		status, result = statusOf(err), map[string]string{"error": strings.TrimPrefix(err.Error(), "lab: ")}
 	}
 	kind, body := "application/json", []byte(nil)
 	if t, ok := result.(text); ok {
