@@ -2,7 +2,6 @@ package metrics_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/zktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,43 +42,16 @@ func start(t *testing.T, cfg server.Config) *server.Server {
 // startThree starts an ensemble and returns when each of its members has all that a member ever has, the leader first.
 func startThree(t *testing.T) []*server.Server {
 	t.Helper()
-	listeners, lines := make([]net.Listener, 3), make([]string, 3)
-	for i := range listeners {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listeners[i], lines[i] = l, fmt.Sprintf("server.%d=127.0.0.1:%d:0", i+1, l.Addr().(*net.TCPAddr).Port)
+	ensemble := zktest.StartEnsemble(t, 3)
+	servers := []*server.Server{ensemble.Leader().Server()}
+	for _, m := range ensemble.Followers() {
+		servers = append(servers, m.Server())
 	}
-	servers := make([]*server.Server, 3)
-	var starting sync.WaitGroup
-	for i, l := range listeners {
-		s, err := server.New(server.Config{MemberID: uint8(i + 1), Members: lines, PeerListener: l, Tick: 200 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		servers[i] = s
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		// Ends by itself; awaited below.
-		starting.Go(func() {
-			if err := s.Start(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	starting.Wait()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-look.C {
-		for i, s := range servers {
-			if v := s.Monitor(); is(v, "synced_followers") == int64(2) && is(v, "gozkd_peer_lag_entries") != nil {
-				servers[0], servers[i] = servers[i], servers[0]
-				return servers
-			}
+		if v := servers[0].Monitor(); is(v, "synced_followers") == int64(2) && is(v, "gozkd_peer_lag_entries") != nil {
+			return servers
 		}
 	}
 	t.Fatal("no leader has two followers in step within a minute")
