@@ -263,8 +263,8 @@ func (s *Server) fail(err error) {
 
 // end lets go of those who wait for something that will not come any more.
 func (s *Server) end() {
-	s.accepting.Store(false)
 	s.endOnce.Do(func() { close(s.ended) })
+	s.accepting.Store(false) // behind that, so that who finds it false knows why
 }
 
 // Close stops the server: no new connections, then the connections (their sessions live on), then the log. If it leads an
