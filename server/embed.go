@@ -57,10 +57,13 @@ func (s *Server) Dialer() func(network, address string, timeout time.Duration) (
 	return func(string, string, time.Duration) (net.Conn, error) { return s.Dial(context.Background()) }
 }
 
-// whyNot says why a server does not take connections.
+// whyNot says why a server does not take connections: ErrClosed, with the cause where it stopped by itself, or ErrNotStarted.
 func (s *Server) whyNot() error {
 	select {
 	case <-s.ended:
+		if cause := s.cause.Load(); cause != nil {
+			return fmt.Errorf("%w: %w", ErrClosed, *cause)
+		}
 		return ErrClosed
 	default:
 		return ErrNotStarted
@@ -79,10 +82,7 @@ func (s *Server) Ready(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-s.ended:
-			if cause := s.cause.Load(); cause != nil {
-				return fmt.Errorf("%w: %w", ErrClosed, *cause)
-			}
-			return ErrClosed
+			return s.whyNot()
 		case <-ctx.Done():
 			return fmt.Errorf("server: not serving clients: %w", ctx.Err())
 		}

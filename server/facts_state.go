@@ -1,9 +1,6 @@
 package server
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // ErrNoLeader says that a server doesn't answer clients because it knows of no leader, or can't reach it, or has not caught up with it
 // yet. That may pass.
@@ -12,9 +9,7 @@ var ErrNoLeader = errors.New("server: no leader, or not in touch with it")
 // NotServing returns nil while the server answers clients. Otherwise it says why not: ErrNotStarted, ErrNoLeader, or ErrClosed, with
 // the cause where the server stopped by itself.
 func (s *Server) NotServing() error {
-	switch cause := s.cause.Load(); {
-	case cause != nil:
-		return fmt.Errorf("%w: %w", ErrClosed, *cause)
+	switch {
 	case !s.accepting.Load():
 		return s.whyNot()
 	case !s.ready():
