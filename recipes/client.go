@@ -89,6 +89,27 @@ func (c *Client) Namespace(path string) *Client {
 // Session returns the present session; after Lost, until there is another, the one that was lost.
 func (c *Client) Session() *Session { return c.core.currentSession() }
 
+// AwaitSession returns the present session if it is not over, and else waits for the next.
+func (c *Client) AwaitSession(ctx context.Context) (*Session, error) {
+	if s := c.Session(); s.Context().Err() == nil {
+		return s, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for state := range c.States(ctx) {
+		if state == Closed {
+			return nil, &Error{"await session", "/", ErrClosed, false}
+		}
+		if s := c.Session(); s.Context().Err() == nil {
+			return s, nil
+		}
+	}
+	if ctx.Err() == nil {
+		return nil, &Error{"await session", "/", ErrClosed, false}
+	}
+	return nil, &Error{"await session", "/", newCtxError(ctx, false), false}
+}
+
 // Timeout returns the negotiated session timeout.
 func (c *Client) Timeout() time.Duration { return time.Duration(c.core.timeout.Load()) }
 

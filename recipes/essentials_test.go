@@ -101,10 +101,7 @@ func TestEssentials(t *testing.T) {
 		if err != nil || len(names) != 1 {
 			t.Fatalf("%q, %v", names, err)
 		}
-		h, err := n.Hold(ctx, session, created)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := n.Hold(session, created, stat.Czxid)
 		if _, err := h.Commit(ctx, &zk.SetDataRequest{Path: "/q", Data: []byte("z"), Version: -1}); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -12,44 +13,57 @@ import (
 // name that is not used twice: a protected or sequential one. Safe for concurrent use.
 type Held struct {
 	client  *Client
+	session *Session
 	path    string
 	token   int64
 	ctx     context.Context
 	release context.CancelCauseFunc
+
+	mu     sync.Mutex // guards what follows; onData is called without
+	data   []byte
+	stat   *zk.Stat // nil: the data were never read
+	onData func(data []byte, stat *zk.Stat)
 }
 
-// heldPause is between two tries to see whether the znode is still there, when the connection is lost.
-const heldPause = 100 * time.Millisecond
+const (
+	// heldQuiet is for how long something is held before its znode is watched: most is let go sooner, and costs no more requests then.
+	heldQuiet = 20 * time.Millisecond
+	// heldPause is between two tries to see whether the znode is still there, when the connection is lost.
+	heldPause = 100 * time.Millisecond
+)
 
-// Hold returns what is held with the ephemeral at path, which was created in s. It fails with ErrNotHeld if there is none of s.
+// Hold returns what is held with the ephemeral at path, which was created in s. It asks the server nothing: the caller knows that the
+// znode is there, and that with it something is held.
 //
-// It sets a watch on the znode. Whoever deletes the znode ends what is held, a moment later; s ends it in time.
-func (c *Client) Hold(ctx context.Context, s *Session, path string) (*Held, error) {
+//	token   a zxid that is greater than the token of all who held it before and can't hold it together with this one: that of the
+//	        znode's creation; or the Pzxid of the children among which the caller saw that it is its turn, since that changed when
+//	        those before it went
+//
+// A moment later it sets a watch on the znode, in the background. Whoever deletes the znode ends what is held, a moment after that; s
+// ends it in time.
+func (c *Client) Hold(s *Session, path string, token int64) *Held {
+	h := &Held{client: c, session: s, path: path, token: token}
+	h.ctx, h.release = s.WithCancel()
 	k := c.core
 	if !k.calls.begin() { // the loop that is started below is awaited after all calls
-		return nil, &Error{"hold", path, ErrClosed, false}
+		h.release(ErrClosed)
+		return h
 	}
 	defer k.calls.end()
-	stat, fires, err := c.ExistsW(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	if stat == nil || stat.EphemeralOwner != s.ID() || s.Context().Err() != nil {
-		return nil, &Error{"hold", path, ErrNotHeld, false}
-	}
-	h := &Held{client: c, path: path, token: stat.Czxid}
-	h.ctx, h.release = s.WithCancel()
 	// Ends with Release or the session, which ends with Close at the latest; Close waits for it.
-	k.loops.Go(func() { h.watch(fires) })
-	return h, nil
+	k.loops.Go(h.watch)
+	return h
 }
 
 // Context ends when it is not held any more or may not be: with the session, by the client's clock, before the server can give it to
 // somebody else; when the znode is deleted; when it is released. Its Err looks at the clock; see Session.Context.
 func (h *Held) Context() context.Context { return h.ctx }
 
-// Token is the zxid that created the znode. Who holds it later has a greater one: a store that refuses what comes with a smaller token
-// than it has seen is safe from holders that don't know yet that they hold nothing any more.
+// Session is the one whose end ends it.
+func (h *Held) Session() *Session { return h.session }
+
+// Token is a zxid. Who holds it later has a greater one: a store that refuses what comes with a smaller token than it has seen is safe from
+// holders that don't know yet that they hold nothing any more. Those who may hold it together, as readers may, can have the same.
 func (h *Held) Token() int64 { return h.token }
 
 // Path is the znode's.
@@ -66,9 +80,8 @@ func (h *Held) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	if h.ctx.Err() != nil {
 		return nil, &Error{"commit", h.path, ErrNotHeld, false}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })()
+	ctx, cancel := within(ctx, h.ctx)
+	defer cancel()
 	results, err := h.client.Multi(ctx, h.Guard(ops...)...)
 	if len(results) == 0 {
 		return nil, err
@@ -80,6 +93,18 @@ func (h *Held) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	return results[1:], err
 }
 
+// OnData has f called with the znode's data and Stat when somebody has changed them since it was created, now and from now on. f is called
+// by one goroutine at a time, misses what was overwritten at once, and must not block; the data are not to be changed. There is one f.
+func (h *Held) OnData(f func(data []byte, stat *zk.Stat)) {
+	h.mu.Lock()
+	h.onData = f
+	data, stat := h.data, h.stat
+	h.mu.Unlock()
+	if f != nil && stat != nil && stat.Version > 0 {
+		f(data, stat)
+	}
+}
+
 // Release ends Context, and then deletes the znode, in the background if need be; see Client.DeleteGuaranteed. A second call does nothing more
 // than look that it is deleted.
 func (h *Held) Release(ctx context.Context) error {
@@ -87,25 +112,39 @@ func (h *Held) Release(ctx context.Context) error {
 	return h.client.DeleteGuaranteed(ctx, h.path)
 }
 
-// watch ends what is held when the znode is gone.
-func (h *Held) watch(fires <-chan zk.Event) {
-	for {
+// watch ends what is held when the znode is gone. It watches the data and not the existence: where there is no znode any more, that
+// leaves no watch behind.
+func (h *Held) watch() {
+	k := h.client.core
+	wait := heldQuiet
+	for k.sleep(h.ctx, wait) == nil {
+		data, stat, fires, err := h.client.GetW(h.ctx, h.path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != h.session.ID():
+			h.release(ErrNotHeld)
+			return
+		case err != nil:
+			wait = heldPause
+			continue
+		}
+		h.tell(data, stat)
 		select {
 		case <-fires:
+			wait = 0
 		case <-h.ctx.Done():
 			return
 		}
-		stat, again, err := h.client.ExistsW(h.ctx, h.path)
-		for err != nil && h.ctx.Err() == nil {
-			if h.client.core.sleep(h.ctx, heldPause) != nil {
-				return
-			}
-			stat, again, err = h.client.ExistsW(h.ctx, h.path)
-		}
-		if err == nil && (stat == nil || stat.Czxid != h.token) {
-			h.release(ErrNotHeld)
-			return
-		}
-		fires = again
+	}
+}
+
+// tell notes what the znode has, and tells if it is new.
+func (h *Held) tell(data []byte, stat *zk.Stat) {
+	h.mu.Lock()
+	changed := stat.Version > 0 && (h.stat == nil || h.stat.Version != stat.Version)
+	h.data, h.stat = data, stat
+	f := h.onData
+	h.mu.Unlock()
+	if changed && f != nil {
+		f(data, stat)
 	}
 }

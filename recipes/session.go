@@ -49,6 +49,22 @@ func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseF
 	return &lease{inner, cancel, s}, cancel
 }
 
+// Within returns a context that ends with ctx or with the session, whichever ends first, with the cause of that one, and has the values
+// of ctx: for requests that only make sense in this session. The function must be called.
+func (s *Session) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return within(ctx, s.ctx)
+}
+
+// within is ctx that also ends when other does, with its cause.
+func within(ctx, other context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // Remaining returns for how long the session surely lives, without further word from the server; 0 when it is over.
 func (s *Session) Remaining() time.Duration {
 	s.check()

@@ -3,8 +3,8 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -165,10 +165,7 @@ func TestHeld(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, err := c.Hold(ctx, c.Session(), path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := c.Hold(c.Session(), path, int64(s.Znode(path).Stat.Czxid))
 			if h.Path() != path || h.Context().Err() != nil {
 				t.Errorf("%q, %v", h.Path(), h.Context().Err())
 			}
@@ -180,14 +177,21 @@ func TestHeld(t *testing.T) {
 		if results, err := h.Commit(ctx, set); err != nil || len(results) != 1 || results[0].Stat.Version != 1 {
 			t.Errorf("%+v, %v", results, err)
 		}
-		// Its own data may change; when the znode is gone, nothing is held.
-		if _, err := c.Set(ctx, h.Path(), []byte("x"), -1); err != nil {
-			t.Error(err)
+		// Its own data may change, which is told.
+		var told []string
+		h.OnData(func(data []byte, _ *zk.Stat) { told = append(told, string(data)) })
+		for _, data := range []string{"x", "y"} {
+			time.Sleep(time.Second)
+			if _, err := c.Set(ctx, h.Path(), []byte(data), -1); err != nil {
+				t.Error(err)
+			}
 		}
-		synctest.Wait()
-		if h.Context().Err() != nil {
-			t.Error("it ended when the znode's data changed")
+		time.Sleep(time.Second)
+		h.OnData(func(data []byte, _ *zk.Stat) { told = append(told, "at last "+string(data)) })
+		if h.Context().Err() != nil || !slices.Equal(told, []string{"x", "y", "at last y"}) {
+			t.Errorf("after its znode's data changed: %v, told of %q", h.Context().Err(), told)
 		}
+		// When the znode is gone, nothing is held.
 		if err := c.Delete(ctx, h.Path(), -1); err != nil {
 			t.Error(err)
 		}
@@ -216,8 +220,18 @@ func TestHeld(t *testing.T) {
 			t.Errorf("%v, %v", err, last.Context().Err())
 		}
 		s.AssertMissing(last.Path())
-		if _, err := c.Hold(ctx, c.Session(), last.Path()); !errors.Is(err, recipes.ErrNotHeld) {
+		// Nobody asks whether something is held, so that is learnt from the watch; and so it is when somebody else deletes the znode.
+		none := c.Hold(c.Session(), last.Path(), 0)
+		gone := hold()
+		time.Sleep(time.Second)
+		if err := c.Delete(ctx, gone.Path(), -1); err != nil {
 			t.Error(err)
+		}
+		for _, h := range []*recipes.Held{none, gone} {
+			<-h.Context().Done()
+			if cause := context.Cause(h.Context()); !errors.Is(cause, recipes.ErrNotHeld) {
+				t.Error(cause)
+			}
 		}
 
 		lost := hold()
@@ -257,9 +271,8 @@ func TestClose_Anytime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := c.Hold(t.Context(), c.Session(), path); err != nil {
-					t.Fatal(err)
-				}
+				c.Hold(c.Session(), path, 1)
+				time.Sleep(time.Second)
 			}
 			begun := time.Now()
 			err := c.Close()
