@@ -11,6 +11,12 @@ import (
 // parentTries bounds how often the znodes above are made in one try: containers may go again before they have a child.
 const parentTries = 5
 
+// Ensure makes the znodes down to path that are missing: containers where the server has them, else persistent ones. A container without
+// children goes again by itself some time later.
+func (c *Client) Ensure(ctx context.Context, path string) error {
+	return c.retry(ctx, "ensure", path, func(ctx context.Context, _ bool) error { return c.core.makeParents(ctx, c.absolute(path)) })
+}
+
 // makesParents reports whether missing znodes above are to be made: all, or those of the namespace.
 func (n *creation) makesParents() bool { return n.ensures() != "" }
 

@@ -74,7 +74,7 @@ func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 }
 
 // Multi carries out all ops or none: *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and *zk.CheckVersionRequest, with paths of the
-// namespace. It is tried again only when it surely was not sent; when its answer was lost, the error's Unknown is set.
+// namespace. A create without an ACL gets the Client's. It is tried again only when it surely was not sent; when its answer was lost, the error's Unknown is set.
 func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	k := c.core
 	absolute, err := c.absoluteOps(ops)
@@ -109,6 +109,9 @@ func (c *Client) absoluteOps(ops []any) ([]any, error) {
 		case *zk.CreateRequest:
 			r := *op
 			r.Path = c.absolute(r.Path)
+			if r.Acl == nil {
+				r.Acl = c.core.cfg.acl
+			}
 			absolute[i] = &r
 		case *zk.SetDataRequest:
 			r := *op
