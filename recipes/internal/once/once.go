@@ -1,0 +1,181 @@
+// Package once is how recipes write exactly once: a multi whose answer is lost says afterwards whether it was applied.
+//
+// With the caller's operations, each multi writes a number of its own into a marker, an ephemeral znode of the writer's. If the answer is
+// lost, the marker tells: either both were written or neither was.
+//
+// Invariants:
+//   - O1 a write that is reported as done was applied, once;
+//   - O2 one that is reported as failed was not applied and will not be, unless the error is recipes.ErrOutcomeUnknown;
+//   - O3 which it only is if ctx ended, the session was lost, or the Client was closed or had enough, while the answer was out;
+//   - O4 of a closed writer nothing is left.
+package once
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/line"
+)
+
+// markerPrefix begins the names of markers.
+const markerPrefix = "once-"
+
+// IsMarker reports whether a znode of that name is a writer's marker.
+func IsMarker(name string) bool { return strings.HasPrefix(name, markerPrefix) }
+
+// Writer writes one multi at a time. Safe for concurrent use.
+type Writer struct {
+	client *recipes.Client
+	dir    string
+	turn   chan struct{} // holds one token while somebody writes, who alone may use what follows
+
+	session *recipes.Session // of marker
+	marker  string           // "" if there is none
+	n       int64            // the last number
+}
+
+// New returns a Writer whose marker is a child of dir. It asks the server nothing.
+func New(c *recipes.Client, dir string) *Writer {
+	return &Writer{client: c, dir: dir, turn: make(chan struct{}, 1)}
+}
+
+// Do carries out all ops or none, and returns the zxid of that. dir must be there when they are done. An error of an op is that of
+// recipes.Client.Multi.
+func (w *Writer) Do(ctx context.Context, ops ...any) (zxid int64, err error) {
+	if err := w.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer w.end()
+	for {
+		s, err := w.client.AwaitSession(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if w.session != s {
+			w.forget() // it went with its session, but for a wrapped connection's
+			w.session = s
+		}
+		zxid, again, err := w.try(ctx, ops)
+		if !again {
+			return zxid, err
+		}
+	}
+}
+
+// Close deletes the marker, if there is one. A later Do makes another.
+func (w *Writer) Close(ctx context.Context) error {
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	defer w.end()
+	marker := w.marker
+	if w.marker = ""; marker == "" {
+		return nil
+	}
+	return w.client.DeleteGuaranteed(ctx, marker)
+}
+
+func (w *Writer) begin(ctx context.Context) error {
+	select {
+	case w.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &recipes.Error{Op: "multi", Path: w.dir, Err: context.Cause(ctx)}
+	}
+}
+
+func (w *Writer) end() { <-w.turn }
+
+// try is one try. again means that nothing was applied, and that another try may succeed.
+func (w *Writer) try(ctx context.Context, ops []any) (zxid int64, again bool, err error) {
+	in, cancel := w.session.Within(ctx)
+	defer cancel()
+	w.n++
+	number := []byte(strconv.FormatInt(w.n, 10))
+	marker, all := w.marker, append([]any(nil), ops...)
+	if marker == "" {
+		marker = line.Child(w.dir, markerPrefix+rand.Text())
+		all = append(all, &zk.CreateRequest{Path: marker, Flags: zk.FlagEphemeral})
+	}
+	// A set, also of a new one: its Stat tells the zxid.
+	all = append(all, &zk.SetDataRequest{Path: marker, Data: number, Version: -1})
+	results, err := w.client.Multi(in, all...)
+	switch {
+	case err == nil:
+		w.marker = marker
+		return results[len(all)-1].Stat.Mzxid, false, nil
+	case errors.Is(err, recipes.ErrOutcomeUnknown):
+		return w.look(ctx, in, marker, string(number), err)
+	case w.marker != "" && failedAt(results) == len(ops): // somebody has deleted the marker
+		w.marker = ""
+		return 0, true, nil
+	}
+	return 0, in.Err() != nil && ctx.Err() == nil, err
+}
+
+// look finds out whether a multi was applied whose answer is not known. in is the session's.
+func (w *Writer) look(ctx, in context.Context, marker, number string, unknown error) (zxid int64, again bool, err error) {
+	before := w.marker
+	w.marker = marker
+	// The multi was sent before the sync, and where that was over another connection, the leader takes nothing from that any more: so what
+	// is not there when the sync is answered never will be.
+	if err = w.client.Sync(in, marker); err == nil {
+		var data []byte
+		var stat *zk.Stat
+		data, stat, err = w.client.Get(in, marker)
+		if errors.Is(err, zk.ErrNoNode) && before == "" {
+			err = w.sameSession(in)
+		}
+		switch {
+		case err == nil && string(data) == number:
+			return stat.Mzxid, false, nil
+		case err == nil:
+			return 0, true, nil
+		}
+	}
+	w.forget()
+	if ctx.Err() == nil {
+		unknown = errors.Join(unknown, err)
+	}
+	return 0, false, unknown
+}
+
+// sameSession makes the marker that was not there, and fails if that was done in another session than that of in: then the marker may have
+// been there, and gone with its session, which the Client does not know yet.
+func (w *Writer) sameSession(in context.Context) error {
+	if _, err := w.client.Create(in, w.marker, nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+		return err
+	}
+	stat, err := w.client.Exists(in, w.marker)
+	if err == nil && (stat == nil || stat.EphemeralOwner != w.session.ID()) {
+		err = recipes.ErrSessionLost
+	}
+	return err
+}
+
+// forget has the marker deleted in the background.
+func (w *Writer) forget() {
+	if w.marker == "" {
+		return
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = w.client.DeleteGuaranteed(ended, w.marker) // not waited for: it goes on until it is done
+	w.marker = ""
+}
+
+// failedAt returns the index of the op that failed: those before it have no error.
+func failedAt(results []zk.MultiResponse) int {
+	for i, r := range results {
+		if r.Error != nil {
+			return i
+		}
+	}
+	return -1
+}
