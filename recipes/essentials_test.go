@@ -4,80 +4,22 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/zktest"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
-
-// serversVariable names servers, host:port,host:port, that the tests of this file run against in place of one in the process: any ZooKeeper.
-// They need nothing of it but a client port, and leave nothing behind.
-const serversVariable = "GOZKD_RECIPES_SERVERS"
-
-func servers(t *testing.T) []string {
-	if list := os.Getenv(serversVariable); list != "" {
-		return strings.Split(list, ",")
-	}
-	return []string{zktest.Start(t).ConnectString()}
-}
-
-// cutter makes connections that it can cut, on the client's side, so that it works with any server.
-type cutter struct {
-	mu    sync.Mutex
-	conns []net.Conn
-	// after this many more frames were written, the connection breaks before an answer is read; 0 is never
-	after int
-}
-
-func (c *cutter) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, address, timeout)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conns = append(c.conns, conn)
-	return &cutConn{Conn: conn, cutter: c}, nil
-}
-
-func (c *cutter) arm(after int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.after = after
-}
-
-type cutConn struct {
-	net.Conn
-	cutter *cutter
-}
-
-func (c *cutConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.cutter.mu.Lock()
-	defer c.cutter.mu.Unlock()
-	if c.cutter.after > 0 {
-		if c.cutter.after--; c.cutter.after == 0 {
-			// The server has got the request, or gets it: only this end stops listening.
-			_ = c.Conn.SetReadDeadline(time.Now())
-			_ = c.Conn.Close()
-		}
-	}
-	return n, err
-}
 
 // TestEssentials: whichever frame's answer is lost, what was asked for is done once.
 func TestEssentials(t *testing.T) {
-	address := servers(t)
-	cut := &cutter{}
+	address := recipetest.Servers(t)
+	cut := &recipetest.Cutter{}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := recipes.Connect(ctx, address, recipes.SessionTimeout(10*time.Second), recipes.Dialer(cut.dial), recipes.Logger(newLogger(t)))
+	c, err := recipes.Connect(ctx, address, recipes.SessionTimeout(10*time.Second), recipes.Dialer(cut.Dial), recipes.Logger(recipetest.NewLogger(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +30,7 @@ func TestEssentials(t *testing.T) {
 	n := c.Namespace(root)
 	session := c.Session()
 	for k := 1; k <= 6; k++ {
-		cut.arm(k)
+		cut.Arm(k)
 		created, err := n.Create(ctx, "/q/n-", []byte("x"), recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +50,7 @@ func TestEssentials(t *testing.T) {
 		if err := h.Release(ctx); err != nil {
 			t.Fatal(err)
 		}
-		cut.arm(0)
+		cut.Arm(0)
 		if names, _, err := n.Children(ctx, "/q"); err != nil || len(names) != 0 {
 			t.Fatalf("%q, %v", names, err)
 		}
@@ -127,7 +69,7 @@ func TestEssentials(t *testing.T) {
 }
 
 func TestConnect_Auth(t *testing.T) {
-	address := servers(t)
+	address := recipetest.Servers(t)
 	c, err := recipes.Connect(t.Context(), address, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...))
 	if err != nil {
 		t.Fatal(err)

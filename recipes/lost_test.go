@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -19,7 +20,7 @@ import (
 func TestLost_BeforeServerExpires(t *testing.T) {
 	cuts := []string{"server", "links", "pause", "kill", "links of leader"}
 	rapid.Check(t, func(rt *rapid.T) {
-		kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
+		kind := rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind")
 		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
 		tick := rapid.SampledFrom([]time.Duration{500 * time.Millisecond, 2 * time.Second}).Draw(rt, "tick")
 		timeout := time.Duration(rapid.IntRange(2000, 20000).Draw(rt, "timeout")) * time.Millisecond
@@ -40,11 +41,11 @@ func TestLost_BeforeServerExpires(t *testing.T) {
 	})
 }
 
-func lostBeforeExpiry(t *testing.T, what, kind string, members int, tick, timeout, phase time.Duration, cut string, heal time.Duration) {
+func lostBeforeExpiry(t *testing.T, what string, kind recipetest.Kind, members int, tick, timeout, phase time.Duration, cut string, heal time.Duration) {
 	e := zktest.StartEnsemble(t, members, zktest.WithConfig(func(_ int, c *server.Config) {
 		c.Tick, c.MinSessionTimeout = tick, 2*tick
 	}))
-	c := open(t, kind, e.Service, timeout, recipes.Retry(recipes.Forever(50*time.Millisecond)))
+	c := recipetest.Open(t, kind, e.Service, timeout, recipes.Retry(recipes.Forever(50*time.Millisecond)))
 	path, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
 	if err != nil {
 		t.Fatal(err)

@@ -7,49 +7,29 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/zktest"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
-
-// trouble is one thing that happens to an ensemble.
-type trouble struct {
-	what   string
-	at     time.Duration // after the last one
-	member int
-	lasts  time.Duration
-}
 
 // TestExactlyOnce is G3 and G5 for several clients of an ensemble that has trouble: every write that is reported as done was done once; what
 // failed was not, and of what was given up nothing is left.
 func TestExactlyOnce(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
+	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
+		kind := rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind")
 		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
-		all := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) trouble {
-			return trouble{
-				what:   rapid.SampledFrom([]string{"drop", "drop", "delay", "disconnect", "kill", "pause", "partition", "leader"}).Draw(rt, "what"),
-				at:     time.Duration(rapid.IntRange(0, 800).Draw(rt, "at")) * time.Millisecond,
-				member: rapid.IntRange(1, members).Draw(rt, "member"),
-				lasts:  time.Duration(rapid.IntRange(1, 3000).Draw(rt, "for")) * time.Millisecond,
-			}
-		}), 0, 8).Draw(rt, "troubles")
+		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
 		patience := time.Duration(rapid.IntRange(20, 10000).Draw(rt, "patience")) * time.Millisecond
-		synctest.Test(t, func(t *testing.T) { exactlyOnce(t, kind, members, all, patience) })
-		if t.Failed() {
-			rt.Fatalf("failed")
-		}
+		return members, func(t testing.TB, w *recipetest.World) { exactlyOnce(t, w, kind, troubles, patience) }
 	})
 }
 
-func exactlyOnce(t *testing.T, kind string, members int, all []trouble, patience time.Duration) {
+func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubles []recipetest.Trouble, patience time.Duration) {
 	const workers, rounds = 3, 6
-	e := zktest.StartEnsemble(t, members)
 	e.Load(map[string]string{"/q": "", "/seq": "", "/c0": "", "/c1": "", "/c2": ""})
 	var (
 		wg   sync.WaitGroup
@@ -57,7 +37,7 @@ func exactlyOnce(t *testing.T, kind string, members int, all []trouble, patience
 		kept = make(map[string]bool) // paths that must be there, and no others
 	)
 	for w := range workers {
-		c := open(t, kind, e.Service, 20*time.Second, recipes.Retry(recipes.Forever(30*time.Millisecond)))
+		c := e.Open(kind)
 		wg.Go(func() {
 			version := int32(0)
 			for r := range rounds {
@@ -101,40 +81,9 @@ func exactlyOnce(t *testing.T, kind string, members int, all []trouble, patience
 			}
 		})
 	}
-	for _, x := range all {
-		time.Sleep(x.at)
-		m := e.Member(x.member)
-		switch x.what {
-		case "drop":
-			e.DropReply(zktest.Any)
-		case "delay":
-			e.Delay(zktest.Any, x.lasts)
-		case "disconnect":
-			m.Disconnect()
-		case "kill":
-			m.Kill()
-			time.Sleep(x.lasts)
-			m.Start()
-		case "pause":
-			m.Pause()
-			time.Sleep(x.lasts)
-			m.Resume()
-		case "partition":
-			m.Partition()
-			time.Sleep(x.lasts)
-			m.Heal()
-		case "leader":
-			if members > 1 {
-				leader := e.Leader()
-				leader.Kill()
-				time.Sleep(x.lasts)
-				leader.Start()
-			}
-		}
-	}
+	e.Suffer(troubles)
 	wg.Wait()
 	time.Sleep(time.Minute) // for what goes on in the background
-	e.ClearFaults()
 	for path := range e.Tree("/seq") {
 		if path != "/seq" && !kept[path] {
 			t.Errorf("%s is left", path)

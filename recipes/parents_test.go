@@ -7,13 +7,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/zktest"
 )
 
 func TestEnsure(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
-		c := open(t, kind, s.Service, 10*time.Second, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...)).Namespace("/n/s")
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...)).Namespace("/n/s")
 		s.DropReply(zktest.Create)
 		for range 2 {
 			if err := c.Ensure(t.Context(), "/a/b"); err != nil {
@@ -27,9 +28,9 @@ func TestEnsure(t *testing.T) {
 }
 
 func TestMulti_ACL(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
-		c := open(t, kind, s.Service, 10*time.Second, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...))
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...))
 		_, err := c.Multi(t.Context(), &zk.CreateRequest{Path: "/a"}, &zk.CreateRequest{Path: "/b", Acl: zk.WorldACL(zk.PermRead)})
 		if err != nil {
 			t.Fatal(err)

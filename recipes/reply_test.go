@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -85,12 +86,12 @@ func operations() []operation {
 // each runs f for each operation and each kind of Client, in a bubble with a server of its own.
 func each(t *testing.T, f func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client)) {
 	for _, op := range operations() {
-		for _, kind := range kinds {
-			t.Run(op.name+"/"+kind, func(t *testing.T) {
+		for _, kind := range recipetest.Kinds() {
+			t.Run(op.name+"/"+string(kind), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := zktest.Start(t)
 					s.Load(map[string]string{"/dir": "", "/dir/z": "old"})
-					f(t, op, s, open(t, kind, s.Service, 20*time.Second))
+					f(t, op, s, recipetest.Open(t, kind, s.Service, 20*time.Second))
 				})
 			})
 		}
@@ -98,7 +99,7 @@ func each(t *testing.T, f func(t *testing.T, op operation, s *zktest.Server, c *
 }
 
 // verify compares the znodes with what they are when the operation was done so many times.
-func (op operation) verify(t *testing.T, s *zktest.Server, times int) {
+func (op operation) verify(t *testing.T, s *zktest.Service, times int) {
 	t.Helper()
 	want := operation{children: 1, data: "old"}
 	if times > 0 {
@@ -134,7 +135,7 @@ func TestLostReply(t *testing.T) {
 		case !op.once && err != nil:
 			t.Error(err)
 		}
-		op.verify(t, s, map[bool]int{false: 1, true: 2}[op.name == "set any"])
+		op.verify(t, s.Service, map[bool]int{false: 1, true: 2}[op.name == "set any"])
 		if c.Session() != session || session.Context().Err() != nil {
 			t.Error("another session")
 		}
@@ -158,7 +159,7 @@ func TestLostReply_Twice(t *testing.T) {
 		if op.name == "set any" {
 			times = 3
 		}
-		op.verify(t, s, times)
+		op.verify(t, s.Service, times)
 	})
 }
 
@@ -168,11 +169,11 @@ func TestConnectionClosedBefore(t *testing.T) {
 		err := op.do(t.Context(), c)
 		switch {
 		case op.once && errors.Is(err, recipes.ErrOutcomeUnknown): // the connection broke while it was sent
-			op.verify(t, s, 0)
+			op.verify(t, s.Service, 0)
 		case err != nil:
 			t.Error(err)
 		default:
-			op.verify(t, s, 1)
+			op.verify(t, s.Service, 1)
 		}
 	})
 }
@@ -189,7 +190,7 @@ func TestServerKilled(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		op.verify(t, s, 1)
+		op.verify(t, s.Service, 1)
 	})
 }
 
@@ -203,7 +204,7 @@ func TestExpired(t *testing.T) {
 			t.Error(err)
 		}
 		if err == nil {
-			op.verify(t, s, 1)
+			op.verify(t, s.Service, 1)
 		}
 		for c.Session() == old { // once it was reported that the outcome is unknown, it may take a moment
 			time.Sleep(time.Millisecond)
@@ -218,9 +219,9 @@ func TestExpired(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
-		c := open(t, kind, s.Service, 10*time.Second)
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		states := c.States(ctx)
 		await := func(want ...recipes.State) {
@@ -273,10 +274,10 @@ func TestStates(t *testing.T) {
 // TestAsleep: the machine was suspended, or the process stopped, for longer than the timeout. Who looks sees that the session is over
 // before any timer has run. When the server still has the session, it is closed for good.
 func TestAsleep(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		var asleep time.Duration
 		s := zktest.Start(t)
-		c := open(t, kind, s.Service, 10*time.Second, recipes.Asleep(func() time.Duration { return asleep }))
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.Asleep(func() time.Duration { return asleep }))
 		if _, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
 			t.Fatal(err)
 		}
@@ -308,10 +309,10 @@ func TestAsleep(t *testing.T) {
 // TestReconnect_KeepsSession: an outage of less than half the timeout costs no session, whatever kind it is of. A wrapped connection needs
 // a second more, the pause of its host provider.
 func TestReconnect_KeepsSession(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		const timeout = 10 * time.Second
 		s := zktest.Start(t)
-		c := open(t, kind, s.Service, timeout)
+		c := recipetest.Open(t, kind, s.Service, timeout)
 		session := c.Session()
 		longest := timeout * 45 / 100
 		if kind == "wrap" {

@@ -10,15 +10,16 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/zktest"
 )
 
 // TestWatch_Shared: who watches the same znode again and again arms one watch.
 func TestWatch_Shared(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
 		s.Load(map[string]string{"/a": "1"})
-		c := open(t, kind, s.Service, 10*time.Second)
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		var channels []<-chan zk.Event
 		for range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -65,10 +66,10 @@ func TestWatch_Shared(t *testing.T) {
 
 // TestWatch_MissesNothing: a change that falls into a lost connection fires the watch, and so does the end of the session.
 func TestWatch_MissesNothing(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
 		s.Load(map[string]string{"/a": "1", "/b": ""})
-		c := open(t, kind, s.Service, 10*time.Second)
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		_, _, a, err := c.GetW(t.Context(), "/a")
 		if err != nil {
 			t.Fatal(err)
@@ -93,9 +94,9 @@ func TestWatch_MissesNothing(t *testing.T) {
 }
 
 func TestNamespace(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
-		c := open(t, kind, s.Service, 10*time.Second).Namespace("/apps").Namespace("/mine")
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second).Namespace("/apps").Namespace("/mine")
 		ctx := t.Context()
 		if _, _, err := c.Get(ctx, "/"); !errors.Is(err, zk.ErrNoNode) {
 			t.Error(err)
@@ -129,9 +130,9 @@ func TestNamespace(t *testing.T) {
 }
 
 func TestParents_AreContainers(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
-		c := open(t, kind, s.Service, 10*time.Second)
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		if _, err := c.Create(t.Context(), "/a/b/c", nil, recipes.CreateOptions{Parents: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -154,10 +155,10 @@ func TestParents_AreContainers(t *testing.T) {
 }
 
 func TestHeld(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
 		s.Load(map[string]string{"/data": "0"})
-		c := open(t, kind, s.Service, 10*time.Second)
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		ctx := t.Context()
 		hold := func() *recipes.Held {
 			t.Helper()
@@ -248,11 +249,11 @@ func TestHeld(t *testing.T) {
 
 // TestClose_Anytime: Close returns soon, whatever the connection is at, and the bubble ends only if nothing is left running.
 func TestClose_Anytime(t *testing.T) {
-	bubbles(t, func(t *testing.T, kind string) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		for _, state := range []string{"connected", "server gone", "silent", "silent for long", "working", "held"} {
 			s := zktest.Start(t)
 			s.Load(map[string]string{"/a": ""})
-			c := open(t, kind, s.Service, 10*time.Second)
+			c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 			switch state {
 			case "server gone":
 				s.Kill()

@@ -69,6 +69,13 @@ var table = []box{
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
 		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},
 	}},
+	{pkg: "recipes/internal/recipetest", there: true, may: []arrow{
+		{"recipes", "opens clients"},
+		{"zktest", "the servers, and what is done to them"},
+		{"github.com/go-zookeeper/zk", "connections that tell of their requests"},
+		{"pgregory.net/rapid", "draws what goes wrong"},
+		{"go.uber.org/goleak", "for TestMain"},
+	}},
 	{pkg: "recipes/...", may: []arrow{
 		{"recipes", "the ground"},
 		{"recipes/...", "a recipe may stand on another"},

@@ -1,0 +1,144 @@
+package recipetest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+)
+
+// Check is rapid.Check for scenarios: what draw draws is run in a bubble, in a world of so many members. The scenario draws nothing itself. When
+// it fails, rapid looks for the smallest draw with which it does, and says how to run that again.
+//
+//	recipetest.Check(t, func(rt *rapid.T) (members int, scenario func(t testing.TB, w *recipetest.World)) {
+//		members = rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
+//		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
+//		return members, func(t testing.TB, w *recipetest.World) {
+//			...
+//			w.Suffer(troubles)
+//			...
+//		}
+//	})
+func Check(t *testing.T, draw func(rt *rapid.T) (members int, scenario func(t testing.TB, w *World))) {
+	t.Helper()
+	check(t, t, draw)
+}
+
+// check fails tb, and takes bubbles from t.
+func check(t *testing.T, tb rapid.TB, draw func(rt *rapid.T) (members int, scenario func(t testing.TB, w *World))) {
+	tb.Helper()
+	rapid.Check(tb, func(rt *rapid.T) {
+		members, scenario := draw(rt)
+		var r *recorder
+		synctest.Test(t, func(t *testing.T) {
+			r = record(t, func(t testing.TB) { scenario(t, NewWorld(t, members)) })
+		})
+		if r.Failed() {
+			rt.Log(r.text())
+			rt.Fatalf("%s", r.first)
+		}
+	})
+}
+
+// recorder is a test that may fail without failing the real one: rapid has to see it fail many times until it has found the smallest draw.
+type recorder struct {
+	testing.TB // of the bubble; for what is not recorded
+	ctx        context.Context
+
+	mu       sync.Mutex
+	failed   bool
+	first    string // error
+	lines    []string
+	cleanups []func()
+}
+
+// record runs f as a test is run, and returns what became of it.
+func record(t testing.TB, f func(t testing.TB)) *recorder {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &recorder{TB: t, ctx: ctx}
+	r.run(func() { f(r) })
+	cancel()
+	for len(r.cleanups) > 0 {
+		last := len(r.cleanups) - 1
+		f := r.cleanups[last]
+		r.cleanups = r.cleanups[:last]
+		r.run(f)
+	}
+	return r
+}
+
+// run runs f, which may end its goroutine or panic.
+func (r *recorder) run(f func()) {
+	done := make(chan struct{})
+	// Ends with f, or where f fails; awaited below.
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				r.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		f()
+	}()
+	<-done
+}
+
+func (r *recorder) Context() context.Context { return r.ctx }
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Cleanup(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, f)
+}
+
+func (r *recorder) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+func (r *recorder) Log(args ...any)                 { r.note(false, fmt.Sprintln(args...)) }
+func (r *recorder) Logf(format string, args ...any) { r.note(false, fmt.Sprintf(format, args...)) }
+
+func (r *recorder) Fail()                             { r.note(true, "failed") }
+func (r *recorder) Error(args ...any)                 { r.note(true, fmt.Sprintln(args...)) }
+func (r *recorder) Errorf(format string, args ...any) { r.note(true, fmt.Sprintf(format, args...)) }
+
+func (r *recorder) FailNow() {
+	r.Fail()
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.Error(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) note(failed bool, line string) {
+	line = strings.TrimSuffix(line, "\n")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, line)
+	if failed && !r.failed {
+		r.failed, r.first = true, line
+	}
+}
+
+func (r *recorder) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.lines, "\n")
+}

@@ -1,0 +1,94 @@
+package recipetest
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// Kind is a way to get a Client.
+type Kind string
+
+// The two ways.
+const (
+	Connect Kind = "connect"
+	Wrap    Kind = "wrap"
+)
+
+// Kinds are both ways.
+func Kinds() []Kind { return []Kind{Connect, Wrap} }
+
+// Open returns a Client of a service, which is closed with the test. opts come last.
+func Open(t testing.TB, kind Kind, s *zktest.Service, timeout time.Duration, opts ...recipes.Option) *recipes.Client {
+	t.Helper()
+	return open(t, kind, strings.Split(s.ConnectString(), ","), s.Dialer(), timeout, opts, nil)
+}
+
+// open hooks the requests of a wrapped connection if h is not nil.
+func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout time.Duration, opts []recipes.Option, h *Hooks) *recipes.Client {
+	t.Helper()
+	var (
+		c   *recipes.Client
+		err error
+	)
+	opts = append([]recipes.Option{recipes.SessionTimeout(timeout), recipes.Dialer(dial), recipes.Logger(NewLogger(t))}, opts...)
+	switch kind {
+	case Connect:
+		c, err = recipes.Connect(t.Context(), servers, opts...)
+	case Wrap:
+		conn, events, e := zk.Connect(servers, timeout, zk.WithDialer(dial), zk.WithLogger(NewLogger(t)))
+		if e != nil {
+			t.Fatal(e)
+		}
+		t.Cleanup(conn.Close)
+		var asked recipes.Conn = conn
+		if h != nil {
+			h.conn = conn
+			asked = &hooked{conn, h}
+		}
+		c, err = recipes.Wrap(t.Context(), asked, events, timeout, opts...)
+	default:
+		t.Fatalf("recipetest: no kind of client is called %q", kind)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// logger writes to the test's log while the test runs: go-zookeeper's goroutines may end after it.
+type logger struct {
+	mu    sync.Mutex
+	t     testing.TB
+	ended bool
+}
+
+// NewLogger returns a logger for the test's log, which may be used for longer than the test runs.
+func NewLogger(t testing.TB) zk.Logger {
+	l := &logger{t: t}
+	t.Cleanup(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.ended = true
+	})
+	return l
+}
+
+func (l *logger) Printf(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.t.Logf("client: "+format, args...)
+	}
+}

@@ -1,0 +1,116 @@
+package recipetest
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// Trouble is one thing that happens to a world.
+type Trouble struct {
+	What   string        // see Suffer
+	After  time.Duration // the last one
+	Member int           // from 1
+	Client int           // from 0, in the order in which the world has made them
+	Lasts  time.Duration
+}
+
+func (x Trouble) String() string {
+	return fmt.Sprintf("%v later %s, member %d, client %d, for %v", x.After, x.What, x.Member, x.Client, x.Lasts)
+}
+
+// Troubles draws up to eight, for a world of so many members. The simplest is a lost reply.
+func Troubles(members int) *rapid.Generator[[]Trouble] {
+	return rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) Trouble {
+		// Few last long enough to end a session.
+		lasts := rapid.OneOf(rapid.IntRange(1, 3000), rapid.IntRange(1, 3000), rapid.IntRange(1, 30000)).Draw(rt, "lasts")
+		return Trouble{
+			What: rapid.SampledFrom([]string{
+				"drop", "drop", "delay", "disconnect", "expire", "unplug", "kill", "pause", "partition", "leader",
+			}).Draw(rt, "what"),
+			After:  time.Duration(rapid.IntRange(0, 800).Draw(rt, "after")) * time.Millisecond,
+			Member: rapid.IntRange(1, members).Draw(rt, "member"),
+			Client: rapid.IntRange(0, 9).Draw(rt, "client"),
+			Lasts:  time.Duration(lasts) * time.Millisecond,
+		}
+	}), 0, 8)
+}
+
+// Suffer lets all happen, one after the other, on the calling goroutine; each is over before the next, and all when it returns:
+//
+//	drop        the reply to the next request of anybody is lost, after it was carried out
+//	delay       the next request of anybody arrives so much later
+//	disconnect  clients of a member lose their connections
+//	expire      a client's session ends
+//	unplug      a client has no connection; see World.Unplug
+//	kill        a member is down
+//	pause       a member stands still
+//	partition   a member hears nobody, and nobody hears it
+//	leader      the leader is down
+//
+// Clocks run at the same rate everywhere: that is what a session's Context relies on.
+func (w *World) Suffer(all []Trouble) {
+	w.t.Helper()
+	for _, x := range all {
+		time.Sleep(x.After)
+		w.suffer(x)
+	}
+	w.ClearFaults()
+}
+
+func (w *World) suffer(x Trouble) {
+	w.t.Helper()
+	m := w.Member(x.Member)
+	switch x.What {
+	case "drop":
+		w.DropReply(zktest.Any)
+	case "delay":
+		w.Delay(zktest.Any, x.Lasts)
+	case "disconnect":
+		m.Disconnect()
+	case "expire":
+		if c := w.client(x.Client); c != nil {
+			// An error means that the session was over already.
+			_ = w.Leader().Server().ExpireSession(w.t.Context(), c.Session().ID())
+		}
+	case "unplug":
+		if c := w.client(x.Client); c != nil {
+			w.Unplug(c)
+			time.Sleep(x.Lasts)
+			w.Plug(c)
+		}
+	case "kill":
+		m.Kill()
+		time.Sleep(x.Lasts)
+		m.Start()
+	case "pause":
+		m.Pause()
+		time.Sleep(x.Lasts)
+		m.Resume()
+	case "partition":
+		m.Partition()
+		time.Sleep(x.Lasts)
+		m.Heal()
+	case "leader":
+		leader := w.Leader()
+		leader.Kill()
+		time.Sleep(x.Lasts)
+		leader.Start()
+	default:
+		w.t.Fatalf("recipetest: no trouble is called %q", x.What)
+	}
+}
+
+// client returns the n-th, counted round and round; nil if there is none.
+func (w *World) client(n int) *recipes.Client {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.clients) == 0 {
+		return nil
+	}
+	return w.clients[n%len(w.clients)]
+}

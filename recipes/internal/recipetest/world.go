@@ -1,0 +1,134 @@
+package recipetest
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// Timeout is the session timeout of a World's clients.
+const Timeout = recipes.DefaultSessionTimeout
+
+// Main is what TestMain of a family calls: it runs the tests, and fails if a goroutine is left.
+func Main(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// World is an ensemble and its clients.
+type World struct {
+	*zktest.Ensemble
+	t testing.TB
+
+	mu      sync.Mutex
+	clients []*recipes.Client // in the order in which they were made
+	plugs   map[*recipes.Client]*plug
+}
+
+// Run runs f in a bubble, in a world of so many members.
+func Run(t *testing.T, members int, f func(t testing.TB, w *World)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, NewWorld(t, members)) })
+}
+
+// NewWorld returns a world that ends with the test, which runs in a bubble.
+func NewWorld(t testing.TB, members int) *World {
+	return &World{Ensemble: zktest.StartEnsemble(t, members), t: t, plugs: make(map[*recipes.Client]*plug)}
+}
+
+// Client returns one of recipes.Connect, which is closed with the test. It tries again until ctx ends, if opts say nothing else.
+func (w *World) Client(opts ...recipes.Option) *recipes.Client {
+	w.t.Helper()
+	return w.Open(Connect, opts...)
+}
+
+// Open returns a client of that kind, like that of Client.
+func (w *World) Open(kind Kind, opts ...recipes.Option) *recipes.Client {
+	w.t.Helper()
+	p := &plug{dial: w.Dialer()}
+	c := open(w.t, kind, strings.Split(w.ConnectString(), ","), p.connect, Timeout, persistent(opts), nil)
+	w.add(c, p)
+	return c
+}
+
+// Hooked returns a client of recipes.Wrap, like that of Client, whose requests are counted and can be hooked.
+func (w *World) Hooked(opts ...recipes.Option) (*recipes.Client, *Hooks) {
+	w.t.Helper()
+	p := &plug{dial: w.Dialer()}
+	h := &Hooks{}
+	c := open(w.t, Wrap, strings.Split(w.ConnectString(), ","), p.connect, Timeout, persistent(opts), h)
+	w.add(c, p)
+	return c, h
+}
+
+func persistent(opts []recipes.Option) []recipes.Option {
+	return append([]recipes.Option{recipes.Retry(recipes.Forever(30 * time.Millisecond))}, opts...)
+}
+
+func (w *World) add(c *recipes.Client, p *plug) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients = append(w.clients, c)
+	w.plugs[c] = p
+}
+
+// Unplug breaks the connection of a client, and lets it have no other until Plug. Its session ends when its time is over: for the
+// servers it is as if its process had died.
+func (w *World) Unplug(c *recipes.Client) { w.plug(c).set(true) }
+
+// Plug takes Unplug back.
+func (w *World) Plug(c *recipes.Client) { w.plug(c).set(false) }
+
+func (w *World) plug(c *recipes.Client) *plug {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.plugs[c]
+	if p == nil {
+		w.t.Fatal("recipetest: no client of this world")
+	}
+	return p
+}
+
+// plug makes a client's connections, if it is in.
+type plug struct {
+	dial  zk.Dialer
+	mu    sync.Mutex
+	out   bool
+	conns []net.Conn
+}
+
+func (p *plug) connect(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := p.dial(network, address, timeout)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out {
+		_ = conn.Close() // nothing was sent
+		return nil, &net.OpError{Op: "dial", Net: network, Err: net.ErrClosed}
+	}
+	p.conns = append(p.conns, conn)
+	return conn, nil
+}
+
+func (p *plug) set(out bool) {
+	p.mu.Lock()
+	p.out = out
+	conns := p.conns
+	p.conns = nil
+	p.mu.Unlock()
+	if !out {
+		return
+	}
+	for _, c := range conns {
+		_ = c.Close() // it may be closed already
+	}
+}
