@@ -49,6 +49,10 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err}
 }
 
+// Refused reports whether the server said so, or the request was never valid, and nothing was done: trying the same again at once changes
+// nothing. Else the connection was lost, or ctx ended, or the Client was closed.
+func (e *Error) Refused() bool { return !e.Unknown && classify(e.Err) == answered }
+
 // class is what an error of a call tells about the request.
 type class int
 
