@@ -1,0 +1,155 @@
+package cache
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// takeFound takes what was read of a znode that is there. It returns false if the cache knows it newer.
+func (g *engine) takeFound(ctx context.Context, res result) bool {
+	switch res.r.kind {
+	case readData:
+		return g.takeData(res)
+	case readList:
+		return g.takeList(res)
+	default:
+		g.passOn(res.r)
+		return true
+	}
+}
+
+// passOn has the first znode read, which is there.
+func (g *engine) passOn(exist *reading) {
+	first := g.root.data
+	if first == nil {
+		first = g.root.list
+	}
+	if exist.open {
+		g.setOpen(first, true)
+	}
+	g.need(first)
+}
+
+func (g *engine) takeData(res result) bool {
+	r, e, stat := res.r, res.r.entry, res.stat
+	old := e.shown
+	created := old == nil || old.Stat.Czxid != stat.Czxid
+	if old != nil && (stat.Czxid < old.Stat.Czxid || !created && stat.Mzxid < old.Stat.Mzxid) {
+		return false
+	}
+	if created {
+		g.clear(e)
+		g.drop(e.list)
+		e.list, e.pzxid = nil, 0
+		if g.lists(e, stat) {
+			e.list = &reading{kind: readList, entry: e}
+			g.setOpen(e.list, r.open)
+			g.need(e.list)
+		}
+	}
+	if now := (&Znode{Path: e.path, Data: res.data, Stat: *stat}); !same(old, now) {
+		e.shown = now
+		g.view.show(e.path, now)
+	}
+	return true
+}
+
+// lists reports whether the children of a znode are of interest, and there may be any.
+func (g *engine) lists(e *entry, stat *zk.Stat) bool {
+	return e.depth < g.shape.depth && !ephemeral(stat.EphemeralOwner) && (g.shape.enter == nil || g.shape.enter(e.path))
+}
+
+// ephemeral tells the owner's session from the marks of containers and TTL znodes, which may have children.
+func ephemeral(owner int64) bool {
+	const container, ttl = -1 << 63, 0xff
+	return owner != 0 && owner != container && uint64(owner)>>56 != ttl
+}
+
+func (g *engine) takeList(res result) bool {
+	r, e, stat := res.r, res.r.entry, res.stat
+	if stat.Pzxid < e.pzxid {
+		return false
+	}
+	e.pzxid = stat.Pzxid
+	there := make(map[string]struct{}, len(res.names))
+	for _, name := range res.names {
+		there[name] = struct{}{}
+		child := e.children[name]
+		if child == nil {
+			child = g.add(e, name)
+			g.setOpen(child.data, r.open)
+			g.need(child.data)
+			continue
+		}
+		switch d := child.data; {
+		case d.state == flying:
+			d.listed = true
+		case fired(d.fires): // or there is no watch: it was not there, or is there again
+			g.need(d)
+		}
+	}
+	for name, child := range e.children {
+		_, is := there[name]
+		// One that was created after the list was read is there, and the watch has fired.
+		if !is && (child.shown == nil || child.shown.Stat.Czxid <= stat.Pzxid) {
+			g.remove(e, name)
+		}
+	}
+	return true
+}
+
+// takeGone takes that a znode is not there, or may not be read.
+func (g *engine) takeGone(r *reading) {
+	e := r.entry
+	switch {
+	case r.kind == readExist:
+		g.hide(e)
+		return
+	case e == g.root:
+		g.setOpen(e.exist, r.open)
+		g.need(e.exist)
+	case r.kind == readData && r.listed:
+		r.again = true // it may have been created between the two answers
+	}
+	if r.kind == readData {
+		g.hide(e)
+	} else {
+		g.clear(e)
+	}
+}
+
+func (g *engine) add(parent *entry, name string) *entry {
+	child := &entry{path: join(parent.path, name), depth: parent.depth + 1}
+	child.data = &reading{kind: readData, entry: child}
+	if parent.children == nil {
+		parent.children = make(map[string]*entry)
+	}
+	parent.children[name] = child
+	return child
+}
+
+// remove lets go of a child, and of all below it.
+func (g *engine) remove(parent *entry, name string) {
+	child := parent.children[name]
+	delete(parent.children, name)
+	g.hide(child)
+	g.drop(child.data)
+	g.drop(child.list)
+}
+
+// hide shows neither the znode nor what is below it any more.
+func (g *engine) hide(e *entry) {
+	g.clear(e)
+	if e.shown != nil {
+		e.shown = nil
+		g.view.show(e.path, nil)
+	}
+}
+
+// clear lets go of all below the znode.
+func (g *engine) clear(e *entry) {
+	for name := range e.children {
+		g.remove(e, name)
+	}
+}

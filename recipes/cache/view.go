@@ -1,0 +1,150 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// view is what the cache shows. The loop alone writes it. Safe for concurrent use.
+type view struct {
+	mu        sync.RWMutex
+	znodes    map[string]map[string]*Znode // by the path of the znode above, then by name
+	n         int
+	complete  bool
+	refused   error // why the first znode cannot be read
+	ended     error
+	turned    chan struct{} // closed and replaced when complete, refused or ended change
+	listeners map[*listener]struct{}
+}
+
+func newView() *view {
+	return &view{
+		znodes:    make(map[string]map[string]*Znode),
+		turned:    make(chan struct{}),
+		listeners: make(map[*listener]struct{}),
+	}
+}
+
+func (v *view) get(path string) *Znode {
+	parent, name := split(path)
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.znodes[parent][name]
+}
+
+// below returns the znodes right below path, sorted by name.
+func (v *view) below(path string) []*Znode {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return sorted(slices.AppendSeq(make([]*Znode, 0, len(v.znodes[path])), maps.Values(v.znodes[path])))
+}
+
+// all returns all znodes, sorted by path.
+func (v *view) all() []*Znode {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.allLocked()
+}
+
+func (v *view) allLocked() []*Znode {
+	all := make([]*Znode, 0, v.n)
+	for _, children := range v.znodes {
+		all = slices.AppendSeq(all, maps.Values(children))
+	}
+	return sorted(all)
+}
+
+func sorted(znodes []*Znode) []*Znode {
+	slices.SortFunc(znodes, func(a, b *Znode) int { return cmp.Compare(a.Path, b.Path) })
+	return znodes
+}
+
+// show shows z at path, or nothing there if z is nil.
+func (v *view) show(path string, z *Znode) {
+	parent, name := split(path)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	children := v.znodes[parent]
+	was := children[name]
+	switch {
+	case z == nil && was == nil:
+		return
+	case z == nil:
+		delete(children, name)
+		if v.n--; len(children) == 0 {
+			delete(v.znodes, parent)
+		}
+	case children == nil:
+		v.znodes[parent] = map[string]*Znode{name: z}
+		v.n++
+	default:
+		if was == nil {
+			v.n++
+		}
+		children[name] = z
+	}
+	for l := range v.listeners {
+		v.note(l, path)
+	}
+}
+
+// setComplete notes whether the cache is complete.
+func (v *view) setComplete(complete bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.complete == complete {
+		return
+	}
+	v.complete = complete
+	v.turn()
+	for l := range v.listeners {
+		l.noteComplete(complete)
+	}
+}
+
+func (v *view) setRefused(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.refused == nil && err == nil {
+		return
+	}
+	v.refused = err
+	v.turn()
+}
+
+// end ends all waiting.
+func (v *view) end(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended, v.complete = err, false
+	v.turn()
+}
+
+// turn needs mu.
+func (v *view) turn() {
+	close(v.turned)
+	v.turned = make(chan struct{})
+}
+
+// wait waits until the cache is complete.
+func (v *view) wait(ctx context.Context) error {
+	for {
+		v.mu.RLock()
+		complete, err, turned := v.complete, cmp.Or(v.ended, v.refused), v.turned
+		v.mu.RUnlock()
+		switch {
+		case complete:
+			return nil
+		case err != nil:
+			return err
+		}
+		select {
+		case <-turned:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
