@@ -59,6 +59,45 @@ func (c *Client) Hold(s *Session, path string, token int64) *Held {
 // somebody else; when the znode is deleted; when it is released. Its Err looks at the clock; see Session.Context.
 func (h *Held) Context() context.Context { return h.ctx }
 
+// Within returns ctx for what is only to be done while it is held: it also ends when Context does, with its cause, and like that looks at
+// the clock. cancel must be called.
+func (h *Held) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
+	inner, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(h.ctx, func() { end(context.Cause(h.ctx)) })
+	return &heldContext{inner, end, h.ctx}, func() {
+		stop()
+		end(nil)
+	}
+}
+
+// heldContext is a context that looks whether it is still held before it answers.
+type heldContext struct {
+	context.Context
+	end  context.CancelCauseFunc
+	held context.Context
+}
+
+func (c *heldContext) look() {
+	if c.held.Err() != nil {
+		c.end(context.Cause(c.held))
+	}
+}
+
+func (c *heldContext) Done() <-chan struct{} {
+	c.look()
+	return c.Context.Done()
+}
+
+func (c *heldContext) Err() error {
+	c.look()
+	return c.Context.Err()
+}
+
+func (c *heldContext) Value(key any) any {
+	c.look() // context.Cause asks for a value
+	return c.Context.Value(key)
+}
+
 // Session is the one whose end ends it.
 func (h *Held) Session() *Session { return h.session }
 
@@ -104,6 +143,9 @@ func (h *Held) OnData(f func(data []byte, stat *zk.Stat)) {
 		f(data, stat)
 	}
 }
+
+// End ends Context, for who deletes the znode together with something else, or gives it to somebody. Else it is there until Release.
+func (h *Held) End() { h.release(ErrNotHeld) }
 
 // Release ends Context, and then deletes the znode, in the background if need be; see Client.DeleteGuaranteed. A second call does nothing more
 // than look that it is deleted.
