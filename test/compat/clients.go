@@ -40,6 +40,7 @@ func clients() []client {
 		{name: "java", install: installJava, run: javaScript("zookeeper")},
 		{name: "curator", install: installJava, run: javaScript("curator")},
 		{name: "curator-faults", install: installJava, faults: javaScript("curator-faults")},
+		sharing("recipes-all", curator(), kazoo()),
 	}
 }
 
@@ -129,8 +130,13 @@ func javaScript(library string) func(ctx context.Context, root, where string) (c
 		if err != nil {
 			return cases.Report{}, err
 		}
-		return script(ctx, "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-			"-Dlogback.configurationFile="+root+"/test/compat/java/logback.xml",
-			"-cp", classPath, "Compat", library, where, server.SuperPassword, curator)
+		java := javaCommand(root, classPath)
+		return script(ctx, java[0], append(java[1:], "Compat", library, where, server.SuperPassword, curator)...)
 	}
+}
+
+// javaCommand is a java for short programs, without the main class.
+func javaCommand(root, classPath string) []string {
+	return []string{"java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dlogback.configurationFile=" + root + "/test/compat/java/logback.xml", "-cp", classPath}
 }

@@ -1,0 +1,367 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+)
+
+// wakes lets a of each pair hold, b wait, and a let go: b must get in then and not before.
+func (c *cast) wakes(ctx context.Context, root string, take []any, dir string) error {
+	return eachPair(root, c.peers, func(p pair, path string) error {
+		a, b := p.a.handle(), p.b.handle()
+		verb, args := take[0].(string), append([]any{path}, take[1:]...)
+		if _, err := a.do(ctx, verb, args...); err != nil {
+			return err
+		}
+		waits := b.ask(verb, args...)
+		if err := c.standing(ctx, path+dir, 2); err != nil {
+			return err
+		}
+		return errors.Join(c.handsOver(ctx, a, waits), release(ctx, b))
+	})
+}
+
+// handsOver lets a go of what it has, for which waits waits.
+func (c *cast) handsOver(ctx context.Context, a *handle, waits *answer) error {
+	if waits.answered() {
+		return errors.New("the second got in while the first held")
+	}
+	back := a.ask("release")
+	if _, err := back.wait(ctx); err != nil {
+		return err
+	}
+	if _, err := waits.wait(ctx); err != nil {
+		return err
+	}
+	if waits.got.Before(back.sent) {
+		return errors.New("the second got in before the first let go")
+	}
+	return nil
+}
+
+func release(ctx context.Context, h *handle) error {
+	_, err := h.do(ctx, "release")
+	return err
+}
+
+func (c *cast) mutexWakes(ctx context.Context) error {
+	return c.wakes(ctx, "/mutex-wakes", []any{"lock"}, "")
+}
+
+func (c *cast) writeLockWakes(ctx context.Context) error {
+	return c.wakes(ctx, "/write-wakes", []any{"wlock"}, "")
+}
+
+// readersAndWriter lets a read, b wait to write, a's second reader wait behind b, and each get in when it is its turn.
+func (c *cast) readersAndWriter(ctx context.Context) error {
+	return eachPair("/readers-and-writer", c.peers, func(p pair, path string) error {
+		r1, r2, r3, w := p.a.handle(), p.b.handle(), p.a.handle(), p.b.handle()
+		for _, r := range []*handle{r1, r2} {
+			if _, err := r.do(ctx, "rlock", path); err != nil {
+				return err
+			}
+		}
+		writes := w.ask("wlock", path)
+		if err := c.standing(ctx, path, 3); err != nil {
+			return err
+		}
+		reads := r3.ask("rlock", path)
+		if err := c.standing(ctx, path, 4); err != nil {
+			return err
+		}
+		if err := release(ctx, r2); err != nil {
+			return err
+		}
+		if err := c.handsOver(ctx, r1, writes); err != nil {
+			return fmt.Errorf("readers to writer: %w", err)
+		}
+		if err := c.handsOver(ctx, w, reads); err != nil {
+			return fmt.Errorf("writer to reader: %w", err)
+		}
+		return release(ctx, r3)
+	})
+}
+
+// downgrades lets a, who writes, read instead: other readers come in, no writer does.
+func (c *cast) downgrades(ctx context.Context) error {
+	return eachPair("/downgrades", c.peers, func(p pair, path string) error {
+		if p.a.lang == Kazoo {
+			return nil // kazoo can't
+		}
+		a, b, w := p.a.handle(), p.b.handle(), p.b.handle()
+		if _, err := a.do(ctx, "wlock-then-rlock", path); err != nil {
+			return err
+		}
+		if _, err := b.do(ctx, "rlock", path); err != nil {
+			return err
+		}
+		if got, err := w.yes(ctx, "trywlock", path, 50); err != nil || got {
+			return errors.Join(err, fmt.Errorf("write while others read: %t", got))
+		}
+		return errors.Join(release(ctx, a), release(ctx, b))
+	})
+}
+
+// leavesTheLine lets one give up who stands between two others: a holds, b waits and gives up, a's second gets in after a.
+func (c *cast) leavesTheLine(ctx context.Context) error {
+	return eachPair("/leaves-the-line", c.peers, func(p pair, path string) error {
+		a, b, last := p.a.handle(), p.b.handle(), p.a.handle()
+		if _, err := a.do(ctx, "lock", path); err != nil {
+			return err
+		}
+		gives := b.ask("trylock", path, 200)
+		if err := c.standing(ctx, path, 2); err != nil {
+			return err
+		}
+		waits := last.ask("lock", path)
+		if got, err := gives.wait(ctx); err != nil || got != "no" {
+			return errors.Join(err, fmt.Errorf("the second got the lock: %s", got))
+		}
+		if err := c.standing(ctx, path, 2); err != nil {
+			return err
+		}
+		return errors.Join(c.handsOver(ctx, a, waits), release(ctx, last))
+	})
+}
+
+// inLine lets two of each language take the lock one after another: they get it in the order in which they came.
+func (c *cast) inLine(ctx context.Context) error {
+	const path = "/in-line"
+	var line []*handle
+	var answers []*answer
+	for range 2 {
+		for _, p := range c.peers {
+			h := p.handle()
+			line, answers = append(line, h), append(answers, h.ask("lock", path))
+			if err := c.standing(ctx, path, len(line)); err != nil {
+				return err
+			}
+		}
+	}
+	for i, h := range line {
+		if _, err := answers[i].wait(ctx); err != nil {
+			return err
+		}
+		for _, later := range answers[i+1:] {
+			if later.answered() {
+				return errors.New("one got in before its turn")
+			}
+		}
+		if err := release(ctx, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rounds is how often each worker of a random scenario takes what it is about.
+const rounds = 12
+
+// workers is how many handles each language has in a random scenario.
+const workers = 3
+
+// shuffle lets the workers of all languages do rounds of work side by side. Each has its own source of chance.
+func (c *cast) shuffle(work func(h *handle, who string, rnd *rand.Rand) error) error {
+	var fs []func() error
+	for _, p := range c.peers {
+		for i := range workers {
+			h, rnd := p.handle(), rand.New(rand.NewPCG(c.rnd.Uint64(), c.rnd.Uint64()))
+			who := p.lang + strconv.Itoa(i)
+			fs = append(fs, func() error {
+				for range rounds {
+					if err := work(h, who, rnd); err != nil {
+						return fmt.Errorf("%s: %w", who, err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	return together(fs...)
+}
+
+// mutexMany lets all add to a counter that nothing but the lock protects.
+func (c *cast) mutexMany(ctx context.Context) error {
+	const path = "/mutex-many"
+	count, err := c.newCounter(path + "-counter")
+	if err != nil {
+		return err
+	}
+	var had history
+	err = c.shuffle(func(h *handle, who string, rnd *rand.Rand) error {
+		got, err := takeSomehow(ctx, h, rnd, "lock", path)
+		if err != nil || got == nil {
+			return err
+		}
+		err = count.add(ctx, h)
+		back := h.ask("release")
+		had.add(who, got, back, 1)
+		_, backErr := back.wait(ctx)
+		return errors.Join(err, backErr)
+	})
+	return errors.Join(err, had.atMost(1), count.check(len(had.spans)), c.standing(ctx, path, 0))
+}
+
+// takeSomehow takes it, in one of three cases with little patience. nil: it has it not.
+func takeSomehow(ctx context.Context, h *handle, rnd *rand.Rand, verb string, args ...any) (*answer, error) {
+	if rnd.IntN(3) > 0 {
+		got := h.ask(verb, args...)
+		_, err := got.wait(ctx)
+		return got, err
+	}
+	got := h.ask("try"+verb, append(args, 1+rnd.IntN(60))...)
+	words, err := got.wait(ctx)
+	if err != nil || words != "yes" {
+		return nil, err
+	}
+	return got, nil
+}
+
+// readWriteMany is mutexMany with readers, who must see the counter stand still.
+func (c *cast) readWriteMany(ctx context.Context) error {
+	const path, share = "/read-write-many", 1000
+	count, err := c.newCounter(path + "-counter")
+	if err != nil {
+		return err
+	}
+	var had history
+	writes := 0
+	err = c.shuffle(func(h *handle, who string, rnd *rand.Rand) error {
+		verb, weight, use := "rlock", 1, count.stands
+		if rnd.IntN(3) == 0 {
+			verb, weight, use = "wlock", share, count.add
+		}
+		got, err := takeSomehow(ctx, h, rnd, verb, path)
+		if err != nil || got == nil {
+			return err
+		}
+		err = use(ctx, h)
+		back := h.ask("release")
+		had.add(who+" "+verb, got, back, weight)
+		_, backErr := back.wait(ctx)
+		return errors.Join(err, backErr)
+	})
+	for _, s := range had.spans {
+		if s.weight == share {
+			writes++
+		}
+	}
+	return errors.Join(err, had.atMost(share), count.check(writes), c.standing(ctx, path, 0))
+}
+
+func (c *cast) semaphoreMany(ctx context.Context) error {
+	const path, limit = "/semaphore-many", 3
+	var had history
+	err := c.shuffle(func(h *handle, who string, rnd *rand.Rand) error {
+		got, err := takeSomehow(ctx, h, rnd, "acquire", path, limit)
+		if err != nil || got == nil {
+			return err
+		}
+		back := h.ask("release")
+		had.add(who, got, back, 1)
+		_, err = back.wait(ctx)
+		return err
+	})
+	return errors.Join(err, had.atMost(limit), c.standing(ctx, path+"/leases", 0), c.standing(ctx, path+"/locks", 0))
+}
+
+// semaphoreWakes fills a semaphore of one for a of each pair; b waits.
+func (c *cast) semaphoreWakes(ctx context.Context) error {
+	return eachPair("/semaphore-wakes", c.peers, func(p pair, path string) error {
+		a, b := p.a.handle(), p.b.handle()
+		if _, err := a.do(ctx, "acquire", path, 1); err != nil {
+			return err
+		}
+		waits := b.ask("acquire", path, 1)
+		// Who waits for a lease has the lock meanwhile.
+		if err := c.standing(ctx, path+"/locks", 1); err != nil {
+			return err
+		}
+		return errors.Join(c.handsOver(ctx, a, waits), release(ctx, b))
+	})
+}
+
+// revokes lets b ask a for its lock back, in Curator's way.
+func (c *cast) revokes(ctx context.Context) error {
+	return eachPair("/revokes", c.peers, func(p pair, path string) error {
+		if p.a.lang == Kazoo {
+			return nil // kazoo does not look
+		}
+		a, b := p.a.handle(), p.b.handle()
+		if _, err := a.do(ctx, "lock-revocable", path); err != nil {
+			return err
+		}
+		names, err := c.children(path)
+		if err != nil || len(names) != 1 {
+			return errors.Join(err, fmt.Errorf("got %q", names))
+		}
+		if _, err := b.do(ctx, "revoke", path+"/"+names[0]); err != nil {
+			return err
+		}
+		asked, err := a.yes(ctx, "revoked", 5000)
+		if err == nil && !asked {
+			err = errors.New("the holder was not told")
+		}
+		return errors.Join(err, release(ctx, a))
+	})
+}
+
+// counter is a znode that peers add to with a read and a write, not knowing whether anybody wrote in between.
+type counter struct {
+	c    *cast
+	path string
+}
+
+func (c *cast) newCounter(path string) (*counter, error) {
+	_, err := c.conn.Create(path, []byte("0"), 0, zk.WorldACL(zk.PermAll))
+	return &counter{c, path}, err
+}
+
+func (n *counter) read(ctx context.Context, h *handle) (int, error) {
+	s, err := h.do(ctx, "get", n.path)
+	if err != nil {
+		return 0, err
+	}
+	b, err := unhex(s)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(b))
+}
+
+func (n *counter) add(ctx context.Context, h *handle) error {
+	v, err := n.read(ctx, h)
+	if err != nil {
+		return err
+	}
+	_, err = h.do(ctx, "set", n.path, tohex([]byte(strconv.Itoa(v+1))))
+	return err
+}
+
+// stands checks that nobody writes.
+func (n *counter) stands(ctx context.Context, h *handle) error {
+	v, err := n.read(ctx, h)
+	if err != nil {
+		return err
+	}
+	w, err := n.read(ctx, h)
+	if err != nil {
+		return err
+	}
+	return cases.Expect("the counter on the second look", w, v)
+}
+
+func (n *counter) check(want int) error {
+	b, _, err := n.c.conn.Get(n.path)
+	if err != nil {
+		return err
+	}
+	return cases.Expect("the counter", string(b), strconv.Itoa(want))
+}

@@ -1,0 +1,241 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Command starts a peer. HOST:PORT and the session timeout in milliseconds follow Args; After follows those.
+type Command struct {
+	Lang  string
+	Args  []string
+	After []string
+}
+
+// peer is a running process of one language.
+type peer struct {
+	lang    string
+	version string
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	log     lockedBuffer  // its standard error
+	gone    chan struct{} // closed when it has ended and everything it said was read
+
+	mu      sync.Mutex // guards what follows, and the order of lines on stdin
+	last    int
+	handles int
+	open    map[int]*answer
+}
+
+// answer is what a peer says to one request; the fields after done are set when that is closed.
+type answer struct {
+	sent  time.Time // before the request was written
+	done  chan struct{}
+	got   time.Time
+	words []string
+	err   error
+}
+
+// startPeer starts a process and returns when it is connected. ctx ends it at once; stop ends it in peace.
+func startPeer(ctx context.Context, c Command, addr string, timeout time.Duration) (_ *peer, err error) {
+	args := append(append([]string{}, c.Args[1:]...), addr, strconv.FormatInt(timeout.Milliseconds(), 10))
+	p := &peer{lang: c.Lang, gone: make(chan struct{}), open: make(map[int]*answer)}
+	p.cmd = exec.CommandContext(ctx, c.Args[0], append(args, c.After...)...)
+	p.cmd.Stderr = &p.log
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	ready := &answer{done: make(chan struct{})}
+	p.open[0] = ready
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the peer of %s: %w", c.Lang, err)
+	}
+	// Ends with the process, which ctx, kill or stop ends; kill and stop wait for it.
+	go p.read(out)
+	<-ready.done
+	if ready.err != nil {
+		return nil, errors.Join(ready.err, p.kill())
+	}
+	p.version = strings.Join(ready.words, " ")
+	return p, nil
+}
+
+// read takes the answers. What is open when the process ends is answered with an error.
+func (p *peer) read(out io.Reader) {
+	defer close(p.gone)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		got := time.Now()
+		words := strings.Fields(lines.Text())
+		if len(words) < 2 {
+			continue
+		}
+		id, err := strconv.Atoi(words[0])
+		if err != nil {
+			continue
+		}
+		p.mu.Lock()
+		a := p.open[id]
+		delete(p.open, id)
+		p.mu.Unlock()
+		if a == nil {
+			continue
+		}
+		a.got, a.words = got, words[2:]
+		if words[1] == "err" {
+			a.err = fmt.Errorf("%s: %s", p.lang, strings.Join(a.words, " "))
+		}
+		close(a.done)
+	}
+	// The status says nothing: a peer that was killed has one too.
+	_ = p.cmd.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.open {
+		a.got, a.err = time.Now(), fmt.Errorf("%s: %w", p.lang, errGone)
+		close(a.done)
+	}
+	p.open = nil
+}
+
+var errGone = errors.New("the peer has ended")
+
+// kill ends the process as kill -9 does and waits until it is gone.
+func (p *peer) kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.gone
+	return nil
+}
+
+// stop lets the process close its session, and kills it if it takes too long.
+func (p *peer) stop() error {
+	const patience = 5 * time.Second
+	select {
+	case <-p.gone: // and its standard input with it
+		return nil
+	default:
+	}
+	err := p.stdin.Close()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.gone:
+		return err
+	case <-timer.C:
+		return errors.Join(err, fmt.Errorf("%s: the peer did not end", p.lang), p.kill())
+	}
+}
+
+// handle is one thread of work in a peer.
+type handle struct {
+	p    *peer
+	name string
+}
+
+func (h *handle) lang() string { return h.p.lang }
+
+func (p *peer) handle() *handle {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handles++
+	return &handle{p: p, name: "h" + strconv.Itoa(p.handles)}
+}
+
+// ask sends a request and does not wait for the answer.
+func (h *handle) ask(verb string, args ...any) *answer {
+	var line bytes.Buffer
+	p, a := h.p, &answer{done: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	fmt.Fprint(&line, p.last, " ", h.name, " ", verb)
+	for _, x := range args {
+		fmt.Fprint(&line, " ", x)
+	}
+	line.WriteByte('\n')
+	a.sent = time.Now()
+	if p.open == nil {
+		a.err = fmt.Errorf("%s: %w", p.lang, errGone)
+		close(a.done)
+		return a
+	}
+	p.open[p.last] = a
+	if _, err := p.stdin.Write(line.Bytes()); err != nil {
+		delete(p.open, p.last)
+		a.err = fmt.Errorf("%s: %w", p.lang, err)
+		close(a.done)
+	}
+	return a
+}
+
+// do sends a request and waits for the answer.
+func (h *handle) do(ctx context.Context, verb string, args ...any) (string, error) {
+	s, err := h.ask(verb, args...).wait(ctx)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", verb, err)
+	}
+	return s, nil
+}
+
+// yes sends a request that is answered with yes or no.
+func (h *handle) yes(ctx context.Context, verb string, args ...any) (bool, error) {
+	s, err := h.do(ctx, verb, args...)
+	if err == nil && s != "yes" && s != "no" {
+		err = fmt.Errorf("%s: %s answered %q, want yes or no", verb, h.lang(), s)
+	}
+	return s == "yes", err
+}
+
+// wait returns the words of the answer.
+func (a *answer) wait(ctx context.Context) (string, error) {
+	select {
+	case <-a.done:
+		return strings.Join(a.words, " "), a.err
+	case <-ctx.Done():
+		return "", fmt.Errorf("no answer: %w", ctx.Err())
+	}
+}
+
+// answered reports whether the answer is there.
+func (a *answer) answered() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// lockedBuffer keeps what a process prints.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,200 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+)
+
+// queueLangs says who has a kind of queue. Everybody has those that are not named.
+var queueLangs = map[string][]string{
+	"delay":        {Curator, Go}, // kazoo has no clock in its queues
+	"kazoo":        {Kazoo, Go},
+	"kazoo-locked": {Kazoo, Go},
+}
+
+func (c *cast) queuePeers(kind string) []*peer {
+	if langs, ok := queueLangs[kind]; ok {
+		return those(c.peers, langs...)
+	}
+	return c.peers
+}
+
+// queue checks one kind: order with one consumer of each language, and each item once with many.
+func (c *cast) queue(kind string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		peers := c.queuePeers(kind)
+		var checks []func() error
+		for _, p := range peers {
+			if kind == "id" && p.lang == Kazoo {
+				continue // it takes by whole names, which are the ids
+			}
+			checks = append(checks, func() error { return c.queueOrder(ctx, kind, "/queue-order-"+kind+"-"+p.lang, peers, p) })
+		}
+		return errors.Join(together(checks...), c.queueMany(ctx, kind, "/queue-many-"+kind, peers))
+	}
+}
+
+// odd are items whose bytes are easily spoiled.
+var odd = [][]byte{{}, {0}, []byte("\x00\x01\x00\x01\x01\x02"), []byte("é\xff\xfe|/"), make([]byte, 5000)}
+
+// queueOrder lets all put in turn, and then one take: it gets all bytes, in order.
+func (c *cast) queueOrder(ctx context.Context, kind, path string, peers []*peer, taker *peer) error {
+	var want []string
+	for i := range 12 {
+		item := []byte(strconv.Itoa(i))
+		if i < len(odd) {
+			item = odd[i]
+		}
+		p := peers[i%len(peers)]
+		if err := put(ctx, p.handle(), kind, path, item, i); err != nil {
+			return err
+		}
+		want = append(want, tohex(item))
+	}
+	return c.takesInOrder(ctx, kind, path, taker, want)
+}
+
+// put puts an item; i is its number, which becomes its id in the kind that has such.
+func put(ctx context.Context, h *handle, kind, path string, item []byte, i int) error {
+	args := []any{kind, path, tohex(item)}
+	if kind == "id" {
+		args = append(args, "id-"+strconv.Itoa(100-i)) // the id must not decide the order
+	}
+	_, err := h.do(ctx, "put", args...)
+	return err
+}
+
+func (c *cast) takesInOrder(ctx context.Context, kind, path string, taker *peer, want []string) error {
+	h := taker.handle()
+	if _, err := h.do(ctx, "consume", kind, path); err != nil {
+		return err
+	}
+	for i, w := range want {
+		got, err := take(ctx, h, kind, patience)
+		if err := errors.Join(err, cases.Expect(fmt.Sprintf("item %d, taken by %s", i, taker.lang), got, w)); err != nil {
+			return err
+		}
+	}
+	got, err := take(ctx, h, kind, 20)
+	return errors.Join(err, cases.Expect("after the last item", got, "none"), release(ctx, h), c.emptied(ctx, kind, path))
+}
+
+func take(ctx context.Context, h *handle, kind string, ms int) (string, error) {
+	got, err := h.do(ctx, "take", ms)
+	if err == nil && got != "none" && hasLocks(kind) {
+		_, err = h.do(ctx, "ack")
+	}
+	return got, err
+}
+
+// hasLocks reports whether a queue keeps what is taken until it is acknowledged.
+func hasLocks(kind string) bool { return kind == "locked" || kind == "kazoo-locked" }
+
+func (c *cast) emptied(ctx context.Context, kind, path string) error {
+	if hasLocks(kind) {
+		return errors.Join(c.standing(ctx, path+"/entries", 0), c.standing(ctx, path+"/taken", 0))
+	}
+	return c.standing(ctx, path, 0)
+}
+
+// queueMany lets all put and take side by side: each item is taken once.
+func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) error {
+	const each = 30
+	total := each * len(peers)
+	var taken atomic.Int64
+	var mu sync.Mutex // guards got
+	got := make(map[string][]string)
+	var fs []func() error
+	for _, p := range peers {
+		fs = append(fs, func() error {
+			h := p.handle()
+			for i := range each {
+				if err := put(ctx, h, kind, path, []byte(p.lang+strconv.Itoa(i)), i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		for range 2 {
+			fs = append(fs, func() error {
+				h := p.handle()
+				if _, err := h.do(ctx, "consume", kind, path); err != nil {
+					return err
+				}
+				for taken.Load() < int64(total) {
+					item, err := take(ctx, h, kind, 50)
+					if err != nil {
+						return err
+					}
+					if item == "none" {
+						continue
+					}
+					taken.Add(1)
+					mu.Lock()
+					got[item] = append(got[item], p.lang)
+					mu.Unlock()
+				}
+				return release(ctx, h)
+			})
+		}
+	}
+	if err := together(fs...); err != nil {
+		return fmt.Errorf("%w; taken %d of %d", err, taken.Load(), total)
+	}
+	for _, item := range slices.Sorted(maps.Keys(got)) {
+		if len(got[item]) > 1 {
+			return fmt.Errorf("%s was taken by %q", item, got[item])
+		}
+	}
+	return errors.Join(cases.Expect("items taken", len(got), total), c.emptied(ctx, kind, path))
+}
+
+// queuePriority puts with priorities and takes by them.
+func (c *cast) queuePriority(ctx context.Context) error {
+	const kind = "priority"
+	priorities := []int{7, 3, 3, 0, 2147483647, 5, 3, 16}
+	return c.byNumber(ctx, kind, priorities, func(i int) int { return priorities[i] })
+}
+
+// queueDelay puts what is due at different times in the past, and something that isn't due.
+func (c *cast) queueDelay(ctx context.Context) error {
+	const kind = "delay"
+	now := time.Now().UnixMilli()
+	due := []int{500, 100, 900, 300, 700}
+	return c.byNumber(ctx, kind, due, func(i int) int { return int(now) + due[i] - 1000 })
+}
+
+// byNumber lets all put items with numbers, and one of each language take them in the order of those.
+func (c *cast) byNumber(ctx context.Context, kind string, numbers []int, of func(i int) int) error {
+	peers := c.queuePeers(kind)
+	var checks []func() error
+	for _, taker := range peers {
+		checks = append(checks, func() error {
+			path := "/queue-order-" + kind + "-" + taker.lang
+			order := make([]int, len(numbers))
+			for i := range numbers {
+				order[i] = i
+				item := tohex([]byte(strconv.Itoa(i)))
+				if _, err := peers[i%len(peers)].handle().do(ctx, "put", kind, path, item, of(i)); err != nil {
+					return err
+				}
+			}
+			slices.SortStableFunc(order, func(a, b int) int { return numbers[a] - numbers[b] })
+			var want []string
+			for _, i := range order {
+				want = append(want, tohex([]byte(strconv.Itoa(i))))
+			}
+			return c.takesInOrder(ctx, kind, path, taker, want)
+		})
+	}
+	return together(checks...)
+}

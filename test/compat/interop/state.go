@@ -1,0 +1,231 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+)
+
+// counts lets workers of all languages add to one count: every result is another one, and the last is the sum.
+func (c *cast) counts(kind string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		const adds = 15
+		path := "/count-" + kind
+		size := map[string]int{"int": 4, "long": 8}[kind]
+		// With bytes in it: kazoo makes an empty znode, in which Curator's SharedCount finds no number.
+		if _, err := c.conn.Create(path, make([]byte, size), 0, zk.WorldACL(zk.PermAll)); err != nil {
+			return err
+		}
+		var mu sync.Mutex // guards seen
+		seen := make(map[string]string)
+		var fs []func() error
+		for _, p := range c.peers {
+			for range 2 {
+				fs = append(fs, func() error {
+					h := p.handle()
+					if _, err := h.do(ctx, "count", kind, path); err != nil {
+						return err
+					}
+					for range adds {
+						v, err := h.do(ctx, "add", 1)
+						if err != nil {
+							return err
+						}
+						mu.Lock()
+						other, twice := seen[v]
+						seen[v] = p.lang
+						mu.Unlock()
+						if twice {
+							return fmt.Errorf("%s and %s both counted to %s", other, p.lang, v)
+						}
+					}
+					return release(ctx, h)
+				})
+			}
+		}
+		if err := together(fs...); err != nil {
+			return err
+		}
+		total := adds * 2 * len(c.peers)
+		for i := 1; i <= total; i++ {
+			if _, ok := seen[strconv.Itoa(i)]; !ok {
+				return fmt.Errorf("nobody counted to %d", i)
+			}
+		}
+		data, _, err := c.conn.Get(path)
+		want := make([]byte, size)
+		want[size-1] = byte(total)
+		return errors.Join(err, cases.Expect("the bytes", tohex(data), tohex(want)))
+	}
+}
+
+// value lets all watch one value: each language sets it and everybody is told, and of those who try to set what they have all
+// seen, one can.
+func (c *cast) value(ctx context.Context) error {
+	const path = "/value"
+	var hs []*handle
+	for _, p := range c.peers {
+		h := p.handle()
+		if _, err := h.do(ctx, "value", path, tohex([]byte("seed"))); err != nil {
+			return err
+		}
+		hs = append(hs, h)
+	}
+	for i := range 3 * len(hs) {
+		data := tohex([]byte{byte(i), 0, 0xff})
+		if _, err := hs[i%len(hs)].do(ctx, "value-set", data); err != nil {
+			return err
+		}
+		if err := awaitValue(ctx, hs, data); err != nil {
+			return err
+		}
+		var tries []*answer
+		for j, h := range hs {
+			tries = append(tries, h.ask("value-try", tohex([]byte{byte(i), byte(j)})))
+		}
+		winner := -1
+		for j, t := range tries {
+			got, err := t.wait(ctx)
+			if err != nil {
+				return err
+			}
+			if got == "yes" && winner >= 0 {
+				return fmt.Errorf("%s and %s both replaced one version", hs[winner].lang(), hs[j].lang())
+			}
+			if got == "yes" {
+				winner = j
+			}
+		}
+		if winner < 0 {
+			return errors.New("nobody could replace a version that all had seen")
+		}
+		if err := awaitValue(ctx, hs, tohex([]byte{byte(i), byte(winner)})); err != nil {
+			return err
+		}
+	}
+	var fs []func() error
+	for _, h := range hs {
+		fs = append(fs, func() error { return release(ctx, h) })
+	}
+	return together(fs...)
+}
+
+func awaitValue(ctx context.Context, hs []*handle, data string) error {
+	for _, h := range hs {
+		if err := expectYes(ctx, h, "value-await", data, patience); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// group lets one of each language join and leave: all see the same members with the same data.
+func (c *cast) group(ctx context.Context) error {
+	const path = "/group"
+	var hs []*handle
+	var want []string
+	for i, p := range c.peers {
+		h := p.handle()
+		data := tohex([]byte{byte(i), 0xff})
+		if _, err := h.do(ctx, "join", path, "member-"+p.lang, data); err != nil {
+			return err
+		}
+		hs, want = append(hs, h), append(want, "member-"+p.lang+"="+data)
+	}
+	slices.Sort(want)
+	if err := sees(ctx, hs, "members", strings.Join(want, " ")); err != nil {
+		return err
+	}
+	for i, h := range hs {
+		if err := release(ctx, h); err != nil {
+			return err
+		}
+		want = slices.DeleteFunc(want, func(m string) bool { return strings.HasPrefix(m, "member-"+h.lang()+"=") })
+		if err := sees(ctx, hs[i+1:], "members", strings.Join(want, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sees waits until all say the same. They may learn of it a little later than who did it.
+func sees(ctx context.Context, hs []*handle, verb, want string, args ...any) error {
+	for _, h := range hs {
+		var got string
+		var err error
+		e := cases.Eventually(ctx, verb+" of "+h.lang(), func() bool {
+			got, err = h.do(ctx, verb, args...)
+			return err != nil || got == want
+		})
+		if e != nil {
+			e = fmt.Errorf("%w: got %q, want %q", e, got, want)
+		}
+		if err := errors.Join(err, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// persistentNode lets each make a znode that lives with it; all others read the same bytes.
+func (c *cast) persistentNode(ctx context.Context) error {
+	return eachPair("/persistent-node", c.peers, func(p pair, path string) error {
+		h, data := p.a.handle(), tohex([]byte("\x00\xff"+path))
+		if _, err := h.do(ctx, "node", path, data); err != nil {
+			return err
+		}
+		got, err := p.b.handle().do(ctx, "get", path)
+		if err := errors.Join(err, cases.Expect("the data", got, data), release(ctx, h)); err != nil {
+			return err
+		}
+		return cases.Eventually(ctx, "the znode goes with its owner", func() bool {
+			there, _, err := c.conn.Exists(path)
+			return err == nil && !there
+		})
+	})
+}
+
+// discovery lets each register an instance: all find the same.
+func (c *cast) discovery(ctx context.Context) error {
+	const base, name = "/discovery", "web"
+	var hs []*handle
+	var want []string
+	for i, p := range c.peers {
+		h, id := p.handle(), "id-"+p.lang
+		address, port, payload := "10.0.0."+strconv.Itoa(i), 8000+i, "p"+strconv.Itoa(i)
+		if _, err := h.do(ctx, "register", base, name, id, address, port, payload); err != nil {
+			return err
+		}
+		hs = append(hs, h)
+		want = append(want, fmt.Sprintf("%s|%s|%d|%s|DYNAMIC", id, address, port, payload))
+	}
+	slices.Sort(want)
+	var asks []*handle
+	for _, p := range c.peers {
+		asks = append(asks, p.handle())
+	}
+	if err := sees(ctx, asks, "instances", strings.Join(want, " "), base, name); err != nil {
+		return err
+	}
+	for _, h := range hs {
+		if err := release(ctx, h); err != nil {
+			return err
+		}
+		want = slices.DeleteFunc(want, func(i string) bool { return strings.HasPrefix(i, "id-"+h.lang()+"|") })
+		if len(want) == 0 {
+			break // the container may be gone, which each language says differently
+		}
+		if err := sees(ctx, asks, "instances", strings.Join(want, " "), base, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
