@@ -63,7 +63,7 @@ func (k *core) background(f func(ctx context.Context)) {
 // try may have been applied. The error is an *Error.
 func (c *Client) retry(ctx context.Context, op, path string, try func(ctx context.Context, before bool) error) error {
 	k := c.core
-	if !k.calls.begin() {
+	if !k.begin(ctx) {
 		return &Error{op, path, ErrClosed, false}
 	}
 	defer k.calls.end()

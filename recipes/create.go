@@ -55,7 +55,7 @@ type CreateOptions struct {
 // changed it meanwhile. One that is neither protected nor answered stays, if it was created.
 func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateOptions) (created string, err error) {
 	k := c.core
-	if !k.calls.begin() {
+	if !k.begin(ctx) {
 		return "", &Error{"create", path, ErrClosed, false}
 	}
 	defer k.calls.end()

@@ -54,7 +54,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 	full := c.absolute(path)
 	session := c.core.currentSession().ID()
-	if !c.core.calls.begin() {
+	if !c.core.begin(ctx) {
 		return &Error{"delete", path, ErrClosed, false}
 	}
 	defer c.core.calls.end()

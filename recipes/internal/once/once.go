@@ -45,25 +45,47 @@ func New(c *recipes.Client, dir string) *Writer {
 	return &Writer{client: c, dir: dir, turn: make(chan struct{}, 1)}
 }
 
+// Result is what came of a write.
+type Result struct {
+	Zxid    int64              // of the write
+	Session *recipes.Session   // in which it was done
+	Marker  string             // the path of the marker, which lives as long as that session and the Writer
+	Ops     []zk.MultiResponse // those of ops; nil if the answer was lost and the marker told
+}
+
 // Do carries out all ops or none, and returns the zxid of that. dir must be there when they are done. An error of an op is that of
 // recipes.Client.Multi.
 func (w *Writer) Do(ctx context.Context, ops ...any) (zxid int64, err error) {
+	r, err := w.Write(ctx, ops...)
+	return r.Zxid, err
+}
+
+// mostLost is how often a write is tried whose answers are lost: what is too large for the server breaks each connection.
+const mostLost = 5
+
+// Write is Do that says more. When it fails because of an op, Ops say because of which.
+func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 	if err := w.begin(ctx); err != nil {
-		return 0, err
+		return Result{}, err
 	}
 	defer w.end()
-	for {
+	for lost := 0; ; {
 		s, err := w.client.AwaitSession(ctx)
 		if err != nil {
-			return 0, err
+			return Result{}, err
 		}
 		if w.session != s {
 			w.forget() // it went with its session, but for a wrapped connection's
 			w.session = s
 		}
-		zxid, again, err := w.try(ctx, ops)
+		r, again, err := w.try(ctx, ops)
+		if errors.Is(err, recipes.ErrOutcomeUnknown) && again {
+			if lost++; lost == mostLost {
+				return Result{}, &recipes.Error{Op: "multi", Path: w.dir, Err: zk.ErrConnectionClosed}
+			}
+		}
 		if !again {
-			return zxid, err
+			return r, err
 		}
 	}
 }
@@ -93,7 +115,7 @@ func (w *Writer) begin(ctx context.Context) error {
 func (w *Writer) end() { <-w.turn }
 
 // try is one try. again means that nothing was applied, and that another try may succeed.
-func (w *Writer) try(ctx context.Context, ops []any) (zxid int64, again bool, err error) {
+func (w *Writer) try(ctx context.Context, ops []any) (r Result, again bool, err error) {
 	in, cancel := w.session.Within(ctx)
 	defer cancel()
 	w.n++
@@ -106,17 +128,21 @@ func (w *Writer) try(ctx context.Context, ops []any) (zxid int64, again bool, er
 	// A set, also of a new one: its Stat tells the zxid.
 	all = append(all, &zk.SetDataRequest{Path: marker, Data: number, Version: -1})
 	results, err := w.client.Multi(in, all...)
+	if len(results) == len(all) {
+		r.Ops = results[:len(ops)]
+	}
 	switch {
 	case err == nil:
 		w.marker = marker
-		return results[len(all)-1].Stat.Mzxid, false, nil
+		return Result{results[len(all)-1].Stat.Mzxid, w.session, marker, r.Ops}, false, nil
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
-		return w.look(ctx, in, marker, string(number), err)
+		zxid, again, err := w.look(ctx, in, marker, string(number), err)
+		return Result{Zxid: zxid, Session: w.session, Marker: marker}, again, err
 	case w.marker != "" && failedAt(results) == len(ops): // somebody has deleted the marker
 		w.marker = ""
-		return 0, true, nil
+		return r, true, nil
 	}
-	return 0, in.Err() != nil && ctx.Err() == nil, err
+	return r, in.Err() != nil && ctx.Err() == nil, err
 }
 
 // look finds out whether a multi was applied whose answer is not known. in is the session's.
@@ -136,7 +162,7 @@ func (w *Writer) look(ctx, in context.Context, marker, number string, unknown er
 		case err == nil && string(data) == number:
 			return stat.Mzxid, false, nil
 		case err == nil:
-			return 0, true, nil
+			return 0, true, unknown
 		}
 	}
 	w.forget()

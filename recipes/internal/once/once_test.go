@@ -158,3 +158,29 @@ func TestDo(t *testing.T) {
 		}
 	})
 }
+
+// TestWrite is what Write says more than Do: which op it was, and that something is too large, which the server says by hanging up.
+func TestWrite(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/dir": ""})
+		c := w.Client()
+		o := once.New(c, "/dir")
+		r, err := o.Write(t.Context(), append1("a"))
+		if err != nil || r.Session != c.Session() || len(r.Ops) != 1 || r.Ops[0].String != "/dir/a0000000000" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		w.AssertOwner(r.Marker, r.Session.ID())
+		r, err = o.Write(t.Context(), append1("a"), &zk.DeleteRequest{Path: "/dir/none", Version: -1})
+		if !errors.Is(err, zk.ErrNoNode) || len(r.Ops) != 2 || r.Ops[0].Error != nil || !errors.Is(r.Ops[1].Error, zk.ErrNoNode) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		large := &zk.CreateRequest{Path: "/dir/large", Data: make([]byte, 1<<20+1000)}
+		if _, err = o.Write(t.Context(), large); err == nil || errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Error(err)
+		}
+		if err := o.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.AssertChildren("/dir", "a0000000000")
+	})
+}
