@@ -24,6 +24,7 @@ const (
 // shape says what is kept.
 type shape struct {
 	self  bool // the first znode's own data
+	names bool // the names of its children, in place of data
 	depth int  // how far below the first
 	// enter reports whether what is below a znode is kept. nil: of all.
 	enter func(path string) bool
@@ -44,6 +45,8 @@ type engine struct {
 	open      int // readings that are
 	flying    int
 	queue     []*reading
+	rootBusy  bool       // a request for the first znode is under way: those come one after the other, since whether it is there may be in all answers
+	waiting   []*reading // for that
 	pause     *time.Timer
 
 	results chan result // has room for all that are under way
@@ -203,8 +206,14 @@ func (g *engine) dispatch(ctx context.Context) {
 	for g.flying < inFlight && len(g.queue) > 0 {
 		r := g.queue[0]
 		g.queue = g.queue[1:]
-		if r.dead {
+		switch {
+		case r.dead:
 			continue
+		case r.entry == g.root && g.rootBusy:
+			g.waiting = append(g.waiting, r)
+			continue
+		case r.entry == g.root:
+			g.rootBusy = true
 		}
 		r.state, r.epoch, r.again, r.listed = flying, g.epoch, false, false
 		g.flying++
@@ -228,6 +237,10 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 	} else {
 		g.flying--
 		r.state = idle
+		if r.entry == g.root {
+			g.rootBusy = false
+			g.queue, g.waiting = append(g.queue, g.waiting...), nil
+		}
 	}
 	switch {
 	case r != nil && r.dead:

@@ -14,6 +14,7 @@ type entry struct {
 	depth    int // below the first
 	children map[string]*entry
 	shown    *Znode // nil if it is not there, or not known yet, or its data are of no interest
+	mzxid    int64  // the newest that was read
 	pzxid    int64  // of the last listing
 
 	data  *reading

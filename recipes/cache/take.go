@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -34,14 +35,14 @@ func (g *engine) passOn(exist *reading) {
 func (g *engine) takeData(res result) bool {
 	r, e, stat := res.r, res.r.entry, res.stat
 	old := e.shown
-	created := old == nil || old.Stat.Czxid != stat.Czxid
-	if old != nil && (stat.Czxid < old.Stat.Czxid || !created && stat.Mzxid < old.Stat.Mzxid) {
+	if stat.Mzxid < e.mzxid { // which never falls, also when the znode is created again
 		return false
 	}
-	if created {
+	e.mzxid = stat.Mzxid
+	if old == nil || old.Stat.Czxid != stat.Czxid {
 		g.clear(e)
 		g.drop(e.list)
-		e.list, e.pzxid = nil, 0
+		e.list = nil
 		if g.lists(e, stat) {
 			e.list = &reading{kind: readList, entry: e}
 			g.setOpen(e.list, r.open)
@@ -68,10 +69,17 @@ func ephemeral(owner int64) bool {
 
 func (g *engine) takeList(res result) bool {
 	r, e, stat := res.r, res.r.entry, res.stat
-	if stat.Pzxid < e.pzxid {
+	if stat.Pzxid < e.pzxid { // as with mzxid
 		return false
 	}
 	e.pzxid = stat.Pzxid
+	if g.shape.names {
+		now := &Znode{Path: e.path, Stat: *stat, names: res.names}
+		slices.Sort(now.names)
+		e.shown = now
+		g.view.show(e.path, now)
+		return true
+	}
 	there := make(map[string]struct{}, len(res.names))
 	for _, name := range res.names {
 		there[name] = struct{}{}
@@ -112,10 +120,10 @@ func (g *engine) takeGone(r *reading) {
 	case r.kind == readData && r.listed:
 		r.again = true // it may have been created between the two answers
 	}
-	if r.kind == readData {
+	if r.kind == readData || e.data == nil {
 		g.hide(e)
 	} else {
-		g.clear(e)
+		g.clear(e) // whether it is there itself is for its data to say
 	}
 }
 

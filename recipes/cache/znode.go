@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -13,6 +14,8 @@ type Znode struct {
 	Path string // as the Client names it
 	Data []byte
 	Stat zk.Stat
+
+	names []string // of the children, sorted, where that is what is kept; else nil
 }
 
 // Name is the last part of the Path.
@@ -64,7 +67,7 @@ func same(a, b *Znode) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid
+	return a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && slices.Equal(a.names, b.names)
 }
 
 // split returns the path of the znode above, which is "" above "/", and the name.
