@@ -1,0 +1,107 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+// said returns what all say of themselves.
+func said(line recipes.Line) string {
+	var s strings.Builder
+	for i, all := range [][]recipes.Contender{line.Holders, line.Waiters} {
+		s.WriteString([]string{"held by", "; waiting"}[i])
+		for _, who := range all {
+			fmt.Fprintf(&s, " %s", who.Data)
+		}
+	}
+	return s.String()
+}
+
+func TestExplain(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		explain := func(path, want string) recipes.Line {
+			t.Helper()
+			line, err := lock.Explain(t.Context(), c, path)
+			if s := said(line); err != nil || s != want {
+				t.Errorf("%s, want %s; %v", s, want, err)
+			}
+			return line
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		come := func(l lock.Locker) {
+			wg.Go(func() {
+				if l, err := l.Lock(ctx); err == nil {
+					<-ctx.Done()
+					_ = l.Unlock(ctx) // in the background
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		explain("/nothing", "held by; waiting")
+		begun := time.Now()
+		for _, who := range []string{"anna", "berta", "clara"} {
+			come(lock.NewMutex(c, "/mutex", []byte(who)))
+		}
+		line := explain("/mutex", "held by anna; waiting berta clara")
+		for i, who := range append(line.Holders, line.Waiters...) {
+			// To the millisecond, as the servers' clock runs apart from the bubble's.
+			if since := who.Since.Sub(begun).Round(100 * time.Millisecond); since != time.Duration(i)*time.Second || who.Session != c.Session().ID() {
+				t.Errorf("%+v, since %v", who, since)
+			}
+		}
+		for _, who := range strings.Fields("r1 r2 w1 r3 w2") {
+			rw := lock.NewRWMutex(c, "/rw", []byte(who))
+			if who[0] == 'w' {
+				come(rw)
+			} else {
+				come(rw.RLocker())
+			}
+		}
+		explain("/rw", "held by r1 r2; waiting w1 r3 w2")
+		cancel()
+		wg.Wait()
+	})
+}
+
+func TestExplainSemaphore(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		clients := []*recipes.Client{w.Client(), w.Client()}
+		explain := func(want string) {
+			t.Helper()
+			line, err := lock.ExplainSemaphore(t.Context(), clients[0], "/sem")
+			if s := said(line); err != nil || s != want {
+				t.Errorf("%s, want %s; %v", s, want, err)
+			}
+		}
+		explain("held by; waiting")
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i, n := range []int{1, 2, 2, 1} {
+			s := lock.NewSemaphore(clients[i%2], "/sem", 4, fmt.Append(nil, i))
+			wg.Go(func() {
+				if leases, err := s.AcquireN(ctx, n); err == nil {
+					<-ctx.Done()
+					for _, l := range leases {
+						_ = l.Release(ctx) // in the background
+					}
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		explain("held by 0 1 1; waiting 2 3")
+		cancel()
+		wg.Wait()
+		time.Sleep(time.Second)
+		explain("held by; waiting")
+	})
+}

@@ -1,0 +1,122 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+func TestMulti_K7(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/x": "0"})
+		c, other := w.Client(), w.Client()
+		rw := lock.NewRWMutex(c, "/c", nil)
+		multi := lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewKazooMutex(c, "/b", nil), rw, lock.NewRWMutex(c, "/d", nil).RLocker())
+		all := must[*lock.Locks](t)(multi.TryLock(t.Context()))
+		if n := len(all.Locks()); n != 4 {
+			t.Errorf("%d locks", n)
+		}
+		for _, l := range all.Locks() {
+			if l.Context().Err() != nil || l.Token() > all.Token() {
+				t.Errorf("%s: %v, token %d of %d", l.Path(), l.Context().Err(), l.Token(), all.Token())
+			}
+		}
+		if _, err := multi.TryLock(t.Context()); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		set := func(to string) any { return &zk.SetDataRequest{Path: "/x", Data: []byte(to), Version: -1} }
+		if results, err := all.Commit(t.Context(), set("1")); err != nil || len(results) != 1 || results[0].Stat == nil || results[0].Stat.Version != 1 {
+			t.Errorf("%+v, %v", results, err)
+		}
+		// One that is lost ends all, though it is not the first.
+		check(t, other.Delete(t.Context(), all.Locks()[2].Path(), -1))
+		if _, err := all.Commit(t.Context(), set("2")); !errors.Is(err, recipes.ErrNotHeld) || all.Context().Err() == nil {
+			t.Error(err, all.Context().Err())
+		}
+		w.AssertData("/x", "1")
+		if err := all.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		if err := all.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+
+		// One that can't be had: none is.
+		l := must[*lock.Lock](t)(lock.NewMutex(other, "/b", nil).Lock(t.Context()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := multi.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		w.AssertChildren("/a")
+		w.AssertChildren("/c")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			check(t, multi.With(t.Context(), func(ctx context.Context) error {
+				for _, path := range []string{"/a", "/b", "/c", "/d"} {
+					if line := must[recipes.Line](t)(lock.Explain(ctx, c, path)); len(line.Holders) != 1 || len(line.Waiters) != 0 {
+						t.Errorf("%s: %+v", path, line)
+					}
+				}
+				return ctx.Err()
+			}))
+		})
+		// While it waits for the second it loses the first, which another takes before it begins anew.
+		time.Sleep(time.Second)
+		line := must[recipes.Line](t)(lock.Explain(t.Context(), c, "/a"))
+		check(t, other.Delete(t.Context(), line.Holders[0].Path, -1))
+		a := must[*lock.Lock](t)(lock.NewMutex(other, "/a", nil).Lock(t.Context()))
+		time.Sleep(time.Second)
+		check(t, l.Unlock(t.Context()))
+		time.Sleep(time.Second)
+		check(t, a.Unlock(t.Context()))
+		wg.Wait()
+		for _, path := range []string{"/a", "/b", "/c", "/d"} {
+			w.AssertChildren(path)
+		}
+	})
+}
+
+func TestMulti_Lost(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(), w.Client()
+		all := must[*lock.Locks](t)(lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewMutex(c, "/b", nil)).Lock(t.Context()))
+		w.Unplug(c)
+		next := must[*lock.Lock](t)(lock.NewMutex(other, "/b", nil).Lock(t.Context()))
+		if err := all.Context().Err(); err == nil || !errors.Is(context.Cause(all.Context()), recipes.ErrSessionLost) {
+			t.Error(err, context.Cause(all.Context()))
+		}
+		if next.Token() <= all.Token() {
+			t.Errorf("token %d after %d", next.Token(), all.Token())
+		}
+		if err := all.Unlock(t.Context()); !errors.Is(err, recipes.ErrSessionLost) {
+			t.Error(err)
+		}
+		w.Plug(c)
+	})
+}
+
+func TestNewMulti_Panics(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		for _, lockers := range [][]lock.Locker{nil, {lock.NewMutex(c, "/a", nil), lock.NewMutex(c.Namespace("/n"), "/a", nil)}} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("no panic")
+					}
+				}()
+				lock.NewMulti(lockers...)
+			}()
+		}
+	})
+}

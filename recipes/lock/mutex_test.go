@@ -1,0 +1,324 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+// must returns l, which was to be had.
+func must[T any](t testing.TB) func(l T, err error) T {
+	return func(l T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMutex_Layout(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client().Namespace("/app")
+		l := must[*lock.Lock](t)(lock.NewMutex(c, "/locks/a", []byte("anna")).Lock(t.Context()))
+		k := must[*lock.Lock](t)(lock.NewKazooMutex(c, "/locks/b", []byte("berta")).Lock(t.Context()))
+		for l, want := range map[*lock.Lock]string{l: "/locks/a/_c_????????-????-4???-????-????????????-lock-0000000000", k: "/locks/b/_c_????????-????-4???-????-????????????-__lock__0000000000"} {
+			if !matches(want, l.Path()) {
+				t.Errorf("%s, want %s", l.Path(), want)
+			}
+			w.AssertOwner("/app"+l.Path(), c.Session().ID())
+		}
+		w.AssertData("/app"+k.Path(), "berta")
+		check(t, l.Unlock(t.Context()))
+		check(t, k.Unlock(t.Context()))
+		w.AssertChildren("/app/locks/a")
+		w.AssertChildren("/app/locks/b")
+	})
+}
+
+// matches is like path.Match, but that ? matches a hexadecimal digit.
+func matches(pattern, s string) bool {
+	if len(pattern) != len(s) {
+		return false
+	}
+	for i := range s {
+		hex := s[i] >= '0' && s[i] <= '9' || s[i] >= 'a' && s[i] <= 'f'
+		if pattern[i] != s[i] && (pattern[i] != '?' || !hex) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestMutex_K3: who comes first is served first.
+func TestMutex_K3_InOrder(t *testing.T) {
+	recipetest.Run(t, 3, func(t testing.TB, w *recipetest.World) {
+		holds := recipetest.NewHolds(1)
+		var order []int
+		var wg sync.WaitGroup
+		for i := range 8 {
+			m := lock.NewMutex(w.Client(), "/lock", nil)
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				l, err := m.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				holds.Begin(l.Context(), l.Token(), 1)
+				order = append(order, i)
+				time.Sleep(time.Second)
+				check(t, l.Unlock(t.Context()))
+			})
+		}
+		wg.Wait()
+		if got := fmt.Sprint(order); got != "[0 1 2 3 4 5 6 7]" || holds.Err() != nil {
+			t.Error(got, holds.Err())
+		}
+	})
+}
+
+func TestMutex_TryLock(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		m, other := lock.NewMutex(w.Client(), "/lock", nil), lock.NewKazooMutex(w.Client(), "/lock", nil)
+		l := must[*lock.Lock](t)(m.TryLock(t.Context()))
+		for _, m := range []*lock.Mutex{m, other} {
+			if _, err := m.TryLock(t.Context()); !errors.Is(err, lock.ErrNotAcquired) {
+				t.Error(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			begun := time.Now()
+			if _, err := m.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 5*time.Second {
+				t.Errorf("after %v: %v", time.Since(begun), err)
+			}
+			cancel()
+		}
+		time.Sleep(time.Second)
+		if n := len(w.Tree("/lock")); n != 2 {
+			t.Errorf("%d znodes", n)
+		}
+		check(t, l.Unlock(t.Context()))
+		l = must[*lock.Lock](t)(other.TryLock(t.Context()))
+		check(t, l.Unlock(t.Context()))
+	})
+}
+
+func TestLock_Again(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		l := must[*lock.Lock](t)(lock.NewMutex(w.Client(), "/lock", nil).Lock(t.Context()))
+		check(t, l.Again())
+		check(t, l.Again())
+		check(t, l.Unlock(t.Context()))
+		check(t, l.Unlock(t.Context()))
+		if l.Context().Err() != nil {
+			t.Error("it was unlocked less often than locked")
+		}
+		check(t, l.Unlock(t.Context()))
+		if l.Context().Err() == nil {
+			t.Error("it is still held")
+		}
+		w.AssertMissing(l.Path())
+		if err := l.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		if err := l.Again(); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLock_Commit(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/balance": "0"})
+		c, other := w.Client(), w.Client()
+		l := must[*lock.Lock](t)(lock.NewMutex(c, "/lock", nil).Lock(t.Context()))
+		set := func(to string) any { return &zk.SetDataRequest{Path: "/balance", Data: []byte(to), Version: -1} }
+		if _, err := l.Commit(t.Context(), set("1")); err != nil {
+			t.Error(err)
+		}
+		if _, err := other.Multi(t.Context(), l.Guard(set("2"))...); err != nil {
+			t.Error(err)
+		}
+		w.AssertData("/balance", "2")
+		check(t, other.Delete(t.Context(), l.Path(), -1))
+		if _, err := other.Multi(t.Context(), l.Guard(set("3"))...); !errors.Is(err, zk.ErrNoNode) {
+			t.Error(err)
+		}
+		if _, err := l.Commit(t.Context(), set("4")); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		w.AssertData("/balance", "2")
+		if l.Context().Err() == nil || !errors.Is(context.Cause(l.Context()), recipes.ErrNotHeld) {
+			t.Error(context.Cause(l.Context()))
+		}
+		if err := l.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLock_Lost: who loses the session knows before another has the lock, and unlocking says so without waiting for a connection.
+func TestLock_Lost(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(), w.Client()
+		l := must[*lock.Lock](t)(lock.NewMutex(c, "/lock", nil).Lock(t.Context()))
+		w.Unplug(c)
+		next := must[*lock.Lock](t)(lock.NewMutex(other, "/lock", nil).Lock(t.Context()))
+		if l.Context().Err() == nil || next.Token() <= l.Token() {
+			t.Errorf("%v, token %d after %d", l.Context().Err(), next.Token(), l.Token())
+		}
+		begun := time.Now()
+		if err := l.Unlock(t.Context()); !errors.Is(err, recipes.ErrSessionLost) || time.Since(begun) > 0 {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		w.Plug(c)
+		check(t, next.Unlock(t.Context()))
+		l = must[*lock.Lock](t)(lock.NewMutex(c, "/lock", nil).Lock(t.Context()))
+		check(t, l.Unlock(t.Context()))
+		w.AssertChildren("/lock")
+	})
+}
+
+type key struct{}
+
+func TestMutex_With(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(), w.Client()
+		m := lock.NewMutex(c, "/lock", nil)
+		ctx := context.WithValue(t.Context(), key{}, "value")
+		wrong := errors.New("wrong")
+		err := m.With(ctx, func(ctx context.Context) error {
+			if _, err := m.TryLock(ctx); !errors.Is(err, lock.ErrNotAcquired) || ctx.Value(key{}) != "value" || ctx.Err() != nil {
+				t.Error(err, ctx.Value(key{}), ctx.Err())
+			}
+			return wrong
+		})
+		if err != wrong { //nolint:errorlint // that it is the same and nothing more
+			t.Error(err)
+		}
+		w.AssertChildren("/lock")
+
+		// When the lock is lost, ctx ends, and with it what is derived from it; and the error says so though f does not.
+		err = m.With(ctx, func(ctx context.Context) error {
+			derived, cancel := context.WithTimeout(ctx, time.Hour)
+			defer cancel()
+			line := must[recipes.Line](t)(lock.Explain(t.Context(), other, "/lock"))
+			time.Sleep(time.Second) // so that it is watched
+			check(t, other.Delete(t.Context(), line.Holders[0].Path, -1))
+			<-derived.Done()
+			if !errors.Is(context.Cause(derived), recipes.ErrNotHeld) || ctx.Err() == nil {
+				t.Error(context.Cause(derived), ctx.Err())
+			}
+			return nil
+		})
+		if !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+
+		// The caller's ctx ends it as well, and the lock is let go of all the same.
+		ctx, cancel := context.WithCancel(ctx)
+		err = m.With(ctx, func(ctx context.Context) error {
+			cancel()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if err != context.Canceled { //nolint:errorlint // that it is the same and nothing more
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		w.AssertChildren("/lock")
+
+		func() {
+			defer func() {
+				if recover() != "oops" {
+					t.Error("no panic")
+				}
+			}()
+			_ = m.With(t.Context(), func(context.Context) error { panic("oops") })
+		}()
+		w.AssertChildren("/lock")
+	})
+}
+
+// TestMutex_With_Clock: the ctx of With looks at the clock, as that of what is held does.
+func TestMutex_With_Clock(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		err := lock.NewMutex(c, "/lock", nil).With(t.Context(), func(ctx context.Context) error {
+			w.Unplug(c)
+			time.Sleep(2 * recipetest.Timeout)
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, recipes.ErrSessionLost) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(), w.Client()
+		l := must[*lock.Lock](t)(lock.NewMutex(c, "/lock", []byte("anna")).Lock(t.Context()))
+		asked := func() bool {
+			time.Sleep(time.Second)
+			select {
+			case <-l.Revoked():
+				return true
+			default:
+				return false
+			}
+		}
+		if asked() {
+			t.Error("nobody has asked")
+		}
+		if _, err := other.Set(t.Context(), l.Path(), []byte("berta"), -1); err != nil || asked() {
+			t.Error("somebody wrote something else", err)
+		}
+		check(t, lock.Revoke(t.Context(), other, l.Path()))
+		if !asked() {
+			t.Error("it was asked for")
+		}
+		w.AssertData(l.Path(), "__REVOKE__")
+		check(t, lock.Revoke(t.Context(), other, l.Path()))
+		if !asked() || l.Context().Err() != nil {
+			t.Error("nothing else happens")
+		}
+		check(t, l.Unlock(t.Context()))
+		check(t, lock.Revoke(t.Context(), other, l.Path()))
+
+		// Who is asked while it waits learns of it when it has the lock.
+		l = must[*lock.Lock](t)(lock.NewMutex(c, "/lock", nil).Lock(t.Context()))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			l, err := lock.NewMutex(other, "/lock", nil).Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			<-l.Revoked()
+			check(t, l.Unlock(t.Context()))
+		})
+		time.Sleep(time.Second)
+		line := must[recipes.Line](t)(lock.Explain(t.Context(), c, "/lock"))
+		check(t, lock.Revoke(t.Context(), c, line.Waiters[0].Path))
+		check(t, l.Unlock(t.Context()))
+		wg.Wait()
+		w.AssertChildren("/lock")
+	})
+}

@@ -1,0 +1,196 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+// readers is more than there are in any test.
+const readers = 100
+
+// TestRWMutex_K3: readers share, writers don't, and who comes later does not overtake: one event a second, and who has it then.
+func TestRWMutex_K3_InOrder(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		var (
+			wg    sync.WaitGroup
+			mu    sync.Mutex
+			begun = time.Now()
+			got   []string
+			holds = recipetest.NewHolds(readers)
+		)
+		c := w.Client()
+		// Each comes a second after the one before, and has it for ten.
+		for i, kind := range strings.Fields("R R W R R W W R") {
+			m := []*lock.RWMutex{lock.NewRWMutex(c, "/rw", nil), lock.NewKazooRWMutex(c, "/rw", nil)}[i%2]
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				how, takes := m.RLock, 1
+				if kind == "W" {
+					how, takes = m.Lock, readers
+				}
+				l, err := how(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				holds.Begin(l.Context(), l.Token(), takes)
+				mu.Lock()
+				got = append(got, fmt.Sprintf("%s%d at %v", kind, i, time.Since(begun).Round(time.Second)))
+				mu.Unlock()
+				time.Sleep(10 * time.Second)
+				check(t, l.Unlock(t.Context()))
+			})
+		}
+		wg.Wait()
+		want := "[R0 at 0s R1 at 1s W2 at 11s R3 at 21s R4 at 21s W5 at 31s W6 at 41s R7 at 51s]"
+		other := strings.Replace(want, "R3 at 21s R4 at 21s", "R4 at 21s R3 at 21s", 1)
+		if s := fmt.Sprint(got); s != want && s != other || holds.Err() != nil {
+			t.Errorf("%s, %v", s, holds.Err())
+		}
+		w.AssertChildren("/rw")
+	})
+}
+
+func TestRWMutex_Try(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		m := lock.NewRWMutex(w.Client(), "/rw", nil)
+		refused := func(_ *lock.Lock, err error) {
+			t.Helper()
+			if !errors.Is(err, lock.ErrNotAcquired) {
+				t.Error(err)
+			}
+		}
+		r := must[*lock.Lock](t)(m.RLocker().TryLock(t.Context()))
+		r2 := must[*lock.Lock](t)(m.TryRLock(t.Context()))
+		refused(m.TryLock(t.Context()))
+		check(t, r.Unlock(t.Context()))
+		check(t, r2.Unlock(t.Context()))
+		l := must[*lock.Lock](t)(m.TryLock(t.Context()))
+		refused(m.TryLock(t.Context()))
+		refused(m.TryRLock(t.Context()))
+		check(t, l.Unlock(t.Context()))
+		check(t, m.WithRead(t.Context(), func(ctx context.Context) error { return m.WithRead(ctx, func(context.Context) error { return nil }) }))
+		check(t, m.With(t.Context(), func(ctx context.Context) error { refused(m.TryRLock(ctx)); return nil }))
+		w.AssertChildren("/rw")
+	})
+}
+
+// TestRWMutex_K6: a writer that waits does not come in between when another's write lock becomes a read lock, but after it; readers come in
+// at once.
+func TestRWMutex_K6_Downgrade(t *testing.T) {
+	for _, kind := range []string{"curator", "kazoo"} {
+		t.Run(kind, func(t *testing.T) {
+			recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+				c, other := w.Client(), w.Client()
+				m, theirs := lock.NewRWMutex(c, "/rw", []byte("me")), lock.NewRWMutex(other, "/rw", nil)
+				name := "__READ__"
+				if kind == "kazoo" {
+					m, theirs, name = lock.NewKazooRWMutex(c, "/rw", []byte("me")), lock.NewKazooRWMutex(other, "/rw", nil), "__rlock__"
+				}
+				first := must[*lock.Lock](t)(m.Lock(t.Context())) // so that numbers are not 0
+				check(t, first.Unlock(t.Context()))
+				l := must[*lock.Lock](t)(m.Lock(t.Context()))
+				holds := recipetest.NewHolds(readers)
+				writer := holds.Begin(l.Context(), l.Token(), readers)
+				var wg sync.WaitGroup
+				come := func(how func(context.Context) (*lock.Lock, error), takes int, want time.Duration) {
+					begun := time.Now()
+					wg.Go(func() {
+						l, err := how(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						holds.Begin(l.Context(), l.Token(), takes)
+						if since := time.Since(begun).Round(time.Second); since != want {
+							t.Errorf("it took %v, not %v", since, want)
+						}
+						time.Sleep(time.Second)
+						check(t, l.Unlock(t.Context()))
+					})
+					time.Sleep(time.Second)
+				}
+				come(theirs.RLock, 1, 3*time.Second)
+				come(theirs.Lock, readers, 12*time.Second)
+				come(theirs.RLock, 1, 12*time.Second)
+				writer.End() // as such; it goes on as a reader
+				r := must[*lock.Lock](t)(m.Downgrade(t.Context(), l))
+				holds.Begin(r.Context(), r.Token(), 1)
+				if l.Context().Err() == nil || r.Context().Err() != nil {
+					t.Error(l.Context().Err(), r.Context().Err())
+				}
+				if want := "/rw/_c_????????-????-4???-????-????????????-" + name + "0000000001"; !matches(want, r.Path()) {
+					t.Errorf("%s, want %s", r.Path(), want)
+				}
+				w.AssertData(r.Path(), "me")
+				time.Sleep(10 * time.Second)
+				check(t, r.Unlock(t.Context()))
+				wg.Wait()
+				if err := holds.Err(); err != nil {
+					t.Error(err)
+				}
+				w.AssertChildren("/rw")
+			})
+		})
+	}
+}
+
+func TestRWMutex_Downgrade_Again(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		m := lock.NewRWMutex(c, "/rw", nil)
+		l := must[*lock.Lock](t)(m.Lock(t.Context()))
+		check(t, l.Again())
+		r := must[*lock.Lock](t)(m.Downgrade(t.Context(), l))
+		if l.Context().Err() != nil || r.Context().Err() != nil {
+			t.Error("both are held")
+		}
+		line := must[recipes.Line](t)(lock.Explain(t.Context(), c, "/rw"))
+		if len(line.Holders) != 2 || len(line.Waiters) != 0 {
+			t.Errorf("%+v", line)
+		}
+		again := must[*lock.Lock](t)(m.Downgrade(t.Context(), l))
+		if l.Context().Err() == nil {
+			t.Error("it is still held")
+		}
+		if _, err := m.Downgrade(t.Context(), l); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		check(t, r.Unlock(t.Context()))
+		if _, err := m.TryLock(t.Context()); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		check(t, again.Unlock(t.Context()))
+		w.AssertChildren("/rw")
+		defer func() {
+			if recover() == nil {
+				t.Error("a read lock was downgraded")
+			}
+		}()
+		_, _ = m.Downgrade(t.Context(), r)
+	})
+}
+
+// TestRWMutex_K6_Deleted: when somebody has deleted the writer's znode, and another writer has the lock, there is no downgrade.
+func TestRWMutex_K6_Deleted(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(), w.Client()
+		m := lock.NewRWMutex(c, "/rw", nil)
+		l := must[*lock.Lock](t)(m.Lock(t.Context()))
+		check(t, other.Delete(t.Context(), l.Path(), -1))
+		next := must[*lock.Lock](t)(lock.NewRWMutex(other, "/rw", nil).TryLock(t.Context()))
+		if _, err := m.Downgrade(t.Context(), l); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		w.AssertChildren("/rw", next.Path()[len("/rw/"):])
+	})
+}

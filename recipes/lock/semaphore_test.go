@@ -1,0 +1,251 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+func TestSemaphore_Layout(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		l := must[*lock.Lease](t)(lock.NewSemaphore(c, "/sem", 2, []byte("anna")).Acquire(t.Context()))
+		if want := "/sem/leases/_c_????????-????-4???-????-????????????-lease-0000000000"; !matches(want, l.Path()) {
+			t.Errorf("%s, want %s", l.Path(), want)
+		}
+		w.AssertData(l.Path(), "anna")
+		w.AssertOwner(l.Path(), c.Session().ID())
+		w.AssertChildren("/sem", "leases", "locks")
+		w.AssertChildren("/sem/locks")
+		check(t, l.Release(t.Context()))
+		w.AssertChildren("/sem/leases")
+		if err := l.Release(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSemaphore_K2: never more than the maximum, in order, and all who can have one have it.
+func TestSemaphore_K2_InOrder(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		var (
+			wg    sync.WaitGroup
+			mu    sync.Mutex
+			begun = time.Now()
+			got   []string
+			holds = recipetest.NewHolds(3)
+		)
+		clients := []*recipes.Client{w.Client(), w.Client()}
+		// Each comes a second after the one before, wants so many, and has them for ten seconds.
+		for i, n := range []int{1, 1, 2, 1, 3, 1} {
+			s := lock.NewSemaphore(clients[i%2], "/sem", 3, nil)
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				leases, err := s.AcquireN(t.Context(), n)
+				if err != nil || len(leases) != n {
+					t.Error(leases, err)
+					return
+				}
+				for _, l := range leases {
+					holds.Begin(l.Context(), l.Token(), 1)
+				}
+				mu.Lock()
+				got = append(got, fmt.Sprintf("%d at %v", i, time.Since(begun).Round(time.Second)))
+				mu.Unlock()
+				time.Sleep(10 * time.Second)
+				for _, l := range leases {
+					check(t, l.Release(t.Context()))
+				}
+			})
+		}
+		wg.Wait()
+		if s := fmt.Sprint(got); s != "[0 at 0s 1 at 1s 2 at 10s 3 at 11s 4 at 21s 5 at 31s]" || holds.Err() != nil {
+			t.Errorf("%s, %v", s, holds.Err())
+		}
+		w.AssertChildren("/sem/leases")
+		w.AssertChildren("/sem/locks")
+	})
+}
+
+func TestSemaphore_Try(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		s := lock.NewSemaphore(c, "/sem", 2, nil)
+		refused := func(err error) {
+			t.Helper()
+			if !errors.Is(err, lock.ErrNotAcquired) {
+				t.Error(err)
+			}
+		}
+		if _, err := s.AcquireN(t.Context(), 3); err == nil {
+			t.Error("more than there are")
+		}
+		if _, err := s.TryAcquireN(t.Context(), 0); err == nil {
+			t.Error("none")
+		}
+		l := must[*lock.Lease](t)(s.TryAcquire(t.Context()))
+		_, err := s.TryAcquireN(t.Context(), 2)
+		refused(err)
+		check(t, s.With(t.Context(), func(ctx context.Context) error {
+			_, err := s.TryAcquire(ctx)
+			refused(err)
+			return nil
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.AcquireN(ctx, 2); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		w.AssertChildren("/sem/locks")
+		w.AssertChildren("/sem/leases", l.Path()[len("/sem/leases/"):])
+	})
+}
+
+// TestSemaphore_Deleted: when somebody deletes what stands for the turn, or for the lease, of one who waits, it waits anew.
+func TestSemaphore_Deleted(t *testing.T) {
+	for _, dir := range []string{"/sem/locks", "/sem/leases"} {
+		t.Run(dir, func(t *testing.T) {
+			recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+				c, other := w.Client(), w.Client()
+				first := must[*lock.Lease](t)(lock.NewSemaphore(c, "/sem", 1, nil).Acquire(t.Context()))
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					l, err := lock.NewSemaphore(other, "/sem", 1, nil).Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					check(t, l.Release(t.Context()))
+				})
+				time.Sleep(time.Second)
+				for path := range w.Tree(dir) {
+					if path != dir && path != first.Path() {
+						check(t, c.Delete(t.Context(), path, -1))
+					}
+				}
+				time.Sleep(time.Second)
+				line := must[recipes.Line](t)(lock.ExplainSemaphore(t.Context(), c, "/sem"))
+				if len(line.Holders) != 1 || len(line.Waiters) != 1 || line.Waiters[0].Session != other.Session().ID() {
+					t.Errorf("%+v", line)
+				}
+				check(t, first.Release(t.Context()))
+				wg.Wait()
+				w.AssertChildren("/sem/locks")
+				w.AssertChildren("/sem/leases")
+			})
+		})
+	}
+}
+
+// number is a shared maximum.
+type number struct {
+	mu      sync.Mutex
+	n       int
+	changed chan struct{}
+}
+
+func (n *number) set(to int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.n = to
+	if n.changed != nil {
+		close(n.changed)
+		n.changed = nil
+	}
+}
+
+func (n *number) Watch(context.Context) (int, <-chan struct{}, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.n < 0 {
+		return 0, nil, errors.New("no number")
+	}
+	if n.changed == nil {
+		n.changed = make(chan struct{})
+	}
+	return n.n, n.changed, nil
+}
+
+func TestSemaphore_Shared(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		n := &number{n: 1}
+		s := lock.NewSharedSemaphore(w.Client(), "/sem", n, nil)
+		var leases []*lock.Lease
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				l, err := s.Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				leases = append(leases, l)
+			})
+		}
+		for maximum := 1; maximum <= 3; maximum++ {
+			n.set(maximum)
+			time.Sleep(time.Second)
+			if len(leases) != maximum {
+				t.Errorf("%d leases of %d", len(leases), maximum)
+			}
+		}
+		wg.Wait()
+		n.set(1)
+		check(t, leases[0].Release(t.Context()))
+		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, lock.ErrNotAcquired) || leases[1].Context().Err() != nil {
+			t.Error(err, leases[1].Context().Err())
+		}
+		n.set(-1)
+		if _, err := s.Acquire(t.Context()); err == nil || err.Error() != "no number" {
+			t.Error(err)
+		}
+		w.AssertChildren("/sem/locks")
+		if len(w.Tree("/sem/leases")) != 3 {
+			t.Error(w.Tree("/sem/leases"))
+		}
+	})
+}
+
+func TestKazooSemaphore(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		s := lock.NewKazooSemaphore(c, "/app/sem", 2, []byte("anna"))
+		leases, err := s.AcquireN(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.AssertData("/app/sem", "2")
+		w.AssertChildren("/app/sem-__lock__")
+		if len(w.Tree("/app/sem")) != 3 {
+			t.Error(w.Tree("/app/sem"))
+		}
+		w.AssertData(leases[0].Path(), "anna")
+		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, lock.ErrNotAcquired) {
+			t.Error(err)
+		}
+		if _, err := lock.NewKazooSemaphore(c, "/app/sem", 3, nil).TryAcquire(t.Context()); !errors.Is(err, lock.ErrMaximum) {
+			t.Error(err)
+		}
+		line := must[recipes.Line](t)(s.Explain(t.Context()))
+		if len(line.Holders) != 2 || len(line.Waiters) != 0 || string(line.Holders[1].Data) != "anna" {
+			t.Errorf("%+v", line)
+		}
+		for _, l := range leases {
+			check(t, l.Release(t.Context()))
+		}
+		// What is no number says nothing.
+		if _, err := c.Set(t.Context(), "/app/sem", []byte("ours"), -1); err != nil {
+			t.Error(err)
+		}
+		l := must[*lock.Lease](t)(lock.NewKazooSemaphore(c, "/app/sem", 3, nil).TryAcquire(t.Context()))
+		check(t, l.Release(t.Context()))
+	})
+}
