@@ -29,9 +29,13 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 		return nil, errors.New("recipes: no servers to connect to")
 	}
 	k := newCore(cfg, false)
+	provider := &hosts{closing: k.closing, hurry: k.hurry}
 	conn, events, err := zk.Connect(servers, cfg.timeout,
-		zk.WithDialer(k.dial),
-		zk.WithHostProvider(&hosts{closing: k.closing, hurry: k.hurry}),
+		zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
+			provider.wait()
+			return k.dial(network, address, timeout)
+		}),
+		zk.WithHostProvider(provider),
 		zk.WithEventCallback(k.event),
 		zk.WithLogger(cfg.logger),
 		zk.WithLogInfo(false))

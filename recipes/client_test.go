@@ -56,3 +56,16 @@ func TestOperations(t *testing.T) {
 		s.AssertMissing("/a/b/c")
 	})
 }
+
+// TestHostPauses: go-zookeeper holds a lock while it asks which server is next, and who waits for a lock keeps a bubble's time from passing.
+func TestHostPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		naming, pauses := recipes.HostPauses(20)
+		if naming != 0 {
+			t.Errorf("it takes %v to name a server", naming)
+		}
+		if pauses < 200*time.Millisecond || pauses > time.Second {
+			t.Errorf("the pauses are %v", pauses)
+		}
+	})
+}

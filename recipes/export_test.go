@@ -9,3 +9,19 @@ func Asleep(f func() time.Duration) Option { return func(c *config) { c.asleep =
 func ExponentialWith(base, limit time.Duration, n int, random func(n int64) int64) RetryPolicy {
 	return exponential(base, limit, n, random)
 }
+
+// HostPauses returns how long a host provider takes to name n servers in vain, and how long the pauses before their dials are.
+func HostPauses(n int) (naming, pauses time.Duration) {
+	h := &hosts{closing: make(chan struct{}), hurry: func() time.Duration { return 100 * time.Millisecond }}
+	_ = h.Init([]string{"a", "b"}) // never an error
+	h.Connected()
+	for range n {
+		begun := time.Now()
+		h.Next()
+		named := time.Now()
+		h.wait()
+		naming += named.Sub(begun)
+		pauses += time.Since(named)
+	}
+	return naming, pauses
+}

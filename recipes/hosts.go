@@ -18,7 +18,8 @@ type hosts struct {
 	next    int
 	tries   int // since a session was there
 	pause   time.Duration
-	before  bool // there was a session
+	before  bool          // there was a session
+	rest    time.Duration // before the server that Next returned is dialed
 }
 
 const (
@@ -40,10 +41,13 @@ func (h *hosts) Len() int {
 	return len(h.servers)
 }
 
-// Next returns the server to try. It waits before: a moment after a connection was lost, so that not all clients of a server come at
-// once; and after each round in vain, twice as long as before the last.
+// Next returns the server to try, after the pause that wait makes: a moment after a connection was lost, so that not all clients of a
+// server come at once; and after each round in vain, twice as long as before the last.
+//
+// It does not wait itself: go-zookeeper holds a lock meanwhile that others need who ask for the present server.
 func (h *hosts) Next() (server string, retryStart bool) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
 	var wait time.Duration
@@ -61,21 +65,30 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	if wait >= longPause {
 		h.pause, wait, retryStart = longPause, 0, true
 	}
-	h.mu.Unlock()
-	if wait > 0 {
-		t := time.NewTimer(wait/2 + rand.N(wait/2+1))
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-h.closing:
-		}
-	}
+	h.rest = wait
 	select {
 	case <-h.closing:
 		retryStart = true
 	default:
 	}
 	return server, retryStart
+}
+
+// wait makes the pause before a dial, or a part of it if the Client is being closed.
+func (h *hosts) wait() {
+	h.mu.Lock()
+	rest := h.rest
+	h.rest = 0
+	h.mu.Unlock()
+	if rest == 0 {
+		return
+	}
+	t := time.NewTimer(rest/2 + rand.N(rest/2+1))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-h.closing:
+	}
 }
 
 // Connected notes that there is a session.
