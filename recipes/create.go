@@ -62,7 +62,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	if o.ACL == nil {
 		o.ACL = k.cfg.acl
 	}
-	n := &creation{client: c, path: c.absolute(path), data: data, opts: o}
+	n := &creation{client: c, path: c.absolute(path), data: written(data), opts: o}
 	if o.Protected {
 		n.protect()
 	}

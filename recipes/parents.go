@@ -54,13 +54,13 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 func (k *core) makeParent(ctx context.Context, path string) error {
 	_, err := call(ctx, k, func() (string, error) {
 		if !k.noContainers.Load() {
-			created, err := k.conn.CreateContainer(path, nil, zk.FlagContainer, k.cfg.acl)
+			created, err := k.conn.CreateContainer(path, written(nil), zk.FlagContainer, k.cfg.acl)
 			if err == nil || !isCode(err, -6) { // unimplemented
 				return created, err
 			}
 			k.noContainers.Store(true)
 		}
-		return k.conn.Create(path, nil, zk.FlagPersistent, k.cfg.acl)
+		return k.conn.Create(path, written(nil), zk.FlagPersistent, k.cfg.acl)
 	}, nil)
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

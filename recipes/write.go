@@ -15,7 +15,7 @@ import (
 // If an answer was lost and the znode then has the next version and this data, that counts as done: somebody else may have written the same
 // in that moment. With version -1 it is set again.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *zk.Stat, err error) {
-	k, full := c.core, c.absolute(path)
+	k, full, data := c.core, c.absolute(path), written(data)
 	err = c.retry(ctx, "set", path, func(ctx context.Context, before bool) (err error) {
 		stat, err = call(ctx, k, func() (*zk.Stat, error) { return k.conn.Set(full, data, version) }, nil)
 		if before && errors.Is(err, zk.ErrBadVersion) {
@@ -112,10 +112,11 @@ func (c *Client) absoluteOps(ops []any) ([]any, error) {
 			if r.Acl == nil {
 				r.Acl = c.core.cfg.acl
 			}
+			r.Data = written(r.Data)
 			absolute[i] = &r
 		case *zk.SetDataRequest:
 			r := *op
-			r.Path = c.absolute(r.Path)
+			r.Path, r.Data = c.absolute(r.Path), written(r.Data)
 			absolute[i] = &r
 		case *zk.DeleteRequest:
 			r := *op
@@ -130,6 +131,15 @@ func (c *Client) absoluteOps(ops []any) ([]any, error) {
 		}
 	}
 	return absolute, nil
+}
+
+// written returns data as they are written: there is no null, which the protocol knows besides empty data. Curator and kazoo never write
+// it, and stumble over it when they read: kazoo's Semaphore over the data of a parent that we have made.
+func written(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
 }
 
 func ignoreNoNode(err error) error {

@@ -1,0 +1,39 @@
+package recipes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// TestNoNull: no znode has null data, whoever makes it and as what: kazoo's recipes decode what they read without a look.
+func TestNoNull(t *testing.T) {
+	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
+		s := zktest.Start(t)
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
+		_, err := c.Create(t.Context(), "/parents/of/this", nil, recipes.CreateOptions{Parents: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Create(t.Context(), "/set", []byte("x"), recipes.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Set(t.Context(), "/set", nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Multi(t.Context(), &zk.CreateRequest{Path: "/multi"}, &zk.CreateRequest{Path: "/multi-set", Data: []byte("x")},
+			&zk.SetDataRequest{Path: "/multi-set", Version: -1}); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/parents", "/parents/of", "/parents/of/this", "/set", "/multi", "/multi-set"} {
+			if data, _, err := c.Get(t.Context(), path); err != nil || data == nil || len(data) > 0 {
+				t.Errorf("%s has %v, %v", path, data, err)
+			}
+		}
+	})
+}
