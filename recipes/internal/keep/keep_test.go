@@ -62,6 +62,7 @@ func TestK1_DeletedByOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.AssertData(path, data)
+			time.Sleep(time.Second)                          // for the child
 			_ = other.Delete(t.Context(), path+"/touch", -1) // it is there with a TTL only
 			if err := other.Delete(t.Context(), path, -1); err != nil {
 				t.Fatal(err)

@@ -82,7 +82,7 @@ type Node struct {
 	result  error // of Close
 }
 
-// New returns a Node that is not kept yet. data is not kept by the caller's reference.
+// New returns a Node that is not kept yet. It makes a copy of data, as SetData does.
 func New(c *recipes.Client, path string, data []byte, o Options) *Node {
 	n := &Node{client: c, opts: o, base: path, data: bytes.Clone(data), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 	if !o.sequential() {
@@ -121,27 +121,31 @@ func (n *Node) Wait(ctx context.Context) (string, error) {
 
 // SetData changes the data, and waits until the znode has them, or newer ones. They are those of the znode from now on even if it is not
 // there, or ctx ends before it has them. Before Start it does not wait.
-func (n *Node) SetData(ctx context.Context, data []byte) error {
+func (n *Node) SetData(ctx context.Context, data []byte) error { return n.Put(data)(ctx) }
+
+// Put is SetData in two steps: it changes the data, and what it returns waits.
+func (n *Node) Put(data []byte) (wait func(ctx context.Context) error) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.stopped {
-		n.mu.Unlock()
-		return n.fail(ErrClosed)
+		return func(context.Context) error { return n.fail(ErrClosed) }
 	}
 	n.data = bytes.Clone(data)
 	n.wanted++
-	mine, started := n.wanted, n.done != nil
+	mine := n.wanted
+	if n.done == nil {
+		return func(context.Context) error { return nil }
+	}
 	if !errors.Is(n.problem, ErrTaken) { // what was refused may have been refused for the data
 		n.problem = nil
-	}
-	n.mu.Unlock()
-	if !started {
-		return nil
 	}
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
-	return n.await(ctx, func() bool { return n.isThere() && n.written >= mine })
+	return func(ctx context.Context) error {
+		return n.await(ctx, func() bool { return n.isThere() && n.written >= mine })
+	}
 }
 
 // Data returns what was set last.

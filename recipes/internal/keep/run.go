@@ -20,7 +20,7 @@ const (
 
 // run keeps the znode until ctx ends, and deletes it then.
 func (n *Node) run(ctx context.Context) {
-	k := &keeper{Node: n, states: n.client.States(ctx)}
+	k := &keeper{Node: n, states: n.client.States(ctx), replace: n.opts.TakeOver}
 	defer close(n.done)
 	for pause := time.Duration(0); ctx.Err() == nil; {
 		rested, err := k.round(ctx)
@@ -50,6 +50,7 @@ type keeper struct {
 	version int32 // of its data, when it was last looked at
 	touched time.Time
 	child   bool // the one that is touched is there
+	replace bool // another session's: it has not been there yet
 }
 
 // round looks at the znode, makes it what it shall be, and rests until there is something to do. It reports whether it rested.
@@ -74,14 +75,14 @@ func (k *keeper) round(ctx context.Context) (rested bool, err error) {
 	case !k.ours(stat, s):
 		k.gone(fmt.Errorf("%w (0x%x)", ErrTaken, stat.EphemeralOwner))
 		k.may = false
-		if k.opts.TakeOver && stat.NumChildren == 0 {
+		if k.replace && stat.NumChildren == 0 {
 			return false, k.takeOver(ctx, stat)
 		}
 		k.rest(ctx, s, fires, nil, nil)
 		return true, nil
 	}
 	found := !k.seen && !made // it was there before, with data that may be others
-	k.seen, k.may, k.version, k.opts.TakeOver = true, true, stat.Version, false
+	k.seen, k.may, k.version, k.replace = true, true, stat.Version, false
 	k.change(func() {
 		k.there, k.problem = s, nil
 		if found {
@@ -161,7 +162,7 @@ func (k *keeper) make(ctx context.Context) (made bool, err error) {
 		return false, err
 	}
 	k.change(func() { k.path, k.there, k.written, k.problem = created, s, mine, nil })
-	k.child = false
+	k.child, k.replace = false, false
 	return true, nil
 }
 
@@ -177,11 +178,11 @@ func (k *keeper) takeOver(ctx context.Context, stat *zk.Stat) error {
 	var e *recipes.Error
 	switch {
 	case err == nil && len(results) == 2:
-		k.seen = true
+		k.seen, k.replace = true, false
 		k.change(func() { k.there, k.written, k.problem = s, mine, nil })
 		return nil
 	case errors.Is(err, zk.ErrNoAuth): // whoever it is, he is not to be replaced
-		k.opts.TakeOver = false
+		k.replace = false
 		return nil
 	case errors.As(err, &e) && e.Refused():
 		return nil // it is another one, or gone
