@@ -1,0 +1,177 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+// TestCost has the exact requests of each step, and beside them for how many answers Curator's and kazoo's waits (5.9.1 and 2.11.0, without
+// what they do to make the znodes above). A get+watch that nobody waits for is that of the own znode, 20 ms after it is held: a round trip
+// takes longer here. Sources: LockInternals.attemptLock and internalLockLoop, InterProcessReadWriteLock,
+// InterProcessSemaphoreV2.internalAcquire1Lease; kazoo/recipe/lock.py.
+func TestCost(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		other := w.Client()
+		cost := func(what string, trips int, ops string, f func()) {
+			t.Helper()
+			if got := h.Cost(f); got.RoundTrips != trips || got.Ops() != ops {
+				t.Errorf("%s: %d round trips, %s; want %d, %s", what, got.RoundTrips, got.Ops(), trips, ops)
+			}
+		}
+		m, theirs := lock.NewMutex(c, "/lock", nil), lock.NewMutex(other, "/lock", nil)
+		rw, theirRW := lock.NewRWMutex(c, "/rw", nil), lock.NewRWMutex(other, "/rw", nil)
+		s := lock.NewSemaphore(c, "/sem", 3, nil)
+		for _, l := range []lock.Locker{theirs, theirRW} { // so that what is above is there
+			check(t, must[*lock.Lock](t)(l.Lock(t.Context())).Unlock(t.Context()))
+		}
+		check(t, must[*lock.Lease](t)(lock.NewSemaphore(other, "/sem", 3, nil).Acquire(t.Context())).Release(t.Context()))
+
+		var l, l2 *lock.Lock
+		// Curator: create, getChildren. kazoo: create, get_children.
+		cost("lock", 2, "create, children, get+watch", func() { l = must[*lock.Lock](t)(m.Lock(t.Context())) })
+		// Both: delete.
+		cost("unlock", 1, "delete", func() { check(t, l.Unlock(t.Context())) })
+		// What is held for no longer than a moment is not watched.
+		cost("lock and unlock", 3, "create, children, delete", func() {
+			check(t, m.With(t.Context(), func(context.Context) error { return nil }))
+		})
+		l = must[*lock.Lock](t)(theirs.Lock(t.Context()))
+		// Curator: create, getChildren, getData, delete. kazoo: create, get_children, delete.
+		cost("try", 3, "create, children, delete", func() {
+			if _, err := m.TryLock(t.Context()); err == nil {
+				t.Error("it was locked")
+			}
+		})
+		// Both: create, getChildren, getData to wait, and getChildren after it. The wait is two round trips long here.
+		cost("wait", 3+2+1, "create, children, get+watch, children, get+watch", func() {
+			time.AfterFunc(500*time.Millisecond, func() { check(t, l.Unlock(t.Context())) })
+			l2 = must[*lock.Lock](t)(m.Lock(t.Context()))
+		})
+		cost("unlock", 1, "delete", func() { check(t, l2.Unlock(t.Context())) })
+
+		cost("write and unlock", 3, "create, children, delete", func() {
+			check(t, rw.With(t.Context(), func(context.Context) error { return nil }))
+		})
+		cost("read and unlock", 3, "create, children, delete", func() {
+			check(t, rw.WithRead(t.Context(), func(context.Context) error { return nil }))
+		})
+		l = must[*lock.Lock](t)(rw.Lock(t.Context()))
+		// Curator: create and getChildren of the reader, delete of the writer. kazoo has none.
+		cost("downgrade", 3, "create, get+watch, children, delete, get+watch", func() { l2 = must[*lock.Lock](t)(rw.Downgrade(t.Context(), l)) })
+		check(t, l2.Unlock(t.Context()))
+		l = must[*lock.Lock](t)(theirRW.Lock(t.Context()))
+		l2 = must[*lock.Lock](t)(theirRW.Downgrade(t.Context(), l))
+		// As for a mutex. Behind several writers Curator's asks getChildren and getData again for each, kazoo's and ours don't.
+		cost("read beside readers", 2, "create, children, get+watch", func() { l = must[*lock.Lock](t)(rw.RLock(t.Context())) })
+		check(t, l.Unlock(t.Context()))
+		check(t, l2.Unlock(t.Context()))
+
+		var lease *lock.Lease
+		// Curator: create, getChildren, create, getChildren, delete, and in the background removeWatches. kazoo: create, get_children,
+		// get_children, create, exists, delete, and exists before.
+		cost("acquire", 5, "create, children, create, get+watch, children+watch, delete, get+watch", func() {
+			lease = must[*lock.Lease](t)(s.Acquire(t.Context()))
+		})
+		cost("release", 1, "delete", func() { check(t, lease.Release(t.Context())) })
+		var leases []*lock.Lease
+		// Curator: 5 for each.
+		cost("acquire 3", 5, "create, children, create, create, create, get+watch, children+watch, delete, get+watch, get+watch, get+watch", func() {
+			var err error
+			if leases, err = s.AcquireN(t.Context(), 3); err != nil {
+				t.Fatal(err)
+			}
+		})
+		cost("try for one", 6, "create, children, create, get+watch, children, delete, delete", func() {
+			if _, err := s.TryAcquire(t.Context()); err == nil {
+				t.Error("there was one")
+			}
+		})
+		// Curator: create, getChildren, create, getChildren; then getChildren, delete. The wait is two round trips long here.
+		cost("wait for one", 4+2+2, "create, children, create, get+watch, children+watch, children+watch, get+watch, delete, get+watch", func() {
+			time.AfterFunc(600*time.Millisecond, func() { check(t, other.Delete(t.Context(), leases[0].Path(), -1)) })
+			lease = must[*lock.Lease](t)(s.Acquire(t.Context()))
+		})
+		for _, l := range append(leases, lease)[1:] {
+			check(t, l.Release(t.Context()))
+		}
+
+		var all *lock.Locks
+		// Curator: as many.
+		cost("multi", 4, "create, children, create, get+watch, children, get+watch", func() {
+			all = must[*lock.Locks](t)(lock.NewMulti(m, rw).Lock(t.Context()))
+		})
+		cost("unlock all", 2, "delete, delete", func() { check(t, all.Unlock(t.Context())) })
+	})
+}
+
+// TestK4: what ten wait for is let go of again and again, and each time one of them asks, once; of readers those that get it.
+func TestK4(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		other := w.Client()
+		for _, kind := range []string{"mutex", "readers", "semaphore"} {
+			first := must[*lock.Lock](t)(lock.NewRWMutex(other, "/"+kind, nil).Lock(t.Context()))
+			var lease *lock.Lease
+			if kind == "semaphore" {
+				lease = must[*lock.Lease](t)(lock.NewSemaphore(other, "/sem", 1, nil).Acquire(t.Context()))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			got := make(chan func(context.Context) error, 10)
+			for range 10 {
+				go func() { // ends with ctx at the latest; awaited through got
+					var (
+						l    *lock.Lock
+						free *lock.Lease
+						err  error
+					)
+					switch kind {
+					case "mutex":
+						l, err = lock.NewMutex(c, "/mutex", nil).Lock(ctx)
+					case "readers":
+						l, err = lock.NewRWMutex(c, "/readers", nil).RLock(ctx)
+					case "semaphore":
+						free, err = lock.NewSemaphore(c, "/sem", 1, nil).Acquire(ctx)
+					}
+					switch {
+					case err != nil:
+						t.Error(err)
+						got <- nil
+					case free != nil:
+						got <- free.Release
+					default:
+						got <- l.Unlock
+					}
+				}()
+			}
+			time.Sleep(time.Second)
+			h.Arm(nil, nil)
+			check(t, first.Unlock(t.Context()))
+			if lease != nil {
+				check(t, lease.Release(t.Context()))
+			}
+			time.Sleep(time.Second)
+			asked := h.Requests()
+			children, served := 0, len(got)
+			for _, r := range asked {
+				if r.Op == "children" {
+					children++
+				}
+			}
+			want := map[string]int{"mutex": 1, "readers": 10, "semaphore": 1 + 2}[kind] // the next one comes to the turn, and looks twice
+			if children != want || kind != "readers" && served != 1 || kind == "readers" && served != 10 {
+				t.Errorf("%s: %d served, children %d times, want %d: %v", kind, served, children, want, asked)
+			}
+			for range 10 {
+				if letGo := <-got; letGo != nil {
+					check(t, letGo(t.Context()))
+				}
+			}
+			cancel()
+		}
+	})
+}

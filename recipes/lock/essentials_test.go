@@ -1,0 +1,113 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+// TestEssentials runs against any ZooKeeper: every recipe by two clients, where the answers to one client's requests get lost one after the other.
+func TestEssentials(t *testing.T) {
+	address := recipetest.Servers(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cut := &recipetest.Cutter{}
+	connect := func(opts ...recipes.Option) *recipes.Client {
+		c, err := recipes.Connect(ctx, address, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { check(t, c.Close()) })
+		return c
+	}
+	a, b := connect(recipes.Dialer(cut.Dial)), connect()
+	root, err := a.Create(ctx, "/gozkd-lock-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range kinds() {
+		holds := recipetest.NewHolds(k.total)
+		n := "/" + string(rune('a'+i))
+		var wg sync.WaitGroup
+		for _, c := range []*recipes.Client{a, b} {
+			wg.Go(func() {
+				for round := range 6 {
+					if c == a {
+						cut.Arm(1 + round)
+					}
+					h, letGo, err := k.get(ctx, c.Namespace(root+n))
+					if err != nil {
+						t.Errorf("%s: %v", k.name, err)
+						return
+					}
+					holds.Begin(h.Context(), h.Token(), k.takes)
+					if err := letGo(ctx); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+						t.Errorf("%s: %v", k.name, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		cut.Arm(0)
+		if err := holds.Err(); err != nil || holds.Len() != 12 {
+			t.Errorf("%s: %d times, %v", k.name, holds.Len(), err)
+		}
+		for _, dir := range k.dirs {
+			if names, _, err := b.Children(ctx, root+n+dir); err != nil || len(names) != 0 {
+				t.Errorf("%s: left %q, %v", k.name, names, err)
+			}
+		}
+	}
+	remove(t, b, root)
+}
+
+// TestEssentials_Revoke is that a holder is told, on any ZooKeeper.
+func TestEssentials_Revoke(t *testing.T) {
+	address := recipetest.Servers(t)
+	c, err := recipes.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	root, err := c.Create(t.Context(), "/gozkd-lock-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, lock.NewMutex(c, root+"/lock", nil).With(t.Context(), func(ctx context.Context) error {
+		line, err := lock.Explain(ctx, c, root+"/lock")
+		if err != nil || len(line.Holders) != 1 || len(line.Waiters) != 0 {
+			t.Fatalf("%+v, %v", line, err)
+		}
+		return lock.Revoke(ctx, c, line.Holders[0].Path)
+	}))
+	l := must[*lock.Lock](t)(lock.NewMutex(c, root+"/lock", nil).Lock(t.Context()))
+	check(t, lock.Revoke(t.Context(), c, l.Path()))
+	select {
+	case <-l.Revoked():
+	case <-time.After(10 * time.Second):
+		t.Error("it was not told")
+	}
+	check(t, l.Unlock(t.Context()))
+	remove(t, c, root)
+}
+
+// remove deletes a znode and what is below it.
+func remove(t *testing.T, c *recipes.Client, path string) {
+	names, _, err := c.Children(t.Context(), path)
+	if errors.Is(err, zk.ErrNoNode) { // a container
+		return
+	}
+	check(t, err)
+	for _, name := range names {
+		remove(t, c, path+"/"+name)
+	}
+	check(t, c.DeleteGuaranteed(t.Context(), path))
+}

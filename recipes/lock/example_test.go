@@ -1,0 +1,170 @@
+package lock_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/lock"
+	"github.com/gozkd/gozkd/server"
+)
+
+// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
+func connect() (c *recipes.Client, stop func()) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		_ = c.Close() // with the server everything goes
+		_ = s.Close()
+	}
+}
+
+func ExampleMutex_With() {
+	c, stop := connect()
+	defer stop()
+
+	m := lock.NewMutex(c, "/reports/lock", []byte("host-7"))
+	err := m.With(context.Background(), func(ctx context.Context) error {
+		// ctx ends before anybody else can have the lock.
+		fmt.Println("writing the report:", ctx.Err())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// writing the report: <nil>
+	// <nil>
+}
+
+func ExampleMutex_Lock() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+	if _, err := c.Create(ctx, "/balance", []byte("100"), recipes.CreateOptions{}); err != nil {
+		log.Fatal(err)
+	}
+
+	l, err := lock.NewMutex(c, "/bank/lock", nil).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { fmt.Println("unlocked:", l.Unlock(ctx)) }()
+
+	// This is written only if the lock is still held when it is written.
+	_, err = l.Commit(ctx, &zk.SetDataRequest{Path: "/balance", Data: []byte("90"), Version: -1})
+	fmt.Println("written:", err)
+
+	_, err = lock.NewMutex(c, "/bank/lock", nil).TryLock(ctx)
+	fmt.Println("somebody else:", err)
+	// Output:
+	// written: <nil>
+	// somebody else: lock: not acquired
+	// unlocked: <nil>
+}
+
+func ExampleLock_Revoked() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	l, err := lock.NewMutex(c, "/batch/lock", []byte("nightly")).Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Somebody who has something more urgent looks who has the lock, and asks for it.
+	line, err := lock.Explain(ctx, c, "/batch/lock")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("held by %s\n", line.Holders[0].Data)
+	if err := lock.Revoke(ctx, c, line.Holders[0].Path); err != nil {
+		log.Fatal(err)
+	}
+
+	<-l.Revoked()
+	fmt.Println("let go of:", l.Unlock(ctx))
+	// Output:
+	// held by nightly
+	// let go of: <nil>
+}
+
+func ExampleRWMutex_Downgrade() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	m := lock.NewRWMutex(c, "/index/lock", nil)
+	w, err := m.Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// The index is rebuilt. From now on others may read it too, and nobody has written to it in between.
+	r, err := m.Downgrade(ctx, w)
+	if err != nil {
+		log.Fatal(err)
+	}
+	other, err := m.TryRLock(ctx)
+	fmt.Println("another reader:", err)
+	_, err = m.TryLock(ctx)
+	fmt.Println("a writer:", err)
+	fmt.Println(other.Unlock(ctx), r.Unlock(ctx))
+	// Output:
+	// another reader: <nil>
+	// a writer: lock: not acquired
+	// <nil> <nil>
+}
+
+func ExampleSemaphore() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	downloads := lock.NewSemaphore(c, "/downloads", 3, nil)
+	two, err := downloads.AcquireN(ctx, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(downloads.With(ctx, func(ctx context.Context) error {
+		_, err := downloads.TryAcquire(ctx)
+		fmt.Println("a fourth:", err)
+		return nil
+	}))
+	for _, l := range two {
+		fmt.Println(l.Release(ctx))
+	}
+	// Output:
+	// a fourth: lock: not acquired
+	// <nil>
+	// <nil>
+	// <nil>
+}
+
+func ExampleMulti() {
+	c, stop := connect()
+	defer stop()
+
+	both := lock.NewMulti(lock.NewMutex(c, "/accounts/anna", nil), lock.NewMutex(c, "/accounts/berta", nil))
+	err := both.With(context.Background(), func(ctx context.Context) error {
+		for _, path := range []string{"/accounts/anna", "/accounts/berta"} {
+			line, err := lock.Explain(ctx, c, path)
+			fmt.Println(path, len(line.Holders), err)
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// /accounts/anna 1 <nil>
+	// /accounts/berta 1 <nil>
+	// <nil>
+}
