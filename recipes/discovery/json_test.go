@@ -1,0 +1,161 @@
+package discovery_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes/discovery"
+)
+
+// details is a payload.
+type details struct {
+	Val  string `json:"val"`
+	Tags []int  `json:"tags,omitempty"`
+}
+
+// checkJSON compares what an instance is written as with what Curator writes, byte by byte, and reads it again.
+func checkJSON[T any](t *testing.T, name string, in discovery.Instance[T], want string) {
+	t.Helper()
+	got, err := in.MarshalJSON()
+	if err != nil || string(got) != want {
+		t.Errorf("%s:\n%s, %v, want\n%s", name, got, err, want)
+	}
+	var out discovery.Instance[T]
+	if err := out.UnmarshalJSON(got); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	if out.Type == discovery.Dynamic && in.Type == "" {
+		in.Type = out.Type
+	}
+	if !out.Registered.Equal(in.Registered) {
+		t.Errorf("%s: %v", name, out.Registered)
+	}
+	out.Registered = in.Registered
+	if in.PayloadClass == "" {
+		out.PayloadClass = "" // a list's
+	}
+	if !reflect.DeepEqual(in, out) {
+		t.Errorf("%s: %+v, want %+v", name, out, in)
+	}
+}
+
+// TestD4_Writes: the fields and their order are those of JsonInstanceSerializer, the classes in a payload those of Jackson with Id.CLASS.
+func TestD4_Writes(t *testing.T) {
+	at := time.UnixMilli(1610116500446)
+	checkJSON(t, "the least", discovery.Instance[any]{Name: "n", ID: "i"},
+		`{"name":"n","id":"i","address":null,"port":null,"sslPort":null,"payload":null,"registrationTimeUTC":0,"serviceType":"DYNAMIC","uriSpec":null}`)
+	checkJSON(t, "all", discovery.Instance[details]{
+		Name: "name", ID: "id", Address: "address", Port: 10, SSLPort: 20, Payload: details{Val: "<&>"}, PayloadClass: "org.example.Payload",
+		Registered: at, Type: discovery.Permanent, URI: "{a}/b/{c}", Disabled: true,
+	}, `{"name":"name","id":"id","address":"address","port":10,"sslPort":20,"payload":{"@class":"org.example.Payload","val":"<&>"},`+
+		`"registrationTimeUTC":1610116500446,"serviceType":"PERMANENT",`+
+		`"uriSpec":{"parts":[{"value":"a","variable":true},{"value":"/b/","variable":false},{"value":"c","variable":true}]},"enabled":false}`)
+
+	const head, tail = `{"name":"n","id":"i","address":null,"port":null,"sslPort":null,"payload":`, `,"registrationTimeUTC":0,"serviceType":"DYNAMIC","uriSpec":null}`
+	checkJSON(t, "string", discovery.Instance[string]{Name: "n", ID: "i", Payload: "hey"}, head+`"hey"`+tail)
+	checkJSON(t, "int", discovery.Instance[int]{Name: "n", ID: "i", Payload: 5}, head+`5`+tail)
+	checkJSON(t, "long", discovery.Instance[int]{Name: "n", ID: "i", Payload: 5, PayloadClass: "java.lang.Long"}, head+`["java.lang.Long",5]`+tail)
+	checkJSON(t, "list", discovery.Instance[[]string]{Name: "n", ID: "i", Payload: []string{"a", "b"}}, head+`["java.util.ArrayList",["a","b"]]`+tail)
+	checkJSON(t, "map", discovery.Instance[map[string]string]{Name: "n", ID: "i", Payload: map[string]string{"1": "a"}, PayloadClass: "java.util.HashMap"},
+		head+`{"@class":"java.util.HashMap","1":"a"}`+tail)
+	checkJSON(t, "empty map", discovery.Instance[map[string]string]{Name: "n", ID: "i", Payload: map[string]string{}, PayloadClass: "java.util.HashMap"},
+		head+`{"@class":"java.util.HashMap"}`+tail)
+	checkJSON(t, "map of no class", discovery.Instance[map[string]string]{Name: "n", ID: "i", Payload: map[string]string{"1": "a"}}, head+`{"1":"a"}`+tail)
+}
+
+// TestD4_Reads: what others write, with what is not known here, and without what is.
+func TestD4_Reads(t *testing.T) {
+	var in discovery.Instance[map[string]any]
+	// As Spring Cloud Zookeeper writes it.
+	if err := json.Unmarshal([]byte(`{"name": "pay", "id": "6d4e", "address": "h", "port": 8005, "sslPort": null,
+		"payload": {"@class": "org.springframework.cloud.zookeeper.discovery.ZookeeperInstance", "id": "application-1", "name": "pay", "metadata": {}},
+		"registrationTimeUTC": 1610116500446, "serviceType": "DYNAMIC", "new": {"a": [1]}, "enabled": true,
+		"uriSpec": {"parts": [{"value": "scheme", "variable": true}, {"value": "://", "variable": false}, {"value": "address", "variable": true},
+			{"value": ":", "variable": false}, {"value": "port", "variable": true}]}}`), &in); err != nil {
+		t.Fatal(err)
+	}
+	if in.Name != "pay" || in.Port != 8005 || in.SSLPort != 0 || in.Disabled || in.URI != "{scheme}://{address}:{port}" ||
+		in.PayloadClass != "org.springframework.cloud.zookeeper.discovery.ZookeeperInstance" ||
+		!maps.EqualFunc(in.Payload, map[string]any{"id": "application-1", "name": "pay", "metadata": map[string]any{}}, func(a, b any) bool { return reflect.DeepEqual(a, b) }) {
+		t.Errorf("%+v", in)
+	}
+	if uri, err := in.BuildURI(nil); err != nil || uri != "http://h:8005" {
+		t.Errorf("%q, %v", uri, err)
+	}
+	if err := json.Unmarshal([]byte(`{}`), &in); err != nil || in.Type != discovery.Dynamic || in.Disabled || in.Payload != nil || !in.Registered.IsZero() {
+		t.Errorf("%+v, %v", in, err)
+	}
+	var list discovery.Instance[[]string]
+	for _, payload := range []string{`["java.util.ArrayList",["a.b","c"]]`, `["a.b","c"]`} { // one of Jackson's, and one of somebody who knows no classes
+		if err := json.Unmarshal([]byte(`{"payload":`+payload+`}`), &list); err != nil || len(list.Payload) != 2 || list.Payload[0] != "a.b" {
+			t.Errorf("%s: %+v, %v", payload, list, err)
+		}
+	}
+	for _, bad := range []string{``, `[]`, `{"port":"x"}`, `{"payload":5}`, `{"payload":{"a":1}}`, `{`} {
+		if err := json.Unmarshal([]byte(bad), &list); err == nil {
+			t.Errorf("%s: %+v", bad, list)
+		}
+	}
+}
+
+func TestBuildURI(t *testing.T) {
+	in := discovery.Instance[string]{Name: "n", ID: "i", Address: "h", Port: 1, Registered: time.UnixMilli(5), Type: discovery.Static}
+	for spec, want := range map[discovery.URISpec]string{
+		"":                                "",
+		"plain":                           "plain",
+		"{scheme}://{address}:{port}/{x}": "http://h:1/X",
+		"{ name }/{id}/{none}":            "n/i/",
+		"{ssl-port}{}{[}{registration-time-utc}{]}{service-type}": "{5}static",
+	} {
+		in.URI = spec
+		if got, err := in.BuildURI(map[string]string{"x": "X"}); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", spec, got, err, want)
+		}
+	}
+	in.SSLPort, in.URI = 2, "{scheme}:{ssl-port}:{port}"
+	if got, err := in.BuildURI(map[string]string{"port": "7"}); err != nil || got != "https:2:7" {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, bad := range []discovery.URISpec{"{", "}", "a{b", "{a{b}}", "{a}}"} {
+		in.URI = bad
+		if _, err := in.BuildURI(nil); !errors.Is(err, discovery.ErrURISpec) {
+			t.Errorf("%s: %v", bad, err)
+		}
+		if _, err := in.MarshalJSON(); !errors.Is(err, discovery.ErrURISpec) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestD4_RoundTrip: whatever is in an instance comes back.
+func TestD4_RoundTrip(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		in := discovery.Instance[map[string]string]{
+			Name: rapid.String().Draw(rt, "name"), ID: rapid.String().Draw(rt, "id"), Address: rapid.String().Draw(rt, "address"),
+			Port: rapid.IntRange(0, 65535).Draw(rt, "port"), SSLPort: rapid.IntRange(0, 65535).Draw(rt, "ssl port"),
+			Payload:      rapid.MapOf(rapid.StringMatching(`[^@]*`), rapid.String()).Draw(rt, "payload"),
+			PayloadClass: rapid.SampledFrom([]string{"", "java.util.HashMap"}).Draw(rt, "class"),
+			Registered:   time.UnixMilli(rapid.Int64Range(1, 1<<42).Draw(rt, "registered")),
+			Type:         rapid.SampledFrom([]discovery.ServiceType{discovery.Dynamic, discovery.Static, discovery.Permanent, discovery.DynamicSequential}).Draw(rt, "type"),
+			URI:          discovery.URISpec(rapid.StringMatching(`([a-z:/]*\{[a-z]+\}){0,3}`).Draw(rt, "uri")),
+			Disabled:     rapid.Bool().Draw(rt, "disabled"),
+		}
+		data, err := in.MarshalJSON()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var out discovery.Instance[map[string]string]
+		if err := out.UnmarshalJSON(data); err != nil {
+			rt.Fatalf("%s: %v", data, err)
+		}
+		if !reflect.DeepEqual(in, out) {
+			rt.Errorf("%s:\n%+v, want\n%+v", data, out, in)
+		}
+	})
+}
