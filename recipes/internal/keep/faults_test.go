@@ -120,7 +120,7 @@ func TestTroubles(t *testing.T) {
 		updates := rapid.IntRange(0, 5).Draw(rt, "updates")
 		patience := time.Duration(rapid.IntRange(0, 20000).Draw(rt, "patience")) * time.Millisecond
 		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
-		after := recipetest.Troubles(members).Draw(rt, "troubles of closing")
+		before := rapid.IntRange(0, len(troubles)).Draw(rt, "troubles before closing")
 		return members, func(t testing.TB, w *recipetest.World) {
 			const mine, shared = 1, 2
 			w.Load(map[string]string{"/dir": ""})
@@ -152,9 +152,9 @@ func TestTroubles(t *testing.T) {
 					}
 				}
 			}()
-			w.Suffer(troubles)
+			w.Suffer(troubles[:before])
 			<-done
-			time.Sleep(4 * recipetest.Timeout)
+			time.Sleep(2 * recipetest.Timeout)
 			owners := map[int64]int{}
 			for i, c := range clients {
 				owners[c.Session().ID()] = i
@@ -196,9 +196,9 @@ func TestTroubles(t *testing.T) {
 					cancel()
 				}
 			}()
-			w.Suffer(after)
+			w.Suffer(troubles[before:])
 			<-closed
-			time.Sleep(4 * recipetest.Timeout)
+			time.Sleep(2 * recipetest.Timeout)
 			if left := w.Tree("/dir"); len(left) > 1 {
 				t.Errorf("left: %q", left)
 			}

@@ -1,0 +1,68 @@
+package discovery_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/discovery"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestEssentials runs against any ZooKeeper, see recipetest.Servers. Whichever request's answer is lost, what is registered is found, as it was
+// updated, and not when it is registered no more.
+func TestEssentials(t *testing.T) {
+	servers := recipetest.Servers(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cut := &recipetest.Cutter{}
+	connect := func(opts ...recipes.Option) *recipes.Client {
+		c, err := recipes.Connect(ctx, servers, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { check(t, c.Close()) })
+		return c
+	}
+	a, b := connect(recipes.Dialer(cut.Dial)), connect()
+	root, err := a.Create(ctx, "/gozkd-discovery-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	check(t, err)
+	_, err = b.Create(ctx, root+"/web", nil, recipes.CreateOptions{})
+	check(t, err)
+	services, d := discovery.New[string](a, root), discovery.New[string](b, root)
+	c := d.Cache("web")
+	c.Start(ctx)
+	defer c.Close()
+	check(t, c.Wait(ctx))
+	for k := range 7 {
+		cut.Arm(k)
+		r, err := services.Register(ctx, instance{Name: "web", ID: "a", Payload: "1"})
+		check(t, err)
+		check(t, r.Update(ctx, instance{Payload: "2"}))
+		check(t, b.Sync(ctx, root))
+		all, err := d.Instances(ctx, "web")
+		if err != nil || !slices.Equal(texts(all), []string{"a=2"}) {
+			t.Fatalf("%d: %v, %v", k, all, err)
+		}
+		for !slices.Equal(texts(c.Instances()), []string{"a=2"}) {
+			check(t, ctx.Err())
+		}
+		check(t, r.Unregister(ctx))
+		check(t, b.Sync(ctx, root))
+		if all, err := d.Instances(ctx, "web"); err != nil || len(all) != 0 {
+			t.Fatalf("%d: %v, %v", k, all, err)
+		}
+	}
+	cut.Arm(0)
+	check(t, b.DeleteGuaranteed(ctx, root+"/web"))
+	check(t, b.DeleteGuaranteed(ctx, root))
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

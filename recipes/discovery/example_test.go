@@ -1,0 +1,95 @@
+package discovery_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/discovery"
+	"github.com/gozkd/gozkd/server"
+)
+
+// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
+func connect() (c *recipes.Client, stop func()) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		_ = c.Close() // with the server everything goes
+		_ = s.Close()
+	}
+}
+
+func ExampleDiscovery_Register() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	// What the instances say of themselves, in JSON that Java reads as an org.example.Details.
+	type details struct {
+		Zone string `json:"zone"`
+	}
+	d := discovery.New[details](c, "/services")
+	r, err := d.Register(ctx, discovery.Instance[details]{
+		Name: "shop", ID: "shop-1", Address: "10.0.0.7", Port: 8080, URI: "{scheme}://{address}:{port}/",
+		Payload: details{"north"}, PayloadClass: "org.example.Details",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	instances, err := d.Instances(ctx, "shop")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, in := range instances {
+		uri, err := in.BuildURI(nil)
+		fmt.Println(in.ID, uri, in.Payload.Zone, err)
+	}
+	fmt.Println(r.Unregister(ctx))
+	// Output:
+	// shop-1 http://10.0.0.7:8080/ north <nil>
+	// <nil>
+}
+
+func ExampleDiscovery_Provider() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	d := discovery.New[string](c, "/services")
+	for _, id := range []string{"a", "b"} {
+		if _, err := d.Register(ctx, discovery.Instance[string]{Name: "shop", ID: id}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	p := d.Provider("shop", discovery.RoundRobin[string](), discovery.DownPolicy{Errors: 1})
+	p.Start(ctx)
+	defer p.Close()
+	if err := p.Wait(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for range 4 {
+		in, err := p.Instance()
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(in.ID)
+		if in.ID == "b" { // it does not answer
+			p.NoteError(in)
+		}
+	}
+	// Output:
+	// a
+	// b
+	// a
+	// a
+}

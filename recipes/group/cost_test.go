@@ -1,0 +1,58 @@
+package group_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/group"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestCost compares with what Curator 5.8 and kazoo 2.10 ask for, as their sources say.
+func TestCost(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		w.Load(map[string]string{"/group": "", "/group/x": "", "/party": "", "/party/x__party__": "", "/party/y__party__": ""})
+		var (
+			g       = group.New(c, "/group")
+			party   = group.NewParty(c, "/party")
+			shallow = group.NewShallowParty(c, "/party")
+			m       *group.Membership
+			n       = group.NewNode(c, "/ttl", nil, group.NodeOptions{Mode: recipes.TTL, TTL: time.Hour})
+		)
+		for _, x := range []struct {
+			name string
+			do   func() error
+			cost int
+			ops  string
+		}{
+			// PersistentNode.createNode and watchNode: create, exists+watch. kazoo's _inner_join: exists, create.
+			{"join", func() (err error) { m, err = g.Join(t.Context(), "a", nil); return err }, 1, "create, exists+watch"},
+			// PersistentNode.setData, and its watcher: set, exists+watch.
+			{"set", func() error { return m.SetPayload(t.Context(), []byte("x")) }, 1, "set, exists+watch"},
+			// PersistentNode.deleteNode: delete, and removeWatches. kazoo's _inner_leave: delete. A multi is a delete that is never made twice.
+			{"leave", func() error { return m.Leave(t.Context()) }, 1, "multi"},
+			// Curator shows what its cache has, as View does.
+			{"members", func() error { _, err := g.Members(t.Context()); return err }, 2, "children, get"},
+			// Party.__iter__: children, and then one get after the other.
+			{"party", func() error { _, err := party.Members(t.Context()); return err }, 2, "children, get, get"},
+			// ShallowParty.__iter__: children.
+			{"shallow", func() error { _, err := shallow.Members(t.Context()); return err }, 1, "children"},
+			// PersistentTtlNode: create, exists+watch, and only half a TTL later set and create of the child.
+			{"ttl", func() error { n.Start(); _, err := n.Wait(t.Context()); return err }, 1, "create, exists+watch, create"},
+		} {
+			cost := h.Cost(func() {
+				if err := x.do(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if cost.RoundTrips != x.cost || cost.Ops() != x.ops {
+				t.Errorf("%s: %d round trips, %s; want %d, %s", x.name, cost.RoundTrips, cost.Ops(), x.cost, x.ops)
+			}
+		}
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package group_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/group"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestEssentials runs against any ZooKeeper, see recipetest.Servers. Whichever request's answer is lost, who joins is a member, once, and none
+// when it has left; who joins under the same id takes its place, and gives it back.
+func TestEssentials(t *testing.T) {
+	servers := recipetest.Servers(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cut := &recipetest.Cutter{}
+	connect := func(opts ...recipes.Option) *recipes.Client {
+		c, err := recipes.Connect(ctx, servers, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { check(t, c.Close()) })
+		return c
+	}
+	a, b := connect(recipes.Dialer(cut.Dial)), connect()
+	root, err := a.Create(ctx, "/gozkd-group-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	check(t, err)
+	_, err = b.Create(ctx, root+"/g", nil, recipes.CreateOptions{})
+	check(t, err)
+	mine, yours := group.New(a.Namespace(root), "/g"), group.New(b, root+"/g")
+	view := yours.View()
+	view.Start(ctx)
+	defer view.Close()
+	check(t, view.Wait(ctx))
+	for k := range 7 {
+		cut.Arm(k)
+		m, err := mine.Join(ctx, "x", []byte("1"))
+		check(t, err)
+		check(t, m.SetPayload(ctx, []byte("2")))
+		members, err := yours.Members(ctx)
+		if err != nil || !slices.Equal(texts(members), []string{"x=2"}) || members[0].Session != a.Session().ID() {
+			t.Fatalf("%d: %+v, %v", k, members, err)
+		}
+		other, err := yours.Join(ctx, "x", []byte("3"))
+		check(t, err)
+		for _, err := m.There(); !errors.Is(err, group.ErrTaken); _, err = m.There() {
+			check(t, ctx.Err())
+		}
+		check(t, other.Leave(ctx))
+		_, err = m.Wait(ctx)
+		check(t, err)
+		check(t, m.Leave(ctx))
+		if members, err := yours.Members(ctx); err != nil || len(members) != 0 {
+			t.Fatalf("%d: %+v, %v", k, members, err)
+		}
+	}
+	cut.Arm(0)
+	check(t, b.DeleteGuaranteed(ctx, root+"/g"))
+	check(t, b.DeleteGuaranteed(ctx, root))
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

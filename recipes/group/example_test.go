@@ -1,0 +1,125 @@
+package group_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/group"
+	"github.com/gozkd/gozkd/server"
+)
+
+// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
+func connect() (c *recipes.Client, stop func()) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		_ = c.Close() // with the server everything goes
+		_ = s.Close()
+	}
+}
+
+func ExampleGroup_Join() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	g := group.New(c, "/workers")
+	m, err := g.Join(ctx, "worker-1", []byte("10.0.0.7:9000"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	members, err := g.Members(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range members {
+		fmt.Printf("%s at %s\n", m.ID, m.Payload)
+	}
+	if err := m.Leave(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output: worker-1 at 10.0.0.7:9000
+}
+
+// Whoever wants to know who is there for ever follows a View.
+func ExampleGroup_View() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	g := group.New(c, "/workers")
+	v := g.View()
+	v.Start(ctx)
+	defer v.Close()
+	if err := v.Wait(ctx); err != nil {
+		log.Fatal(err)
+	}
+	m, err := g.Join(ctx, "worker-1", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for e := range v.Events(ctx) {
+		switch e.Type {
+		case cache.Added:
+			fmt.Println(e.Member.ID, "is here")
+			if err := m.Leave(ctx); err != nil {
+				log.Fatal(err)
+			}
+		case cache.Removed:
+			fmt.Println(e.Member.ID, "has left")
+			return
+		}
+	}
+	// Output:
+	// worker-1 is here
+	// worker-1 has left
+}
+
+func ExampleParty() {
+	c, stop := connect()
+	defer stop()
+
+	p := group.NewParty(c, "/party") // kazoo's
+	err := p.With(context.Background(), "anna", func(ctx context.Context) error {
+		names, err := p.Members(ctx)
+		fmt.Println(names)
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// [anna]
+	// <nil>
+}
+
+func ExampleNode() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	n := group.NewNode(c, "/status/host-7", []byte("starting"), group.NodeOptions{Mode: recipes.Ephemeral})
+	n.Start()
+	defer n.Close(ctx)
+	if err := n.SetData(ctx, []byte("running")); err != nil {
+		log.Fatal(err)
+	}
+	if err := c.Delete(ctx, "/status/host-7", -1); err != nil { // somebody is careless
+		log.Fatal(err)
+	}
+	for stat, _ := c.Exists(ctx, "/status/host-7"); stat == nil; stat, _ = c.Exists(ctx, "/status/host-7") {
+	}
+	data, _, err := c.Get(ctx, "/status/host-7")
+	fmt.Printf("%s %v\n", data, err)
+	// Output: running <nil>
+}
