@@ -1,0 +1,98 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/once"
+)
+
+// membersSuffix makes of a queue's path that of the znode whose children are those who use it from Go. It can't be in the queue: what kazoo
+// finds there it takes for an item.
+const membersSuffix = "-members"
+
+// engine is what all queues are made of. Safe for concurrent use.
+type engine struct {
+	client  *recipes.Client
+	path    string // whose children are the items
+	locks   string // whose children are the locks; "" without
+	members string // whose children are who puts, who takes and who waits
+	layout  *layout
+	max     int    // of items; 0 is any number
+	id      string // what is written into znodes of its own
+
+	mu     sync.Mutex         // guards what follows; nothing waits while it is held
+	puts   []*put             // that are not aboard yet
+	aboard []*put             // that are under way together
+	flying bool               // somebody sees to puts and aboard
+	halt   context.CancelFunc // lets that one wait no longer for a session
+	takers []*taker           // who have nothing yet, in order
+	baton  bool               // somebody has it
+
+	nudge chan struct{} // tells who has the baton that somebody wants an answer now; holds one
+
+	putWriter *once.Writer // of who is flying
+	consumer  consumer     // of who has the baton
+}
+
+// newEngine returns a queue named by path whose items are below it, or below path/items.
+func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) *engine {
+	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: newID(), nudge: make(chan struct{}, 1)}
+	for _, o := range opts {
+		o(e)
+	}
+	e.putWriter = once.New(c, e.members)
+	e.consumer = consumer{writer: once.New(c, e.members), batch: 1}
+	return e
+}
+
+// Close deletes what the queue has of its own on the servers between calls, and would else have until the session ends; items stay. It must
+// not run together with other methods, which can be used again after it.
+func (e *engine) Close(ctx context.Context) error {
+	return errors.Join(e.putWriter.Close(ctx), e.consumer.writer.Close(ctx), e.stepDown(ctx))
+}
+
+// newID returns 32 hexadecimal digits, as kazoo writes them into locks.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: the program ends if the system has no randomness
+	return hex.EncodeToString(b[:])
+}
+
+func (e *engine) child(name string) string { return line.Child(e.path, name) }
+
+func (e *engine) lock(name string) string { return line.Child(e.locks, name) }
+
+// makePaths makes the znodes that a queue needs. Those that Curator and kazoo make persistent are so here: a container that goes and comes
+// back would begin with names that were there before.
+func (e *engine) makePaths(ctx context.Context) error {
+	for _, path := range []string{e.path, e.locks} {
+		if path == "" {
+			continue
+		}
+		_, err := e.client.Create(ctx, path, nil, recipes.CreateOptions{Parents: true})
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return err
+		}
+	}
+	return e.client.Ensure(ctx, e.members)
+}
+
+// ended is the error of a call whose ctx has ended. unknown: it may have had an effect all the same.
+func (e *engine) ended(ctx context.Context, op string, unknown bool) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if !errors.Is(cause, err) {
+		err = fmt.Errorf("%w: %w", err, cause)
+	} else {
+		err = cause
+	}
+	return &recipes.Error{Op: op, Path: e.path, Err: err, Unknown: unknown}
+}

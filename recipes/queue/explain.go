@@ -1,0 +1,149 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/line"
+)
+
+// State is how a queue is, as seen from outside.
+type State struct {
+	Items []ItemState // in the order in which they are to be taken
+	// Waiting are the consumers that stand in line for an item, the next one first: those of Go, as others leave no trace.
+	Waiting []recipes.Contender
+	// Chief is the consumer that takes without standing in line, and may wait or be busy; nil if there is none.
+	Chief *recipes.Contender
+	// Full are those who wait for room in a queue with MaxItems, the next one first.
+	Full []recipes.Contender
+}
+
+// ItemState is an item in a queue.
+type ItemState struct {
+	recipes.Contender                    // its znode; Since is when it was put
+	Priority          int64              // of a queue with priorities
+	Due               time.Time          // of a queue with delays
+	Holder            *recipes.Contender // who has it locked, and since when; nil if nobody has
+}
+
+// Explain returns how a queue is. It only reads, the items' data too, and everything as its server has it.
+func (e *engine) Explain(ctx context.Context) (State, error) {
+	var s State
+	names, _, err := e.client.Children(ctx, e.path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return s, err
+	}
+	sorted := e.layout.sorted(names)
+	byPath := make(map[string]*entry, len(sorted))
+	paths := make([]string, len(sorted))
+	for i, x := range sorted {
+		paths[i] = e.child(x.name)
+		byPath[paths[i]] = x
+	}
+	items, err := line.Read(ctx, e.client, paths)
+	if err != nil {
+		return s, err
+	}
+	locks, err := e.contenders(ctx, e.locks)
+	if err != nil {
+		return s, err
+	}
+	holders := make(map[string]*recipes.Contender, len(locks))
+	for i := range locks {
+		holders[nameOf(locks[i].Path)] = &locks[i]
+	}
+	for _, item := range items {
+		x := byPath[item.Path]
+		state := ItemState{Contender: item, Holder: holders[x.name]}
+		if e.layout.due != nil {
+			state.Due = time.UnixMilli(x.due)
+		} else {
+			state.Priority = x.rank
+		}
+		s.Items = append(s.Items, state)
+	}
+	members, err := e.contenders(ctx, e.members)
+	if err != nil {
+		return s, err
+	}
+	for _, m := range members {
+		_, prefix, _ := recipes.Sequence(m.Path)
+		switch {
+		case strings.HasSuffix(prefix, waitPrefix):
+			s.Waiting = append(s.Waiting, m)
+		case strings.HasSuffix(prefix, roomPrefix):
+			s.Full = append(s.Full, m)
+		case nameOf(m.Path) == chiefName:
+			s.Chief = &m
+		}
+	}
+	return s, nil
+}
+
+// contenders returns the children of dir, those with a sequence number in order; none if there is no dir.
+func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contender, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	names, _, err := e.client.Children(ctx, dir)
+	if err != nil {
+		if errors.Is(err, zk.ErrNoNode) {
+			err = nil
+		}
+		return nil, err
+	}
+	all := recipes.Sequential(names)
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	for i, name := range all {
+		all[i] = line.Child(dir, name)
+	}
+	return line.Read(ctx, e.client, all)
+}
+
+func nameOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// Explain returns how the queue at path is, of whatever kind: the names of its items show it, but for Curator's lockPath, which is to be
+// said with Locks. See the method of the same name.
+func Explain(ctx context.Context, c *recipes.Client, path string, opts ...Option) (State, error) {
+	names, _, err := c.Children(ctx, path)
+	if err != nil {
+		if errors.Is(err, zk.ErrNoNode) {
+			err = nil
+		}
+		return State{}, err
+	}
+	if slices.Contains(names, "entries") && slices.Contains(names, "taken") {
+		return NewKazooLocking(c, path, opts...).Explain(ctx)
+	}
+	return newEngine(c, path, "", layoutOf(names), opts).Explain(ctx)
+}
+
+// layoutOf guesses the layout from the names of some items.
+func layoutOf(names []string) *layout {
+	for _, name := range names {
+		switch rest, curators := strings.CutPrefix(name, curatorPrefix); {
+		case strings.HasPrefix(name, kazooPrefix):
+			return kazooLayout
+		case strings.HasPrefix(name, simpleLayout.prefix):
+			return simpleLayout
+		case !curators:
+		case len(rest) == 9+10 && !strings.Contains(rest, "|"):
+			return priorityLayout
+		case curatorEpoch(name) > 0 && len(rest) >= 10+10:
+			return delayLayout // or ids that look like times
+		default:
+			return plainLayout
+		}
+	}
+	return plainLayout
+}

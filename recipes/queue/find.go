@@ -1,0 +1,279 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/once"
+)
+
+// consumer is what those who take have in common. It belongs to who has the baton.
+type consumer struct {
+	writer *once.Writer
+
+	list    []*entry  // what was there and can be taken, but for what has been taken since
+	listed  time.Time // zero: it is to be listed again
+	created int64     // twice as many items as were ever put, when it was listed
+	batch   int       // how many are taken at a time at most: fewer when others take them too
+	missed  int       // how many in a row somebody else had taken
+
+	session *recipes.Session // of what follows
+	rank    rank
+	place   string // our znode in line
+	first   bool   // nobody is before it
+}
+
+// content is what an item's znode has.
+type content struct {
+	data []byte
+	stat *zk.Stat
+}
+
+const (
+	// listLife is for how long a listing is used. It does not show who has let go of an item since, or put it back.
+	listLife = time.Second
+	// mostTaken is how many items are taken with one request at most.
+	mostTaken = 64
+	// mostMissed is after how many items that somebody else had taken the queue is listed again.
+	mostMissed = 16
+)
+
+// find waits until something can be taken, and returns it with those for whom; or nothing when t has been served, or left. It tells those
+// who don't wait for an item when there is none.
+func (e *engine) find(ctx context.Context, t *taker) ([]pair, error) {
+	c := &e.consumer
+	for looked := false; !t.served; {
+		wanted, tries := e.wanted()
+		if wanted == 0 {
+			return nil, nil
+		}
+		if time.Since(c.listed) > listLife || c.missed > mostMissed {
+			c.list, c.listed = nil, time.Time{}
+		}
+		picks := c.pick(min(wanted, c.batch), time.Now())
+		switch {
+		case len(picks) > 0:
+			picks, err := e.read(ctx, picks, looked)
+			if err != nil {
+				return nil, err
+			}
+			if len(picks) > 0 {
+				return e.assign(picks), nil
+			}
+		case !looked && (tries || !c.watches()):
+			if _, err := e.look(ctx, false); err != nil {
+				return nil, err
+			}
+			looked = true
+		case looked && tries:
+			e.serveNone()
+		default:
+			if err := e.await(ctx); err != nil {
+				return nil, err
+			}
+			looked = len(c.list) > 0
+		}
+	}
+	return nil, nil
+}
+
+// wanted returns how many wait, and whether some of them won't wait for an item.
+func (e *engine) wanted() (n int, tries bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range e.takers {
+		tries = tries || t.try
+	}
+	return len(e.takers), tries
+}
+
+// serveNone tells those who don't wait that there is nothing.
+func (e *engine) serveNone() {
+	e.mu.Lock()
+	var none []*taker
+	for _, t := range e.takers {
+		if t.try {
+			none = append(none, t)
+		}
+	}
+	e.mu.Unlock()
+	for _, t := range none {
+		e.serve(t, taken{})
+	}
+}
+
+// pick returns the first n items that can be taken now.
+func (c *consumer) pick(n int, now time.Time) []*entry {
+	for i, x := range c.list {
+		if i == n || x.due > now.UnixMilli() { // sorted by that, where it is set
+			return c.list[:i]
+		}
+	}
+	return c.list
+}
+
+// strike takes an item from the list.
+func (c *consumer) strike(x *entry) {
+	for i, other := range c.list {
+		if other == x {
+			if i == 0 {
+				c.list = c.list[1:]
+			} else {
+				c.list = append(c.list[:i:i], c.list[i+1:]...)
+			}
+			return
+		}
+	}
+}
+
+// look lists the queue. With watch, fires has what tells of changes.
+func (e *engine) look(ctx context.Context, watch bool) (fires []<-chan zk.Event, err error) {
+	c := &e.consumer
+	for tries := 1; ; tries++ {
+		items, locks, err := e.listBoth(ctx, watch)
+		if errors.Is(err, zk.ErrNoNode) && watch && tries < pathTries { // what is not there can't be watched
+			if err := e.makePaths(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			items, locks, err = listing{stat: &zk.Stat{}}, listing{}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.list, c.listed, c.missed = e.layout.sorted(items.names), time.Now(), 0
+		c.created = created(items.stat)
+		if len(locks.names) > 0 {
+			c.list = unlocked(c.list, locks.names)
+		}
+		return []<-chan zk.Event{items.fires, locks.fires}, nil
+	}
+}
+
+// created returns twice the number of children that a znode has ever had: Cversion counts what came and what went.
+func created(stat *zk.Stat) int64 { return int64(stat.Cversion) + int64(stat.NumChildren) }
+
+func unlocked(list []*entry, locks []string) []*entry {
+	locked := make(map[string]bool, len(locks))
+	for _, name := range locks {
+		locked[name] = true
+	}
+	free := list[:0]
+	for _, x := range list {
+		if !locked[x.name] {
+			free = append(free, x)
+		}
+	}
+	return free
+}
+
+type listing struct {
+	names []string
+	stat  *zk.Stat
+	fires <-chan zk.Event
+}
+
+// listBoth lists items and locks at the same time.
+func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing, err error) {
+	list := func(path string) (l listing, err error) {
+		if watch {
+			l.names, l.stat, l.fires, err = e.client.ChildrenW(ctx, path)
+		} else {
+			l.names, l.stat, err = e.client.Children(ctx, path)
+		}
+		return l, err
+	}
+	if e.locks == "" {
+		items, err = list(e.path)
+		return items, locks, err
+	}
+	var (
+		wg       sync.WaitGroup
+		locksErr error
+	)
+	// Ends with its answer; awaited below.
+	wg.Go(func() { locks, locksErr = list(e.locks) })
+	items, err = list(e.path)
+	wg.Wait()
+	if err == nil {
+		err = locksErr
+	}
+	return items, locks, err
+}
+
+// read returns those of the picks that are there, with what they have. It asks for those that were not read ahead, all at once; and for
+// whether something was put that comes before them, unless the queue was listed just now: then there are none.
+func (e *engine) read(ctx context.Context, picks []*entry, looked bool) ([]*entry, error) {
+	c := &e.consumer
+	picks = append([]*entry(nil), picks...)
+	var (
+		wg      sync.WaitGroup
+		stat    *zk.Stat
+		statErr error
+	)
+	if e.layout.rank != nil && !looked {
+		// Ends with its answer; awaited below.
+		wg.Go(func() { stat, statErr = e.client.Exists(ctx, e.path) })
+	}
+	err := e.get(ctx, picks)
+	wg.Wait()
+	switch {
+	case err != nil:
+		return nil, err
+	case statErr != nil:
+		return nil, statErr
+	case e.layout.rank != nil && !looked && (stat == nil || created(stat) != c.created):
+		c.list, c.listed = nil, time.Time{}
+		return nil, nil
+	}
+	there := picks[:0]
+	for _, x := range picks {
+		if x.item != nil {
+			there = append(there, x)
+			continue
+		}
+		c.strike(x)
+		c.missed++
+	}
+	return there, nil
+}
+
+// get reads those that were not read, all at once. Those that are gone stay without content.
+func (e *engine) get(ctx context.Context, entries []*entry) error {
+	var (
+		wg   sync.WaitGroup
+		errs = make([]error, len(entries))
+	)
+	one := func(i int, x *entry) {
+		data, stat, err := e.client.Get(ctx, e.child(x.name))
+		switch {
+		case err == nil:
+			x.item = &content{data, stat}
+		case !errors.Is(err, zk.ErrNoNode):
+			errs[i] = err
+		}
+	}
+	var missing []int
+	for i, x := range entries {
+		if x.item == nil {
+			missing = append(missing, i)
+		}
+	}
+	for n, i := range missing {
+		if n == len(missing)-1 {
+			one(i, entries[i])
+			break
+		}
+		// Ends with its answer; awaited below.
+		wg.Go(func() { one(i, entries[i]) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

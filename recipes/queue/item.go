@@ -1,0 +1,161 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+)
+
+// Item is an item that is locked: it stays in the queue until Done, and comes back when its taker's session ends, or with Return. One of
+// these must be called. Safe for concurrent use.
+type Item struct {
+	Message
+	engine *engine
+	held   *recipes.Held
+	marker string // an ephemeral of the same session with a name that is not used twice, as that of the lock is
+
+	mu     sync.Mutex // one Done at a time
+	unsure bool       // a Done may have been carried out
+}
+
+// Context ends when the item is not held any more or may not be; see recipes.Held.Context.
+func (i *Item) Context() context.Context { return i.held.Context() }
+
+// Token is greater than that of all who held the item before; see recipes.Held.Token.
+func (i *Item) Token() int64 { return i.held.Token() }
+
+// Guard returns ops with checks in front that fail the whole multi if the item is not held any more. The first two results of the multi are
+// those of the checks.
+func (i *Item) Guard(ops ...any) []any { return i.held.Guard(i.guarded(ops)...) }
+
+// guarded is ops after the check of what the lock's own name can't tell: that it is still this holder's.
+func (i *Item) guarded(ops []any) []any {
+	return append([]any{&zk.CheckVersionRequest{Path: i.marker, Version: -1}}, ops...)
+}
+
+// Commit carries out all ops if the item is still held, and else none; see recipes.Held.Commit.
+func (i *Item) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	results, err := i.held.Commit(ctx, i.guarded(ops)...)
+	if len(results) == 0 {
+		return nil, err
+	}
+	if errors.Is(results[0].Error, zk.ErrNoNode) {
+		return nil, &recipes.Error{Op: "commit", Path: i.held.Path(), Err: recipes.ErrNotHeld}
+	}
+	return results[1:], err
+}
+
+// Done takes the item out of the queue, and lets it go. With recipes.ErrNotHeld it may come again, to another; with
+// recipes.ErrOutcomeUnknown Done may be called once more.
+func (i *Item) Done(ctx context.Context) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	e, s := i.engine, i.held.Session()
+	// Not what is held ends it: who looks may see that the lock is gone before the answer says that it was this call that did it.
+	in, cancel := s.Within(ctx)
+	defer cancel()
+	for {
+		if i.held.Context().Err() != nil && (!i.unsure || s.Context().Err() != nil) {
+			return i.notHeld()
+		}
+		results, err := e.client.Multi(in, i.Guard(
+			&zk.DeleteRequest{Path: e.child(i.Name), Version: -1},
+			&zk.DeleteRequest{Path: i.held.Path(), Version: -1})...)
+		switch {
+		case err == nil:
+			i.held.End()
+			i.unsure = false
+			return nil
+		case errors.Is(err, recipes.ErrOutcomeUnknown):
+			i.unsure = true
+			if ctx.Err() != nil || e.client.Sync(in, i.held.Path()) != nil { // it may still be under way
+				return err
+			}
+			continue
+		case len(results) == 0 && s.Context().Err() != nil && ctx.Err() == nil:
+			return i.notHeld()
+		case len(results) == 0:
+			return err
+		case errors.Is(results[0].Error, zk.ErrNoNode) && i.unsure && s.Context().Err() == nil:
+			i.held.End() // nobody else deletes a lock whose session lives
+			i.unsure = false
+			return nil
+		case errors.Is(results[0].Error, zk.ErrNoNode), errors.Is(results[1].Error, zk.ErrNoNode):
+			return errors.Join(i.notHeld(), i.letGo(ctx))
+		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, which is what Done is for
+			return i.letGo(ctx)
+		}
+		return err
+	}
+}
+
+func (i *Item) notHeld() error {
+	return &recipes.Error{Op: "done", Path: i.held.Path(), Err: recipes.ErrNotHeld, Unknown: i.unsure}
+}
+
+// Return lets the item go, for others to take: it is where it was in the queue. If that can't be done before ctx ends, it goes on in the
+// background, and the error's Unknown is set. After Done it does nothing.
+func (i *Item) Return(ctx context.Context) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.held.Context().Err() != nil {
+		return nil
+	}
+	return i.letGo(ctx)
+}
+
+// letGo ends what is held, and then deletes the lock.
+func (i *Item) letGo(ctx context.Context) error {
+	e, s := i.engine, i.held.Session()
+	i.held.End()
+	done := make(chan error, 1) // who answers does not wait
+	if err := e.client.Background(ctx, func(ctx context.Context) { done <- e.unlock(ctx, s, i.Name) }); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return e.ended(ctx, "return", true)
+	}
+}
+
+// unlock deletes the lock of s on an item, once: the next holder's lock has the same name.
+func (e *engine) unlock(ctx context.Context, s *recipes.Session, name string) error {
+	in, cancel := s.Within(ctx)
+	defer cancel()
+	_, err := e.putWriter.Write(in, &zk.DeleteRequest{Path: e.lock(name), Version: -1})
+	if s.Context().Err() != nil || errors.Is(err, zk.ErrNoNode) {
+		return nil // it went with its session, or somebody has deleted it
+	}
+	return err
+}
+
+// Handle waits for an item, locks it and calls f with it, and with a ctx that also ends when it is not held any more. If f returns nil the item
+// is Done, else it is given back, also when f panics. The error is that of f joined with what went wrong then.
+func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
+	i, err := e.TakeLocked(ctx)
+	if i == nil {
+		return err
+	}
+	in, cancel := i.held.Within(ctx)
+	defer cancel()
+	returned := false
+	defer func() {
+		if !returned || err != nil {
+			err = errors.Join(err, i.Return(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err == nil {
+		err = f(in, i)
+	}
+	returned = true
+	if err != nil {
+		return err
+	}
+	return i.Done(ctx)
+}

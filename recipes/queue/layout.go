@@ -1,0 +1,135 @@
+package queue
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/recipes"
+)
+
+// layout is how a kind of queue names its items and what it writes into them.
+type layout struct {
+	prefix string // what names of items begin with; other children are nobody's business
+	framed bool   // items are written as Curator's ItemSerializer does
+	// rank is what is taken first, the least; nil for a queue where only the order counts in which items were put.
+	rank func(name string) int64
+	// due is the Unix time in milliseconds before which an item is not to be taken; nil for a queue without delays.
+	due func(name string) int64
+}
+
+var (
+	simpleLayout   = &layout{prefix: "qn-"}
+	plainLayout    = &layout{prefix: curatorPrefix, framed: true}
+	priorityLayout = &layout{prefix: curatorPrefix, framed: true, rank: curatorPriority}
+	delayLayout    = &layout{prefix: curatorPrefix, framed: true, rank: curatorEpoch, due: curatorEpoch}
+	kazooLayout    = &layout{prefix: kazooPrefix, rank: kazooPriority}
+)
+
+const (
+	curatorPrefix = "queue-"
+	kazooPrefix   = "entry-"
+)
+
+// entry is an item as the name of its znode shows it.
+type entry struct {
+	name   string
+	rank   int64
+	number int32
+	due    int64    // Unix ms; 0 is any time
+	item   *content // as it was read; nil if it was not
+}
+
+// sorted returns the items among the names of a queue's children, in the order in which they are to be taken.
+func (l *layout) sorted(names []string) []*entry {
+	all := make([]*entry, 0, len(names))
+	for _, name := range names {
+		number, _, ok := recipes.Sequence(name)
+		if !ok || !strings.HasPrefix(name, l.prefix) {
+			continue
+		}
+		e := &entry{name: name, number: number}
+		if l.rank != nil {
+			e.rank = l.rank(name)
+		}
+		if l.due != nil {
+			e.due = l.due(name)
+		}
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), recipes.CompareSequence(a.number, b.number))
+	})
+	return all
+}
+
+// curatorPriorityName writes a priority as Curator does: a digit for its sign and eight of its two's complement, so that names sort.
+func curatorPriorityName(priority int32) string {
+	sign := 1
+	if priority < 0 {
+		sign = 0
+	}
+	return fmt.Sprintf("%s%d%08X", curatorPrefix, sign, uint32(priority))
+}
+
+// curatorPriority returns the priority in a name, or 0: items without one are those of a queue without priorities.
+func curatorPriority(name string) int64 {
+	begin := len(curatorPrefix) + 1
+	if len(name) < begin+8+10 {
+		return 0
+	}
+	n, err := strconv.ParseUint(name[begin:begin+8], 16, 32)
+	if err != nil {
+		return 0
+	}
+	return int64(int32(n))
+}
+
+func curatorDelayName(ms int64) string { return fmt.Sprintf("%s|%08X|", curatorPrefix, ms) }
+
+// curatorEpoch returns the time in a name, in Unix ms, or 0, as Curator reads it: between the last two bars.
+func curatorEpoch(name string) int64 {
+	last := strings.LastIndexByte(name, '|')
+	if last <= 0 {
+		return 0
+	}
+	first := strings.LastIndexByte(name[:last], '|')
+	if first <= 0 {
+		return 0
+	}
+	ms, err := strconv.ParseInt(name[first+1:last], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return ms
+}
+
+// curatorIDName writes an id as Curator does, which keeps no bars and slashes of it.
+func curatorIDName(id string) string {
+	return curatorPrefix + "|" + fixID(id) + "|"
+}
+
+func fixID(id string) string { return strings.NewReplacer("/", "_", "|", "_").Replace(id) }
+
+// curatorID returns the id in a name, or "": what is between the first two bars.
+func curatorID(name string) string {
+	_, rest, _ := strings.Cut(name, "|")
+	id, _, ok := strings.Cut(rest, "|")
+	if !ok {
+		return ""
+	}
+	return id
+}
+
+func kazooName(priority int32) string { return fmt.Sprintf("%s%03d-", kazooPrefix, priority) }
+
+func kazooPriority(name string) int64 {
+	digits, _, _ := strings.Cut(strings.TrimPrefix(name, kazooPrefix), "-")
+	n, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return n
+}
