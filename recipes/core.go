@@ -33,6 +33,7 @@ type core struct {
 	once    sync.Once
 
 	noContainers atomic.Bool // the server has none
+	shared       sync.Map    // by sharedKey; see Client.Shared
 
 	mu      sync.Mutex // guards what follows; nothing waits while it is held
 	state   State

@@ -43,6 +43,14 @@ type engine struct {
 	consumer  consumer     // of who has the baton
 }
 
+// engineKey is what queues of one Client have in common that are one.
+type engineKey struct {
+	path, items string
+	layout      *layout
+	locks       string
+	max         int
+}
+
 // newEngine returns a queue named by path whose items are below it, or below path/items.
 func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) *engine {
 	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: newID(), nudge: make(chan struct{}, 1)}
@@ -51,13 +59,23 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 	}
 	e.putWriter = once.New(c, e.members)
 	e.consumer = consumer{writer: once.New(c, e.members), batch: 1}
-	return e
+	return c.Shared(engineKey{path, items, l, e.locks, e.max}, func() any { return e }).(*engine)
 }
 
-// Close deletes what the queue has of its own on the servers between calls, and would else have until the session ends; items stay. It must
-// not run together with other methods, which can be used again after it.
+// Close deletes what this Client has of its own beside the queue's items, and would else have until its session ends: for who uses many
+// queues, one after the other. No Item must be held. Where others of the same Client put or take, what they need stays; the queue can be used
+// again.
 func (e *engine) Close(ctx context.Context) error {
-	return errors.Join(e.putWriter.Close(ctx), e.consumer.writer.Close(ctx), e.stepDown(ctx))
+	err := e.putWriter.Close(ctx)
+	e.mu.Lock()
+	busy := e.baton
+	e.baton = true
+	e.mu.Unlock()
+	if busy {
+		return err
+	}
+	defer e.pass()
+	return errors.Join(err, e.consumer.writer.Close(ctx), e.stepDown(ctx))
 }
 
 // newID returns 32 hexadecimal digits, as kazoo writes them into locks.
