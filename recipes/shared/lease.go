@@ -33,6 +33,7 @@ type Lease struct {
 type Tenancy struct {
 	client  *recipes.Client
 	path    string // of the holder's znode
+	holder  string
 	version int32
 	token   int64
 	end     time.Time
@@ -113,15 +114,17 @@ func (t *Tenancy) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, e
 	return results[1:], err
 }
 
-// Release ends the lease before its time. kazoo has no such thing; there it is over when its time is. Where the lease is over or was obtained
-// again, nothing is done.
+// Release ends the lease before its time, of which kazoo has nothing. Where it is over or was obtained again, nothing is done.
+//
+// The znode stays, with this moment as the end: if it were deleted, its versions would begin anew, and a second try after a lost answer could end
+// the next one's lease.
 func (t *Tenancy) Release(ctx context.Context) error {
 	over := t.ctx.Err() != nil
 	t.cancel(ErrLeaseOver)
 	if over {
 		return nil
 	}
-	err := t.client.Delete(ctx, t.path, t.version)
+	_, err := t.client.Set(ctx, t.path, encodeLease(t.holder, time.Now()), t.version)
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
 		return nil
 	}
@@ -170,7 +173,7 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Held, holder string) (*T
 		return nil, err
 	}
 	now := results[len(results)-1].Stat
-	t := &Tenancy{client: l.client, path: holder, version: now.Version, token: now.Mzxid, end: end}
+	t := &Tenancy{client: l.client, path: holder, holder: l.holder, version: now.Version, token: now.Mzxid, end: end}
 	t.ctx, t.cancel = untilTime(end)
 	return t, nil
 }

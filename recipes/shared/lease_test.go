@@ -1,0 +1,174 @@
+package shared_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/shared"
+)
+
+func TestLease(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		ctx := t.Context()
+		a, b := w.Client(), w.Client()
+		first, err := shared.NewLease(a, "/db/clean", "anna \"ä\" 😀", time.Minute).Obtain(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As Python writes it.
+		end := first.End().Format("2006-01-02T15:04:05")
+		w.AssertData("/db/clean/lease_holder", `{"version": 1, "holder": "anna \"\u00e4\" \ud83d\ude00", "end": "`+end+`"}`)
+		of := func(c *recipes.Client, d time.Duration) *shared.Lease {
+			return shared.NewLease(c, "/db/clean", "bert", d)
+		}
+		if _, err := of(b, time.Minute).Obtain(ctx); !errors.Is(err, shared.ErrLeaseTaken) || !strings.Contains(err.Error(), "anna") {
+			t.Error(err)
+		}
+		e, err := shared.ExplainLease(ctx, b, "/db/clean")
+		if err != nil || e.Holder != "anna \"ä\" 😀" || !e.End.Equal(first.End()) || e.Over || e.Since.IsZero() {
+			t.Errorf("%+v, %v", e, err)
+		}
+		// It does not matter that its session is over.
+		w.ExpireSession(a.Session().ID())
+		second, err := shared.NewLease(a, "/db/clean", "anna \"ä\" 😀", 2*time.Minute).Obtain(ctx)
+		if err != nil || second.Token() <= first.Token() || !second.End().After(first.End()) {
+			t.Fatal(second, err)
+		}
+		if _, err := second.Commit(ctx, &zk.CreateRequest{Path: "/done"}); err != nil {
+			t.Error(err)
+		}
+		if _, err := first.Commit(ctx, &zk.CreateRequest{Path: "/never"}); !errors.Is(err, recipes.ErrNotHeld) || first.Context().Err() == nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Until(second.End()))
+		if second.Context().Err() == nil || !errors.Is(context.Cause(second.Context()), shared.ErrLeaseOver) {
+			t.Error("the lease is over")
+		}
+		if e, err := shared.ExplainLease(ctx, b, "/db/clean"); err != nil || !e.Over {
+			t.Errorf("%+v, %v", e, err)
+		}
+		third, err := of(b, time.Minute).Obtain(ctx)
+		if err != nil || third.Token() <= second.Token() {
+			t.Fatal(third, err)
+		}
+		if err := second.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		w.AssertExists("/db/clean/lease_holder")
+		if err := third.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		if fourth, err := shared.NewLease(a, "/db/clean", "cleo", time.Minute).Obtain(ctx); err != nil || fourth.Token() <= third.Token() {
+			t.Error(err)
+		}
+		w.AssertChildren("/db/clean", "lease_holder")
+		for _, data := range []string{"", "{}", `{"version": 2}`, `{"version": 1, "holder": "x", "end": "soon"}`} {
+			w.Load(map[string]string{"/db/clean/lease_holder": data})
+			if _, err := of(b, time.Minute).Obtain(ctx); !errors.Is(err, shared.ErrLeaseFormat) {
+				t.Errorf("%q: %v", data, err)
+			}
+		}
+		// What kazoo wrote, long ago.
+		w.Load(map[string]string{"/db/clean/lease_holder": `{"end": "1999-12-31T23:59:59", "holder": "kazoo", "version": 1}`})
+		err = of(b, time.Minute).With(ctx, func(ctx context.Context) error {
+			time.Sleep(time.Minute)
+			return ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMultiLease(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		for i := range 4 {
+			tenancy, err := shared.NewMultiLease(c, "/m", 3, fmt.Sprint("h", i), time.Minute).Obtain(t.Context())
+			switch {
+			case i == 3 && !errors.Is(err, shared.ErrLeaseTaken):
+				t.Error(err)
+			case i < 3 && err != nil:
+				t.Error(err)
+			case i < 3:
+				w.AssertExists(fmt.Sprintf("/m/%d/lease_holder", i))
+				defer func() { _ = tenancy.Release(t.Context()) }()
+			}
+		}
+	})
+}
+
+func TestLease_Faults(t *testing.T) {
+	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
+		s.Arm()
+		tenancy, err := shared.NewLease(s.Client, "/l", "anna", time.Minute).Obtain(s.Ctx)
+		if err != nil && s.Ctx.Err() == nil {
+			t.Error(err)
+		}
+		if err == nil {
+			if _, err := shared.NewLease(s.World.Client(), "/l", "bert", time.Minute).Obtain(t.Context()); !errors.Is(err, shared.ErrLeaseTaken) {
+				t.Error(err)
+			}
+			if err := tenancy.Release(s.Ctx); err != nil && s.Ctx.Err() == nil {
+				t.Error(err)
+			}
+		}
+		s.Settle()
+		for path := range s.Tree("/") {
+			if strings.Contains(path, "__lock__") {
+				t.Errorf("%s is left", path)
+			}
+		}
+	})
+}
+
+// TestLease_One is S5: no two have the lease at once, and their tokens rise, whatever becomes of their sessions.
+func TestLease_One(t *testing.T) {
+	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
+		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
+		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
+		duration := time.Duration(rapid.IntRange(1, 10).Draw(rt, "seconds")) * time.Second
+		return members, func(t testing.TB, w *recipetest.World) {
+			var wg sync.WaitGroup
+			holds := recipetest.NewHolds(1)
+			for i := range 3 {
+				l := shared.NewLease(w.Client(), "/l", fmt.Sprint("h", i), duration)
+				wg.Go(func() {
+					for range 8 {
+						tenancy, err := l.Obtain(t.Context())
+						switch {
+						case err == nil:
+							hold := holds.Begin(tenancy.Context(), tenancy.Token(), 1)
+							time.Sleep(500 * time.Millisecond)
+							hold.End()
+							if err := tenancy.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						case !errors.Is(err, shared.ErrLeaseTaken):
+							t.Error(err)
+						}
+						time.Sleep(400 * time.Millisecond)
+					}
+				})
+			}
+			w.Suffer(troubles)
+			wg.Wait()
+			if err := holds.Err(); err != nil {
+				t.Error(err)
+			}
+			if holds.Len() == 0 {
+				t.Error("nobody had it")
+			}
+		}
+	})
+}
