@@ -1,0 +1,120 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes/barrier"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// attendance records who was in a double barrier, and when, and checks that it was never open early.
+type attendance struct {
+	members int
+
+	mu     sync.Mutex
+	all    []*attended
+	n      int // rounds that somebody has gone through
+	broken []error
+}
+
+// attended is one Enter and what followed.
+type attended struct {
+	entered bool
+	ctx     context.Context // of the Member
+	leaving bool            // it has begun to, or has died
+	gone    time.Time       // from then on the servers have nothing of it for sure; zero: not known yet
+}
+
+// lingers is for how long the servers may have something of who has failed: until his session is over.
+const lingers = 2 * recipetest.Timeout
+
+func newAttendance(members int) *attendance { return &attendance{members: members} }
+
+// work goes through rounds until ctx ends.
+func (a *attendance) work(ctx context.Context, d *barrier.Double) {
+	for ctx.Err() == nil {
+		a.once(ctx, d)
+	}
+}
+
+// once goes through one round.
+func (a *attendance) once(ctx context.Context, d *barrier.Double) {
+	x := &attended{}
+	a.locked(func() { a.all = append(a.all, x) })
+	m, err := d.Enter(ctx)
+	if err != nil {
+		a.locked(func() { x.leaving, x.gone = true, time.Now().Add(lingers) })
+		return
+	}
+	a.entered(x, m)
+	select {
+	case <-time.After(200 * time.Millisecond):
+	case <-m.Context().Done():
+	}
+	a.locked(func() { x.leaving = true })
+	var before []*attended
+	a.locked(func() {
+		for _, o := range a.all {
+			if o.entered && !o.leaving {
+				before = append(before, o)
+			}
+		}
+	})
+	err = m.Leave(ctx)
+	a.locked(func() {
+		if err != nil {
+			x.gone = time.Now().Add(lingers)
+			return
+		}
+		x.gone = time.Now()
+		a.n++
+		for _, o := range before {
+			if !o.leaving && o.ctx.Err() == nil {
+				a.broken = append(a.broken, fmt.Errorf("%s has left, and another is in", m.Path()))
+			}
+		}
+	})
+}
+
+// entered checks that there were enough, or one who had come in rightfully.
+func (a *attendance) entered(x *attended, m *barrier.Member) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x.entered, x.ctx = true, m.Context()
+	if x.ctx.Err() != nil {
+		return
+	}
+	in, open := 0, false
+	for _, o := range a.all {
+		if o.gone.IsZero() || time.Now().Before(o.gone) {
+			in++
+			open = open || o != x && o.entered
+		}
+	}
+	if in < a.members && !open {
+		a.broken = append(a.broken, fmt.Errorf("%s has come in when %d of %d were there", m.Path(), in, a.members))
+	}
+}
+
+func (a *attendance) locked(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+}
+
+// rounds returns how many have gone through one.
+func (a *attendance) rounds() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.n
+}
+
+func (a *attendance) err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return errors.Join(a.broken...)
+}
