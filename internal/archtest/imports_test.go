@@ -137,6 +137,21 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 
+	{pkg: "examples/internal/walk", there: true, may: []arrow{
+		{"server", "one in the process, where no other is named"},
+		{"recipes", "connects"},
+	}},
+	{pkg: "examples/internal/walktest", there: true, may: []arrow{
+		{"examples/internal/walk", "what it runs"},
+		{"recipes", "connects"},
+		{"zktest", "a server on virtual time"},
+	}},
+	{pkg: "examples/...", may: []arrow{
+		{"examples/internal/walk", "command line, server"},
+		{"recipes/...", "what they show"},
+		{"github.com/go-zookeeper/zk", "operations and errors, as a user of recipes has them"},
+	}},
+
 	// Programs and harnesses that see the server only from outside: they start processes and speak the protocol.
 	{pkg: "internal/testkit/...", may: []arrow{
 		{"proto", "builds requests"},
@@ -144,6 +159,7 @@ var table = []box{
 		{"internal/vfs", "disks for tests"},
 	}},
 	{pkg: "bench", may: []arrow{
+		{"recipes/...", "compared with those of others"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "decodes replies"},
 		{"test/compat/...", "installs and starts the servers"},
@@ -171,7 +187,7 @@ var table = []box{
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "malformed frames too"},
 		{"zktest", "servers in this process"},
-		{"recipes", "what is under test"},
+		{"recipes/...", "what is under test"},
 		{"github.com/go-zookeeper/zk", "a client that is not ours"},
 		{"pgregory.net/rapid", "generated operations"},
 		{"github.com/hashicorp/go-hclog", "logging"},

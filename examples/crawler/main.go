@@ -1,0 +1,117 @@
+// Crawler is the walk of "My 1st ZooKeeper Recipe: Distributed Queue with Locking": web crawlers share a queue of links. A link is locked while
+// it is fetched, and goes from the queue only then: so that no two crawlers fetch the same, and none is lost when a fetch fails or a crawler
+// dies.
+//
+//	go run ./examples/crawler                          # with a server in this process
+//	go run ./examples/crawler -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
+//
+// The article's crawlers all wake up for each link. Here a link wakes up no more of them than can have it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/queue"
+)
+
+const (
+	adders   = 2
+	crawlers = 3
+	each     = 4 // links of an adder
+)
+
+func main() { walk.Main(run) }
+
+func links(c *recipes.Client) *queue.Queue { return queue.New(c, "/queue", queue.Locks("/queue_lock")) }
+
+func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
+	working, done := context.WithCancel(ctx)
+	defer done()
+	var fetched atomic.Int32
+	return walk.Together(adders+crawlers+1, func(i int) (err error) {
+		switch {
+		case i <= adders:
+			return add(ctx, i, connect, out)
+		case i <= adders+crawlers:
+			err = crawl(working, i-adders, connect, out, func() {
+				if fetched.Add(1) == adders*each {
+					done() // nobody needs to wait for more
+				}
+			})
+		default:
+			err = dying(working, connect, out)
+		}
+		if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	})
+}
+
+// add is the article's QueueAddWorker.
+func add(ctx context.Context, id int, connect walk.Connect, out io.Writer) error {
+	c, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for n := 1; n <= each; n++ {
+		link := fmt.Sprintf("http://site-%d.example/%d", id, n)
+		if err := links(c).Put(ctx, []byte(link)); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "added", link)
+	}
+	return nil
+}
+
+// crawl fetches links until ctx ends. The third that it gets can't be fetched at once: it stays in the queue, for whoever comes next.
+func crawl(ctx context.Context, id int, connect walk.Connect, out io.Writer, fetched func()) error {
+	c, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	errBusy := errors.New("server is busy")
+	for n := 1; ; n++ {
+		err := links(c).Handle(ctx, func(ctx context.Context, link *queue.Item) error {
+			if err := walk.Sleep(ctx, 100*time.Millisecond); err != nil {
+				return err
+			}
+			if n == 3 {
+				return fmt.Errorf("%s: %w", link.Data, errBusy)
+			}
+			fmt.Fprintln(out, "crawler", id, "fetched", string(link.Data))
+			return nil
+		})
+		switch {
+		case err == nil:
+			fetched()
+		case errors.Is(err, errBusy):
+			fmt.Fprintln(out, "crawler", id, "failed:", err)
+		default:
+			return err
+		}
+	}
+}
+
+// dying is a crawler whose process ends while it fetches: its lock goes with its session, and the link is there for the others.
+func dying(ctx context.Context, connect walk.Connect, out io.Writer) error {
+	c, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	link, err := links(c).TakeLocked(ctx)
+	if err != nil {
+		return errors.Join(err, c.Close())
+	}
+	fmt.Fprintln(out, "a crawler dies while it fetches", string(link.Data))
+	return c.Close()
+}

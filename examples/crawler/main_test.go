@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/examples/internal/walktest"
+)
+
+func TestRun(t *testing.T) {
+	lines := walktest.Lines(t, run)
+	if len(walktest.Of(lines, "a crawler dies")) != 1 {
+		t.Errorf("no crawler died: %q", lines)
+	}
+	var fetched, added []string
+	failed := 0
+	for _, line := range walktest.Of(lines, "crawler") {
+		if _, link, ok := strings.Cut(line, " fetched "); ok {
+			fetched = append(fetched, link)
+		} else if strings.HasSuffix(line, "server is busy") {
+			failed++
+		}
+	}
+	for a := 1; a <= adders; a++ {
+		for n := 1; n <= each; n++ {
+			added = append(added, fmt.Sprintf("http://site-%d.example/%d", a, n))
+		}
+	}
+	slices.Sort(fetched)
+	if !slices.Equal(fetched, added) || failed == 0 {
+		t.Errorf("%q were fetched, %q added, and %d fetches failed", fetched, added, failed)
+	}
+}

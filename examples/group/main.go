@@ -1,0 +1,105 @@
+// Group is the walk of "Distributed Coordination With ZooKeeper" parts 2 and 3: a group whose members have data and go when their
+// process does, and a list of them that is printed again whenever it changes, for ever. In the end the group is deleted.
+//
+//	go run ./examples/group                          # with a server in this process
+//	go run ./examples/group -server 127.0.0.1:2181   # with gozkd or any ZooKeeper; run it twice, or add a member in zkCli.sh
+//
+// It ends with Ctrl-C.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/group"
+)
+
+const name = "sample-group"
+
+func main() { walk.Main(run) }
+
+func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
+	c, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Create(ctx, "/"+name, nil, recipes.CreateOptions{}); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return err
+	}
+	return walk.Together(2, func(i int) error {
+		if i == 1 {
+			return listForever(ctx, c, out)
+		}
+		return comeAndGo(ctx, c, connect)
+	})
+}
+
+// listForever prints the members now, and after each change. Watches that have fired are set again, also after a lost connection.
+func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
+	return cache.WatchChildren(ctx, c, "/"+name, func(members []string) bool {
+		switch {
+		case members == nil:
+			fmt.Fprintf(out, "Group %s does not exist\n", name)
+		case len(members) == 0:
+			fmt.Fprintf(out, "No members in group %s\n", name)
+		default:
+			fmt.Fprintln(out, members)
+		}
+		return true // go on
+	})
+}
+
+// comeAndGo lets three members join; then one leaves, one dies, the last leaves, and the group is deleted.
+func comeAndGo(ctx context.Context, admin *recipes.Client, connect walk.Connect) error {
+	var (
+		clients [3]*recipes.Client
+		members [3]*group.Membership
+	)
+	for i := range clients {
+		if err := walk.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+		c, err := connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		clients[i] = c
+		members[i], err = group.New(c, "/"+name).Join(ctx, fmt.Sprint("child-", i+1), fmt.Append(nil, "data-", i+1))
+		if err != nil {
+			return err
+		}
+	}
+	for _, end := range []func() error{
+		func() error { return members[0].Leave(ctx) },
+		clients[1].Close, // a process that dies takes its session with it, and that its members
+		func() error { return members[2].Leave(ctx) },
+		func() error { return deleteGroup(ctx, admin) },
+	} {
+		if err := walk.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+		if err := end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteGroup leaves the group if it has members: those of another who runs this, for example.
+func deleteGroup(ctx context.Context, c *recipes.Client) error {
+	err := c.Delete(ctx, "/"+name, -1)
+	if errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}

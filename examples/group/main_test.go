@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/gozkd/gozkd/examples/internal/walktest"
+)
+
+func TestRun(t *testing.T) {
+	walktest.Expect(t, walktest.Lines(t, run),
+		"No members in group sample-group",
+		"[child-1]",
+		"[child-1 child-2]",
+		"[child-1 child-2 child-3]",
+		"[child-2 child-3]",
+		"[child-3]",
+		"No members in group sample-group",
+		"Group sample-group does not exist")
+}

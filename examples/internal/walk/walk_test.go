@@ -1,0 +1,63 @@
+package walk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// TestWalk: without -server each walk has a server of its own, and else all have that one.
+func TestWalk(t *testing.T) {
+	for _, servers := range []string{"", zktest.Start(t).ConnectString()} {
+		for i := range 2 {
+			err := walk(t.Context(), servers, func(ctx context.Context, connect Connect, _ io.Writer) error {
+				c, err := connect(ctx)
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+				if stat, err := c.Exists(ctx, "/a"); err != nil || (stat != nil) != (servers != "" && i == 1) {
+					return fmt.Errorf("walk %d on %q: %+v, %w", i, servers, stat, err)
+				} else if stat != nil {
+					return nil
+				}
+				_, err = c.Create(ctx, "/a", nil, recipes.CreateOptions{})
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestTogether(t *testing.T) {
+	errOdd := errors.New("odd")
+	meet := make(chan int, 4)
+	err := Together(4, func(i int) error {
+		meet <- i
+		for len(meet) < cap(meet) { // all run at once
+			if err := Sleep(t.Context(), time.Millisecond); err != nil {
+				return err
+			}
+		}
+		if i%2 == 1 {
+			return errOdd
+		}
+		return nil
+	})
+	if !errors.Is(err, errOdd) || err.Error() != "process 1: odd\nprocess 3: odd" {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errOdd)
+	if err := Sleep(ctx, time.Hour); !errors.Is(err, errOdd) {
+		t.Error(err)
+	}
+}

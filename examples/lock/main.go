@@ -1,0 +1,80 @@
+// Lock is the walk of "Building a Distributed Lock" and "Building a Distributed Lock Revisited: Using Curator's InterProcessMutex": a lock that is
+// waited for without and with a timeout, and work under a lock that can't be forgotten to be unlocked.
+//
+//	go run ./examples/lock                          # with a server in this process
+//	go run ./examples/lock -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
+//
+// A Java program with new InterProcessMutex(client, "/lock-node") shares the lock.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/recipes/lock"
+)
+
+const path = "/lock-node"
+
+func main() { walk.Main(run) }
+
+func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
+	// Two processes, that know nothing of each other but the lock.
+	first, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	second, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+	mine, theirs := lock.NewMutex(first, path, []byte("first")), lock.NewMutex(second, path, []byte("second"))
+
+	// Without a timeout: Lock waits for as long as it takes, or ctx lasts.
+	held, err := mine.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "first: owns the lock")
+
+	// With a timeout: who gives up leaves nothing behind.
+	waiting, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	fmt.Fprintln(out, "second: waits for two seconds")
+	switch _, err := theirs.Lock(waiting); {
+	case err == nil:
+		return errors.New("two own the lock")
+	case errors.Is(err, context.DeadlineExceeded):
+		fmt.Fprintln(out, "second: timed out waiting for the lock")
+	default:
+		return err
+	}
+	line, err := lock.Explain(ctx, second, path)
+	if err != nil {
+		return err
+	}
+	for _, holder := range line.Holders {
+		fmt.Fprintf(out, "%s has it, and %d wait\n", holder.Data, len(line.Waiters))
+	}
+	if err := held.Unlock(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "first: unlocked")
+
+	// With unlocks, whatever happens. What runs in it stops when the lock is lost: before anybody else can have it.
+	err = theirs.With(ctx, func(ctx context.Context) error {
+		fmt.Fprintln(out, "second: works while it owns the lock")
+		return walk.Sleep(ctx, 100*time.Millisecond)
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "second: unlocked")
+	return nil
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/gozkd/gozkd/examples/internal/walktest"
+)
+
+func TestRun(t *testing.T) {
+	walktest.Expect(t, walktest.Lines(t, run),
+		"first: owns the lock",
+		"second: waits for two seconds",
+		"second: timed out waiting for the lock",
+		"first has it, and 0 wait",
+		"first: unlocked",
+		"second: works while it owns the lock",
+		"second: unlocked")
+}

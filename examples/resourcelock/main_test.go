@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/examples/internal/walktest"
+)
+
+func TestRun(t *testing.T) {
+	lines := walktest.Lines(t, run)
+	for id := 1; id <= 4; id++ {
+		n := fmt.Sprint(id, " ")
+		walktest.Expect(t, walktest.Of(lines, n), n+"Acquiring Lock", n+"get Lock", n+"Releasing Lock", n+"Released Lock")
+	}
+	holder := ""
+	for _, line := range lines {
+		id, what, _ := strings.Cut(line, " ")
+		switch what {
+		case "get Lock":
+			if holder != "" {
+				t.Errorf("%s gets the lock while %s has it", id, holder)
+			}
+			holder = id
+		case "Releasing Lock":
+			holder = ""
+		}
+	}
+}
