@@ -51,7 +51,7 @@ func (r *recorder) note(e cache.Event) {
 }
 
 // expect waits until all is quiet, and compares what was recorded since the last time.
-func (r *recorder) expect(t *testing.T, want string) {
+func (r *recorder) expect(t testing.TB, want string) {
 	t.Helper()
 	time.Sleep(time.Second) // of the bubble
 	synctest.Wait()

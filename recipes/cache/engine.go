@@ -261,7 +261,7 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 	case res.err == nil:
 		if r.kind == readExist && res.stat == nil {
 			g.takeGone(r)
-		} else if !g.takeFound(ctx, res) {
+		} else if !g.takeFound(res) {
 			g.behind = true
 			g.need(r)
 			return 0

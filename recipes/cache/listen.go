@@ -76,8 +76,7 @@ func (v *view) next(l *listener) ([]Event, bool) {
 			return []Event{{Type: i.mark}}, true
 		}
 		delete(l.queued, i.path)
-		parent, name := split(i.path)
-		old, now := l.told[i.path], v.znodes[parent][name]
+		old, now := l.told[i.path], v.at(i.path)
 		if now == nil {
 			delete(l.told, i.path)
 		} else {
@@ -95,8 +94,7 @@ func (v *view) next(l *listener) ([]Event, bool) {
 func (v *view) compactQueue(l *listener) {
 	kept := make([]item, 0, len(l.queue))
 	for _, i := range l.queue {
-		parent, name := split(i.path)
-		if i.mark == 0 && same(l.told[i.path], v.znodes[parent][name]) {
+		if i.mark == 0 && same(l.told[i.path], v.at(i.path)) {
 			delete(l.queued, i.path)
 			continue
 		}

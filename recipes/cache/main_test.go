@@ -3,7 +3,7 @@ package cache_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { recipetest.Main(m) }

@@ -1,14 +1,13 @@
 package cache
 
 import (
-	"context"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
 
 // takeFound takes what was read of a znode that is there. It returns false if the cache knows it newer.
-func (g *engine) takeFound(ctx context.Context, res result) bool {
+func (g *engine) takeFound(res result) bool {
 	switch res.r.kind {
 	case readData:
 		return g.takeData(res)

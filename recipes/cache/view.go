@@ -29,9 +29,14 @@ func newView() *view {
 }
 
 func (v *view) get(path string) *Znode {
-	parent, name := split(path)
 	v.mu.RLock()
 	defer v.mu.RUnlock()
+	return v.at(path)
+}
+
+// at needs mu.
+func (v *view) at(path string) *Znode {
+	parent, name := split(path)
 	return v.znodes[parent][name]
 }
 

@@ -76,6 +76,8 @@ func split(path string) (parent, name string) {
 	switch {
 	case path == "/":
 		return "", ""
+	case i < 0: // no path
+		return "", path
 	case i == 0:
 		return "/", path[1:]
 	}

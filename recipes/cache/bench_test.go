@@ -1,0 +1,89 @@
+package cache_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// BenchmarkChildren_Fill is from Start to complete, over TCP on the loopback. It reports how much memory and how many goroutines stay in the
+// client for each znode of 100 bytes.
+func BenchmarkChildren_Fill(b *testing.B) {
+	for _, n := range []int{100, 10000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := zktest.Start(b)
+			load := map[string]string{"/a": ""}
+			for i := range n {
+				load[fmt.Sprintf("/a/%09d", i)] = fmt.Sprintf("%0100d", i)
+			}
+			s.Load(load)
+			c, err := recipes.Connect(b.Context(), []string{s.ConnectString()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			var before, after runtime.MemStats
+			goroutines := 0
+			b.StopTimer()
+			for range b.N {
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				goroutines -= runtime.NumGoroutine()
+				b.StartTimer()
+				children := cache.NewChildren(c, "/a")
+				children.Start(b.Context())
+				if err := children.Wait(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				goroutines += runtime.NumGoroutine()
+				if b.N == 1 { // later ones find the watches of the first
+					runtime.GC()
+					runtime.ReadMemStats(&after)
+					b.ReportMetric(float64(int64(after.HeapInuse+after.StackInuse)-int64(before.HeapInuse+before.StackInuse))/float64(n), "B/znode")
+				}
+				children.Close()
+			}
+			b.ReportMetric(float64(goroutines)/float64(b.N)/float64(n), "goroutines/znode")
+		})
+	}
+}
+
+// BenchmarkChildren_Change is from a change of one of 1000 children until a listener has it.
+func BenchmarkChildren_Change(b *testing.B) {
+	s := zktest.Start(b)
+	load := map[string]string{"/a": ""}
+	for i := range 1000 {
+		load[fmt.Sprintf("/a/%09d", i)] = ""
+	}
+	s.Load(load)
+	c, err := recipes.Connect(b.Context(), []string{s.ConnectString()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	children := cache.NewChildren(c, "/a")
+	defer children.Close()
+	changed := make(chan struct{}, 1)
+	children.Listen(b.Context(), func(e cache.Event) {
+		if e.Type == cache.Changed {
+			changed <- struct{}{}
+		}
+	})
+	children.Start(b.Context())
+	if err := children.Wait(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	time.Sleep(10 * time.Millisecond) // the listener is told of 1000
+	for b.Loop() {
+		if _, err := c.Set(b.Context(), "/a/000000500", nil, -1); err != nil {
+			b.Fatal(err)
+		}
+		<-changed
+	}
+}

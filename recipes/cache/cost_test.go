@@ -1,0 +1,167 @@
+package cache_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// requests returns what was asked for since the last time, sorted by nothing: "2 children+watch" is said as often as it was.
+func requests(h *recipetest.Hooks) string {
+	time.Sleep(2 * time.Second)
+	var all []string
+	for _, r := range h.Requests() {
+		all = append(all, r.String()+" "+r.Path)
+	}
+	h.Arm(nil, nil)
+	return strings.Join(all, ", ")
+}
+
+func expectRequests(t testing.TB, h *recipetest.Hooks, what, want string) {
+	t.Helper()
+	if got := requests(h); got != want {
+		t.Errorf("%s: %s\nwant %s", what, got, want)
+	}
+}
+
+// TestCost_Children: as Curator's PathChildrenCache, but for the two requests with which that one makes the path:
+//
+//	start of n children   children, n gets        PathChildrenCache.refresh, processChildren, getDataAndStat
+//	a change              get                     its dataWatcher
+//	an addition           children, get           its childrenWatcher, then as at the start
+//	a removal             children                its dataWatcher removes, its childrenWatcher refreshes
+//	a reconnect           children, n gets        RefreshMode.FORCE_GET_DATA_AND_STAT
+func TestCost_Children(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		const n = 200
+		load := map[string]string{"/a": ""}
+		for i := range n {
+			load[fmt.Sprintf("/a/%03d", i)] = "x"
+		}
+		w.Load(load)
+		c, h := w.Hooked()
+		other := w.Client()
+		children := cache.NewChildren(c, "/a")
+		defer children.Close()
+		cost := h.Cost(func() {
+			children.Start(t.Context())
+			if err := children.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		// 64 are under way at one time, so it takes 1 + 200/64 round trips.
+		if len(cost.Requests) != 1+n || cost.RoundTrips > 5 {
+			t.Errorf("%d requests, %d round trips", len(cost.Requests), cost.RoundTrips)
+		}
+		requests(h)
+		must(t, set(other, "/a/007"))
+		expectRequests(t, h, "change", "get+watch /a/007")
+		must(t, create(other, "/a/new"))
+		expectRequests(t, h, "addition", "children+watch /a, get+watch /a/new")
+		must(t, other.Delete(t.Context(), "/a/007", -1))
+		expectRequests(t, h, "removal", "children+watch /a")
+		_, err := other.Multi(t.Context(), &zk.DeleteRequest{Path: "/a/008", Version: -1}, &zk.CreateRequest{Path: "/a/008", Acl: zk.WorldACL(zk.PermAll)})
+		must(t, err)
+		expectRequests(t, h, "created again", "children+watch /a, get+watch /a/008")
+		w.CloseConnections()
+		if got := strings.Split(requests(h), ", "); len(got) != 1+n {
+			t.Errorf("reconnect: %d requests", len(got))
+		}
+		w.Leader().Server().ExpireSession(t.Context(), c.Session().ID()) //nolint:errcheck // what follows would show it
+		time.Sleep(recipetest.Timeout)
+		if got := requests(h); strings.Count(got, "sync") != 1 || strings.Count(got, "children") != 1 || strings.Count(got, "get") != n {
+			t.Errorf("new session: %d sync, %d children, %d get", strings.Count(got, "sync"), strings.Count(got, "children"), strings.Count(got, "get"))
+		}
+	})
+}
+
+// TestCost_Node: Curator's NodeCache asks exists and get each time; kazoo's DataWatch asks as this.
+func TestCost_Node(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": ""})
+		c, h := w.Hooked()
+		other := w.Client()
+		node := cache.NewNode(c, "/a")
+		defer node.Close()
+		h.Arm(nil, nil)
+		node.Start(t.Context())
+		expectRequests(t, h, "start", "get+watch /a")
+		must(t, set(other, "/a"))
+		expectRequests(t, h, "change", "get+watch /a")
+		must(t, other.Delete(t.Context(), "/a", -1))
+		expectRequests(t, h, "removal", "exists+watch /a")
+		must(t, create(other, "/a"))
+		expectRequests(t, h, "creation", "get+watch /a")
+		w.CloseConnections()
+		expectRequests(t, h, "reconnect", "get /a")
+	})
+}
+
+// TestCost_Tree: as Curator's and kazoo's TreeCache, but that an ephemeral is not asked for children, which it can't have.
+func TestCost_Tree(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": "", "/a/b": ""})
+		c, h := w.Hooked()
+		other := w.Client()
+		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
+		defer tree.Close()
+		h.Arm(nil, nil)
+		tree.Start(t.Context())
+		expectRequests(t, h, "start", "get+watch /a, children+watch /a, get+watch /a/b, children+watch /a/b")
+		must(t, set(other, "/a/b"))
+		expectRequests(t, h, "change", "get+watch /a/b")
+		must(t, create(other, "/a/b/c"))
+		expectRequests(t, h, "addition", "children+watch /a/b, get+watch /a/b/c, children+watch /a/b/c")
+		_, err := other.Create(t.Context(), "/a/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+		must(t, err)
+		expectRequests(t, h, "ephemeral", "children+watch /a, get+watch /a/e")
+		must(t, other.Delete(t.Context(), "/a/b/c", -1))
+		expectRequests(t, h, "removal", "children+watch /a/b")
+		must(t, other.Delete(t.Context(), "/a/b", -1))
+		expectRequests(t, h, "removal", "children+watch /a")
+		must(t, other.Delete(t.Context(), "/a/e", -1))
+		expectRequests(t, h, "removal", "children+watch /a")
+		must(t, other.Delete(t.Context(), "/a", -1))
+		expectRequests(t, h, "removal of the first", "exists+watch /a")
+	})
+}
+
+// TestCost_Watches: one request for each change, as kazoo's.
+func TestCost_Watches(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": ""})
+		c, h := w.Hooked()
+		other := w.Client()
+		h.Arm(nil, nil)
+		calls, ended := 0, make(chan error)
+		go func() {
+			ended <- cache.WatchChildren(t.Context(), c, "/a", func([]string) bool { calls++; return calls < 3 })
+		}()
+		expectRequests(t, h, "start", "children+watch /a")
+		must(t, create(other, "/a/b"))
+		expectRequests(t, h, "addition", "children+watch /a")
+		must(t, set(other, "/a/b"))
+		expectRequests(t, h, "data", "")
+		must(t, other.Delete(t.Context(), "/a/b", -1))
+		expectRequests(t, h, "removal", "children+watch /a")
+		if err := <-ended; err != nil || calls != 3 {
+			t.Errorf("%d calls, %v", calls, err)
+		}
+		must(t, create(other, "/a/b"))
+		expectRequests(t, h, "after the end", "")
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,109 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/server"
+)
+
+// connected returns a Client of a server in this process: what follows works the same on any ZooKeeper.
+func connected() (c *recipes.Client, stop func()) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		_, _ = c.Close(), s.Close() // what is in memory goes with it
+	}
+}
+
+func put(c *recipes.Client, path, data string) {
+	if _, err := c.Create(context.Background(), path, []byte(data), recipes.CreateOptions{Parents: true}); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func Example() {
+	c, stop := connected()
+	defer stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	put(c, "/workers/anna", "10.0.0.7")
+
+	workers := cache.NewChildren(c, "/workers")
+	workers.Start(ctx)
+	defer workers.Close()
+	if err := workers.Wait(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(workers.All()), string(workers.Get("anna").Data)) // asks nobody
+
+	for e := range workers.Events(ctx) {
+		switch e.Type {
+		case cache.Complete:
+			put(c, "/workers/bert", "10.0.0.8")
+		case cache.Added:
+			fmt.Println(e.New.Name(), string(e.New.Data))
+			if e.New.Name() == "bert" {
+				return
+			}
+		}
+	}
+	// Output:
+	// 1 10.0.0.7
+	// anna 10.0.0.7
+	// bert 10.0.0.8
+}
+
+func ExampleWatchData() {
+	c, stop := connected()
+	defer stop()
+	ctx := context.Background()
+
+	err := cache.WatchData(ctx, c, "/config", func(z *cache.Znode) bool {
+		if z == nil {
+			fmt.Println("no configuration yet")
+			put(c, "/config", "fast")
+			return true
+		}
+		fmt.Println(string(z.Data))
+		return false
+	})
+	fmt.Println(err)
+	// Output:
+	// no configuration yet
+	// fast
+	// <nil>
+}
+
+func ExampleNewTree() {
+	c, stop := connected()
+	defer stop()
+	ctx := context.Background()
+	put(c, "/app/db/host", "10.0.0.9")
+	put(c, "/app/db/port", "5432")
+
+	tree := cache.NewTree(c, "/app", cache.TreeOptions{})
+	tree.Start(ctx)
+	defer tree.Close()
+	if err := tree.Wait(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for _, z := range tree.Children("/app/db") {
+		fmt.Println(z.Name(), string(z.Data))
+	}
+	// Output:
+	// host 10.0.0.9
+	// port 5432
+}

@@ -1,0 +1,120 @@
+package cache_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// lagging answers with what lag has put there, as a server would that knows nothing newer, until it is asked for a sync.
+type lagging struct {
+	*zk.Conn
+
+	mu    sync.Mutex
+	lags  bool
+	data  []byte
+	stat  *zk.Stat
+	names []string
+	above *zk.Stat
+	syncs int
+}
+
+func (l *lagging) lag(older func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lags, l.syncs = true, 0
+	older()
+}
+
+func (l *lagging) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	data, stat, fires, err := l.Conn.GetW(path)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if path != "/a/x" || err != nil {
+		return data, stat, fires, err
+	}
+	if !l.lags {
+		l.data, l.stat = data, stat
+	}
+	return l.data, l.stat, fires, nil
+}
+
+func (l *lagging) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	names, stat, fires, err := l.Conn.ChildrenW(path)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if path != "/a" || err != nil {
+		return names, stat, fires, err
+	}
+	if !l.lags {
+		l.names, l.above = names, stat
+	}
+	return l.names, l.above, fires, nil
+}
+
+func (l *lagging) Sync(path string) (string, error) {
+	l.mu.Lock()
+	if path == "/a" { // a Client's own are for /
+		l.lags = false
+		l.syncs++
+	}
+	l.mu.Unlock()
+	return l.Conn.Sync(path)
+}
+
+// TestC2_Lagging: what is older than what the cache knows is not shown, and the server is told to catch up.
+func TestC2_Lagging(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": "", "/a/x": "1"})
+		conn, events, err := zk.Connect(strings.Split(w.ConnectString(), ","), recipetest.Timeout, zk.WithDialer(w.Dialer()), zk.WithLogger(recipetest.NewLogger(t)))
+		must(t, err)
+		t.Cleanup(conn.Close)
+		l := &lagging{Conn: conn}
+		c, err := recipes.Wrap(t.Context(), l, events, recipetest.Timeout)
+		must(t, err)
+		t.Cleanup(func() { must(t, c.Close()) })
+		other := w.Client()
+		children := cache.NewChildren(c, "/a")
+		defer children.Close()
+		r := newReplay(0)
+		children.Listen(t.Context(), r.apply)
+		children.Start(t.Context())
+		must(t, children.Wait(t.Context()))
+		expect := func(what string, want map[string]string) {
+			t.Helper()
+			time.Sleep(time.Second)
+			if err := r.compare(want, children.All()); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.lags || l.syncs != 1 {
+				t.Errorf("%s: it lags: %v; %d times sync", what, l.lags, l.syncs)
+			}
+		}
+		must(t, set(other, "/a/x"))
+		time.Sleep(time.Second)
+		l.lag(func() {
+			old := *l.stat
+			old.Mzxid-- // an answer that is as new as what the cache has is not known to lag
+			l.stat = &old
+		})
+		must(t, set(other, "/a/x"))
+		expect("data", map[string]string{"/a/x": "set"})
+
+		l.lag(func() {
+			old := *l.above
+			old.Pzxid--
+			l.above, l.names = &old, nil
+		})
+		must(t, create(other, "/a/y"))
+		expect("children", map[string]string{"/a/x": "set", "/a/y": ""})
+	})
+}

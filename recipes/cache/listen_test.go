@@ -1,0 +1,72 @@
+package cache_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestC4_Slow: who is slow is told the difference, and as little of it as lasts.
+func TestC4_Slow(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": "", "/a/x": "0"})
+		c := w.Client()
+		children := cache.NewChildren(c, "/a")
+		defer children.Close()
+		children.Start(t.Context())
+		must(t, children.Wait(t.Context()))
+		var r recorder
+		going := make(chan struct{})
+		children.Listen(t.Context(), func(e cache.Event) {
+			<-going
+			r.note(e)
+		})
+		time.Sleep(time.Second) // the first event is being told
+		for i := range 300 {
+			w.Load(map[string]string{"/a/x": fmt.Sprint(i), fmt.Sprintf("/a/short-%d", i): ""})
+			time.Sleep(10 * time.Millisecond)
+			must(t, c.Delete(t.Context(), fmt.Sprintf("/a/short-%d", i), -1))
+		}
+		for range 3 {
+			w.CloseConnections()
+			time.Sleep(time.Second)
+		}
+		close(going)
+		r.expect(t, "+/a/x=0 /a/x=0>299 complete")
+
+		// Who comes later is told what is there, and who breaks off is told no more.
+		n := 0
+		for e := range children.Events(t.Context()) {
+			n++
+			if e.Type == cache.Complete {
+				break
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d events", n)
+		}
+	})
+}
+
+// TestG5_Steps: whatever happens at whichever request, the cache comes to the same, and nothing is left when it is closed.
+func TestG5_Steps(t *testing.T) {
+	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
+		s.Load(map[string]string{"/a": "", "/a/x": "1", "/a/x/y": "2"})
+		tree := cache.NewTree(s.Client, "/a", cache.TreeOptions{})
+		s.Arm()
+		tree.Start(s.Ctx)
+		err := tree.Wait(s.Ctx)
+		time.Sleep(time.Second)
+		if ended := s.Ctx.Err() != nil; ended != (err != nil) && !ended {
+			t.Errorf("ctx %v, but the error is %v", s.Ctx.Err(), err)
+		}
+		if err == nil && len(tree.All()) != 3 {
+			t.Errorf("%+v", tree.All())
+		}
+		tree.Close()
+		s.Settle()
+	})
+}

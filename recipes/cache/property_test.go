@@ -1,0 +1,237 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// replay applies events, and checks that each may follow the others.
+type replay struct {
+	slow time.Duration // how long it takes for each event
+
+	mu       sync.Mutex
+	znodes   map[string]*cache.Znode
+	newest   map[string]int64 // mzxid by path, also of what is removed
+	complete bool
+	wrong    error
+}
+
+func newReplay(slow time.Duration) *replay {
+	return &replay{slow: slow, znodes: make(map[string]*cache.Znode), newest: make(map[string]int64)}
+}
+
+func (r *replay) apply(e cache.Event) {
+	time.Sleep(r.slow)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wrong != nil {
+		return
+	}
+	if err := r.step(e); err != nil {
+		r.wrong = fmt.Errorf("%v %s: %w", e.Type, e.Path(), err)
+	}
+}
+
+func (r *replay) step(e cache.Event) error {
+	switch e.Type {
+	case cache.Complete, cache.Stale:
+		if r.complete == (e.Type == cache.Complete) {
+			return errors.New("twice")
+		}
+		r.complete = e.Type == cache.Complete
+		return nil
+	}
+	p := e.Path()
+	if r.znodes[p] != e.Old {
+		return fmt.Errorf("old is %+v, not %+v", e.Old, r.znodes[p])
+	}
+	if e.New == nil {
+		delete(r.znodes, p)
+		return nil
+	}
+	z := e.New
+	if (e.Type == cache.Changed) != (e.Old != nil && e.Old.Stat.Czxid == z.Stat.Czxid) {
+		return fmt.Errorf("from %+v to %+v", e.Old, z)
+	}
+	if z.Stat.Mzxid <= r.newest[p] {
+		return fmt.Errorf("mzxid %x after %x", z.Stat.Mzxid, r.newest[p])
+	}
+	r.znodes[p], r.newest[p] = z, z.Stat.Mzxid
+	return nil
+}
+
+// compare compares with the tree and with what the cache has.
+func (r *replay) compare(want map[string]string, all []*cache.Znode) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	got := make(map[string]string)
+	for _, z := range all {
+		got[z.Path] = string(z.Data)
+		if r.znodes[z.Path] != z {
+			return fmt.Errorf("%s is not what events say", z.Path)
+		}
+	}
+	switch {
+	case r.wrong != nil:
+		return r.wrong
+	case !r.complete:
+		return errors.New("no Complete")
+	case len(r.znodes) != len(all):
+		return fmt.Errorf("%d znodes by events, %d in the cache", len(r.znodes), len(all))
+	case !maps.Equal(got, want):
+		return fmt.Errorf("cache %q\ntree  %q", got, want)
+	}
+	return nil
+}
+
+// change is one that somebody makes.
+type change struct {
+	What  string
+	Path  string
+	Pause time.Duration
+}
+
+var places = []string{"/a", "/a/x", "/a/y", "/a/z", "/a/x/1", "/a/x/2", "/a/y/1", "/a/x/1/d"}
+
+func drawChanges(rt *rapid.T) []change {
+	return rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) change {
+		return change{
+			What:  rapid.SampledFrom([]string{"create", "create", "set", "delete", "again", "ephemeral"}).Draw(rt, "what"),
+			Path:  rapid.SampledFrom(places).Draw(rt, "path"),
+			Pause: time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 50, 700}).Draw(rt, "pause")) * time.Millisecond,
+		}
+	}), 1, 25).Draw(rt, "changes")
+}
+
+func (x change) make(ctx context.Context, c *recipes.Client, data string) error {
+	create := func(mode recipes.Mode) error {
+		_, err := c.Create(ctx, x.Path, []byte(data), recipes.CreateOptions{Mode: mode})
+		return err
+	}
+	switch x.What {
+	case "create":
+		return create(recipes.Persistent)
+	case "ephemeral":
+		return create(recipes.Ephemeral)
+	case "set":
+		_, err := c.Set(ctx, x.Path, []byte(data), -1)
+		return err
+	case "delete":
+		return c.Delete(ctx, x.Path, -1)
+	default: // deleted and created again, which nobody may see as one step
+		_, err := c.Multi(ctx, &zk.DeleteRequest{Path: x.Path, Version: -1},
+			&zk.CreateRequest{Path: x.Path, Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})
+		return err
+	}
+}
+
+// TestC1C2C3C4C5: whatever is changed and goes wrong, each cache is equal to the tree when all is quiet, and so is what its events lead to;
+// nothing gets older on the way.
+func TestC1C2C3C4C5(t *testing.T) {
+	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
+		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
+		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
+		changes := drawChanges(rt)
+		kind := rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind")
+		slow := time.Duration(rapid.SampledFrom([]int{0, 0, 1, 400}).Draw(rt, "slow")) * time.Millisecond
+		return members, func(t testing.TB, w *recipetest.World) {
+			reader, writer := w.Open(kind), w.Client()
+			tree := cache.NewTree(reader, "/a", cache.TreeOptions{})
+			children := cache.NewChildren(reader, "/a")
+			node := cache.NewNode(reader, "/a/x")
+			var (
+				data, names = make(chan string, 1000), make(chan string, 1000)
+				replays     = []*replay{newReplay(slow), newReplay(0), newReplay(0)}
+				working     sync.WaitGroup
+				ctx, cancel = context.WithCancel(t.Context())
+			)
+			tree.Listen(ctx, replays[0].apply)
+			children.Listen(ctx, replays[1].apply)
+			node.Listen(ctx, replays[2].apply)
+			tree.Start(ctx)
+			children.Start(ctx)
+			node.Start(ctx)
+			working.Go(func() {
+				_ = cache.WatchData(ctx, reader, "/a/y", func(z *cache.Znode) bool { data <- fmt.Sprint(z != nil); return true }) // ends with ctx
+			})
+			working.Go(func() {
+				_ = cache.WatchChildren(ctx, reader, "/a", func(n []string) bool { names <- strings.Join(n, " "); return true }) // ends with ctx
+			})
+			changing := make(chan struct{})
+			go func() {
+				defer close(changing)
+				for i, x := range changes {
+					time.Sleep(x.Pause)
+					_ = x.make(ctx, writer, fmt.Sprint(i)) // it may be there already, or not
+				}
+			}()
+			w.Suffer(troubles)
+			<-changing
+			time.Sleep(2 * recipetest.Timeout)
+			synctest.Wait()
+
+			want := w.Tree("/")
+			maps.DeleteFunc(want, func(p, _ string) bool { return p != "/a" && !strings.HasPrefix(p, "/a/") })
+			if err := replays[0].compare(want, tree.All()); err != nil {
+				t.Errorf("tree: %v", err)
+			}
+			below := maps.Clone(want)
+			maps.DeleteFunc(below, func(p, _ string) bool { return path.Dir(p) != "/a" })
+			if err := replays[1].compare(below, children.All()); err != nil {
+				t.Errorf("children: %v", err)
+			}
+			var one []*cache.Znode
+			if z := node.Get(); z != nil {
+				one = append(one, z)
+			}
+			maps.DeleteFunc(want, func(p, _ string) bool { return p != "/a/x" })
+			if err := replays[2].compare(want, one); err != nil {
+				t.Errorf("node: %v", err)
+			}
+			if !tree.Complete() || !children.Complete() || !node.Complete() {
+				t.Error("not complete")
+			}
+			var wantNames []string
+			for _, z := range children.All() {
+				wantNames = append(wantNames, z.Name())
+			}
+			if got := last(names); got != strings.Join(wantNames, " ") {
+				t.Errorf("children are %q, the watch says %q", wantNames, got)
+			}
+			if got := last(data); got != fmt.Sprint(children.Get("y") != nil) {
+				t.Errorf("the watch of /a/y says %q", got)
+			}
+			cancel()
+			tree.Close()
+			children.Close()
+			node.Close()
+			working.Wait()
+		}
+	})
+}
+
+// last returns the last word in a channel.
+func last(ch chan string) (word string) {
+	for {
+		select {
+		case word = <-ch:
+		default:
+			return word
+		}
+	}
+}
