@@ -66,12 +66,15 @@ func matches(pattern, s string) bool {
 	return true
 }
 
-// TestMutex_K3: who comes first is served first.
+// TestMutex_K3_InOrder: who comes first is served first.
 func TestMutex_K3_InOrder(t *testing.T) {
 	recipetest.Run(t, 3, func(t testing.TB, w *recipetest.World) {
 		holds := recipetest.NewHolds(1)
-		var order []int
-		var wg sync.WaitGroup
+		var (
+			wg    sync.WaitGroup
+			mu    sync.Mutex
+			order []int
+		)
 		for i := range 8 {
 			m := lock.NewMutex(w.Client(), "/lock", nil)
 			wg.Go(func() {
@@ -82,7 +85,9 @@ func TestMutex_K3_InOrder(t *testing.T) {
 					return
 				}
 				holds.Begin(l.Context(), l.Token(), 1)
+				mu.Lock()
 				order = append(order, i)
+				mu.Unlock()
 				time.Sleep(time.Second)
 				check(t, l.Unlock(t.Context()))
 			})

@@ -17,7 +17,7 @@ import (
 // readers is more than there are in any test.
 const readers = 100
 
-// TestRWMutex_K3: readers share, writers don't, and who comes later does not overtake: one event a second, and who has it then.
+// TestRWMutex_K3_InOrder: readers share, writers don't, and who comes later does not overtake: one event a second, and who has it then.
 func TestRWMutex_K3_InOrder(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		var (
@@ -84,7 +84,7 @@ func TestRWMutex_Try(t *testing.T) {
 	})
 }
 
-// TestRWMutex_K6: a writer that waits does not come in between when another's write lock becomes a read lock, but after it; readers come in
+// TestRWMutex_K6_Downgrade: a writer that waits does not come in between when another's write lock becomes a read lock, but after it; readers come in
 // at once.
 func TestRWMutex_K6_Downgrade(t *testing.T) {
 	for _, kind := range []string{"curator", "kazoo"} {

@@ -32,7 +32,7 @@ func TestSemaphore_Layout(t *testing.T) {
 	})
 }
 
-// TestSemaphore_K2: never more than the maximum, in order, and all who can have one have it.
+// TestSemaphore_K2_InOrder: never more than the maximum, in order, and all who can have one have it.
 func TestSemaphore_K2_InOrder(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		var (
@@ -178,7 +178,7 @@ func TestSemaphore_Shared(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		n := &number{n: 1}
 		s := lock.NewSharedSemaphore(w.Client(), "/sem", n, nil)
-		var leases []*lock.Lease
+		got := make(chan *lock.Lease, 3)
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -187,17 +187,18 @@ func TestSemaphore_Shared(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				leases = append(leases, l)
+				got <- l
 			})
 		}
 		for maximum := 1; maximum <= 3; maximum++ {
 			n.set(maximum)
 			time.Sleep(time.Second)
-			if len(leases) != maximum {
-				t.Errorf("%d leases of %d", len(leases), maximum)
+			if len(got) != maximum {
+				t.Errorf("%d leases of %d", len(got), maximum)
 			}
 		}
 		wg.Wait()
+		leases := []*lock.Lease{<-got, <-got, <-got}
 		n.set(1)
 		check(t, leases[0].Release(t.Context()))
 		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, lock.ErrNotAcquired) || leases[1].Context().Err() != nil {
