@@ -40,7 +40,9 @@ func clients() []client {
 		{name: "java", install: installJava, run: javaScript("zookeeper")},
 		{name: "curator", install: installJava, run: javaScript("curator")},
 		{name: "curator-faults", install: installJava, faults: javaScript("curator-faults")},
-		sharing("recipes-all", curator(), kazoo()),
+		sharing("recipes-curator", ours(), curator()),
+		sharing("recipes-kazoo", ours(), kazoo()),
+		sharing("recipes-all", ours(), curator(), kazoo()),
 	}
 }
 

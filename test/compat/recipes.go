@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
 	"slices"
 
 	"github.com/gozkd/gozkd/test/compat/cases"
@@ -14,6 +17,8 @@ type language struct {
 	install func(ctx context.Context, root string) error
 	command func(ctx context.Context, root string) (interop.Command, error)
 }
+
+func ours() language { return language{installGoPeer, goPeer} }
 
 func curator() language { return language{installJava, curatorPeer} }
 
@@ -61,4 +66,20 @@ func kazooPeer(ctx context.Context, root string) (interop.Command, error) {
 	python, err := install.Kazoo(ctx, root)
 	// -B: no byte code into the source tree.
 	return interop.Command{Lang: interop.Kazoo, Args: []string{python, "-B", root + "/test/compat/kazoo/peer.py"}}, err
+}
+
+func goPeerBinary(root string) string { return filepath.Join(root, ".cache", "compat", "go", "gopeer") }
+
+// installGoPeer builds our peer. Where nothing has changed since the last time, the go command does nothing.
+func installGoPeer(ctx context.Context, root string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", goPeerBinary(root), "./test/compat/interop/gopeer")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the Go peer: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func goPeer(_ context.Context, root string) (interop.Command, error) {
+	return interop.Command{Lang: interop.Go, Args: []string{goPeerBinary(root)}}, nil
 }

@@ -14,6 +14,9 @@ import (
 // patience is how many milliseconds a peer waits for what must happen.
 const patience = 15000
 
+// electors returns who has elections.
+func (c *cast) electors() []*peer { return those(c.peers, Curator, Kazoo) }
+
 // elects lets two of each language stand: everybody says the same candidates in the same order, they lead in that order, one at a
 // time, and the next is told when one resigns.
 func (c *cast) elects(kind string) func(ctx context.Context) error {
@@ -22,7 +25,7 @@ func (c *cast) elects(kind string) func(ctx context.Context) error {
 		var line []*handle
 		var ids []string
 		for i := range 2 {
-			for _, p := range c.peers {
+			for _, p := range c.electors() {
 				h, id := p.handle(), p.lang+strconv.Itoa(i)
 				if _, err := h.do(ctx, kind, path, id); err != nil {
 					return err
@@ -33,7 +36,7 @@ func (c *cast) elects(kind string) func(ctx context.Context) error {
 				}
 			}
 		}
-		for _, p := range c.peers {
+		for _, p := range c.electors() {
 			got, err := p.handle().do(ctx, "candidates", kind, path)
 			if err := errors.Join(err, cases.Expect("candidates that "+p.lang+" sees", got, strings.Join(ids, " "))); err != nil {
 				return err
@@ -75,7 +78,7 @@ func (c *cast) electsMany(kind string) func(ctx context.Context) error {
 			return err
 		}
 		var had history
-		err = c.shuffle(func(h *handle, who string, rnd *rand.Rand) error {
+		err = c.shuffle(c.electors(), func(h *handle, who string, rnd *rand.Rand) error {
 			if _, err := h.do(ctx, kind, path, who); err != nil {
 				return err
 			}

@@ -12,20 +12,36 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// wakes lets a of each pair hold, b wait, and a let go: b must get in then and not before.
-func (c *cast) wakes(ctx context.Context, root string, take []any, dir string) error {
-	return eachPair(root, c.peers, func(p pair, path string) error {
-		a, b := p.a.handle(), p.b.handle()
-		verb, args := take[0].(string), append([]any{path}, take[1:]...)
-		if _, err := a.do(ctx, verb, args...); err != nil {
-			return err
-		}
-		waits := b.ask(verb, args...)
-		if err := c.standing(ctx, path+dir, 2); err != nil {
-			return err
-		}
-		return errors.Join(c.handsOver(ctx, a, waits), release(ctx, b))
-	})
+// Whose znodes' names a lock has. They begin the verbs, and say who can share it.
+const (
+	curatorNames = ""       // Curator's, which kazoo is taught
+	kazooNames   = "kazoo-" // kazoo's as it is
+	bothNames    = "extra-" // each its own: kazoo knows Curator's by extra_lock_patterns, Go both
+)
+
+// sharers returns those who can share what has these names.
+func (c *cast) sharers(names string) []*peer {
+	if names == curatorNames {
+		return c.peers
+	}
+	return those(c.peers, Kazoo, Go)
+}
+
+// wakes lets a of each pair take the lock, b wait, and a let go: b must get in then and not before.
+func (c *cast) wakes(names, verb string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		return eachPair("/wakes-"+names+verb, c.sharers(names), func(p pair, path string) error {
+			a, b := p.a.handle(), p.b.handle()
+			if _, err := a.do(ctx, names+verb, path); err != nil {
+				return err
+			}
+			waits := b.ask(names+verb, path)
+			if err := c.standing(ctx, path, 2); err != nil {
+				return err
+			}
+			return errors.Join(c.handsOver(ctx, a, waits), release(ctx, b))
+		})
+	}
 }
 
 // handsOver lets a go of what it has, for which waits waits.
@@ -51,42 +67,36 @@ func release(ctx context.Context, h *handle) error {
 	return err
 }
 
-func (c *cast) mutexWakes(ctx context.Context) error {
-	return c.wakes(ctx, "/mutex-wakes", []any{"lock"}, "")
-}
-
-func (c *cast) writeLockWakes(ctx context.Context) error {
-	return c.wakes(ctx, "/write-wakes", []any{"wlock"}, "")
-}
-
 // readersAndWriter lets a read, b wait to write, a's second reader wait behind b, and each get in when it is its turn.
-func (c *cast) readersAndWriter(ctx context.Context) error {
-	return eachPair("/readers-and-writer", c.peers, func(p pair, path string) error {
-		r1, r2, r3, w := p.a.handle(), p.b.handle(), p.a.handle(), p.b.handle()
-		for _, r := range []*handle{r1, r2} {
-			if _, err := r.do(ctx, "rlock", path); err != nil {
+func (c *cast) readersAndWriter(names string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		return eachPair("/readers-and-writer-"+names, c.sharers(names), func(p pair, path string) error {
+			r1, r2, r3, w := p.a.handle(), p.b.handle(), p.a.handle(), p.b.handle()
+			for _, r := range []*handle{r1, r2} {
+				if _, err := r.do(ctx, names+"rlock", path); err != nil {
+					return err
+				}
+			}
+			writes := w.ask(names+"wlock", path)
+			if err := c.standing(ctx, path, 3); err != nil {
 				return err
 			}
-		}
-		writes := w.ask("wlock", path)
-		if err := c.standing(ctx, path, 3); err != nil {
-			return err
-		}
-		reads := r3.ask("rlock", path)
-		if err := c.standing(ctx, path, 4); err != nil {
-			return err
-		}
-		if err := release(ctx, r2); err != nil {
-			return err
-		}
-		if err := c.handsOver(ctx, r1, writes); err != nil {
-			return fmt.Errorf("readers to writer: %w", err)
-		}
-		if err := c.handsOver(ctx, w, reads); err != nil {
-			return fmt.Errorf("writer to reader: %w", err)
-		}
-		return release(ctx, r3)
-	})
+			reads := r3.ask(names+"rlock", path)
+			if err := c.standing(ctx, path, 4); err != nil {
+				return err
+			}
+			if err := release(ctx, r2); err != nil {
+				return err
+			}
+			if err := c.handsOver(ctx, r1, writes); err != nil {
+				return fmt.Errorf("readers to writer: %w", err)
+			}
+			if err := c.handsOver(ctx, w, reads); err != nil {
+				return fmt.Errorf("writer to reader: %w", err)
+			}
+			return release(ctx, r3)
+		})
+	}
 }
 
 // downgrades lets a, who writes, read instead: other readers come in, no writer does.
@@ -167,10 +177,10 @@ const rounds = 12
 // workers is how many handles each language has in a random scenario.
 const workers = 3
 
-// shuffle lets the workers of all languages do rounds of work side by side. Each has its own source of chance.
-func (c *cast) shuffle(work func(h *handle, who string, rnd *rand.Rand) error) error {
+// shuffle lets workers of all these languages do rounds of work side by side. Each has its own source of chance.
+func (c *cast) shuffle(peers []*peer, work func(h *handle, who string, rnd *rand.Rand) error) error {
 	var fs []func() error
-	for _, p := range c.peers {
+	for _, p := range peers {
 		for i := range workers {
 			h, rnd := p.handle(), rand.New(rand.NewPCG(c.rnd.Uint64(), c.rnd.Uint64()))
 			who := p.lang + strconv.Itoa(i)
@@ -188,25 +198,27 @@ func (c *cast) shuffle(work func(h *handle, who string, rnd *rand.Rand) error) e
 }
 
 // mutexMany lets all add to a counter that nothing but the lock protects.
-func (c *cast) mutexMany(ctx context.Context) error {
-	const path = "/mutex-many"
-	count, err := c.newCounter(path + "-counter")
-	if err != nil {
-		return err
-	}
-	var had history
-	err = c.shuffle(func(h *handle, who string, rnd *rand.Rand) error {
-		got, err := takeSomehow(ctx, h, rnd, "lock", path)
-		if err != nil || got == nil {
+func (c *cast) mutexMany(names string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		path := "/mutex-many-" + names
+		count, err := c.newCounter(path + "-counter")
+		if err != nil {
 			return err
 		}
-		err = count.add(ctx, h)
-		back := h.ask("release")
-		had.add(who, got, back, 1)
-		_, backErr := back.wait(ctx)
-		return errors.Join(err, backErr)
-	})
-	return errors.Join(err, had.atMost(1), count.check(len(had.spans)), c.standing(ctx, path, 0))
+		var had history
+		err = c.shuffle(c.sharers(names), func(h *handle, who string, rnd *rand.Rand) error {
+			got, err := takeSomehow(ctx, h, rnd, names+"lock", path)
+			if err != nil || got == nil {
+				return err
+			}
+			err = count.add(ctx, h)
+			back := h.ask("release")
+			had.add(who, got, back, 1)
+			_, backErr := back.wait(ctx)
+			return errors.Join(err, backErr)
+		})
+		return errors.Join(err, had.atMost(1), count.check(len(had.spans)), c.standing(ctx, path, 0))
+	}
 }
 
 // takeSomehow takes it, in one of three cases with little patience. nil: it has it not.
@@ -216,7 +228,7 @@ func takeSomehow(ctx context.Context, h *handle, rnd *rand.Rand, verb string, ar
 		_, err := got.wait(ctx)
 		return got, err
 	}
-	got := h.ask("try"+verb, append(args, 1+rnd.IntN(60))...)
+	got := h.ask("try"+verb, append(args, rnd.IntN(60))...)
 	words, err := got.wait(ctx)
 	if err != nil || words != "yes" {
 		return nil, err
@@ -225,67 +237,85 @@ func takeSomehow(ctx context.Context, h *handle, rnd *rand.Rand, verb string, ar
 }
 
 // readWriteMany is mutexMany with readers, who must see the counter stand still.
-func (c *cast) readWriteMany(ctx context.Context) error {
-	const path, share = "/read-write-many", 1000
-	count, err := c.newCounter(path + "-counter")
-	if err != nil {
-		return err
-	}
-	var had history
-	writes := 0
-	err = c.shuffle(func(h *handle, who string, rnd *rand.Rand) error {
-		verb, weight, use := "rlock", 1, count.stands
-		if rnd.IntN(3) == 0 {
-			verb, weight, use = "wlock", share, count.add
-		}
-		got, err := takeSomehow(ctx, h, rnd, verb, path)
-		if err != nil || got == nil {
+func (c *cast) readWriteMany(names string) func(ctx context.Context) error {
+	const share = 1000 // of a writer; a reader has 1
+	return func(ctx context.Context) error {
+		path := "/read-write-many-" + names
+		count, err := c.newCounter(path + "-counter")
+		if err != nil {
 			return err
 		}
-		err = use(ctx, h)
-		back := h.ask("release")
-		had.add(who+" "+verb, got, back, weight)
-		_, backErr := back.wait(ctx)
-		return errors.Join(err, backErr)
-	})
-	for _, s := range had.spans {
-		if s.weight == share {
-			writes++
+		var had history
+		err = c.shuffle(c.sharers(names), func(h *handle, who string, rnd *rand.Rand) error {
+			verb, weight, use := "rlock", 1, count.stands
+			if rnd.IntN(3) == 0 {
+				verb, weight, use = "wlock", share, count.add
+			}
+			got, err := takeSomehow(ctx, h, rnd, names+verb, path)
+			if err != nil || got == nil {
+				return err
+			}
+			err = use(ctx, h)
+			back := h.ask("release")
+			had.add(who+" "+verb, got, back, weight)
+			_, backErr := back.wait(ctx)
+			return errors.Join(err, backErr)
+		})
+		writes := 0
+		for _, s := range had.spans {
+			if s.weight == share {
+				writes++
+			}
 		}
+		return errors.Join(err, had.atMost(share), count.check(writes), c.standing(ctx, path, 0))
 	}
-	return errors.Join(err, had.atMost(share), count.check(writes), c.standing(ctx, path, 0))
 }
 
-func (c *cast) semaphoreMany(ctx context.Context) error {
-	const path, limit = "/semaphore-many", 3
-	var had history
-	err := c.shuffle(func(h *handle, who string, rnd *rand.Rand) error {
-		got, err := takeSomehow(ctx, h, rnd, "acquire", path, limit)
-		if err != nil || got == nil {
+// semaphoreMany lets all take leases, of which there are fewer than workers.
+func (c *cast) semaphoreMany(names string) func(ctx context.Context) error {
+	const limit = 3
+	return func(ctx context.Context) error {
+		path := "/semaphore-many" + names
+		var had history
+		err := c.shuffle(c.sharers(names), func(h *handle, who string, rnd *rand.Rand) error {
+			got, err := takeSomehow(ctx, h, rnd, names+"acquire", path, limit)
+			if err != nil || got == nil {
+				return err
+			}
+			back := h.ask("release")
+			had.add(who, got, back, 1)
+			_, err = back.wait(ctx)
 			return err
-		}
-		back := h.ask("release")
-		had.add(who, got, back, 1)
-		_, err = back.wait(ctx)
-		return err
-	})
-	return errors.Join(err, had.atMost(limit), c.standing(ctx, path+"/leases", 0), c.standing(ctx, path+"/locks", 0))
+		})
+		leases, locks := semaphoreDirs(names, path)
+		return errors.Join(err, had.atMost(limit), c.standing(ctx, leases, 0), c.standing(ctx, locks, 0))
+	}
 }
 
-// semaphoreWakes fills a semaphore of one for a of each pair; b waits.
-func (c *cast) semaphoreWakes(ctx context.Context) error {
-	return eachPair("/semaphore-wakes", c.peers, func(p pair, path string) error {
-		a, b := p.a.handle(), p.b.handle()
-		if _, err := a.do(ctx, "acquire", path, 1); err != nil {
-			return err
-		}
-		waits := b.ask("acquire", path, 1)
-		// Who waits for a lease has the lock meanwhile.
-		if err := c.standing(ctx, path+"/locks", 1); err != nil {
-			return err
-		}
-		return errors.Join(c.handsOver(ctx, a, waits), release(ctx, b))
-	})
+// semaphoreDirs says where the leases are, and where those stand who want one.
+func semaphoreDirs(names, path string) (leases, locks string) {
+	if names == kazooNames {
+		return path, path + "-__lock__"
+	}
+	return path + "/leases", path + "/locks"
+}
+
+// semaphoreWakes lets a of each pair take the only lease, and b wait for it.
+func (c *cast) semaphoreWakes(names string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		return eachPair("/semaphore-wakes"+names, c.sharers(names), func(p pair, path string) error {
+			a, b := p.a.handle(), p.b.handle()
+			if _, err := a.do(ctx, names+"acquire", path, 1); err != nil {
+				return err
+			}
+			waits := b.ask(names+"acquire", path, 1)
+			// Who waits for a lease has the lock meanwhile.
+			if _, locks := semaphoreDirs(names, path); c.standing(ctx, locks, 1) != nil {
+				return fmt.Errorf("nobody stands at %s", locks)
+			}
+			return errors.Join(c.handsOver(ctx, a, waits), release(ctx, b))
+		})
+	}
 }
 
 // revokes lets b ask a for its lock back, in Curator's way.

@@ -85,7 +85,7 @@ func (c *cast) takesInOrder(ctx context.Context, kind, path string, taker *peer,
 		}
 	}
 	got, err := take(ctx, h, kind, 20)
-	return errors.Join(err, cases.Expect("after the last item", got, "none"), release(ctx, h), c.emptied(ctx, kind, path))
+	return errors.Join(err, cases.Expect("after the last item", got, "none"), c.emptied(ctx, kind, path), release(ctx, h))
 }
 
 func take(ctx context.Context, h *handle, kind string, ms int) (string, error) {
@@ -113,7 +113,7 @@ func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) 
 	var taken atomic.Int64
 	var mu sync.Mutex // guards got
 	got := make(map[string][]string)
-	var fs []func() error
+	var fs, releases []func() error
 	for _, p := range peers {
 		fs = append(fs, func() error {
 			h := p.handle()
@@ -125,8 +125,9 @@ func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) 
 			return nil
 		})
 		for range 2 {
+			h := p.handle()
+			releases = append(releases, func() error { return release(ctx, h) })
 			fs = append(fs, func() error {
-				h := p.handle()
 				if _, err := h.do(ctx, "consume", kind, path); err != nil {
 					return err
 				}
@@ -143,7 +144,7 @@ func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) 
 					got[item] = append(got[item], p.lang)
 					mu.Unlock()
 				}
-				return release(ctx, h)
+				return nil
 			})
 		}
 	}
@@ -155,14 +156,19 @@ func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) 
 			return fmt.Errorf("%s was taken by %q", item, got[item])
 		}
 	}
-	return errors.Join(cases.Expect("items taken", len(got), total), c.emptied(ctx, kind, path))
+	// Emptied before the consumers end: Curator's takes an item and its lock away after the ack, and close interrupts it.
+	return errors.Join(cases.Expect("items taken", len(got), total), c.emptied(ctx, kind, path), together(releases...))
 }
 
 // queuePriority puts with priorities and takes by them.
-func (c *cast) queuePriority(ctx context.Context) error {
-	const kind = "priority"
-	priorities := []int{7, 3, 3, 0, 2147483647, 5, 3, 16}
-	return c.byNumber(ctx, kind, priorities, func(i int) int { return priorities[i] })
+func (c *cast) queuePriority(kind string) func(ctx context.Context) error {
+	priorities := []int{7, 3, 3, 0, 2147483647, -5, 3, 16, -2147483648}
+	if kind != "priority" {
+		priorities = []int{7, 3, 3, 0, 999, 5, 3, 16}
+	}
+	return func(ctx context.Context) error {
+		return c.byNumber(ctx, kind, priorities, func(i int) int { return priorities[i] })
+	}
 }
 
 // queueDelay puts what is due at different times in the past, and something that isn't due.
@@ -179,7 +185,7 @@ func (c *cast) byNumber(ctx context.Context, kind string, numbers []int, of func
 	var checks []func() error
 	for _, taker := range peers {
 		checks = append(checks, func() error {
-			path := "/queue-order-" + kind + "-" + taker.lang
+			path := "/queue-numbers-" + kind + "-" + taker.lang
 			order := make([]int, len(numbers))
 			for i := range numbers {
 				order[i] = i

@@ -17,25 +17,25 @@ const (
 
 // scenarios returns all in which nobody dies.
 func (c *cast) scenarios() []cases.Case {
-	return []cases.Case{
-		{Name: "mutex_wakes", Run: c.mutexWakes},
+	list := []cases.Case{
+		{Name: "mutex_wakes", Run: c.wakes(curatorNames, "lock")},
 		{Name: "mutex_in_line", Run: c.inLine},
 		{Name: "mutex_leaves_the_line", Run: c.leavesTheLine},
-		{Name: "mutex_many", Run: c.mutexMany},
+		{Name: "mutex_many", Run: c.mutexMany(curatorNames)},
 		{Name: "mutex_revoked", Run: c.revokes},
-		{Name: "write_lock_wakes", Run: c.writeLockWakes},
-		{Name: "readers_and_writer", Run: c.readersAndWriter},
+		{Name: "write_lock_wakes", Run: c.wakes(curatorNames, "wlock")},
+		{Name: "readers_and_writer", Run: c.readersAndWriter(curatorNames)},
 		{Name: "downgrade", Run: c.downgrades},
-		{Name: "read_write_many", Run: c.readWriteMany},
-		{Name: "semaphore_wakes", Run: c.semaphoreWakes},
-		{Name: "semaphore_many", Run: c.semaphoreMany},
+		{Name: "read_write_many", Run: c.readWriteMany(curatorNames)},
+		{Name: "semaphore_wakes", Run: c.semaphoreWakes(curatorNames)},
+		{Name: "semaphore_many", Run: c.semaphoreMany(curatorNames)},
 		{Name: "latch_wakes", Run: c.elects("latch")},
 		{Name: "latch_many", Run: c.electsMany("latch")},
 		{Name: "selector_wakes", Run: c.elects("select")},
 		{Name: "selector_many", Run: c.electsMany("select")},
 		{Name: "queue_simple", Run: c.queue("simple")},
 		{Name: "queue_distributed", Run: c.queue("queue")},
-		{Name: "queue_priority", Run: c.queuePriority},
+		{Name: "queue_priority", Run: c.queuePriority("priority")},
 		{Name: "queue_delay", Run: c.queueDelay},
 		{Name: "queue_id", Run: c.queue("id")},
 		{Name: "queue_locked", Run: c.queue("locked")},
@@ -47,6 +47,33 @@ func (c *cast) scenarios() []cases.Case {
 		{Name: "group", Run: c.group},
 		{Name: "persistent_node", Run: c.persistentNode},
 		{Name: "discovery", Run: c.discovery},
+	}
+	if len(those(c.peers, Curator)) == 0 {
+		list = append(list, c.kazooScenarios()...)
+	}
+	return list
+}
+
+// kazooScenarios returns what Go shares with a kazoo that is as it is, and Curator does not.
+func (c *cast) kazooScenarios() []cases.Case {
+	return []cases.Case{
+		{Name: "kazoo_lock_wakes", Run: c.wakes(kazooNames, "lock")},
+		{Name: "kazoo_lock_many", Run: c.mutexMany(kazooNames)},
+		{Name: "kazoo_readers_and_writer", Run: c.readersAndWriter(kazooNames)},
+		{Name: "kazoo_read_write_many", Run: c.readWriteMany(kazooNames)},
+		{Name: "kazoo_semaphore_wakes", Run: c.semaphoreWakes(kazooNames)},
+		{Name: "kazoo_semaphore_many", Run: c.semaphoreMany(kazooNames)},
+		{Name: "kazoo_queue", Run: c.queue("kazoo")},
+		{Name: "kazoo_queue_priority", Run: c.queuePriority("kazoo")},
+		{Name: "kazoo_queue_locked", Run: c.queue("kazoo-locked")},
+		{Name: "kazoo_count", Run: c.counts("kazoo-int")},
+		{Name: "kazoo_party", Run: c.party("deep")},
+		{Name: "kazoo_shallow_party", Run: c.party("shallow")},
+		{Name: "kazoo_lease", Run: c.lease},
+		{Name: "extra_patterns_wakes", Run: c.wakes(bothNames, "lock")},
+		{Name: "extra_patterns_many", Run: c.mutexMany(bothNames)},
+		{Name: "extra_patterns_readers_and_writer", Run: c.readersAndWriter(bothNames)},
+		{Name: "extra_patterns_read_write_many", Run: c.readWriteMany(bothNames)},
 	}
 }
 

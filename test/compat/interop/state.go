@@ -18,52 +18,59 @@ import (
 func (c *cast) counts(kind string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		const adds = 15
-		path := "/count-" + kind
-		size := map[string]int{"int": 4, "long": 8}[kind]
-		// With bytes in it: kazoo makes an empty znode, in which Curator's SharedCount finds no number.
-		if _, err := c.conn.Create(path, make([]byte, size), 0, zk.WorldACL(zk.PermAll)); err != nil {
+		path, peers := "/count-"+kind, c.peers
+		total := 0
+		zero, sum := []byte{}, []byte(nil) // the bytes of these numbers
+		switch kind {
+		case "kazoo-int":
+			peers = those(c.peers, Kazoo, Go)
+			total = adds * 2 * len(peers)
+			sum = []byte(strconv.Itoa(total))
+		default:
+			total = adds * 2 * len(peers)
+			// With bytes in it: kazoo makes an empty znode, in which Curator's SharedCount finds no number.
+			zero = make([]byte, map[string]int{"int": 4, "long": 8}[kind])
+			sum = slices.Clone(zero)
+			sum[len(sum)-1] = byte(total)
+		}
+		if _, err := c.conn.Create(path, zero, 0, zk.WorldACL(zk.PermAll)); err != nil {
 			return err
 		}
 		var mu sync.Mutex // guards seen
 		seen := make(map[string]string)
 		var fs []func() error
-		for _, p := range c.peers {
-			for range 2 {
-				fs = append(fs, func() error {
-					h := p.handle()
-					if _, err := h.do(ctx, "count", kind, path); err != nil {
+		for _, p := range slices.Concat(peers, peers) {
+			fs = append(fs, func() error {
+				h := p.handle()
+				if _, err := h.do(ctx, "count", kind, path); err != nil {
+					return err
+				}
+				for range adds {
+					v, err := h.do(ctx, "add", 1)
+					if err != nil {
 						return err
 					}
-					for range adds {
-						v, err := h.do(ctx, "add", 1)
-						if err != nil {
-							return err
-						}
-						mu.Lock()
-						other, twice := seen[v]
-						seen[v] = p.lang
-						mu.Unlock()
-						if twice {
-							return fmt.Errorf("%s and %s both counted to %s", other, p.lang, v)
-						}
+					mu.Lock()
+					other, twice := seen[v]
+					seen[v] = p.lang
+					mu.Unlock()
+					if twice {
+						return fmt.Errorf("%s and %s both counted to %s", other, p.lang, v)
 					}
-					return release(ctx, h)
-				})
-			}
+				}
+				return release(ctx, h)
+			})
 		}
 		if err := together(fs...); err != nil {
 			return err
 		}
-		total := adds * 2 * len(c.peers)
 		for i := 1; i <= total; i++ {
 			if _, ok := seen[strconv.Itoa(i)]; !ok {
 				return fmt.Errorf("nobody counted to %d", i)
 			}
 		}
 		data, _, err := c.conn.Get(path)
-		want := make([]byte, size)
-		want[size-1] = byte(total)
-		return errors.Join(err, cases.Expect("the bytes", tohex(data), tohex(want)))
+		return errors.Join(err, cases.Expect("the bytes", tohex(data), tohex(sum)))
 	}
 }
 
@@ -228,4 +235,56 @@ func (c *cast) discovery(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// party lets two of each language come to a party of kazoo's and leave: all know the same guests.
+func (c *cast) party(kind string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		path := "/party-" + kind
+		var hs []*handle
+		var want []string
+		for range 2 {
+			for _, p := range c.sharers(kazooNames) {
+				h := p.handle()
+				if _, err := h.do(ctx, "party", kind, path, "guest-"+p.lang); err != nil {
+					return err
+				}
+				hs, want = append(hs, h), append(want, "guest-"+p.lang)
+			}
+		}
+		for i, h := range hs {
+			now := slices.Sorted(slices.Values(want[i:]))
+			if err := sees(ctx, hs, "guests", strings.Join(now, " ")); err != nil {
+				return err
+			}
+			if err := release(ctx, h); err != nil {
+				return err
+			}
+		}
+		return sees(ctx, hs, "guests", "")
+	}
+}
+
+// lease lets a obtain what b can't until it is over, unless it comes with a's name.
+func (c *cast) lease(ctx context.Context) error {
+	const long, short = 60_000, 1
+	return eachPair("/lease", c.sharers(kazooNames), func(p pair, path string) error {
+		a, b := p.a.handle(), p.b.handle()
+		if err := expectYes(ctx, a, "lease", path, "holder-a", long); err != nil {
+			return err
+		}
+		if got, err := b.yes(ctx, "lease", path, "holder-b", long); err != nil || got {
+			return errors.Join(err, fmt.Errorf("b obtained what a has: %t", got))
+		}
+		// The same holder in another language: it has it from now on, for a short time.
+		if err := expectYes(ctx, b, "lease", path, "holder-a", short); err != nil {
+			return err
+		}
+		var err error
+		return errors.Join(cases.Eventually(ctx, "the lease is over", func() bool {
+			var got bool
+			got, err = b.yes(ctx, "lease", path, "holder-b", long)
+			return err != nil || got
+		}), err)
+	})
 }

@@ -7,6 +7,7 @@ Says "0 ready VERSION" once it is connected. Then reads requests "ID HANDLE VERB
 with its standard input.
 """
 
+import datetime
 import logging
 import queue
 import sys
@@ -19,6 +20,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, LockTimeout, NoNodeError
 from kazoo.recipe.barrier import Barrier, DoubleBarrier
 from kazoo.recipe.counter import Counter
+from kazoo.recipe.lease import NonBlockingLease
+from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
+from kazoo.recipe.party import Party, ShallowParty
 from kazoo.recipe.queue import LockingQueue, Queue
 
 import curator_layout as curator
@@ -108,8 +112,9 @@ def lock_verbs(suffix, make):
         h.holds(held.release)
 
     def trylock(h, path, ms):
+        how = {"timeout": int(ms) / 1000} if int(ms) else {"blocking": False}
         try:
-            held, got = again(lambda: make(h.client, path), lambda x: x.acquire(timeout=int(ms) / 1000))
+            held, got = again(lambda: make(h.client, path), lambda x: x.acquire(**how))
         except LockTimeout:
             got = False
         if got:
@@ -124,6 +129,16 @@ lock_verbs("lock", curator.CuratorLock)
 lock_verbs("wlock", curator.CuratorWriteLock)
 lock_verbs("rlock", curator.CuratorReadLock)
 
+# kazoo as it is.
+lock_verbs("kazoo-lock", Lock)
+lock_verbs("kazoo-wlock", WriteLock)
+lock_verbs("kazoo-rlock", ReadLock)
+
+# kazoo with its own names, told of Curator's: Go understands both, Curator does not.
+lock_verbs("extra-lock", lambda c, path: Lock(c, path, extra_lock_patterns=["lock-"]))
+lock_verbs("extra-wlock", lambda c, path: WriteLock(c, path, extra_lock_patterns=["__READ__", "__WRIT__"]))
+lock_verbs("extra-rlock", lambda c, path: ReadLock(c, path, extra_lock_patterns=["__WRIT__"]))
+
 
 @verb("revoke")
 def revoke(h, path):
@@ -131,26 +146,29 @@ def revoke(h, path):
     h.client.set(path, b"__REVOKE__")
 
 
-@verb("acquire")
-def acquire(h, path, most):
-    held, _ = again(
-        lambda: curator.CuratorSemaphore(h.client, path, max_leases=int(most)), lambda x: x.acquire()
-    )
-    h.holds(held.release)
-
-
-@verb("tryacquire")
-def tryacquire(h, path, most, ms):
-    try:
-        held, got = again(
-            lambda: curator.CuratorSemaphore(h.client, path, max_leases=int(most)),
-            lambda x: x.acquire(timeout=int(ms) / 1000),
-        )
-    except LockTimeout:
-        got = False
-    if got:
+def semaphore_verbs(prefix, make):
+    def acquire(h, path, most):
+        held, _ = again(lambda: make(h.client, path, max_leases=int(most)), lambda x: x.acquire())
         h.holds(held.release)
-    return yes(got)
+
+    def tryacquire(h, path, most, ms):
+        how = {"timeout": int(ms) / 1000} if int(ms) else {"blocking": False}
+        try:
+            held, got = again(
+                lambda: make(h.client, path, max_leases=int(most)), lambda x: x.acquire(**how)
+            )
+        except LockTimeout:
+            got = False
+        if got:
+            h.holds(held.release)
+        return yes(got)
+
+    verb(prefix + "acquire")(acquire)
+    verb("try" + prefix + "acquire")(tryacquire)
+
+
+semaphore_verbs("", curator.CuratorSemaphore)
+semaphore_verbs("kazoo-", Semaphore)
 
 
 def stand(h, path, id_, lock_class):
@@ -215,7 +233,8 @@ def queue_of(kind, client, path):
 def put(h, kind, path, data, *arg):
     extra = ()
     if kind == "priority":
-        extra = ("1%08X" % int(arg[0]),)
+        n = int(arg[0])
+        extra = ("%d%08X" % (n >= 0, n & 0xFFFFFFFF),)
     elif kind == "id":
         extra = ("|%s|" % arg[0],)
     elif kind in ("kazoo", "kazoo-locked") and arg:
@@ -287,6 +306,8 @@ def leave(h):
 def count(h, kind, path):
     if kind == "int":
         h.object = Counter(h.client, path, support_curator=True)
+    elif kind == "kazoo-int":
+        h.object = Counter(h.client, path)
     else:
         h.object = curator.LongCounter(h.client, path)
     h.holds(lambda: None)
@@ -305,6 +326,7 @@ class Value:
         self.client, self.path = client, path
         self.changed = threading.Condition()
         self.data, self.version, self.closed = None, None, False
+        self.awaited = None  # the version that wait has seen last: the other one follows the server
         if not client.exists(path):
             client.ensure_path(path)
             client.set(path, seed)
@@ -318,14 +340,16 @@ class Value:
 
     def try_(self, data):
         try:
-            self.client.set(self.path, data, version=self.version)
+            self.client.set(self.path, data, version=self.awaited)
             return True
         except BadVersionError:
             return False
 
     def wait(self, want, seconds):
         with self.changed:
-            return self.changed.wait_for(lambda: self.data == want, seconds)
+            came = self.changed.wait_for(lambda: self.data == want, seconds)
+            self.awaited = self.version
+            return came
 
     def close(self):
         self.closed = True
@@ -361,6 +385,24 @@ def join(h, path, id_, data):
 @verb("members")
 def members(h):
     return " ".join("%s=%s" % (k, tohex(v)) for k, v in sorted(h.object.members().items()))
+
+
+@verb("party")
+def party(h, kind, path, id_):
+    h.object = (ShallowParty if kind == "shallow" else Party)(h.client, path, id_)
+    h.object.join()
+    h.holds(h.object.leave)
+
+
+@verb("guests")
+def guests(h):
+    return " ".join(sorted(h.object))
+
+
+@verb("lease")
+def lease(h, path, holder, ms):
+    obtained = NonBlockingLease(h.client, path, datetime.timedelta(milliseconds=int(ms)), holder)
+    return yes(obtained)
 
 
 @verb("node")

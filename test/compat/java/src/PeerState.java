@@ -7,6 +7,7 @@ import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.atomic.PromotedToLock;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.framework.recipes.nodes.PersistentNode;
 import org.apache.curator.framework.recipes.shared.SharedCount;
@@ -24,6 +25,16 @@ import org.apache.zookeeper.CreateMode;
 /** Curator's counts, shared value, group member, persistent node and service discovery. */
 final class PeerState {
     private PeerState() {}
+
+    /** A value, and what the handle has seen of it last: the value itself follows the server. */
+    private static final class Seen {
+        final SharedValue value;
+        VersionedValue<byte[]> last;
+
+        Seen(SharedValue value) {
+            this.value = value;
+        }
+    }
 
     private interface Count {
         long add(long delta) throws Exception;
@@ -83,25 +94,26 @@ final class PeerState {
                 public void stateChanged(CuratorFramework c, ConnectionState s) {}
             });
             v.start();
-            h.object = v;
+            h.object = new Seen(v);
             h.holds(v::close);
             return "";
         });
         verbs.put("value-set", (h, a) -> {
-            h.as(SharedValue.class).setValue(Peer.bytes(a[0]));
+            h.as(Seen.class).value.setValue(Peer.bytes(a[0]));
             return "";
         });
         verbs.put("value-try", (h, a) -> {
-            SharedValue v = h.as(SharedValue.class);
-            return Peer.yes(v.trySetValue(v.getVersionedValue(), Peer.bytes(a[0])));
+            Seen seen = h.as(Seen.class);
+            return Peer.yes(seen.value.trySetValue(seen.last, Peer.bytes(a[0])));
         });
         // Until the listener was told of this value.
         verbs.put("value-await", (h, a) -> {
-            SharedValue v = h.as(SharedValue.class);
+            Seen seen = h.as(Seen.class);
+            SharedValue v = seen.value;
             byte[] want = Peer.bytes(a[0]);
             long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Long.parseLong(a[1]));
             synchronized (v) {
-                while (!Arrays.equals(v.getValue(), want)) {
+                while (!Arrays.equals((seen.last = v.getVersionedValue()).getValue(), want)) {
                     long left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
                     if (left <= 0) {
                         return "no";
@@ -130,7 +142,12 @@ final class PeerState {
     }
 
     private static Count longCount(Peer.Handle h, CuratorFramework client, String path) throws Exception {
-        DistributedAtomicLong count = new DistributedAtomicLong(client, path, new RetryNTimes(1000, 1));
+        DistributedAtomicLong count = new DistributedAtomicLong(
+                client, path, new RetryNTimes(1, 1), PromotedToLock.builder()
+                        .lockPath(path + "-lock")
+                        .timeout(Cases.WAIT, TimeUnit.SECONDS)
+                        .retryPolicy(new RetryNTimes(1000, 1))
+                        .build());
         h.holds(() -> {});
         return delta -> {
             AtomicValue<Long> v = count.add(delta);
