@@ -24,6 +24,7 @@ commands
   znodes      resident memory of znodes
   ensemble    three members: throughput with connections to all of them, and memory
   failover    three members: how long no write succeeds after kill -9 of the leader
+  recipes     locks and queues of ours, of Curator and of kazoo, on each server
   load        one row against a server that runs already, for a profiler
 Without a command: all of one server, that is down to znodes, one after the other.
 
@@ -68,6 +69,9 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}
+	if command == "recipes-peer" { // what recipes starts
+		return recipesPeer(ctx, args)
+	}
 	var s settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Usage = func() {
@@ -77,11 +81,11 @@ func run(ctx context.Context, args []string) error {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default load, throughput: 1x1,100x1,16x16; ensemble: 100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput, ensemble: only rows whose name begins so")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput, ensemble, recipes: only rows whose name begins so")
 	flags.IntVar(&s.starts, "starts", 20, "start: how often gozkd is started; others a fifth of that")
-	flags.IntVar(&s.rounds, "rounds", 3, "throughput, ensemble: measured rounds of each row, shape and server")
-	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, ensemble: length of a round")
-	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, ensemble: unmeasured load before the first round of a row")
+	flags.IntVar(&s.rounds, "rounds", 3, "throughput, ensemble, recipes: measured rounds of each row, shape and server")
+	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, ensemble, recipes: length of a round")
+	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, ensemble: unmeasured load before the first round of a row; recipes: before each round")
 	flags.IntVar(&s.sessions, "sessions", 5000, "sessions: how many")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "znodes: how many, in thousands")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
@@ -116,6 +120,7 @@ func run(ctx context.Context, args []string) error {
 	commands := map[string]func(context.Context, *settings) error{
 		"start": benchStart, "latency": benchLatency, "throughput": benchThroughput,
 		"sessions": benchSessions, "znodes": benchZnodes, "ensemble": benchEnsemble, "failover": benchFailover,
+		"recipes": benchRecipes,
 	}
 	switch {
 	case command == "load":

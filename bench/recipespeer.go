@@ -1,0 +1,162 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/lock"
+	"github.com/gozkd/gozkd/recipes/queue"
+)
+
+// recipesPeer is our part of benchRecipes, in a process of its own as the others have. args are an address, a root path, a row, how many
+// seconds are measured, and how many before that are not.
+func recipesPeer(ctx context.Context, args []string) error {
+	if len(args) != 5 {
+		return fmt.Errorf("recipes-peer: %d arguments, want 5", len(args))
+	}
+	seconds, err := strconv.ParseFloat(args[3], 64)
+	if err != nil {
+		return err
+	}
+	warm, err := strconv.ParseFloat(args[4], 64)
+	if err != nil {
+		return err
+	}
+	n := 8
+	switch args[2] {
+	case "lock":
+		n = 1
+	case "handover":
+		n = 11
+	}
+	var clients []*recipes.Client
+	for range n {
+		c, err := recipes.Connect(ctx, []string{args[0]})
+		if err != nil {
+			return err
+		}
+		clients = append(clients, c)
+	}
+	span := span{begin: time.Now().Add(time.Duration(warm * float64(time.Second)))}
+	span.end = span.begin.Add(time.Duration(seconds * float64(time.Second)))
+	ctx, cancel := context.WithDeadline(ctx, span.end)
+	defer cancel()
+	var r peerResult
+	switch args[2] {
+	case "lock", "handover":
+		r, err = peerLocks(ctx, clients, args[1]+"/lock", args[2] == "handover", span)
+	case "queue":
+		r, err = peerQueue(ctx, clients, func(c *recipes.Client) *queue.Queue { return queue.NewSimple(c, args[1]+"/queue") }, span)
+	case "queue-built":
+		r, err = peerQueue(ctx, clients, func(c *recipes.Client) *queue.Queue { return queue.New(c, args[1]+"/queue") }, span)
+	default:
+		return fmt.Errorf("recipes-peer: no row %q", args[2])
+	}
+	if err != nil {
+		return err
+	}
+	r.Seconds = seconds
+	for _, c := range clients {
+		err = errors.Join(err, c.Close())
+	}
+	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(r))
+}
+
+// span is what is measured.
+type span struct{ begin, end time.Time }
+
+func (s span) has(t time.Time) bool { return t.After(s.begin) && t.Before(s.end) }
+
+func peerLocks(ctx context.Context, clients []*recipes.Client, path string, handover bool, span span) (peerResult, error) {
+	var (
+		wg       sync.WaitGroup
+		mu       sync.Mutex
+		times    []time.Duration
+		failed   error
+		all      atomic.Int64
+		released atomic.Pointer[time.Time]
+	)
+	for _, c := range clients {
+		wg.Go(func() {
+			m := lock.NewMutex(c, path, nil)
+			for ctx.Err() == nil {
+				began := time.Now()
+				l, err := m.Lock(ctx)
+				now := time.Now()
+				if err != nil {
+					if ctx.Err() == nil {
+						mu.Lock()
+						failed = err
+						mu.Unlock()
+					}
+					return
+				}
+				if last := released.Load(); handover && last != nil && span.has(*last) {
+					mu.Lock()
+					times = append(times, now.Sub(*last))
+					mu.Unlock()
+				}
+				now = time.Now()
+				released.Store(&now)
+				err = l.Unlock(ctx)
+				all.Add(1)
+				if err == nil && !handover && span.has(began) {
+					times = append(times, time.Since(began))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if failed != nil || len(times) == 0 {
+		return peerResult{}, errors.Join(failed, errors.New("no time was measured"))
+	}
+	slices.Sort(times)
+	us := func(i int) float64 { return float64(times[i].Nanoseconds()) / 1e3 }
+	return peerResult{N: len(times), All: int(all.Load()), P50: us(len(times) / 2), P99: us(len(times) * 99 / 100)}, nil
+}
+
+// peerQueue lets every second client put items and the others take them.
+func peerQueue(ctx context.Context, clients []*recipes.Client, queueOf func(c *recipes.Client) *queue.Queue, span span) (peerResult, error) {
+	var (
+		wg         sync.WaitGroup
+		mu         sync.Mutex
+		err        error
+		taken, all atomic.Int64
+		item       = make([]byte, 100)
+	)
+	for i, c := range clients {
+		wg.Go(func() {
+			q := queueOf(c)
+			for ctx.Err() == nil {
+				var failed error
+				if i%2 == 0 {
+					failed = q.Put(ctx, item)
+				} else if _, failed = q.Take(ctx); failed == nil {
+					all.Add(1)
+					if span.has(time.Now()) {
+						taken.Add(1)
+					}
+				}
+				if failed != nil && ctx.Err() == nil {
+					mu.Lock()
+					err = failed
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return peerResult{N: int(taken.Load()), All: int(all.Load())}, err
+}
