@@ -194,13 +194,13 @@ func TestD3(t *testing.T) {
 	})
 }
 
-// TestD1_Steps and D2: whatever happens at which request.
+// TestD1_Steps is D1 and D2, whatever happens at which request.
 func TestD1_Steps(t *testing.T) {
 	for _, kind := range []discovery.ServiceType{discovery.Dynamic, discovery.DynamicSequential, discovery.Static} {
 		t.Run(string(kind), func(t *testing.T) {
 			recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 				s.Load(map[string]string{"/services/web": ""})
-				d := newDiscovery(s.Client)
+				d, other := newDiscovery(s.Client), newDiscovery(s.World.Client())
 				s.Arm()
 				r, err := d.Register(s.Ctx, instance{Name: "web", ID: "a", Payload: "1", Type: kind})
 				if err == nil {
@@ -211,7 +211,7 @@ func TestD1_Steps(t *testing.T) {
 						t.Error(err)
 					}
 					time.Sleep(2 * recipetest.Timeout)
-					if all, err := d.Instances(t.Context(), "web"); err != nil || !slices.Equal(texts(all), []string{"a=2"}) {
+					if all, err := other.Instances(t.Context(), "web"); err != nil || !slices.Equal(texts(all), []string{"a=2"}) {
 						t.Errorf("%v, %v", all, err)
 					}
 					err = r.Unregister(s.Ctx)

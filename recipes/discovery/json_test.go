@@ -45,7 +45,8 @@ func checkJSON[T any](t *testing.T, name string, in discovery.Instance[T], want 
 	}
 }
 
-// TestD4_Writes: the fields and their order are those of JsonInstanceSerializer, the classes in a payload those of Jackson with Id.CLASS.
+// TestD4_Writes: this is what JsonInstanceSerializer of curator-x-discovery 5.9.0 writes, with Jackson 2.18.1; "enabled" in its mode that is not
+// compatible with older ones.
 func TestD4_Writes(t *testing.T) {
 	at := time.UnixMilli(1610116500446)
 	checkJSON(t, "the least", discovery.Instance[any]{Name: "n", ID: "i"},

@@ -93,7 +93,7 @@ func TestD6(t *testing.T) {
 			t.Fatal(err)
 		}
 		sticky.NoteError(in)
-		if second := ids(t, sticky, 1)[0]; second == first {
+		if second := ids(t, sticky, 1)[0]; second == in.ID {
 			t.Errorf("%s is down", second)
 		}
 		for _, r := range regs {
