@@ -3,12 +3,12 @@ package barrier
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/line"
 )
 
 // Barrier holds back all who wait at it while it is set, that is, while there is a znode at its path. Whoever may sets it and removes it.
@@ -84,7 +84,7 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 	case <-s.Context().Done():
 		return false, nil
 	case <-ctx.Done():
-		return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: endOf(ctx)}
+		return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: line.EndOf(ctx)}
 	}
 }
 
@@ -107,15 +107,6 @@ func (b *Barrier) isSet(ctx context.Context) (bool, error) {
 // repeatable reports whether an answer was lost, and somebody still waits for one.
 func repeatable(ctx context.Context, err error) bool {
 	return errors.Is(err, recipes.ErrOutcomeUnknown) && ctx.Err() == nil
-}
-
-// endOf returns an error that is both, what ended ctx and why.
-func endOf(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 func parent(path string) string {

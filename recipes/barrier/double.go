@@ -130,7 +130,7 @@ func (e *entry) enter(ctx context.Context) (err error) {
 				return nil
 			}
 		case <-ctx.Done():
-			return &recipes.Error{Op: "enter barrier", Path: e.path, Err: endOf(ctx)}
+			return &recipes.Error{Op: "enter barrier", Path: e.path, Err: line.EndOf(ctx)}
 		}
 	}
 }

@@ -165,6 +165,6 @@ func (l *leaving) await(ctx context.Context, fires <-chan zk.Event) error {
 	case <-fires:
 		return nil
 	case <-ctx.Done():
-		return &recipes.Error{Op: "leave barrier", Path: l.member.Path(), Err: endOf(ctx)}
+		return &recipes.Error{Op: "leave barrier", Path: l.member.Path(), Err: line.EndOf(ctx)}
 	}
 }

@@ -113,7 +113,7 @@ func (p *Place) Leave(ctx context.Context) error {
 // look asks for the line, once. The place is held if it is its turn; else somebody before it is named.
 func (p *Place) look(ctx context.Context, rule Rule) (*recipes.Held, string, error) {
 	children, stat, err := p.client.Children(ctx, p.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, zk.ErrNoNode) { // without the directory there is no place either
 		return nil, "", err
 	}
 	names := recipes.Sequential(children)
@@ -143,7 +143,7 @@ func (p *Place) awaitGone(ctx context.Context, name string) error {
 	case <-fires:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("recipes: wait in line %s: %w", p.path, endOf(ctx))
+		return fmt.Errorf("recipes: wait in line %s: %w", p.path, EndOf(ctx))
 	}
 }
 
@@ -155,8 +155,8 @@ func (p *Place) giveUp(ctx context.Context, err error) error {
 	return err
 }
 
-// endOf returns an error that is both, what ended ctx and why.
-func endOf(ctx context.Context) error {
+// EndOf returns an error that is both, what ended ctx and why.
+func EndOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
 		return cause

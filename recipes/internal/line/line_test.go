@@ -91,6 +91,40 @@ func TestAcquire_InOrder(t *testing.T) {
 	})
 }
 
+// TestAcquire_NoDirectory: somebody deletes all there is while it is waited. That is no reason to give up.
+func TestAcquire_NoDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		c := open(t, s.Service)
+		first, err := line.Acquire(t.Context(), c, "/line", "lock-", nil, line.Exclusive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { // ends when the directory is gone; awaited below
+			_, err := line.Acquire(t.Context(), c, "/line", "lock-", nil, line.Exclusive)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		ops := []any{&zk.DeleteRequest{Path: first.Path(), Version: -1}}
+		names, _, err := c.Children(t.Context(), "/line")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if path := "/line/" + name; path != first.Path() {
+				ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
+			}
+		}
+		if _, err := c.Multi(t.Context(), append(ops, &zk.DeleteRequest{Path: "/line", Version: -1})...); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestExclusive is L1, L2 and L4: whatever happens, no two turns are alive at once, their tokens rise, and nothing is left. Who deletes
 // another's znode or session, which nobody can know beforehand, breaks the first of these and not the second.
 func TestExclusive(t *testing.T) {

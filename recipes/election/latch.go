@@ -1,0 +1,171 @@
+package election
+
+import (
+	"context"
+	"sync"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/line"
+)
+
+// Latch stands in an election from Start to Close: Curator's LeaderLatch. When it loses its session it stands again, at the end of the line, and
+// so it does when its leadership is released. Safe for concurrent use.
+type Latch struct {
+	candidate
+	ctx    context.Context // of standing
+	cancel context.CancelFunc
+	done   chan struct{} // closed when it stands no more
+
+	mu      sync.Mutex // guards what follows
+	started bool
+	closing context.Context // of Close; nil before
+	held    *recipes.Held   // nil: it does not lead
+	changed chan struct{}   // closed at the next change of what Await looks at
+	err     error           // why it stands no more, other than Close
+	left    error           // what came of leaving
+}
+
+// NewLatch returns a latch for the election at path. id says to others who it is. It stands when it is started.
+func NewLatch(c *recipes.Client, path, id string) *Latch {
+	l := &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{}), changed: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// Start lets it stand, and does not wait for anything. A second Start does nothing, nor does one after Close.
+func (l *Latch) Start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.started || l.closing != nil {
+		return
+	}
+	l.started = true
+	// Ends with Close, or when the server refuses or the Client is closed; Close waits for it.
+	go func() {
+		defer close(l.done)
+		l.stand()
+	}()
+}
+
+// Await waits until it leads, and returns its leadership; when it leads already, that is at once. After that has ended, Await waits for the
+// next.
+//
+// Releasing the leadership is to resign: the latch stands again, at the end. When the server refuses to let it stand, Await says
+// so; the latch then stands no more. After Close the error is ErrClosed.
+func (l *Latch) Await(ctx context.Context) (*recipes.Held, error) {
+	for {
+		l.mu.Lock()
+		held, err, changed := l.held, l.err, l.changed
+		if l.closing != nil {
+			err = ErrClosed
+		}
+		l.mu.Unlock()
+		switch {
+		case err != nil:
+			return nil, err
+		case held != nil && held.Context().Err() == nil:
+			return held, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, &recipes.Error{Op: "await leadership", Path: l.path, Err: line.EndOf(ctx)}
+		}
+	}
+}
+
+// Leadership returns its leadership, or nil if it does not lead now.
+func (l *Latch) Leadership() *recipes.Held {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil || l.held.Context().Err() != nil {
+		return nil
+	}
+	return l.held
+}
+
+// Close ends its leadership, if it leads, and its standing, and waits until its znode is gone. When ctx ends before, that goes on in the
+// background, and the error says so. It must be called if Start was.
+func (l *Latch) Close(ctx context.Context) error {
+	l.mu.Lock()
+	if l.closing == nil {
+		l.closing = ctx
+		l.tell()
+	}
+	started := l.started
+	l.mu.Unlock()
+	l.cancel()
+	if !started {
+		return nil
+	}
+	<-l.done // soon: nothing that it waits for goes on when ctx has ended
+	return l.left
+}
+
+// stand stands until it is closed.
+func (l *Latch) stand() {
+	for l.ctx.Err() == nil {
+		place, err := l.join(l.ctx)
+		if err == nil {
+			var held *recipes.Held
+			if held, err = place.Await(l.ctx, line.Exclusive); err == nil {
+				l.lead(held)
+			}
+			l.leave(place)
+		}
+		if final(err) {
+			l.mu.Lock()
+			l.err = err
+			l.tell()
+			l.mu.Unlock()
+			return
+		}
+		if err != nil {
+			pause(l.ctx, err)
+		}
+	}
+}
+
+// lead returns when leadership has ended.
+func (l *Latch) lead(held *recipes.Held) {
+	l.set(held)
+	select {
+	case <-held.Context().Done():
+	case <-l.ctx.Done():
+		held.End()
+	}
+	l.set(nil)
+}
+
+// leave takes the znode away, if it is not gone: it may be that it was waited for when the latch was closed, or that leadership was ended
+// otherwise than by its going.
+func (l *Latch) leave(place *line.Place) {
+	if l.closingContext() == nil {
+		if place.Leave(l.ctx) == nil || l.ctx.Err() == nil {
+			return // what failed goes on in the background
+		}
+	}
+	err := place.Leave(l.closingContext())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = err
+}
+
+func (l *Latch) closingContext() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closing
+}
+
+func (l *Latch) set(held *recipes.Held) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = held
+	l.tell()
+}
+
+// tell wakes those in Await. l.mu is held.
+func (l *Latch) tell() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}

@@ -1,0 +1,337 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/election"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// start returns a latch that stands, after those that stood before, and is closed with the test.
+func start(t testing.TB, c *recipes.Client, id string) *election.Latch {
+	t.Helper()
+	l := election.NewLatch(c, "/app/leader", id)
+	l.Start()
+	t.Cleanup(func() {
+		// The test's own ctx is over.
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	time.Sleep(time.Second)
+	return l
+}
+
+// leads checks that it leads within a minute.
+func leads(t testing.TB, l *election.Latch) *recipes.Held {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	held, err := l.Await(ctx)
+	if err != nil {
+		t.Fatalf("%s: %v", l.ID(), err)
+	}
+	if l.Leadership() != held {
+		t.Errorf("%s says it does not lead", l.ID())
+	}
+	return held
+}
+
+func waits(t testing.TB, l *election.Latch) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := l.Await(ctx); !errors.Is(err, context.DeadlineExceeded) || l.Leadership() != nil {
+		t.Fatalf("%s: %v, %v", l.ID(), err, l.Leadership())
+	}
+}
+
+func candidates(t testing.TB, l *election.Latch, want ...string) {
+	t.Helper()
+	ids, err := l.Candidates(t.Context())
+	if err != nil || !slices.Equal(ids, want) {
+		t.Errorf("%q, %v; want %q", ids, err, want)
+	}
+	leader, err := l.Leader(t.Context())
+	if len(want) == 0 {
+		if !errors.Is(err, election.ErrNoLeader) {
+			t.Errorf("%q, %v", leader, err)
+		}
+	} else if err != nil || leader != want[0] {
+		t.Errorf("%q, %v", leader, err)
+	}
+}
+
+func TestLatch(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		one, two := w.Client(), w.Client()
+		outside := election.NewLatch(two, "/app/leader", "outside")
+		candidates(t, outside)
+		a := start(t, one, "a")
+		b := start(t, two, "b")
+		c := start(t, two, "c") // of the same process
+		candidates(t, outside, "a", "b", "c")
+		first := leads(t, a)
+		waits(t, b)
+		line, err := election.Explain(t.Context(), two, "/app/leader")
+		if err != nil || len(line.Holders) != 1 || len(line.Waiters) != 2 || line.Holders[0].Session != one.Session().ID() || line.Holders[0].Path != first.Path() {
+			t.Errorf("%+v, %v", line, err)
+		}
+		for path, id := range w.Tree("/app/leader") {
+			if name := strings.TrimPrefix(path, "/app/leader/"); id != "" && (!strings.HasPrefix(name, "_c_") || !strings.Contains(name, "-latch-00000000")) {
+				t.Errorf("%s: %s", path, id)
+			}
+		}
+
+		// To resign is to go to the end.
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := leads(t, b)
+		if first.Context().Err() == nil || second.Token() <= first.Token() {
+			t.Errorf("%v, tokens %d, %d", first.Context().Err(), first.Token(), second.Token())
+		}
+		if _, err := first.Commit(t.Context(), &zk.CreateRequest{Path: "/late"}); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		candidates(t, outside, "b", "c", "a")
+
+		// So is to lose the session.
+		w.ExpireSession(two.Session().ID())
+		leads(t, a)
+		time.Sleep(time.Second)
+		if second.Context().Err() == nil || !errors.Is(context.Cause(second.Context()), recipes.ErrSessionLost) {
+			t.Errorf("%v", context.Cause(second.Context()))
+		}
+		if ids, err := outside.Candidates(t.Context()); err != nil || len(ids) != 3 || ids[0] != "a" {
+			t.Errorf("%q, %v", ids, err)
+		}
+
+		// And to be deleted: who leads learns of it a moment later, who waits when its turn would come.
+		for path, id := range w.Tree("/app/leader") {
+			if id == "a" || id == "b" {
+				if err := two.Delete(t.Context(), path, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		leads(t, c)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Await(t.Context()); !errors.Is(err, election.ErrClosed) {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if ids, err := outside.Candidates(t.Context()); err != nil || len(ids) != 2 {
+			t.Errorf("%q, %v", ids, err)
+		}
+	})
+}
+
+func TestLatch_Close(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		never := election.NewLatch(c, "/app/leader", "never")
+		if err := never.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		never.Start()
+		a, b := start(t, c, "a"), start(t, c, "b")
+		a.Start()
+		held := leads(t, a)
+		awaited := make(chan error, 1)
+		go func() { // ends when b is closed; awaited below
+			_, err := b.Await(t.Context())
+			awaited <- err
+		}()
+		time.Sleep(time.Second)
+		if err := b.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-awaited; !errors.Is(err, election.ErrClosed) {
+			t.Error(err)
+		}
+		candidates(t, a, "a")
+		for range 2 {
+			if err := a.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if held.Context().Err() == nil || a.Leadership() != nil {
+			t.Error("it leads still")
+		}
+		w.AssertChildren("/app/leader")
+	})
+}
+
+// TestLatch_Refused: when the server does not let it stand, that is told, and it is not tried for ever.
+func TestLatch_Refused(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		if _, err := c.Create(t.Context(), "/app", nil, recipes.CreateOptions{ACL: zk.WorldACL(zk.PermRead)}); err != nil {
+			t.Fatal(err)
+		}
+		l := start(t, c, "a")
+		if _, err := l.Await(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+			t.Error(err)
+		}
+		closed := w.Client()
+		m := election.NewLatch(closed, "/other", "a")
+		m.Start()
+		leads(t, m)
+		if err := closed.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.Await(t.Context()); !errors.Is(err, recipes.ErrClosed) {
+			t.Error(err)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLatch_Outage: the connection is gone for longer than the policy has patience, and comes back.
+func TestLatch_Outage(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client(recipes.Retry(recipes.Times(2, 100*time.Millisecond)))
+		l := start(t, c, "a")
+		held := leads(t, l)
+		w.Unplug(c)
+		<-held.Context().Done()
+		time.Sleep(time.Hour)
+		w.Plug(c)
+		leads(t, l)
+	})
+}
+
+// TestE4: the end of one leadership wakes one of many.
+func TestE4(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		a := start(t, w.Client(), "a")
+		held := leads(t, a)
+		var all []*recipetest.Hooks
+		for i := range 5 {
+			c, hooks := w.Hooked()
+			start(t, c, fmt.Sprint(i))
+			all = append(all, hooks)
+		}
+		time.Sleep(time.Minute)
+		for _, h := range all {
+			h.Arm(nil, nil)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		woken := 0
+		for _, h := range all {
+			if n := len(h.Requests()); n > 0 {
+				woken++
+			}
+		}
+		if woken != 1 {
+			t.Errorf("%d were woken", woken)
+		}
+	})
+}
+
+// TestLatch_Faults has each kind of fault at each request of one who waits, leads, resigns, leads again and is closed.
+func TestLatch_Faults(t *testing.T) {
+	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
+		holds := recipetest.NewHolds(1)
+		other := s.World.Client()
+		first := election.NewLatch(other, "/leader", "other")
+		first.Start()
+		held, err := first.Await(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := holds.Begin(held.Context(), held.Token(), 1)
+		s.Arm()
+		l := election.NewLatch(s.Client, "/leader", "this")
+		l.Start()
+		time.AfterFunc(3*time.Second, func() {
+			begun.End()
+			if err := first.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 2 {
+			held, err := l.Await(s.Ctx)
+			if err != nil {
+				if s.Ctx.Err() == nil {
+					t.Error(err)
+				}
+				break
+			}
+			holds.Begin(held.Context(), held.Token(), 1)
+			select {
+			case <-held.Context().Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+			if err := held.Release(s.Ctx); err != nil && s.Ctx.Err() == nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+				t.Error(err)
+			}
+		}
+		if err := l.Close(s.Ctx); err != nil && s.Ctx.Err() == nil {
+			t.Error(err)
+		}
+		s.Settle()
+		s.AssertChildren("/leader")
+		// A session that is ended before its time is over is known to be so a moment after another leads.
+		if err := holds.Err(); err != nil && s.Fault != recipetest.Expire {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCost. Curator's LeaderLatch: start is create, children, and get of its own znode to see whose it is, or get+watch of the one before;
+// when that goes, children and get. close is delete. LeaderSelector is InterProcessMutex: create, children; delete. kazoo's Election is
+// Lock: ensure_path, create, children; delete.
+func TestCost(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/leader": ""})
+		c, hooks := w.Hooked()
+		want := func(what string, got recipetest.Cost, trips int, ops string) {
+			t.Helper()
+			if got.RoundTrips != trips || got.Ops() != ops {
+				t.Errorf("%s: %d round trips, %s", what, got.RoundTrips, got.Ops())
+			}
+		}
+		l := election.NewLatch(c, "/leader", "a")
+		want("latch", hooks.Cost(func() {
+			l.Start()
+			if _, err := l.Await(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}), 2, "create, children, get+watch")
+		want("leader", hooks.Cost(func() {
+			if _, err := l.Leader(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}), 2, "children, get")
+		want("close", hooks.Cost(func() {
+			if err := l.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}), 1, "delete")
+		want("selector", hooks.Cost(func() {
+			err := election.NewSelector(c, "/leader", "a").Lead(t.Context(), func(context.Context, *recipes.Held) error { return nil })
+			if err != nil {
+				t.Error(err)
+			}
+		}), 3, "create, children, delete")
+	})
+}

@@ -1,0 +1,84 @@
+package election_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/election"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestE1_E2_E5 lets candidates of both kinds stand while all kinds of things happen: of the Contexts of those who lead one at most is alive, their
+// tokens rise, nothing is left; and when all is well again, leaders follow each other.
+func TestE1_E2_E5(t *testing.T) {
+	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
+		servers := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "servers")
+		latches := rapid.IntRange(0, 3).Draw(rt, "latches")
+		selectors := 3 - latches
+		stays := time.Duration(rapid.SampledFrom([]int{50, 500, 5000}).Draw(rt, "stays")) * time.Millisecond
+		troubles := recipetest.Troubles(servers).Draw(rt, "troubles")
+		for i, x := range troubles {
+			if x.What == "expire" {
+				// Nobody can know beforehand of a session that is ended before its time is over. It ends here as it does in life.
+				troubles[i].What, troubles[i].Lasts = "unplug", 2*recipetest.Timeout
+			}
+		}
+		return servers, func(t testing.TB, w *recipetest.World) {
+			holds := recipetest.NewHolds(1)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var wg sync.WaitGroup
+			turn := func(ctx context.Context, held *recipes.Held) error {
+				defer holds.Begin(held.Context(), held.Token(), 1).End()
+				select {
+				case <-time.After(stays):
+				case <-ctx.Done():
+				}
+				return nil
+			}
+			for range selectors {
+				s := election.NewSelector(w.Client(), "/leader", "selector")
+				wg.Go(func() { _ = s.Run(ctx, turn) }) // which has no other end than ctx
+			}
+			for range latches {
+				l := election.NewLatch(w.Client(), "/leader", "latch")
+				l.Start()
+				wg.Go(func() {
+					for {
+						held, err := l.Await(ctx)
+						if err != nil {
+							break
+						}
+						_ = turn(held.Context(), held)
+						_ = held.Release(ctx) // what is not done before ctx ends goes on in the background
+					}
+					_ = l.Close(ctx) // as above
+				})
+			}
+			w.Suffer(troubles)
+			time.Sleep(2 * recipetest.Timeout)
+			before := holds.Len()
+			time.Sleep(10 * time.Second)
+			if holds.Len() < before+1 {
+				t.Error("when all was well again, nobody came to lead")
+			}
+			cancel()
+			wg.Wait()
+			time.Sleep(2 * recipetest.Timeout)
+			for path := range w.Tree("/") {
+				if strings.HasPrefix(path, "/leader/") {
+					t.Errorf("%s is left", path)
+				}
+			}
+			if err := holds.Err(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package election
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/line"
+)
+
+// Selector calls a function while it leads: Curator's LeaderSelector. Safe for concurrent use: each call stands on its own.
+type Selector struct{ candidate }
+
+// NewSelector returns a selector for the election at path. id says to others who it is. A kazoo Election shares it whose Lock is told
+// extra_lock_patterns=["lock-"], but not with Curator.
+func NewSelector(c *recipes.Client, path, id string) *Selector {
+	return &Selector{candidate{c, path, selectorName, id}}
+}
+
+// NewKazooSelector returns a selector whose election kazoo's Election shares as it is. Selectors of NewSelector share it too; Curator does not.
+func NewKazooSelector(c *recipes.Client, path, id string) *Selector {
+	return &Selector{candidate{c, path, kazooName, id}}
+}
+
+// LeadFunc is called by who leads, and leads until it returns.
+//
+//	ctx    has the values of the caller's, and ends with that and when it leads no more
+//	held   its leadership
+type LeadFunc func(ctx context.Context, held *recipes.Held) error
+
+// Lead stands, waits until it leads, calls f, and when f has returned, resigns, also when f panics. If it loses its place while it waits, it
+// stands again.
+//
+// The error is that of f, with recipes.ErrSessionLost or recipes.ErrNotHeld if leadership was lost before f returned; or says why it could
+// not lead, and f was not called. That resigning goes on in the background is no error.
+func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
+	held, err := line.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), line.Exclusive)
+	if err != nil {
+		return err
+	}
+	return s.lead(ctx, held, f)
+}
+
+// Run leads again and again, with f called once in each leadership, until ctx ends, f returns an error without having lost leadership, or the
+// server refuses; the error says which. It stands again after f has returned nil, after leadership was lost, and after long troubles
+// of the connection, but never before f has returned.
+func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
+	for {
+		held, err := line.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), line.Exclusive)
+		switch {
+		case err == nil:
+			if err = s.lead(ctx, held, f); err != nil && !isLost(err) {
+				return err
+			}
+		case final(err):
+			return err
+		default:
+			pause(ctx, err)
+		}
+		if ctx.Err() != nil {
+			return errors.Join(err, &recipes.Error{Op: "stand", Path: s.path, Err: line.EndOf(ctx)})
+		}
+	}
+}
+
+// lead calls f while held lasts, and resigns.
+func (s *Selector) lead(ctx context.Context, held *recipes.Held, f LeadFunc) (err error) {
+	in, cancel := held.Within(ctx)
+	defer func() {
+		cancel()
+		err = errors.Join(err, s.resign(ctx, held))
+	}()
+	return f(in, held)
+}
+
+// resign gives leadership up. The error says if it was lost before.
+func (s *Selector) resign(ctx context.Context, held *recipes.Held) error {
+	var lost error
+	if held.Context().Err() != nil {
+		lost = &recipes.Error{Op: "lead", Path: held.Path(), Err: context.Cause(held.Context())}
+	}
+	if held.Session().Context().Err() != nil {
+		return lost // the znode goes with the session
+	}
+	if err := held.Release(ctx); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+		return errors.Join(lost, err)
+	}
+	return lost
+}
