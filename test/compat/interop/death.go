@@ -138,9 +138,6 @@ func (c *cast) heirs(v *peer) []*peer {
 }
 
 func (c *cast) bequeathLead(ctx context.Context, v *peer, kind, path string) ([]loss, error) {
-	if v.lang == Go {
-		return nil, nil
-	}
 	leads := v.handle()
 	if _, err := leads.do(ctx, kind, path, "victim"); err != nil {
 		return nil, err
@@ -149,7 +146,7 @@ func (c *cast) bequeathLead(ctx context.Context, v *peer, kind, path string) ([]
 		return nil, err
 	}
 	var losses []loss
-	for i, p := range those(c.heirs(v), Curator, Kazoo) {
+	for i, p := range c.heirs(v) {
 		h := p.handle()
 		if _, err := h.do(ctx, kind, path, p.lang); err != nil {
 			return nil, err

@@ -14,18 +14,16 @@ import (
 // patience is how many milliseconds a peer waits for what must happen.
 const patience = 15000
 
-// electors returns who has elections.
-func (c *cast) electors() []*peer { return those(c.peers, Curator, Kazoo) }
-
 // elects lets two of each language stand: everybody says the same candidates in the same order, they lead in that order, one at a
 // time, and the next is told when one resigns.
-func (c *cast) elects(kind string) func(ctx context.Context) error {
+func (c *cast) elects(names, kind string) func(ctx context.Context) error {
+	kind = names + kind
 	return func(ctx context.Context) error {
 		path := "/" + kind + "-wakes"
 		var line []*handle
 		var ids []string
 		for i := range 2 {
-			for _, p := range c.electors() {
+			for _, p := range c.sharers(names) {
 				h, id := p.handle(), p.lang+strconv.Itoa(i)
 				if _, err := h.do(ctx, kind, path, id); err != nil {
 					return err
@@ -36,7 +34,7 @@ func (c *cast) elects(kind string) func(ctx context.Context) error {
 				}
 			}
 		}
-		for _, p := range c.electors() {
+		for _, p := range c.sharers(names) {
 			got, err := p.handle().do(ctx, "candidates", kind, path)
 			if err := errors.Join(err, cases.Expect("candidates that "+p.lang+" sees", got, strings.Join(ids, " "))); err != nil {
 				return err
@@ -70,7 +68,8 @@ func (c *cast) leadInTurn(ctx context.Context, line []*handle) error {
 }
 
 // electsMany lets all stand, lead for a moment or lose patience, and resign, again and again.
-func (c *cast) electsMany(kind string) func(ctx context.Context) error {
+func (c *cast) electsMany(names, kind string) func(ctx context.Context) error {
+	kind = names + kind
 	return func(ctx context.Context) error {
 		path := "/" + kind + "-many"
 		count, err := c.newCounter(path + "-counter")
@@ -78,7 +77,7 @@ func (c *cast) electsMany(kind string) func(ctx context.Context) error {
 			return err
 		}
 		var had history
-		err = c.shuffle(c.electors(), func(h *handle, who string, rnd *rand.Rand) error {
+		err = c.shuffle(c.sharers(names), func(h *handle, who string, rnd *rand.Rand) error {
 			if _, err := h.do(ctx, kind, path, who); err != nil {
 				return err
 			}

@@ -119,6 +119,17 @@ func (c *cast) downgrades(ctx context.Context) error {
 	})
 }
 
+// ownNames holds why kazoo must be taught Curator's names: where it is only told of them, Curator comes in while it holds. If this fails,
+// somebody has made it better, and docs/recipes-interop.md wrong.
+func (c *cast) ownNames(ctx context.Context) error {
+	const path = "/own-names"
+	first, second := those(c.peers, Kazoo)[0].handle(), those(c.peers, Curator)[0].handle()
+	if _, err := first.do(ctx, bothNames+"lock", path); err != nil {
+		return err
+	}
+	return errors.Join(expectYes(ctx, second, "trylock", path, 1000), release(ctx, second), release(ctx, first))
+}
+
 // leavesTheLine lets one give up who stands between two others: a holds, b waits and gives up, a's second gets in after a.
 func (c *cast) leavesTheLine(ctx context.Context) error {
 	return eachPair("/leaves-the-line", c.peers, func(p pair, path string) error {

@@ -29,10 +29,10 @@ func (c *cast) scenarios() []cases.Case {
 		{Name: "read_write_many", Run: c.readWriteMany(curatorNames)},
 		{Name: "semaphore_wakes", Run: c.semaphoreWakes(curatorNames)},
 		{Name: "semaphore_many", Run: c.semaphoreMany(curatorNames)},
-		{Name: "latch_wakes", Run: c.elects("latch")},
-		{Name: "latch_many", Run: c.electsMany("latch")},
-		{Name: "selector_wakes", Run: c.elects("select")},
-		{Name: "selector_many", Run: c.electsMany("select")},
+		{Name: "latch_wakes", Run: c.elects(curatorNames, "latch")},
+		{Name: "latch_many", Run: c.electsMany(curatorNames, "latch")},
+		{Name: "selector_wakes", Run: c.elects(curatorNames, "select")},
+		{Name: "selector_many", Run: c.electsMany(curatorNames, "select")},
 		{Name: "queue_simple", Run: c.queue("simple")},
 		{Name: "queue_distributed", Run: c.queue("queue")},
 		{Name: "queue_priority", Run: c.queuePriority("priority")},
@@ -48,8 +48,11 @@ func (c *cast) scenarios() []cases.Case {
 		{Name: "persistent_node", Run: c.persistentNode},
 		{Name: "discovery", Run: c.discovery},
 	}
-	if len(those(c.peers, Curator)) == 0 {
+	switch {
+	case len(those(c.peers, Curator)) == 0:
 		list = append(list, c.kazooScenarios()...)
+	case len(those(c.peers, Kazoo)) > 0:
+		list = append(list, cases.Case{Name: "curator_needs_its_own_names", Run: c.ownNames})
 	}
 	return list
 }
@@ -63,6 +66,8 @@ func (c *cast) kazooScenarios() []cases.Case {
 		{Name: "kazoo_read_write_many", Run: c.readWriteMany(kazooNames)},
 		{Name: "kazoo_semaphore_wakes", Run: c.semaphoreWakes(kazooNames)},
 		{Name: "kazoo_semaphore_many", Run: c.semaphoreMany(kazooNames)},
+		{Name: "kazoo_election_wakes", Run: c.elects(kazooNames, "select")},
+		{Name: "kazoo_election_many", Run: c.electsMany(kazooNames, "select")},
 		{Name: "kazoo_queue", Run: c.queue("kazoo")},
 		{Name: "kazoo_queue_priority", Run: c.queuePriority("kazoo")},
 		{Name: "kazoo_queue_locked", Run: c.queue("kazoo-locked")},
@@ -73,6 +78,7 @@ func (c *cast) kazooScenarios() []cases.Case {
 		{Name: "extra_patterns_wakes", Run: c.wakes(bothNames, "lock")},
 		{Name: "extra_patterns_many", Run: c.mutexMany(bothNames)},
 		{Name: "extra_patterns_readers_and_writer", Run: c.readersAndWriter(bothNames)},
+		{Name: "extra_patterns_election", Run: c.electsMany(bothNames, "select")},
 		{Name: "extra_patterns_read_write_many", Run: c.readWriteMany(bothNames)},
 	}
 }

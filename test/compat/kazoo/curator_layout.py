@@ -10,7 +10,6 @@ import struct
 
 from kazoo.exceptions import BadVersionError, NoNodeError
 from kazoo.recipe.counter import Counter
-from kazoo.recipe.election import Election
 from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
 from kazoo.recipe.party import BaseParty
 from kazoo.recipe.queue import LockingQueue, Queue
@@ -18,14 +17,15 @@ from kazoo.retry import ForceRetryError
 
 
 class CuratorLock(Lock):
-    """InterProcessMutex and LeaderSelector. Curator looks for "lock-", which __lock__ does not contain."""
+    """InterProcessMutex, and LeaderSelector if it is the lock of an Election. Curator looks for "lock-", which __lock__
+    does not contain."""
 
     _NODE_NAME = "-lock-"
     _EXCLUDE_NAMES = ["-lock-"]
 
 
 class LatchLock(Lock):
-    """LeaderLatch."""
+    """LeaderLatch, if it is the lock of an Election."""
 
     _NODE_NAME = "-latch-"
     _EXCLUDE_NAMES = ["-latch-"]
@@ -39,13 +39,6 @@ class CuratorWriteLock(WriteLock):
 class CuratorReadLock(ReadLock):
     _NODE_NAME = "__READ__"
     _EXCLUDE_NAMES = ["__WRIT__"]
-
-
-class CuratorElection(Election):
-    """LeaderSelector, or LeaderLatch."""
-
-    def __init__(self, client, path, identifier, lock_class):
-        self.lock = lock_class(client, path, identifier)
 
 
 class _CuratorLocks:

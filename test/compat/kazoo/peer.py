@@ -20,6 +20,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, LockTimeout, NoNodeError
 from kazoo.recipe.barrier import Barrier, DoubleBarrier
 from kazoo.recipe.counter import Counter
+from kazoo.recipe.election import Election
 from kazoo.recipe.lease import NonBlockingLease
 from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
 from kazoo.recipe.party import Party, ShallowParty
@@ -173,7 +174,8 @@ semaphore_verbs("kazoo-", Semaphore)
 
 def stand(h, path, id_, lock_class):
     elected, resigned = threading.Event(), threading.Event()
-    election = curator.CuratorElection(h.client, path, id_, lock_class)
+    election = Election(h.client, path, id_)
+    election.lock = lock_class(h.client, path, id_)
 
     def lead():
         elected.set()
@@ -194,14 +196,16 @@ def stand(h, path, id_, lock_class):
     h.holds(leave)
 
 
-@verb("latch")
-def latch(h, path, id_):
-    stand(h, path, id_, curator.LatchLock)
+# What stands in the election, by the kind of it: Curator's two, kazoo as it is, and kazoo told of Curator's names.
+ELECTIONS = {
+    "latch": curator.LatchLock,
+    "select": curator.CuratorLock,
+    "kazoo-select": Lock,
+    "extra-select": lambda c, path, id_=None: Lock(c, path, id_, extra_lock_patterns=["lock-"]),
+}
 
-
-@verb("select")
-def select(h, path, id_):
-    stand(h, path, id_, curator.CuratorLock)
+for kind in ELECTIONS:
+    verb(kind)(lambda h, path, id_, kind=kind: stand(h, path, id_, ELECTIONS[kind]))
 
 
 @verb("leader")
@@ -211,8 +215,7 @@ def leader(h, ms):
 
 @verb("candidates")
 def candidates(h, kind, path):
-    lock_class = curator.LatchLock if kind == "latch" else curator.CuratorLock
-    return " ".join(lock_class(h.client, path).contenders())
+    return " ".join(ELECTIONS[kind](h.client, path).contenders())
 
 
 def queue_of(kind, client, path):

@@ -151,6 +151,7 @@ func verbs() map[string]verb {
 		},
 	}
 	addLocks(all)
+	addElections(all)
 	addBarriers(all)
 	addState(all)
 	addGroups(all)

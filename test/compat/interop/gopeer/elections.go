@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/election"
+)
+
+// awaiter waits until the handle leads.
+type awaiter func(ctx context.Context) error
+
+// addElections adds elections. The name of a kind begins to stand and returns; "leader MS" waits for leadership; "candidates KIND" says
+// the ids in order.
+func addElections(all map[string]verb) {
+	all["latch"] = func(_ context.Context, h *handle, a []string) (string, error) {
+		l := election.NewLatch(h.client, a[0], a[1])
+		l.Start()
+		h.object = awaiter(func(ctx context.Context) error {
+			_, err := l.Await(ctx)
+			return err
+		})
+		return h.holds(l.Close, nil)
+	}
+	for _, kind := range []string{"select", "kazoo-select", "extra-select"} {
+		all[kind] = func(ctx context.Context, h *handle, a []string) (string, error) {
+			return stand(ctx, h, newSelector(kind, h.client, a[0], a[1]))
+		}
+	}
+	all["leader"] = func(ctx context.Context, h *handle, a []string) (string, error) {
+		leads, err := within(ctx, a[0], h.object.(awaiter))
+		return yes(leads), err
+	}
+	all["candidates"] = func(ctx context.Context, h *handle, a []string) (string, error) {
+		var ids []string
+		var err error
+		if kind, path := a[0], a[1]; kind == "latch" {
+			ids, err = election.NewLatch(h.client, path, "").Candidates(ctx)
+		} else {
+			ids, err = newSelector(kind, h.client, path, "").Candidates(ctx)
+		}
+		return strings.Join(ids, " "), err
+	}
+}
+
+func newSelector(kind string, c *recipes.Client, path, id string) *election.Selector {
+	if kind == "kazoo-select" {
+		return election.NewKazooSelector(c, path, id)
+	}
+	return election.NewSelector(c, path, id)
+}
+
+// stand lets a selector lead, once, until the handle lets go.
+func stand(ctx context.Context, h *handle, s *election.Selector) (string, error) {
+	standing, giveUp := context.WithCancel(ctx)
+	elected, resigned, done := make(chan struct{}), make(chan struct{}), make(chan error, 1) // done: nobody may ask
+	// The handle's release stops it and awaits it, or the end of the peer.
+	go func() {
+		done <- s.Lead(standing, func(ctx context.Context, _ *recipes.Held) error {
+			close(elected)
+			select {
+			case <-resigned:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	h.object = awaiter(func(ctx context.Context) error {
+		select {
+		case <-elected:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return h.holds(func(context.Context) error {
+		close(resigned)
+		select {
+		case <-elected:
+		default:
+			giveUp()
+		}
+		err := <-done
+		giveUp()
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("lead: %w", err)
+		}
+		return nil
+	}, nil)
+}
