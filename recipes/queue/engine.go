@@ -35,6 +35,7 @@ type engine struct {
 	flying bool               // somebody sees to puts and aboard
 	halt   context.CancelFunc // lets that one wait no longer for a session
 	takers []*taker           // who have nothing yet, in order
+	came   int                // how many takers there were
 	baton  bool               // somebody has it
 
 	nudge chan struct{} // tells who has the baton that somebody wants an answer now; holds one

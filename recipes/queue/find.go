@@ -47,8 +47,9 @@ const (
 // who don't wait for an item when there is none.
 func (e *engine) find(ctx context.Context, t *taker) ([]pair, error) {
 	c := &e.consumer
+	upTo := 0 // who came later may be told nothing by what was seen
 	for looked := false; !t.served; {
-		wanted, tries := e.wanted()
+		wanted, tries, last := e.wanted()
 		if wanted == 0 {
 			return nil, nil
 		}
@@ -62,42 +63,42 @@ func (e *engine) find(ctx context.Context, t *taker) ([]pair, error) {
 			if err != nil {
 				return nil, err
 			}
-			if len(picks) > 0 {
-				return e.assign(picks), nil
+			if found := e.assign(picks, last); len(found) > 0 {
+				return found, nil
 			}
 		case !looked && (tries || !c.watches()):
 			if _, err := e.look(ctx, false); err != nil {
 				return nil, err
 			}
-			looked = true
+			looked, upTo = true, last
 		case looked && tries:
-			e.serveNone()
+			looked = e.serveNone(upTo)
 		default:
 			if err := e.await(ctx); err != nil {
 				return nil, err
 			}
-			looked = len(c.list) > 0
+			looked, upTo = len(c.list) > 0, 0
 		}
 	}
 	return nil, nil
 }
 
-// wanted returns how many wait, and whether some of them won't wait for an item.
-func (e *engine) wanted() (n int, tries bool) {
+// wanted returns how many wait, whether some of them won't wait for an item, and the number of who came last.
+func (e *engine) wanted() (n int, tries bool, last int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range e.takers {
 		tries = tries || t.try
 	}
-	return len(e.takers), tries
+	return len(e.takers), tries, e.came
 }
 
-// serveNone tells those who don't wait that there is nothing.
-func (e *engine) serveNone() {
+// serveNone tells those up to a number who don't wait that there is nothing. False if there are none of them.
+func (e *engine) serveNone(last int) bool {
 	e.mu.Lock()
 	var none []*taker
 	for _, t := range e.takers {
-		if t.try {
+		if t.try && t.number <= last {
 			none = append(none, t)
 		}
 	}
@@ -105,6 +106,7 @@ func (e *engine) serveNone() {
 	for _, t := range none {
 		e.serve(t, taken{})
 	}
+	return len(none) > 0
 }
 
 // pick returns the first n items that can be taken now.
@@ -212,6 +214,10 @@ func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing
 // whether something was put that comes before them, unless the queue was listed just now: then there are none.
 func (e *engine) read(ctx context.Context, picks []*entry, looked bool) ([]*entry, error) {
 	c := &e.consumer
+	n := len(picks)
+	if c.missed > 0 && len(c.list) > n { // who is behind others catches up at a bound, not step by step
+		picks = c.pick(min(n+2*c.missed, mostMissed), time.Now())
+	}
 	picks = append([]*entry(nil), picks...)
 	var (
 		wg      sync.WaitGroup
@@ -242,7 +248,7 @@ func (e *engine) read(ctx context.Context, picks []*entry, looked bool) ([]*entr
 		c.strike(x)
 		c.missed++
 	}
-	return there, nil
+	return there[:min(n, len(there))], nil
 }
 
 // get reads those that were not read, all at once. Those that are gone stay without content.

@@ -11,6 +11,7 @@ type taker struct {
 	try    bool          // does not wait for an item
 	got    chan taken    // capacity 1: who serves does not wait
 	lead   chan struct{} // capacity 1: the baton
+	number int           // in the order in which they came
 	served bool          // got has something; belongs to who has the baton
 	gone   bool          // nobody waits any more; guarded by engine.mu
 }
@@ -72,6 +73,8 @@ func (e *engine) take(ctx context.Context, t *taker) taken {
 	}
 	t.got, t.lead = make(chan taken, 1), make(chan struct{}, 1)
 	e.mu.Lock()
+	e.came++
+	t.number = e.came
 	e.takers = append(e.takers, t)
 	switch {
 	case !e.baton:
@@ -199,16 +202,19 @@ type pair struct {
 	taker *taker
 }
 
-// assign gives each of the items to one who waits, in order.
-func (e *engine) assign(picks []*entry) []pair {
+// assign gives each of the items to one who waits, in order. Who came after last did so when the server may have been asked already, and
+// might miss what was put in between.
+func (e *engine) assign(picks []*entry, last int) []pair {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := min(len(picks), len(e.takers))
-	found := make([]pair, n)
-	for i := range n {
-		found[i] = pair{picks[i], e.takers[i]}
+	var found []pair
+	for _, x := range picks {
+		if len(e.takers) == 0 || e.takers[0].number > last {
+			break
+		}
+		found = append(found, pair{x, e.takers[0]})
+		e.takers = slices.Delete(e.takers, 0, 1)
 	}
-	e.takers = slices.Delete(e.takers, 0, n)
 	return found
 }
 
