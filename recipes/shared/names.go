@@ -94,13 +94,13 @@ func (n *Names) With(ctx context.Context, f func(ctx context.Context, name strin
 
 // ExplainNames returns who has which name.
 func ExplainNames(ctx context.Context, c *recipes.Client, path string) (map[string]recipes.Line, error) {
-	all, err := line.Contenders(ctx, c, path, func(znode string) bool { return nameOf(znode) != "" })
+	all, err := line.Contenders(ctx, c, path, func(znode string) bool { return line.Label(znode) != "" })
 	if err != nil {
 		return nil, err
 	}
 	lines := make(map[string]recipes.Line)
 	for _, one := range all {
-		name := nameOf(one.Path[strings.LastIndexByte(one.Path, '/')+1:])
+		name := line.Label(one.Path[strings.LastIndexByte(one.Path, '/')+1:])
 		l := lines[name]
 		if len(l.Holders) == 0 {
 			l.Holders = append(l.Holders, one)
@@ -120,7 +120,7 @@ func (n *Names) free(ctx context.Context) ([]string, error) {
 	}
 	claimed := make(map[string]bool)
 	for _, znode := range children {
-		claimed[nameOf(znode)] = true
+		claimed[line.Label(znode)] = true
 	}
 	var free []string
 	for _, name := range n.names {
@@ -141,7 +141,7 @@ func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
 	held, err := p.Try(ctx, func(znodes []string, own int) (before string) {
 		faster = 0
 		for _, znode := range znodes[:own] {
-			if nameOf(znode) == name {
+			if line.Label(znode) == name {
 				before = znode
 				faster++
 			}
@@ -155,14 +155,4 @@ func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
 		return &Name{held, name}, 0, nil
 	}
 	return nil, faster, p.Leave(ctx)
-}
-
-// nameOf returns the name that a znode claims, which is called _c_<guid>-<name>-<number>; "" if it is none.
-func nameOf(znode string) string {
-	const guid = len("_c_00000000-0000-0000-0000-000000000000-")
-	_, before, ok := recipes.Sequence(znode)
-	if !ok || len(before) <= guid || !strings.HasSuffix(before, "-") {
-		return ""
-	}
-	return before[guid : len(before)-1]
 }

@@ -1,0 +1,225 @@
+package agree_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes/agree"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+const quiet = time.Second
+
+var parts = []string{"p0", "p1", "p2", "p3", "p4"}
+
+func TestPartitioner(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		ctx := t.Context()
+		a, err := agree.NewPartitioner(w.Client(), "/p", parts, "anna", quiet).Join(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.State() != agree.Allocating {
+			t.Error(a.State())
+		}
+		all, err := a.Acquire(ctx)
+		if err != nil || !slices.Equal(all.Parts(), parts) || a.State() != agree.Acquired || all.Held("p3").Token() == 0 || all.Held("x") != nil {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		b, err := agree.NewPartitioner(w.Client(), "/p", parts, "bert", quiet).Join(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-all.Changed()
+		if a.State() != agree.Release || all.Context().Err() != nil {
+			t.Error(a.State())
+		}
+		shares := make(chan []string, 1)
+		// Ends with its share; awaited below.
+		go func() {
+			s, err := b.Acquire(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			shares <- s.Parts()
+		}()
+		time.Sleep(time.Minute)
+		e, err := agree.ExplainPartitioner(ctx, w.Client(), "/p")
+		if err != nil || len(e.Members["anna"]) != 1 || len(e.Members["bert"]) != 1 || len(e.Parts) != 5 || string(e.Parts["p1"].Holders[0].Data) != "anna" ||
+			len(e.Parts["p1"].Waiters) != 1 {
+			t.Errorf("%+v, %v", e, err)
+		}
+		if err := all.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		half, err := a.Acquire(ctx)
+		if err != nil || !slices.Equal(half.Parts(), []string{"p0", "p2", "p4"}) {
+			t.Errorf("%+v, %v", half, err)
+		}
+		if got := <-shares; !slices.Equal(got, []string{"p1", "p3"}) {
+			t.Error(got)
+		}
+		if err := b.Leave(ctx); err != nil {
+			t.Error(err)
+		}
+		<-half.Changed()
+		if err := a.Leave(ctx); err != nil || a.State() != agree.Failure || half.Context().Err() == nil {
+			t.Error(err, a.State())
+		}
+		w.AssertChildren("/p/party")
+		for path := range w.Tree("/p/locks") {
+			if strings.Contains(path, "__lock__") {
+				t.Errorf("%s is left", path)
+			}
+		}
+		for _, bad := range [][]string{{"a/b"}, {""}, {"a", "a"}} {
+			if _, err := agree.NewPartitioner(w.Client(), "/p", bad, "x", quiet).Join(ctx); !errors.Is(err, agree.ErrBadNames) {
+				t.Errorf("%q: %v", bad, err)
+			}
+		}
+	})
+}
+
+// TestPartitioner_Layout: the names of kazoo, as its sources say.
+func TestPartitioner_Layout(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		// A kazoo that is there as well, and whose place in line has an earlier number.
+		w.Load(map[string]string{"/p/party/0123456789abcdef0123456789abcdef-a-kazoo": "", "/p/locks/p1": ""})
+		m, err := agree.NewPartitioner(w.Client(), "/p", parts, "go", quiet).Join(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.Acquire(t.Context())
+		if err != nil || !slices.Equal(s.Parts(), []string{"p1", "p3"}) {
+			t.Fatal(s.Parts(), err)
+		}
+		for path := range w.Tree("/p") {
+			fields := strings.Split(path, "/")
+			switch {
+			case len(fields) == 4 && fields[2] == "party":
+				if hex, id, _ := strings.Cut(fields[3], "-"); len(hex) != 32 || id != "go" && id != "a-kazoo" {
+					t.Error(path)
+				}
+			case len(fields) == 5:
+				if !strings.HasSuffix(fields[4], "__lock__0000000000") {
+					t.Error(path)
+				}
+			}
+		}
+		if err := m.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPartitioner_Faults(t *testing.T) {
+	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
+		s.Arm()
+		ended := errors.New("ended")
+		err := agree.NewPartitioner(s.Client, "/p", parts[:2], "anna", quiet).Run(s.Ctx, func(ctx context.Context, got []string) error {
+			if len(got) != 2 {
+				t.Error(got)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(20 * time.Second):
+				return ended
+			}
+		})
+		if !errors.Is(err, ended) && s.Ctx.Err() == nil {
+			t.Error(err)
+		}
+		s.Settle()
+		for path := range s.Tree("/") {
+			if strings.Contains(path, "__lock__") || strings.HasPrefix(path, "/p/party/") {
+				t.Errorf("%s is left", path)
+			}
+		}
+	})
+}
+
+// TestPartitioner_Disjoint is A6 and A7 in whatever troubles.
+func TestPartitioner_Disjoint(t *testing.T) {
+	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
+		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
+		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
+		slow := time.Duration(rapid.IntRange(0, 3000).Draw(rt, "slow")) * time.Millisecond
+		return members, func(t testing.TB, w *recipetest.World) {
+			var (
+				wg    sync.WaitGroup
+				mu    sync.Mutex
+				now   = make(map[int][]string)
+				holds = make(map[string]*recipetest.Holds)
+			)
+			for _, part := range parts {
+				holds[part] = recipetest.NewHolds(1)
+			}
+			// Whose session somebody ends by force can't know it in time.
+			forced := slices.ContainsFunc(troubles, func(x recipetest.Trouble) bool { return x.What == "expire" })
+			ctx, stop := context.WithCancel(t.Context())
+			for i := range 3 {
+				p := agree.NewPartitioner(w.Client(), "/p", parts, fmt.Sprint("m", i), quiet)
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * 2 * time.Second)
+					err := p.Run(ctx, func(in context.Context, got []string) error {
+						mu.Lock()
+						now[i] = got
+						mu.Unlock()
+						var all []*recipetest.Hold
+						for k, part := range got {
+							all = append(all, holds[part].Begin(in, time.Now().UnixNano()+int64(k), 1))
+						}
+						<-in.Done()
+						if errors.Is(context.Cause(in), agree.ErrMembersChanged) {
+							time.Sleep(slow)
+						}
+						mu.Lock()
+						delete(now, i)
+						mu.Unlock()
+						for _, h := range all {
+							h.End()
+						}
+						return in.Err()
+					})
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+				})
+			}
+			w.Suffer(troubles)
+			time.Sleep(time.Minute)
+			mu.Lock()
+			var got []string
+			for _, s := range now {
+				got = append(got, s...)
+			}
+			if slices.Sort(got); !slices.Equal(got, parts) {
+				t.Errorf("%q in %d shares", got, len(slices.Collect(maps.Keys(now))))
+			}
+			mu.Unlock()
+			for part, h := range holds {
+				if err := h.Err(); err != nil && !forced {
+					t.Errorf("%s: %v", part, err)
+				}
+			}
+			stop()
+			wg.Wait()
+			time.Sleep(time.Minute)
+			for path := range w.Tree("/p") {
+				if strings.Contains(path, "__lock__") || strings.HasPrefix(path, "/p/party/") {
+					t.Errorf("%s is left", path)
+				}
+			}
+		}
+	})
+}
