@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/line"
 )
@@ -43,7 +45,7 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Held) (*Lock, er
 		return nil, err
 	}
 	names, stat, err := m.client.Children(in, m.path)
-	if err == nil && !slices.Contains(names, nameOf(w.Path())) {
+	if errors.Is(err, zk.ErrNoNode) || err == nil && !slices.Contains(names, nameOf(w.Path())) {
 		err = &recipes.Error{Op: "downgrade", Path: w.Path(), Err: recipes.ErrNotHeld}
 	}
 	if err == nil {

@@ -193,7 +193,7 @@ func shareKinds() []shareKind {
 
 // curatorDowngrade is a write lock of Curator's that has become a read lock.
 func curatorDowngrade(p *peer) (path string, token int64, takes int, err error) {
-	writer, token, err := p.stand("/x", "_c_"+guid+"-__WRIT__", curator(1, "__READ__", "__WRIT__"))
+	writer, _, err := p.stand("/x", "_c_"+guid+"-__WRIT__", curator(1, "__READ__", "__WRIT__"))
 	if err != nil {
 		return "", 0, 0, err
 	}

@@ -190,7 +190,7 @@ func (s *Semaphore) await(ctx context.Context, paths []string, wait bool) (token
 		} else {
 			names, stat, err = s.client.Children(ctx, s.leases)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) { // without the directory there are no leases either
 			return 0, err
 		}
 		for _, path := range paths {
@@ -208,7 +208,7 @@ func (s *Semaphore) await(ctx context.Context, paths []string, wait bool) (token
 		case <-fires:
 		case <-changed:
 		case <-ctx.Done():
-			return 0, fmt.Errorf("lock: wait for a lease of %s: %w", s.leases, endOf(ctx))
+			return 0, fmt.Errorf("lock: wait for a lease of %s: %w", s.leases, line.EndOf(ctx))
 		}
 	}
 }
@@ -253,13 +253,4 @@ func firstOf(errs []error) error {
 		}
 	}
 	return nil
-}
-
-// endOf returns an error that is both, what ended ctx and why.
-func endOf(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

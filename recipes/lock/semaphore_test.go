@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
@@ -143,6 +147,36 @@ func TestSemaphore_Deleted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSemaphore_DirectoryDeleted: one who waits for a lease makes what is missing again, also if nothing is left of the semaphore.
+func TestSemaphore_DirectoryDeleted(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(), w.Client()
+		first := must[*lock.Lease](t)(lock.NewSemaphore(c, "/sem", 1, nil).Acquire(t.Context()))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			l, err := lock.NewSemaphore(other, "/sem", 1, nil).Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if l.Token() <= first.Token() {
+				t.Errorf("token %d after %d", l.Token(), first.Token())
+			}
+			check(t, l.Release(t.Context()))
+		})
+		time.Sleep(time.Second)
+		paths := slices.Sorted(maps.Keys(w.Tree("/sem")))
+		ops := make([]any, len(paths))
+		for i, path := range paths { // what is below first
+			ops[len(paths)-1-i] = &zk.DeleteRequest{Path: path, Version: -1}
+		}
+		if _, err := c.Multi(t.Context(), ops...); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
 }
 
 // number is a shared maximum.
