@@ -1,0 +1,96 @@
+package agree_test
+
+import (
+	"testing"
+
+	"github.com/gozkd/gozkd/recipes/agree"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// cost reports an error if what f asks for is not that.
+func cost(t testing.TB, h *recipetest.Hooks, what string, trips int, ops string, f func() error) {
+	t.Helper()
+	c := h.Cost(func() {
+		if err := f(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	})
+	if c.RoundTrips != trips || c.Ops() != ops {
+		t.Errorf("%s: %d round trips, %s; want %d, %s", what, c.RoundTrips, c.Ops(), trips, ops)
+	}
+}
+
+// TestCost_Transaction: neither Curator nor kazoo has one. The second watch of decide is that of the own place, which nobody waits for.
+func TestCost_Transaction(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		ctx := t.Context()
+		c, h := w.Hooked()
+		tx := agree.NewTransaction(c, "/tx")
+		var begun *agree.Coordinator
+		var p *agree.Participant
+		cost(t, h, "begin", 4, "multi, get, create, get", func() (err error) {
+			begun, err = tx.Begin(ctx, nil, "a")
+			return err
+		})
+		cost(t, h, "join", 4, "get, create, get, exists", func() (err error) {
+			p, err = tx.Join(ctx, "a")
+			return err
+		})
+		cost(t, h, "vote", 1, "multi", func() error { return p.Vote(ctx, agree.Commit) })
+		cost(t, h, "decide", 6, "get+watch, children, children+watch, get+watch, children, get+watch, set", func() error {
+			_, err := begun.Decide(ctx)
+			return err
+		})
+		cost(t, h, "outcome", 1, "get+watch", func() error {
+			_, err := p.Outcome(ctx)
+			return err
+		})
+		cost(t, h, "done", 2, "delete, delete", func() error { return p.Done(ctx) })
+	})
+}
+
+func TestCost_Rendezvous(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		w.Load(map[string]string{"/r": ""})
+		r := agree.NewRendezvous(c, "/r")
+		cost(t, h, "host", 3, "children, create, children, get+watch", func() error {
+			_, err := r.Meet(t.Context(), nil)
+			return err
+		})
+		cost(t, h, "guest", 2, "children, get", func() error { // the watch is that of the host, which this client is too
+			m, err := r.Meet(t.Context(), nil)
+			if err != nil {
+				return err
+			}
+			return m.Leave(t.Context())
+		})
+	})
+}
+
+// TestCost_Partitioner: kazoo's asks for the same per part, one after the other, and ensures the lock's path before: 3 per part in place of 2 for
+// all.
+func TestCost_Partitioner(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		ctx := t.Context()
+		c, h := w.Hooked()
+		w.Load(map[string]string{"/p/party": "", "/p/locks/p0": "", "/p/locks/p1": ""})
+		var m *agree.Member
+		var s *agree.Share
+		cost(t, h, "join", 1, "create", func() (err error) {
+			m, err = agree.NewPartitioner(c, "/p", parts[:2], "anna", 0).Join(ctx)
+			return err
+		})
+		got := h.Cost(func() {
+			var err error
+			if s, err = m.Acquire(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		if got.RoundTrips != 3 || len(got.Requests) != 5+2 { // and a watch for each lock, in the background
+			t.Errorf("%d round trips, %s", got.RoundTrips, got.Ops())
+		}
+		cost(t, h, "release", 1, "delete, delete", func() error { return s.Release(ctx) })
+		cost(t, h, "leave", 1, "delete", func() error { return m.Leave(ctx) })
+	})
+}

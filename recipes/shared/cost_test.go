@@ -1,0 +1,90 @@
+package shared_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/shared"
+)
+
+// cost reports an error if what f asks for is not that.
+func cost(t testing.TB, h *recipetest.Hooks, what string, trips int, ops string, f func() error) {
+	t.Helper()
+	c := h.Cost(func() {
+		if err := f(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	})
+	if c.RoundTrips != trips || c.Ops() != ops {
+		t.Errorf("%s: %d round trips, %s; want %d, %s", what, c.RoundTrips, c.Ops(), trips, ops)
+	}
+}
+
+// TestCost_Number: a change costs a get and a multi, as get and setData are what Curator's DistributedAtomicValue.tryOnce and kazoo's
+// Counter._inner_change ask for; the first in a session too, since the marker is made by the same multi.
+func TestCost_Number(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		ctx := t.Context()
+		n := shared.NewLong(c, "/n")
+		add := func() error { return second(n.Add(ctx, 1)) }
+		cost(t, h, "the first of all", 2, "get, multi", add)
+		cost(t, h, "add", 2, "get, multi", add)
+		// SharedCount.setCount and trySetCount: setData.
+		cost(t, h, "set", 1, "multi", func() error { return n.Set(ctx, 9) })
+		old, err := n.Get(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cost(t, h, "compare and set", 1, "multi", func() error {
+			_, _, err := n.CompareAndSet(ctx, old, 10)
+			return err
+		})
+		cost(t, h, "close", 1, "delete", func() error { return n.Close(ctx) })
+		// Curator: create, NoNode, exists for each znode above, create for each that is missing, create.
+		deep := shared.NewLong(c, "/a/b/n")
+		cost(t, h, "without parents", 6, "get, multi, create, create, create, multi", func() error { return second(deep.Add(ctx, 1)) })
+		ids := shared.NewIDs(n, 10)
+		cost(t, h, "ids", 2, "get, multi", func() error {
+			for range 10 {
+				if _, err := ids.Next(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// TestCost_Names: as many as a lock's in place of which Curator has nothing, and one to see what is free.
+func TestCost_Names(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		w.Load(map[string]string{"/names": ""})
+		cost(t, h, "claim and release", 4, "children, create, children, delete", func() error {
+			return shared.NewNumbers(c, "/names", 3).With(t.Context(), func(context.Context, string) error { return nil })
+		})
+	})
+}
+
+// TestCost_Lease: kazoo's asks for ensure_path, the lock's create and get_children, exists, get, delete, create, and the lock's delete: 8, or
+// 7 where there is no lease yet.
+func TestCost_Lease(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		w.Load(map[string]string{"/l": ""})
+		for range 2 {
+			cost(t, h, "obtain", 6, "get, create, children, get, get+watch, multi, delete", func() error {
+				return second(shared.NewLease(c, "/l", "anna", time.Minute).Obtain(t.Context()))
+			})
+		}
+		cost(t, h, "taken", 1, "get", func() error {
+			if _, err := shared.NewLease(c, "/l", "bert", time.Minute).Obtain(t.Context()); err == nil {
+				t.Error("it is taken")
+			}
+			return nil
+		})
+	})
+}

@@ -1,0 +1,74 @@
+package shared_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/shared"
+)
+
+// TestEssentials runs on any ZooKeeper: whichever frame's answer is lost, each increment counts once.
+func TestEssentials(t *testing.T) {
+	servers := recipetest.Servers(t)
+	cut := &recipetest.Cutter{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := recipes.Connect(ctx, servers, recipes.Dialer(cut.Dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	root, err := c.Create(ctx, "/gozkd-shared-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := shared.NewLong(c, root+"/n", shared.PromotedToLock(root+"/lock"))
+	if _, err := n.Init(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	for k := 1; k <= 6; k++ {
+		cut.Arm(k)
+		before, err := n.Get(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := n.Add(ctx, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after, err := n.Next(ctx, before)
+		if err != nil || after.Value != before.Value+3 || after.Version != before.Version+3 {
+			t.Errorf("frame %d: %+v, %v", k, after, err)
+		}
+		cut.Arm(0)
+	}
+	err = shared.NewNumbers(c, root+"/names", 2).With(ctx, func(_ context.Context, name string) error {
+		if name != "0" {
+			t.Error(name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	tenancy, err := shared.NewLease(c, root+"/lease", "anna", time.Minute).Obtain(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shared.NewLease(c, root+"/lease", "bert", time.Minute).Obtain(ctx); !errors.Is(err, shared.ErrLeaseTaken) {
+		t.Error(err)
+	}
+	if err := errors.Join(tenancy.Release(ctx), n.Close(ctx)); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{"/n", "/names", "/lease/lease_holder", "/lease", ""} {
+		if err := c.DeleteGuaranteed(ctx, root+path); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package shared_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/shared"
+	"github.com/gozkd/gozkd/server"
+)
+
+// connect returns a client of a server in this process: what follows works the same on any ZooKeeper.
+func connect() (c *recipes.Client, stop func()) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		_ = c.Close()
+		_ = s.Close() // what is in memory goes with it
+	}
+}
+
+func ExampleNumber() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	visits := shared.NewLong(c, "/visits", shared.PromotedToLock("/visits-lock"))
+	defer visits.Close(ctx)
+	for range 3 {
+		change, err := visits.Add(ctx, 1)
+		if err != nil {
+			log.Fatal(err) // errors.Is(err, recipes.ErrOutcomeUnknown): it may have been counted
+		}
+		fmt.Println(change.Before.Value, change.After.Value)
+	}
+	// Output:
+	// 0 1
+	// 1 2
+	// 2 3
+}
+
+func ExampleValue_Changes() {
+	c, stop := connect()
+	defer stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	color := shared.NewValue(c, "/color")
+	defer color.Close(context.Background())
+	if err := color.Set(ctx, []byte("green")); err != nil {
+		log.Fatal(err)
+	}
+	for v, err := range color.Changes(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(string(v.Value))
+		if string(v.Value) == "blue" {
+			break
+		}
+		if _, done, err := color.CompareAndSet(ctx, v, []byte("blue")); err != nil || !done {
+			log.Fatal(done, err)
+		}
+	}
+	// Output:
+	// green
+	// blue
+}
+
+func ExampleIDs() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	number := shared.NewLong(c, "/orders")
+	defer number.Close(ctx)
+	ids := shared.NewIDs(number, 100)
+	for range 2 {
+		id, err := ids.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(id)
+	}
+	// Output:
+	// 0
+	// 1
+}
+
+func ExampleNames() {
+	c, stop := connect()
+	defer stop()
+
+	// Each worker has a number of its own for as long as it lives.
+	err := shared.NewNumbers(c, "/workers", 16).With(context.Background(), func(ctx context.Context, name string) error {
+		fmt.Println("worker", name, ctx.Err())
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: worker 0 <nil>
+}
+
+func ExampleLease() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	// A little more than an hour, so that the same machine does the hourly work as long as it is there.
+	for _, machine := range []string{"anna", "bert", "anna"} {
+		_, err := shared.NewLease(c, "/leases/cleanup", machine, 70*time.Minute).Obtain(ctx)
+		fmt.Println(machine, err == nil)
+	}
+	// Output:
+	// anna true
+	// bert false
+	// anna true
+}
