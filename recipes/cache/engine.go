@@ -294,13 +294,15 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 	return 0
 }
 
-// arm has the loop told when fires does, once for each channel.
+// arm has the loop told when fires does, once for each channel. It may have fired before r was read, as it may be shared; then what it
+// tells is older than what was read. If it fires after this, it is newer.
 func (g *engine) arm(ctx context.Context, r *reading, fires <-chan zk.Event) {
 	switch {
-	case r.dead, fires == r.fires:
-	case fires == r.spent:
-		g.need(r) // it has fired while this was read
-	default:
+	case r.dead:
+	case fired(fires):
+		r.fires = nil
+		g.need(r)
+	case fires != r.fires:
 		r.fires = fires
 		g.watch(ctx, r, fires)
 	}
@@ -312,13 +314,13 @@ func (g *engine) fire(f firing) {
 	if r.dead || f.fires != r.fires {
 		return
 	}
-	r.fires, r.spent = nil, f.fires
+	r.fires = nil
 	if f.event.Type == zk.EventNotWatching && !r.open {
 		g.behind = true // the session is over, and nothing keeps the next answer from being older than the last
 	}
 	deleted := f.event.Type == zk.EventNodeDeleted
 	switch {
-	case r.state != idle: // it will be read; and arm sees if that was too early
+	case r.state != idle: // it will be read; and arm sees if that was at the wrong moment
 	case r.kind == readExist:
 		g.passOn(r)
 	case deleted && r.kind == readList && r.entry.data != nil: // its data's watch fires too

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,7 +114,7 @@ func drawChanges(rt *rapid.T) []change {
 		return change{
 			What:  rapid.SampledFrom([]string{"create", "create", "set", "delete", "again", "ephemeral"}).Draw(rt, "what"),
 			Path:  rapid.SampledFrom(places).Draw(rt, "path"),
-			Pause: time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 50, 700}).Draw(rt, "pause")) * time.Millisecond,
+			Pause: time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 2, 50, 700}).Draw(rt, "pause")) * time.Millisecond,
 		}
 	}), 1, 25).Draw(rt, "changes")
 }
@@ -150,79 +151,103 @@ func TestC1C2C3C4C5(t *testing.T) {
 		kind := rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind")
 		slow := time.Duration(rapid.SampledFrom([]int{0, 0, 1, 400}).Draw(rt, "slow")) * time.Millisecond
 		return members, func(t testing.TB, w *recipetest.World) {
-			reader, writer := w.Open(kind), w.Client()
-			tree := cache.NewTree(reader, "/a", cache.TreeOptions{})
-			children := cache.NewChildren(reader, "/a")
-			node := cache.NewNode(reader, "/a/x")
-			var (
-				data, names = make(chan string, 1000), make(chan string, 1000)
-				replays     = []*replay{newReplay(slow), newReplay(0), newReplay(0)}
-				working     sync.WaitGroup
-				ctx, cancel = context.WithCancel(t.Context())
-			)
-			tree.Listen(ctx, replays[0].apply)
-			children.Listen(ctx, replays[1].apply)
-			node.Listen(ctx, replays[2].apply)
-			tree.Start(ctx)
-			children.Start(ctx)
-			node.Start(ctx)
-			working.Go(func() {
-				_ = cache.WatchData(ctx, reader, "/a/y", func(z *cache.Znode) bool { data <- fmt.Sprint(z != nil); return true }) // ends with ctx
-			})
-			working.Go(func() {
-				_ = cache.WatchChildren(ctx, reader, "/a", func(n []string) bool { names <- strings.Join(n, " "); return true }) // ends with ctx
-			})
-			changing := make(chan struct{})
-			go func() {
-				defer close(changing)
-				for i, x := range changes {
-					time.Sleep(x.Pause)
-					_ = x.make(ctx, writer, fmt.Sprint(i)) // it may be there already, or not
-				}
-			}()
-			w.Suffer(troubles)
-			<-changing
-			time.Sleep(2 * recipetest.Timeout)
-			synctest.Wait()
-
-			want := w.Tree("/")
-			maps.DeleteFunc(want, func(p, _ string) bool { return p != "/a" && !strings.HasPrefix(p, "/a/") })
-			if err := replays[0].compare(want, tree.All()); err != nil {
-				t.Errorf("tree: %v", err)
-			}
-			below := maps.Clone(want)
-			maps.DeleteFunc(below, func(p, _ string) bool { return path.Dir(p) != "/a" })
-			if err := replays[1].compare(below, children.All()); err != nil {
-				t.Errorf("children: %v", err)
-			}
-			var one []*cache.Znode
-			if z := node.Get(); z != nil {
-				one = append(one, z)
-			}
-			maps.DeleteFunc(want, func(p, _ string) bool { return p != "/a/x" })
-			if err := replays[2].compare(want, one); err != nil {
-				t.Errorf("node: %v", err)
-			}
-			if !tree.Complete() || !children.Complete() || !node.Complete() {
-				t.Error("not complete")
-			}
-			var wantNames []string
-			for _, z := range children.All() {
-				wantNames = append(wantNames, z.Name())
-			}
-			if got := last(names); got != strings.Join(wantNames, " ") {
-				t.Errorf("children are %q, the watch says %q", wantNames, got)
-			}
-			if got := last(data); got != fmt.Sprint(children.Get("y") != nil) {
-				t.Errorf("the watch of /a/y says %q", got)
-			}
-			cancel()
-			tree.Close()
-			children.Close()
-			node.Close()
-			working.Wait()
+			follow(t, w, w.Open(kind), w.Client(), changes, slow, func() { w.Suffer(troubles) })
 		}
 	})
+}
+
+// TestC1C2C3C4_Overtaking: requests arrive and answers are taken in whatever order.
+func TestC1C2C3C4_Overtaking(t *testing.T) {
+	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
+		changes := drawChanges(rt)
+		delays := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 2, 3, 60}), 2, 101).Draw(rt, "delays in ms")
+		return 1, func(t testing.TB, w *recipetest.World) {
+			reader, hooks := w.Hooked()
+			var n atomic.Int64
+			delay := func() {
+				time.Sleep(time.Duration(delays[int(n.Add(1))%len(delays)]) * time.Millisecond)
+			}
+			hooks.Arm(func(recipetest.Request) error { delay(); return nil }, func(recipetest.Request) { delay() })
+			follow(t, w, reader, w.Client(), changes, 0, func() {})
+			hooks.Arm(nil, nil)
+		}
+	})
+}
+
+// follow lets the changes be made by writer while caches of all kinds follow them, and compares.
+func follow(t testing.TB, w *recipetest.World, reader, writer *recipes.Client, changes []change, slow time.Duration, meanwhile func()) {
+	t.Helper()
+	tree := cache.NewTree(reader, "/a", cache.TreeOptions{})
+	children := cache.NewChildren(reader, "/a")
+	node := cache.NewNode(reader, "/a/x")
+	var (
+		data, names = make(chan string, 1000), make(chan string, 1000)
+		replays     = []*replay{newReplay(slow), newReplay(0), newReplay(0)}
+		working     sync.WaitGroup
+		ctx, cancel = context.WithCancel(t.Context())
+	)
+	tree.Listen(ctx, replays[0].apply)
+	children.Listen(ctx, replays[1].apply)
+	node.Listen(ctx, replays[2].apply)
+	tree.Start(ctx)
+	children.Start(ctx)
+	node.Start(ctx)
+	working.Go(func() {
+		// The error is that ctx has ended.
+		_ = cache.WatchData(ctx, reader, "/a/y", func(z *cache.Znode) bool { data <- fmt.Sprint(z != nil); return true })
+	})
+	working.Go(func() {
+		_ = cache.WatchChildren(ctx, reader, "/a", func(n []string) bool { names <- strings.Join(n, " "); return true })
+	})
+	changing := make(chan struct{})
+	go func() {
+		defer close(changing)
+		for i, x := range changes {
+			time.Sleep(x.Pause)
+			_ = x.make(ctx, writer, fmt.Sprint(i)) // it may be there already, or not
+		}
+	}()
+	meanwhile()
+	<-changing
+	time.Sleep(2 * recipetest.Timeout)
+	synctest.Wait()
+
+	want := w.Tree("/")
+	maps.DeleteFunc(want, func(p, _ string) bool { return p != "/a" && !strings.HasPrefix(p, "/a/") })
+	if err := replays[0].compare(want, tree.All()); err != nil {
+		t.Errorf("tree: %v", err)
+	}
+	below := maps.Clone(want)
+	maps.DeleteFunc(below, func(p, _ string) bool { return path.Dir(p) != "/a" })
+	if err := replays[1].compare(below, children.All()); err != nil {
+		t.Errorf("children: %v", err)
+	}
+	var one []*cache.Znode
+	if z := node.Get(); z != nil {
+		one = append(one, z)
+	}
+	maps.DeleteFunc(want, func(p, _ string) bool { return p != "/a/x" })
+	if err := replays[2].compare(want, one); err != nil {
+		t.Errorf("node: %v", err)
+	}
+	if !tree.Complete() || !children.Complete() || !node.Complete() {
+		t.Error("not complete")
+	}
+	var wantNames []string
+	for _, z := range children.All() {
+		wantNames = append(wantNames, z.Name())
+	}
+	if got := last(names); got != strings.Join(wantNames, " ") {
+		t.Errorf("children are %q, the watch says %q", wantNames, got)
+	}
+	if got := last(data); got != fmt.Sprint(children.Get("y") != nil) {
+		t.Errorf("the watch of /a/y says %q", got)
+	}
+	cancel()
+	tree.Close()
+	children.Close()
+	node.Close()
+	working.Wait()
 }
 
 // last returns the last word in a channel.

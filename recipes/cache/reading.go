@@ -16,6 +16,7 @@ type entry struct {
 	shown    *Znode // nil if it is not there, or not known yet, or its data are of no interest
 	mzxid    int64  // the newest that was read
 	pzxid    int64  // of the last listing
+	czxid    int64  // of the znode that was listed; another than that of shown if one of the two answers is older
 
 	data  *reading
 	list  *reading // nil if its children are of no interest
@@ -35,7 +36,6 @@ type reading struct {
 	listed bool // a listing has shown the znode while the request was under way
 
 	fires <-chan zk.Event // the watch, until it has fired
-	spent <-chan zk.Event // the last one that has fired
 }
 
 type kind int8

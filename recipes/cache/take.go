@@ -38,7 +38,8 @@ func (g *engine) takeData(res result) bool {
 		return false
 	}
 	e.mzxid = stat.Mzxid
-	if old == nil || old.Stat.Czxid != stat.Czxid {
+	// What was listed is gone with the znode that had it, unless the listing was faster.
+	if created := old == nil || old.Stat.Czxid != stat.Czxid; created && (e.list == nil || e.czxid != stat.Czxid) {
 		g.clear(e)
 		g.drop(e.list)
 		e.list = nil
@@ -71,7 +72,7 @@ func (g *engine) takeList(res result) bool {
 	if stat.Pzxid < e.pzxid { // as with mzxid
 		return false
 	}
-	e.pzxid = stat.Pzxid
+	e.pzxid, e.czxid = stat.Pzxid, stat.Czxid
 	if g.shape.names {
 		now := &Znode{Path: e.path, Stat: *stat, names: res.names}
 		slices.Sort(now.names)
@@ -119,10 +120,13 @@ func (g *engine) takeGone(r *reading) {
 	case r.kind == readData && r.listed:
 		r.again = true // it may have been created between the two answers
 	}
-	if r.kind == readData || e.data == nil {
-		g.hide(e)
-	} else {
+	switch {
+	case r.kind == readList && e.data != nil:
 		g.clear(e) // whether it is there itself is for its data to say
+	case e.shown != nil && e.czxid > e.shown.Stat.Czxid:
+		g.hideAlone(e) // one that was created since has been listed already; if it is gone too, the znode above will say so
+	default:
+		g.hide(e)
 	}
 }
 
@@ -148,6 +152,10 @@ func (g *engine) remove(parent *entry, name string) {
 // hide shows neither the znode nor what is below it any more.
 func (g *engine) hide(e *entry) {
 	g.clear(e)
+	g.hideAlone(e)
+}
+
+func (g *engine) hideAlone(e *entry) {
 	if e.shown != nil {
 		e.shown = nil
 		g.view.show(e.path, nil)
