@@ -110,7 +110,7 @@ func ExampleNode() {
 
 	n := group.NewNode(c, "/status/host-7", []byte("starting"), group.NodeOptions{Mode: recipes.Ephemeral})
 	n.Start()
-	defer n.Close(ctx)
+	defer func() { fmt.Println(n.Close(ctx)) }()
 	if err := n.SetData(ctx, []byte("running")); err != nil {
 		log.Fatal(err)
 	}
@@ -121,5 +121,7 @@ func ExampleNode() {
 	}
 	data, _, err := c.Get(ctx, "/status/host-7")
 	fmt.Printf("%s %v\n", data, err)
-	// Output: running <nil>
+	// Output:
+	// running <nil>
+	// <nil>
 }

@@ -177,11 +177,12 @@ func TestParty_Kazoo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.Leave(t.Context())
-			if m, err = shallow.Join(t.Context(), "go"); err != nil {
+			t.Cleanup(func() { _ = m.Leave(context.Background()) }) // the Client is closed after it
+			other, err := shallow.Join(t.Context(), "go")
+			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.Leave(t.Context())
+			t.Cleanup(func() { _ = other.Leave(context.Background()) })
 		}
 		for path, data := range w.Tree("/") {
 			var g, rest string
