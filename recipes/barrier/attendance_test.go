@@ -52,7 +52,7 @@ func (a *attendance) once(ctx context.Context, d *barrier.Double) {
 	}
 	a.entered(x, m)
 	select {
-	case <-time.After(200 * time.Millisecond):
+	case <-time.After(400 * time.Millisecond):
 	case <-m.Context().Done():
 	}
 	a.locked(func() { x.leaving = true })

@@ -73,11 +73,6 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Line,
 	return recipes.Line{Holders: all[:1], Waiters: all[1:]}, nil
 }
 
-// join takes a place in line.
-func (c *candidate) join(ctx context.Context) (*line.Place, error) {
-	return line.Join(ctx, c.client, c.path, c.name, []byte(c.id))
-}
-
 // final reports whether standing again makes no sense: the server refuses, or the Client is closed.
 func final(err error) bool {
 	var e *recipes.Error

@@ -12,23 +12,27 @@ import (
 // so it does when its leadership is released. Safe for concurrent use.
 type Latch struct {
 	candidate
-	ctx    context.Context // of standing
-	cancel context.CancelFunc
-	done   chan struct{} // closed when it stands no more
+	standing context.Context // until Close
+	end      context.CancelFunc
+	closing  context.Context // until nobody waits in Close any more: what is to be undone then goes on in the background
+	giveUp   context.CancelFunc
+	done     chan struct{} // closed when it stands no more
 
 	mu      sync.Mutex // guards what follows
 	started bool
-	closing context.Context // of Close; nil before
-	held    *recipes.Held   // nil: it does not lead
-	changed chan struct{}   // closed at the next change of what Await looks at
-	err     error           // why it stands no more, other than Close
-	left    error           // what came of leaving
+	closed  bool
+	held    *recipes.Held // nil: it does not lead
+	changed chan struct{} // closed at the next change of what Await looks at
+	err     error         // why it stands no more, other than Close
+
+	left error // what came of leaving the last place; to be read after done
 }
 
 // NewLatch returns a latch for the election at path. id says to others who it is. It stands when it is started.
 func NewLatch(c *recipes.Client, path, id string) *Latch {
 	l := &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{}), changed: make(chan struct{})}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.standing, l.end = context.WithCancel(context.Background())
+	l.closing, l.giveUp = context.WithCancel(context.Background())
 	return l
 }
 
@@ -36,7 +40,7 @@ func NewLatch(c *recipes.Client, path, id string) *Latch {
 func (l *Latch) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.started || l.closing != nil {
+	if l.started || l.closed {
 		return
 	}
 	l.started = true
@@ -56,7 +60,7 @@ func (l *Latch) Await(ctx context.Context) (*recipes.Held, error) {
 	for {
 		l.mu.Lock()
 		held, err, changed := l.held, l.err, l.changed
-		if l.closing != nil {
+		if l.closed {
 			err = ErrClosed
 		}
 		l.mu.Unlock()
@@ -88,30 +92,37 @@ func (l *Latch) Leadership() *recipes.Held {
 // background, and the error says so. It must be called if Start was.
 func (l *Latch) Close(ctx context.Context) error {
 	l.mu.Lock()
-	if l.closing == nil {
-		l.closing = ctx
+	if !l.closed {
+		l.closed = true
 		l.tell()
 	}
 	started := l.started
 	l.mu.Unlock()
-	l.cancel()
+	l.end()
 	if !started {
+		l.giveUp()
 		return nil
 	}
-	<-l.done // soon: nothing that it waits for goes on when ctx has ended
+	defer context.AfterFunc(ctx, l.giveUp)()
+	<-l.done // when ctx has ended, soon: nothing that is waited for goes on then
 	return l.left
 }
 
 // stand stands until it is closed.
 func (l *Latch) stand() {
-	for l.ctx.Err() == nil {
-		place, err := l.join(l.ctx)
+	defer l.giveUp()
+	for l.standing.Err() == nil {
+		place, err := l.join()
+		if l.left = nil; l.closing.Err() != nil {
+			l.left = err
+		}
 		if err == nil {
 			var held *recipes.Held
-			if held, err = place.Await(l.ctx, line.Exclusive); err == nil {
+			if held, err = place.Await(l.standing, line.Exclusive); err == nil {
 				l.lead(held)
 			}
-			l.leave(place)
+			// It may be that it waited when it was closed, or that leadership ended otherwise than by the znode's going.
+			l.left = place.Leave(l.closing)
 		}
 		if final(err) {
 			l.mu.Lock()
@@ -121,9 +132,17 @@ func (l *Latch) stand() {
 			return
 		}
 		if err != nil {
-			pause(l.ctx, err)
+			pause(l.standing, err)
 		}
 	}
+}
+
+// join takes a place in line. One that is being taken is not given up at once when the latch is closed, or it might come when Close has returned.
+func (l *Latch) join() (*line.Place, error) {
+	if _, err := l.client.AwaitSession(l.standing); err != nil {
+		return nil, err
+	}
+	return line.Join(l.closing, l.client, l.path, l.name, []byte(l.id))
 }
 
 // lead returns when leadership has ended.
@@ -131,30 +150,10 @@ func (l *Latch) lead(held *recipes.Held) {
 	l.set(held)
 	select {
 	case <-held.Context().Done():
-	case <-l.ctx.Done():
+	case <-l.standing.Done():
 		held.End()
 	}
 	l.set(nil)
-}
-
-// leave takes the znode away, if it is not gone: it may be that it was waited for when the latch was closed, or that leadership was ended
-// otherwise than by its going.
-func (l *Latch) leave(place *line.Place) {
-	if l.closingContext() == nil {
-		if place.Leave(l.ctx) == nil || l.ctx.Err() == nil {
-			return // what failed goes on in the background
-		}
-	}
-	err := place.Leave(l.closingContext())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.left = err
-}
-
-func (l *Latch) closingContext() context.Context {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closing
 }
 
 func (l *Latch) set(held *recipes.Held) {

@@ -23,7 +23,7 @@ func start(t testing.TB, c *recipes.Client, id string) *election.Latch {
 	l.Start()
 	t.Cleanup(func() {
 		// The test's own ctx is over.
-		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Error(err)
 		}
 	})
@@ -171,6 +171,20 @@ func TestLatch_Close(t *testing.T) {
 		if held.Context().Err() == nil || a.Leadership() != nil {
 			t.Error("it leads still")
 		}
+		w.AssertChildren("/app/leader")
+
+		// Without a server it does not wait for longer than it shall, and the rest is done later.
+		d := start(t, c, "d")
+		leads(t, d)
+		w.Member(1).Partition()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		if err := d.Close(ctx); !errors.Is(err, recipes.ErrOutcomeUnknown) || time.Since(begun) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		w.Member(1).Heal()
+		time.Sleep(time.Second)
 		w.AssertChildren("/app/leader")
 	})
 }

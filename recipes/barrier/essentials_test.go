@@ -1,0 +1,88 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/barrier"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestEssentials runs against any ZooKeeper: two members go through rounds of a double barrier, with a barrier set and removed in each, while the
+// answers to one member's requests get lost one after the other.
+func TestEssentials(t *testing.T) {
+	address := recipetest.Servers(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cut := &recipetest.Cutter{}
+	connect := func(opts ...recipes.Option) *recipes.Client {
+		c, err := recipes.Connect(ctx, address, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return c
+	}
+	a, b := connect(recipes.Dialer(cut.Dial)), connect()
+	root, err := a.Create(ctx, "/gozkd-barrier-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	att := newAttendance(2)
+	var wg sync.WaitGroup
+	for _, c := range []*recipes.Client{a, b} {
+		n := c.Namespace(root)
+		wg.Go(func() {
+			for round := range 12 {
+				if c == a {
+					cut.Arm(1 + round)
+				}
+				att.once(ctx, barrier.NewDouble(n, "/both", 2, "essential"))
+			}
+		})
+	}
+	wg.Wait()
+	if err := att.err(); err != nil || att.rounds() != 24 {
+		t.Errorf("%d rounds, %v", att.rounds(), err)
+	}
+	for round := range 6 {
+		gate := barrier.New(a.Namespace(root), "/gate")
+		cut.Arm(1 + round)
+		if err := gate.Set(ctx); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- barrier.New(b.Namespace(root), "/gate").Wait(ctx) }() // ends when the barrier is open; awaited below
+		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		if err := gate.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		cancel()
+		if err := gate.Remove(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := gate.Wait(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	cut.Arm(0)
+	if names, _, err := b.Children(ctx, root+"/both"); err != nil || len(names) != 0 {
+		t.Errorf("left %q, %v", names, err)
+	}
+	for _, path := range []string{root + "/both", root} {
+		if err := b.DeleteGuaranteed(ctx, path); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"sync"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/barrier"
+	"github.com/gozkd/gozkd/server"
+)
+
+// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
+func connect() (c *recipes.Client, stop func()) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		_ = c.Close() // with the server everything goes
+		_ = s.Close()
+	}
+}
+
+func ExampleBarrier() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	// One who prepares something holds back all who need it.
+	gate := barrier.New(c, "/reports/gate")
+	if err := gate.Set(ctx); err != nil {
+		log.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { // another process; ends when the barrier is open
+		err := barrier.New(c, "/reports/gate").Wait(ctx)
+		fmt.Println("all is prepared")
+		done <- err
+	}()
+	fmt.Println("preparing")
+	if err := gate.Remove(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// preparing
+	// all is prepared
+}
+
+func ExampleDouble_With() {
+	c, stop := connect()
+	defer stop()
+
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		sums = make(map[int]int)
+	)
+	for worker := range 3 { // each is a process of its own
+		wg.Go(func() {
+			both := barrier.NewDouble(c, "/sums", 3, fmt.Sprint("worker ", worker))
+			// No part begins before all workers are there, and nobody goes on before all parts are done.
+			err := both.With(context.Background(), func(ctx context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				sums[worker] = worker * worker
+				return nil
+			})
+			if err != nil {
+				log.Fatal(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(sums) < 3 {
+				fmt.Println("a part is missing")
+			}
+		})
+	}
+	wg.Wait()
+	fmt.Println(sums)
+	// Output: map[0:0 1:1 2:4]
+}
+
+func ExampleDouble_Enter() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+
+	both := barrier.NewDouble(c, "/job", 1, "host-7")
+	member, err := both.Enter(ctx) // when all are there
+	if err != nil {
+		log.Fatal(err)
+	}
+	line, err := barrier.ExplainDouble(ctx, c, "/job")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s is in\n", line.Holders[0].Data)
+	if err := member.Leave(ctx); err != nil { // when all are done
+		log.Fatal(err)
+	}
+	fmt.Println(member.Context().Err())
+	// Output:
+	// host-7 is in
+	// context canceled
+}

@@ -1,0 +1,89 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/election"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestEssentials runs against any ZooKeeper: a latch and selectors of both names lead in turn, while the answers to one client's requests get lost one
+// after the other.
+func TestEssentials(t *testing.T) {
+	address := recipetest.Servers(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cut := &recipetest.Cutter{}
+	connect := func(opts ...recipes.Option) *recipes.Client {
+		c, err := recipes.Connect(ctx, address, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return c
+	}
+	a, b := connect(recipes.Dialer(cut.Dial)), connect()
+	root, err := a.Create(ctx, "/gozkd-election-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const turns = 6
+	holds := recipetest.NewHolds(1)
+	turn := func(_ context.Context, held *recipes.Held) error {
+		holds.Begin(held.Context(), held.Token(), 1).End()
+		return nil
+	}
+	latch := election.NewLatch(a.Namespace(root), "/leader", "latch")
+	latch.Start()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for k := range turns {
+			cut.Arm(1 + k)
+			held, err := latch.Await(ctx)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := errors.Join(turn(ctx, held), held.Release(ctx)); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := latch.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, s := range []*election.Selector{
+		election.NewSelector(b.Namespace(root), "/leader", "selector"),
+		election.NewKazooSelector(a.Namespace(root), "/leader", "kazoo"),
+	} {
+		wg.Go(func() {
+			for range turns {
+				if err := s.Lead(ctx, turn); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	cut.Arm(0)
+	if err := holds.Err(); err != nil || holds.Len() != 3*turns {
+		t.Errorf("%d turns, %v", holds.Len(), err)
+	}
+	if names, _, err := b.Children(ctx, root+"/leader"); err != nil || len(names) != 0 {
+		t.Errorf("left %q, %v", names, err)
+	}
+	for _, path := range []string{root + "/leader", root} {
+		if err := b.DeleteGuaranteed(ctx, path); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/election"
+	"github.com/gozkd/gozkd/server"
+)
+
+// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
+func connect() (c *recipes.Client, stop func()) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		_ = c.Close() // with the server everything goes
+		_ = s.Close()
+	}
+}
+
+func ExampleLatch() {
+	c, stop := connect()
+	defer stop()
+	ctx := context.Background()
+	if _, err := c.Create(ctx, "/plan", nil, recipes.CreateOptions{}); err != nil {
+		log.Fatal(err)
+	}
+
+	latch := election.NewLatch(c, "/planner/leader", "host-7")
+	latch.Start()
+	held, err := latch.Await(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// The plan is written if this process leads still, and else not.
+	_, err = held.Commit(ctx, &zk.SetDataRequest{Path: "/plan", Data: []byte("host-7's plan"), Version: -1})
+	fmt.Println("written:", err)
+
+	leader, err := latch.Leader(ctx)
+	fmt.Println("leader:", leader, err)
+	if err := latch.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+	_, err = held.Commit(ctx, &zk.SetDataRequest{Path: "/plan", Data: []byte("an old plan"), Version: -1})
+	fmt.Println("too late:", errors.Is(err, recipes.ErrNotHeld))
+	// Output:
+	// written: <nil>
+	// leader: host-7 <nil>
+	// too late: true
+}
+
+func ExampleSelector_Run() {
+	c, stop := connect()
+	defer stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	times := 0
+	err := election.NewSelector(c, "/planner/leader", "host-7").Run(ctx, func(ctx context.Context, held *recipes.Held) error {
+		times++
+		fmt.Println("leading", times, ctx.Err())
+		if times == 2 {
+			cancel()
+		}
+		return nil // to resign, and stand again
+	})
+	fmt.Println(errors.Is(err, context.Canceled))
+	// Output:
+	// leading 1 <nil>
+	// leading 2 <nil>
+	// true
+}
