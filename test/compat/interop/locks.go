@@ -170,6 +170,13 @@ func (c *cast) inLine(ctx context.Context) error {
 		if _, err := answers[i].wait(ctx); err != nil {
 			return err
 		}
+		for _, p := range those(c.peers, Go) {
+			// Ours knows everybody's znodes.
+			got, err := p.handle().do(ctx, "line", path)
+			if err := errors.Join(err, cases.Expect("who holds and waits", got, fmt.Sprint(1, len(line)-i-1))); err != nil {
+				return err
+			}
+		}
 		for _, later := range answers[i+1:] {
 			if later.answered() {
 				return errors.New("one got in before its turn")
@@ -327,6 +334,38 @@ func (c *cast) semaphoreWakes(names string) func(ctx context.Context) error {
 			return errors.Join(c.handsOver(ctx, a, waits), release(ctx, b))
 		})
 	}
+}
+
+// maximumGrows lets b of each pair wait for a lease of a semaphore that has none until each who can count raises the maximum.
+func (c *cast) maximumGrows(ctx context.Context) error {
+	return eachPair("/maximum-grows", c.peers, func(p pair, path string) error {
+		if p.b.lang == Kazoo {
+			return nil // its maximum is a constant
+		}
+		count := p.a.handle()
+		if _, err := count.do(ctx, "count", "int", path+"-count"); err != nil {
+			return err
+		}
+		if _, err := count.do(ctx, "add", 0); err != nil { // makes it
+			return err
+		}
+		waiter := p.b.handle()
+		waits := waiter.ask("acquire-shared", path, path+"-count")
+		if err := c.standing(ctx, path+"/locks", 1); err != nil {
+			return err
+		}
+		if waits.answered() {
+			return errors.New("there was a lease of none")
+		}
+		raise := count.ask("add", 1)
+		if _, err := raise.wait(ctx); err != nil {
+			return err
+		}
+		if _, err := waits.wait(ctx); err != nil {
+			return err
+		}
+		return errors.Join(release(ctx, waiter), release(ctx, count))
+	})
 }
 
 // revokes lets b ask a for its lock back, in Curator's way.

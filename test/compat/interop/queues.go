@@ -43,6 +43,38 @@ func (c *cast) queue(kind string) func(ctx context.Context) error {
 	}
 }
 
+// returns lets a of each pair take an item and give it back, and b take it then.
+func (c *cast) returns(kind string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		return eachPair("/returns-"+kind, c.queuePeers(kind), func(p pair, path string) error {
+			const item = "item"
+			a, b := p.a.handle(), p.b.handle()
+			if err := put(ctx, b, kind, path, []byte(item), 0); err != nil {
+				return err
+			}
+			if _, err := a.do(ctx, "consume", kind, path); err != nil {
+				return err
+			}
+			got, err := a.do(ctx, "take", patience)
+			if err := errors.Join(err, cases.Expect("what the first gets", got, tohex([]byte(item)))); err != nil {
+				return err
+			}
+			if _, err := a.do(ctx, "return"); err != nil {
+				return err
+			}
+			// A Curator consumer goes on taking until it is closed, which waits for the return, and may have it once more.
+			if err := release(ctx, a); err != nil {
+				return err
+			}
+			if _, err := b.do(ctx, "consume", kind, path); err != nil {
+				return err
+			}
+			got, err = take(ctx, b, kind, patience)
+			return errors.Join(err, cases.Expect("what the second gets", got, tohex([]byte(item))), c.emptied(ctx, kind, path), release(ctx, b))
+		})
+	}
+}
+
 // odd are items whose bytes are easily spoiled.
 var odd = [][]byte{{}, {0}, []byte("\x00\x01\x00\x01\x01\x02"), []byte("é\xff\xfe|/"), make([]byte, 5000)}
 

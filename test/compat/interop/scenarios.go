@@ -29,6 +29,7 @@ func (c *cast) scenarios() []cases.Case {
 		{Name: "read_write_many", Run: c.readWriteMany(curatorNames)},
 		{Name: "semaphore_wakes", Run: c.semaphoreWakes(curatorNames)},
 		{Name: "semaphore_many", Run: c.semaphoreMany(curatorNames)},
+		{Name: "semaphore_maximum_grows", Run: c.maximumGrows},
 		{Name: "latch_wakes", Run: c.elects(curatorNames, "latch")},
 		{Name: "latch_many", Run: c.electsMany(curatorNames, "latch")},
 		{Name: "selector_wakes", Run: c.elects(curatorNames, "select")},
@@ -39,6 +40,7 @@ func (c *cast) scenarios() []cases.Case {
 		{Name: "queue_delay", Run: c.queueDelay},
 		{Name: "queue_id", Run: c.queue("id")},
 		{Name: "queue_locked", Run: c.queue("locked")},
+		{Name: "queue_returned", Run: c.returns("locked")},
 		{Name: "barrier", Run: c.barrier},
 		{Name: "double_barrier", Run: c.doubleBarrier},
 		{Name: "count_int", Run: c.counts("int")},
@@ -47,6 +49,9 @@ func (c *cast) scenarios() []cases.Case {
 		{Name: "group", Run: c.group},
 		{Name: "persistent_node", Run: c.persistentNode},
 		{Name: "discovery", Run: c.discovery},
+	}
+	if len(those(c.peers, Go, Curator)) == 2 {
+		list = append(list, cases.Case{Name: "discovery_bytes", Run: c.instanceBytes})
 	}
 	switch {
 	case len(those(c.peers, Curator)) == 0:
@@ -71,9 +76,11 @@ func (c *cast) kazooScenarios() []cases.Case {
 		{Name: "kazoo_queue", Run: c.queue("kazoo")},
 		{Name: "kazoo_queue_priority", Run: c.queuePriority("kazoo")},
 		{Name: "kazoo_queue_locked", Run: c.queue("kazoo-locked")},
+		{Name: "kazoo_queue_returned", Run: c.returns("kazoo-locked")},
 		{Name: "kazoo_count", Run: c.counts("kazoo-int")},
 		{Name: "kazoo_party", Run: c.party("deep")},
 		{Name: "kazoo_shallow_party", Run: c.party("shallow")},
+		{Name: "kazoo_partitioner", Run: c.partition},
 		{Name: "kazoo_lease", Run: c.lease},
 		{Name: "extra_patterns_wakes", Run: c.wakes(bothNames, "lock")},
 		{Name: "extra_patterns_many", Run: c.mutexMany(bothNames)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -264,6 +265,84 @@ func (c *cast) party(kind string) func(ctx context.Context) error {
 		return sees(ctx, hs, "guests", "")
 	}
 }
+
+// partition lets members of both languages come and go: each time they settle, every part is in one share, and all shares are as
+// large, give or take one.
+func (c *cast) partition(ctx context.Context) error {
+	const path = "/partition"
+	parts := []any{"a", "b", "c", "d", "e", "f", "g"}
+	var hs []*handle
+	for i := range 2 {
+		for _, p := range c.sharers(kazooNames) {
+			h := p.handle()
+			if _, err := h.do(ctx, "partition", append([]any{path, p.lang + strconv.Itoa(i)}, parts...)...); err != nil {
+				return err
+			}
+			hs = append(hs, h)
+		}
+	}
+	// All, and the rest when the first has gone.
+	for range 2 {
+		if err := divided(ctx, hs, parts); err != nil {
+			return err
+		}
+		if err := release(ctx, hs[0]); err != nil {
+			return err
+		}
+		hs = hs[1:]
+	}
+	var fs []func() error
+	for _, h := range hs {
+		fs = append(fs, func() error { return release(ctx, h) })
+	}
+	return together(fs...)
+}
+
+func divided(ctx context.Context, hs []*handle, parts []any) error {
+	var shares []string
+	var err error
+	e := cases.Eventually(ctx, "the parts are divided", func() bool {
+		shares = nil
+		var all []string
+		for _, h := range hs {
+			var got string
+			if got, err = h.do(ctx, "share"); err != nil {
+				return true
+			}
+			shares = append(shares, got)
+			mine := strings.Fields(got)
+			if got == "none" || len(mine) < len(parts)/len(hs) || len(mine) > len(parts)/len(hs)+1 {
+				return false
+			}
+			all = append(all, mine...)
+		}
+		slices.Sort(all)
+		return len(all) == len(parts) && len(slices.Compact(all)) == len(parts)
+	})
+	if e != nil {
+		e = fmt.Errorf("%w: shares %q", e, shares)
+	}
+	return errors.Join(err, e)
+}
+
+// instanceBytes lets Go and Curator register the same, but for the time: they write the same bytes.
+func (c *cast) instanceBytes(ctx context.Context) error {
+	written := make(map[string]string)
+	for _, p := range those(c.peers, Go, Curator) {
+		h, base := p.handle(), "/instance-bytes-"+p.lang
+		if _, err := h.do(ctx, "register", base, "web", "id", "10.0.0.1", 80, "p<&é>"); err != nil {
+			return err
+		}
+		data, _, err := c.conn.Get(base + "/web/id")
+		if err := errors.Join(err, release(ctx, h)); err != nil {
+			return err
+		}
+		written[p.lang] = registrationTime.ReplaceAllString(string(data), "TIME")
+	}
+	return cases.Expect("what Go writes", written[Go], written[Curator])
+}
+
+var registrationTime = regexp.MustCompile(`\b\d{13}\b`)
 
 // lease lets a obtain what b can't until it is over, unless it comes with a's name.
 func (c *cast) lease(ctx context.Context) error {

@@ -23,6 +23,7 @@ from kazoo.recipe.counter import Counter
 from kazoo.recipe.election import Election
 from kazoo.recipe.lease import NonBlockingLease
 from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
+from kazoo.recipe.partitioner import SetPartitioner
 from kazoo.recipe.party import Party, ShallowParty
 from kazoo.recipe.queue import LockingQueue, Queue
 
@@ -277,6 +278,12 @@ def ack(h):
         raise AssertionError("the item's lock is no longer held")
 
 
+@verb("return")
+def return_(h):
+    if not h.object[1].release():
+        raise AssertionError("the item's lock is no longer held")
+
+
 @verb("barrier-set")
 def barrier_set(h, path):
     Barrier(h.client, path).create()
@@ -406,6 +413,45 @@ def guests(h):
 def lease(h, path, holder, ms):
     obtained = NonBlockingLease(h.client, path, datetime.timedelta(milliseconds=int(ms)), holder)
     return yes(obtained)
+
+
+class Part:
+    """Follows a partitioner as its documentation says: acquires, and releases when the members change."""
+
+    def __init__(self, client, path, id_, parts):
+        self.partitioner = SetPartitioner(client, path, parts, identifier=id_, time_boundary=0.2, max_reaction_time=0.05)
+        self.parts, self.closed = None, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        p = self.partitioner
+        while not self.closed.wait(0.01) and not p.failed:
+            if p.release:
+                self.parts = None
+                p.release_set()
+            elif p.acquired:
+                self.parts = list(p)
+            elif p.allocating:
+                p.wait_for_acquire(0.05)
+
+    def close(self):
+        self.closed.set()
+        self.thread.join()
+        self.parts = None
+        self.partitioner.finish()
+
+
+@verb("partition")
+def partition(h, path, id_, *parts):
+    h.object = Part(h.client, path, id_, parts)
+    h.holds(h.object.close)
+
+
+@verb("share")
+def share(h):
+    parts = h.object.parts
+    return "none" if parts is None else " ".join(sorted(parts))
 
 
 @verb("node")

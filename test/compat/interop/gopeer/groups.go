@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/agree"
 	"github.com/gozkd/gozkd/recipes/group"
 )
 
-// addGroups adds groups, parties and persistent nodes.
+// addGroups adds groups, parties, partitioners and persistent nodes.
 func addGroups(all map[string]verb) {
 	all["join"] = func(ctx context.Context, h *handle, a []string) (string, error) {
 		data, err := unhex(a[2])
@@ -50,6 +54,16 @@ func addGroups(all map[string]verb) {
 		slices.Sort(list)
 		return strings.Join(list, " "), err
 	}
+	all["partition"] = func(ctx context.Context, h *handle, a []string) (string, error) {
+		return divide(ctx, h, agree.NewPartitioner(h.client, a[0], a[2:], a[1], 200*time.Millisecond))
+	}
+	all["share"] = func(_ context.Context, h *handle, _ []string) (string, error) {
+		parts := h.object.(*atomic.Pointer[[]string]).Load()
+		if parts == nil {
+			return "none", nil
+		}
+		return strings.Join(slices.Sorted(slices.Values(*parts)), " "), nil
+	}
 	all["node"] = func(ctx context.Context, h *handle, a []string) (string, error) {
 		data, err := unhex(a[1])
 		if err != nil {
@@ -60,4 +74,28 @@ func addGroups(all map[string]verb) {
 		_, err = n.Wait(ctx)
 		return h.holds(n.Close, err)
 	}
+}
+
+// divide takes part until the handle lets go, and says in the handle's object what its share is.
+func divide(ctx context.Context, h *handle, p *agree.Partitioner) (string, error) {
+	var share atomic.Pointer[[]string]
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1) // nobody may ask
+	// The handle's release stops it and awaits it, or the end of the peer.
+	go func() {
+		done <- p.Run(ctx, func(ctx context.Context, parts []string) error {
+			share.Store(&parts)
+			defer share.Store(nil)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	}()
+	h.object = &share
+	return h.holds(func(context.Context) error {
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	}, nil)
 }

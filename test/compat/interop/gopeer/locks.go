@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
+	"github.com/gozkd/gozkd/recipes/shared"
 )
 
 // names says which constructors have the names of whom: those of Curator, of kazoo as it is, and of a kazoo that is told Curator's.
@@ -64,6 +65,14 @@ func addLocks(all map[string]verb) {
 	all["revoke"] = func(ctx context.Context, h *handle, a []string) (string, error) {
 		return "", lock.Revoke(ctx, h.client, a[0])
 	}
+	all["acquire-shared"] = func(ctx context.Context, h *handle, a []string) (string, error) {
+		l, err := lock.NewSharedSemaphore(h.client, a[0], shared.NewInt(h.client, a[1]), nil).Acquire(ctx)
+		if err != nil {
+			return "", err
+		}
+		return h.holds(l.Release, nil)
+	}
+	// How many hold, and how many wait.
 	all["line"] = func(ctx context.Context, h *handle, a []string) (string, error) {
 		line, err := lock.Explain(ctx, h.client, a[0])
 		return fmt.Sprintf("%d %d", len(line.Holders), len(line.Waiters)), err

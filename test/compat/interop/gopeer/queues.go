@@ -30,7 +30,7 @@ type consumer struct {
 }
 
 // addQueues adds queues. "put KIND PATH DATA [PRIORITY|EPOCH_MS|ID]" puts one item. "consume KIND PATH" makes the handle a consumer, and
-// "take MS" says what it has got next, or none. Of the kinds with locks the item stays until "ack".
+// "take MS" says what it has got next, or none. Of the kinds with locks the item stays until "ack", or "return" gives it back.
 func addQueues(all map[string]verb) {
 	all["put"] = func(ctx context.Context, h *handle, a []string) (string, error) {
 		data, err := unhex(a[2])
@@ -74,6 +74,9 @@ func addQueues(all map[string]verb) {
 	}
 	all["ack"] = func(ctx context.Context, h *handle, _ []string) (string, error) {
 		return "", h.object.(*consumer).item.Done(ctx)
+	}
+	all["return"] = func(ctx context.Context, h *handle, _ []string) (string, error) {
+		return "", h.object.(*consumer).item.Return(ctx)
 	}
 }
 

@@ -7,6 +7,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.framework.recipes.shared.SharedCount;
 
 /** Curator's mutex, read-write lock and semaphore. "try..." takes milliseconds and answers yes or no. */
 final class PeerLocks {
@@ -42,6 +43,16 @@ final class PeerLocks {
         verbs.put("acquire", (h, a) -> {
             Lease lease = new InterProcessSemaphoreV2(client, a[0], Integer.parseInt(a[1])).acquire();
             h.holds(lease::close);
+            return "";
+        });
+        verbs.put("acquire-shared", (h, a) -> {
+            SharedCount most = new SharedCount(client, a[1], 0);
+            most.start();
+            Lease lease = new InterProcessSemaphoreV2(client, a[0], most).acquire();
+            h.holds(() -> {
+                lease.close();
+                most.close();
+            });
             return "";
         });
         verbs.put("tryacquire", (h, a) -> {

@@ -16,7 +16,7 @@ import org.apache.curator.framework.state.ConnectionState;
 
 /**
  * Curator's queues. "put KIND PATH DATA [PRIORITY|EPOCH_MS|ID]" puts one item. "consume KIND PATH" makes the handle a consumer,
- * and "take MS" says what it has got next, or none. Of the kind locked the item stays until "ack"; its items are in
+ * and "take MS" says what it has got next, or none. Of the kind locked the item stays until "ack", or "return" gives it back; its items are in
  * PATH/entries, its locks in PATH/taken, as kazoo has them.
  */
 final class PeerQueues {
@@ -43,7 +43,7 @@ final class PeerQueues {
     /** Hands on what Curator pushes, one item at a time. */
     private static final class Hand implements QueueConsumer<byte[]>, Consumer {
         private final SynchronousQueue<byte[]> items = new SynchronousQueue<>();
-        private final SynchronousQueue<byte[]> acks = new SynchronousQueue<>();
+        private final SynchronousQueue<Boolean> acks = new SynchronousQueue<>();
         private final boolean acked;
 
         Hand(boolean acked) {
@@ -53,8 +53,8 @@ final class PeerQueues {
         @Override
         public void consumeMessage(byte[] item) throws Exception {
             items.put(item);
-            if (acked) {
-                acks.take();
+            if (acked && !acks.take()) {
+                throw new IllegalStateException("returned, as it was told"); // Curator puts it in again, at the end
             }
         }
 
@@ -66,8 +66,8 @@ final class PeerQueues {
             return items.poll(ms, TimeUnit.MILLISECONDS);
         }
 
-        void ack() throws Exception {
-            acks.put(new byte[0]);
+        void ack(boolean done) throws Exception {
+            acks.put(done);
         }
     }
 
@@ -93,7 +93,11 @@ final class PeerQueues {
             return item == null ? "none" : Peer.hex(item);
         });
         verbs.put("ack", (h, a) -> {
-            h.as(Hand.class).ack();
+            h.as(Hand.class).ack(true);
+            return "";
+        });
+        verbs.put("return", (h, a) -> {
+            h.as(Hand.class).ack(false);
             return "";
         });
     }
