@@ -59,7 +59,7 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 		o(e)
 	}
 	e.putWriter = once.New(c, e.members)
-	e.consumer = consumer{writer: once.New(c, e.members), batch: 1}
+	e.consumer = consumer{writer: once.New(c, e.members), batch: firstTaken}
 	return c.Shared(engineKey{path, items, l, e.locks, e.max}, func() any { return e }).(*engine)
 }
 

@@ -37,8 +37,8 @@ type content struct {
 const (
 	// listLife is for how long a listing is used. It does not show who has let go of an item since, or put it back.
 	listLife = time.Second
-	// mostTaken is how many items are taken with one request at most.
-	mostTaken = 64
+	// mostTaken is how many items are taken with one request at most, firstTaken with the first.
+	mostTaken, firstTaken = 64, 16
 	// mostMissed is after how many items that somebody else had taken the queue is listed again.
 	mostMissed = 16
 )

@@ -172,11 +172,13 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 	}
 	w.Suffer(troubles)
 	producing.Wait()
-	time.Sleep(3 * recipetest.Timeout) // for what goes on in the background
+	time.Sleep(2 * time.Second)
+	mu.Lock()
 	before := given
+	mu.Unlock()
 	stop()
 	consuming.Wait()
-	time.Sleep(3 * recipetest.Timeout)
+	time.Sleep(3 * recipetest.Timeout) // for what goes on in the background
 	_, q := k.open(w.Client())
 	for {
 		done := items.Take()
@@ -276,7 +278,7 @@ func lockAll(t testing.TB, w *recipetest.World, k kind, seed uint64, troubles []
 		})
 	}
 	w.Suffer(troubles)
-	time.Sleep(time.Minute)
+	time.Sleep(10 * time.Second)
 	stop()
 	wg.Wait()
 	time.Sleep(3 * recipetest.Timeout)
