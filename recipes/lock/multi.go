@@ -103,11 +103,8 @@ func (a *Locks) Within(ctx context.Context) (in context.Context, cancel context.
 
 // Token is greater than that of all who had one of them before and had to let it go for these: also where they had others with it.
 func (a *Locks) Token() int64 {
-	token := int64(0)
-	for _, l := range a.locks {
-		token = max(token, l.Token())
-	}
-	return token
+	// That of the last is the greatest: its znode was created when the others were held.
+	return a.locks[len(a.locks)-1].Token()
 }
 
 // Locks returns them, in the order in which they were locked.
