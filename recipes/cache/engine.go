@@ -44,9 +44,7 @@ type engine struct {
 	epoch     int // counts connections
 	open      int // readings that are
 	flying    int
-	queue     []*reading
-	rootBusy  bool       // a request for the first znode is under way: those come one after the other, since whether it is there may be in all answers
-	waiting   []*reading // for that
+	queue     []*reading // that are queued, but for the one of existence
 	pause     *time.Timer
 
 	results chan result // has room for all that are under way
@@ -163,7 +161,9 @@ func (g *engine) need(r *reading) {
 		r.again = true
 	case r.state == idle:
 		r.state = queued
-		g.queue = append(g.queue, r)
+		if r.kind != readExist {
+			g.queue = append(g.queue, r)
+		}
 	}
 }
 
@@ -203,22 +203,26 @@ func (g *engine) dispatch(ctx context.Context) {
 		}
 		return
 	}
+	switch exist := g.root.exist; {
+	case exist.state == queued && g.flying == 0:
+		g.launch(ctx, exist)
+		return
+	case exist.state != idle:
+		return // it is asked alone: if nothing is there, that is no older than what any other answer has shown
+	}
 	for g.flying < inFlight && len(g.queue) > 0 {
 		r := g.queue[0]
 		g.queue = g.queue[1:]
-		switch {
-		case r.dead:
-			continue
-		case r.entry == g.root && g.rootBusy:
-			g.waiting = append(g.waiting, r)
-			continue
-		case r.entry == g.root:
-			g.rootBusy = true
+		if !r.dead {
+			g.launch(ctx, r)
 		}
-		r.state, r.epoch, r.again, r.listed = flying, g.epoch, false, false
-		g.flying++
-		g.send(func() result { return g.ask(ctx, r) })
 	}
+}
+
+func (g *engine) launch(ctx context.Context, r *reading) {
+	r.state, r.epoch, r.again, r.listed = flying, g.epoch, false, false
+	g.flying++
+	g.send(func() result { return g.ask(ctx, r) })
 }
 
 func (g *engine) send(f func() result) {
@@ -237,10 +241,6 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 	} else {
 		g.flying--
 		r.state = idle
-		if r.entry == g.root {
-			g.rootBusy = false
-			g.queue, g.waiting = append(g.queue, g.waiting...), nil
-		}
 	}
 	switch {
 	case r != nil && r.dead:
@@ -260,7 +260,7 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 		return 0
 	case res.err == nil:
 		if r.kind == readExist && res.stat == nil {
-			g.takeGone(r)
+			g.hide(g.root)
 		} else if !g.takeFound(res) {
 			g.behind = true
 			g.need(r)
@@ -273,14 +273,16 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 			g.view.setRefused(nil)
 		}
 	case errors.Is(res.err, zk.ErrNoNode):
-		g.takeGone(r)
+		if !g.takeGone(r) {
+			return 0
+		}
 	case errors.Is(res.err, zk.ErrNoAuth), errors.Is(res.err, zk.ErrInvalidPath):
 		if r.entry == g.root {
 			g.need(r)
 			g.view.setRefused(res.err)
 			return refusedPause
 		}
-		g.takeGone(r)
+		g.takeRefused(r)
 	default:
 		g.need(r)
 		return retryPause

@@ -23,6 +23,18 @@ type entry struct {
 	exist *reading // of the first znode only: to learn when it is there
 }
 
+// newest returns the zxid of the newest creation that is shown of a znode and of what is below it, 0 if there is none.
+func (e *entry) newest() int64 {
+	var zxid int64
+	if e.shown != nil {
+		zxid = e.shown.Stat.Czxid
+	}
+	for _, child := range e.children {
+		zxid = max(zxid, child.newest())
+	}
+	return zxid
+}
+
 // reading is one thing that is read of a znode, again and again. At most one request for it is under way, so that its answers come in order.
 type reading struct {
 	kind  kind

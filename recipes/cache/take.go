@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"math"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -39,11 +40,19 @@ func (g *engine) takeData(res result) bool {
 	}
 	e.mzxid = stat.Mzxid
 	// What was listed is gone with the znode that had it, unless the listing was faster.
-	if created := old == nil || old.Stat.Czxid != stat.Czxid; created && (e.list == nil || e.czxid != stat.Czxid) {
-		g.clear(e)
+	if created := old == nil || old.Stat.Czxid != stat.Czxid; created && (e.list == nil || e.czxid < stat.Czxid) {
+		lists, oldest := g.lists(e, stat), stat.Czxid
+		if !lists {
+			oldest = math.MaxInt64
+		}
+		for name, child := range e.children {
+			if child.newest() < oldest {
+				g.remove(e, name)
+			}
+		}
 		g.drop(e.list)
 		e.list = nil
-		if g.lists(e, stat) {
+		if lists {
 			e.list = &reading{kind: readList, entry: e}
 			g.setOpen(e.list, r.open)
 			g.need(e.list)
@@ -98,35 +107,36 @@ func (g *engine) takeList(res result) bool {
 		}
 	}
 	for name, child := range e.children {
-		_, is := there[name]
-		// One that was created after the list was read is there, and the watch has fired.
-		if !is && (child.shown == nil || child.shown.Stat.Czxid <= stat.Pzxid) {
+		// If something was created after the list was read, the child is there, and the watch has fired.
+		if _, is := there[name]; !is && child.newest() <= stat.Pzxid {
 			g.remove(e, name)
 		}
 	}
 	return true
 }
 
-// takeGone takes that a znode is not there, or may not be read.
-func (g *engine) takeGone(r *reading) {
-	e := r.entry
+// takeGone takes that there was no znode. It returns false if r is to be read again at once.
+//
+// What was there stays for the moment: this answer may be older than others that have shown what is below a new znode of that name. The
+// znode above has been changed, or will be found to be, and its list says what is there.
+func (g *engine) takeGone(r *reading) bool {
 	switch {
-	case r.kind == readExist:
-		g.hide(e)
-		return
-	case e == g.root:
-		g.setOpen(e.exist, r.open)
-		g.need(e.exist)
+	case r.entry == g.root:
+		g.setOpen(g.root.exist, r.open)
+		g.need(g.root.exist)
 	case r.kind == readData && r.listed:
-		r.again = true // it may have been created between the two answers
+		g.need(r) // it may have been created between the two answers
+		return false
 	}
-	switch {
-	case r.kind == readList && e.data != nil:
-		g.clear(e) // whether it is there itself is for its data to say
-	case e.shown != nil && e.czxid > e.shown.Stat.Czxid:
-		g.hideAlone(e) // one that was created since has been listed already; if it is gone too, the znode above will say so
-	default:
-		g.hide(e)
+	return true
+}
+
+// takeRefused takes that a znode may not be read.
+func (g *engine) takeRefused(r *reading) {
+	if r.kind == readData {
+		g.hide(r.entry)
+	} else {
+		g.clear(r.entry)
 	}
 }
 
@@ -152,10 +162,6 @@ func (g *engine) remove(parent *entry, name string) {
 // hide shows neither the znode nor what is below it any more.
 func (g *engine) hide(e *entry) {
 	g.clear(e)
-	g.hideAlone(e)
-}
-
-func (g *engine) hideAlone(e *entry) {
 	if e.shown != nil {
 		e.shown = nil
 		g.view.show(e.path, nil)
