@@ -38,7 +38,8 @@ func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
 	if err != nil {
 		return err
 	}
-	return s.lead(ctx, held, f)
+	_, err = s.lead(ctx, held, f)
+	return err
 }
 
 // Run leads again and again, with f called once in each leadership, until ctx ends, f returns an error without having lost leadership, or the
@@ -49,7 +50,9 @@ func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 		held, err := line.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), line.Exclusive)
 		switch {
 		case err == nil:
-			if err = s.lead(ctx, held, f); err != nil && !isLost(err) {
+			// f's error may be about something else that was lost.
+			var lost bool
+			if lost, err = s.lead(ctx, held, f); err != nil && !lost {
 				return err
 			}
 		case final(err):
@@ -63,27 +66,27 @@ func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 	}
 }
 
-// lead calls f while held lasts, and resigns.
-func (s *Selector) lead(ctx context.Context, held *recipes.Held, f LeadFunc) (err error) {
+// lead calls f while held lasts, and resigns. It reports whether leadership was lost before.
+func (s *Selector) lead(ctx context.Context, held *recipes.Held, f LeadFunc) (lost bool, err error) {
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
-		err = errors.Join(err, s.resign(ctx, held))
+		gone, left := s.resign(ctx, held)
+		lost, err = gone != nil, errors.Join(err, gone, left)
 	}()
-	return f(in, held)
+	return false, f(in, held)
 }
 
-// resign gives leadership up. The error says if it was lost before.
-func (s *Selector) resign(ctx context.Context, held *recipes.Held) error {
-	var lost error
+// resign gives leadership up. It returns how it was lost before, and why it could not be given up.
+func (s *Selector) resign(ctx context.Context, held *recipes.Held) (lost, err error) {
 	if held.Context().Err() != nil {
 		lost = &recipes.Error{Op: "lead", Path: held.Path(), Err: context.Cause(held.Context())}
 	}
 	if held.Session().Context().Err() != nil {
-		return lost // the znode goes with the session
+		return lost, nil // the znode goes with the session
 	}
-	if err := held.Release(ctx); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
-		return errors.Join(lost, err)
+	if err := held.Release(ctx); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+		return lost, err
 	}
-	return lost
+	return lost, nil
 }

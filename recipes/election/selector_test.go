@@ -123,6 +123,18 @@ func TestSelector_Run(t *testing.T) {
 		if turns != 5 || !errors.Is(err, errOops) {
 			t.Errorf("%d turns, %v", turns, err)
 		}
+		// What f lost is not its leadership.
+		inner := &recipes.Error{Op: "commit", Path: "/other", Err: recipes.ErrNotHeld}
+		turns = 0
+		err = s.Run(t.Context(), func(context.Context, *recipes.Held) error {
+			if turns++; turns > 1 {
+				return errOops
+			}
+			return inner
+		})
+		if turns != 1 || !errors.Is(err, inner) {
+			t.Errorf("%d turns, %v", turns, err)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		err = s.Run(ctx, func(ctx context.Context, _ *recipes.Held) error {
 			cancel()
