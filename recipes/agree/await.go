@@ -98,7 +98,7 @@ func (p *part) count(ctx context.Context, t *tally) (d Decision, voted, changed 
 		if t.committed[site] || voted != nil && here[label] {
 			continue // it has voted, or is waited for when its turn comes
 		}
-		data, _, fires, err := p.client.GetW(ctx, p.vote(site))
+		data, fires, err := p.readVote(ctx, site, voted == nil)
 		switch {
 		case err != nil && !errors.Is(err, zk.ErrNoNode):
 			return Undecided, nil, nil, err
@@ -116,6 +116,16 @@ func (p *part) count(ctx context.Context, t *tally) (d Decision, voted, changed 
 	}
 	d, err = p.decide(ctx, Commit)
 	return d, nil, nil, err
+}
+
+// readVote returns the data of a site's znode, and with watch a channel that says when to look again.
+func (p *part) readVote(ctx context.Context, site string, watch bool) (data []byte, fires <-chan zk.Event, err error) {
+	if watch {
+		data, _, fires, err = p.client.GetW(ctx, p.vote(site))
+	} else {
+		data, _, err = p.client.Get(ctx, p.vote(site))
+	}
+	return data, fires, err
 }
 
 // none is what it means if a znode of a transaction is missing.

@@ -76,8 +76,9 @@ func (p *Partitioner) Join(ctx context.Context) (*Member, error) {
 	defer cancel()
 	m := &Member{Partitioner: p, session: s, name: newMember(p.identifier)}
 	if _, err := p.client.Create(in, m.znode(), nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true}); err != nil {
-		if errors.Is(err, recipes.ErrOutcomeUnknown) && s.Context().Err() == nil {
-			_ = p.client.DeleteGuaranteed(ctx, m.znode()) // nobody else uses the name; it goes on in the background
+		if errors.Is(err, recipes.ErrOutcomeUnknown) {
+			// Close waits for it. After Close there is no session either.
+			_ = p.client.Background(ctx, m.withdraw)
 		}
 		return nil, err
 	}
@@ -170,6 +171,20 @@ func (m *Member) Acquire(ctx context.Context) (*Share, error) {
 		}
 		if in.Err() != nil || !errors.Is(err, ErrMembersChanged) && !errors.Is(err, recipes.ErrNotHeld) {
 			return nil, errors.Join(err, released)
+		}
+	}
+}
+
+// withdraw deletes what may come of a create that nobody waits for: even in a later session, if it was not sent before. The name is used once.
+func (m *Member) withdraw(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := m.client.Delete(ctx, m.znode(), -1) // goes the same way as the create, after it
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
+			return
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
 		}
 	}
 }

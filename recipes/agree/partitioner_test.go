@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
@@ -167,37 +168,56 @@ func TestPartitioner_Disjoint(t *testing.T) {
 			// Whose session somebody ends by force can't know it in time.
 			forced := slices.ContainsFunc(troubles, func(x recipetest.Trouble) bool { return x.What == "expire" })
 			ctx, stop := context.WithCancel(t.Context())
+			work := func(ctx context.Context, i int, share *agree.Share) {
+				mu.Lock()
+				now[i] = share.Parts()
+				mu.Unlock()
+				var all []*recipetest.Hold
+				for _, part := range share.Parts() {
+					all = append(all, holds[part].Begin(share.Context(), share.Held(part).Token(), 1))
+				}
+				select {
+				case <-share.Changed():
+					time.Sleep(slow)
+				case <-share.Context().Done():
+				case <-ctx.Done():
+				}
+				mu.Lock()
+				delete(now, i)
+				mu.Unlock()
+				for _, h := range all {
+					h.End()
+				}
+			}
 			for i := range 3 {
 				p := agree.NewPartitioner(w.Client(), "/p", parts, fmt.Sprint("m", i), quiet)
 				wg.Go(func() {
 					time.Sleep(time.Duration(i) * 2 * time.Second)
-					err := p.Run(ctx, func(in context.Context, got []string) error {
-						mu.Lock()
-						now[i] = got
-						mu.Unlock()
-						var all []*recipetest.Hold
-						for k, part := range got {
-							all = append(all, holds[part].Begin(in, time.Now().UnixNano()+int64(k), 1))
+					for ctx.Err() == nil {
+						m, err := p.Join(ctx)
+						for err == nil {
+							var share *agree.Share
+							if share, err = m.Acquire(ctx); err != nil {
+								break
+							}
+							work(ctx, i, share)
+							if err := share.Release(t.Context()); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+								t.Error(err)
+							}
 						}
-						<-in.Done()
-						if errors.Is(context.Cause(in), agree.ErrMembersChanged) {
-							time.Sleep(slow)
+						if ctx.Err() == nil && !errors.Is(err, recipes.ErrSessionLost) {
+							t.Error(err)
 						}
-						mu.Lock()
-						delete(now, i)
-						mu.Unlock()
-						for _, h := range all {
-							h.End()
+						if m != nil {
+							if err := m.Leave(t.Context()); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+								t.Error(err)
+							}
 						}
-						return in.Err()
-					})
-					if ctx.Err() == nil {
-						t.Error(err)
 					}
 				})
 			}
 			w.Suffer(troubles)
-			time.Sleep(time.Minute)
+			time.Sleep(30 * time.Second)
 			mu.Lock()
 			var got []string
 			for _, s := range now {
@@ -214,7 +234,7 @@ func TestPartitioner_Disjoint(t *testing.T) {
 			}
 			stop()
 			wg.Wait()
-			time.Sleep(time.Minute)
+			time.Sleep(15 * time.Second)
 			for path := range w.Tree("/p") {
 				if strings.Contains(path, "__lock__") || strings.HasPrefix(path, "/p/party/") {
 					t.Errorf("%s is left", path)
