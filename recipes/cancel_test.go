@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/zktest"
@@ -90,4 +92,37 @@ func cancelAt(t *testing.T, op operation, lose bool, when string, k int) bool {
 		}
 	}
 	return true
+}
+
+// TestCancel_Another: what is undone is what was created, and not what another has made in its place meanwhile.
+func TestCancel_Another(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		other := w.Client()
+		ctx, cancel := context.WithCancel(t.Context())
+		deletes := 0
+		h.Arm(func(r recipetest.Request) error {
+			switch {
+			case r.Op == zktest.Create:
+				cancel()
+				synctest.Wait() // nobody waits for it any more
+			case r.Op == zktest.Delete && deletes == 0:
+				deletes++
+				w.ExpireSession(c.Session().ID())
+				if _, err := other.Create(t.Context(), "/name", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
+					t.Error(err)
+				}
+				return zk.ErrConnectionClosed
+			}
+			return nil
+		}, nil)
+		if _, err := c.Create(ctx, "/name", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if deletes != 1 {
+			t.Errorf("%d deletes", deletes)
+		}
+		w.AssertOwner("/name", other.Session().ID())
+	})
 }

@@ -201,13 +201,19 @@ func (n *creation) giveUp() {
 	}
 }
 
-// undo deletes a znode that was created too late. Where others may know the name, it stays if it is in use already.
+// undo deletes a znode that was created too late. Where others may know the name, it stays if it is in use already, and what another session
+// has under that name by now is none of ours.
 func (n *creation) undo(ctx context.Context, created string) {
 	k, version := n.client.core, int32(0)
 	if n.opts.Protected || n.opts.Mode.sequential() || n.opts.Mode.ephemeral() {
 		version = -1
 	}
 	k.insist(ctx, "undo create", created, func(ctx context.Context) error {
+		if n.opts.Mode.ephemeral() && !n.opts.Protected {
+			if mine, err := k.owns(ctx, created); err != nil || !mine {
+				return err
+			}
+		}
 		err := k.delete(ctx, created, version)
 		switch {
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNotEmpty):
@@ -215,6 +221,16 @@ func (n *creation) undo(ctx context.Context, created string) {
 		}
 		return err
 	})
+}
+
+// owns reports whether the znode there is an ephemeral of the connection's session. It asks the server to catch up first: after a lost
+// answer another one may still show what is gone.
+func (k *core) owns(ctx context.Context, full string) (bool, error) {
+	if _, err := call(ctx, k, func() (node, error) { return k.sync(full) }, nil); err != nil {
+		return false, err
+	}
+	n, err := call(ctx, k, func() (node, error) { return k.exists(full) }, nil)
+	return err == nil && n.exists && n.stat.EphemeralOwner == k.conn.SessionID(), err
 }
 
 func parentOf(path string) string {
