@@ -40,6 +40,7 @@ func clients() []client {
 		{name: "java", install: installJava, run: javaScript("zookeeper")},
 		{name: "curator", install: installJava, run: javaScript("curator")},
 		{name: "curator-faults", install: installJava, faults: javaScript("curator-faults")},
+		{name: "recipes", install: nothing, run: runEssentials},
 		sharing("recipes-curator", ours(), curator()),
 		sharing("recipes-kazoo", ours(), kazoo()),
 		sharing("recipes-all", ours(), curator(), kazoo()),

@@ -29,11 +29,11 @@ func Run(ctx context.Context, addr, superPassword string) (cases.Report, error) 
 			list = append(list, s.wrap(w))
 		}
 	}
-	return cases.Report{Version: version(), Results: cases.Run(ctx, list)}, nil
+	return cases.Report{Version: Version(), Results: cases.Run(ctx, list)}, nil
 }
 
-// version returns the version of the client that this program was built with.
-func version() string {
+// Version returns the version of go-zookeeper that this program was built with.
+func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -99,7 +99,7 @@ type event struct{ Action, Test, Output string }
 
 // parseEvents makes a result of each test, its subtests included. The log is what the failed ones printed.
 func parseEvents(r io.Reader) (cases.Report, error) {
-	report := cases.Report{Version: version()}
+	report := cases.Report{Version: Version()}
 	printed := map[string]*strings.Builder{} // by test
 	lines := bufio.NewReader(r)
 	for {

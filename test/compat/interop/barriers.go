@@ -22,6 +22,9 @@ func (c *cast) barrier(ctx context.Context) error {
 			}
 			waits = append(waits, who.handle().ask("barrier-wait", path, patience), who.handle().ask("barrier-wait", path, patience))
 		}
+		if err := stillWait(ctx, waits...); err != nil {
+			return err
+		}
 		remove := p.b.handle().ask("barrier-remove", path)
 		if _, err := remove.wait(ctx); err != nil {
 			return err
@@ -41,21 +44,26 @@ func (c *cast) barrier(ctx context.Context) error {
 
 // doubleBarrier lets two of each language enter and leave: nobody is in before the last comes, or out before the last goes.
 func (c *cast) doubleBarrier(ctx context.Context) error {
-	const path = "/double-barrier"
+	var rounds []func() error
+	for i := range c.peers {
+		rounds = append(rounds, func() error { return c.enterAndLeave(ctx, i) })
+	}
+	return together(rounds...)
+}
+
+// enterAndLeave is doubleBarrier with one that begins.
+func (c *cast) enterAndLeave(ctx context.Context, first int) error {
+	path := "/double-barrier-" + c.peers[first].lang
 	members := 2 * len(c.peers)
 	var all []*handle
-	for range 2 {
-		for _, p := range c.peers {
-			all = append(all, p.handle())
-		}
+	for i := range members {
+		all = append(all, c.peers[(first+i)%len(c.peers)].handle())
 	}
 	var enters []*answer
 	for i, h := range all {
-		if i+1 == members {
-			// All the others are surely waiting.
-			if err := c.standing(ctx, path, members-1); err != nil {
-				return err
-			}
+		// One after the other, so that each language is once the last but one, who counts and must not open.
+		if err := errors.Join(c.standing(ctx, path, i), stillWait(ctx, enters...)); err != nil {
+			return err
 		}
 		enters = append(enters, h.ask("enter", path, members))
 	}
@@ -67,7 +75,12 @@ func (c *cast) doubleBarrier(ctx context.Context) error {
 
 func (c *cast) leaves(ctx context.Context, path string, all []*handle) error {
 	var leaves []*answer
-	for _, h := range all {
+	for i, h := range all {
+		if i+1 == len(all) {
+			if err := stillWait(ctx, leaves...); err != nil {
+				return fmt.Errorf("leave: %w", err)
+			}
+		}
 		leaves = append(leaves, h.ask("leave"))
 	}
 	if err := passes(ctx, all, leaves); err != nil {

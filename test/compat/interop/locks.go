@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -46,8 +47,8 @@ func (c *cast) wakes(names, verb string) func(ctx context.Context) error {
 
 // handsOver lets a go of what it has, for which waits waits.
 func (c *cast) handsOver(ctx context.Context, a *handle, waits *answer) error {
-	if waits.answered() {
-		return errors.New("the second got in while the first held")
+	if err := stillWait(ctx, waits); err != nil {
+		return err
 	}
 	back := a.ask("release")
 	if _, err := back.wait(ctx); err != nil {
@@ -58,6 +59,21 @@ func (c *cast) handsOver(ctx context.Context, a *handle, waits *answer) error {
 	}
 	if waits.got.Before(back.sent) {
 		return errors.New("the second got in before the first let go")
+	}
+	return nil
+}
+
+// grace is how long those who wait get to be wrong.
+const grace = 30 * time.Millisecond
+
+// stillWait gives those who must wait time to get in, and fails if one does.
+func stillWait(ctx context.Context, all ...*answer) error {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	for _, a := range all {
+		if got, err := a.wait(ctx); a.answered() {
+			return errors.Join(err, fmt.Errorf("one got in while another held: %q", got))
+		}
 	}
 	return nil
 }
@@ -177,10 +193,8 @@ func (c *cast) inLine(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, later := range answers[i+1:] {
-			if later.answered() {
-				return errors.New("one got in before its turn")
-			}
+		if err := stillWait(ctx, answers[i+1:]...); err != nil {
+			return err
 		}
 		if err := release(ctx, h); err != nil {
 			return err
@@ -291,19 +305,24 @@ func (c *cast) readWriteMany(names string) func(ctx context.Context) error {
 
 // semaphoreMany lets all take leases, of which there are fewer than workers.
 func (c *cast) semaphoreMany(names string) func(ctx context.Context) error {
-	const limit = 3
+	const limit = 2
 	return func(ctx context.Context) error {
 		path := "/semaphore-many" + names
+		look, err := c.newCounter(path + "-counter")
+		if err != nil {
+			return err
+		}
 		var had history
-		err := c.shuffle(c.sharers(names), func(h *handle, who string, rnd *rand.Rand) error {
+		err = c.shuffle(c.sharers(names), func(h *handle, who string, rnd *rand.Rand) error {
 			got, err := takeSomehow(ctx, h, rnd, names+"acquire", path, limit)
 			if err != nil || got == nil {
 				return err
 			}
+			err = look.stands(ctx, h) // for a while
 			back := h.ask("release")
 			had.add(who, got, back, 1)
-			_, err = back.wait(ctx)
-			return err
+			_, backErr := back.wait(ctx)
+			return errors.Join(err, backErr)
 		})
 		leases, locks := semaphoreDirs(names, path)
 		return errors.Join(err, had.atMost(limit), c.standing(ctx, leases, 0), c.standing(ctx, locks, 0))
@@ -354,8 +373,8 @@ func (c *cast) maximumGrows(ctx context.Context) error {
 		if err := c.standing(ctx, path+"/locks", 1); err != nil {
 			return err
 		}
-		if waits.answered() {
-			return errors.New("there was a lease of none")
+		if err := stillWait(ctx, waits); err != nil {
+			return fmt.Errorf("there was a lease of none: %w", err)
 		}
 		raise := count.ask("add", 1)
 		if _, err := raise.wait(ctx); err != nil {

@@ -95,25 +95,9 @@ func (c *cast) value(ctx context.Context) error {
 		if err := awaitValue(ctx, hs, data); err != nil {
 			return err
 		}
-		var tries []*answer
-		for j, h := range hs {
-			tries = append(tries, h.ask("value-try", tohex([]byte{byte(i), byte(j)})))
-		}
-		winner := -1
-		for j, t := range tries {
-			got, err := t.wait(ctx)
-			if err != nil {
-				return err
-			}
-			if got == "yes" && winner >= 0 {
-				return fmt.Errorf("%s and %s both replaced one version", hs[winner].lang(), hs[j].lang())
-			}
-			if got == "yes" {
-				winner = j
-			}
-		}
-		if winner < 0 {
-			return errors.New("nobody could replace a version that all had seen")
+		winner, err := replaces(ctx, hs, i)
+		if err != nil {
+			return err
 		}
 		if err := awaitValue(ctx, hs, tohex([]byte{byte(i), byte(winner)})); err != nil {
 			return err
@@ -124,6 +108,37 @@ func (c *cast) value(ctx context.Context) error {
 		fs = append(fs, func() error { return release(ctx, h) })
 	}
 	return together(fs...)
+}
+
+// replaces lets all try to replace the version that they have seen, each other round one after the other, and returns who did.
+func replaces(ctx context.Context, hs []*handle, round int) (winner int, err error) {
+	tries := make([]*answer, len(hs))
+	for j := range hs {
+		who := (round + j) % len(hs)
+		tries[who] = hs[who].ask("value-try", tohex([]byte{byte(round), byte(who)}))
+		if round%2 == 0 {
+			if _, err := tries[who].wait(ctx); err != nil {
+				return 0, err
+			}
+		}
+	}
+	winner = -1
+	for j, t := range tries {
+		got, err := t.wait(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if got == "yes" && winner >= 0 {
+			return 0, fmt.Errorf("%s and %s both replaced one version", hs[winner].lang(), hs[j].lang())
+		}
+		if got == "yes" {
+			winner = j
+		}
+	}
+	if winner < 0 {
+		return 0, errors.New("nobody could replace a version that all had seen")
+	}
+	return winner, nil
 }
 
 func awaitValue(ctx context.Context, hs []*handle, data string) error {
