@@ -272,7 +272,7 @@ func TestView(t *testing.T) {
 // TestP5_Converges: when trouble is over, everybody sees the same members, and these are all who did not leave, with their last payload.
 func TestP5_Converges(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
-		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
+		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // an ensemble takes ten times as long
 		leavers := rapid.IntRange(0, 2).Draw(rt, "leavers")
 		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
 		return members, func(t testing.TB, w *recipetest.World) {

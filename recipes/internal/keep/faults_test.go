@@ -17,7 +17,7 @@ import (
 
 // TestSteps_Kept is K1 and K2: whatever happens at which request, in the end the znode is there, one of it, with the last data.
 func TestSteps_Kept(t *testing.T) {
-	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.Persistent, recipes.TTL} {
+	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.TTL} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
 			recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 				n := keep.New(s.Client, "/dir/n", []byte("1"), keep.Options{Mode: mode, TTL: time.Hour})
@@ -54,6 +54,9 @@ func TestSteps_Kept(t *testing.T) {
 func TestSteps_Closed(t *testing.T) {
 	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.Persistent} {
 		for _, wait := range []bool{true, false} {
+			if mode == recipes.Persistent && !wait {
+				continue // as an ephemeral
+			}
 			t.Run(fmt.Sprint(mode, wait), func(t *testing.T) {
 				recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 					s.Load(map[string]string{"/dir": ""})
@@ -115,7 +118,7 @@ func TestSteps_Waiting(t *testing.T) {
 // TestTroubles is K1 to K4 for several who keep znodes, two of them the same, under whatever happens to an ensemble.
 func TestTroubles(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
-		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
+		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // an ensemble takes ten times as long
 		takeOver := rapid.Bool().Draw(rt, "take over")
 		updates := rapid.IntRange(0, 5).Draw(rt, "updates")
 		patience := time.Duration(rapid.IntRange(0, 20000).Draw(rt, "patience")) * time.Millisecond
