@@ -183,13 +183,12 @@ func (k *core) suspend() {
 
 // attached is told by the wire of a session that the server gave or gave back.
 func (k *core) attached(id int64, timeout, sent time.Duration) bool {
-	until := sent + lifetime(timeout)
+	k.timeout.Store(int64(timeout))
 	s := k.currentSession()
 	if s != nil && s.id == id {
-		return s.extend(until)
+		return s.resume(sent, timeout)
 	}
-	k.timeout.Store(int64(timeout))
-	k.adopt(newSession(id, k.clock, until, k.lost))
+	k.adopt(newSession(id, k.clock, sent, timeout, k.lost))
 	if s != nil {
 		s.end(ErrSessionLost) // it has ended already, when go-zookeeper was told that it has expired
 	}

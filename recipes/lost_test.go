@@ -101,3 +101,41 @@ func lostBeforeExpiry(t *testing.T, what string, kind recipetest.Kind, members i
 type sessionID int64
 
 func (id sessionID) SessionID() int64 { return int64(id) }
+
+// TestLost_ShorterTimeout: a server that was started with another configuration gives a session back with a shorter timeout.
+func TestLost_ShorterTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		longest := 20 * time.Second
+		s := zktest.Start(t, zktest.WithConfig(func(_ int, c *server.Config) {
+			c.Tick, c.MaxSessionTimeout = time.Second, longest
+		}))
+		c := recipetest.Open(t, recipetest.Connect, s.Service, 20*time.Second, recipes.Retry(recipes.Forever(50*time.Millisecond)))
+		path, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := c.Session()
+		time.Sleep(10 * time.Second)
+		longest = 5 * time.Second
+		s.Restart()
+		if _, err := c.Exists(t.Context(), path); err != nil {
+			t.Fatal(err)
+		}
+		for _, quiet := range []time.Duration{0, 10 * time.Second} {
+			time.Sleep(quiet)
+			if c.Session() != session || session.Context().Err() != nil {
+				t.Fatal("another session")
+			}
+			if left := session.Remaining(); left > longest || c.Timeout() != longest {
+				t.Errorf("after %v it has %v, of a timeout of %v", quiet, left, c.Timeout())
+			}
+		}
+		s.Partition()
+		for session.Context().Err() == nil {
+			if s.Znode(path) == nil {
+				t.Fatal("the znode is gone and the client does not know")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}

@@ -56,9 +56,8 @@ func (k *core) probeOnce(p *proof) bool {
 
 // proved notes that the leader heard of the session then, or later.
 func (k *core) proved(id int64, heard time.Duration) {
-	until := heard + lifetime(time.Duration(k.timeout.Load()))
 	s := k.currentSession()
-	if s != nil && s.id == id && s.extend(until) {
+	if s != nil && s.id == id && s.extend(heard) {
 		if k.wrapped {
 			k.attachedState()
 		}
@@ -73,7 +72,7 @@ func (k *core) proved(id int64, heard time.Duration) {
 			return
 		}
 	}
-	k.adopt(newSession(id, k.clock, until, k.lost))
+	k.adopt(newSession(id, k.clock, heard, time.Duration(k.timeout.Load()), k.lost))
 	k.attachedState()
 }
 

@@ -17,13 +17,15 @@ type Session struct {
 	until atomic.Int64 // a time.Duration on clock; from then on the session may be over
 	ended atomic.Bool
 
-	mu    sync.Mutex // guards the step from alive to ended, and timer
+	mu    sync.Mutex // guards the step from alive to ended, changes of until, and what follows
 	timer *time.Timer
+	life  time.Duration // after it was heard from
 }
 
-// newSession returns a session that lives until then, if not extended.
-func newSession(id int64, clock *clock, until time.Duration, over func(*Session)) *Session {
-	s := &Session{id: id, clock: clock, over: over}
+// newSession returns a session with that timeout, which the leader has heard from then, or later.
+func newSession(id int64, clock *clock, heard, timeout time.Duration, over func(*Session)) *Session {
+	s := &Session{id: id, clock: clock, over: over, life: lifetime(timeout)}
+	until := heard + s.life
 	inner, cancel := context.WithCancelCause(context.Background())
 	s.ctx = &lease{inner, cancel, s}
 	s.until.Store(int64(until))
@@ -74,17 +76,31 @@ func (s *Session) Remaining() time.Duration {
 	return max(0, time.Duration(s.until.Load())-s.clock.now())
 }
 
-// extend lets the session live until then, unless it lives longer already. False if it is over, which it then stays.
-func (s *Session) extend(until time.Duration) bool {
+// extend notes that the leader has heard from the session then, or later. False if it is over, which it then stays.
+func (s *Session) extend(heard time.Duration) bool {
 	s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended.Load() {
 		return false
 	}
-	if int64(until) > s.until.Load() {
-		s.until.Store(int64(until))
+	s.until.Store(max(s.until.Load(), int64(heard+s.life)))
+	return true
+}
+
+// resume notes that the session was taken up again then, with that timeout: a server with another configuration may give a shorter one, and
+// so end it sooner than it would have ended before. False as with extend.
+func (s *Session) resume(heard, timeout time.Duration) bool {
+	s.check()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended.Load() {
+		return false
 	}
+	s.life = lifetime(timeout)
+	until := heard + s.life
+	s.until.Store(int64(until))
+	s.timer.Reset(until - s.clock.now())
 	return true
 }
 
