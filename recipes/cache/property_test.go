@@ -139,6 +139,12 @@ func (x change) make(ctx context.Context, c *recipes.Client, data string) error 
 			&zk.CreateRequest{Path: "/a/x", Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)},
 			&zk.CreateRequest{Path: "/a/x/1", Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})
 		return err
+	case "blink": // it is read because it was set, in the moment in which it is not there
+		_, err := c.Set(ctx, x.Path, []byte(data), -1)
+		time.Sleep(time.Millisecond)
+		err = errors.Join(err, c.Delete(ctx, x.Path, -1))
+		time.Sleep(2 * time.Millisecond)
+		return errors.Join(err, create(recipes.Persistent))
 	case "delete":
 		return c.Delete(ctx, x.Path, -1)
 	default: // deleted and created again, which nobody may see as one step
@@ -168,12 +174,12 @@ func TestC1C2C3C4_Overtaking(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		changes := append([]change{{"create", "/a", 0}, {"create", "/a/x", 0}, {"create", "/a/x/1", 0}}, rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) change {
 			return change{
-				What:  rapid.SampledFrom([]string{"rebuild", "rebuild", "delete", "create", "set", "again"}).Draw(rt, "what"),
+				What:  rapid.SampledFrom([]string{"rebuild", "rebuild", "blink", "blink", "delete", "create", "set", "again"}).Draw(rt, "what"),
 				Path:  rapid.SampledFrom([]string{"/a/x", "/a/x/1", "/a/x/1", "/a/y"}).Draw(rt, "path"),
 				Pause: time.Duration(rapid.SampledFrom([]int{0, 0, 1, 2, 3, 5, 40}).Draw(rt, "pause")) * time.Millisecond,
 			}
 		}), 1, 25).Draw(rt, "changes")...)
-		delays := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 2, 3, 60}), 2, 101).Draw(rt, "delays in ms")
+		delays := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 2, 3, 10}), 2, 101).Draw(rt, "delays in ms")
 		return 1, func(t testing.TB, w *recipetest.World) {
 			reader, hooks := w.Hooked()
 			var n atomic.Int64
