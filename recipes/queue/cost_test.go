@@ -136,6 +136,9 @@ func TestCost(t *testing.T) {
 				})
 				ops := strings.Split(cost.Ops(), ", ")
 				slices.Sort(ops) // some are asked at the same time
+				if strings.HasSuffix(test.name, "done") && ops[0] == "get+watch" {
+					ops = ops[1:] // who watches the lock may see that it is gone before it is known why
+				}
 				if got := strings.Join(ops, ", "); cost.RoundTrips != test.trips || got != test.ops {
 					t.Errorf("%d round trips: %s", cost.RoundTrips, got)
 				}

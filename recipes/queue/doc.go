@@ -14,7 +14,7 @@
 //   - Q3 what is locked is nobody else's until Done, Return, or the end of Item.Context; then Done has removed it, or it can be taken again;
 //   - Q4 one consumer takes items in the order of the queue: those of one producer as they were put, lesser priorities first;
 //   - Q5 no item is taken before its time, by the wall clock of who takes it;
-//   - Q6 an item wakes at most three of those who wait, however many they are;
+//   - Q6 a change of the queue wakes at most three of those who wait, however many they are;
 //   - Q7 of who gave up nothing is left, and no item is lost by it.
 //
 // docs/recipes-queue.md says why they hold, and what they cost.

@@ -112,9 +112,9 @@ func TestQ2_Take(t *testing.T) {
 		}
 		q := queue.NewSimple(s.Client, "/q")
 		s.Arm()
-		later := time.AfterFunc(4*recipetest.Timeout, func() { put("3") })
+		later := time.AfterFunc(recipetest.Timeout, func() { put("3") })
 		defer later.Stop()
-		ctx, cancel := context.WithTimeout(s.Ctx, 8*recipetest.Timeout)
+		ctx, cancel := context.WithTimeout(s.Ctx, 2*recipetest.Timeout)
 		defer cancel()
 		for range 4 {
 			done := items.Take()
@@ -127,7 +127,6 @@ func TestQ2_Take(t *testing.T) {
 				sure(t, s, err)
 			}
 		}
-		time.Sleep(8 * recipetest.Timeout)
 		s.Settle()
 		if err := q.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -79,8 +79,8 @@ func TestQ124_Take(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		k := rapid.SampledFrom(kinds()).Draw(rt, "kind")
 		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // three take five times as long
-		consumers := rapid.IntRange(1, 4).Draw(rt, "consumers")
-		each := rapid.IntRange(1, 3).Draw(rt, "goroutines of each")
+		consumers := rapid.IntRange(1, 3).Draw(rt, "consumers")
+		each := rapid.IntRange(1, 2).Draw(rt, "goroutines of each")
 		hurry := rapid.Bool().Draw(rt, "hurry") // ctx ends often
 		seed := rapid.Uint64().Draw(rt, "seed")
 		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
@@ -89,7 +89,7 @@ func TestQ124_Take(t *testing.T) {
 }
 
 func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hurry bool, seed uint64, troubles []recipetest.Trouble) {
-	const producers, rounds = 3, 8
+	const producers, rounds = 2, 8
 	items := recipetest.NewItems()
 	var producing, consuming sync.WaitGroup
 	random := func(n int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(n))) }
@@ -178,7 +178,7 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 	mu.Unlock()
 	stop()
 	consuming.Wait()
-	time.Sleep(3 * recipetest.Timeout) // for what goes on in the background
+	time.Sleep(recipetest.Timeout + 5*time.Second) // for what goes on in the background
 	_, q := k.open(w.Client())
 	for {
 		done := items.Take()
@@ -214,7 +214,7 @@ func TestQ3_Exclusive(t *testing.T) {
 		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
 		for i, x := range troubles {
 			if x.What == "expire" { // nobody can know beforehand that a session is ended by force: here its time is over
-				troubles[i].What, troubles[i].Lasts = "unplug", 2*recipetest.Timeout
+				troubles[i].What, troubles[i].Lasts = "unplug", recipetest.Timeout+2*time.Second
 			}
 		}
 		return members, func(t testing.TB, w *recipetest.World) {
@@ -228,7 +228,7 @@ func TestQ3_Exclusive(t *testing.T) {
 }
 
 func lockAll(t testing.TB, w *recipetest.World, k kind, seed uint64, troubles []recipetest.Trouble) {
-	const consumers, n = 4, 12
+	const consumers, n = 3, 8
 	items := recipetest.NewItems()
 	holds := make(map[string]*recipetest.Holds)
 	put, _ := k.open(w.Client())
@@ -278,10 +278,10 @@ func lockAll(t testing.TB, w *recipetest.World, k kind, seed uint64, troubles []
 		})
 	}
 	w.Suffer(troubles)
-	time.Sleep(10 * time.Second)
+	time.Sleep(3 * time.Second)
 	stop()
 	wg.Wait()
-	time.Sleep(3 * recipetest.Timeout)
+	time.Sleep(recipetest.Timeout + 5*time.Second)
 	_, q := k.open(w.Client())
 	for {
 		m, ok, err := q.TryTake(t.Context())

@@ -1,0 +1,69 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/queue"
+)
+
+// TestEssentials is for any ZooKeeper; see recipetest.Servers. Whichever frame's answer is lost, each item is put and taken once, and what is
+// locked is done once.
+func TestEssentials(t *testing.T) {
+	servers := recipetest.Servers(t)
+	cut := &recipetest.Cutter{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := recipes.Connect(ctx, servers, recipes.SessionTimeout(10*time.Second), recipes.Dialer(cut.Dial), recipes.Logger(recipetest.NewLogger(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	root, err := c.Create(ctx, "/gozkd-recipes-queue-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := c.Namespace(root)
+	q := queue.New(n, "/q", queue.Locks("/locks"))
+	for k := 1; k <= 5; k++ {
+		data := fmt.Sprint(k)
+		cut.Arm(k)
+		if err := q.PutAll(ctx, []byte(data), []byte(data+" locked")); err != nil {
+			t.Fatal(err)
+		}
+		m, err := q.Take(ctx)
+		if err != nil || string(m.Data) != data {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		i, err := q.TakeLocked(ctx)
+		if err != nil || string(i.Data) != data+" locked" {
+			t.Fatalf("%+v, %v", i, err)
+		}
+		if _, err := i.Commit(ctx); err != nil {
+			t.Error(err)
+		}
+		s, err := q.Explain(ctx)
+		if err != nil || len(s.Items) != 1 || s.Items[0].Holder == nil || s.Items[0].Holder.Session != c.Session().ID() {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if err := i.Done(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cut.Arm(0)
+		if _, ok, err := q.TryTake(ctx); ok || err != nil {
+			t.Errorf("one too many, %v", err)
+		}
+	}
+	if err := q.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{"/q-members", "/q", "/locks", ""} {
+		if err := c.DeleteGuaranteed(ctx, root+path); err != nil {
+			t.Error(err)
+		}
+	}
+}

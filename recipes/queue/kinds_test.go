@@ -1,0 +1,177 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/queue"
+)
+
+// TestQ5_Delay is that nothing is taken before its time, and no later than a moment after it; what is put meanwhile and due earlier first.
+func TestQ5_Delay(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		p, q := queue.NewDelay(w.Client(), "/q"), queue.NewDelay(w.Client(), "/q")
+		begun := time.Now()
+		late, early := begun.Add(time.Minute+300*time.Microsecond), begun.Add(20*time.Second)
+		if err := p.Put(t.Context(), late, []byte("late")); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() {
+			if err := p.Put(t.Context(), early, []byte("early")); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, ok, err := q.TryTake(t.Context()); ok || err != nil {
+			t.Error(ok, err)
+		}
+		for _, want := range []struct {
+			data string
+			due  time.Time
+		}{{"early", early}, {"late", late}} {
+			m, err := q.Take(t.Context())
+			if err != nil || string(m.Data) != want.data || time.Since(want.due) < 0 || time.Since(want.due) > 50*time.Millisecond {
+				t.Errorf("%+v, %v, %v after it was due", m, err, time.Since(want.due))
+			}
+		}
+		if err := p.Put(t.Context(), time.UnixMilli(0), nil); !errors.Is(err, queue.ErrArgument) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestID_Remove(t *testing.T) {
+	for _, opts := range [][]queue.Option{nil, {queue.Locks("/locks")}} {
+		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+			q := queue.NewID(w.Client(), "/q", opts...)
+			for _, id := range []string{"a/b", "c", "a/b", "a/b"} {
+				if err := q.Put(t.Context(), id, []byte(id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := 3
+			if len(opts) > 0 {
+				i, err := q.TakeLocked(t.Context())
+				if err != nil || i.ID() != "a_b" {
+					t.Fatalf("%+v, %v", i, err)
+				}
+				defer func() {
+					if err := i.Done(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}()
+				want = 2
+			}
+			if n, err := q.Remove(t.Context(), "a/b"); n != want || err != nil {
+				t.Error(n, err)
+			}
+			if n, err := q.Remove(t.Context(), "none"); n != 0 || err != nil {
+				t.Error(n, err)
+			}
+			if m, ok, err := q.TryTake(t.Context()); !ok || err != nil || m.ID() != "c" {
+				t.Errorf("%+v, %v", m, err)
+			}
+			if err := q.Put(t.Context(), "", nil); !errors.Is(err, queue.ErrArgument) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestMaxItems is that Put waits for room, one after the other.
+func TestMaxItems(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		const most, producers = 3, 5
+		var wg sync.WaitGroup
+		for range producers {
+			q := queue.New(w.Client(), "/q", queue.MaxItems(most))
+			wg.Go(func() {
+				for range 4 {
+					if err := q.Put(t.Context(), []byte("x")); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		q := queue.New(w.Client(), "/q")
+		for range 4 * producers {
+			time.Sleep(time.Second)
+			s, err := q.Explain(t.Context())
+			if err != nil || len(s.Items) > most+producers {
+				t.Errorf("%d items, %v", len(s.Items), err)
+			}
+			if _, err := q.Take(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		wg.Wait()
+		full := queue.New(w.Client(), "/q", queue.MaxItems(1))
+		if err := full.Put(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := full.Put(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Error(err)
+		}
+		w.AssertChildren("/q", "queue-0000000020")
+	})
+}
+
+// TestExplain is who holds what since when, and who waits, of each kind of queue that can be told from outside.
+func TestExplain(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, other := w.Client(), w.Client()
+		begun := time.Now()
+		k := queue.NewKazooLocking(c, "/k")
+		for _, priority := range []int32{5, 3} {
+			if err := k.Put(t.Context(), priority, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		i, err := k.TakeLocked(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		s, err := queue.Explain(t.Context(), other, "/k")
+		if err != nil || len(s.Items) != 2 || s.Items[0].Priority != 3 || s.Items[1].Priority != 5 || s.Items[1].Holder != nil {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		if h := s.Items[0].Holder; h == nil || h.Session != c.Session().ID() || h.Since.Sub(begun) < time.Second || s.Items[0].Since.Sub(begun) > time.Second {
+			t.Errorf("%+v", s.Items[0])
+		}
+		if err := i.Return(t.Context()); err != nil {
+			t.Error(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 3 {
+			q := queue.NewDelay(w.Client(), "/d")
+			wg.Go(func() { _, _ = q.Take(ctx) })
+			time.Sleep(time.Second)
+		}
+		due := begun.Add(time.Hour).Truncate(time.Millisecond)
+		if err := queue.NewDelay(c, "/d").Put(t.Context(), due, nil); err != nil {
+			t.Error(err)
+		}
+		s, err = queue.Explain(t.Context(), other, "/d")
+		if err != nil || len(s.Items) != 1 || !s.Items[0].Due.Equal(due) || s.Chief == nil || len(s.Waiting) != 2 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		stop()
+		wg.Wait()
+		time.Sleep(time.Second)
+		if s, err = queue.Explain(t.Context(), other, "/d"); err != nil || len(s.Waiting) != 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if s, err = queue.Explain(t.Context(), other, "/none"); err != nil || len(s.Items) != 0 {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
