@@ -24,7 +24,7 @@ type entering struct {
 	err    error
 }
 
-func enter(t testing.TB, ctx context.Context, c *recipes.Client, members int) *entering {
+func enter(ctx context.Context, t testing.TB, c *recipes.Client, members int) *entering {
 	e := &entering{t: t, double: barrier.NewDouble(c, "/both", members, "me"), done: make(chan struct{})}
 	go func() { // ends with Enter; awaited by whoever reads done
 		defer close(e.done)
@@ -90,16 +90,16 @@ func TestDouble(t *testing.T) {
 		clients := []*recipes.Client{w.Client(), w.Client(), w.Client()}
 		var token int64
 		for range 3 {
-			first := enter(t, ctx, clients[0], 3)
+			first := enter(ctx, t, clients[0], 3)
 			first.waits()
-			second := enter(t, ctx, clients[1], 3)
+			second := enter(ctx, t, clients[1], 3)
 			second.waits()
 			w.AssertMissing("/both/ready")
 			line, err := barrier.ExplainDouble(ctx, clients[2], "/both")
 			if err != nil || len(line.Waiters) != 2 || len(line.Holders) != 0 || line.Waiters[0].Session != clients[0].Session().ID() || string(line.Waiters[1].Data) != "me" {
 				t.Errorf("%+v, %v", line, err)
 			}
-			third := enter(t, ctx, clients[2], 3)
+			third := enter(ctx, t, clients[2], 3)
 			members := []*barrier.Member{third.in(), first.in(), second.in()}
 			w.AssertExists("/both/ready")
 			if line, err := barrier.ExplainDouble(ctx, clients[2], "/both"); err != nil || len(line.Waiters) != 0 || len(line.Holders) != 3 {
@@ -185,12 +185,12 @@ func TestB2_OldSign(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/both": "", "/both/ready": ""})
 		a, b := w.Client(), w.Client()
-		first := enter(t, t.Context(), a, 2)
+		first := enter(t.Context(), t, a, 2)
 		first.waits()
 		if line, err := barrier.ExplainDouble(t.Context(), a, "/both"); err != nil || len(line.Waiters) != 1 {
 			t.Errorf("%+v, %v", line, err)
 		}
-		second := enter(t, t.Context(), b, 2)
+		second := enter(t.Context(), t, b, 2)
 		one, two := leave(t.Context(), first.in()), leave(t.Context(), second.in())
 		left(t, one)
 		left(t, two)
@@ -202,7 +202,7 @@ func TestB2_OldSign(t *testing.T) {
 func TestB2_Dead(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		a, b, c := w.Client(), w.Client(), w.Client()
-		dead := enter(t, t.Context(), a, 2)
+		dead := enter(t.Context(), t, a, 2)
 		dead.waits()
 		w.ExpireSession(a.Session().ID())
 		<-dead.done
@@ -210,7 +210,7 @@ func TestB2_Dead(t *testing.T) {
 			t.Errorf("%v", dead.err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		tired := enter(t, ctx, b, 2)
+		tired := enter(ctx, t, b, 2)
 		tired.waits()
 		cancel()
 		<-tired.done
@@ -219,9 +219,9 @@ func TestB2_Dead(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.AssertChildren("/both")
-		last := enter(t, t.Context(), c, 2)
+		last := enter(t.Context(), t, c, 2)
 		last.waits()
-		again := enter(t, t.Context(), a, 2) // in the next session
+		again := enter(t.Context(), t, a, 2) // in the next session
 		one, two := leave(t.Context(), last.in()), leave(t.Context(), again.in())
 		left(t, one)
 		left(t, two)
@@ -232,13 +232,13 @@ func TestB2_Dead(t *testing.T) {
 func TestB2_LateComer(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		a, b, c := w.Client(), w.Client(), w.Client()
-		first, second := enter(t, t.Context(), a, 2), enter(t, t.Context(), b, 2)
+		first, second := enter(t.Context(), t, a, 2), enter(t.Context(), t, b, 2)
 		first.in()
 		second.in()
 		if err := second.member.Release(t.Context()); err != nil { // without waiting
 			t.Fatal(err)
 		}
-		late := enter(t, t.Context(), c, 2)
+		late := enter(t.Context(), t, c, 2)
 		late.in()
 		one := leave(t.Context(), first.member)
 		staysIn(t, one)
@@ -255,7 +255,7 @@ func TestB3_Dead(t *testing.T) {
 			clients := []*recipes.Client{w.Client(), w.Client(), w.Client()}
 			var all []*entering
 			for _, c := range clients {
-				all = append(all, enter(t, t.Context(), c, 3))
+				all = append(all, enter(t.Context(), t, c, 3))
 			}
 			var done []chan error
 			for j, e := range all {
@@ -279,7 +279,7 @@ func TestB3_Dead(t *testing.T) {
 func TestB3_Deleted(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		e := enter(t, t.Context(), c, 1)
+		e := enter(t.Context(), t, c, 1)
 		if err := c.Delete(t.Context(), e.in().Path(), -1); err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestB4_SlowLeaver(t *testing.T) {
 		for range 6 { // names are random: the slow one is not always the first
 			var all []*entering
 			for _, c := range clients {
-				all = append(all, enter(t, t.Context(), c, 3))
+				all = append(all, enter(t.Context(), t, c, 3))
 			}
 			for _, e := range all {
 				e.in()
@@ -318,13 +318,13 @@ func TestB4_SlowLeaver(t *testing.T) {
 			done := []chan error{leave(t.Context(), all[0].member), leave(t.Context(), all[1].member), leave(t.Context(), all[2].member)}
 			left(t, done[1])
 			left(t, done[2])
-			next := []*entering{enter(t, t.Context(), clients[1], 3), enter(t, t.Context(), clients[2], 3)}
+			next := []*entering{enter(t.Context(), t, clients[1], 3), enter(t.Context(), t, clients[2], 3)}
 			next[0].waits()
 			next[1].waits()
 			close(held)
 			left(t, done[0])
 			hooks.Arm(nil, nil)
-			next = append(next, enter(t, t.Context(), slow, 3))
+			next = append(next, enter(t.Context(), t, slow, 3))
 			for _, e := range next {
 				e.in()
 			}
@@ -351,7 +351,7 @@ func TestB4_SameName(t *testing.T) {
 		}
 		ephemeral()
 		c, hooks := w.Hooked()
-		e := enter(t, t.Context(), c, 2)
+		e := enter(t.Context(), t, c, 2)
 		e.in()
 		held := make(chan struct{})
 		gone := false
@@ -372,7 +372,7 @@ func TestB4_SameName(t *testing.T) {
 		close(held)
 		left(t, done)
 		hooks.Arm(nil, nil)
-		next := enter(t, t.Context(), c, 2)
+		next := enter(t.Context(), t, c, 2)
 		next.in()
 	})
 }
@@ -432,9 +432,9 @@ func TestCost_Double(t *testing.T) {
 		for range 4 { // names are random
 			var e, o *entering
 			want("enter, first", hooks.Cost(func() {
-				e = enter(t, t.Context(), c, 2)
+				e = enter(t.Context(), t, c, 2)
 				time.Sleep(320 * time.Millisecond)
-				o = enter(t, t.Context(), other, 2)
+				o = enter(t.Context(), t, other, 2)
 				e.in()
 				time.Sleep(-20 * time.Millisecond)
 			}), 3, "create, exists+watch, children, get+watch")
@@ -452,11 +452,11 @@ func TestCost_Double(t *testing.T) {
 			}), trips, ops)
 		}
 		for range 2 {
-			o := enter(t, t.Context(), other, 2)
+			o := enter(t.Context(), t, other, 2)
 			time.Sleep(time.Second)
 			var e *entering
 			want("enter, last", hooks.Cost(func() {
-				e = enter(t, t.Context(), c, 2)
+				e = enter(t.Context(), t, c, 2)
 				e.in()
 			}), 4, "create, exists+watch, children, multi, get+watch")
 			if err := o.in().Release(t.Context()); err != nil {
