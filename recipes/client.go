@@ -75,8 +75,9 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	return c, nil
 }
 
-// Close ends the session if Connect made it, and all that goes on in the background; it waits for both. What is under way gets a third
-// of the session timeout to come to its end, whether or not there is a connection. Closing any namespace of a Client closes all.
+// Close ends the session if Connect made it, or else deletes the ephemerals that Create made in it; and it ends all that goes on in the
+// background. It waits for both. What is under way gets a third of the session timeout to come to its end, whether or not there is a
+// connection. Closing any namespace of a Client closes all.
 //
 // The error says what could not be waited for: calls on a wrapped connection that does not answer.
 func (c *Client) Close() error { return c.core.close() }

@@ -96,6 +96,7 @@ func (k *core) close() error {
 		k.mu.Unlock()
 		if session != nil {
 			session.end(ErrClosed) // before the server can end it
+			k.endWrapped(session, patience/2)
 		}
 		close(k.closing)
 		if k.owned != nil {
@@ -117,6 +118,25 @@ func (k *core) close() error {
 		return fmt.Errorf("recipes: close: %d calls of the wrapped connection are still not answered", left)
 	}
 	return nil
+}
+
+// endWrapped lets go, in the background, of what hangs on a session that lives on with the connection that was wrapped. It tries for about
+// as long as limit.
+func (k *core) endWrapped(s *Session, limit time.Duration) {
+	if !k.wrapped {
+		return
+	}
+	k.calls.more()
+	// Ends when the connection has answered or given up; Close waits for it.
+	go func() {
+		defer k.calls.end()
+		for begun := k.now(); ; time.Sleep(firstInsist) {
+			err := k.deleteEphemerals(s.id)
+			if err == nil || classify(err) == over || k.now()-begun > limit {
+				return
+			}
+		}
+	}()
 }
 
 func (k *core) now() time.Duration { return k.clock.now() }

@@ -68,7 +68,7 @@ func (k *core) proved(id int64, heard time.Duration) {
 	}
 	if s != nil {
 		s.end(ErrSessionLost)
-		if s.id == id && !k.deleteEphemerals(id) {
+		if s.id == id && k.deleteEphemerals(id) != nil {
 			return
 		}
 	}
@@ -76,8 +76,9 @@ func (k *core) proved(id int64, heard time.Duration) {
 	k.attachedState()
 }
 
-// deleteEphemerals deletes what was made in a session that was declared lost and is alive: those who held it have let it go.
-func (k *core) deleteEphemerals(session int64) bool {
+// deleteEphemerals deletes what was made in a session of a wrapped connection that is over for the Client and is alive: those who held it have
+// let it go. The error is that of the connection.
+func (k *core) deleteEphemerals(session int64) error {
 	k.mu.Lock()
 	paths := make([]string, 0, len(k.ephemerals))
 	for path := range k.ephemerals {
@@ -90,11 +91,11 @@ func (k *core) deleteEphemerals(session int64) bool {
 			err = k.conn.Delete(path, -1)
 		}
 		if err != nil && classify(err) != answered {
-			return false
+			return err
 		}
 		k.forgetEphemeral(path)
 	}
-	return true
+	return nil
 }
 
 func (k *core) noteEphemeral(path string) {

@@ -286,7 +286,7 @@ func TestClose_Anytime(t *testing.T) {
 			if state == "working" {
 				s.AssertChildren("/a")
 			}
-			if state == "held" && kind == "connect" {
+			if state == "held" {
 				s.AssertMissing("/h")
 			}
 			s.Heal()
