@@ -48,7 +48,7 @@ func ExampleTransaction() {
 		if err := p.Vote(ctx, agree.Commit); err != nil {
 			log.Fatal(err)
 		}
-		defer p.Leave(ctx) // they go on with p.Outcome and p.Done
+		defer func() { _ = p.Leave(ctx) }() // they go on with p.Outcome and p.Done
 	}
 	decision, err := coordinator.Decide(ctx)
 	fmt.Println(decision, err)
@@ -68,7 +68,7 @@ func ExampleRendezvous() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		defer m.Leave(ctx)
+		defer func() { _ = m.Leave(ctx) }()
 		fmt.Printf("%s: host %v, at %s\n", address, m.Host(), m.Address())
 	}
 	// Output:

@@ -36,7 +36,7 @@ func ExampleNumber() {
 	ctx := context.Background()
 
 	visits := shared.NewLong(c, "/visits", shared.PromotedToLock("/visits-lock"))
-	defer visits.Close(ctx)
+	defer func() { _ = visits.Close(ctx) }()
 	for range 3 {
 		change, err := visits.Add(ctx, 1)
 		if err != nil {
@@ -57,7 +57,7 @@ func ExampleValue_Changes() {
 	defer cancel()
 
 	color := shared.NewValue(c, "/color")
-	defer color.Close(context.Background())
+	defer func() { _ = color.Close(context.Background()) }()
 	if err := color.Set(ctx, []byte("green")); err != nil {
 		log.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func ExampleIDs() {
 	ctx := context.Background()
 
 	number := shared.NewLong(c, "/orders")
-	defer number.Close(ctx)
+	defer func() { _ = number.Close(ctx) }()
 	ids := shared.NewIDs(number, 100)
 	for range 2 {
 		id, err := ids.Next(ctx)
