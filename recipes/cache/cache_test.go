@@ -71,11 +71,11 @@ func TestChildren(t *testing.T) {
 		children := cache.NewChildren(c, "/a")
 		defer children.Close()
 		var r recorder
-		children.Listen(t.Context(), r.note)
 		children.Start(t.Context())
 		if err := children.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		children.Listen(t.Context(), r.note) // now, as the children are read in any order
 		if all := children.All(); len(all) != 2 || all[0].Name() != "x" || string(all[1].Data) != "2" {
 			t.Errorf("%+v", all)
 		}
