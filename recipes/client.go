@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/lastzxid"
 )
 
 // Client is a connection to ZooKeeper that tries again, knows when its session is lost, and does what it is asked until a context ends. All
@@ -142,7 +144,7 @@ func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: conn, attach: k, patience: time.Duration(k.timeout.Load())}
+	w := &wire{Conn: lastzxid.NewConn(conn, &k.seen), attach: k, patience: time.Duration(k.timeout.Load())}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == Closed {

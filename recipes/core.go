@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/lastzxid"
 )
 
 // core is what a Client and its namespaces share.
@@ -17,6 +19,7 @@ type core struct {
 	wrapped bool
 	conn    Conn
 	owned   *zk.Conn        // conn, if Connect made it; else it is wrapped
+	seen    lastzxid.Seen   // over owned's connections
 	events  <-chan zk.Event // closed when conn has ended
 
 	timeout atomic.Int64 // a time.Duration: the negotiated session timeout, or the one that is asked for
@@ -39,6 +42,7 @@ type core struct {
 	state   State
 	session *Session
 	wire    *wire
+	again   chan struct{}              // closed when a wrapped connection has a server again
 	readers map[chan State]func() bool // with what stops looking at the reader's ctx
 	// ephemerals of the present session, for a wrapped connection only: nobody else can end a session that was declared lost.
 	ephemerals map[string]struct{}
@@ -53,6 +57,7 @@ func newCore(cfg config, wrapped bool) *core {
 		kick:    make(chan struct{}, 1),
 		ready:   make(chan struct{}),
 		readers: make(map[chan State]func() bool),
+		again:   make(chan struct{}),
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.timeout.Store(int64(cfg.timeout))
@@ -164,6 +169,7 @@ func (k *core) event(e zk.Event) {
 	switch e.State {
 	case zk.StateHasSession:
 		if k.wrapped { // only an answer proves that it is alive
+			k.reconnected()
 			k.probeNow()
 			return
 		}

@@ -46,9 +46,9 @@ func (c *Client) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-cha
 			n.fires = ch
 			return n, err
 		}
+		again := c.core.reconnects()
 		data, stat, ch, err := c.core.conn.GetW(path)
-		c.core.watches.put(path, watchData, ch)
-		return node{data: data, stat: stat, fires: ch}, err
+		return node{data: data, stat: stat, fires: c.core.armed(path, watchData, ch, again)}, err
 	})
 	return n.data, n.stat, n.fires, err
 }
@@ -72,13 +72,13 @@ func (c *Client) ExistsW(ctx context.Context, path string) (*zk.Stat, <-chan zk.
 			n.fires = ch
 			return n, err
 		}
+		again := c.core.reconnects()
 		exists, stat, ch, err := c.core.conn.ExistsW(path)
 		kind := watchExist
 		if exists {
 			kind = watchData
 		}
-		c.core.watches.put(path, kind, ch)
-		return node{exists: exists, stat: stat, fires: ch}, err
+		return node{exists: exists, stat: stat, fires: c.core.armed(path, kind, ch, again)}, err
 	})
 	return n.statIfThere(), n.fires, err
 }
@@ -97,9 +97,9 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat
 			n.fires = ch
 			return n, err
 		}
+		again := c.core.reconnects()
 		children, stat, ch, err := c.core.conn.ChildrenW(path)
-		c.core.watches.put(path, watchChildren, ch)
-		return node{children: children, stat: stat, fires: ch}, err
+		return node{children: children, stat: stat, fires: c.core.armed(path, watchChildren, ch, again)}, err
 	})
 	return n.children, n.stat, n.fires, err
 }

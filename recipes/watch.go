@@ -51,9 +51,6 @@ func (w *watches) get(path string, kinds ...watchKind) <-chan zk.Event {
 }
 
 func (w *watches) put(path string, kind watchKind, ch <-chan zk.Event) {
-	if ch == nil {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.armed == nil {
@@ -69,6 +66,55 @@ func (w *watches) put(path string, kind watchKind, ch <-chan zk.Event) {
 		}
 	}
 	w.sweep = max(firstSweep, 2*len(w.armed))
+}
+
+// armed remembers that a watch is armed, and returns the channel on which it fires; nil if there is none. again is what reconnects returned
+// before it was asked for.
+//
+// On a wrapped connection it also fires when there is a connection again: go-zookeeper sets its watches with a zxid that may be too new then,
+// so that what changed between the two connections fires nothing. Connect's connections know better.
+func (k *core) armed(path string, kind watchKind, ch <-chan zk.Event, again <-chan struct{}) <-chan zk.Event {
+	if ch == nil {
+		return nil
+	}
+	if k.wrapped {
+		ch = k.relay(ch, again)
+	}
+	k.watches.put(path, kind, ch)
+	return ch
+}
+
+// relay returns a channel that gets what ch gets, and is closed after that or without it when again is.
+func (k *core) relay(ch <-chan zk.Event, again <-chan struct{}) <-chan zk.Event {
+	out := make(chan zk.Event, 1)
+	// Ends with the watch, the connection or Close, which waits for it; the caller is counted in k.calls.
+	k.loops.Go(func() {
+		defer close(out)
+		select {
+		case e, ok := <-ch:
+			if ok {
+				out <- e
+			}
+		case <-again:
+		case <-k.closing:
+		}
+	})
+	return out
+}
+
+// reconnects returns a channel that is closed when a wrapped connection has a server again.
+func (k *core) reconnects() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.again
+}
+
+// reconnected closes what reconnects has returned.
+func (k *core) reconnected() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.again)
+	k.again = make(chan struct{})
 }
 
 // fired looks whether there is an event, without taking it where it can: go-zookeeper sends one and closes the channel.

@@ -80,14 +80,15 @@ func TestWatch_MissesNothing(t *testing.T) {
 		}
 		s.Disconnect()
 		s.Load(map[string]string{"/a": "2"})
-		if e := <-a; e.Type != zk.EventNodeDataChanged {
+		closed := func(e zk.Event) bool { return kind == recipetest.Wrap && e == zk.Event{} } // see TestWatch_FiresAgain
+		if e := <-a; e.Type != zk.EventNodeDataChanged && !closed(e) {
 			t.Errorf("%+v", e)
 		}
 		if len(b) > 0 {
 			t.Error("a watch fired and nothing has changed")
 		}
 		s.ExpireSession(c.Session().ID())
-		if e := <-b; e.Type != zk.EventNotWatching {
+		if e := <-b; e.Type != zk.EventNotWatching && !closed(e) {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -1,7 +1,6 @@
 package recipes
 
 import (
-	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -11,9 +10,6 @@ import (
 // wire is a connection that Connect's zk.Conn dialed. It reads along in the handshake, for what go-zookeeper does not tell: the negotiated
 // timeout, and when the request was sent that the server answered with the session. And it refuses to take up a session that was declared
 // lost: that one is closed for good on the server, and go-zookeeper is told that it has expired, so that it makes a new one.
-//
-// It says from when on the watches that go-zookeeper sets again are to fire: from what had been seen when the connection was made. go-zookeeper says
-// the last zxid that it knows while it collects them, which may be that of an answer on the new connection: what happened in between fired nothing.
 //
 // It also bounds waits that go-zookeeper makes long: ten times its patience for the handshake, two thirds of the timeout for a silent
 // server, where this leaves no time to try another one.
@@ -26,7 +22,6 @@ type wire struct {
 	// The handshake runs on one goroutine; afterwards these don't change.
 	asked  bool
 	sent   time.Duration
-	seen   [8]byte // the last zxid that the client had seen
 	done   bool
 	unread []byte // of the answer to the handshake
 }
@@ -38,26 +33,16 @@ type attacher interface {
 	attached(session int64, timeout, sent time.Duration) bool
 }
 
-// Write passes the bytes on. Invariant: go-zookeeper writes each request in one call, and the handshake's before all others.
+// Write passes the bytes on, the handshake's request first.
 func (w *wire) Write(b []byte) (int, error) {
 	if !w.asked {
 		w.asked, w.sent = true, w.attach.now()
-		copy(w.seen[:], b[min(len(b), 8):]) // after the length and the protocol version
-	} else if isSetWatches(b) {
-		b = bytes.Clone(b)
-		copy(b[12:20], w.seen[:])
 	}
 	n, err := w.Conn.Write(b)
 	if err != nil {
 		err = &wireError{err}
 	}
 	return n, err
-}
-
-// isSetWatches reports whether a request is one that sets watches again: length, xid, op code, and the zxid after which they fire.
-func isSetWatches(b []byte) bool {
-	const setWatches = 101
-	return len(b) >= 20 && binary.BigEndian.Uint32(b[8:]) == setWatches
 }
 
 func (w *wire) Read(b []byte) (int, error) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/lastzxid"
 )
 
 // DefaultSessionTimeout is what the clients of Connect ask for.
@@ -77,6 +79,7 @@ const farewell = 50 * time.Millisecond
 // line is a client's present connection.
 type line struct {
 	dial zk.Dialer
+	seen lastzxid.Seen // so that tests under the race detector report their own races only
 
 	mu    sync.Mutex
 	now   net.Conn // nil: none yet
@@ -91,8 +94,11 @@ func (l *line) connect(network, address string, timeout time.Duration) (net.Conn
 		_ = nc.Close() // nobody has used it
 		return nil, net.ErrClosed
 	}
-	l.now = nc
-	return nc, err
+	if err != nil {
+		return nil, err
+	}
+	l.now = lastzxid.NewConn(nc, &l.seen)
+	return l.now, nil
 }
 
 // hangUp ends the connection, and lets there be no other.

@@ -27,6 +27,7 @@ var table = []box{
 		{"golang.org/x/sys", "preallocation, fdatasync and folder locks are system calls"},
 	}},
 	{pkg: "internal/memnet", there: true},
+	{pkg: "internal/lastzxid", there: true},
 	{pkg: "internal/archtest", there: true},
 
 	{pkg: "proto", there: true, may: []arrow{
@@ -65,11 +66,13 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "recipes", there: true, may: []arrow{
+		{"internal/lastzxid", "a race and a fault of the client that they run on"},
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
 		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},
 	}},
 	{pkg: "recipes/internal/recipetest", there: true, may: []arrow{
+		{"internal/lastzxid", "a race of the client that tests are not to report"},
 		{"recipes", "opens clients"},
 		{"zktest", "the servers, and what is done to them"},
 		{"github.com/go-zookeeper/zk", "connections that tell of their requests"},
@@ -116,6 +119,7 @@ var table = []box{
 		{"github.com/prometheus/client_golang/prometheus", "a collector is one of its types; who imports only server does not pay for it"},
 	}},
 	{pkg: "zktest", there: true, may: []arrow{
+		{"internal/lastzxid", "a race of the client that tests are not to report"},
 		{"internal/lab", "the servers, and what is done to them"},
 		{"internal/wirefault", "what its faults are made of"},
 		{"server", "what a member is started with, and what it shows"},

@@ -1,6 +1,7 @@
 package recipetest
 
 import (
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/lastzxid"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -42,7 +44,7 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 	case Connect:
 		c, err = recipes.Connect(t.Context(), servers, opts...)
 	case Wrap:
-		conn, events, e := zk.Connect(servers, timeout, zk.WithDialer(dial), zk.WithLogger(NewLogger(t)))
+		conn, events, e := zk.Connect(servers, timeout, zk.WithDialer(withoutRace(dial)), zk.WithLogger(NewLogger(t)))
 		if e != nil {
 			t.Fatal(e)
 		}
@@ -65,6 +67,18 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 		}
 	})
 	return c
+}
+
+// withoutRace spares the race detector what go-zookeeper does when it connects again.
+func withoutRace(dial zk.Dialer) zk.Dialer {
+	seen := &lastzxid.Seen{}
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := dial(network, address, timeout)
+		if err != nil {
+			return nil, err
+		}
+		return lastzxid.NewConn(conn, seen), nil
+	}
 }
 
 // logger writes to the test's log while the test runs: go-zookeeper's goroutines may end after it.
