@@ -72,6 +72,10 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	})
 	var e *Error
 	switch {
+	case err == nil && o.Mode.ephemeral() && ctx.Err() != nil:
+		// ctx may be that of a session, and the znode the next one's: a request that was not sent in the one is sent in the other.
+		k.background(func(ctx context.Context) { n.undo(ctx, created) })
+		return "", &Error{"create", path, newCtxError(ctx, true), true}
 	case err == nil:
 		return c.relative(created), nil
 	case errors.Is(err, errLostBefore):

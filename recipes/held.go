@@ -62,40 +62,7 @@ func (h *Held) Context() context.Context { return h.ctx }
 // Within returns ctx for what is only to be done while it is held: it also ends when Context does, with its cause, and like that looks at
 // the clock. cancel must be called.
 func (h *Held) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
-	inner, end := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(h.ctx, func() { end(context.Cause(h.ctx)) })
-	return &heldContext{inner, end, h.ctx}, func() {
-		stop()
-		end(nil)
-	}
-}
-
-// heldContext is a context that looks whether it is still held before it answers.
-type heldContext struct {
-	context.Context
-	end  context.CancelCauseFunc
-	held context.Context
-}
-
-func (c *heldContext) look() {
-	if c.held.Err() != nil {
-		c.end(context.Cause(c.held))
-	}
-}
-
-func (c *heldContext) Done() <-chan struct{} {
-	c.look()
-	return c.Context.Done()
-}
-
-func (c *heldContext) Err() error {
-	c.look()
-	return c.Context.Err()
-}
-
-func (c *heldContext) Value(key any) any {
-	c.look() // context.Cause asks for a value
-	return c.Context.Value(key)
+	return within(ctx, h.ctx)
 }
 
 // Session is the one whose end ends it.

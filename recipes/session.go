@@ -41,7 +41,7 @@ func (s *Session) ID() int64 { return s.id }
 // Context is cancelled when the session is over or may be, at the latest when the server could end it; context.Cause is then ErrSessionLost,
 // or ErrClosed if the Client was closed. Its Err and Done look at the clock themselves: who was stopped for longer than the
 // session lives learns of it at the first look. Contexts that are derived from it with package context learn of it from a timer, a
-// moment later; those of WithCancel at the first look.
+// moment later; those of WithCancel and Within at the first look.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // WithCancel returns a context that ends with the session or with cancel, and looks at the clock as Context does. cancel must be called,
@@ -52,19 +52,47 @@ func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseF
 }
 
 // Within returns a context that ends with ctx or with the session, whichever ends first, with the cause of that one, and has the values
-// of ctx: for requests that only make sense in this session. The function must be called.
+// of ctx: for requests that only make sense in this session. It looks at the clock as Context does. The function must be called.
 func (s *Session) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return within(ctx, s.ctx)
 }
 
-// within is ctx that also ends when other does, with its cause.
+// within is ctx that also ends when other does, with its cause, and looks at other before it answers.
 func within(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
-	return ctx, func() {
+	inner, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { end(context.Cause(other)) })
+	return &both{inner, end, other}, func() {
 		stop()
-		cancel(nil)
+		end(nil)
 	}
+}
+
+// both is a context that ends with another one too.
+type both struct {
+	context.Context
+	end   context.CancelCauseFunc
+	other context.Context
+}
+
+func (b *both) look() {
+	if b.other.Err() != nil {
+		b.end(context.Cause(b.other))
+	}
+}
+
+func (b *both) Done() <-chan struct{} {
+	b.look()
+	return b.Context.Done()
+}
+
+func (b *both) Err() error {
+	b.look()
+	return b.Context.Err()
+}
+
+func (b *both) Value(key any) any {
+	b.look() // context.Cause asks for a value
+	return b.Context.Value(key)
 }
 
 // Remaining returns for how long the session surely lives, without further word from the server; 0 when it is over.

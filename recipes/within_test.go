@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -52,6 +53,30 @@ func TestHeld_Within(t *testing.T) {
 		<-two.Done()
 		if c.Hold(c.Session(), path, 1).Context().Err() == nil {
 			t.Error("it is held in a session that is over")
+		}
+	})
+}
+
+// TestWithin_Create: an ephemeral that was asked for in a session, and came when that was over, is nobody's. The one who asked can't know in
+// which session it was made, and would leave it there as one that goes with his.
+func TestWithin_Create(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		var asleep time.Duration
+		c, h := w.Hooked(recipes.Asleep(func() time.Duration { return asleep }))
+		for _, o := range []recipes.CreateOptions{{Mode: recipes.Ephemeral}, {Mode: recipes.EphemeralSequential, Protected: true}} {
+			in, cancel := c.Session().Within(t.Context())
+			h.Arm(nil, func(r recipetest.Request) {
+				if r.Op == zktest.Create {
+					asleep += time.Hour // no timer has run
+				}
+			})
+			if path, err := c.Create(in, "/n", nil, o); !errors.Is(err, recipes.ErrSessionLost) {
+				t.Errorf("%q, %v", path, err)
+			}
+			h.Arm(nil, nil)
+			cancel()
+			time.Sleep(time.Minute)
+			w.AssertChildren("/", "zookeeper")
 		}
 	})
 }
