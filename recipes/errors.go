@@ -101,7 +101,7 @@ func classify(err error) class {
 		return over
 	case errors.Is(err, ErrClosed), errors.Is(err, zk.ErrClosing):
 		return over
-	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
+	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved), isCode(err, -127): // throttled: not done, to be tried again later
 		return unsent
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrSessionExpired), errors.As(err, &wire):
 		return lost

@@ -334,3 +334,16 @@ func TestReconnect_KeepsSession(t *testing.T) {
 		}
 	})
 }
+
+// TestThrottled: a server that has too much to do says so, and that it has done nothing. Then it is asked again later.
+func TestThrottled(t *testing.T) {
+	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
+		const throttled = -127
+		f := s.FailNext(op.fault, throttled, zktest.Times(2))
+		if err := op.do(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+		f.Wait()
+		op.verify(t, s.Service, 1)
+	})
+}
