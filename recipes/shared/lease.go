@@ -148,6 +148,8 @@ func (l *Lease) obtain(ctx context.Context, path string) (*Tenancy, error) {
 		case err == nil, errors.Is(released, recipes.ErrOutcomeUnknown):
 		case ctx.Err() == nil && (errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrOutcomeUnknown)):
 			continue // whoever this lease is for may take it again, so it does no harm if it was taken
+		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
+			continue // somebody wrote without the lock: the last holder ended his, a moment ago or long ago, or it is kazoo's
 		}
 		return t, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/shared"
+	"github.com/gozkd/gozkd/zktest"
 )
 
 func TestLease(t *testing.T) {
@@ -128,6 +129,36 @@ func TestLease_Faults(t *testing.T) {
 			if strings.Contains(path, "__lock__") {
 				t.Errorf("%s is left", path)
 			}
+		}
+	})
+}
+
+// TestLease_Late: what the last holder wrote may arrive late, when the lease is over and another is about to take it.
+func TestLease_Late(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		last := w.Client()
+		if _, err := shared.NewLease(last, "/l", "anna", time.Second).Obtain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		c, h := w.Hooked()
+		late := false
+		h.Arm(func(r recipetest.Request) error {
+			if r.Op == zktest.Multi && !late {
+				late = true
+				data, _, err := last.Get(t.Context(), "/l/lease_holder")
+				if err == nil {
+					_, err = last.Set(t.Context(), "/l/lease_holder", data, -1)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		}, nil)
+		tenancy, err := shared.NewLease(c, "/l", "bert", time.Minute).Obtain(t.Context())
+		if err != nil || tenancy.Context().Err() != nil || !late {
+			t.Fatalf("%v, %v", err, late)
 		}
 	})
 }
