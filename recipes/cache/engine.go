@@ -17,6 +17,8 @@ const (
 	inFlight = 64
 	// retryPause is before what has failed is asked for again, while there is a connection; the Client has tried more than once by then.
 	retryPause = 250 * time.Millisecond
+	// doubtPause is for how long a znode whose watch says that it was deleted is left to the list above.
+	doubtPause = time.Second
 	// refusedPause is before the first znode is read again if that is not allowed.
 	refusedPause = 5 * time.Second
 )
@@ -46,6 +48,8 @@ type engine struct {
 	flying    int
 	queue     []*reading // that are queued, but for the one of existence
 	pause     *time.Timer
+	doubts    []doubt // the oldest first
+	doubting  *time.Timer
 
 	results chan result // has room for all that are under way
 	firings chan firing
@@ -65,7 +69,9 @@ func newEngine(c *recipes.Client, path string, s shape) *engine {
 		results: make(chan result, inFlight+1),
 		firings: make(chan firing),
 		pause:   time.NewTimer(0),
-		done:    make(chan struct{}),
+
+		doubting: time.NewTimer(0),
+		done:     make(chan struct{}),
 	}
 	g.root = &entry{path: path}
 	g.root.exist = &reading{kind: readExist, entry: g.root}
@@ -80,6 +86,7 @@ func newEngine(c *recipes.Client, path string, s shape) *engine {
 // loop follows the znodes until ctx ends or the Client is closed.
 func (g *engine) loop(ctx context.Context) {
 	defer g.pause.Stop()
+	defer g.doubting.Stop()
 	states := g.client.States(ctx)
 	paused := false
 	for {
@@ -106,6 +113,8 @@ func (g *engine) loop(ctx context.Context) {
 			g.fire(f)
 		case <-g.pause.C:
 			paused = false
+		case <-g.doubting.C:
+			g.settle()
 		}
 	}
 }
@@ -325,11 +334,40 @@ func (g *engine) fire(f firing) {
 	case r.state != idle: // it will be read; and arm sees if that was at the wrong moment
 	case r.kind == readExist:
 		g.passOn(r)
-	case deleted && r.kind == readList && r.entry.data != nil: // its data's watch fires too
-	case deleted && r.entry == g.root:
+	case deleted && r.entry == g.root && (r.kind == readData || r.entry.data == nil):
 		g.need(g.root.exist)
-	case deleted: // the watch on the children of the znode above fires too: they say whether it is there again
+	case deleted:
+		g.doubt(r)
 	default:
 		g.need(r)
+	}
+}
+
+// doubt is about a reading whose watch says that the znode was deleted. That is not read again: the watch on the list above fires as well, and the list
+// says whether it is there. But if the event was older than the znode that was read, or came later than that list, nothing else comes.
+type doubt struct {
+	r     *reading
+	until time.Time
+}
+
+func (g *engine) doubt(r *reading) {
+	if g.doubts = append(g.doubts, doubt{r, time.Now().Add(doubtPause)}); len(g.doubts) == 1 {
+		g.doubting.Reset(doubtPause)
+	}
+}
+
+// settle has those read again of which nothing was heard.
+func (g *engine) settle() {
+	now := time.Now()
+	for len(g.doubts) > 0 && !g.doubts[0].until.After(now) {
+		r := g.doubts[0].r
+		known := r.kind == readData || r.entry.shown != nil // else its data come first, and see to the list
+		if r.state == idle && r.fires == nil && known {
+			g.need(r)
+		}
+		g.doubts = g.doubts[1:]
+	}
+	if len(g.doubts) > 0 {
+		g.doubting.Reset(g.doubts[0].until.Sub(now))
 	}
 }

@@ -105,11 +105,21 @@ func (g *engine) ask(ctx context.Context, r *reading) result {
 func (g *engine) watch(ctx context.Context, r *reading, fires <-chan zk.Event) {
 	// Ends when the watch fires, which the znode's deletion does at the latest, or with ctx; Close waits for it.
 	g.running.Go(func() {
-		var e zk.Event
+		var (
+			e    zk.Event
+			more bool
+		)
 		select {
-		case e = <-fires:
+		case e, more = <-fires:
 		case <-ctx.Done():
 			return
+		}
+		if more { // it is closed next: before that, the Client takes it for armed
+			select {
+			case <-fires:
+			case <-ctx.Done():
+				return
+			}
 		}
 		select {
 		case g.firings <- firing{r, fires, e}:

@@ -40,7 +40,13 @@ func (g *engine) takeData(res result) bool {
 	}
 	e.mzxid = stat.Mzxid
 	// What was listed is gone with the znode that had it, unless the listing was faster.
-	if created := old == nil || old.Stat.Czxid != stat.Czxid; created && (e.list == nil || e.czxid < stat.Czxid) {
+	switch created := old == nil || old.Stat.Czxid != stat.Czxid; {
+	case !created:
+	case e.list != nil && e.czxid >= stat.Czxid:
+		if fired(e.list.fires) {
+			g.need(e.list)
+		}
+	default:
 		lists, oldest := g.lists(e, stat), stat.Czxid
 		if !lists {
 			oldest = math.MaxInt64
