@@ -32,6 +32,15 @@ const (
 
 const firstSweep = 64
 
+// drop forgets a watch, if it is still that one.
+func (w *watches) drop(path string, kind watchKind, ch <-chan zk.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.armed[watchKey{path, kind}] == ch {
+		delete(w.armed, watchKey{path, kind})
+	}
+}
+
 // get returns the channel of an armed watch, or nil.
 func (w *watches) get(path string, kinds ...watchKind) <-chan zk.Event {
 	w.mu.Lock()
@@ -77,29 +86,30 @@ func (k *core) armed(path string, kind watchKind, ch <-chan zk.Event, again <-ch
 	if ch == nil {
 		return nil
 	}
-	if k.wrapped {
-		ch = k.relay(ch, again)
+	if !k.wrapped {
+		k.watches.put(path, kind, ch)
+		return ch
 	}
-	k.watches.put(path, kind, ch)
-	return ch
+	out := make(chan zk.Event, 1)
+	k.watches.put(path, kind, out)
+	// Ends with the watch, the connection or Close, which waits for it; the caller is counted in k.calls.
+	k.loops.Go(func() { k.relay(path, kind, ch, again, out) })
+	return out
 }
 
-// relay returns a channel that gets what ch gets, and is closed after that or without it when again is.
-func (k *core) relay(ch <-chan zk.Event, again <-chan struct{}) <-chan zk.Event {
-	out := make(chan zk.Event, 1)
-	// Ends with the watch, the connection or Close, which waits for it; the caller is counted in k.calls.
-	k.loops.Go(func() {
-		defer close(out)
-		select {
-		case e, ok := <-ch:
-			if ok {
-				out <- e
-			}
-		case <-again:
-		case <-k.closing:
+// relay lets out get what ch gets, and closes it then, or when again is closed. By then the watch is not armed any more for who comes next.
+func (k *core) relay(path string, kind watchKind, ch <-chan zk.Event, again <-chan struct{}, out chan zk.Event) {
+	defer close(out)
+	select {
+	case e, ok := <-ch:
+		k.watches.drop(path, kind, out)
+		if ok {
+			out <- e
 		}
-	})
-	return out
+	case <-again:
+		k.watches.drop(path, kind, out)
+	case <-k.closing:
+	}
 }
 
 // reconnects returns a channel that is closed when a wrapped connection has a server again.

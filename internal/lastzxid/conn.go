@@ -4,8 +4,9 @@
 // That is a data race, which the race detector reports in whatever program loses its connection; and the zxid may be that of an answer on
 // the new connection, so that a change between the two connections fires no watch, for ever.
 //
-// A Conn hides the zxids of answers from it, and says itself in the handshake what was seen, and in the setting of watches what had been
-// seen at the handshake.
+// A Conn hides the zxids of answers from it, and says itself in the handshake what was seen; and in the setting of watches since when they may have
+// missed something, which is what had been seen at the handshake, or at an earlier one, if the connection was lost before the
+// watches were set on it. So a watch may fire for what was seen already, and none misses anything.
 package lastzxid
 
 import (
@@ -13,25 +14,60 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 )
 
 // Seen is what one client has seen, over all its connections. The zero value is a client that has seen nothing.
-type Seen struct{ zxid atomic.Int64 }
+type Seen struct {
+	mu    sync.Mutex
+	zxid  int64 // the last
+	since int64 // what happened later may have fired no watch
+	// set: the watches of the present connection are those of the client, so that nothing is missed until it is lost.
+	set bool
+}
+
+// begin returns what to say in a handshake, and later in the setting of watches.
+func (s *Seen) begin(newSession bool) (zxid, since int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if newSession { // which has seen nothing, and has no watches
+		s.zxid, s.since, s.set = 0, 0, true
+		return 0, 0
+	}
+	if s.set {
+		s.since, s.set = s.zxid, false
+	}
+	return s.zxid, s.since
+}
+
+// answered notes an answer.
+func (s *Seen) answered(zxid int64, setWatches bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.zxid = zxid
+	s.set = s.set || setWatches
+}
 
 // Conn is a connection that a zk.Conn dialed. Like that it is for one reader and one writer at a time.
 type Conn struct {
 	net.Conn
 	seen *Seen
 
-	began  []byte // what had been seen at the handshake; nil: it was not sent yet
-	shook  bool   // the answer to the handshake is passed on
-	unread []byte // the beginning of a frame
-	rest   int64  // of the frame behind it, which is still to be read
+	asked  bool         // the handshake's request was sent
+	since  int64        // what its watches are set with
+	xid    atomic.Int64 // of the last request that set watches; -1: none
+	shook  bool         // the answer to the handshake is passed on
+	unread []byte       // the beginning of a frame
+	rest   int64        // of the frame behind it, which is still to be read
 }
 
 // NewConn returns a Conn in front of conn, for the client that has seen that.
-func NewConn(conn net.Conn, seen *Seen) *Conn { return &Conn{Conn: conn, seen: seen} }
+func NewConn(conn net.Conn, seen *Seen) *Conn {
+	c := &Conn{Conn: conn, seen: seen}
+	c.xid.Store(-1)
+	return c
+}
 
 const (
 	head       = 4 + 16 // the length, and of an answer: xid, zxid, error
@@ -41,21 +77,20 @@ const (
 // Write passes the bytes on. Invariant: go-zookeeper writes each request in one call, and the handshake's before all others.
 func (c *Conn) Write(b []byte) (int, error) {
 	switch {
-	case c.began == nil:
-		c.began = make([]byte, 8)
+	case !c.asked:
+		c.asked = true
 		if len(b) < 28 {
 			break
 		}
-		// Length, protocol version, last zxid seen, timeout, session. Who wants a new session has seen nothing.
-		if binary.BigEndian.Uint64(b[20:]) == 0 {
-			c.seen.zxid.Store(0)
-		}
-		binary.BigEndian.PutUint64(c.began, uint64(c.seen.zxid.Load()))
+		// Length, protocol version, last zxid seen, timeout, session.
+		zxid, since := c.seen.begin(binary.BigEndian.Uint64(b[20:]) == 0)
+		c.since = since
 		b = bytes.Clone(b)
-		copy(b[8:], c.began)
+		binary.BigEndian.PutUint64(b[8:], uint64(zxid))
 	case len(b) >= 20 && binary.BigEndian.Uint32(b[8:]) == setWatches: // length, xid, op code, the zxid after which they fire
+		c.xid.Store(int64(binary.BigEndian.Uint32(b[4:])))
 		b = bytes.Clone(b)
-		copy(b[12:], c.began)
+		binary.BigEndian.PutUint64(b[12:], uint64(c.since))
 	}
 	return c.Conn.Write(b)
 }
@@ -94,7 +129,7 @@ func (c *Conn) begin() error {
 	}
 	xid, zxid := int32(binary.BigEndian.Uint32(frame[4:])), int64(binary.BigEndian.Uint64(frame[8:]))
 	if xid >= 0 && zxid > 0 {
-		c.seen.zxid.Store(zxid)
+		c.seen.answered(zxid, int64(xid) == c.xid.Load())
 		clear(frame[8:16]) // go-zookeeper notes none that is not positive
 	}
 	c.unread, c.rest = frame, length-(head-4)

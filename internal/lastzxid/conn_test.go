@@ -68,7 +68,14 @@ func TestConn(t *testing.T) {
 			[][]byte{handshake(0, 7), handshake(0x71, 7), frame(3, 4, "get"), frame(3, 4, "get"), frame(4, setWatches, int64(0), "watches"), frame(4, setWatches, int64(0x71), "watches")},
 			[][]byte{frame(3, int64(0x90), 0), frame(3, int64(0), 0), frame("short"), frame("short")},
 		},
-		{[][]byte{handshake(0, 7), handshake(0x90, 7), frame(5, setWatches), frame(5, setWatches)}, nil},
+		{ // it was lost before the watches were set
+			[][]byte{handshake(0, 7), handshake(0x90, 7), frame(5, setWatches, int64(0), "watches"), frame(5, setWatches, int64(0x71), "watches")},
+			[][]byte{frame(6, int64(0x91), 0), frame(6, int64(0), 0), frame(5, int64(0x92), 0), frame(5, int64(0), 0)},
+		},
+		{ // and now they were
+			[][]byte{handshake(0, 7), handshake(0x92, 7), frame(7, setWatches, int64(0)), frame(7, setWatches, int64(0x92)), frame(8, setWatches), frame(8, setWatches)},
+			nil,
+		},
 		{[][]byte{handshake(0, 0), handshake(0, 0)}, nil}, // a new session
 		{[][]byte{handshake(0, 7), handshake(0, 7)}, nil},
 	} {

@@ -12,10 +12,6 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// raceDetector: go-zookeeper reads the last zxid when it sets its watches again while an answer may change it, which is a data race of its own
-// that shows whenever a connection over TCP with watches is lost; see docs/recipes-ground.md.
-var raceDetector = false
-
 // TestEssentials runs on any ZooKeeper: a tree is followed, also across cut connections.
 func TestEssentials(t *testing.T) {
 	address := recipetest.Servers(t)
@@ -50,9 +46,7 @@ func TestEssentials(t *testing.T) {
 			must(t, n.Delete(ctx, "/e", -1))
 			delete(want, "/e")
 		}
-		if !raceDetector {
-			cut.Arm(i % 5)
-		}
+		cut.Arm(i % 5)
 	}
 	cut.Arm(0)
 	var last map[string]string

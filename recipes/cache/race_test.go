@@ -1,5 +1,0 @@
-//go:build race
-
-package cache_test
-
-func init() { raceDetector = true }
