@@ -74,7 +74,8 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	switch {
 	case err == nil && o.Mode.ephemeral() && ctx.Err() != nil:
 		// ctx may be that of a session, and the znode the next one's: a request that was not sent in the one is sent in the other.
-		k.background(func(ctx context.Context) { n.undo(ctx, created) })
+		late := created // which is a result of this function, and empty when it has returned
+		k.background(func(ctx context.Context) { n.undo(ctx, late) })
 		return "", &Error{"create", path, newCtxError(ctx, true), true}
 	case err == nil:
 		return c.relative(created), nil

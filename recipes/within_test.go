@@ -80,3 +80,31 @@ func TestWithin_Create(t *testing.T) {
 		}
 	})
 }
+
+// ending is a context that has ended when over is set, and of which nobody is told.
+type ending struct {
+	context.Context
+	over bool
+}
+
+func (e *ending) Err() error {
+	if e.over {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestCreate_EndsWithAnswer: ctx ends with the answer to a create. What was made is undone, though the caller goes on.
+func TestCreate_EndsWithAnswer(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		ctx := &ending{Context: context.Background()}
+		h.Arm(nil, func(recipetest.Request) { ctx.over = true })
+		path, err := c.Create(ctx, "/n", nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
+		if path != "" || !errors.Is(err, context.Canceled) {
+			t.Errorf("%q, %v", path, err)
+		}
+		time.Sleep(time.Second)
+		w.AssertChildren("/", "zookeeper")
+	})
+}
