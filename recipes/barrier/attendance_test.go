@@ -16,6 +16,7 @@ type attendance struct {
 	members int
 
 	mu     sync.Mutex
+	stays  time.Duration // how long each is in
 	all    []*attended
 	n      int // rounds that somebody has gone through
 	broken []error
@@ -32,7 +33,12 @@ type attended struct {
 // lingers is for how long the servers may have something of who has failed: until his session is over.
 const lingers = 2 * recipetest.Timeout
 
-func newAttendance(members int) *attendance { return &attendance{members: members} }
+func newAttendance(members int, stays time.Duration) *attendance {
+	return &attendance{members: members, stays: stays}
+}
+
+// slower lets rounds take a second from now on.
+func (a *attendance) slower() { a.locked(func() { a.stays = time.Second }) }
 
 // work goes through rounds until ctx ends.
 func (a *attendance) work(ctx context.Context, d *barrier.Double) {
@@ -51,8 +57,10 @@ func (a *attendance) once(ctx context.Context, d *barrier.Double) {
 		return
 	}
 	a.entered(x, m)
+	var stays time.Duration
+	a.locked(func() { stays = a.stays })
 	select {
-	case <-time.After(400 * time.Millisecond):
+	case <-time.After(stays):
 	case <-m.Context().Done():
 	}
 	a.locked(func() { x.leaving = true })

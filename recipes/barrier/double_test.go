@@ -380,14 +380,14 @@ func TestB4_SameName(t *testing.T) {
 // TestDouble_Faults has each kind of fault at each request of one of two members, which enters again if its session was lost.
 func TestDouble_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
-		att := newAttendance(2)
+		att := newAttendance(2, 200*time.Millisecond)
 		other := s.World.Client()
 		stop, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { att.work(stop, barrier.NewDouble(other, "/both", 2, "other")) })
 		time.Sleep(100 * time.Millisecond)
 		s.Arm()
-		for s.Ctx.Err() == nil && !s.Struck() && len(s.Hooks.Requests()) < 40 {
+		for range 2 {
 			att.once(s.Ctx, barrier.NewDouble(s.Client, "/both", 2, "this"))
 		}
 		s.ClearFaults()

@@ -36,7 +36,7 @@ func TestEssentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	att := newAttendance(2)
+	att := newAttendance(2, 10*time.Millisecond)
 	var wg sync.WaitGroup
 	for _, c := range []*recipes.Client{a, b} {
 		n := c.Namespace(root)

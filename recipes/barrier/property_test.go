@@ -29,7 +29,7 @@ func TestB2_B3_B4(t *testing.T) {
 			}
 		}
 		return servers, func(t testing.TB, w *recipetest.World) {
-			att := newAttendance(members)
+			att := newAttendance(members, 200*time.Millisecond)
 			stop, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			patient := make(chan struct{})
@@ -54,15 +54,16 @@ func TestB2_B3_B4(t *testing.T) {
 			}
 			w.Suffer(troubles)
 			close(patient)
+			att.slower()
 			time.Sleep(lingers) // for what goes on in the background
 			before := att.rounds()
 			time.Sleep(5 * time.Second)
-			if got := att.rounds() - before; got < members*3 {
+			if got := att.rounds() - before; got < members*2 {
 				t.Errorf("when all was well again, %d rounds in 5 s", got)
 			}
 			cancel()
 			wg.Wait()
-			time.Sleep(lingers)
+			time.Sleep(time.Second)
 			for path := range w.Tree("/") {
 				if strings.HasPrefix(path, "/both/") && path != "/both/ready" {
 					t.Errorf("%s is left", path)

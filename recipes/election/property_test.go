@@ -21,7 +21,7 @@ func TestE1_E2_E5(t *testing.T) {
 		servers := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "servers") // three take five times as long
 		latches := rapid.IntRange(0, 3).Draw(rt, "latches")
 		selectors := 3 - latches
-		stays := time.Duration(rapid.SampledFrom([]int{50, 500, 5000}).Draw(rt, "stays")) * time.Millisecond
+		stays := time.Duration(rapid.SampledFrom([]int{200, 1000, 5000}).Draw(rt, "stays")) * time.Millisecond
 		troubles := recipetest.Troubles(servers).Draw(rt, "troubles")
 		for i, x := range troubles {
 			if x.What == "expire" {
@@ -62,15 +62,15 @@ func TestE1_E2_E5(t *testing.T) {
 				})
 			}
 			w.Suffer(troubles)
-			time.Sleep(2 * recipetest.Timeout)
+			time.Sleep(3 * recipetest.Timeout / 2)
 			before := holds.Len()
-			time.Sleep(10 * time.Second)
+			time.Sleep(6 * time.Second)
 			if holds.Len() < before+1 {
 				t.Error("when all was well again, nobody came to lead")
 			}
 			cancel()
 			wg.Wait()
-			time.Sleep(2 * recipetest.Timeout)
+			time.Sleep(time.Second)
 			for path := range w.Tree("/") {
 				if strings.HasPrefix(path, "/leader/") {
 					t.Errorf("%s is left", path)
