@@ -58,7 +58,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 //	timeout  the session timeout as it was negotiated, or less; zk.Conn does not tell it. If it is more, Lost may come too late.
 //
 // The Client does not close conn. Prefer Connect, which can do more: a session that was declared lost and turns out to be alive is closed
-// there; here its ephemerals that Create made are deleted, and it goes on under the same number as a new Session. While conn is without
+// there; here its ephemerals that Create and Multi made are deleted, and it goes on under the same number as a new Session. While conn is without
 // a server, calls end when it gives up on them, which with zk's own host provider is a second or more later.
 func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.Duration, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(append(opts, SessionTimeout(timeout)))
@@ -77,8 +77,8 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	return c, nil
 }
 
-// Close ends the session if Connect made it, or else deletes the ephemerals that Create made in it; and it ends all that goes on in the
-// background. It waits for both. What is under way gets a third of the session timeout to come to its end, whether or not there is a
+// Close ends the session if Connect made it, or else deletes the ephemerals that Create and Multi made in it; and it ends all that goes on in
+// the background. It waits for both. What is under way gets a third of the session timeout to come to its end, whether or not there is a
 // connection. Closing any namespace of a Client closes all.
 //
 // The error says what could not be waited for: calls on a wrapped connection that does not answer.

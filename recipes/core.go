@@ -44,7 +44,8 @@ type core struct {
 	wire    *wire
 	again   chan struct{}              // closed when a wrapped connection has a server again
 	readers map[chan State]func() bool // with what stops looking at the reader's ctx
-	// ephemerals of the present session, for a wrapped connection only: nobody else can end a session that was declared lost.
+	// ephemerals of the present session, for a wrapped connection only: nobody else can end a session that was declared lost. Some may be
+	// gone, or never have been there.
 	ephemerals map[string]struct{}
 }
 

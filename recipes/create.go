@@ -135,6 +135,9 @@ func (n *creation) send(ctx context.Context) (string, error) {
 	switch classify(err) {
 	case lost:
 		n.lost, n.unknown = true, true
+		if n.opts.Mode == Ephemeral {
+			k.noteEphemeral(n.path) // it may be there
+		}
 	case abandoned:
 		n.unknown = true
 	case answered, unsent, over:

@@ -25,3 +25,10 @@ func HostPauses(n int) (naming, pauses time.Duration) {
 	}
 	return naming, pauses
 }
+
+// Noted returns how many ephemerals the Client of a wrapped connection remembers.
+func Noted(c *Client) int {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	return len(c.core.ephemerals)
+}

@@ -2,11 +2,14 @@ package recipes_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/recipes"
@@ -138,4 +141,47 @@ func TestLost_ShorterTimeout(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
+}
+
+// TestLost_Multi: of a session that is over for the Client and lives on with the wrapped connection, nothing is left that a multi made.
+func TestLost_Multi(t *testing.T) {
+	for _, end := range []string{"asleep", "closed"} {
+		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+			w.Load(map[string]string{"/d": ""})
+			var asleep atomic.Int64 // a time.Duration
+			c, _ := w.Hooked(recipes.Asleep(func() time.Duration { return time.Duration(asleep.Load()) }))
+			session := c.Session()
+			create := func(path string, flags int32) *zk.CreateRequest {
+				return &zk.CreateRequest{Path: path, Flags: flags}
+			}
+			for range 3 {
+				if _, err := c.Multi(t.Context(), create("/d/gone", zk.FlagEphemeral), create("/d/n-", zk.FlagEphemeralSequential)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Multi(t.Context(), &zk.DeleteRequest{Path: "/d/gone", Version: -1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.DropReply(zktest.Multi)
+			if _, err := c.Multi(t.Context(), create("/d/unknown", zk.FlagEphemeral), create("/d/stays", zk.FlagPersistent)); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+				t.Error(err)
+			}
+			if n := recipes.Noted(c); n != 4 {
+				t.Errorf("%d are remembered", n)
+			}
+			w.AssertExists("/d/unknown")
+			if end == "closed" {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			} else {
+				asleep.Store(int64(time.Hour))
+				time.Sleep(time.Minute)
+				if c.Session() == session || c.Session().Context().Err() != nil || c.Session().ID() != session.ID() {
+					t.Error("no session after one that was lost, of the same number")
+				}
+			}
+			w.AssertChildren("/d", "stays")
+		})
+	}
 }

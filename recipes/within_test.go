@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +17,8 @@ import (
 func TestHeld_Within(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t)
-		var asleep time.Duration
-		c, err := recipes.Connect(t.Context(), []string{s.ConnectString()}, recipes.Dialer(s.Dialer()), recipes.Asleep(func() time.Duration { return asleep }))
+		var asleep atomic.Int64 // a time.Duration
+		c, err := recipes.Connect(t.Context(), []string{s.ConnectString()}, recipes.Dialer(s.Dialer()), recipes.Asleep(func() time.Duration { return time.Duration(asleep.Load()) }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func TestHeld_Within(t *testing.T) {
 		if !errors.Is(one.Err(), context.Canceled) || two.Err() != nil {
 			t.Errorf("%v, %v", one.Err(), two.Err())
 		}
-		asleep = time.Hour // no timer has run
+		asleep.Store(int64(time.Hour)) // no timer has run
 		if two.Err() == nil || !errors.Is(context.Cause(two), recipes.ErrSessionLost) {
 			t.Errorf("%v, %v", two.Err(), context.Cause(two))
 		}
@@ -61,13 +62,13 @@ func TestHeld_Within(t *testing.T) {
 // which session it was made, and would leave it there as one that goes with his.
 func TestWithin_Create(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		var asleep time.Duration
-		c, h := w.Hooked(recipes.Asleep(func() time.Duration { return asleep }))
+		var asleep atomic.Int64 // a time.Duration
+		c, h := w.Hooked(recipes.Asleep(func() time.Duration { return time.Duration(asleep.Load()) }))
 		for _, o := range []recipes.CreateOptions{{Mode: recipes.Ephemeral}, {Mode: recipes.EphemeralSequential, Protected: true}} {
 			in, cancel := c.Session().Within(t.Context())
 			h.Arm(nil, func(r recipetest.Request) {
 				if r.Op == zktest.Create {
-					asleep += time.Hour // no timer has run
+					asleep.Add(int64(time.Hour)) // no timer has run
 				}
 			})
 			if path, err := c.Create(in, "/n", nil, o); !errors.Is(err, recipes.ErrSessionLost) {
@@ -81,30 +82,31 @@ func TestWithin_Create(t *testing.T) {
 	})
 }
 
-// ending is a context that has ended when over is set, and of which nobody is told.
-type ending struct {
-	context.Context
-	over bool
-}
-
-func (e *ending) Err() error {
-	if e.over {
-		return context.Canceled
-	}
-	return nil
-}
-
-// TestCreate_EndsWithAnswer: ctx ends with the answer to a create. What was made is undone, though the caller goes on.
-func TestCreate_EndsWithAnswer(t *testing.T) {
+// TestCreate_JustLate: ctx ends between the answer and the return. Whoever notices first, either nothing is left or Create says that it is there.
+func TestCreate_JustLate(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
-		ctx := &ending{Context: context.Background()}
-		h.Arm(nil, func(recipetest.Request) { ctx.over = true })
-		path, err := c.Create(ctx, "/n", nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
-		if path != "" || !errors.Is(err, context.Canceled) {
-			t.Errorf("%q, %v", path, err)
+		for range 50 {
+			ctx, cancel := context.WithCancel(t.Context())
+			h.Arm(nil, func(r recipetest.Request) {
+				if r.Op == zktest.Create {
+					cancel()
+				}
+			})
+			path, err := c.Create(ctx, "/n", nil, recipes.CreateOptions{Mode: recipes.Ephemeral})
+			h.Arm(nil, nil)
+			time.Sleep(time.Second)
+			switch {
+			case err == nil:
+				w.AssertExists(path)
+				if err := c.Delete(t.Context(), path, -1); err != nil {
+					t.Error(err)
+				}
+			case errors.Is(err, context.Canceled):
+				w.AssertMissing("/n")
+			default:
+				t.Error(err)
+			}
 		}
-		time.Sleep(time.Second)
-		w.AssertChildren("/", "zookeeper")
 	})
 }

@@ -86,7 +86,11 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 		if before {
 			return errLostBefore
 		}
-		results, err = call(ctx, k, func() ([]zk.MultiResponse, error) { return k.conn.Multi(absolute...) }, nil)
+		results, err = call(ctx, k, func() ([]zk.MultiResponse, error) {
+			results, err := k.conn.Multi(absolute...)
+			k.noteMulti(absolute, results, err)
+			return results, err
+		}, nil)
 		return err
 	})
 	if errors.Is(err, errLostBefore) {
@@ -96,6 +100,26 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 		results[i].String = c.relative(results[i].String)
 	}
 	return results, err
+}
+
+// noteMulti notes what became of ephemerals, also if nobody waits for the answer. If that was lost, those may be there that have their names already.
+func (k *core) noteMulti(ops []any, results []zk.MultiResponse, err error) {
+	done := err == nil && len(results) == len(ops)
+	for i, op := range ops {
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			switch {
+			case done && (op.Flags == zk.FlagEphemeral || op.Flags == zk.FlagEphemeralSequential):
+				k.noteEphemeral(results[i].String)
+			case classify(err) == lost && op.Flags == zk.FlagEphemeral:
+				k.noteEphemeral(op.Path)
+			}
+		case *zk.DeleteRequest:
+			if done {
+				k.forgetEphemeral(op.Path)
+			}
+		}
+	}
 }
 
 // errLostBefore ends the tries of what cannot be tried again.
