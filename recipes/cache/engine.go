@@ -271,10 +271,15 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 		if r.kind == readExist && res.stat == nil {
 			g.hide(g.root)
 		} else if !g.takeFound(res) {
-			g.behind = true
+			if r.older {
+				g.anew()
+				return 0
+			}
+			r.older, g.behind = true, true
 			g.need(r)
 			return 0
 		}
+		r.older = false
 		if r.kind != readExist || res.stat == nil {
 			g.arm(ctx, r, res.fires)
 		}
@@ -291,7 +296,7 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 			g.view.setRefused(res.err)
 			return refusedPause
 		}
-		g.takeRefused(r)
+		g.takeRefused(r.entry)
 	default:
 		g.need(r)
 		return retryPause
@@ -303,6 +308,24 @@ func (g *engine) take(ctx context.Context, res result) time.Duration {
 		g.need(r)
 	}
 	return 0
+}
+
+// anew forgets all that is known: an answer was older than that, also when the server had caught up. So the servers have another past now:
+// theirs was put back, from a backup for one, or they have lost it. zxids say nothing any more of what is older.
+func (g *engine) anew() {
+	g.view.setComplete(false)
+	root := g.root
+	g.hide(root)
+	root.mzxid, root.pzxid = 0, 0
+	first := root.data
+	if first == nil {
+		first = root.list
+	} else {
+		g.drop(root.list)
+		root.list = nil
+	}
+	g.setOpen(first, true)
+	g.need(first)
 }
 
 // arm has the loop told when fires does, once for each channel. It may have fired before r was read, as it may be shared; then what it

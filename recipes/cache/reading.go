@@ -46,6 +46,7 @@ type reading struct {
 	open   bool // it was not answered since the connection was made, and the cache is not complete before
 	epoch  int  // in which the request under way was sent
 	listed bool // a listing has shown the znode while the request was under way
+	older  bool // the last answer was older than what the cache knows
 
 	fires <-chan zk.Event // the watch, until it has fired
 }

@@ -137,13 +137,12 @@ func (g *engine) takeGone(r *reading) bool {
 	return true
 }
 
-// takeRefused takes that a znode may not be read.
-func (g *engine) takeRefused(r *reading) {
-	if r.kind == readData {
-		g.hide(r.entry)
-	} else {
-		g.clear(r.entry)
-	}
+// takeRefused takes that a znode may not be read. From now on it is as one that was not there: the next list above has it read, and then
+// what is below it.
+func (g *engine) takeRefused(e *entry) {
+	g.hide(e)
+	g.drop(e.list)
+	e.list, e.data.fires = nil, nil
 }
 
 func (g *engine) add(parent *entry, name string) *entry {

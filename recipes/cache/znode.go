@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,12 +63,13 @@ func (e Event) Path() string {
 	return ""
 }
 
-// same reports whether both are there in the same version, or neither is.
+// same reports whether both are there in the same version, or neither is. It looks at the data too: servers that have lost theirs give the same
+// zxids again.
 func same(a, b *Znode) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && slices.Equal(a.names, b.names)
+	return a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && slices.Equal(a.names, b.names) && bytes.Equal(a.Data, b.Data)
 }
 
 // split returns the path of the znode above, which is "" above "/", and the name.

@@ -1,0 +1,110 @@
+package cache_test
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/cache"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// inTree returns the data of what a cache has, by path.
+func inTree(tree *cache.Tree) map[string]string {
+	got := make(map[string]string)
+	for _, z := range tree.All() {
+		got[z.Path] = string(z.Data)
+	}
+	return got
+}
+
+func expectTree(t testing.TB, tree *cache.Tree, want map[string]string) {
+	t.Helper()
+	if got := inTree(tree); !tree.Complete() || !maps.Equal(got, want) {
+		t.Errorf("complete: %v, %q\nwant %q", tree.Complete(), got, want)
+	}
+}
+
+// TestC1_Refused: a part of the tree that may not be read is left out, and is there again with all below it when it may be and the list above changes.
+func TestC1_Refused(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": "", "/a/b": "1", "/a/b/c": "2"})
+		tree := cache.NewTree(w.Client(), "/a", cache.TreeOptions{})
+		defer tree.Close()
+		tree.Start(t.Context())
+		must(t, tree.Wait(t.Context()))
+		conn := w.Connect(t)
+		_, err := conn.SetACL("/a/b", zk.WorldACL(zk.PermAll&^zk.PermRead), -1)
+		must(t, err)
+		w.CloseConnections()
+		time.Sleep(time.Second)
+		expectTree(t, tree, map[string]string{"/a": ""})
+		_, err = conn.SetACL("/a/b", zk.WorldACL(zk.PermAll), -1)
+		must(t, err)
+		w.Load(map[string]string{"/a/z": ""})
+		time.Sleep(time.Second)
+		expectTree(t, tree, map[string]string{"/a": "", "/a/b": "1", "/a/b/c": "2", "/a/z": ""})
+	})
+}
+
+// TestC1_Rewound: the servers' data were put back to what they were.
+func TestC1_Rewound(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": "", "/a/b": "1", "/a/b/c": "2", "/a/d": "3"})
+		before, want := w.Snapshot(), w.Tree("/a")
+		w.Load(map[string]string{"/a/b": "new", "/a/x": ""})
+		c, h := w.Hooked()
+		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
+		defer tree.Close()
+		tree.Start(t.Context())
+		must(t, tree.Wait(t.Context()))
+		// Requests take time: one after the other without end would else stop the bubble's clock.
+		h.Arm(func(recipetest.Request) error { time.Sleep(time.Millisecond); return nil }, nil)
+		w.Rewind(before)
+		time.Sleep(time.Second)
+		expectTree(t, tree, want)
+		if n := len(h.Requests()); n > 30 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// TestC1_OtherServers: the servers have lost all, or are others: their zxids began anew.
+func TestC1_OtherServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, other := zktest.Start(t), zktest.Start(t)
+		at := one
+		c, err := recipes.Connect(t.Context(), []string{"service:2181"}, recipes.Retry(recipes.Forever(30*time.Millisecond)),
+			recipes.Dialer(func(network, _ string, timeout time.Duration) (net.Conn, error) {
+				time.Sleep(time.Millisecond)
+				return at.Dialer()(network, at.ConnectString(), timeout)
+			}))
+		must(t, err)
+		defer func() { must(t, c.Close()) }()
+		one.Load(map[string]string{"/a": "0"}) // with the same zxid as the other's
+		other.Load(map[string]string{"/a": "1"})
+		other.Load(map[string]string{"/a/b": "other"})
+		for i := range 10 {
+			one.Load(map[string]string{"/a/b": fmt.Sprint(i)})
+			one.Load(map[string]string{"/a/x": ""})
+		}
+		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
+		defer tree.Close()
+		tree.Start(t.Context())
+		must(t, tree.Wait(t.Context()))
+		at = other
+		one.Stop()
+		for i := range 30 { // a server with less than the client has seen refuses it
+			other.Load(map[string]string{"/else": fmt.Sprint(i)})
+		}
+		time.Sleep(3 * recipetest.Timeout)
+		expectTree(t, tree, map[string]string{"/a": "1", "/a/b": "other"})
+	})
+}
