@@ -47,7 +47,7 @@ func (e *engine) claim(ctx context.Context, found []pair) {
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
 		wg.Wait()
 		c.list, c.listed = nil, time.Time{}
-		e.resolve(ctx, found, err)
+		e.resolve(ctx, s, found, err)
 	case s.Context().Err() != nil && ctx.Err() == nil:
 		e.again(found) // nothing was taken: the next session may do
 	default:
@@ -172,6 +172,7 @@ func (e *engine) result(x *entry, t *taker, r once.Result) taken {
 	if t.locked && r.Session != nil {
 		i.engine, i.marker = e, r.Marker
 		i.held = e.client.Hold(r.Session, e.lock(x.name), r.Zxid)
+		e.hold(i.held)
 	}
 	return taken{i, err}
 }
@@ -197,17 +198,27 @@ func (e *engine) putBack(ctx context.Context, x *entry) {
 	}
 }
 
-// resolve finds out, as far as that can be, what came of a claim that the session's end left open. What is there was not taken, and what that
-// session had not done it never will. A lock has gone with it.
-func (e *engine) resolve(ctx context.Context, found []pair, unknown error) {
+// resolve finds out, as far as that can be, what came of a claim in s that the session's end left open, or a RetryPolicy that had enough. What is
+// there was not taken, and what s had not done it never will. A lock goes with s, or is let go.
+func (e *engine) resolve(ctx context.Context, s *recipes.Session, found []pair, unknown error) {
+	alive := s.Context().Err() == nil
 	_, err := e.client.AwaitSession(ctx)
 	if err == nil {
 		err = e.client.Sync(ctx, e.path)
 	}
-	var retry []pair
+	var retry, drop []pair
 	for _, p := range found {
-		there := p.taker.locked
-		if !there && err == nil {
+		if p.taker.locked {
+			if err == nil && !alive {
+				retry = append(retry, p)
+				continue
+			}
+			e.serve(p.taker, taken{err: unknown})
+			drop = append(drop, p)
+			continue
+		}
+		there := false
+		if err == nil {
 			var stat *zk.Stat
 			stat, err = e.client.Exists(ctx, e.child(p.name))
 			there = stat != nil
@@ -219,6 +230,9 @@ func (e *engine) resolve(ctx context.Context, found []pair, unknown error) {
 		result := e.result(p.entry, &taker{}, once.Result{})
 		result.err = unknown
 		e.serve(p.taker, result)
+	}
+	for _, p := range drop { // before anybody here locks the same again
+		e.dropLock(ctx, s, p.name)
 	}
 	e.again(retry)
 }

@@ -29,14 +29,15 @@ type engine struct {
 	max     int    // of items; 0 is any number
 	id      string // what is written into znodes of its own
 
-	mu     sync.Mutex         // guards what follows; nothing waits while it is held
-	puts   []*put             // that are not aboard yet
-	aboard []*put             // that are under way together
-	flying bool               // somebody sees to puts and aboard
-	halt   context.CancelFunc // lets that one wait no longer for a session
-	takers []*taker           // who have nothing yet, in order
-	came   int                // how many takers there were
-	baton  bool               // somebody has it
+	mu     sync.Mutex                 // guards what follows; nothing waits while it is held
+	puts   []*put                     // that are not aboard yet
+	aboard []*put                     // that are under way together
+	flying bool                       // somebody sees to puts and aboard
+	halt   context.CancelFunc         // lets that one wait no longer for a session
+	takers []*taker                   // who have nothing yet, in order
+	came   int                        // how many takers there were
+	baton  bool                       // somebody has it
+	held   map[*recipes.Held]struct{} // of items, some of which may have ended a moment ago
 
 	nudge chan struct{} // tells who has the baton that somebody wants an answer now; holds one
 
@@ -55,6 +56,7 @@ type engineKey struct {
 // newEngine returns a queue named by path whose items are below it, or below path/items.
 func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) *engine {
 	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: newID(), nudge: make(chan struct{}, 1)}
+	e.held = make(map[*recipes.Held]struct{})
 	for _, o := range opts {
 		o(e)
 	}
@@ -64,8 +66,8 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 }
 
 // Close deletes what this Client has of its own beside the queue's items, and would else have until its session ends: for who uses many
-// queues, one after the other. No Item must be held. Where others of the same Client put or take, what they need stays; the queue can be used
-// again.
+// queues, one after the other. Where others of the same Client put, take or hold an Item, what they need stays until it is closed once more; the
+// queue can be used again.
 func (e *engine) Close(ctx context.Context) error {
 	err := e.putWriter.Close(ctx)
 	e.mu.Lock()
@@ -76,7 +78,34 @@ func (e *engine) Close(ctx context.Context) error {
 		return err
 	}
 	defer e.pass()
-	return errors.Join(err, e.consumer.writer.Close(ctx), e.stepDown(ctx))
+	if !e.holds() {
+		err = errors.Join(err, e.consumer.writer.Close(ctx))
+	}
+	return errors.Join(err, e.stepDown(ctx))
+}
+
+// hold notes an item that is held: its Guard checks the consumer's marker.
+func (e *engine) hold(h *recipes.Held) {
+	e.mu.Lock()
+	e.held[h] = struct{}{}
+	e.mu.Unlock()
+	context.AfterFunc(h.Context(), func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.held, h)
+	})
+}
+
+// holds reports whether an item is held. By whoever has the baton: else there may be one more.
+func (e *engine) holds() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for h := range e.held {
+		if h.Context().Err() == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // newID returns 32 hexadecimal digits, as kazoo writes them into locks.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -84,8 +85,14 @@ func (i *Item) Done(ctx context.Context) error {
 			i.held.End() // nobody else deletes a lock whose session lives
 			i.unsure = false
 			return nil
-		case errors.Is(results[0].Error, zk.ErrNoNode), errors.Is(results[1].Error, zk.ErrNoNode):
-			return errors.Join(i.notHeld(), i.letGo(ctx))
+		case errors.Is(results[0].Error, zk.ErrNoNode):
+			i.held.End()
+			return i.notHeld()
+		case errors.Is(results[1].Error, zk.ErrNoNode): // somebody has deleted the marker, and the lock may be another's
+			i.held.End()
+			// Ends with the server's answer or with s; Client.Close waits for it, after which there is no session either.
+			_ = e.client.Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
+			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, which is what Done is for
 			return i.letGo(ctx)
 		}
@@ -134,6 +141,37 @@ func (e *engine) unlock(ctx context.Context, s *recipes.Session, name string) er
 	}
 	return err
 }
+
+// dropLock deletes the lock on an item if it is of s, also when there is no connection for a while.
+func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) {
+	in, cancel := s.Within(ctx)
+	defer cancel()
+	for in.Err() == nil {
+		err := e.client.Sync(in, e.lock(name))
+		if err == nil {
+			var data []byte
+			var stat *zk.Stat
+			data, stat, err = e.client.Get(in, e.lock(name))
+			if err == nil && (stat.EphemeralOwner != s.ID() || string(data) != e.id) {
+				return
+			}
+		}
+		if err == nil {
+			err = e.unlock(in, s, name)
+		}
+		var refused *recipes.Error
+		if err == nil || errors.As(err, &refused) && refused.Refused() {
+			return
+		}
+		select {
+		case <-time.After(dropPause):
+		case <-in.Done():
+		}
+	}
+}
+
+// dropPause is between two tries to delete a lock that nobody waits for.
+const dropPause = time.Second
 
 // Handle waits for an item, locks it and calls f with it, and with a ctx that also ends when it is not held any more. If f returns nil the item
 // is Done, else it is given back, also when f panics. The error is that of f joined with what went wrong then.

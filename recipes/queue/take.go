@@ -26,8 +26,8 @@ type taken struct {
 //
 // When ctx ends, Take returns at once. An item that is being taken for it in that moment goes to another who waits here, or back to its
 // place in the queue; the error's Unknown is set then, because that may fail with the session. With an error nothing was taken, but:
-//   - recipes.ErrOutcomeUnknown and a Message with a Name: the session was lost while the item was being taken, and it is gone from the
-//     queue. Somebody else may have it, or nobody but this caller.
+//   - recipes.ErrOutcomeUnknown and a Message with a Name: the session was lost while the item was being taken, or the Client's RetryPolicy had
+//     enough, and it is gone from the queue, as far as could be seen. Somebody else may have it, or nobody but this caller.
 //   - ErrFrame: it was taken, and Data is what its znode had.
 func (e *engine) Take(ctx context.Context) (Message, error) {
 	r := e.take(ctx, &taker{})

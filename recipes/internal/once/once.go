@@ -49,7 +49,7 @@ func New(c *recipes.Client, dir string) *Writer {
 type Result struct {
 	Zxid    int64              // of the write
 	Session *recipes.Session   // in which it was done
-	Marker  string             // the path of the marker, which lives as long as that session and the Writer
+	Marker  string             // the path of the marker, which lives as long as that session, if the Writer is not closed
 	Ops     []zk.MultiResponse // those of ops; nil if the answer was lost and the marker told
 }
 
@@ -165,7 +165,9 @@ func (w *Writer) look(ctx, in context.Context, marker, number string, unknown er
 			return 0, true, unknown
 		}
 	}
-	w.forget()
+	if before == "" {
+		w.forget()
+	} // else others may rely on it in this session; what is written next comes after the multi, and says if it is gone
 	if ctx.Err() == nil {
 		unknown = errors.Join(unknown, err)
 	}

@@ -1,0 +1,172 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/queue"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// TestClose_WhileHeld is that an item stays held when another user of the same queue in the process closes it, that the last one to be let go
+// leaves nothing, and that the queue goes on.
+func TestClose_WhileHeld(t *testing.T) {
+	for _, end := range []string{"done", "return"} {
+		t.Run(end, func(t *testing.T) {
+			recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+				c := w.Client()
+				open := func() *queue.Queue { return queue.New(c, "/q", queue.Locks("/q-locks")) }
+				q := open()
+				if err := q.PutAll(t.Context(), []byte("a"), []byte("b")); err != nil {
+					t.Fatal(err)
+				}
+				var items []*queue.Item
+				for range 2 {
+					i, err := q.TakeLocked(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					items = append(items, i)
+				}
+				if err := open().Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				for _, i := range items {
+					if _, err := i.Commit(t.Context()); err != nil || i.Context().Err() != nil {
+						t.Errorf("%s: %v, %v", i.Data, err, i.Context().Err())
+					}
+					finish := i.Done
+					if end == "return" {
+						finish = i.Return
+					}
+					if err := finish(t.Context()); err != nil {
+						t.Errorf("%s: %v", i.Data, err)
+					}
+				}
+				for want := map[string]int{"done": 0, "return": 2}[end]; want > 0; want-- {
+					if m, ok, err := q.TryTake(t.Context()); !ok || err != nil {
+						t.Errorf("%+v, %v, %v", m, ok, err)
+					}
+				}
+				if m, ok, err := q.TryTake(t.Context()); ok || err != nil {
+					t.Errorf("%+v, %v", m, err)
+				}
+				if err := q.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second)
+				clean(t, w)
+			})
+		})
+	}
+}
+
+// TestQ3_RetriesRunOut is that an item stays held when another take of the same Client gives up on its server while the session lives, and that of
+// that one no lock is left.
+func TestQ3_RetriesRunOut(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client(recipes.Retry(recipes.Times(1, 10*time.Millisecond)))
+		q := queue.New(c, "/q", queue.Locks("/q-locks"))
+		if err := q.PutAll(t.Context(), []byte("a"), []byte("b")); err != nil {
+			t.Fatal(err)
+		}
+		i, err := q.TakeLocked(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.DropReply(zktest.Multi, zktest.OfSession(c.Session().ID()))
+		syncs := w.DropReply(zktest.Sync, zktest.OfSession(c.Session().ID()), zktest.Times(-1))
+		time.AfterFunc(3*time.Second, syncs.Remove)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := q.TakeLocked(ctx); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Second)
+		other, err := queue.New(w.Client(), "/q", queue.Locks("/q-locks")).TryTakeLocked(t.Context())
+		if err != nil || other == nil || string(other.Data) != "b" {
+			t.Fatalf("%+v, %v: what nobody holds can't be taken", other, err)
+		}
+		if i.Context().Err() != nil {
+			t.Fatal(i.Context().Err())
+		}
+		if err := i.Done(t.Context()); err != nil {
+			t.Errorf("it was held all the time: %v", err)
+		}
+	})
+}
+
+// TestHandle_Closed is that Handle says what happened when the session is lost while an item is being locked, and nothing is known of it any more.
+func TestHandle_Closed(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		p := queue.New(w.Client(), "/q", queue.Locks("/q-locks"))
+		if err := p.Put(t.Context(), []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		c := w.Client()
+		q := queue.New(c, "/q", queue.Locks("/q-locks"))
+		if i, err := q.TakeLocked(t.Context()); err != nil {
+			t.Fatal(err)
+		} else if err := i.Return(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.DropReply(zktest.Multi, zktest.OfSession(c.Session().ID()))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := q.Handle(t.Context(), func(context.Context, *queue.Item) error {
+				t.Error("there is no item")
+				return nil
+			})
+			if !errors.Is(err, recipes.ErrOutcomeUnknown) && !errors.Is(err, recipes.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		w.DropReply(zktest.Sync, zktest.OfSession(c.Session().ID()), zktest.Times(1000))
+		time.Sleep(recipetest.Timeout / 2)
+		w.Unplug(c)
+		time.Sleep(2 * recipetest.Timeout)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	})
+}
+
+// TestQ3_Wrapped is that an item comes back when its holder's session is lost by the holder's clock, and lives on for the server.
+func TestQ3_Wrapped(t *testing.T) {
+	for _, kind := range recipetest.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+				c := w.Open(kind)
+				q := queue.New(c, "/q", queue.Locks("/q-locks"))
+				if err := q.Put(t.Context(), []byte("a")); err != nil {
+					t.Fatal(err)
+				}
+				i, err := q.TakeLocked(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Unplug(c)
+				<-i.Context().Done()
+				w.Plug(c)
+				if err := i.Done(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+					t.Error(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				again, err := q.TakeLocked(ctx)
+				if err != nil {
+					t.Fatalf("it does not come again: %v", err)
+				}
+				if err := again.Done(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
