@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -73,6 +74,10 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 		err := try(ctx, unknown)
 		if err == nil {
 			return nil
+		}
+		var u *unsettled
+		if errors.As(err, &u) {
+			return &Error{op, path, u.error, true}
 		}
 		fail := func(err error) error { return &Error{op, path, err, unknown} }
 		switch classify(err) {

@@ -197,6 +197,7 @@ func (k *core) attachedState() {
 		close(k.ready)
 	case Suspended, Lost:
 		k.setState(Reconnected)
+		k.fireAgain() // go-zookeeper may have dropped the event that said so
 	}
 }
 

@@ -81,7 +81,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 		return c.relative(created), nil
 	case errors.Is(err, errLostBefore):
 		err = &Error{"create", path, zk.ErrConnectionClosed, true}
-	case errors.As(err, &e) && !n.unknown:
+	case errors.As(err, &e) && !n.unknown && !n.lost:
 		e.Unknown = false // what was lost was the answer to something else
 	}
 	n.giveUp()
@@ -184,11 +184,13 @@ func (n *creation) adopt(ctx context.Context, exists error) (string, error) {
 	k := n.client.core
 	there, err := call(ctx, k, func() (node, error) { return k.get(n.path) }, nil)
 	switch {
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
-		return "", exists
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth): // whose it was can't be seen
+		return "", &unsettled{exists}
 	case err != nil:
 		return "", err
-	case there.stat.Version != 0 || !bytes.Equal(there.data, n.data):
+	case there.stat.Version != 0: // it may be this one, changed since
+		return "", &unsettled{exists}
+	case !bytes.Equal(there.data, n.data):
 		return "", exists
 	case n.opts.Mode == Ephemeral && there.stat.EphemeralOwner != k.currentSession().ID():
 		return "", exists

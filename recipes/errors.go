@@ -53,6 +53,11 @@ func (e *Error) Unwrap() []error {
 // nothing. Else the connection was lost, or ctx ended, or the Client was closed.
 func (e *Error) Refused() bool { return !e.Unknown && classify(e.Err) == answered }
 
+// unsettled is an answer of the server to a repeated write that does not tell whether the first was applied.
+type unsettled struct{ error }
+
+func (e *unsettled) Unwrap() error { return e.error }
+
 // class is what an error of a call tells about the request.
 type class int
 

@@ -19,10 +19,11 @@ type Held struct {
 	ctx     context.Context
 	release context.CancelCauseFunc
 
-	mu     sync.Mutex // guards what follows; onData is called without
-	data   []byte
-	stat   *zk.Stat // nil: the data were never read
-	onData func(data []byte, stat *zk.Stat)
+	telling sync.Mutex // held while onData is called
+	mu      sync.Mutex // guards what follows; onData is called without
+	data    []byte
+	stat    *zk.Stat // nil: the data were never read
+	onData  func(data []byte, stat *zk.Stat)
 }
 
 const (
@@ -100,8 +101,10 @@ func (h *Held) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 }
 
 // OnData has f called with the znode's data and Stat when somebody has changed them since it was created, now and from now on. f is called
-// by one goroutine at a time, misses what was overwritten at once, and must not block; the data are not to be changed. There is one f.
+// by one goroutine at a time, misses what was overwritten at once, and must not block or call OnData; the data are not to be changed. There is one f.
 func (h *Held) OnData(f func(data []byte, stat *zk.Stat)) {
+	h.telling.Lock()
+	defer h.telling.Unlock()
 	h.mu.Lock()
 	h.onData = f
 	data, stat := h.data, h.stat
@@ -148,6 +151,8 @@ func (h *Held) watch() {
 
 // tell notes what the znode has, and tells if it is new.
 func (h *Held) tell(data []byte, stat *zk.Stat) {
+	h.telling.Lock()
+	defer h.telling.Unlock()
 	h.mu.Lock()
 	changed := stat.Version > 0 && (h.stat == nil || h.stat.Version != stat.Version)
 	h.data, h.stat = data, stat

@@ -13,9 +13,15 @@ import (
 // fires the watch. It may learn of something that happened before.
 type watches struct {
 	mu    sync.Mutex
-	armed map[watchKey]<-chan zk.Event
+	armed map[watchKey]watch
 	sweep int // at this many, those that have fired are dropped
 }
+
+// watch is where one fires. For a wrapped connection, out is not source: see relay.
+type watch struct{ source, out <-chan zk.Event }
+
+// fired: where out is not source, it follows a moment later.
+func (w watch) fired() bool { return fired(w.source) || w.out != w.source && fired(w.out) }
 
 type watchKey struct {
 	path string
@@ -33,10 +39,10 @@ const (
 const firstSweep = 64
 
 // drop forgets a watch, if it is still that one.
-func (w *watches) drop(path string, kind watchKind, ch <-chan zk.Event) {
+func (w *watches) drop(path string, kind watchKind, out <-chan zk.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.armed[watchKey{path, kind}] == ch {
+	if w.armed[watchKey{path, kind}].out == out {
 		delete(w.armed, watchKey{path, kind})
 	}
 }
@@ -47,30 +53,30 @@ func (w *watches) get(path string, kinds ...watchKind) <-chan zk.Event {
 	defer w.mu.Unlock()
 	for _, kind := range kinds {
 		key := watchKey{path, kind}
-		ch := w.armed[key]
+		at, there := w.armed[key]
 		switch {
-		case ch == nil:
-		case fired(ch):
+		case !there:
+		case at.fired():
 			delete(w.armed, key)
 		default:
-			return ch
+			return at.out
 		}
 	}
 	return nil
 }
 
-func (w *watches) put(path string, kind watchKind, ch <-chan zk.Event) {
+func (w *watches) put(path string, kind watchKind, at watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.armed == nil {
-		w.armed, w.sweep = make(map[watchKey]<-chan zk.Event), firstSweep
+		w.armed, w.sweep = make(map[watchKey]watch), firstSweep
 	}
-	w.armed[watchKey{path, kind}] = ch
+	w.armed[watchKey{path, kind}] = at
 	if len(w.armed) < w.sweep {
 		return
 	}
-	for key, ch := range w.armed {
-		if fired(ch) {
+	for key, at := range w.armed {
+		if at.fired() {
 			delete(w.armed, key)
 		}
 	}
@@ -87,11 +93,11 @@ func (k *core) armed(path string, kind watchKind, ch <-chan zk.Event, again <-ch
 		return nil
 	}
 	if !k.wrapped {
-		k.watches.put(path, kind, ch)
+		k.watches.put(path, kind, watch{ch, ch})
 		return ch
 	}
 	out := make(chan zk.Event, 1)
-	k.watches.put(path, kind, out)
+	k.watches.put(path, kind, watch{ch, out})
 	// Ends with the watch, the connection or Close, which waits for it; the caller is counted in k.calls.
 	k.loops.Go(func() { k.relay(path, kind, ch, again, out) })
 	return out
@@ -123,6 +129,11 @@ func (k *core) reconnects() <-chan struct{} {
 func (k *core) reconnected() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.fireAgain()
+}
+
+// fireAgain needs mu.
+func (k *core) fireAgain() {
 	close(k.again)
 	k.again = make(chan struct{})
 }

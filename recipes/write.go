@@ -13,21 +13,29 @@ import (
 // Set replaces the data of a znode if it has that version; -1 is any. data is not kept.
 //
 // If an answer was lost and the znode then has the next version and this data, that counts as done: somebody else may have written the same
-// in that moment. With version -1 it is set again.
+// in that moment. If others have changed it further by then, or deleted it, nobody can know, and the error's Unknown is set. With version
+// -1 it is set again.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *zk.Stat, err error) {
 	k, full, data := c.core, c.absolute(path), written(data)
 	err = c.retry(ctx, "set", path, func(ctx context.Context, before bool) (err error) {
 		stat, err = call(ctx, k, func() (*zk.Stat, error) { return k.conn.Set(full, data, version) }, nil)
-		if before && errors.Is(err, zk.ErrBadVersion) {
-			n, readErr := call(ctx, k, func() (node, error) { return k.get(full) }, nil)
-			switch {
-			case readErr != nil && classify(readErr) != answered:
-				return readErr
-			case readErr == nil && n.stat.Version == version+1 && bytes.Equal(n.data, data):
-				stat, err = n.stat, nil
-			}
+		switch {
+		case before && errors.Is(err, zk.ErrNoNode):
+			return &unsettled{err}
+		case !before || !errors.Is(err, zk.ErrBadVersion):
+			return err
 		}
-		return err
+		n, readErr := call(ctx, k, func() (node, error) { return k.get(full) }, nil)
+		switch {
+		case readErr != nil && classify(readErr) != answered:
+			return readErr
+		case readErr != nil || n.stat.Version != version+1: // others have been there since
+			return &unsettled{err}
+		case !bytes.Equal(n.data, data):
+			return err
+		}
+		stat = n.stat
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -36,13 +44,16 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 }
 
 // Delete deletes a znode without children if it has that version; -1 is any. If an answer was lost and the znode is then not there, that
-// counts as done.
+// counts as done; if it is there and can't be deleted, it may be another, and the error's Unknown is set.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	full := c.absolute(path)
 	return c.retry(ctx, "delete", path, func(ctx context.Context, before bool) error {
 		err := c.core.delete(ctx, full, version)
-		if before && errors.Is(err, zk.ErrNoNode) {
+		switch {
+		case before && errors.Is(err, zk.ErrNoNode):
 			return nil
+		case before && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNotEmpty)): // of another by now, perhaps
+			return &unsettled{err}
 		}
 		return err
 	})

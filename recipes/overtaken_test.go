@@ -1,0 +1,71 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// TestOvertaken is the rest of G3: a write was applied, its answer was lost, and before it can be tried again others have changed the znode. Then
+// the server's answer proves nothing, and it must not be reported as not applied.
+func TestOvertaken(t *testing.T) {
+	for name, tc := range map[string]struct {
+		op    zktest.Op
+		do    func(ctx context.Context, c *recipes.Client) error
+		other map[string]string // what is there then
+		want  error
+	}{
+		"set, changed": {zktest.Set, func(ctx context.Context, c *recipes.Client) error {
+			_, err := c.Set(ctx, "/dir/z", []byte("mine"), 0)
+			return err
+		}, map[string]string{"/dir/z": "other"}, zk.ErrBadVersion},
+		"set, deleted": {zktest.Set, func(ctx context.Context, c *recipes.Client) error {
+			_, err := c.Set(ctx, "/dir/z", []byte("mine"), 0)
+			return err
+		}, nil, zk.ErrNoNode},
+		"create, changed": {zktest.Create, func(ctx context.Context, c *recipes.Client) error {
+			_, err := c.Create(ctx, "/dir/n", []byte("mine"), recipes.CreateOptions{})
+			return err
+		}, map[string]string{"/dir/n": "other"}, zk.ErrNodeExists},
+		"delete, made again": {zktest.Delete, func(ctx context.Context, c *recipes.Client) error {
+			return c.Delete(ctx, "/dir/z", 0)
+		}, map[string]string{"/dir/z": "again", "/dir/z/child": ""}, zk.ErrNotEmpty},
+	} {
+		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+			w.Load(map[string]string{"/dir": "", "/dir/z": "old"})
+			c := w.Client(recipes.Retry(recipes.Times(3, time.Second)))
+			dropped := w.DropReply(tc.op)
+			var err error
+			done := make(chan struct{})
+			go func() { // ends with its try
+				defer close(done)
+				err = tc.do(t.Context(), c)
+			}()
+			dropped.Wait()
+			if tc.other == nil {
+				deleteAt(t, w, "/dir/z")
+			} else {
+				w.Load(tc.other)
+			}
+			<-done
+			if !errors.Is(err, tc.want) || !errors.Is(err, recipes.ErrOutcomeUnknown) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// deleteAt deletes a znode on behalf of somebody else.
+func deleteAt(t testing.TB, w *recipetest.World, path string) {
+	t.Helper()
+	if err := w.Connect(t).Delete(path, -1); err != nil {
+		t.Fatal(err)
+	}
+}
