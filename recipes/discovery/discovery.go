@@ -36,8 +36,8 @@ func (d *Discovery[T]) Names(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// Instances asks for the instances of a service, in the order of their znodes' names. Those that could not be read are left out, and the
-// error says which, with ErrMalformed.
+// Instances asks for the instances of a service, in the order of their znodes' names. What is no instance is left out, and the error says
+// which, with ErrMalformed; with any other error there are none.
 func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T], error) {
 	registered, err := d.Explain(ctx, name)
 	all := make([]Instance[T], len(registered))
@@ -119,9 +119,13 @@ func (d *Discovery[T]) path(name, id string) (string, error) {
 	return line.Child(line.Child(d.base, name), id), nil
 }
 
+// parse reads a znode. Whoever registers has a name and an id; JSON without them, as null is, was not meant for an instance.
 func parse[T any](path string, data []byte) (in Instance[T], err error) {
 	if err := in.UnmarshalJSON(data); err != nil {
 		return in, fmt.Errorf("%w: %s: %w", ErrMalformed, path, err)
+	}
+	if in.Name == "" || in.ID == "" {
+		return in, fmt.Errorf("%w: %s: it has no name or no id", ErrMalformed, path)
 	}
 	return in, nil
 }

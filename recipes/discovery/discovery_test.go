@@ -109,7 +109,7 @@ func TestRegister(t *testing.T) {
 // TestMalformed: what is no instance keeps nobody from finding the others.
 func TestMalformed(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		w.Load(map[string]string{"/services/web/x": "no JSON"})
+		w.Load(map[string]string{"/services/web/x": "no JSON", "/services/web/y": "null", "/services/web/z": `{"address":"10.0.0.7"}`})
 		c := w.Client()
 		register(t, c, instance{Name: "web", ID: "a"})
 		d := newDiscovery(c)
@@ -117,8 +117,10 @@ func TestMalformed(t *testing.T) {
 		if !errors.Is(err, discovery.ErrMalformed) || !strings.Contains(err.Error(), "/services/web/x") || len(all) != 1 {
 			t.Errorf("%v, %v", all, err)
 		}
-		if _, err := d.Instance(t.Context(), "web", "x"); !errors.Is(err, discovery.ErrMalformed) {
-			t.Error(err)
+		for _, id := range []string{"x", "y", "z"} {
+			if _, err := d.Instance(t.Context(), "web", id); !errors.Is(err, discovery.ErrMalformed) {
+				t.Errorf("%s: %v", id, err)
+			}
 		}
 		cache := d.Cache("web")
 		defer cache.Close()
