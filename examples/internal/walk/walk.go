@@ -26,10 +26,18 @@ type Connect func(ctx context.Context) (*recipes.Client, error)
 // Run is a walk: it prints to out what happens, and returns when it has come to its end, or ctx has ended.
 type Run func(ctx context.Context, connect Connect, out io.Writer) error
 
+// patience is how long a server has to answer: Connect alone would try until ctx ends.
+const patience = 10 * time.Second
+
+var errNoServer = errors.New("no server answers")
+
 // Main runs a walk against the servers of the flag -server, or one in this process and in memory, until it ends or is interrupted.
 func Main(run Run) {
 	servers := flag.String("server", "", "host:port,... of gozkd or any ZooKeeper; by default one in this process, in memory")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		log.Fatalf("%q: there is only the flag -server", flag.Arg(0))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := walk(ctx, *servers, run)
 	stop()
@@ -51,6 +59,8 @@ func walk(ctx context.Context, servers string, run Run) (err error) {
 		servers = s.ConnectString()
 	}
 	return run(ctx, func(ctx context.Context) (*recipes.Client, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoServer)
+		defer cancel()
 		return recipes.Connect(ctx, strings.Split(servers, ","))
 	}, os.Stdout)
 }

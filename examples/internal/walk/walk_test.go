@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
@@ -35,6 +37,26 @@ func TestWalk(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWalk_NoServer: a walk says so, and does not wait for ever.
+func TestWalk_NoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		err := walk(t.Context(), l.Addr().String(), func(ctx context.Context, connect Connect, _ io.Writer) error {
+			_, err := connect(ctx)
+			return err
+		})
+		if !errors.Is(err, errNoServer) {
+			t.Error(err)
+		}
+	})
 }
 
 func TestTogether(t *testing.T) {
