@@ -33,7 +33,9 @@ func (p *part) await(ctx context.Context, first *line.Place) (Decision, error) {
 func (p *part) awaitInLine(ctx context.Context, first *line.Place) (Decision, error) {
 	in, cancel := p.place.Session().Within(ctx)
 	defer cancel()
-	t := &tally{patient: p.place == first, seen: make(map[string]bool), committed: make(map[string]bool)}
+	if p.tally == nil || p.tally.place != p.place {
+		p.tally = &tally{place: p.place, patient: p.place == first, seen: make(map[string]bool), committed: make(map[string]bool)}
+	}
 	for {
 		d, decided, err := p.read(in, true)
 		if err != nil || d != Undecided {
@@ -54,7 +56,7 @@ func (p *part) awaitInLine(ctx context.Context, first *line.Place) (Decision, er
 				continue
 			}
 		default:
-			d, one, two, err = p.count(in, t)
+			d, one, two, err = p.count(in, p.tally)
 		}
 		if err != nil || d != Undecided {
 			return d, err
@@ -69,8 +71,9 @@ func (p *part) awaitInLine(ctx context.Context, first *line.Place) (Decision, er
 	}
 }
 
-// tally is what who decides has seen so far.
+// tally is what who decides has seen so far, also in calls whose ctx has ended.
 type tally struct {
+	place     *line.Place
 	patient   bool            // sites that were not seen yet are waited for
 	seen      map[string]bool // the labels of sites that stood in line once
 	committed map[string]bool // sites that have voted for it

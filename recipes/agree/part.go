@@ -26,6 +26,7 @@ type part struct {
 	site    string // "" for a coordinator
 	task    []byte
 	place   *line.Place
+	tally   *tally // what it has seen at its place; nil before it has looked
 	outcome Decision
 }
 
@@ -102,8 +103,9 @@ func (p *Participant) Done(ctx context.Context) error {
 }
 
 // Decide waits for the votes and decides: it commits when all sites have voted so, and aborts when one has voted against it, or is gone without a
-// vote. Who has begun the transaction waits for sites that have not come yet; who goes on in its place aborts if one is not there. When ctx ends,
-// nothing is decided; see Abort and Leave.
+// vote. Who has begun the transaction waits for sites that have not come yet, as far as it has seen: those that came and went while it was not in
+// Decide are waited for. Who goes on in its place aborts if one is not there. When ctx ends, nothing is decided by it; see Abort and Leave. It can be
+// called again, and knows then what it has seen before.
 func (c *Coordinator) Decide(ctx context.Context) (Decision, error) { return c.await(ctx, c.first) }
 
 // Abort aborts the transaction, if it is not decided, and returns what was decided.
@@ -128,13 +130,16 @@ func (t *Transaction) join(ctx context.Context, site string) (*part, error) {
 	return p, nil
 }
 
-// stand takes a place in line.
-func (p *part) stand(ctx context.Context) (err error) {
+// stand takes a place in line. If it fails, the place before it stays, though it is lost: who leaves it, or waits in it, finds that out.
+func (p *part) stand(ctx context.Context) error {
 	label := "coordinator-"
 	if p.site != "" {
 		label = siteLabel + p.site + "-"
 	}
-	p.place, err = line.Join(ctx, p.client, p.here(), label, []byte(p.site))
+	place, err := line.Join(ctx, p.client, p.here(), label, []byte(p.site))
+	if err == nil {
+		p.place = place
+	}
 	return err
 }
 

@@ -58,6 +58,7 @@ func NewTransaction(c *recipes.Client, path string) *Transaction {
 }
 
 // Begin begins it, with what it is about, for those sites, and returns the coordinator's part. A site is a name, which has no slash.
+// With recipes.ErrOutcomeUnknown there may be a transaction, and sites that find it may decide it: Decision tells, and who calls Coordinate can abort it.
 func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (*Coordinator, error) {
 	seen, mark := make(map[string]bool), rand.Text()
 	ops := []any{
@@ -82,7 +83,7 @@ func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (
 	}
 	p, err := t.join(ctx, "")
 	if err != nil {
-		return nil, err
+		return nil, &recipes.Error{Op: "begin", Path: t.path, Err: err, Unknown: true}
 	}
 	return &Coordinator{p, p.place}, nil
 }
