@@ -67,7 +67,7 @@ func (l *Lease) Obtain(ctx context.Context) (*Tenancy, error) {
 	return nil, err
 }
 
-// With runs f with the lease, and gives it back when f has returned without an error or not: so nobody keeps it. The context of f ends with ctx,
+// With runs f with the lease, and gives it back when f has returned without an error or not, as Release does: so nobody keeps it. The context of f ends with ctx,
 // and when the lease is over.
 func (l *Lease) With(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	t, err := l.Obtain(ctx)
@@ -114,7 +114,8 @@ func (t *Tenancy) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, e
 	return results[1:], err
 }
 
-// Release ends the lease before its time, of which kazoo has nothing. Where it is over or was obtained again, nothing is done.
+// Release ends the lease before its time, of which kazoo has nothing. Where it is over or was obtained again, nothing is done. If that can't be
+// done before ctx ends, it goes on in the background, for as long as the RetryPolicy says, and the error's Unknown is set.
 //
 // The znode stays, with this moment as the end: if it were deleted, its versions would begin anew, and a second try after a lost answer could end
 // the next one's lease.
@@ -124,11 +125,23 @@ func (t *Tenancy) Release(ctx context.Context) error {
 	if over {
 		return nil
 	}
-	_, err := t.client.Set(ctx, t.path, encodeLease(t.holder, time.Now()), t.version)
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
-		return nil
+	done := make(chan error, 1) // who answers does not wait
+	err := t.client.Background(ctx, func(ctx context.Context) {
+		_, err := t.client.Set(ctx, t.path, encodeLease(t.holder, time.Now()), t.version)
+		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) {
+			err = nil
+		}
+		done <- err
+	})
+	if err != nil {
+		return err
 	}
-	return err
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &recipes.Error{Op: "release", Path: t.path, Err: context.Cause(ctx), Unknown: true}
+	}
 }
 
 // obtain takes the lease of one path.

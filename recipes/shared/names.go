@@ -27,7 +27,7 @@ type Name struct {
 	name string
 }
 
-// NewNames returns names at path. They are given in their order, as far as they are free.
+// NewNames returns names at path. They are given in their order, as far as they are free. None is empty or has a slash.
 func NewNames(c *recipes.Client, path string, names ...string) *Names {
 	return &Names{client: c, path: path, names: names}
 }
@@ -55,6 +55,11 @@ func (n *Name) Number() int {
 
 // Claim takes the first name that is free. If others have them all, it returns ErrNoneFree at once.
 func (n *Names) Claim(ctx context.Context) (*Name, error) {
+	for _, name := range n.names {
+		if name == "" || strings.Contains(name, "/") {
+			return nil, fmt.Errorf("shared: claim at %s: %q: %w", n.path, name, ErrBadName)
+		}
+	}
 	for collisions := 0; ; {
 		free, err := n.free(ctx)
 		if err != nil {

@@ -17,6 +17,8 @@ var (
 	ErrOverflow = errors.New("shared: overflow")
 	// ErrNoneFree means that others have all the names.
 	ErrNoneFree = errors.New("shared: none is free")
+	// ErrBadName means that one of the names is empty or has a slash. Nothing was asked of the server.
+	ErrBadName = errors.New("shared: a name is empty or has a slash")
 	// ErrLeaseFormat means that what is there is no lease that this package knows; nobody but kazoo's successors can take it.
 	ErrLeaseFormat = errors.New("shared: lease of another format")
 )

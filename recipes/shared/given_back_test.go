@@ -1,0 +1,44 @@
+package shared_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/shared"
+)
+
+// TestLease_WithEnded is that With gives the lease back also when ctx has ended meanwhile.
+func TestLease_WithEnded(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		ctx, cancel := context.WithCancel(t.Context())
+		err := shared.NewLease(w.Client(), "/lease", "a", time.Hour).With(ctx, func(context.Context) error {
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := shared.NewLease(w.Client(), "/lease", "b", time.Hour).Obtain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNames_Bad is that a name that no znode can have is an error, and nothing that is tried for ever.
+func TestNames_Bad(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		for _, name := range []string{"a/b", ""} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			n, err := shared.NewNames(w.Client(), "/names", name).Claim(ctx)
+			if !errors.Is(err, shared.ErrBadName) {
+				t.Errorf("%q: %v, %v", name, n, err)
+			}
+			cancel()
+		}
+	})
+}
