@@ -7,23 +7,11 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// startServer starts a server in this process: what follows works the same on any ZooKeeper.
-func startServer() (address string, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	return s.ConnectString(), func() { _ = s.Close() } // what is in memory goes with it
-}
-
 func ExampleConnect() {
-	address, stop := startServer()
+	address, stop := recipetest.StartServer()
 	defer stop()
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -42,7 +30,7 @@ func ExampleConnect() {
 }
 
 func ExampleClient_Create() {
-	address, stop := startServer()
+	address, stop := recipetest.StartServer()
 	defer stop()
 	ctx := context.Background()
 	client, err := recipes.Connect(ctx, []string{address})

@@ -75,6 +75,7 @@ var table = []box{
 		{"internal/lastzxid", "a race of the client that tests are not to report"},
 		{"recipes", "opens clients"},
 		{"zktest", "the servers, and what is done to them"},
+		{"server", "one for examples, which have no test"},
 		{"github.com/go-zookeeper/zk", "connections that tell of their requests"},
 		{"pgregory.net/rapid", "draws what goes wrong"},
 		{"go.uber.org/goleak", "for TestMain"},

@@ -6,32 +6,12 @@ import (
 	"log"
 	"time"
 
-	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// connect returns a client of a server in this process: what follows works the same on any ZooKeeper.
-func connect() (c *recipes.Client, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return c, func() {
-		_ = c.Close()
-		_ = s.Close() // what is in memory goes with it
-	}
-}
-
 func ExampleTransaction() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -59,7 +39,7 @@ func ExampleTransaction() {
 }
 
 func ExampleRendezvous() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -77,7 +57,7 @@ func ExampleRendezvous() {
 }
 
 func ExamplePartitioner() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 
 	p := agree.NewPartitioner(c, "/queues", []string{"mail", "print", "sms"}, "worker-1", 50*time.Millisecond)

@@ -6,32 +6,12 @@ import (
 	"log"
 	"sync"
 
-	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/barrier"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
-func connect() (c *recipes.Client, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return c, func() {
-		_ = c.Close() // with the server everything goes
-		_ = s.Close()
-	}
-}
-
 func ExampleBarrier() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -59,7 +39,7 @@ func ExampleBarrier() {
 }
 
 func ExampleDouble_With() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 
 	var (
@@ -93,7 +73,7 @@ func ExampleDouble_With() {
 }
 
 func ExampleDouble_Enter() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 

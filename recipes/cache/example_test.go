@@ -7,26 +7,8 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
-
-// connected returns a Client of a server in this process: what follows works the same on any ZooKeeper.
-func connected() (c *recipes.Client, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return c, func() {
-		_, _ = c.Close(), s.Close() // what is in memory goes with it
-	}
-}
 
 func put(c *recipes.Client, path, data string) {
 	if _, err := c.Create(context.Background(), path, []byte(data), recipes.CreateOptions{Parents: true}); err != nil {
@@ -35,7 +17,7 @@ func put(c *recipes.Client, path, data string) {
 }
 
 func Example() {
-	c, stop := connected()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -67,7 +49,7 @@ func Example() {
 }
 
 func ExampleWatchData() {
-	c, stop := connected()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -88,7 +70,7 @@ func ExampleWatchData() {
 }
 
 func ExampleNewTree() {
-	c, stop := connected()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 	put(c, "/app/db/host", "10.0.0.9")

@@ -5,32 +5,12 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/discovery"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
-func connect() (c *recipes.Client, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return c, func() {
-		_ = c.Close() // with the server everything goes
-		_ = s.Close()
-	}
-}
-
 func ExampleDiscovery_Register() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -61,7 +41,7 @@ func ExampleDiscovery_Register() {
 }
 
 func ExampleDiscovery_Provider() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 

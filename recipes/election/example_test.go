@@ -10,30 +10,11 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
-func connect() (c *recipes.Client, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return c, func() {
-		_ = c.Close() // with the server everything goes
-		_ = s.Close()
-	}
-}
-
 func ExampleLatch() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 	if _, err := c.Create(ctx, "/plan", nil, recipes.CreateOptions{}); err != nil {
@@ -64,7 +45,7 @@ func ExampleLatch() {
 }
 
 func ExampleSelector_Run() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

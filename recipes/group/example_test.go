@@ -8,30 +8,11 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/group"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
-func connect() (c *recipes.Client, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return c, func() {
-		_ = c.Close() // with the server everything goes
-		_ = s.Close()
-	}
-}
-
 func ExampleGroup_Join() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -55,7 +36,7 @@ func ExampleGroup_Join() {
 
 // Whoever wants to know who is there for ever follows a View.
 func ExampleGroup_View() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -88,7 +69,7 @@ func ExampleGroup_View() {
 }
 
 func ExampleParty() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 
 	p := group.NewParty(c, "/party") // kazoo's
@@ -104,7 +85,7 @@ func ExampleParty() {
 }
 
 func ExampleNode() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 

@@ -8,31 +8,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/lock"
-	"github.com/gozkd/gozkd/server"
 )
 
-// connect starts a server in this process and connects to it: what follows works the same on any ZooKeeper.
-func connect() (c *recipes.Client, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return c, func() {
-		_ = c.Close() // with the server everything goes
-		_ = s.Close()
-	}
-}
-
 func ExampleMutex_With() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 
 	m := lock.NewMutex(c, "/reports/lock", []byte("host-7"))
@@ -48,7 +29,7 @@ func ExampleMutex_With() {
 }
 
 func ExampleMutex_Lock() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 	if _, err := c.Create(ctx, "/balance", []byte("100"), recipes.CreateOptions{}); err != nil {
@@ -74,7 +55,7 @@ func ExampleMutex_Lock() {
 }
 
 func ExampleLock_Revoked() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -100,7 +81,7 @@ func ExampleLock_Revoked() {
 }
 
 func ExampleRWMutex_Downgrade() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -126,7 +107,7 @@ func ExampleRWMutex_Downgrade() {
 }
 
 func ExampleSemaphore() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -151,7 +132,7 @@ func ExampleSemaphore() {
 }
 
 func ExampleMulti() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 
 	both := lock.NewMulti(lock.NewMutex(c, "/accounts/anna", nil), lock.NewMutex(c, "/accounts/berta", nil))

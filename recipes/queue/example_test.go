@@ -6,37 +6,12 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/queue"
-	"github.com/gozkd/gozkd/server"
 )
 
-// startServer starts a server in this process: what follows works the same on any ZooKeeper.
-func startServer() (address string, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	return s.ConnectString(), func() { _ = s.Close() } // what is in memory goes with it
-}
-
-func connect() (client *recipes.Client, stop func()) {
-	address, end := startServer()
-	client, err := recipes.Connect(context.Background(), []string{address})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close() // the server goes with it
-		end()
-	}
-}
-
 func Example() {
-	client, stop := connect()
+	client, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -60,7 +35,7 @@ func Example() {
 
 // What fails comes back, and so would what was taken by somebody who dies.
 func Example_locked() {
-	client, stop := connect()
+	client, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -85,7 +60,7 @@ func Example_locked() {
 }
 
 func ExamplePriority() {
-	client, stop := connect()
+	client, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 

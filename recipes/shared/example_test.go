@@ -6,32 +6,12 @@ import (
 	"log"
 	"time"
 
-	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/shared"
-	"github.com/gozkd/gozkd/server"
 )
 
-// connect returns a client of a server in this process: what follows works the same on any ZooKeeper.
-func connect() (c *recipes.Client, stop func()) {
-	s, err := server.New(server.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	c, err = recipes.Connect(context.Background(), []string{s.ConnectString()})
-	if err != nil {
-		log.Fatal(err)
-	}
-	return c, func() {
-		_ = c.Close()
-		_ = s.Close() // what is in memory goes with it
-	}
-}
-
 func ExampleNumber() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -51,7 +31,7 @@ func ExampleNumber() {
 }
 
 func ExampleValue_Changes() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -79,7 +59,7 @@ func ExampleValue_Changes() {
 }
 
 func ExampleIDs() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
@@ -99,7 +79,7 @@ func ExampleIDs() {
 }
 
 func ExampleNames() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 
 	// Each worker has a number of its own for as long as it lives.
@@ -114,7 +94,7 @@ func ExampleNames() {
 }
 
 func ExampleLease() {
-	c, stop := connect()
+	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 

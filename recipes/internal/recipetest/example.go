@@ -1,0 +1,34 @@
+package recipetest
+
+import (
+	"context"
+	"log"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/server"
+)
+
+// StartServer starts a server in this process, for an Example: what that does works the same on any ZooKeeper.
+func StartServer() (address string, stop func()) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Start(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	return s.ConnectString(), func() { _ = s.Close() } // what is in memory goes with it
+}
+
+// ConnectExample starts a server for an Example, and connects to it.
+func ConnectExample() (c *recipes.Client, stop func()) {
+	address, end := StartServer()
+	c, err := recipes.Connect(context.Background(), []string{address})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return c, func() {
+		_ = c.Close() // with the server everything goes
+		end()
+	}
+}
