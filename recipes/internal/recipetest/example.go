@@ -2,7 +2,6 @@ package recipetest
 
 import (
 	"context"
-	"log"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/server"
@@ -12,10 +11,10 @@ import (
 func StartServer() (address string, stop func()) {
 	s, err := server.New(server.Config{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err) // an Example has no other way to fail
 	}
 	if err := s.Start(context.Background()); err != nil {
-		log.Fatal(err)
+		panic(err) // an Example has no other way to fail
 	}
 	return s.ConnectString(), func() { _ = s.Close() } // what is in memory goes with it
 }
@@ -25,7 +24,7 @@ func ConnectExample() (c *recipes.Client, stop func()) {
 	address, end := StartServer()
 	c, err := recipes.Connect(context.Background(), []string{address})
 	if err != nil {
-		log.Fatal(err)
+		panic(err) // an Example has no other way to fail
 	}
 	return c, func() {
 		_ = c.Close() // with the server everything goes
