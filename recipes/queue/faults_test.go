@@ -215,7 +215,10 @@ func TestQ3_Locked(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if err := errors.Join(holds.Err(), items.AtLeastOnce()); err != nil && finished {
+				if err := holds.Err(); err != nil {
+					t.Error(err)
+				}
+				if err := items.AtLeastOnce(); err != nil && finished {
 					t.Error(err)
 				}
 			})

@@ -174,7 +174,8 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 const dropPause = time.Second
 
 // Handle waits for an item, locks it and calls f with it, and with a ctx that also ends when it is not held any more. If f returns nil the item
-// is Done, else it is given back, also when f panics. The error is that of f joined with what went wrong then.
+// is Done, else it is given back, also when f panics. The error is that of f joined with what went wrong then. With ErrFrame f is not called; the item
+// comes again, and before all others, until somebody takes it out with Take or TakeLocked.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)
 	if i == nil {
