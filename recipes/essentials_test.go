@@ -51,9 +51,7 @@ func TestEssentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		cut.Arm(0)
-		if names, _, err := n.Children(ctx, "/q"); err != nil || len(names) != 0 {
-			t.Fatalf("%q, %v", names, err)
-		}
+		recipetest.AssertEmpty(ctx, t, n, "/q")
 	}
 	if c.Session() != session || session.Context().Err() != nil {
 		t.Error("the session was lost")

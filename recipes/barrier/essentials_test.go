@@ -77,9 +77,7 @@ func TestEssentials(t *testing.T) {
 		}
 	}
 	cut.Arm(0)
-	if names, _, err := b.Children(ctx, root+"/both"); err != nil || len(names) != 0 {
-		t.Errorf("left %q, %v", names, err)
-	}
+	recipetest.AssertEmpty(ctx, t, b, root+"/both")
 	for _, path := range []string{root + "/both", root} {
 		if err := b.DeleteGuaranteed(ctx, path); err != nil {
 			t.Error(err)

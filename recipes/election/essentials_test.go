@@ -78,9 +78,7 @@ func TestEssentials(t *testing.T) {
 	if err := holds.Err(); err != nil || holds.Len() != 3*turns {
 		t.Errorf("%d turns, %v", holds.Len(), err)
 	}
-	if names, _, err := b.Children(ctx, root+"/leader"); err != nil || len(names) != 0 {
-		t.Errorf("left %q, %v", names, err)
-	}
+	recipetest.AssertEmpty(ctx, t, b, root+"/leader")
 	for _, path := range []string{root + "/leader", root} {
 		if err := b.DeleteGuaranteed(ctx, path); err != nil {
 			t.Error(err)

@@ -56,9 +56,7 @@ func TestEssentials(t *testing.T) {
 			t.Errorf("%s: %d times, %v", k.name, holds.Len(), err)
 		}
 		for _, dir := range k.dirs {
-			if names, _, err := b.Children(ctx, root+n+dir); err != nil || len(names) != 0 {
-				t.Errorf("%s: left %q, %v", k.name, names, err)
-			}
+			recipetest.AssertEmpty(ctx, t, b, root+n+dir)
 		}
 	}
 	remove(t, b, root)

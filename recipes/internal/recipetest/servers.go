@@ -1,6 +1,8 @@
 package recipetest
 
 import (
+	"context"
+	"errors"
 	"net"
 	"os"
 	"strings"
@@ -8,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -64,4 +69,13 @@ func (c *cutConn) Write(b []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// AssertEmpty reports an error if the znode at path has children. It may be gone: the server deletes an empty container at a time of its own.
+func AssertEmpty(ctx context.Context, t testing.TB, c *recipes.Client, path string) {
+	t.Helper()
+	names, _, err := c.Children(ctx, path)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) || len(names) != 0 {
+		t.Errorf("left below %s: %q, %v", path, names, err)
+	}
 }
