@@ -1,6 +1,7 @@
 package agree
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"slices"
@@ -25,11 +26,14 @@ func newMember(identifier string) string {
 // identifierOf returns what comes after the first "-", all if there is none, as kazoo does.
 func identifierOf(member string) string { return member[strings.IndexByte(member, '-')+1:] }
 
-// divide returns the parts of identifier, as kazoo divides them: both sorted, and each n-th part from one's own place among n members. None if
-// it is no member.
-func divide(parts, members []string, identifier string) []string {
-	parts, members = slices.Sorted(slices.Values(parts)), slices.Sorted(slices.Values(members))
-	i := slices.Index(members, identifier)
+// divide returns the parts of a member, as kazoo divides them: both sorted, the members by identifier, and each n-th part from one's own place
+// among n. Members with the same identifier have a place each, in the order of their names; kazoo's then want the first one's. None if it is no member.
+func divide(parts, members []string, member string) []string {
+	parts = slices.Sorted(slices.Values(parts))
+	members = slices.SortedFunc(slices.Values(members), func(a, b string) int {
+		return cmp.Or(cmp.Compare(identifierOf(a), identifierOf(b)), cmp.Compare(a, b))
+	})
+	i := slices.Index(members, member)
 	if i < 0 {
 		return nil
 	}

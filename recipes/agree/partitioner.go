@@ -31,7 +31,7 @@ type Partitioner struct {
 // NewPartitioner returns the partitioner at path.
 //
 //	parts       of the set; each names a znode, so none has a slash
-//	identifier  of the member, different from that of others; who has the same gets nothing while the other is there
+//	identifier  of the member, by which members are sorted: so that of a process that comes back is best what it was
 //	quiet       for how long members must not have come or gone before the set is divided; kazoo takes 30 s
 func NewPartitioner(c *recipes.Client, path string, parts []string, identifier string, quiet time.Duration) *Partitioner {
 	return &Partitioner{client: c, path: path, parts: slices.Clone(parts), identifier: identifier, quiet: quiet}
@@ -159,7 +159,7 @@ func (m *Member) Acquire(ctx context.Context) (*Share, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := m.newShare(divide(m.parts, identifiers(members), m.identifier), members, fires)
+		s := m.newShare(divide(m.parts, members, m.name), members, fires)
 		err = s.lock(in)
 		if err == nil {
 			m.share.Store(s)
@@ -215,14 +215,6 @@ func (m *Member) settle(ctx context.Context) ([]string, <-chan zk.Event, error) 
 }
 
 func (m *Member) znode() string { return line.Child(line.Child(m.path, partyName), m.name) }
-
-func identifiers(members []string) []string {
-	ids := make([]string, len(members))
-	for i, name := range members {
-		ids[i] = identifierOf(name)
-	}
-	return ids
-}
 
 // known is err, but for what goes on in the background.
 func known(err error) error {
