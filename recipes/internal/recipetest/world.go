@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
@@ -17,9 +16,6 @@ import (
 
 // Timeout is the session timeout of a World's clients.
 const Timeout = recipes.DefaultSessionTimeout
-
-// Main is what TestMain of a family calls: it runs the tests, and fails if a goroutine is left.
-func Main(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // World is an ensemble and its clients.
 type World struct {

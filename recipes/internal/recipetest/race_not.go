@@ -1,0 +1,5 @@
+//go:build !race
+
+package recipetest
+
+const raceDetector = false
