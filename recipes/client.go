@@ -144,7 +144,11 @@ func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: lastzxid.NewConn(conn, &k.seen), attach: k, patience: time.Duration(k.timeout.Load())}
+	// What one session has seen means nothing to the next. A server that has less refuses who says it, for ever if it has lost its data.
+	if s := k.currentSession(); s != nil && s.Context().Err() != nil {
+		k.seen = new(lastzxid.Seen)
+	}
+	w := &wire{Conn: lastzxid.NewConn(conn, k.seen), attach: k, patience: time.Duration(k.timeout.Load())}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == Closed {

@@ -19,7 +19,7 @@ type core struct {
 	wrapped bool
 	conn    Conn
 	owned   *zk.Conn        // conn, if Connect made it; else it is wrapped
-	seen    lastzxid.Seen   // over owned's connections
+	seen    *lastzxid.Seen  // over owned's connections, while the session lives; dial alone touches it
 	events  <-chan zk.Event // closed when conn has ended
 
 	timeout atomic.Int64 // a time.Duration: the negotiated session timeout, or the one that is asked for
@@ -53,6 +53,7 @@ func newCore(cfg config, wrapped bool) *core {
 	k := &core{
 		cfg:     cfg,
 		wrapped: wrapped,
+		seen:    new(lastzxid.Seen),
 		clock:   newClock(cfg.asleep),
 		closing: make(chan struct{}),
 		kick:    make(chan struct{}, 1),
