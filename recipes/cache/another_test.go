@@ -81,6 +81,16 @@ func TestC1_OtherServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, other := zktest.Start(t), zktest.Start(t)
 		at := one
+		one.Load(map[string]string{"/a": "0"}) // with the same zxid as the other's
+		other.Load(map[string]string{"/a": "1"})
+		if before, after := one.Znode("/a"), other.Znode("/a"); before.Stat.Mzxid != after.Stat.Mzxid {
+			t.Fatalf("0x%x and 0x%x", before.Stat.Mzxid, after.Stat.Mzxid)
+		}
+		other.Load(map[string]string{"/a/b": "other"})
+		for i := range 10 {
+			one.Load(map[string]string{"/a/b": fmt.Sprint(i)})
+			one.Load(map[string]string{"/a/x": ""})
+		}
 		c, err := recipes.Connect(t.Context(), []string{"service:2181"}, recipes.Retry(recipes.Forever(30*time.Millisecond)),
 			recipes.Dialer(func(network, _ string, timeout time.Duration) (net.Conn, error) {
 				time.Sleep(time.Millisecond)
@@ -88,23 +98,20 @@ func TestC1_OtherServers(t *testing.T) {
 			}))
 		must(t, err)
 		defer func() { must(t, c.Close()) }()
-		one.Load(map[string]string{"/a": "0"}) // with the same zxid as the other's
-		other.Load(map[string]string{"/a": "1"})
-		other.Load(map[string]string{"/a/b": "other"})
-		for i := range 10 {
-			one.Load(map[string]string{"/a/b": fmt.Sprint(i)})
-			one.Load(map[string]string{"/a/x": ""})
-		}
 		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
 		defer tree.Close()
 		tree.Start(t.Context())
 		must(t, tree.Wait(t.Context()))
+		node := cache.NewNode(c, "/a")
+		defer node.Close()
+		node.Start(t.Context())
+		must(t, node.Wait(t.Context()))
 		at = other
 		one.Stop()
-		for i := range 30 { // a server with less than the client has seen refuses it
-			other.Load(map[string]string{"/else": fmt.Sprint(i)})
-		}
 		time.Sleep(3 * recipetest.Timeout)
 		expectTree(t, tree, map[string]string{"/a": "1", "/a/b": "other"})
+		if z := node.Get(); z == nil || string(z.Data) != "1" {
+			t.Errorf("%+v", z)
+		}
 	})
 }

@@ -17,9 +17,9 @@ type Cache[T any] struct {
 }
 
 type parsed[T any] struct {
-	zxid int64 // that last changed the data
-	in   Instance[T]
-	err  error
+	znode *cache.Znode // of which it was parsed
+	in    Instance[T]
+	err   error
 }
 
 // Cache returns a Cache of a service. It does nothing before Start.
@@ -52,9 +52,9 @@ func (c *Cache[T]) Instances() []Instance[T] {
 	now := make(map[string]parsed[T], len(znodes))
 	for _, z := range znodes {
 		p, there := c.parsed[z.Name()]
-		if !there || p.zxid != z.Stat.Mzxid {
+		if !there || p.znode != z {
 			in, err := parse[T](z.Path, z.Data)
-			p = parsed[T]{z.Stat.Mzxid, in, err}
+			p = parsed[T]{z, in, err}
 		}
 		now[z.Name()] = p
 		if p.err == nil {
