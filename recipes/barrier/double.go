@@ -126,7 +126,7 @@ func (e *entry) enter(ctx context.Context) (err error) {
 		}
 		select {
 		case event := <-fires:
-			if event.Type == zk.EventNodeCreated {
+			if event.Type == zk.EventNodeCreated && sign == nil { // else that of the sign which is there, told late
 				return nil
 			}
 		case <-ctx.Done():
