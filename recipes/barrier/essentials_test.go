@@ -15,27 +15,8 @@ import (
 // TestEssentials runs against any ZooKeeper: two members go through rounds of a double barrier, with a barrier set and removed in each, while the
 // answers to one member's requests get lost one after the other.
 func TestEssentials(t *testing.T) {
-	address := recipetest.Servers(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cut := &recipetest.Cutter{}
-	connect := func(opts ...recipes.Option) *recipes.Client {
-		c, err := recipes.Connect(ctx, address, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return c
-	}
-	a, b := connect(recipes.Dialer(cut.Dial)), connect()
-	root, err := a.Create(ctx, "/gozkd-barrier-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, p := recipetest.Essentials(t, "gozkd-barrier-")
+	a, b, cut, root := p.A, p.B, p.Cut, p.Root
 	att := newAttendance(2, 10*time.Millisecond)
 	var wg sync.WaitGroup
 	for _, c := range []*recipes.Client{a, b} {

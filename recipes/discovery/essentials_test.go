@@ -1,10 +1,8 @@
 package discovery_test
 
 import (
-	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/discovery"
@@ -14,22 +12,9 @@ import (
 // TestEssentials runs against any ZooKeeper, see recipetest.Servers. Whichever request's answer is lost, what is registered is found, as it was
 // updated, and not when it is registered no more.
 func TestEssentials(t *testing.T) {
-	servers := recipetest.Servers(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cut := &recipetest.Cutter{}
-	connect := func(opts ...recipes.Option) *recipes.Client {
-		c, err := recipes.Connect(ctx, servers, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { check(t, c.Close()) })
-		return c
-	}
-	a, b := connect(recipes.Dialer(cut.Dial)), connect()
-	root, err := a.Create(ctx, "/gozkd-discovery-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
-	check(t, err)
-	_, err = b.Create(ctx, root+"/web", nil, recipes.CreateOptions{})
+	ctx, p := recipetest.Essentials(t, "gozkd-discovery-")
+	a, b, cut, root := p.A, p.B, p.Cut, p.Root
+	_, err := b.Create(ctx, root+"/web", nil, recipes.CreateOptions{})
 	check(t, err)
 	services, d := discovery.New[string](a, root), discovery.New[string](b, root)
 	c := d.Cache("web")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
@@ -15,27 +14,8 @@ import (
 // TestEssentials runs against any ZooKeeper: a latch and selectors of both names lead in turn, while the answers to one client's requests get lost one
 // after the other.
 func TestEssentials(t *testing.T) {
-	address := recipetest.Servers(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cut := &recipetest.Cutter{}
-	connect := func(opts ...recipes.Option) *recipes.Client {
-		c, err := recipes.Connect(ctx, address, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return c
-	}
-	a, b := connect(recipes.Dialer(cut.Dial)), connect()
-	root, err := a.Create(ctx, "/gozkd-election-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, p := recipetest.Essentials(t, "gozkd-election-")
+	a, b, cut, root := p.A, p.B, p.Cut, p.Root
 	const turns = 6
 	holds := recipetest.NewHolds(1)
 	turn := func(_ context.Context, held *recipes.Held) error {

@@ -1,11 +1,9 @@
 package group_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/group"
@@ -15,22 +13,9 @@ import (
 // TestEssentials runs against any ZooKeeper, see recipetest.Servers. Whichever request's answer is lost, who joins is a member, once, and none
 // when it has left; who joins under the same id takes its place, and gives it back.
 func TestEssentials(t *testing.T) {
-	servers := recipetest.Servers(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cut := &recipetest.Cutter{}
-	connect := func(opts ...recipes.Option) *recipes.Client {
-		c, err := recipes.Connect(ctx, servers, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { check(t, c.Close()) })
-		return c
-	}
-	a, b := connect(recipes.Dialer(cut.Dial)), connect()
-	root, err := a.Create(ctx, "/gozkd-group-", nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
-	check(t, err)
-	_, err = b.Create(ctx, root+"/g", nil, recipes.CreateOptions{})
+	ctx, p := recipetest.Essentials(t, "gozkd-group-")
+	a, b, cut, root := p.A, p.B, p.Cut, p.Root
+	_, err := b.Create(ctx, root+"/g", nil, recipes.CreateOptions{})
 	check(t, err)
 	mine, yours := group.New(a.Namespace(root), "/g"), group.New(b, root+"/g")
 	view := yours.View()

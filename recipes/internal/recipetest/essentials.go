@@ -1,0 +1,45 @@
+package recipetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+)
+
+// Pair is two Clients of the servers that Servers returns, of which A can be cut off, and a znode of their own. All ends with the test but the
+// znode, which is the test's to delete.
+type Pair struct {
+	A, B *recipes.Client
+	Cut  *Cutter
+	Root string
+}
+
+// Essentials connects a Pair. prefix is what Root's name begins with. ctx ends after a minute.
+func Essentials(t testing.TB, prefix string) (ctx context.Context, p Pair) {
+	t.Helper()
+	servers := Servers(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	p.Cut = &Cutter{}
+	connect := func(opts ...recipes.Option) *recipes.Client {
+		c, err := recipes.Connect(ctx, servers, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return c
+	}
+	p.A, p.B = connect(recipes.Dialer(p.Cut.Dial)), connect()
+	root, err := p.A.Create(ctx, "/"+prefix, nil, recipes.CreateOptions{Mode: recipes.PersistentSequential})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Root = root
+	return ctx, p
+}
