@@ -5,24 +5,33 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"runtime/debug"
+	"os/signal"
+	"syscall"
 
 	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/program"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
 }
 
 // run is main with its surroundings handed in; it returns the exit status.
-func run(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	say := func(words ...any) { _, _ = fmt.Fprintln(stderr, words...) } // when stderr fails there is nowhere left to say so
-	inv, err := config.Load(args, getenv)
+func run(args []string, env program.Env) int {
+	if len(args) > 0 {
+		if command, ok := commands[args[0]]; ok {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return command(ctx, args[1:], env)
+		}
+	}
+	say := func(words ...any) { _, _ = fmt.Fprintln(env.Err, words...) } // when Err fails there is nowhere left to say so
+	inv, err := config.Load(args, env.Getenv)
 	for _, w := range inv.Warnings {
 		say("gozkd: warning:", w)
 	}
@@ -32,32 +41,23 @@ func run(args []string, getenv func(string) string, stdout, stderr io.Writer) in
 		}
 		if wrong.Usage() {
 			say("\n" + config.Usage)
-			return 2
+			return program.Usage
 		}
-		return 1
+		return program.Failed
 	}
 	switch inv.Command {
 	case config.ShowHelp:
-		_, err = io.WriteString(stdout, config.Help)
+		_, err = io.WriteString(env.Out, config.Help)
 	case config.ShowVersion:
-		_, err = fmt.Fprintln(stdout, version())
+		_, err = fmt.Fprintln(env.Out, program.Version())
 	case config.CheckConfig:
-		_, err = io.WriteString(stdout, inv.Config.String())
+		_, err = io.WriteString(env.Out, inv.Config.String())
 	default:
-		err = serve(inv, stderr)
+		err = serve(inv, env.Err)
 	}
 	if err != nil {
 		say("gozkd:", err)
-		return 1
+		return program.Failed
 	}
-	return 0
-}
-
-// version names the module's version as the go command recorded it, and what built it for which system.
-func version() string {
-	v := "(unknown)"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v = info.Main.Version
-	}
-	return fmt.Sprintf("gozkd %s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return program.OK
 }

@@ -1,12 +1,19 @@
 package main
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/program"
 )
+
+// outside is what surrounds a program that has no input and no environment.
+func outside(out, err io.Writer) program.Env {
+	return program.Env{In: strings.NewReader(""), Out: out, Err: err, Getenv: func(string) string { return "" }}
+}
 
 func TestRun(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -31,7 +38,7 @@ func TestRun(t *testing.T) {
 		{"--client-port x", 2, "", "usage: gozkd "},
 	} {
 		var stdout, stderr strings.Builder
-		status := run(strings.Fields(c.args), func(string) string { return "" }, &stdout, &stderr)
+		status := run(strings.Fields(c.args), outside(&stdout, &stderr))
 		if status != c.status {
 			t.Errorf("%s: exit status %d, want %d", c.args, status, c.status)
 		}

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// program is gozkd in a process of its own.
-type program struct {
+// process is gozkd in a process of its own.
+type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	stderr bytes.Buffer // to be read when it has ended
@@ -47,9 +47,9 @@ type program struct {
 }
 
 // launch starts it and waits for the port file.
-func launch(t *testing.T, args ...string) *program {
+func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &program{t: t, dir: t.TempDir(), done: make(chan struct{})}
+	p := &process{t: t, dir: t.TempDir(), done: make(chan struct{})}
 	file := filepath.Join(p.dir, "ports.json")
 	p.cmd = exec.Command(os.Args[0], append(args, "--port-file", file)...)
 	p.cmd.Env = append(os.Environ(), asProgram+"=1")
@@ -95,7 +95,7 @@ func launch(t *testing.T, args ...string) *program {
 }
 
 // stop asks it to end, and returns its exit status.
-func (p *program) stop(s os.Signal) int {
+func (p *process) stop(s os.Signal) int {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Skip("no signals here: ", err)
@@ -193,7 +193,7 @@ func TestServe_EnsembleOnDisk(t *testing.T) {
 		}
 	}
 	var stdout, stderr strings.Builder
-	status := run([]string{"--data-dir", dir, "--client-port", "0", "--ensemble", "5"}, func(string) string { return "" }, &stdout, &stderr)
+	status := run([]string{"--data-dir", dir, "--client-port", "0", "--ensemble", "5"}, outside(&stdout, &stderr))
 	if status != 1 || !strings.Contains(stderr.String(), "has the data of 3 members, and 5 want to use it") {
 		t.Errorf("five members with the data of three: %d %s", status, &stderr)
 	}
@@ -252,7 +252,7 @@ func TestServe_KitCannot(t *testing.T) {
 		{"--ensemble x", 2, `--ensemble: is "x"; allowed: a whole number from 1 to 9`},
 	} {
 		var stdout, stderr strings.Builder
-		status := run(append(strings.Fields(c.args), "--memory", "--log-level", "off"), func(string) string { return "" }, &stdout, &stderr)
+		status := run(append(strings.Fields(c.args), "--memory", "--log-level", "off"), outside(&stdout, &stderr))
 		if status != c.status || strings.Count(stderr.String(), "gozkd: ") != 1 || !strings.Contains(stderr.String(), c.text) {
 			t.Errorf("%s: %d %q, want %d and %q", c.args, status, &stderr, c.status, c.text)
 		}

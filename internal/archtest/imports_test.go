@@ -133,7 +133,9 @@ var table = []box{
 		{"internal/members", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
+	{pkg: "internal/program", there: true},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
+		{"internal/program", "what its commands have in common"},
 		{"server", "wiring"},
 		{"internal/config", "what to serve, and where; nobody else reads configuration"},
 		{"internal/lab", "an ensemble in one process"},

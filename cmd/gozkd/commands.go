@@ -1,0 +1,6 @@
+package main
+
+import "github.com/gozkd/gozkd/internal/program"
+
+// commands are those beside serve and check-config, by the first word of the command line.
+var commands = map[string]program.Main{}
