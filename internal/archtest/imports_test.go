@@ -114,6 +114,11 @@ var table = []box{
 		{"proto", "paths and error codes"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
+	{pkg: "client", there: true, may: []arrow{
+		{"proto", "what servers say"},
+		{"proto/jute", "requests and replies"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
 	{pkg: "admin", there: true, may: []arrow{{"server", "shows what it knows of itself"}}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"server", "shows what it knows of itself"},

@@ -1,0 +1,86 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// CreateOptions say what kind of znode is made. The zero value is a persistent one, open to everybody.
+type CreateOptions struct {
+	Ephemeral  bool          // it goes away with the session
+	Sequential bool          // the server appends a number of ten digits to the name
+	Container  bool          // it goes away some time after its last child
+	TTL        time.Duration // not 0: it goes away when it has no children and was not changed for so long; whole milliseconds
+	ACL        []proto.ACL   // nil: world:anyone:cdrwa
+}
+
+var errMixedKinds = errors.New("a znode is one of ephemeral, container or with a TTL, and a container is not sequential")
+
+// mode returns the op that creates such a znode, and its mode.
+func (o CreateOptions) mode() (proto.OpCode, proto.CreateMode, error) {
+	kinds := 0
+	for _, is := range []bool{o.Ephemeral, o.Container, o.TTL != 0} {
+		if is {
+			kinds++
+		}
+	}
+	switch {
+	case kinds > 1 || o.Container && o.Sequential:
+		return 0, 0, errMixedKinds
+	case o.Container:
+		return proto.OpCreateContainer, proto.ModeContainer, nil
+	case o.TTL != 0 && o.Sequential:
+		return proto.OpCreateTTL, proto.ModePersistentSequentialTTL, nil
+	case o.TTL != 0:
+		return proto.OpCreateTTL, proto.ModePersistentTTL, nil
+	case o.Ephemeral && o.Sequential:
+		return proto.OpCreate2, proto.ModeEphemeralSequential, nil
+	case o.Ephemeral:
+		return proto.OpCreate2, proto.ModeEphemeral, nil
+	case o.Sequential:
+		return proto.OpCreate2, proto.ModePersistentSequential, nil
+	default:
+		return proto.OpCreate2, proto.ModePersistent, nil
+	}
+}
+
+// ttlMs returns a TTL in milliseconds, rounded up: no znode goes before its time.
+func (o CreateOptions) ttlMs() int64 {
+	if o.TTL > math.MaxInt64-time.Millisecond {
+		return int64(o.TTL / time.Millisecond)
+	}
+	return int64((o.TTL + time.Millisecond - 1) / time.Millisecond)
+}
+
+func (o CreateOptions) acl() []proto.ACL {
+	if o.ACL == nil {
+		return proto.OpenACL()
+	}
+	return o.ACL
+}
+
+// Create makes a znode and returns its path, which has a number appended if it is sequential, and its Stat. data is not
+// kept; nil and empty data differ.
+func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateOptions) (created string, stat proto.Stat, err error) {
+	op, mode, err := o.mode()
+	if err != nil {
+		return "", stat, c.refuse(proto.OpCreate2, path, err)
+	}
+	full, err := c.newPath(op, path, o.Sequential)
+	if err != nil {
+		return "", stat, err
+	}
+	req := proto.CreateRequest{Path: full, Data: data, ACL: o.acl(), Mode: mode, TTL: o.ttlMs()}
+	var resp proto.CreateResponse
+	err = c.do(ctx, request{op: op, path: path, write: true, body: func(b []byte) []byte { return req.Append(b, op) }},
+		func(d *jute.Decoder) { resp.Decode(d, op) })
+	if err != nil {
+		return "", proto.Stat{}, err
+	}
+	return c.strip(resp.Path), resp.Stat, nil
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// ErrClosed says that the Client was closed.
+var ErrClosed = errors.New("client: closed")
+
+// Error is why a request failed. errors.Is finds both Code and Cause in it.
+type Error struct {
+	Op   string // ZooKeeper's name of the op
+	Path string // as the caller named it; "" for an op without
+	// Code is the server's answer, or what the client found: ErrConnectionLoss, ErrSessionExpired, ErrAuthFailed,
+	// ErrBadArguments (nothing was sent), ErrMarshallingError (the reply makes no sense), ErrOperationTimeout (ctx ended).
+	Code proto.ErrCode
+	// Cause says more than the code, or is nil: the end of ctx, ErrClosed, what is wrong with the path, how the connection
+	// was lost.
+	Cause error
+	// Unknown says that the request was a write, was sent, and was not answered: it may have been carried out, or be carried
+	// out later, or never.
+	Unknown bool
+}
+
+// Error names the op, the path and the reason.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("client: " + e.Op)
+	if e.Path != "" {
+		b.WriteString(" " + e.Path)
+	}
+	b.WriteString(": ")
+	switch {
+	case e.Cause == nil:
+		b.WriteString(e.Code.String())
+	case e.Code == proto.ErrOperationTimeout:
+		b.WriteString(e.Cause.Error())
+	default:
+		b.WriteString(e.Code.String() + ": " + e.Cause.Error())
+	}
+	if e.Unknown {
+		b.WriteString(" (whether it was carried out is unknown)")
+	}
+	return b.String()
+}
+
+// Unwrap returns the code, and the cause if there is one.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Code}
+	}
+	return []error{e.Code, e.Cause}
+}

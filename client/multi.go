@@ -1,0 +1,125 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// Op is one op of Multi or MultiRead; the functions below make them.
+type Op struct {
+	op         proto.MultiOp
+	sequential bool
+	err        error
+}
+
+// CreateOp creates a znode, see Client.Create.
+func CreateOp(path string, data []byte, o CreateOptions) Op {
+	op, mode, err := o.mode()
+	return Op{
+		op:         proto.MultiOp{Op: op, Path: path, Data: data, ACL: o.acl(), Mode: mode, TTL: o.ttlMs()},
+		sequential: o.Sequential, err: err,
+	}
+}
+
+// DeleteOp deletes a znode, see Client.Delete.
+func DeleteOp(path string, version int32) Op {
+	return Op{op: proto.MultiOp{Op: proto.OpDelete, Path: path, Version: version}}
+}
+
+// SetOp replaces a znode's data, see Client.Set.
+func SetOp(path string, data []byte, version int32) Op {
+	return Op{op: proto.MultiOp{Op: proto.OpSetData, Path: path, Data: data, Version: version}}
+}
+
+// CheckOp fails the Multi unless the znode is there with that version of its data.
+func CheckOp(path string, version int32) Op {
+	return Op{op: proto.MultiOp{Op: proto.OpCheck, Path: path, Version: version}}
+}
+
+// GetOp reads a znode's data and Stat. For MultiRead.
+func GetOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetData, Path: path}} }
+
+// ChildrenOp reads the names of a znode's children. For MultiRead.
+func ChildrenOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetChildren, Path: path}} }
+
+// Result is what one op of a Multi or MultiRead came to. Fields that the op does not have are zero.
+type Result struct {
+	// Err is nil or an *Error. In a Multi that failed, ops before the one that failed have nil, those after it
+	// proto.ErrRuntimeInconsistency; none was carried out.
+	Err      error
+	Path     string     // created
+	Stat     proto.Stat // of the znode after create or set, and of get; servers before 3.8.2 tell none after create
+	Data     []byte     // of get
+	Children []string   // of children, unsorted
+}
+
+// Multi carries out all ops, in their order, or none: then the error is that of the op that failed, and the results
+// say which. Only writes and checks may be in it.
+func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
+	results, err := c.multi(ctx, proto.OpMulti, ops)
+	if err != nil {
+		return nil, err
+	}
+	for i := range results {
+		if results[i].Err != nil {
+			return results, results[i].Err
+		}
+	}
+	return results, nil
+}
+
+// MultiRead answers several reads in one reply. They need not show one moment. What fails is told in its result; the
+// error is that of the request as a whole.
+func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
+	return c.multi(ctx, proto.OpMultiRead, ops)
+}
+
+func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) ([]Result, error) {
+	req := proto.MultiRequest{Ops: make([]proto.MultiOp, len(ops))}
+	for i := range ops {
+		o := &ops[i]
+		if o.err != nil {
+			return nil, c.refuse(o.op.Op, o.op.Path, o.err)
+		}
+		if reads := o.op.Op == proto.OpGetData || o.op.Op == proto.OpGetChildren; reads != (op == proto.OpMultiRead) {
+			return nil, c.refuse(op, o.op.Path, fmt.Errorf("%w: %v", proto.ErrNotInMulti, o.op.Op))
+		}
+		full, err := c.newPath(o.op.Op, o.op.Path, o.sequential)
+		if err != nil {
+			return nil, err
+		}
+		req.Ops[i] = o.op
+		req.Ops[i].Path = full
+	}
+	var resp proto.MultiResponse
+	var bad error
+	err := c.do(ctx, request{op: op, write: op == proto.OpMulti, body: req.Append}, func(d *jute.Decoder) { bad = resp.Decode(d) })
+	if err != nil {
+		return nil, err
+	}
+	if bad == nil && len(resp.Results) != len(ops) {
+		bad = fmt.Errorf("%d results for %d ops", len(resp.Results), len(ops))
+	}
+	if bad != nil {
+		return nil, &Error{Op: op.String(), Code: proto.ErrMarshallingError, Cause: bad, Unknown: op == proto.OpMulti}
+	}
+	results := make([]Result, len(ops))
+	for i := range resp.Results {
+		results[i] = c.result(&ops[i], &resp.Results[i])
+	}
+	return results, nil
+}
+
+func (c *Client) result(op *Op, r *proto.MultiResult) Result {
+	if r.Op == proto.OpError && r.Err != proto.OK {
+		return Result{Err: &Error{Op: op.op.Op.String(), Path: op.op.Path, Code: r.Err}}
+	}
+	result := Result{Stat: r.Stat, Data: r.Data, Children: r.Children}
+	if r.Path != "" {
+		result.Path = c.strip(r.Path)
+	}
+	return result
+}
