@@ -101,8 +101,9 @@ func (l *lab) expectExists(c *zk.Conn, path string, want bool) {
 // createAtLast creates a znode, however often the client loses its connection or has not noticed yet that it did.
 func (l *lab) createAtLast(c *zk.Conn, path string) error {
 	for {
+		lost := (*net.OpError)(nil)
 		switch err := l.create(c, path); {
-		case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoServer):
+		case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoServer), errors.As(err, &lost):
 		case errors.Is(err, zk.ErrNodeExists): // an earlier one whose answer was lost
 			return nil
 		default:
