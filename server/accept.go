@@ -48,12 +48,13 @@ func (s *Server) admit(nc net.Conn) {
 	c.noteHeard(now)
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
+	limits := s.live.Load()
 	switch {
 	case s.closing:
-	case s.cfg.MaxConns > 0 && len(s.conns) >= s.cfg.MaxConns:
-		c.logger().Warn("connection refused: too many connections", "maxCnxns", s.cfg.MaxConns)
-	case s.cfg.MaxClientConns > 0 && s.perAddr[addr] >= s.cfg.MaxClientConns:
-		c.logger().Warn("connection refused: too many connections from this address", "maxClientCnxns", s.cfg.MaxClientConns)
+	case limits.MaxConns > 0 && len(s.conns) >= limits.MaxConns:
+		c.logger().Warn("connection refused: too many connections", "maxCnxns", limits.MaxConns)
+	case limits.MaxClientConns > 0 && s.perAddr[addr] >= limits.MaxClientConns:
+		c.logger().Warn("connection refused: too many connections from this address", "maxClientCnxns", limits.MaxClientConns)
 	default:
 		s.nextConn++
 		c.id = s.nextConn

@@ -24,7 +24,7 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 	switch {
 	case r.Scheme == "ip": // everybody has it already
 		return proto.OK
-	case r.Scheme == "digest" && r.Auth != nil && !c.server.cfg.DisableDigest && c.addDigest(jute.Text(r.Auth)):
+	case r.Scheme == "digest" && r.Auth != nil && !c.server.live.Load().DisableDigest && c.addDigest(jute.Text(r.Auth)):
 		return proto.OK
 	}
 	c.server.stats.authFailed.Add(1)
@@ -47,7 +47,7 @@ func (c *conn) addDigest(userPassword string) bool {
 		}
 	}
 	add(proto.ID{Scheme: "digest", ID: id})
-	if s := c.server.cfg.SuperDigest; s != "" && subtle.ConstantTimeCompare([]byte(s), []byte(id)) == 1 {
+	if s := c.server.live.Load().SuperDigest; s != "" && subtle.ConstantTimeCompare([]byte(s), []byte(id)) == 1 {
 		add(superID)
 	}
 	size := 0

@@ -241,7 +241,7 @@ func (c *conn) answered(p *pending, zxid proto.Zxid) {
 func (c *conn) finish() {
 	c.closeAfter = true
 	// It fails on a connection that is closed already. The runtime's clock counts here, as in the handshake.
-	_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.cfg.HandshakeTimeout))
+	_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.live.Load().HandshakeTimeout))
 }
 
 // boundOutput closes the connection if its client lets too much pile up.

@@ -111,7 +111,7 @@ func (s *Server) ExpireDue(ctx context.Context) error {
 		for _, info := range infos {
 			due = append(due, expiry(info, epoch))
 		}
-		due = append(due, s.collectable(now, s.cfg.ContainerMaxPerMinute)...)
+		due = append(due, s.collectable(now, s.live.Load().ContainerMaxPerMinute)...)
 		changed, err := s.decideAll(ctx, due)
 		if err != nil || !changed { // what goes last may leave a container empty
 			return err

@@ -266,7 +266,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 }
 
 func (s *Server) requestFlags() (f datatree.RequestFlags) {
-	if s.cfg.EnforceQuota {
+	if s.live.Load().EnforceQuota {
 		f |= datatree.FlagEnforceQuota
 	}
 	if s.cfg.SkipACL {
@@ -351,7 +351,7 @@ func (c *conn) reconfig(d jute.Decoder) proto.ErrCode {
 	switch {
 	case d.Err() != nil:
 		return proto.ErrMarshallingError
-	case !c.server.cfg.ReconfigEnabled:
+	case !c.server.live.Load().ReconfigEnabled:
 		return proto.ErrReconfigDisabled
 	case c.server.alone():
 		return proto.ErrUnimplemented

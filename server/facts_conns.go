@@ -62,7 +62,7 @@ func (c *conn) facts() Connection {
 	f.MinMs, f.AvgMs, f.MaxMs = c.latency.read()
 	timeout := f.Timeout
 	if c.session == 0 {
-		timeout = c.server.cfg.HandshakeTimeout
+		timeout = c.server.live.Load().HandshakeTimeout
 	}
 	f.expires = c.heard().Add(timeout)
 	return f

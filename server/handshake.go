@@ -14,7 +14,7 @@ import (
 // say. The error tells what was wrong with the client's bytes.
 func (c *conn) handshake(in *input) (ok bool, err error) {
 	s := c.server
-	if err := c.nc.SetReadDeadline(time.Now().Add(s.cfg.HandshakeTimeout)); err != nil {
+	if err := c.nc.SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
 		return false, nil // closed already
 	}
 	for in.w-in.r < 4 {
@@ -155,7 +155,8 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 }
 
 func (s *Server) clampTimeout(ms int32) time.Duration {
-	return min(max(time.Duration(ms)*time.Millisecond, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
+	bounds := s.live.Load()
+	return min(max(time.Duration(ms)*time.Millisecond, bounds.MinSessionTimeout), bounds.MaxSessionTimeout)
 }
 
 // established takes the result of attach's request. Called by Apply with c.mu held.

@@ -19,6 +19,14 @@ func (l *limiter) init(limit int) {
 	l.room.L = &l.mu
 }
 
+// setMax changes how many there may be. Those that are under way stay.
+func (l *limiter) setMax(limit int) {
+	l.mu.Lock()
+	l.max = limit
+	l.room.Broadcast()
+	l.mu.Unlock()
+}
+
 // full does not depend on what comes next, so that a write of any size finds room some time.
 func (l *limiter) full() bool { return l.n >= l.max || l.bytes >= maxOutstandingBytes }
 

@@ -27,7 +27,9 @@ var (
 
 // Server is one ZooKeeper server. Its methods may be called from any goroutine.
 type Server struct {
-	cfg      Config
+	cfg      Config                 // as the server was started with
+	live     atomic.Pointer[Config] // as Reload left it; what is in it is not changed
+	reload   sync.Mutex             // one Reload at a time
 	node     *consensus.Node
 	listener net.Listener             // nil: in process only
 	addr     atomic.Pointer[net.Addr] // of listener
@@ -110,6 +112,7 @@ func New(cfg Config) (*Server, error) {
 		perAddr:   make(map[string]int),
 		tracker:   session.New(cfg.Tick),
 	}
+	s.live.Store(&cfg)
 	s.life.err = make(chan error, 1)
 	s.ended, s.gone = make(chan struct{}), make(chan struct{})
 	s.digests.forget()
@@ -346,7 +349,7 @@ func (s *Server) closeConns() {
 
 func (s *Server) synced(took time.Duration, _, bytes int) {
 	s.stats.syncs.note(took, 1)
-	if took > s.cfg.SyncWarning {
+	if took > s.live.Load().SyncWarning {
 		s.stats.slowSyncs.Add(1)
 		s.cfg.Logger.Warn("slow fsync: the log's disk is overloaded, writes wait for it", "took_ms", took.Milliseconds(), "bytes", bytes)
 	}

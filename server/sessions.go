@@ -126,7 +126,6 @@ func (s *Server) propose(r datatree.Request, applied func(*datatree.Result)) {
 func (s *Server) runCollector(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.ContainerInterval)
 	defer ticker.Stop()
-	perRound := max(1, int(float64(s.cfg.ContainerMaxPerMinute)*s.cfg.ContainerInterval.Minutes()))
 	for {
 		select {
 		case <-ctx.Done():
@@ -136,6 +135,7 @@ func (s *Server) runCollector(ctx context.Context) {
 				return
 			}
 			if s.node.Status().Leading {
+				perRound := max(1, int(float64(s.live.Load().ContainerMaxPerMinute)*s.cfg.ContainerInterval.Minutes()))
 				for _, r := range s.collectable(s.cfg.Now(), perRound) {
 					s.proposeOwn(r)
 				}
@@ -147,7 +147,7 @@ func (s *Server) runCollector(ctx context.Context) {
 // collectable returns requests that delete what is to be collected.
 func (s *Server) collectable(now time.Time, limit int) (requests []datatree.Request) {
 	s.tree.RLock()
-	paths := s.state.Collectable(now.UnixMilli(), max(0, s.cfg.ContainerNeverUsed.Milliseconds()), limit)
+	paths := s.state.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
 	s.tree.RUnlock()
 	for _, path := range paths {
 		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)})

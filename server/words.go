@@ -50,7 +50,7 @@ func (c *conn) answerWord(word string, in *input) {
 		s.stats.traceMask.Store(int64(binary.BigEndian.Uint64(in.buf[in.r+4:])))
 	}
 	// Who does not read does not keep the answer's memory for longer than a handshake may take.
-	if c.nc.SetWriteDeadline(time.Now().Add(s.cfg.HandshakeTimeout)) != nil {
+	if c.nc.SetWriteDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)) != nil {
 		return // closed already
 	}
 	w := bufio.NewWriterSize(c.nc, wordBuffer)
@@ -64,7 +64,8 @@ func (c *conn) answerWord(word string, in *input) {
 
 // wordAllowed reports whether the whitelist has the word.
 func (s *Server) wordAllowed(word string) bool {
-	return word == "srvr" || slices.Contains(s.cfg.Words, "*") || slices.Contains(s.cfg.Words, word)
+	words := s.live.Load().Words
+	return word == "srvr" || slices.Contains(words, "*") || slices.Contains(words, word)
 }
 
 // writeWord writes the answer to a word that came over asker. Formats: docs/words.md.

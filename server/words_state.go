@@ -63,7 +63,7 @@ func decimal(v float64) string {
 // Settings returns what is in effect under the names and in the order of the conf word, then those of Config.Settings. One of
 // these with the name of a line replaces its value. The directories are looked through for their sizes.
 func (s *Server) Settings() []Setting {
-	c := &s.cfg
+	c := s.live.Load()
 	data, log := s.dirSizes()
 	lines := []Setting{
 		{"clientPort", port(s.Addr())},
