@@ -118,7 +118,7 @@ func (r *run) steps(steps []step) error {
 func (r *run) recovered(fs vfs.FS) (*wal.Log, *model, error) {
 	cfg := r.cfg
 	cfg.FS = fs
-	l, rec, err := wal.Open(dir, cfg)
+	l, rec, err := readThenOpen(cfg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -103,7 +103,7 @@ func (im *image) open(t *testing.T, name string, data []byte) (*wal.Log, wal.Rec
 			writeAll(t, fs, filepath.Join(dir, n), data)
 		}
 	}
-	return wal.Open(dir, wal.Config{FS: fs, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(8)})
+	return readThenOpen(wal.Config{FS: fs, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(8)})
 }
 
 func (im *image) mustRecover(t *testing.T, what string, m *model, l *wal.Log, rec wal.Recovered, err error) {

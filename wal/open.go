@@ -54,7 +54,25 @@ func (l *Log) open() (Recovered, error) {
 	if err != nil {
 		return Recovered{}, fmt.Errorf("wal: %w", err)
 	}
-	var segments, spares []uint64
+	segments, spares := sortNames(names)
+	if len(segments) == 0 {
+		if err := l.adoptSpares(spares); err != nil {
+			return Recovered{}, err
+		}
+		return Recovered{}, l.begin(1)
+	}
+	if err := l.checkGaps(segments); err != nil {
+		return Recovered{}, err
+	}
+	rec, err := l.recover(segments)
+	if err != nil {
+		return Recovered{}, err
+	}
+	return rec, l.adoptSpares(spares)
+}
+
+// sortNames returns the numbers of the segments, rising, and those of the spares.
+func sortNames(names []string) (segments, spares []uint64) {
 	for _, name := range names {
 		if n, ok := parseName(name, segmentSuffix); ok {
 			segments = append(segments, n)
@@ -63,21 +81,14 @@ func (l *Log) open() (Recovered, error) {
 		}
 	}
 	slices.Sort(segments)
+	return segments, spares
+}
 
-	if len(segments) == 0 {
-		if err := l.adoptSpares(spares); err != nil {
-			return Recovered{}, err
-		}
-		return Recovered{}, l.begin(1)
-	}
+func (l *Log) checkGaps(segments []uint64) error {
 	for i, n := range segments {
 		if want := segments[0] + uint64(i); n != want || n == math.MaxUint64 {
-			return Recovered{}, &CorruptError{Path: segmentPath(l.dir, want), Want: fmt.Sprintf("segment %d", want), Got: "no such file"}
+			return &CorruptError{Path: segmentPath(l.dir, want), Want: fmt.Sprintf("segment %d", want), Got: "no such file"}
 		}
 	}
-	rec, err := l.recover(segments)
-	if err != nil {
-		return Recovered{}, err
-	}
-	return rec, l.adoptSpares(spares)
+	return nil
 }

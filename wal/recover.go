@@ -7,27 +7,11 @@ import (
 
 // recover reads the segments, makes the last one the tail, and makes all that was read durable.
 func (l *Log) recover(numbers []uint64) (Recovered, error) {
-	content, keep := &replay{}, &arena{}
-	var before *reader
-	for i, number := range numbers {
-		r, err := l.readSegment(number, before, content, keep)
-		if err != nil {
-			return Recovered{}, err
-		}
-		before = r
-		s := segment{number: number, bytes: r.size, highest: content.last()}
-		l.size.Add(r.size)
-		if i < len(numbers)-1 {
-			l.sealed = append(l.sealed, s)
-			if err := r.f.Close(); err != nil {
-				return Recovered{}, fmt.Errorf("wal: close %s: %w", r.path, err)
-			}
-			continue
-		}
-		// start is where frames may begin, not behind the state: should there be nothing else, the segment may be left early.
-		l.tail = tail{segment: s, f: r.f, salt: r.header.salt, start: segmentHeaderBytes, end: r.end}
+	content, last, err := l.readSegments(numbers)
+	if err != nil {
+		return Recovered{}, err
 	}
-	rec, err := l.repair(before)
+	rec, err := l.repair(last)
 	if err != nil {
 		return Recovered{}, err
 	}
@@ -37,6 +21,31 @@ func (l *Log) recover(numbers []uint64) (Recovered, error) {
 	}
 	rec.State, rec.Entries = content.state, content.entries
 	return rec, nil
+}
+
+// readSegments reads them, and makes the last one the tail: its file stays open, also with an error.
+func (l *Log) readSegments(numbers []uint64) (content *replay, before *reader, err error) {
+	content = &replay{}
+	keep := &arena{}
+	for i, number := range numbers {
+		r, err := l.readSegment(number, before, content, keep)
+		if err != nil {
+			return nil, nil, err
+		}
+		before = r
+		s := segment{number: number, bytes: r.size, highest: content.last()}
+		l.size.Add(r.size)
+		if i < len(numbers)-1 {
+			l.sealed = append(l.sealed, s)
+			if err := r.f.Close(); err != nil {
+				return nil, nil, fmt.Errorf("wal: close %s: %w", r.path, err)
+			}
+			continue
+		}
+		// start is where frames may begin, not behind the state: should there be nothing else, the segment may be left early.
+		l.tail = tail{segment: s, f: r.f, salt: r.header.salt, start: segmentHeaderBytes, end: r.end}
+	}
+	return content, before, nil
 }
 
 // readSegment applies one segment to content and moves the chain behind it. before is the segment before, read to its
@@ -75,9 +84,9 @@ func (l *Log) readSegment(number uint64, before *reader, content *replay, keep *
 	}
 }
 
-// repair decides what the bytes behind the last good frame are, cuts them if they are a torn append, and makes the tail
-// durable. r has read the last segment.
-func (l *Log) repair(r *reader) (Recovered, error) {
+// torn decides what the bytes behind the last good frame are: the remains of an append that was under way, or damage. r has read the
+// last segment.
+func (l *Log) torn(r *reader) (Recovered, error) {
 	torn, later, err := r.scanTail(l.seq)
 	if err != nil {
 		return Recovered{}, err
@@ -89,8 +98,19 @@ func (l *Log) repair(r *reader) (Recovered, error) {
 	rec := Recovered{TornBytes: torn}
 	if torn > 0 {
 		rec.TornPath, rec.TornOffset = r.path, r.end
-		l.cfg.Logger.Warn("torn append cut", "path", r.path, "offset", r.end, "bytes", torn)
-		if err := r.f.Preallocate(r.end, torn); err != nil {
+	}
+	return rec, nil
+}
+
+// repair cuts a torn append, and makes the tail durable. r has read the last segment.
+func (l *Log) repair(r *reader) (Recovered, error) {
+	rec, err := l.torn(r)
+	if err != nil {
+		return Recovered{}, err
+	}
+	if rec.TornBytes > 0 {
+		l.cfg.Logger.Warn("torn append cut", "path", r.path, "offset", r.end, "bytes", rec.TornBytes)
+		if err := r.f.Preallocate(r.end, rec.TornBytes); err != nil {
 			return Recovered{}, fmt.Errorf("wal: cut the torn append in %s: %w", r.path, err)
 		}
 	}

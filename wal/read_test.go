@@ -1,0 +1,43 @@
+package wal_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/wal"
+)
+
+// readThenOpen opens a log that was read before: both find the same, or fail the same way, and reading changes nothing.
+func readThenOpen(cfg wal.Config) (*wal.Log, wal.Recovered, error) {
+	looking := cfg
+	looking.FS = vfs.NewFaulty(cfg.FS, func(op vfs.Op) error {
+		switch op.Kind {
+		case vfs.OpOpen, vfs.OpReadDir, vfs.OpRead:
+			return nil
+		}
+		return fmt.Errorf("reading does %s to %s", op.Kind, op.Path)
+	})
+	seen, readErr := wal.Read(dir, looking)
+	l, rec, err := wal.Open(dir, cfg)
+	switch {
+	case errors.Is(readErr, fs.ErrNotExist) && err == nil && rec.State == nil && len(rec.Entries) == 0:
+	case fmt.Sprint(readErr) != fmt.Sprint(err):
+		return l, rec, fmt.Errorf("reading ends with %v, opening with %v", readErr, err) // it wraps neither, so that no test takes it for what it expects
+	case !reflect.DeepEqual(seen, rec):
+		return l, rec, fmt.Errorf("%d entries and %d torn bytes were read, and then %d and %d opened", len(seen.Entries), seen.TornBytes, len(rec.Entries), rec.TornBytes)
+	}
+	return l, rec, err
+}
+
+func TestRead_NoDirectory(t *testing.T) {
+	if _, err := wal.Read(dir, wal.Config{FS: vfs.NewMem()}); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := wal.Read(dir, wal.Config{FS: vfs.NewMem(), SegmentBytes: 1}); err == nil {
+		t.Error("a bad Config was taken")
+	}
+}
