@@ -1,6 +1,11 @@
 package main
 
-import "github.com/gozkd/gozkd/internal/program"
+import (
+	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/internal/shell"
+)
 
 // commands are those beside serve and check-config, by the first word of the command line.
-var commands = map[string]program.Main{}
+var commands = map[string]program.Main{
+	"cli": shell.Main,
+}

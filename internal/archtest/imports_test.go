@@ -139,8 +139,19 @@ var table = []box{
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
 	{pkg: "internal/program", there: true},
+	{pkg: "internal/words", there: true, may: []arrow{
+		{"internal/members", "server lines in what conf says"},
+		{"proto", "zxids and session ids"},
+	}},
+	{pkg: "internal/shell", there: true, may: []arrow{
+		{"client", "the session that its commands run in"},
+		{"internal/members", "server lines, in what config and reconfig show and take"},
+		{"internal/program", "what the binary's commands have in common"},
+		{"proto", "paths, ACLs, error codes"},
+	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"internal/program", "what its commands have in common"},
+		{"internal/shell", "gozkd cli"},
 		{"server", "wiring"},
 		{"internal/config", "what to serve, and where; nobody else reads configuration"},
 		{"internal/lab", "an ensemble in one process"},

@@ -1,0 +1,93 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// errQuit ends the shell.
+var errQuit = errors.New("quit")
+
+// line executes a line as somebody typed it, and counts it. What it has to say it has printed; the error is for the exit
+// status, and errQuit when there is to be no further line. A blank line is nothing.
+func (s *Shell) line(ctx context.Context, text string) error {
+	words := split(text)
+	if len(words) == 0 {
+		return nil
+	}
+	s.history[s.count] = text
+	err := s.execute(ctx, words)
+	s.count++
+	return err
+}
+
+// execute executes a command and prints what became of it, as ZooKeeper's shell does.
+func (s *Shell) execute(ctx context.Context, words []string) error {
+	err := s.dispatch(ctx, words)
+	var wrong usageError
+	switch {
+	case err == nil || errors.Is(err, errQuit) || errors.As(err, new(printed)):
+	case errors.Is(err, errNotConnected):
+		s.say(s.out, err.Error())
+	case errors.As(err, &wrong):
+		s.complain(words[0], wrong)
+	default:
+		if m := message(err); m != "" {
+			s.say(s.err, m)
+		}
+	}
+	return err
+}
+
+// dispatch finds the command, reads its flags and runs it.
+func (s *Shell) dispatch(ctx context.Context, words []string) error {
+	c := s.find(words[0])
+	if c == nil {
+		return unknownCommand(words[0])
+	}
+	if !c.offline && !s.connected() {
+		return errNotConnected
+	}
+	args, given, err := c.parse(words[1:])
+	if err != nil {
+		return err
+	}
+	if len(args) < c.minArgs {
+		return errUsage
+	}
+	return c.run(ctx, &call{Shell: s, command: c, args: args, given: given})
+}
+
+// unknownCommand is the error of a name that no command has.
+func unknownCommand(name string) error {
+	return usageError("Command not found: Command not found " + name)
+}
+
+// complain says what is wrong with a line and how the command is used; of a command that is unknown, how the shell is.
+func (s *Shell) complain(name string, wrong usageError) {
+	c := s.find(name)
+	switch {
+	case c == nil:
+		s.say(s.err, s.usage()+string(wrong))
+	case wrong == errUsage:
+		s.say(s.err, c.usage())
+	default:
+		s.say(s.err, string(wrong)+"\n"+c.usage())
+	}
+}
+
+// usage lists how the shell and each of its commands are called.
+func (s *Shell) usage() string {
+	var b strings.Builder
+	b.WriteString("ZooKeeper -server host:port -client-configuration properties-file cmd args\n")
+	for _, c := range s.commands {
+		b.WriteString("\t" + c.name + " " + c.args + "\n")
+	}
+	return b.String()
+}
+
+// say writes a line. A failure to write has no other place to be told.
+func (s *Shell) say(w io.Writer, text string) { _, _ = fmt.Fprint(w, text+"\n") }

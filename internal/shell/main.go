@@ -1,0 +1,145 @@
+package shell
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/program"
+)
+
+// Main is gozkd cli. With a command among its arguments it executes that; else it reads lines from env.In, of a terminal
+// with an editor, of anything else as a script.
+func Main(ctx context.Context, args []string, env program.Env) int {
+	set, words, err := parseArgs(args)
+	if err != nil {
+		_, _ = io.WriteString(env.Err, "gozkd cli: "+err.Error()+"\n"+Usage+"\n")
+		return program.Usage
+	}
+	s := newShell(env.Out, env.Err, set)
+	if set.help {
+		s.say(s.out, Usage+"\n\n"+s.usage())
+		return program.OK
+	}
+	defer s.end()
+	if len(words) > 0 {
+		return s.runOnce(ctx, words)
+	}
+	return s.runLines(ctx, s.reader(env.In))
+}
+
+// end closes the session without telling anybody.
+func (s *Shell) end() {
+	s.printWatches.set(false)
+	s.close()
+}
+
+// runOnce executes one command in a session of its own, and returns the exit status. Only what the command was asked for
+// goes to standard output.
+func (s *Shell) runOnce(ctx context.Context, words []string) int {
+	s.once = true
+	s.printWatches.set(false)
+	if c := s.find(words[0]); c != nil && !c.offline {
+		// What is wrong with the line is said without a server.
+		if args, _, err := c.parse(words[1:]); err == nil && len(args) >= c.minArgs {
+			if err := s.connect(ctx, s.host); err != nil {
+				s.say(s.err, "gozkd cli: "+err.Error())
+				return status(err)
+			}
+		} else {
+			s.complain(words[0], asUsage(err))
+			return program.Usage
+		}
+	}
+	err := s.execute(ctx, words)
+	if errors.Is(err, errQuit) {
+		err = nil
+	}
+	return status(err)
+}
+
+func asUsage(err error) usageError {
+	var wrong usageError
+	errors.As(err, &wrong) // without one it stays errUsage
+	return wrong
+}
+
+// runLines opens a session and executes lines until there are no more. It returns the exit status of the last command, as
+// ZooKeeper's shell does.
+func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
+	s.say(s.out, "Connecting to "+s.host)
+	if err := s.connect(ctx, s.host); err != nil {
+		s.say(s.err, "gozkd cli: "+err.Error())
+		return status(err)
+	}
+	s.say(s.out, "Welcome to ZooKeeper!")
+	last := program.OK
+	for {
+		text, err := lines.readLine(ctx, s.prompt())
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				s.say(s.err, "gozkd cli: "+err.Error())
+				return program.Failed
+			}
+			return last
+		}
+		err = s.line(ctx, text)
+		if errors.Is(err, errQuit) {
+			return last
+		}
+		last = status(err)
+	}
+}
+
+// lineReader is where lines come from: a terminal, which shows the prompt, or a script. The error is io.EOF when there
+// are no more.
+type lineReader interface {
+	readLine(ctx context.Context, prompt string) (string, error)
+}
+
+// scriptReader reads lines from what is no terminal.
+type scriptReader struct {
+	lines chan scriptLine // closed at the end of the input; capacity 0: a line is read when it is wanted
+}
+
+type scriptLine struct {
+	text string
+	err  error
+}
+
+func newScriptReader(in io.Reader) *scriptReader {
+	r := &scriptReader{lines: make(chan scriptLine)}
+	// Stops at the end of the input and is not waited for: nothing interrupts a read of standard input but the process's end.
+	go r.read(bufio.NewReader(in))
+	return r
+}
+
+func (r *scriptReader) read(in *bufio.Reader) {
+	defer close(r.lines)
+	for {
+		text, err := in.ReadString('\n')
+		if text != "" {
+			r.lines <- scriptLine{text: strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				r.lines <- scriptLine{err: err}
+			}
+			return
+		}
+	}
+}
+
+func (r *scriptReader) readLine(ctx context.Context, _ string) (string, error) {
+	select {
+	case l, ok := <-r.lines:
+		if !ok {
+			return "", io.EOF
+		}
+		return l.text, l.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

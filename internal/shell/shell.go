@@ -1,0 +1,120 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+)
+
+// Shell executes commands, one after the other, in a session with an ensemble. It is not safe for concurrent use; the
+// events of the session come from a goroutine of their own and are printed between the results.
+type Shell struct {
+	out, err io.Writer // each Write is of a piece: nothing comes between
+	location *time.Location
+	commands []*command
+	settings settings
+	// show hands a result to whoever wants it: as text or as JSON.
+	show func(result) error
+	// onEvent is called for each event of the session, from the client's goroutine, if printWatches holds.
+	onEvent func(client.Event)
+
+	zk           *client.Client // nil before the first connect
+	host         string         // the connect string of zk
+	printWatches *toggle
+	// once holds in a process that executes one command: nothing goes to out but what the command was asked for.
+	once    bool
+	count   int            // lines executed
+	history map[int]string // by number; redo puts the line that it repeats
+}
+
+// settings are what the command line says of the session.
+type settings struct {
+	server   string
+	timeout  time.Duration
+	readOnly bool
+	json     bool
+	help     bool
+}
+
+// newShell returns a shell without a session. It writes to out and err only whole results and messages.
+func newShell(out, err io.Writer, set settings) *Shell {
+	locked := new(lock)
+	s := &Shell{
+		out:          &writer{lock: locked, to: out},
+		err:          &writer{lock: locked, to: err},
+		location:     time.Local,
+		settings:     set,
+		host:         set.server,
+		printWatches: newToggle(true),
+		history:      map[int]string{},
+	}
+	s.commands = slices.Concat(shellCommands(), zooKeeperCommands(), treeCommands(), interactiveCommands())
+	slices.SortFunc(s.commands, func(a, b *command) int { return strings.Compare(a.name, b.name) })
+	s.show = s.showText
+	s.onEvent = s.printEvent
+	return s
+}
+
+// showText prints a result as ZooKeeper's shell does.
+func (s *Shell) showText(r result) error {
+	out, err := &writeBuffer{to: s.out}, &writeBuffer{to: s.err}
+	r.text(out, err)
+	return errors.Join(err.flush(), out.flush())
+}
+
+// find returns a command by its name, or nil.
+func (s *Shell) find(name string) *command {
+	i := slices.IndexFunc(s.commands, func(c *command) bool { return c.name == name })
+	if i < 0 {
+		return nil
+	}
+	return s.commands[i]
+}
+
+// connected reports whether there is a session, or one that may still be taken up.
+func (s *Shell) connected() bool { return s.zk != nil && !s.zk.State().Ended() }
+
+// connect ends the session if there is one and opens another. It waits until that is there, for the session timeout at
+// most; the error names every address and its cause.
+func (s *Shell) connect(ctx context.Context, host string) error {
+	s.close()
+	s.host = host
+	servers, chroot, err := client.ParseServers(host)
+	if err != nil {
+		return usageError(err.Error())
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.settings.timeout)
+	defer cancel()
+	zk, err := client.Connect(ctx, client.Config{
+		Servers:        servers,
+		Chroot:         chroot,
+		SessionTimeout: s.settings.timeout,
+		ConnectTimeout: min(s.settings.timeout, connectTimeout),
+		ReadOnly:       s.settings.readOnly,
+		OnEvent: func(e client.Event) {
+			if s.printWatches.on() {
+				s.onEvent(e)
+			}
+		},
+	})
+	if err != nil {
+		return failure(err.Error())
+	}
+	s.zk = zk
+	return nil
+}
+
+// connectTimeout is how long one of several servers may take to give a session before the next is tried.
+const connectTimeout = 5 * time.Second
+
+// close ends the session. Its error is of no use to anybody: a server that was not told ends the session by itself.
+func (s *Shell) close() {
+	if s.connected() {
+		_ = s.zk.Close()
+	}
+}

@@ -1,0 +1,4 @@
+package shell
+
+// treeCommands are those that work on whole subtrees.
+func treeCommands() []*command { return nil }
