@@ -70,6 +70,7 @@ type conn struct {
 	lastTime time.Time
 	lastTook time.Duration
 	latency  latency
+	hot      hotSkip
 }
 
 // pending is a request that was not answered yet, or a write of the server itself (conn nil).

@@ -236,6 +236,7 @@ func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
 		c.status(h, proto.ErrUnimplemented, proto.NoZxid, true)
 	}
+	c.noteHot(h.Op, frame[proto.RequestHeaderBytes:])
 	c.receivedPackets++
 	c.server.stats.received.Add(1)
 	if h.Op != proto.OpAuth {

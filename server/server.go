@@ -58,6 +58,7 @@ type Server struct {
 
 	outstanding limiter
 	stats       stats
+	hot         hot
 
 	digests digests
 

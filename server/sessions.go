@@ -39,6 +39,7 @@ func (s *Server) runSessions(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now, st := s.cfg.Now(), s.node.Status()
+		s.hot.tick(s.hotSecond())
 		s.watchRole(st)
 		if !st.Leading {
 			if st.Leader != 0 {

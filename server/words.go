@@ -25,7 +25,7 @@ const wordBuffer = 64 << 10
 func isWord(w string) bool {
 	switch w {
 	case "ruok", "srvr", "stat", "conf", "cons", "crst", "srst", "dump", "envi", "wchs", "wchc", "wchp", "dirs", "isro",
-		"gtmk", "stmk", "hash", "mntr", telnetClose:
+		"gtmk", "stmk", "hash", "mntr", "hotp", telnetClose:
 		return true
 	}
 	return false
@@ -138,6 +138,8 @@ func (s *Server) writeWord(w *bufio.Writer, word string, asker *conn) {
 		say(w, "%x: %d\n", uint64(f.zxid), int64(f.digest))
 	case "mntr":
 		s.writeMonitor(w)
+	case "hotp":
+		say(w, "%s\n", s.Hot())
 	}
 }
 
