@@ -20,8 +20,12 @@ func syncDir(dir string) error {
 
 // lockFile uses flock and not fcntl: a lock of fcntl does not exclude the same process, and goes when any descriptor
 // of the file is closed.
-func lockFile(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+func lockFile(f *os.File) error { return flock(f, unix.LOCK_EX) }
+
+func lockShared(f *os.File) error { return flock(f, unix.LOCK_SH) }
+
+func flock(f *os.File, how int) error {
+	err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 	runtime.KeepAlive(f)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrLocked

@@ -11,9 +11,13 @@ import (
 func syncDir(string) error { return nil }
 
 // lockFile locks one byte far behind the contents: locks are mandatory here, and whoever is refused reads the process id.
-func lockFile(f *os.File) error {
+func lockFile(f *os.File) error { return lockByte(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+
+func lockShared(f *os.File) error { return lockByte(f, 0) }
+
+func lockByte(f *os.File, how uint32) error {
 	at := windows.Overlapped{OffsetHigh: 1}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
+	err := windows.LockFileEx(windows.Handle(f.Fd()), how|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
 	runtime.KeepAlive(f)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return ErrLocked

@@ -304,3 +304,48 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+func TestLockForReading(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "LOCK")
+	none, err := vfs.LockForReading(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := none.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(name); err == nil {
+		t.Error("it made the file")
+	}
+	held, err := vfs.OS{}.Lock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := vfs.LockForReading(name); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("while it is held: %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var readers [2]io.Closer
+	for i := range readers {
+		if readers[i], err = vfs.LockForReading(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := (vfs.OS{}).Lock(name); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("while it is read: %v", err)
+	}
+	for _, r := range readers {
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := vfs.OS{}.Lock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
