@@ -143,7 +143,12 @@ var table = []box{
 		{"internal/members", "server lines in what conf says"},
 		{"proto", "zxids and session ids"},
 	}},
+	{pkg: "internal/shell/console", there: true, may: []arrow{
+		{"golang.org/x/term", "the line editor"},
+		{"golang.org/x/sys", "what a console of Windows must be told"},
+	}},
 	{pkg: "internal/shell", there: true, may: []arrow{
+		{"internal/shell/console", "lines from a terminal"},
 		{"client", "the session that its commands run in"},
 		{"internal/members", "server lines, in what config and reconfig show and take"},
 		{"internal/program", "what the binary's commands have in common"},
@@ -180,6 +185,7 @@ var table = []box{
 		{"proto", "builds requests"},
 		{"proto/jute", "builds frames"},
 		{"internal/vfs", "disks for tests"},
+		{"golang.org/x/sys", "pseudo-terminals"},
 	}},
 	{pkg: "bench", may: []arrow{
 		{"recipes/...", "compared with those of others"},

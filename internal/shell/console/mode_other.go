@@ -1,0 +1,18 @@
+//go:build !windows
+
+package console
+
+import (
+	"os"
+
+	"golang.org/x/term"
+)
+
+// raw lets each key through as it is typed, and what is printed as it is. What it returns undoes that.
+func raw(in, _ *os.File) (restore func() error, err error) {
+	was, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return term.Restore(int(in.Fd()), was) }, nil
+}

@@ -1,0 +1,28 @@
+package console
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/term"
+)
+
+// raw lets each key through as it is typed, and what is printed as it is. What it returns undoes that.
+func raw(in, out *os.File) (restore func() error, err error) {
+	was, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	undo := func() error { return term.Restore(int(in.Fd()), was) }
+	// A console does not understand escape sequences unless told to.
+	var mode uint32
+	screen := windows.Handle(out.Fd())
+	if err := windows.GetConsoleMode(screen, &mode); err != nil {
+		return nil, errors.Join(err, undo())
+	}
+	if err := windows.SetConsoleMode(screen, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING|windows.DISABLE_NEWLINE_AUTO_RETURN); err != nil {
+		return nil, errors.Join(err, undo())
+	}
+	return func() error { return errors.Join(windows.SetConsoleMode(screen, mode), undo()) }, nil
+}

@@ -1,0 +1,172 @@
+//go:build linux
+
+package pty
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long Await waits for the screen to show something.
+const patience = 10 * time.Second
+
+// Terminal is a pseudo-terminal with someone in front of it.
+type Terminal struct {
+	t      testing.TB
+	keys   *os.File
+	device string
+
+	mu      sync.Mutex // guards what follows
+	screen  *Screen
+	changed chan struct{} // closed when the screen changes
+}
+
+// Open returns a terminal of so many columns and rows. It is closed with the test.
+func Open(t testing.TB, cols, rows int) *Terminal {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	term := &Terminal{t: t, keys: keys, screen: NewScreen(cols, rows), changed: make(chan struct{})}
+	var number int
+	term.control(func(fd int) (err error) {
+		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil { // unlock
+			return err
+		}
+		number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
+		return err
+	})
+	term.device = fmt.Sprintf("/dev/pts/%d", number)
+	term.Resize(cols, rows)
+	done := make(chan struct{})
+	// Stopped by closing keys in the cleanup, which waits for it.
+	go func() {
+		defer close(done)
+		term.look()
+	}()
+	t.Cleanup(func() {
+		_ = keys.Close() // nothing is lost: what was typed is read, or nobody reads
+		<-done
+	})
+	return term
+}
+
+// Program opens the side that programs see. It is closed with the test, if not before.
+func (t *Terminal) Program() *os.File {
+	t.t.Helper()
+	f, err := os.OpenFile(t.device, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	t.t.Cleanup(func() { _ = f.Close() }) // may be closed already
+	return f
+}
+
+// Type sends what a keyboard would.
+func (t *Terminal) Type(keys string) {
+	t.t.Helper()
+	if _, err := t.keys.WriteString(keys); err != nil {
+		t.t.Fatal(err)
+	}
+}
+
+// Resize changes the window's size.
+func (t *Terminal) Resize(cols, rows int) {
+	t.t.Helper()
+	t.mu.Lock()
+	t.screen.resize(cols, rows)
+	t.mu.Unlock()
+	t.control(func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(cols), Row: uint16(rows)})
+	})
+}
+
+// Screen returns the lines on the screen, without the blanks at their ends and below the last.
+func (t *Terminal) Screen() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.screen.String()
+}
+
+// Await waits until the last lines of the screen are these, and the cursor is in the last of them or below; else the
+// test fails with the screen.
+func (t *Terminal) Await(lines ...string) {
+	t.t.Helper()
+	want := strings.Join(lines, "\n")
+	t.AwaitFunc(fmt.Sprintf("to end in\n%s", want), func(screen string) bool {
+		return screen == want || strings.HasSuffix(screen, "\n"+want)
+	})
+}
+
+// AwaitFunc waits until ok holds for the screen.
+func (t *Terminal) AwaitFunc(what string, ok func(screen string) bool) {
+	t.t.Helper()
+	late := time.After(patience)
+	for {
+		t.mu.Lock()
+		screen, changed := t.screen.String(), t.changed
+		t.mu.Unlock()
+		if ok(screen) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.t.Fatalf("the screen was\n%s\n--- and had %s", screen, what)
+		}
+	}
+}
+
+// Cooked reports whether the terminal edits lines itself and Ctrl-C is a signal, as a shell leaves it.
+func (t *Terminal) Cooked() bool {
+	t.t.Helper()
+	cooked := false
+	t.control(func(fd int) error {
+		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		if err == nil {
+			cooked = mode.Lflag&(unix.ICANON|unix.ISIG|unix.ECHO) == unix.ICANON|unix.ISIG|unix.ECHO && mode.Oflag&unix.OPOST != 0
+		}
+		return err
+	})
+	return cooked
+}
+
+// look draws what programs print until the terminal is closed.
+func (t *Terminal) look() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := t.keys.Read(buf)
+		if n > 0 {
+			t.mu.Lock()
+			t.screen.Draw(buf[:n])
+			close(t.changed)
+			t.changed = make(chan struct{})
+			t.mu.Unlock()
+			continue
+		}
+		if err != nil { // closed; or, as Linux says it, no program has it open any more
+			return
+		}
+	}
+}
+
+// control calls f with the descriptor, without taking it from the poller, as Fd would: Close could then not end a Read.
+func (t *Terminal) control(f func(fd int) error) {
+	t.t.Helper()
+	conn, err := t.keys.SyscallConn()
+	if err == nil {
+		if failed := conn.Control(func(fd uintptr) { err = f(int(fd)) }); failed != nil {
+			err = failed
+		}
+	}
+	if err != nil {
+		t.t.Fatal(err)
+	}
+}
