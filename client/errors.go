@@ -7,6 +7,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
+// errBetterServer is why a read-only server is left.
+var errBetterServer = errors.New("left for a server with a quorum")
+
 // ErrClosed says that the Client was closed.
 var ErrClosed = errors.New("client: closed")
 

@@ -9,7 +9,9 @@ import (
 
 // full returns the server's path of a caller's path. A path that is not valid is refused here: with a chroot it could reach
 // outside.
-func (c *Client) full(op proto.OpCode, path string) (string, error) { return c.newPath(op, path, false) }
+func (c *Client) full(op proto.OpCode, path string) (string, error) {
+	return c.newPath(op, path, false)
+}
 
 // newPath is full of a znode to be created, whose name may be all digits of the server's.
 func (c *Client) newPath(op proto.OpCode, path string, sequential bool) (string, error) {

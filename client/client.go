@@ -1,0 +1,254 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// Client is a session with an ensemble, over one connection at a time. Its methods may be called from any goroutine.
+type Client struct {
+	cfg    Config
+	events eventQueue
+	done   chan struct{} // closed when the state has ended
+	cancel context.CancelFunc
+	ran    chan struct{} // closed when run has returned
+	told   chan struct{} // closed when all events were delivered
+
+	closeOnce sync.Once
+	closeErr  error
+
+	mu       sync.Mutex // guards what follows, and the link's fields that say so
+	state    State
+	err      error // why it ended
+	closing  bool  // closeSession was asked for: nothing comes behind it
+	session  Session
+	global   bool // the session was given by a server with a quorum: others know it too
+	lastZxid proto.Zxid
+	link     *link   // nil: no connection
+	waiting  []*call // made while there was no connection, in their order
+	xid      int32   // of the newest request
+	auths    []*auth
+	watches  watchTable
+}
+
+// Session is what a server gave.
+type Session struct {
+	ID       int64
+	Password []byte
+	Timeout  time.Duration // negotiated
+	Server   string        // the address, as in Config.Servers, that the Client is connected to; "" if to none
+	ReadOnly bool          // that server has no quorum
+}
+
+// Connect tries each server once, in random order, and returns with a session and with Config.Auths accepted. Its error
+// names each address and what was wrong there. ctx bounds the call, and not the Client.
+func Connect(ctx context.Context, cfg Config) (*Client, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{cfg: cfg, done: make(chan struct{}), ran: make(chan struct{}), told: make(chan struct{}), watches: newWatchTable()}
+	c.events.init()
+	for _, a := range cfg.Auths {
+		c.auths = append(c.auths, newAuth(a.Scheme, a.Credential))
+	}
+	tour := newTour(cfg.Servers)
+	l, err := c.anyServer(ctx, tour)
+	if err != nil {
+		return nil, err
+	}
+	auths := slices.Clone(c.auths)
+	c.establish(l)
+	var run context.Context
+	run, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go c.events.deliver(cfg.OnEvent, c.told) // ends when c.end has closed the queue and all is delivered; Close waits for it
+	go c.run(run, l, tour)                   // ends when the state has, or Close cancels run; Close waits for it
+	for _, a := range auths {
+		if err := c.awaitAuth(ctx, a); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+// anyServer tries each server once.
+func (c *Client) anyServer(ctx context.Context, t *tour) (*link, error) {
+	var errs []error
+	for range t.servers {
+		address := t.next()
+		l, err := c.open(ctx, address)
+		if err == nil {
+			return l, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", address, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("client: no session: %w", errors.Join(errs...))
+}
+
+// Close ends the session, so that its ephemeral znodes go at once, and returns when the server said so or after
+// ConnectTimeout: then with an error, and the session ends by itself after its timeout. Requests made before are answered,
+// later ones fail with ErrClosed. When Close returns, all goroutines of the Client have ended and OnEvent is not called any
+// more; so it must not be called from OnEvent. Closing again waits for the same, and returns the same.
+func (c *Client) Close() error {
+	c.closeOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
+		defer cancel()
+		err := c.do(ctx, request{op: proto.OpCloseSession, write: true, settled: func(proto.ErrCode) { c.end(Closed, ErrClosed) }}, nil)
+		c.mu.Lock()
+		if err != nil && c.end(Closed, ErrClosed) {
+			c.closeErr = fmt.Errorf("%w; the session ends by itself after %v", err, c.session.Timeout)
+		}
+		c.mu.Unlock()
+		c.cancel()
+	})
+	<-c.ran
+	<-c.told
+	return c.closeErr
+}
+
+// Session returns the session as it is now.
+func (c *Client) Session() Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.session
+	s.Password = bytes.Clone(s.Password)
+	return s
+}
+
+// State returns where the session stands.
+func (c *Client) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// LastZxid returns the highest zxid that a reply had. What the Client reads is at least as new, on whatever server.
+func (c *Client) LastZxid() proto.Zxid {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastZxid
+}
+
+// Done returns a channel that is closed when the session has ended for good; Err says why.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Err returns nil while the session is or may be alive, then ErrClosed, proto.ErrSessionExpired, or an error that wraps
+// proto.ErrAuthFailed.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// end makes a state the last one, unless there is a last one already. What waits fails. c.mu is held.
+func (c *Client) end(state State, err error) bool {
+	if c.state.Ended() {
+		return false
+	}
+	c.state, c.err = state, err
+	c.session.Server, c.session.ReadOnly = "", false
+	if l := c.link; l != nil {
+		c.link = nil
+		for _, k := range l.pending {
+			k.fail(c.endCode(), err)
+		}
+		l.pending = nil
+	}
+	for _, k := range c.waiting {
+		k.neverSent()
+		k.fail(c.endCode(), err)
+	}
+	c.waiting = nil
+	c.events.push(Event{Type: EventSession, State: state, Zxid: proto.NoZxid})
+	c.events.close()
+	close(c.done)
+	return true
+}
+
+// endCode is the code of requests that come too late. c.mu is held.
+func (c *Client) endCode() proto.ErrCode {
+	if c.state == AuthFailed {
+		return proto.ErrAuthFailed
+	}
+	return proto.ErrSessionExpired
+}
+
+// do sends a request, or leaves it waiting for a connection, and waits for the reply, which decode reads if it is not nil.
+// The error is an *Error.
+func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) error {
+	k := newCall(r)
+	if err := ctx.Err(); err != nil {
+		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrOperationTimeout, Cause: err}
+	}
+	c.submit(k)
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		c.abandon(k, context.Cause(ctx))
+		<-k.done
+	}
+	if k.code != proto.OK {
+		e := &Error{Op: r.op.String(), Path: r.path, Code: k.code, Cause: k.cause, Unknown: k.unknown}
+		return e
+	}
+	if decode == nil {
+		return nil
+	}
+	d := jute.NewDecoder(k.reply)
+	if decode(&d); d.Err() != nil {
+		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrMarshallingError, Cause: d.Err(), Unknown: r.write}
+	}
+	return nil
+}
+
+// submit hands a call to the connection, or lets it wait for one.
+func (c *Client) submit(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.state.Ended():
+		k.neverSent()
+		k.fail(c.endCode(), c.endCause())
+	case c.closing:
+		k.neverSent()
+		k.fail(proto.ErrSessionExpired, ErrClosed)
+	case c.link != nil:
+		c.send(c.link, k)
+	default:
+		c.waiting = append(c.waiting, k)
+	}
+	if k.op == proto.OpCloseSession {
+		c.closing = true
+	}
+}
+
+// endCause is what Error.Cause adds to endCode. c.mu is held.
+func (c *Client) endCause() error {
+	if code, ok := c.err.(proto.ErrCode); ok && code == c.endCode() {
+		return nil
+	}
+	return c.err
+}
+
+// abandon settles a call whose caller waits no longer, unless it is settled. A request that was sent keeps its place in the
+// order of replies.
+func (c *Client) abandon(k *call, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.waiting, k); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+		k.neverSent()
+	}
+	k.fail(proto.ErrOperationTimeout, cause)
+}

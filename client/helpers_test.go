@@ -1,0 +1,144 @@
+package client_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// startServer returns a server in the process, without a port, which ends with the test.
+func startServer(t testing.TB, cfg server.Config) *server.Server {
+	t.Helper()
+	cfg.InProcess = true
+	if cfg.Words == nil {
+		cfg.Words = []string{"*"}
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// wire is a dial function that remembers its connections, so that a test can break them.
+type wire struct {
+	dial func(ctx context.Context) (net.Conn, error)
+	mu   sync.Mutex
+	down bool // dials fail
+	open []net.Conn
+	made int
+}
+
+func (w *wire) Dial(ctx context.Context, _ string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		return nil, errDown
+	}
+	conn, err := w.dial(ctx)
+	if err == nil {
+		w.open = append(w.open, conn)
+		w.made++
+	}
+	return conn, err
+}
+
+// Break closes what is open; while down, dials fail.
+func (w *wire) Break(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+	for _, conn := range w.open {
+		_ = conn.Close()
+	}
+	w.open = nil
+}
+
+func (w *wire) Up() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = false
+}
+
+type downError struct{}
+
+func (downError) Error() string { return "the wire is cut" }
+
+var errDown = downError{}
+
+// events collects what OnEvent gets.
+type events chan client.Event
+
+func (e events) next(t testing.TB) client.Event {
+	t.Helper()
+	select {
+	case got := <-e:
+		return got
+	case <-time.After(10 * time.Second):
+		t.Fatal("no event came")
+		return client.Event{}
+	}
+}
+
+// await returns the next event that is no change of the session's state.
+func (e events) await(t testing.TB) client.Event {
+	t.Helper()
+	for {
+		if got := e.next(t); got.Type != client.EventSession {
+			return got
+		}
+	}
+}
+
+func (e events) awaitState(t testing.TB, want client.State) {
+	t.Helper()
+	for {
+		if got := e.next(t); got.Type == client.EventSession && got.State == want {
+			return
+		}
+	}
+}
+
+// connect returns a client of a server, which is closed at the end of the test, and its events and its wire.
+func connect(t testing.TB, s *server.Server, change ...func(*client.Config)) (*client.Client, events, *wire) {
+	t.Helper()
+	w := &wire{dial: s.Dial}
+	e := make(events, 1000)
+	cfg := client.Config{Servers: []string{"in-process:2181"}, Dial: w.Dial, OnEvent: func(ev client.Event) { e <- ev }}
+	for _, f := range change {
+		f(&cfg)
+	}
+	c, err := client.Connect(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // the test may have ended the session
+	return c, e, w
+}
+
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}

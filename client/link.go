@@ -1,0 +1,235 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// link is one connection that has a session.
+type link struct {
+	conn     net.Conn
+	in       *bufio.Reader
+	address  string
+	response proto.ConnectResponse
+	patience time.Duration // how long the server may be silent, and a write may take
+	wake     chan struct{} // capacity 1: there is something in out. Never closed
+	gone     chan struct{} // closed by serve when nothing more is read
+
+	breakOnce sync.Once
+	cause     error // why it broke; read after gone was closed
+
+	// Guarded by Client.mu:
+	out     []byte  // frames that the writer has not taken yet
+	pending []*call // sent or in out, in the order in which replies come
+	auths   []*auth // the same; their replies may overtake
+}
+
+const (
+	inputBytes     = 32 << 10
+	handshakeBytes = 4 << 10  // more than any server's first answer
+	chunkBytes     = 64 << 10 // a reply's length is believed in steps of this size
+	keepOutBytes   = 1 << 20  // an output buffer above this size is not kept
+)
+
+// open connects to one server and takes up the session there, or opens one.
+func (c *Client) open(ctx context.Context, address string) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
+	defer cancel()
+	conn, err := c.cfg.Dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{conn: conn, address: address, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	l.in = bufio.NewReaderSize(patient{l}, inputBytes)
+	l.patience = c.cfg.ConnectTimeout
+	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
+	err = c.handshake(l)
+	if !interrupt() && err == nil { // ctx ended meanwhile, and took the connection with it
+		err = ctx.Err()
+	}
+	if err != nil {
+		l.fail(err)
+		return nil, l.cause
+	}
+	l.patience = time.Duration(l.response.TimeoutMs) * time.Millisecond * 2 / 3
+	return l, nil
+}
+
+// errNoAnswer explains the silent close, which is ZooKeeper's answer to many things.
+var errNoAnswer = errors.New("closed the connection without giving a session: it has no quorum, is behind what this client has seen, " +
+	"or takes no more connections")
+
+func (c *Client) handshake(l *link) error {
+	c.mu.Lock()
+	req := proto.ConnectRequest{
+		LastZxidSeen: c.lastZxid,
+		TimeoutMs:    int32(min(c.cfg.SessionTimeout.Milliseconds(), 1<<31-1)),
+		Passwd:       make([]byte, proto.PasswdBytes),
+		ReadOnly:     c.cfg.ReadOnly,
+		HasReadOnly:  true,
+	}
+	if c.global {
+		req.SessionID, req.Passwd = proto.SessionID(c.session.ID), c.session.Password
+	}
+	c.mu.Unlock()
+	if err := l.write(endFrame(req.Append(make([]byte, frameBytes)), 0)); err != nil {
+		return err
+	}
+	frame, err := readFrame(l.in, handshakeBytes)
+	if errors.Is(err, io.EOF) {
+		return errNoAnswer
+	}
+	if err != nil {
+		return fmt.Errorf("handshake: %w", err)
+	}
+	d := jute.NewDecoder(frame)
+	if l.response.Decode(&d); d.Err() != nil {
+		return fmt.Errorf("handshake: %w", d.Err())
+	}
+	switch r := &l.response; {
+	case r.TimeoutMs <= 0 || r.SessionID == 0, req.SessionID != 0 && r.SessionID != req.SessionID:
+		// Another session than the one asked for would mean that ephemerals are gone without a word.
+		return proto.ErrSessionExpired
+	case r.ReadOnly && !c.cfg.ReadOnly:
+		return errors.New("handshake: the server is read-only, which was not asked for")
+	}
+	return nil
+}
+
+// patient reads from a link's connection; each read has the link's patience.
+type patient struct{ l *link }
+
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.l.conn.SetReadDeadline(time.Now().Add(p.l.patience)); err != nil {
+		return 0, err
+	}
+	return p.l.conn.Read(b)
+}
+
+func (l *link) write(b []byte) error {
+	if err := l.conn.SetWriteDeadline(time.Now().Add(l.patience)); err != nil {
+		return err
+	}
+	_, err := l.conn.Write(b)
+	return err
+}
+
+// fail breaks the connection, if it is not broken, and keeps the reason of the first who did.
+func (l *link) fail(err error) {
+	l.breakOnce.Do(func() {
+		l.cause = err
+		_ = l.conn.Close() // it is given up whatever Close says
+	})
+}
+
+// readFrame returns the payload of the next frame, in memory of its own. A length is refused above limit, and what is
+// allocated for it is at most twice what has come.
+func readFrame(r io.Reader, limit int) ([]byte, error) {
+	var head [frameBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := int64(int32(binary.BigEndian.Uint32(head[:])))
+	if n < 0 || n > int64(limit) {
+		return nil, fmt.Errorf("a frame of %d bytes; the limit is %d", n, limit)
+	}
+	b := make([]byte, 0, min(n, chunkBytes))
+	for int64(len(b)) < n {
+		if len(b) == cap(b) {
+			grown := make([]byte, len(b), min(n, 2*int64(cap(b))))
+			copy(grown, b)
+			b = grown
+		}
+		m, err := io.ReadFull(r, b[len(b):cap(b)])
+		b = b[:len(b)+m]
+		if err != nil {
+			return nil, fmt.Errorf("%d bytes of a frame of %d: %w", len(b), n, noEOF(err))
+		}
+	}
+	return b, nil
+}
+
+// noEOF returns io.ErrUnexpectedEOF for the end of a connection within a frame.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// send puts a call on a link. c.mu is held.
+func (c *Client) send(l *link, k *call) {
+	if c.xid++; c.xid <= 0 { // after the largest int32
+		c.xid = 1
+	}
+	k.xid = c.xid
+	binary.BigEndian.PutUint32(k.frame[xidOffset:], uint32(k.xid))
+	l.put(k.frame)
+	k.frame = nil
+	l.pending = append(l.pending, k)
+}
+
+// put appends a frame to the output. Client.mu is held.
+func (l *link) put(frame []byte) {
+	l.out = append(l.out, frame...)
+	select {
+	case l.wake <- struct{}{}:
+	default: // the writer knows
+	}
+}
+
+// frame builds a frame whose xid has a meaning of its own.
+func frame(xid int32, op proto.OpCode, body func([]byte) []byte) []byte {
+	b := (&proto.RequestHeader{Xid: xid, Op: op}).Append(make([]byte, frameBytes, 64))
+	if body != nil {
+		b = body(b)
+	}
+	return endFrame(b, 0)
+}
+
+// writeOut writes what is put on the link, and a ping whenever nothing was written for a third of the session timeout.
+func (c *Client) writeOut(l *link) {
+	interval := l.patience / 2
+	idle := time.NewTimer(interval)
+	defer idle.Stop()
+	var spare []byte
+	for {
+		ping := false
+		select {
+		case <-l.wake:
+		case <-idle.C:
+			ping = true
+		case <-l.gone:
+			return
+		}
+		c.mu.Lock()
+		out := l.out
+		l.out = spare[:0]
+		c.mu.Unlock()
+		if ping && len(out) == 0 {
+			out = append(out, frame(proto.XidPing, proto.OpPing, nil)...)
+		}
+		if len(out) == 0 { // woken twice for the same
+			spare = out
+			continue
+		}
+		if err := l.write(out); err != nil {
+			l.fail(err)
+			return
+		}
+		if spare = out; cap(out) > keepOutBytes {
+			spare = nil
+		}
+		idle.Reset(interval)
+	}
+}

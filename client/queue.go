@@ -1,0 +1,64 @@
+package client
+
+import "sync"
+
+// maxEvents is how many events may wait for OnEvent before the connection is not read any more.
+const maxEvents = 4096
+
+// eventQueue keeps events in their order between the connection and OnEvent.
+type eventQueue struct {
+	mu     sync.Mutex
+	change sync.Cond // something below changed
+	events []Event
+	closed bool
+}
+
+func (q *eventQueue) init() { q.change.L = &q.mu }
+
+// push appends an event; it never waits. Behind close it does nothing.
+func (q *eventQueue) push(e Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.events = append(q.events, e)
+		q.change.Broadcast()
+	}
+}
+
+// close ends deliver when all that is there was delivered.
+func (q *eventQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.change.Broadcast()
+}
+
+// awaitRoom returns when few enough events wait, or none will come.
+func (q *eventQueue) awaitRoom() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.events) >= maxEvents && !q.closed {
+		q.change.Wait()
+	}
+}
+
+// deliver hands the events over, one after the other, until the queue is closed and empty. Then it closes told.
+func (q *eventQueue) deliver(to func(Event), told chan<- struct{}) {
+	defer close(told)
+	for {
+		q.mu.Lock()
+		for len(q.events) == 0 && !q.closed {
+			q.change.Wait()
+		}
+		batch := q.events
+		q.events = nil
+		q.change.Broadcast()
+		q.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		for _, e := range batch {
+			to(e)
+		}
+	}
+}

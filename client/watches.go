@@ -1,0 +1,166 @@
+package client
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// watchKind is one of the lists in which watches are set again on the next connection.
+type watchKind uint8
+
+const (
+	watchData watchKind = iota
+	watchExists
+	watchChildren
+	watchPersistent
+	watchRecursive
+	nWatchKinds
+)
+
+// watchOn is a watch that a request sets if it succeeds. The path is the server's.
+type watchOn struct {
+	path string
+	kind watchKind
+}
+
+func watchIf(on bool, path string, kind watchKind) *watchOn {
+	if !on {
+		return nil
+	}
+	return &watchOn{path, kind}
+}
+
+// watchTable is what the Client watches, by kind and path of the server: what to set again on the next connection.
+// Guarded by Client.mu.
+type watchTable [nWatchKinds]map[string]struct{}
+
+func newWatchTable() (t watchTable) {
+	for kind := range t {
+		t[kind] = map[string]struct{}{}
+	}
+	return t
+}
+
+// set notes a watch after the reply to its request. Source: protocol reference, 9.2.
+func (t *watchTable) set(w watchOn, code proto.ErrCode) {
+	switch {
+	case code == proto.OK && w.kind == watchExists:
+		t[watchData][w.path] = struct{}{}
+	case code == proto.OK, code == proto.ErrNoNode && w.kind == watchExists:
+		t[w.kind][w.path] = struct{}{}
+	}
+}
+
+// has reports whether there is a watch, and take also removes it.
+func (t *watchTable) has(kind watchKind, path string) bool {
+	_, ok := t[kind][path]
+	return ok
+}
+
+func (t *watchTable) take(kind watchKind, path string) bool {
+	ok := t.has(kind, path)
+	delete(t[kind], path)
+	return ok
+}
+
+// fire uses up the one-shot watches that an event is for, and reports whether any watch wants it.
+func (t *watchTable) fire(event proto.EventType, path string) bool {
+	var kinds []watchKind
+	switch event {
+	case proto.EventCreated, proto.EventDataChanged:
+		kinds = []watchKind{watchData, watchExists}
+	case proto.EventDeleted:
+		kinds = []watchKind{watchData, watchExists, watchChildren}
+	case proto.EventChildrenChanged:
+		kinds = []watchKind{watchChildren}
+	}
+	wanted := t.has(watchPersistent, path)
+	for _, kind := range kinds {
+		wanted = t.take(kind, path) || wanted
+	}
+	return wanted || event != proto.EventChildrenChanged && t.recursive(path)
+}
+
+// recursive reports whether a recursive watch is on path or above it.
+func (t *watchTable) recursive(path string) bool {
+	for len(t[watchRecursive]) > 0 {
+		if t.has(watchRecursive, path) {
+			return true
+		}
+		i := strings.LastIndexByte(path, '/')
+		switch {
+		case i > 0:
+			path = path[:i]
+		case i == 0 && len(path) > 1:
+			path = "/"
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// forgetWatches removes watches on a path and tells of each table that had one. c.mu is held.
+func (c *Client) forgetWatches(path string, kind proto.WatcherType) {
+	t := &c.watches
+	tell := func(event proto.EventType) {
+		c.events.push(Event{Type: event, State: c.state, Path: c.strip(path), Zxid: proto.NoZxid})
+	}
+	is := func(kinds ...proto.WatcherType) bool { return kind == proto.WatcherAny || slices.Contains(kinds, kind) }
+	if is(proto.WatcherChildren) && t.take(watchChildren, path) {
+		tell(EventChildWatchRemoved)
+	}
+	if is(proto.WatcherData) {
+		data, exists := t.take(watchData, path), t.take(watchExists, path)
+		if data || exists {
+			tell(EventDataWatchRemoved)
+		}
+	}
+	persistent := is(proto.WatcherPersistent) && t.take(watchPersistent, path)
+	recursive := is(proto.WatcherPersistentRecursive) && t.take(watchRecursive, path)
+	if persistent || recursive {
+		tell(EventPersistentWatchRemoved)
+	}
+}
+
+// setWatchesBytes is about how much of paths one setWatches carries.
+const setWatchesBytes = 128 << 10
+
+// frames returns the requests that set all watches again: events that were missed since a zxid come at once.
+func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
+	op := proto.OpSetWatches
+	if len(t[watchPersistent])+len(t[watchRecursive]) > 0 { // servers before 3.6 know neither these nor setWatches2
+		op = proto.OpSetWatches2
+	}
+	var lists [nWatchKinds][]string
+	size := 0
+	flush := func() {
+		if size == 0 {
+			return
+		}
+		for kind := range lists {
+			if lists[kind] == nil {
+				lists[kind] = []string{} // null is not what other clients send
+			}
+		}
+		r := proto.SetWatchesRequest{
+			RelativeZxid: since, Data: lists[watchData], Exist: lists[watchExists], Child: lists[watchChildren],
+			Persistent: lists[watchPersistent], PersistentRecursive: lists[watchRecursive],
+		}
+		frames = append(frames, frame(proto.XidSetWatches, op, func(b []byte) []byte { return r.Append(b, op) }))
+		lists, size = [nWatchKinds][]string{}, 0
+	}
+	for kind, paths := range t {
+		for _, path := range slices.Sorted(maps.Keys(paths)) {
+			lists[kind] = append(lists[kind], path)
+			if size += frameBytes + len(path); size >= setWatchesBytes {
+				flush()
+			}
+		}
+	}
+	flush()
+	return frames
+}
