@@ -89,6 +89,8 @@ type Config struct {
 	// OnSync, OnCheckpoint are told how long things took. They must not block.
 	OnSync       func(took time.Duration, batches, bytes int)
 	OnCheckpoint func(took time.Duration, changes int)
+	// OnReign is told, in an ensemble, when this member can work under another leader than before. It must not block.
+	OnReign func(Reign)
 	// Logger gets the node's log lines. Default: none.
 	Logger hclog.Logger
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -24,6 +25,9 @@ type Batch struct {
 	TimeMs  int64  // the leader's wall clock, Unix milliseconds, never less than in the batch before (C6)
 	// Requests are those that were accepted (C2), in order; it may be empty.
 	Requests []Request
+	// Proposed is when this member sent its own requests of the batch to the leader or, if it leads, made the entry; Synced when the
+	// entry was in this member's log. By Config.Now; zero: not known, as of what was in the log at the start.
+	Proposed, Synced time.Time
 }
 
 // Request is one request of a batch.
@@ -38,6 +42,7 @@ type output struct {
 	appends  []*raftpb.Message
 	messages []message
 	batches  []Batch
+	own      []uint64 // of each batch: number of the first request that has a Ref; 0: none
 	reads    []func()
 	// form: this member takes part in making a new ensemble. When its identity is on disk, call formed.
 	form bool
@@ -65,6 +70,7 @@ type core struct {
 	heads    streams // leading: proposed in this term and not applied yet
 	incoming []group // leading: what others forwarded, to be proposed
 	underWay int     // leading: entries with requests that are proposed and not handed out
+	proposed int64   // requests that went into entries here
 
 	applied  uint64 // index of the last entry that was handed out
 	term     uint64 // of that entry
@@ -331,7 +337,7 @@ func (c *core) flush(out *output, nowMs int64) error {
 // once that they are applied.
 func (c *core) handOut(out *output, m *raftpb.Message) error {
 	for _, e := range m.GetEntries() {
-		b := Batch{Index: e.GetIndex(), NewTerm: e.GetTerm() != c.term}
+		b, own := Batch{Index: e.GetIndex(), NewTerm: e.GetTerm() != c.term}, c.own.first
 		switch {
 		case e.GetType() == raftpb.EntryConfChangeV2:
 			if err := c.changeConf(e); err != nil {
@@ -354,7 +360,10 @@ func (c *core) handOut(out *output, m *raftpb.Message) error {
 		b.TimeMs = c.timeMs
 		c.applied, c.term = e.GetIndex(), e.GetTerm()
 		c.tail.note(len(e.Data))
-		out.batches = append(out.batches, b)
+		if c.own.first == own {
+			own = 0
+		}
+		out.batches, out.own = append(out.batches, b), append(out.own, own)
 	}
 	for _, r := range m.GetResponses() {
 		if err := c.feed(r); err != nil {

@@ -65,6 +65,10 @@ type Node struct {
 	publishedTerm  uint64
 	reign          reignOf           // the last that was published
 	strangers      map[uint64]uint64 // member without state that was spoken of in the log: its nonce
+	counted        Counts
+	reigns         reigns
+	stages         stages
+	inStep         map[uint64]bool // other members, while leading
 
 	network   *peer.Network // nil: alone. Made by Run
 	networkMu sync.Mutex    // guards network against SetMembers and Send, and addresses
@@ -77,6 +81,7 @@ type input struct {
 	ref           any
 	read          func()
 	persisted     []*raftpb.Message
+	at            time.Time // of persisted: when it was
 	installed     *received
 	message       *message
 	checkpoint    uint64 // is written: its index
@@ -133,7 +138,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.writer = &logWriter{
 		log: n.log, storage: n.storage, checkpoints: n.checkpoints, size: &n.logBytes, state: r.state, written: r.state,
 		done: func(responses []*raftpb.Message, installed *received) {
-			n.inbox.put(input{persisted: responses, installed: installed})
+			n.inbox.put(input{persisted: responses, installed: installed, at: n.cfg.Now()})
 		},
 	}
 	n.core, err = newCore(coreConfig{
@@ -335,6 +340,7 @@ func (n *Node) persisted(in input) error {
 			n.send(message{to: m.GetTo(), from: n.cfg.ID, raft: m})
 			continue
 		}
+		n.stages.written(m, in.at)
 		if err := n.core.persisted(m); err != nil {
 			return err
 		}
@@ -369,10 +375,12 @@ func (n *Node) offerReceived() error {
 // are applied, so that disk, network and processor are busy at the same time.
 func (n *Node) work() error {
 	for {
-		out, err := n.core.ready(n.cfg.Now().UnixMilli())
+		now := n.cfg.Now()
+		out, err := n.core.ready(now.UnixMilli())
 		if err != nil {
 			return err
 		}
+		n.stages.sent(&out, n.core, now)
 		if out.empty() {
 			n.publish()
 			return nil
@@ -385,6 +393,7 @@ func (n *Node) work() error {
 			n.send(m)
 		}
 		if len(out.batches) > 0 {
+			n.stages.stamp(&out)
 			n.cfg.StateMachine.Apply(out.batches)
 			for i := range out.batches {
 				n.sinceRequests += len(out.batches[i].Requests)
@@ -449,6 +458,15 @@ func (n *Node) publish() {
 		s.Since = time.Now() // for how long is the question, so the clock that does not jump
 	}
 	n.tell(old, &s)
+	if n.cfg.PeerListener != nil && (old.Leader != s.Leader || old.Current != s.Current || old.Applied == 0) {
+		reign, begun, leaders := n.reigns.look(old, &s, time.Now())
+		n.counted.Leaders += leaders
+		if begun && n.cfg.OnReign != nil {
+			n.cfg.OnReign(reign)
+		}
+	}
+	s.Counts = n.counted
+	s.Counts.Proposed, s.Counts.Resent = c.proposed, c.own.resent
 	if s.Leading {
 		s.Peers = n.peers
 	}

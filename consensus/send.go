@@ -104,6 +104,7 @@ func (n *Node) transferEnded(to uint64, ok bool) error {
 	switch {
 	case ok:
 		delete(o.resting, to)
+		n.counted.Checkpoints++
 		n.core.transferEnded(to, true)
 	case n.core.role != raft.StateLeader:
 	case r == nil:

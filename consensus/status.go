@@ -23,6 +23,8 @@ type Status struct {
 
 	Voters, Learners []uint64     // as raft has them, which during a change is not what is asked for
 	Peers            []PeerStatus // of the other members, where this one leads
+
+	Counts Counts
 }
 
 // PeerStatus is what the leader knew of another member at its last tick.
@@ -65,7 +67,7 @@ func (n *Node) lookAtPeers() {
 	n.ticks++
 	n.peers = n.core.peerStatus()
 	if n.peers == nil {
-		n.heard = nil
+		n.heard, n.inStep = nil, nil
 		return
 	}
 	if n.heard == nil {
@@ -80,6 +82,26 @@ func (n *Node) lookAtPeers() {
 			n.heard[p.ID] = n.ticks
 		}
 		p.Active = n.heard[p.ID] != 0 && n.ticks-n.heard[p.ID] <= electionTicks
+	}
+	n.countInStep()
+}
+
+// countInStep notes members that come into step by the log. Those that got a checkpoint were counted when it was sent.
+func (n *Node) countInStep() {
+	if n.inStep == nil {
+		n.inStep = make(map[uint64]bool)
+	}
+	for i := range n.peers {
+		p := &n.peers[i]
+		switch step := p.Active && p.InStep && p.Match > 0; {
+		case p.Checkpoint:
+			n.inStep[p.ID] = true
+		case step && !n.inStep[p.ID]:
+			n.counted.CaughtUp++
+			n.inStep[p.ID] = true
+		case !p.Active:
+			n.inStep[p.ID] = false
+		}
 	}
 }
 

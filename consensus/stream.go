@@ -42,6 +42,7 @@ type own struct {
 	first       uint64 // number of pending[0]
 	sent        int    // how many of pending are on their way under the current leader
 	pending     []request
+	resent      int64 // requests that go out once more
 
 	// for what is lost without anybody noticing
 	firstSeen uint64 // first at the last tick
@@ -68,7 +69,10 @@ func (o *own) take(number uint64) (ref any, ok bool) {
 }
 
 // again makes everything go out once more.
-func (o *own) again() { o.sent, o.idle = 0, 0 }
+func (o *own) again() {
+	o.resent += int64(o.sent)
+	o.sent, o.idle = 0, 0
+}
 
 // renumber begins a new incarnation with what is pending: an older one is dropped from now on, wherever it is.
 func (o *own) renumber(incarnation uint64) {
@@ -156,6 +160,7 @@ func (c *core) lead(nowMs int64) error {
 			entry = appendGroup(entry, &g)
 			mine = len(g.payloads)
 		}
+		requests := mine
 		heads := make(streams)
 		for _, g := range c.incoming {
 			if size > 0 && size+g.size() > maxBatchBytes {
@@ -166,6 +171,7 @@ func (c *core) lead(nowMs int64) error {
 				continue
 			}
 			size += g.size()
+			requests += len(g.payloads)
 			entry = appendGroup(entry, &g)
 			heads[g.server] = position{g.incarnation, g.last()}
 		}
@@ -184,6 +190,7 @@ func (c *core) lead(nowMs int64) error {
 		}
 		if mine > 0 || len(heads) > 0 {
 			c.underWay++
+			c.proposed += int64(requests)
 		}
 	}
 	if len(c.incoming) == 0 {

@@ -1,0 +1,73 @@
+package consensus
+
+import (
+	"testing"
+	"time"
+)
+
+func TestMarks(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	var m marks
+	m.latest(3, at(1))
+	m.latest(7, at(2))
+	for _, c := range []struct {
+		number uint64
+		want   time.Time
+	}{{1, at(1)}, {3, at(1)}, {4, at(2)}, {7, at(2)}, {8, time.Time{}}, {3, time.Time{}}} {
+		if got := m.at(c.number); !got.Equal(c.want) {
+			t.Errorf("%d was there at %v, want %v", c.number, got, c.want)
+		}
+	}
+	m.latest(9, at(3))
+	m.latest(12, at(4))
+	m.latest(8, at(5)) // written anew from 8 on
+	if got := m.at(9); !got.IsZero() {
+		t.Errorf("9 was overwritten, and yet there at %v", got)
+	}
+	m.first(20, at(6))
+	m.first(20, at(7)) // goes out again
+	if got := m.at(20); !got.Equal(at(6)) {
+		t.Errorf("20 went out first at %v", got)
+	}
+	for n := range uint64(10_000) { // who is asked as it goes keeps little
+		m.latest(30+n, at(8))
+		m.at(30 + n)
+	}
+	if cap(m.list) > 128 {
+		t.Errorf("%d marks are kept", cap(m.list))
+	}
+}
+
+func TestReigns(t *testing.T) {
+	begin := time.Unix(100, 0)
+	var r reigns
+	old := Status{}
+	step := func(after int, s Status) (Reign, bool, int64) {
+		t.Helper()
+		reign, begun, leaders := r.look(&old, &s, begin.Add(time.Duration(after)*time.Second))
+		old = s
+		return reign, begun, leaders
+	}
+	step(0, Status{})
+	if _, begun, leaders := step(2, Status{Leader: 2, Voter: true}); begun || leaders != 1 {
+		t.Errorf("a leader is known: begun %v, leaders %d", begun, leaders)
+	}
+	got, begun, _ := step(5, Status{Leader: 2, Voter: true, Current: true})
+	if want := (Reign{Voter: true, Searched: 2 * time.Second, CaughtUp: 3 * time.Second}); !begun || got != want {
+		t.Errorf("the first reign: %+v, want %+v", got, want)
+	}
+	step(10, Status{Voter: true})
+	step(14, Status{Leader: 1, Leading: true, Voter: true})
+	got, begun, _ = step(15, Status{Leader: 1, Leading: true, Voter: true, Current: true})
+	if want := (Reign{Leading: true, Voter: true, Searched: 4 * time.Second, CaughtUp: time.Second, Unavailable: 5 * time.Second}); !begun || got != want {
+		t.Errorf("the second reign: %+v, want %+v", got, want)
+	}
+	// One leader follows on another without a gap that this member sees.
+	if _, begun, leaders := step(20, Status{Leader: 3, Voter: true}); begun || leaders != 1 {
+		t.Errorf("another leader: begun %v, leaders %d", begun, leaders)
+	}
+	got, begun, _ = step(21, Status{Leader: 3, Voter: true, Current: true})
+	if want := (Reign{Voter: true, CaughtUp: time.Second, Unavailable: time.Second}); !begun || got != want {
+		t.Errorf("the third reign: %+v, want %+v", got, want)
+	}
+}
