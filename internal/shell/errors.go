@@ -46,6 +46,12 @@ func message(err error) string {
 	if !errors.As(err, &e) {
 		return err.Error()
 	}
+	if errors.Is(e.Cause, errInterrupted) {
+		if e.Unknown {
+			return "Interrupted: whether it was carried out is unknown"
+		}
+		return "Interrupted"
+	}
 	switch e.Code {
 	case proto.ErrNoNode:
 		return "Node does not exist: " + e.Path

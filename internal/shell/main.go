@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/internal/shell/console"
 )
 
 // Main is gozkd cli. With a command among its arguments it executes that; else it reads lines from env.In, of a terminal
@@ -18,7 +19,17 @@ func Main(ctx context.Context, args []string, env program.Env) int {
 		_, _ = io.WriteString(env.Err, "gozkd cli: "+err.Error()+"\n"+Usage+"\n")
 		return program.Usage
 	}
-	s := newShell(env.Out, env.Err, set)
+	var s *Shell
+	var lines lineReader
+	if len(words) > 0 || set.help {
+		s = newShell(env.Out, env.Err, set)
+	} else if t := newTypist(env, func(ctx context.Context, before string) console.Completion { return s.complete(ctx, before) }); t != nil {
+		typed := t.around(env)
+		s, lines = newShell(typed.Out, typed.Err, set), t
+	} else {
+		s, lines = newShell(env.Out, env.Err, set), newScriptReader(env.In)
+	}
+	s.env = env
 	if set.help {
 		s.say(s.out, Usage+"\n\n"+s.usage())
 		return program.OK
@@ -27,7 +38,7 @@ func Main(ctx context.Context, args []string, env program.Env) int {
 	if len(words) > 0 {
 		return s.runOnce(ctx, words)
 	}
-	return s.runLines(ctx, s.reader(env.In))
+	return s.runLines(ctx, lines)
 }
 
 // end closes the session without telling anybody.
@@ -69,15 +80,15 @@ func asUsage(err error) usageError {
 // runLines opens a session and executes lines until there are no more. It returns the exit status of the last command, as
 // ZooKeeper's shell does.
 func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
-	s.say(s.out, "Connecting to "+s.host)
+	s.greet("Connecting to " + s.host)
 	if err := s.connect(ctx, s.host); err != nil {
 		s.say(s.err, "gozkd cli: "+err.Error())
 		return status(err)
 	}
-	s.say(s.out, "Welcome to ZooKeeper!")
+	s.greet("Welcome to ZooKeeper!")
 	last := program.OK
 	for {
-		text, err := lines.readLine(ctx, s.prompt())
+		text, err := lines.readLine(ctx, s.prompt)
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				s.say(s.err, "gozkd cli: "+err.Error())
@@ -85,7 +96,9 @@ func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 			}
 			return last
 		}
-		err = s.line(ctx, text)
+		command, done := lines.running(ctx)
+		err = s.line(command, text)
+		done()
 		if errors.Is(err, errQuit) {
 			return last
 		}
@@ -93,10 +106,19 @@ func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 	}
 }
 
+// greet writes a line that nobody asked for, unless standard output is for JSON only.
+func (s *Shell) greet(text string) {
+	if !s.settings.json {
+		s.say(s.out, text)
+	}
+}
+
 // lineReader is where lines come from: a terminal, which shows the prompt, or a script. The error is io.EOF when there
 // are no more.
 type lineReader interface {
-	readLine(ctx context.Context, prompt string) (string, error)
+	readLine(ctx context.Context, prompt func() string) (string, error)
+	// running returns the ctx of a command that a line has asked for, and what to call when it has returned.
+	running(ctx context.Context) (command context.Context, done func())
 }
 
 // scriptReader reads lines from what is no terminal.
@@ -132,7 +154,7 @@ func (r *scriptReader) read(in *bufio.Reader) {
 	}
 }
 
-func (r *scriptReader) readLine(ctx context.Context, _ string) (string, error) {
+func (r *scriptReader) readLine(ctx context.Context, _ func() string) (string, error) {
 	select {
 	case l, ok := <-r.lines:
 		if !ok {
@@ -143,3 +165,5 @@ func (r *scriptReader) readLine(ctx context.Context, _ string) (string, error) {
 		return "", ctx.Err()
 	}
 }
+
+func (r *scriptReader) running(ctx context.Context) (context.Context, func()) { return ctx, func() {} }

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/program"
 )
 
 // Shell executes commands, one after the other, in a session with an ensemble. It is not safe for concurrent use; the
 // events of the session come from a goroutine of their own and are printed between the results.
 type Shell struct {
-	out, err io.Writer // each Write is of a piece: nothing comes between
+	out, err io.Writer   // each Write is of a piece: nothing comes between
+	env      program.Env // what surrounds the program; to be printed is only what goes through out and err
 	location *time.Location
 	commands []*command
 	settings settings
