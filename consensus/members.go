@@ -123,13 +123,17 @@ func (p peers) Accept(from uint64, hello []byte) error {
 	switch {
 	case r.bad:
 		return errors.New("malformed hello")
-	case theirs != 0 && ours != 0 && theirs != ours:
+	case apart(theirs, ours):
 		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs, ours)
 	}
+	p.n.clusters.note(from, theirs)
 	return nil
 }
 
 func (p peers) Receive(from uint64, frame []byte) {
+	if p.n.clusters.foreign(from, p.n.cluster.Load()) {
+		return
+	}
 	if len(frame) > 0 && frame[0] == frameReport {
 		p.n.cfg.OnMessage(from, frame[1:])
 		return

@@ -40,6 +40,7 @@ type Node struct {
 	status    atomic.Pointer[Status]
 	logBytes  atomic.Int64
 	cluster   atomic.Uint64
+	clusters  clusters
 	used      atomic.Bool  // Run or Close was called
 	receiving atomic.Bool  // a checkpoint comes in, or waits, or is being installed: no other, it would have the same file
 	broken    atomic.Int64 // checkpoints that did not arrive
@@ -285,6 +286,7 @@ func (n *Node) receive() error {
 			n.core.propose(in.payload, in.ref)
 		case in.read != nil:
 			n.core.read(in.read)
+		case in.message != nil && n.clusters.foreign(in.message.from, n.core.cluster):
 		case in.message != nil:
 			n.tellOfJoin(in.message)
 			if err := n.core.step(*in.message); err != nil {
@@ -355,13 +357,15 @@ func (n *Node) offerReceived() error {
 		return nil
 	}
 	n.arrived, n.prepared = nil, r
-	if err := n.core.step(r.message(n.cfg.ID)); err != nil {
-		return err
+	if !apart(r.meta.Cluster, n.core.cluster) {
+		if err := n.core.step(r.message(n.cfg.ID)); err != nil {
+			return err
+		}
 	}
 	if err := n.work(); err != nil {
 		return err
 	}
-	if n.prepared != nil { // raft has no use for it: it is too old, or of an old leader
+	if n.prepared != nil { // there is no use for it: it is too old, or of an old leader, or of another ensemble
 		n.prepared = nil
 		defer n.receiving.Store(false)
 		if r.path != "" {
@@ -477,7 +481,9 @@ func (n *Node) publish() {
 		default:
 		}
 	}
-	n.cluster.Store(c.cluster)
+	if c.cluster != n.cluster.Load() {
+		n.belongTo(c.cluster)
+	}
 	if c.current() {
 		select {
 		case <-n.leading:

@@ -22,6 +22,7 @@ var (
 	ErrSilent = errors.New("peer: nothing heard for 5 s")
 
 	errReplaced = errors.New("peer: the other side has made a new connection")
+	errDropped  = errors.New("peer: hello is to be said again")
 )
 
 // RefusedError says that the other side refused a hello, a frame or a checkpoint, and why.

@@ -75,6 +75,19 @@ func (n *Network) SetPeers(addresses map[uint64]string) {
 	}
 }
 
+// Drop ends the connections with a peer in both directions, and checkpoints under way to it. They are made again, if both sides accept each
+// other's hello. It does not block.
+func (n *Network) Drop(id uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if in := n.incoming[id]; in != nil {
+		in.cancel(errDropped)
+	}
+	if p := n.peers[id]; p != nil && p.address != "" && !n.closed {
+		p.move(n.life, p.address)
+	}
+}
+
 // Send takes a frame, which from now on is the network's, to a peer. It never blocks. False: it was dropped, because there is no
 // connection, too much waits already, or it is longer than MaxFrame. True does not say that it will arrive.
 func (n *Network) Send(to uint64, frame []byte) bool {
