@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/gozkd/gozkd/internal/config"
@@ -18,7 +20,7 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
+	os.Exit(run(os.Args[1:], program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}))
 }
 
 // run is main with its surroundings handed in; it returns the exit status.
@@ -31,7 +33,8 @@ func run(args []string, env program.Env) int {
 		}
 	}
 	say := func(words ...any) { _, _ = fmt.Fprintln(env.Err, words...) } // when Err fails there is nowhere left to say so
-	inv, err := config.Load(args, env.Getenv)
+	load := func() (*config.Invocation, error) { return config.Load(args, env.Getenv, names(env)) }
+	inv, err := load()
 	for _, w := range inv.Warnings {
 		say("gozkd: warning:", w)
 	}
@@ -53,11 +56,25 @@ func run(args []string, env program.Env) int {
 	case config.CheckConfig:
 		_, err = io.WriteString(env.Out, inv.Config.String())
 	default:
-		err = serve(inv, env.Err)
+		err = serve(inv, load, env)
 	}
 	if err != nil {
 		say("gozkd:", err)
 		return program.Failed
 	}
 	return program.OK
+}
+
+// names returns the names of the environment's variables, sorted.
+func names(env program.Env) []string {
+	if env.Environ == nil {
+		return nil
+	}
+	var names []string
+	for _, line := range env.Environ() {
+		name, _, _ := strings.Cut(line, "=")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }

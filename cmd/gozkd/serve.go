@@ -5,38 +5,58 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/program"
 	"github.com/gozkd/gozkd/server"
 )
 
-// serve runs a server until a signal ends it or its disk fails, or servers for tests.
-func serve(inv *config.Invocation, logTo io.Writer) error {
+// serve runs a server until a signal ends it or its disk fails, or servers for tests. again reads the configuration once more.
+func serve(inv *config.Invocation, again func() (*config.Invocation, error), env program.Env) error {
 	log := hclog.New(&hclog.LoggerOptions{
-		Name: "gozkd", Level: hclog.LevelFromString(inv.LogLevel), Output: logTo, JSONFormat: inv.LogJSON,
+		Name: "gozkd", Level: hclog.LevelFromString(inv.Config.LogLevel), Output: env.Err, JSONFormat: inv.LogJSON,
 	})
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if os.Getenv("GOGC") == "" {
+	if env.Getenv("GOGC") == "" {
 		// Stopped by the signal that ends the program, which does not wait for it.
 		go tuneGC(stop)
 	}
 	if inv.Kit() {
 		return serveKit(stop, inv, log)
 	}
+	return serveOne(stop, cancel, inv, again, log)
+}
+
+// serveOne runs a server. kill lets the next signal end the process at once.
+func serveOne(stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger) (err error) {
 	s, err := server.New(serverConfig(inv.Config, log))
 	if err != nil {
 		return err
 	}
+	m := systemd{log: log.Named("systemd")}
+	r := &reloader{server: s, again: again, started: inv.Config, last: inv.Config, manager: m, log: log}
+	hangup := make(chan os.Signal, 1) // one that waits stands for all that come
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	ends := openEndpoints(stop, inv.Config, s, r, log) // before the start, so that who asks is told what it waits for
+	defer func() { err = errors.Join(err, ends.close()) }()
+	alive, dead := context.WithCancel(context.Background())
+	watched := make(chan struct{})
+	// Stopped by dead, awaited through watched.
+	go func() {
+		defer close(watched)
+		m.watchdog(alive, func() { s.Status() })
+	}()
+	defer func() { dead(); <-watched }()
+
+	m.tell("STATUS=looking for the other servers, or reading the data")
 	if err := s.Start(stop); err != nil {
 		if stop.Err() != nil {
 			return nil // stopped before it was ready, as asked
@@ -44,16 +64,24 @@ func serve(inv *config.Invocation, logTo io.Writer) error {
 		return err
 	}
 	if inv.PortFile != "" {
-		if err := writePortFile(inv.PortFile, ports{Client: s.ConnectString()}); err != nil {
+		if err := writePortFile(inv.PortFile, ports{Client: s.ConnectString(), Admin: ends.admin, Metrics: ends.metrics}); err != nil {
 			return errors.Join(err, s.Close())
 		}
 	}
-	select {
-	case <-stop.Done():
-		log.Info("stopping")
-		return s.Close()
-	case err := <-s.Err():
-		return errors.Join(err, s.Close())
+	m.tell("READY=1\nSTATUS=serving clients at " + s.ConnectString())
+	for {
+		select {
+		case <-hangup:
+			_, _ = r.reload() // it has said what came of it
+		case <-stop.Done():
+			kill()
+			log.Info("stopping")
+			m.tell("STOPPING=1\nSTATUS=stopping")
+			return s.Close()
+		case err := <-s.Err():
+			m.tell("STOPPING=1\nSTATUS=failed")
+			return errors.Join(err, s.Close())
+		}
 	}
 }
 
@@ -61,7 +89,9 @@ func serve(inv *config.Invocation, logTo io.Writer) error {
 type ports struct {
 	Client  string       `json:"client"` // the connect string
 	Members []memberPort `json:"members,omitempty"`
-	Faults  string       `json:"faults,omitempty"` // the URL of the endpoint
+	Faults  string       `json:"faults,omitempty"`  // the URL of the endpoint
+	Admin   string       `json:"admin,omitempty"`   // the URL of the commands
+	Metrics string       `json:"metrics,omitempty"` // the URL of the endpoint for Prometheus
 }
 
 type memberPort struct {
@@ -84,36 +114,4 @@ func writePortFile(path string, where ports) error {
 		return fmt.Errorf("port file: %w", err)
 	}
 	return nil
-}
-
-// serverConfig says in the server's terms what the operator said in ZooKeeper's.
-func serverConfig(c config.Config, log hclog.Logger) server.Config {
-	var lines []string
-	for _, m := range c.Members {
-		lines = append(lines, m.String())
-	}
-	return server.Config{
-		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
-		LinearizableReads: c.LinearizableReads,
-		Dir:               c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(),
-		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
-		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: orNone(c.MaxCnxns),
-		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit,
-		SnapCount: c.SnapCount, SegmentBytes: c.PreAllocBytes, NoSync: !c.ForceSync, SyncWarning: max(c.FsyncWarningThreshold, time.Millisecond),
-		SkipACL: c.SkipACL, SuperDigest: c.SuperDigest, DisableDigest: !c.DigestAuthEnabled, EnforceQuota: c.EnforceQuota,
-		ReconfigEnabled: c.ReconfigEnabled, Words: c.Words(),
-		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,
-		ContainerNeverUsed: orNone(c.ContainerMaxNeverUsed),
-		ClientKeepAlive:    c.ClientTCPKeepAlive, HandshakeTimeout: c.HandshakeTimeout,
-		Settings: []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(c.ClientPortListenBacklog)}},
-		Logger:   log,
-	}
-}
-
-// orNone turns ZooKeeper's "0 is no limit" into the server's "negative is no limit".
-func orNone[T int | time.Duration](v T) T {
-	if v == 0 {
-		return -1
-	}
-	return v
 }

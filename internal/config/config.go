@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,11 +89,54 @@ type Config struct {
 	ForceSync bool
 	// FsyncWarningThreshold is how long a sync of the log may take without a warning.
 	FsyncWarningThreshold time.Duration
+	// AutoCreate is whether data directories that are missing are created.
+	AutoCreate bool
+
+	// AdminEnabled is whether there is an HTTP server of admin commands, at AdminAddress and AdminPort, 0 for any free port, with
+	// the commands below AdminCommandURL.
+	AdminEnabled     bool
+	AdminAddress     string
+	AdminPort        int
+	AdminCommandURL  string
+	AdminIdleTimeout time.Duration
+	// AdminSnapshot and AdminRestore allow the commands of these names, AdminInterval is the least time between two of a kind; 0: none.
+	AdminSnapshot, AdminRestore bool
+	AdminInterval               time.Duration
+	// Pprof serves profiles on the admin server.
+	Pprof bool
+
+	// MetricsProvider is one of ZooKeeper's classes: see Prometheus. MetricsHost and MetricsPort are where it listens, port 0 for any free
+	// one; MetricsRuntime adds metrics of the runtime and the process.
+	MetricsProvider string
+	MetricsHost     string
+	MetricsPort     int
+	MetricsRuntime  bool
+
+	// LogLevel is trace, debug, info, warn, error or off.
+	LogLevel string
 }
 
 // ListenAddress returns host:port to listen on for clients.
 func (c Config) ListenAddress() string {
 	return net.JoinHostPort(c.ClientPortAddress, strconv.Itoa(c.ClientPort))
+}
+
+// AdminListenAddress returns host:port to listen on for admin commands.
+func (c Config) AdminListenAddress() string {
+	return net.JoinHostPort(anyHost(c.AdminAddress), strconv.Itoa(c.AdminPort))
+}
+
+// MetricsListenAddress returns host:port to listen on for Prometheus.
+func (c Config) MetricsListenAddress() string {
+	return net.JoinHostPort(anyHost(c.MetricsHost), strconv.Itoa(c.MetricsPort))
+}
+
+// anyHost turns ZooKeeper's word for all addresses into Go's, which means IPv6 too.
+func anyHost(host string) string {
+	if host == "0.0.0.0" {
+		return ""
+	}
+	return host
 }
 
 // PeerListenAddress returns host:port to listen on for the other servers, or "" for a standalone server.
@@ -152,4 +196,23 @@ func (c Config) String() string {
 // escapeValue writes a value so that the reader of properties returns it unchanged.
 func escapeValue(v string) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\f", `\f`).Replace(v)
+}
+
+// Changes compares c with what is to come after it, and returns the keys whose values differ, in the order of the documentation:
+// those that a server takes while it runs, and those that need a restart.
+func (c Config) Changes(next Config) (reload, restart []string) {
+	for _, k := range keys {
+		switch {
+		case k.name == serverLines:
+			if !reflect.DeepEqual(c.Members, next.Members) {
+				restart = append(restart, k.name)
+			}
+		case k.bind.get == nil || k.bind.get(&c) == k.bind.get(&next):
+		case k.reload:
+			reload = append(reload, k.name)
+		default:
+			restart = append(restart, k.name)
+		}
+	}
+	return reload, restart
 }

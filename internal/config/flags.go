@@ -54,8 +54,6 @@ Exit status: 0 after a clean stop, 1 when the server can't start or fails, 2 whe
 All keys: docs/configuration.md.
 `
 
-var logLevels = []string{"trace", "debug", "info", "warn", "error", "off"}
-
 // setting is a value for a key, and who gave it.
 type setting struct {
 	key, value string
@@ -65,7 +63,7 @@ type setting struct {
 // parseFlags reads the command line. Only Config.Memory of the invocation's Config is set; what else configures
 // the server is returned as settings, in order. Flags and the file may come in any order.
 func parseFlags(args []string) (*Invocation, []setting, []Problem) {
-	inv := &Invocation{LogLevel: "info"}
+	inv := new(Invocation)
 	var settings []setting
 	var problems []Problem
 	bad := func(source, what string) {
@@ -99,7 +97,7 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 	}
 	number("ensemble", 1, MaxEnsemble, func(n int) { inv.Ensemble = n })
 	number("faults-port", 0, 65535, func(n int) { inv.Faults, inv.FaultsPort = true, n })
-	flags.StringVar(&inv.LogLevel, "log-level", "info", "")
+	forKey("log-level", "gozkd.logLevel")
 	flags.BoolVar(&inv.LogJSON, "log-json", false, "")
 	version := flags.Bool("version", false, "")
 	flags.Func("o", "", func(v string) error {
@@ -111,8 +109,18 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 		return nil
 	})
 
+	rest := slices.DeleteFunc(slices.Clone(args), func(word string) bool { // java's way to set a key
+		if !strings.HasPrefix(word, "-D") {
+			return false
+		}
+		name, _, _ := strings.Cut(word, "=")
+		if s, ok := systemProperty(word, Origin{Source: name, layer: fromFlags}); ok {
+			settings = append(settings, s)
+		}
+		return true
+	})
 	var words []string
-	for rest := args; ; {
+	for {
 		if err := flags.Parse(rest); errors.Is(err, flag.ErrHelp) {
 			inv.Command = ShowHelp
 			return inv, nil, nil
@@ -134,6 +142,11 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 		switch words[0] {
 		case "serve":
 			words = words[1:]
+			if len(words) > 0 && words[0] == "start-foreground" {
+				words = words[1:]
+			}
+		case "start-foreground":
+			words = words[1:]
 		case "check-config":
 			inv.Command = CheckConfig
 			words = words[1:]
@@ -145,9 +158,6 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 		inv.File = words[0]
 	default:
 		bad("command line", "one zoo.cfg at most, not "+strings.Join(words, " "))
-	}
-	if !slices.Contains(logLevels, inv.LogLevel) {
-		bad("--log-level", "is "+inv.LogLevel+"; allowed: "+strings.Join(logLevels, ", "))
 	}
 	if i := slices.IndexFunc(settings, func(s setting) bool { return s.from.Source == "--data-dir" }); i >= 0 && inv.Config.Memory {
 		bad("--data-dir", "has no place beside --memory")

@@ -51,11 +51,11 @@ func (r *resolver) identity(c *Config) identity {
 	case err != nil:
 		r.problem(from, "", "is %q; allowed: the number of this server", trim(text))
 		me.wrong = true
-	case me.known && !me.wrong && me.id != id:
+	case me.known && !me.wrong && me.id != id && me.from.layer > fromImage:
 		r.problem(me.from, me.key, "is %d, but %s says %d: the data is that of server %d; keep one of them", me.id, me.file, id, id)
 		me.wrong = true
-	case !me.known:
-		me.id, me.from, me.known = id, from, true
+	case !me.known, me.from.layer == fromImage:
+		me.id, me.from, me.key, me.known = id, from, "", true
 		if id >= 1 && id <= members.MaxID {
 			c.MyID = uint64(id)
 		}

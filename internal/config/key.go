@@ -36,6 +36,8 @@ type key struct {
 	fine []string
 	// bind connects the key with its field of Config.
 	bind binding
+	// reload: another value takes effect when the configuration is read again, and else at the next start.
+	reload bool
 	// secret keeps the value out of messages.
 	secret bool
 }
@@ -140,6 +142,13 @@ var (
 				return inner, ok && strings.Contains(inner, ":")
 			}
 			return v, v != "" && !strings.ContainsAny(v, " /[]") && strings.Count(v, ":") != 1
+		},
+	}
+	urlPath = kind{
+		allowed: "a path that begins with /, without ? and #",
+		parse: func(v string) (string, bool) {
+			trimmed := strings.TrimRight(v, "/")
+			return trimmed, strings.HasPrefix(v, "/") && trimmed != "" && !strings.ContainsAny(v, "?# %")
 		},
 	}
 	digestAlg = kind{

@@ -29,6 +29,9 @@ func TestKeys_Table(t *testing.T) {
 				}
 			}
 		}
+		if k.reload && k.bind.get == nil {
+			t.Errorf("%s reloads, but has no field", k.name)
+		}
 		if k.note == "" || k.kind.parse == nil || k.kind.allowed == "" {
 			t.Errorf("%s: note %q, allowed %q", k.name, k.note, k.kind.allowed)
 		}
@@ -54,6 +57,7 @@ var values = map[string]struct{ good, bad []string }{
 	anything.allowed:  {[]string{"", "a"}, nil},
 	wordList.allowed:  {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
 	host.allowed:      {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
+	urlPath.allowed:   {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
 	digestAlg.allowed: {[]string{"SHA1", "sha-1", "SHA-256"}, []string{""}},
 	digestID.allowed:  {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
 }
@@ -61,7 +65,7 @@ var values = map[string]struct{ good, bad []string }{
 // TestKeys_Values sets every key that can be set in a zoo.cfg to good and bad values of its kind.
 func TestKeys_Values(t *testing.T) {
 	for _, k := range keys {
-		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" { // have tests of their own
+		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" || k.name == "datadir.autocreate" { // have tests of their own
 			continue
 		}
 		name := strings.Replace(k.name, "*", "x", 1)
@@ -141,7 +145,7 @@ func TestConfig_ReadsBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newResolver()
 		for _, k := range keys {
-			if k.bind.set == nil || !rapid.Bool().Draw(rt, k.name+" is set") {
+			if k.bind.set == nil || k.name == "datadir.autocreate" || !rapid.Bool().Draw(rt, k.name+" is set") {
 				continue
 			}
 			value := drawValue(rt, k, anyText)
@@ -162,7 +166,7 @@ func TestConfig_ReadsBack(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.String()), 0o644); err != nil {
 			rt.Fatal(err)
 		}
-		inv, err := Load([]string{file}, func(string) string { return "" })
+		inv, err := Load([]string{file}, func(string) string { return "" }, nil)
 		if err != nil {
 			rt.Fatalf("%v\nin\n%s", err, c)
 		}
@@ -179,6 +183,10 @@ func drawValue(rt *rapid.T, k key, anyText *rapid.Generator[string]) string {
 	var low, high int64
 	if n, _ := fmt.Sscanf(k.kind.allowed, "a whole number from %d to %d", &low, &high); n == 2 {
 		return fmt.Sprint(rapid.Int64Range(low, high).Draw(rt, k.name))
+	}
+	words := strings.Split(k.kind.allowed, ", ")
+	if !slices.ContainsFunc(words, func(w string) bool { _, ok := k.kind.parse(w); return !ok }) && k.kind.allowed != text.allowed {
+		return rapid.SampledFrom(words).Draw(rt, k.name)
 	}
 	return anyText.Draw(rt, k.name)
 }
@@ -226,7 +234,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-var rewrite = flag.Bool("rewrite", false, "write the tables of docs/configuration.md")
+var rewrite = flag.Bool("rewrite", false, "write the tables of docs/configuration.md and docs/container.md")
 
 // TestDocumentation: docs/configuration.md shows the table as it is, and the help as it is.
 func TestDocumentation(t *testing.T) {
@@ -237,11 +245,17 @@ func TestDocumentation(t *testing.T) {
 	}
 	want := replaceBetween(t, string(page), "keys", keyTable())
 	want = replaceBetween(t, want, "help", "```\n"+Help+"```\n")
-	if want == string(page) {
+	keepPage(t, path, string(page), want)
+}
+
+// keepPage fails if a page is not what it should be, or writes it.
+func keepPage(t *testing.T, path, page, want string) {
+	t.Helper()
+	if want == page {
 		return
 	}
 	if !*rewrite {
-		t.Fatal("docs/configuration.md is out of date: go test ./internal/config -run Documentation -rewrite")
+		t.Fatalf("%s is out of date: go test ./internal/config -run Documentation -rewrite", path)
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
@@ -260,11 +274,14 @@ func keyTable() string {
 		for _, a := range k.aliases {
 			name += ", `" + a + "`"
 		}
-		note := k.note
+		note, status := k.note, string(k.status)
+		if k.reload {
+			status += ", reloads"
+		}
 		if len(k.fine) > 0 {
 			note = "fine: `" + strings.Join(k.fine, "`, `") + "`. Else: " + note
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, cell(k.kind.allowed), cell(k.def), k.status, note)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, cell(k.kind.allowed), cell(k.def), status, note)
 	}
 	return b.String()
 }
@@ -275,7 +292,7 @@ func replaceBetween(t *testing.T, page, name, text string) string {
 	before, rest, ok := strings.Cut(page, begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("docs/configuration.md has no place for %s", name)
+		t.Fatalf("the page has no place for %s", name)
 	}
 	return before + begin + text + end + after
 }

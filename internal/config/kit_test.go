@@ -60,7 +60,7 @@ func TestKit_Refused(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	write(t, "d/myid", "2\n")
-	_, err := Load([]string{"--ensemble", "3", "--data-dir", "d"}, func(string) string { return "" })
+	_, err := Load([]string{"--ensemble", "3", "--data-dir", "d"}, func(string) string { return "" }, nil)
 	if want := "--ensemble: is 3, but d/myid says that this is server 2, and servers for tests are numbered from 1: take another directory, or leave out --ensemble"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

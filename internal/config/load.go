@@ -4,6 +4,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // DefaultDataDir is where data goes without a zoo.cfg, below the working directory.
@@ -25,8 +28,6 @@ type Invocation struct {
 	FaultsPort int
 	// PortFile is where to write the addresses once they are bound, or empty.
 	PortFile string
-	// LogLevel is trace, debug, info, warn, error or off.
-	LogLevel string
 	// LogJSON asks for one JSON object per log line.
 	LogJSON bool
 	// Warnings are settings that have no effect, each a sentence that names key, file and line.
@@ -47,10 +48,12 @@ const (
 // Load reads the command line (without the program's name), the zoo.cfg that it names, and the environment.
 //
 //	getenv  looks up an environment variable, as os.Getenv does
+//	names   of all environment variables, if those that say nothing are to be warned of
 //
+// Without a zoo.cfg on the command line, that in the folder ZOOCFGDIR or ZOO_CONF_DIR counts, if there is one.
 // It reads files and writes nothing. An error is always an *Error with every problem that was found; Warnings are
 // complete then too.
-func Load(args []string, getenv func(string) string) (*Invocation, error) {
+func Load(args []string, getenv func(string) string, names []string) (*Invocation, error) {
 	inv, fromCommandLine, problems := parseFlags(args)
 	if inv.Command == ShowHelp || inv.Command == ShowVersion {
 		return inv, nil // help is also for those whose other flags are wrong
@@ -58,8 +61,13 @@ func Load(args []string, getenv func(string) string) (*Invocation, error) {
 	if len(problems) > 0 {
 		return inv, &Error{Problems: problems}
 	}
+	if !inv.Config.Memory && !inv.Kit() {
+		inv.File = findFile(inv.File, getenv)
+	}
 	r := newResolver()
-	r.environment(getenv)
+	outside := container{r: r, getenv: getenv, names: names, image: getenv(confDir) != "" && inv.File == "" && !inv.Kit()}
+	outside.read(inv.File)
+	r.environment(outside)
 	if inv.File != "" {
 		r.file(inv.File)
 	}
@@ -73,11 +81,54 @@ func Load(args []string, getenv func(string) string) (*Invocation, error) {
 	if inv.Kit() {
 		r.kitConfig(inv)
 	}
+	r.adminServer(inv)
 	inv.Warnings = r.warnings
 	if len(r.problems) > 0 {
 		return inv, &Error{Problems: r.problems}
 	}
 	return inv, nil
+}
+
+// findFile returns the zoo.cfg to read, or "". A name without a folder is also looked for where zkServer.sh looks, and where the
+// images have it.
+func findFile(named string, getenv func(string) string) string {
+	dir, name := getenv("ZOOCFGDIR"), getenv("ZOOCFG")
+	if dir == "" {
+		dir = getenv(confDir)
+	}
+	if name == "" {
+		name = "zoo.cfg"
+	}
+	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
+	switch {
+	case named == "" && dir != "" && exists(filepath.Join(dir, name)):
+		return filepath.Join(dir, name)
+	case named != "" && dir != "" && filepath.Base(named) == named && !exists(named) && exists(filepath.Join(dir, named)):
+		return filepath.Join(dir, named)
+	}
+	return named
+}
+
+// adminServer settles whether there is an admin server where nobody said so: servers that are one of many on their machine do not fight
+// for the port.
+func (r *resolver) adminServer(inv *Invocation) {
+	c := &inv.Config
+	said := slices.ContainsFunc(r.order, func(key string) bool {
+		return r.won[key].from.layer > fromImage && (strings.HasPrefix(key, "admin.") || key == "gozkd.pprof")
+	})
+	if inv.Kit() {
+		if w := r.won[adminServer]; w.key != "" && c.AdminEnabled {
+			r.warn(w.from, w.key, "%s has no effect: servers for tests have no admin server", w.value)
+		}
+		if w := r.won["metricsProvider.className"]; c.Prometheus() {
+			r.warn(w.from, w.key, "%s has no effect: servers for tests have no endpoint for Prometheus", w.value)
+		}
+		c.AdminEnabled, c.MetricsProvider = false, defaultProvider
+		return
+	}
+	if !said && (c.Memory || c.ClientPort == 0 || inv.PortFile != "") {
+		c.AdminEnabled = false
+	}
 }
 
 // readFile reads a file of properties, or adds a problem.

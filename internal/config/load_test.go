@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,7 @@ func in(t *testing.T, zooCfg string, env map[string]string, args ...string) (*In
 		write(t, "zoo.cfg", zooCfg)
 		args = append(args, "zoo.cfg")
 	}
-	return Load(args, func(name string) string { return env[name] })
+	return Load(args, func(name string) string { return env[name] }, slices.Sorted(maps.Keys(env)))
 }
 
 func write(t *testing.T, path, text string) {
@@ -71,10 +72,13 @@ func TestLoad_Defaults(t *testing.T) {
 		JuteMaxBuffer: 0xFFFFF, GlobalOutstandingLimit: 1000, FourLetterWords: []string{"srvr"},
 		DigestAuthEnabled:      true,
 		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerMaxNeverUsed: 5 * time.Minute,
-		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, FsyncWarningThreshold: time.Second,
+		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, FsyncWarningThreshold: time.Second, AutoCreate: true,
+		AdminEnabled: true, AdminAddress: "127.0.0.1", AdminPort: 8080, AdminCommandURL: "/commands", AdminIdleTimeout: 30 * time.Second,
+		AdminSnapshot: true, AdminRestore: true, AdminInterval: 5 * time.Minute,
+		MetricsProvider: defaultProvider, MetricsHost: "0.0.0.0", MetricsPort: 7000, MetricsRuntime: true, LogLevel: "info",
 	}
 	inv := good(t, "", nil)
-	if fmt.Sprint(inv.Config) != fmt.Sprint(want) || inv.LogLevel != "info" || inv.Command != Serve || len(inv.Warnings) > 0 {
+	if fmt.Sprint(inv.Config) != fmt.Sprint(want) || inv.Config.LogLevel != "info" || inv.Command != Serve || len(inv.Warnings) > 0 {
 		t.Errorf("got  %+v\nwant %+v", inv, want)
 	}
 	if got := inv.Config.ListenAddress(); got != "127.0.0.1:2181" {
@@ -146,7 +150,6 @@ func TestLoad_Warnings(t *testing.T) {
 	wantLines(t, inv.Warnings,
 		"zoo.cfg:8: tickTime: is set again at zoo.cfg:9, which counts",
 		"zoo.cfg:2: extendedTypesEnabled: false has no effect: containers and TTL nodes are always on",
-		"zoo.cfg:3: admin.enableServer: true has no effect: there is no HTTP admin server yet; the four-letter words answer",
 		`zoo.cfg:7: 4lw.commands.whitelist: "rouk" is not a four-letter word`)
 	if inv.Config.TickTime != 2*time.Millisecond {
 		t.Errorf("tickTime is %v, the last one must count", inv.Config.TickTime)
@@ -174,12 +177,12 @@ func TestLoad_Memory(t *testing.T) {
 
 func TestLoad_CommandLine(t *testing.T) {
 	inv := good(t, "dataDir=d", nil, "check-config", "--port-file", "p", "--log-level", "debug", "--log-json")
-	if inv.Command != CheckConfig || inv.File != "zoo.cfg" || inv.PortFile != "p" || inv.LogLevel != "debug" || !inv.LogJSON {
+	if inv.Command != CheckConfig || inv.File != "zoo.cfg" || inv.PortFile != "p" || inv.Config.LogLevel != "debug" || !inv.LogJSON {
 		t.Errorf("%+v", inv)
 	}
 	t.Chdir(t.TempDir())
 	write(t, "zoo.cfg", "dataDir=d")
-	if inv, err := Load([]string{"serve", "zoo.cfg", "--memory"}, os.Getenv); err != nil || !inv.Config.Memory || inv.File != "zoo.cfg" {
+	if inv, err := Load([]string{"serve", "zoo.cfg", "--memory"}, func(string) string { return "" }, nil); err != nil || !inv.Config.Memory || inv.File != "zoo.cfg" {
 		t.Errorf("flags after the file: %+v %v", inv, err)
 	}
 	for arg, want := range map[string]Command{"--help": ShowHelp, "-h": ShowHelp, "--version": ShowVersion} {
@@ -194,13 +197,13 @@ func TestLoad_CommandLine(t *testing.T) {
 	}{
 		{[]string{"--no-such-flag"}, "command line: flag provided but not defined: -no-such-flag", true},
 		{[]string{"-o", "tickTime"}, `command line: invalid value "tickTime" for flag -o: wanted is KEY=VALUE`, true},
-		{[]string{"--log-level", "loud"}, "--log-level: is loud; allowed: trace, debug, info, warn, error, off", true},
+		{[]string{"--log-level", "loud"}, `--log-level: gozkd.logLevel: is "loud"; allowed: trace, debug, info, warn, error, off`, true},
 		{[]string{"a.cfg", "b.cfg"}, "command line: one zoo.cfg at most, not a.cfg b.cfg", true},
 		{[]string{"--client-port", "none"}, `--client-port: clientPort: is "none"; allowed: a whole number from 0 to 65535`, true},
 		{[]string{"missing.cfg", "--memory"}, "missing.cfg: can't be read: no such file or directory", false},
 	} {
 		t.Chdir(t.TempDir())
-		_, err := Load(c.args, func(string) string { return "" })
+		_, err := Load(c.args, func(string) string { return "" }, nil)
 		var e *Error
 		if !errors.As(err, &e) || e.Error() != c.want || e.Usage() != c.usage {
 			t.Errorf("%q: %v, want %s, usage error: %t", c.args, err, c.want, c.usage)

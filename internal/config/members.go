@@ -15,7 +15,7 @@ import (
 func (r *resolver) members(c *Config) {
 	lines := r.serverLines()
 	me := r.identity(c)
-	if c.ClientPortAddress == "" && len(lines) == 0 && !r.hasFile {
+	if c.ClientPortAddress == "" && len(lines) == 0 && !r.hasFile && !r.exposed {
 		c.ClientPortAddress = "127.0.0.1" // nobody said that others should find this server
 	}
 	role := members.Participant

@@ -162,7 +162,7 @@ func TestLoad_Myid(t *testing.T) {
 		t.Chdir(t.TempDir())
 		write(t, "zoo.cfg", c.text+"dataDir=d\n")
 		write(t, file, c.myid)
-		inv, err := Load([]string{"zoo.cfg"}, func(string) string { return "" })
+		inv, err := Load([]string{"zoo.cfg"}, func(string) string { return "" }, nil)
 		if got := fmt.Sprint(err); c.problem != "" && got != c.problem || c.problem == "" && err != nil {
 			t.Errorf("%q in %q: %s, want %s", c.myid, c.text, got, c.problem)
 		}
@@ -172,7 +172,7 @@ func TestLoad_Myid(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	write(t, filepath.Join(file, "x"), "")
-	_, err := Load([]string{"--data-dir", "d"}, func(string) string { return "" })
+	_, err := Load([]string{"--data-dir", "d"}, func(string) string { return "" }, nil)
 	wantLines(t, strings.Split(fmt.Sprint(err), "\n"), file+": can't be read: is a directory")
 }
 
@@ -191,7 +191,7 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 	}
 	inv = good(t, "dataDir=d\nserver.1=x:1\nserver.2=y:1\n", env)
 	wantLines(t, inv.Warnings,
-		"ZOO_SERVERS: server.3: has no effect: the servers are named elsewhere",
+		"ZOO_SERVERS: without effect, as in ZooKeeper's images: zoo.cfg is there, and it counts",
 		"zoo.cfg:2: server.1: is one of 2 participants, of which 0 may fail, no more than of 1")
 	if got := fmt.Sprint(inv.Config.Members); got != "[server.1=x:1:0:participant server.2=y:1:0:participant]" {
 		t.Errorf("zoo.cfg must win: %s", got)
@@ -205,7 +205,7 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 func TestLoad_DynamicFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	load := func() (*Invocation, error) {
-		return Load([]string{"zoo.cfg"}, func(string) string { return "" })
+		return Load([]string{"zoo.cfg"}, func(string) string { return "" }, nil)
 	}
 	write(t, "zoo.cfg", "dataDir=data\ndynamicConfigFile=dyn")
 	write(t, "dyn", "server.1=a:1:2;2199\nversion=100000000")

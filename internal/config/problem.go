@@ -20,6 +20,7 @@ type layer int
 
 const (
 	fromNowhere layer = iota
+	fromImage
 	fromEnvironment
 	fromFile
 	fromFlags

@@ -2,11 +2,10 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/gozkd/gozkd/internal/members"
 )
 
 // resolver collects settings, lowest layer first, and makes a Config of those that win.
@@ -14,6 +13,7 @@ type resolver struct {
 	won      map[string]won // by canonical key
 	order    []string       // canonical keys as first seen
 	hasFile  bool           // a zoo.cfg was read
+	exposed  bool           // somebody said that others shall find this server
 	warnings []string
 	problems []Problem
 }
@@ -39,43 +39,33 @@ func (r *resolver) warn(from Origin, key, format string, args ...any) {
 
 // environment adds the -D properties of SERVER_JVMFLAGS and JVMFLAGS. The words are split at white space and the
 // last one wins, as in zkServer.sh, which starts java with $SERVER_JVMFLAGS $JVMFLAGS, unquoted.
-func (r *resolver) environment(getenv func(string) string) {
-	r.dockerEnvironment(getenv)
+func (r *resolver) environment(c container) {
 	for _, variable := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
-		for _, word := range strings.Fields(getenv(variable)) {
-			property, ok := strings.CutPrefix(word, "-D")
-			name, value, _ := strings.Cut(property, "=")
-			if !ok || name == "" {
-				continue // -Xmx and the like: there is no JVM
+		words, from := c.value(variable)
+		for _, word := range strings.Fields(words) {
+			if s, ok := systemProperty(word, from); ok {
+				r.set(s)
 			}
-			bare, ours := strings.CutPrefix(name, "zookeeper.")
-			row, canonical, known := lookup(name)
-			switch {
-			case isMembership(bare):
-				continue // properties of the Java client, such as zookeeper.server.principal; members are named in files only
-			case !ours && (!known || canonical != row.name):
-				continue // a property of Java or of a library, such as java.net.preferIPv4Stack
-			}
-			r.set(setting{key: name, value: value, from: Origin{Source: variable, layer: fromEnvironment}})
 		}
 	}
 }
 
-// dockerEnvironment adds what the official Docker image of ZooKeeper is told in ZOO_MY_ID and ZOO_SERVERS: server lines
-// with white space between them.
-func (r *resolver) dockerEnvironment(getenv func(string) string) {
-	if id := trim(getenv("ZOO_MY_ID")); id != "" {
-		r.set(setting{key: "myid", value: id, from: Origin{Source: "ZOO_MY_ID", layer: fromEnvironment}})
+// systemProperty reads -Dkey=value, unless it is another flag of the JVM, or meant for something else than the server.
+func systemProperty(word string, from Origin) (setting, bool) {
+	property, ok := strings.CutPrefix(word, "-D")
+	name, value, _ := strings.Cut(property, "=")
+	if !ok || name == "" {
+		return setting{}, false // -Xmx and the like: there is no JVM
 	}
-	for _, word := range strings.Fields(getenv("ZOO_SERVERS")) {
-		from := Origin{Source: "ZOO_SERVERS", layer: fromEnvironment}
-		key, value, ok := strings.Cut(word, "=")
-		if !ok || !strings.HasPrefix(key, "server.") {
-			r.problem(from, "", "has %q; allowed: server.N=%s, with spaces between them", word, members.Form)
-			continue
-		}
-		r.set(setting{key: key, value: value, from: from})
+	bare, ours := strings.CutPrefix(name, "zookeeper.")
+	row, canonical, known := lookup(name)
+	switch {
+	case isMembership(bare):
+		return setting{}, false // properties of the Java client, such as zookeeper.server.principal; members are named in files only
+	case !ours && (!known || canonical != row.name):
+		return setting{}, false // a property of Java or of a library, such as java.net.preferIPv4Stack
 	}
+	return setting{key: name, value: value, from: from}, true
 }
 
 // file adds the settings of a zoo.cfg.
@@ -188,6 +178,19 @@ func (r *resolver) directories(c *Config) {
 	}
 	if c.DataLogDir == "" {
 		c.DataLogDir = c.DataDir
+	}
+	if !c.AutoCreate {
+		r.mustExist("dataDir", c.DataDir)
+		if c.DataLogDir != c.DataDir {
+			r.mustExist("dataLogDir", c.DataLogDir)
+		}
+	}
+}
+
+// mustExist adds a problem for a folder that is not there.
+func (r *resolver) mustExist(key, dir string) {
+	if _, err := os.Stat(dir); err != nil {
+		r.problem(r.won[key].from, key, "is %s, which can't be used, and datadir.autocreate is false: %v", dir, err)
 	}
 }
 

@@ -18,6 +18,8 @@ type Env struct {
 	Out, Err io.Writer
 	// Getenv looks up an environment variable, as os.Getenv does.
 	Getenv func(string) string
+	// Environ lists the environment, as os.Environ does; nil: what is in it by names that nobody asks for is not known.
+	Environ func() []string
 }
 
 // Main is a command. args are those behind its name; the result is the exit status.

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/metrics"
+	"github.com/gozkd/gozkd/server"
+)
+
+// headerTimeout is how long a client may take for the head of its request.
+const headerTimeout = 10 * time.Second
+
+// endpoints are the HTTP servers of a process. The addresses are URLs, empty for what is not served.
+type endpoints struct {
+	admin, metrics string
+	servers        []*http.Server
+	ended          []chan struct{}
+}
+
+// openEndpoints opens those that the configuration asks for. A port that is taken, or an address that is not of this machine, is logged:
+// what clients need is another port.
+func openEndpoints(ctx context.Context, c config.Config, s *server.Server, r *reloader, log hclog.Logger) *endpoints {
+	e := new(endpoints)
+	if c.AdminEnabled {
+		if address := e.open(ctx, "admin server", c.AdminListenAddress(), adminHandler(c, s, r), c.AdminIdleTimeout, log); address != "" {
+			e.admin = "http://" + address + c.AdminCommandURL
+		}
+	}
+	if c.Prometheus() {
+		mux := http.NewServeMux()
+		mux.Handle("/metrics", metricsHandler(c, s, log))
+		if address := e.open(ctx, "metrics", c.MetricsListenAddress(), mux, c.AdminIdleTimeout, log); address != "" {
+			e.metrics = "http://" + address + "/metrics"
+		}
+	}
+	return e
+}
+
+// open serves h at an address and returns the address it has, or "".
+func (e *endpoints) open(ctx context.Context, what, address string, h http.Handler, idle time.Duration, log hclog.Logger) string {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		log.Warn("not served: "+what, "address", address, "error", err)
+		return ""
+	}
+	log.Info("serving "+what, "address", l.Addr().String())
+	server := &http.Server{Handler: h, IdleTimeout: idle, ReadHeaderTimeout: headerTimeout, ErrorLog: log.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
+	ended := make(chan struct{})
+	e.servers, e.ended = append(e.servers, server), append(e.ended, ended)
+	// Stopped and awaited by close.
+	go func() {
+		defer close(ended)
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("no longer served: "+what, "error", err)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// close ends them, and what they answer.
+func (e *endpoints) close() error {
+	var errs []error
+	for i, s := range e.servers {
+		errs = append(errs, s.Close())
+		<-e.ended[i]
+	}
+	return errors.Join(errs...)
+}
+
+// adminHandler serves the admin commands at the path that was asked for, and profiles.
+func adminHandler(c config.Config, s *server.Server, r *reloader) http.Handler {
+	commands := admin.Handler(s)
+	mux := http.NewServeMux()
+	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if name, ok := strings.CutPrefix(req.URL.Path, c.AdminCommandURL); ok && (name == "" || name[0] == '/') {
+			req = req.Clone(req.Context())
+			req.URL.Path, req.URL.RawPath = "/commands"+name, ""
+		}
+		commands.ServeHTTP(w, req)
+	}))
+	if c.Pprof {
+		mux.Handle("/debug/pprof/", here(http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/cmdline", here(http.HandlerFunc(pprof.Cmdline)))
+		mux.Handle("/debug/pprof/profile", here(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/symbol", here(http.HandlerFunc(pprof.Symbol)))
+		mux.Handle("/debug/pprof/trace", here(http.HandlerFunc(pprof.Trace)))
+	}
+	return mux
+}
+
+// here lets only clients on this machine through.
+func here(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if from, err := netip.ParseAddrPort(req.RemoteAddr); err != nil || !from.Addr().Unmap().IsLoopback() {
+			http.Error(w, "only for clients on this machine", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, req)
+	})
+}
+
+// metricsHandler serves the metrics of the server, and of the process if that was asked for.
+func metricsHandler(c config.Config, s *server.Server, log hclog.Logger) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.New(s))
+	if c.MetricsRuntime {
+		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: log.Named("metrics").StandardLogger(nil)})
+}

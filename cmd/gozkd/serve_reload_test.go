@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/server"
+)
+
+// awaitWord asks a word until the answer has a text in it.
+func awaitWord(t *testing.T, address, w, want string) {
+	t.Helper()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	late := time.After(10 * time.Second)
+	for {
+		got := word(t, address, w)
+		if strings.Contains(got, want) {
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-late:
+			t.Fatalf("%s says %q, want %q", w, got, want)
+		}
+	}
+}
+
+// A hangup takes what can change from the file, and names what needs a restart.
+func TestServe_Reload(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGHUP there")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "zoo.cfg")
+	write := func(text string) { // whole, since it is read at any time
+		t.Helper()
+		text = "dataDir=" + filepath.ToSlash(filepath.Join(dir, "data")) + "\nclientPort=0\nminSessionTimeout=5000\nmaxSessionTimeout=9000\n" + text
+		if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("4lw.commands.whitelist=conf\nmaxClientCnxns=50\n")
+	p := launch(t, "serve", file)
+	awaitWord(t, p.ports.Client, "conf", "maxClientCnxns=50\n")
+	write("4lw.commands.whitelist=conf,ruok\nmaxClientCnxns=51\ntickTime=1234\ngozkd.logLevel=debug\n")
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	awaitWord(t, p.ports.Client, "conf", "maxClientCnxns=51\n")
+	awaitWord(t, p.ports.Client, "ruok", "imok")
+	if conf := word(t, p.ports.Client, "conf"); !strings.Contains(conf, "tickTime=3000\n") {
+		t.Errorf("conf:\n%s", conf)
+	}
+	if status := p.stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, line := range []string{
+		`configuration reloaded: changed="maxClientCnxns, 4lw.commands.whitelist, gozkd.logLevel"`,
+		"need a restart: keys=tickTime\n",
+	} {
+		if !strings.Contains(p.stderr.String(), line) {
+			t.Errorf("no %q in\n%s", line, &p.stderr)
+		}
+	}
+}
+
+// A bad file changes nothing and says why. Every key that is said to reload does: the server takes it.
+func TestReloader(t *testing.T) {
+	load := func(args ...string) *config.Invocation {
+		t.Helper()
+		inv, err := config.Load(append([]string{"--memory"}, args...), func(string) string { return "" }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inv
+	}
+	first := load()
+	s, err := server.New(serverConfig(first.Config, hclog.NewNullLogger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var next *config.Invocation
+	var wrong error
+	r := &reloader{
+		server: s, started: first.Config, last: first.Config, log: hclog.NewNullLogger(),
+		again: func() (*config.Invocation, error) { return next, wrong },
+	}
+	wrong = errors.New("zoo.cfg:1: tickTime: is \"x\"")
+	if restart, err := r.reload(); !errors.Is(err, wrong) || restart != nil {
+		t.Errorf("a bad file: %v %v", restart, err)
+	}
+	wrong = nil
+	for _, set := range []string{
+		"minSessionTimeout=5999", "maxSessionTimeout=59999", "maxClientCnxns=0", "maxCnxns=7", "globalOutstandingLimit=9", "nio.sessionlessCnxnTimeout=5",
+		"4lw.commands.whitelist=*", "readonlymode.enabled=true", "reconfigEnabled=true", "enforceQuota=true", "DigestAuthenticationProvider.superDigest=super:xQJm",
+		"DigestAuthenticationProvider.enabled=false", "znode.container.maxPerMinute=3", "znode.container.maxNeverUsedIntervalMs=0", "fsync.warningthresholdms=2",
+		"clientPortListenBacklog=5", "gozkd.logLevel=off",
+	} {
+		next = load("-o", set)
+		key, _, _ := strings.Cut(set, "=")
+		if reload, restart := first.Config.Changes(next.Config); !slices.Equal(reload, []string{key}) || restart != nil {
+			t.Errorf("%s: reloads %v, needs a restart %v", set, reload, restart)
+		}
+		if restart, err := s.Reload(serverConfig(next.Config, hclog.NewNullLogger())); err != nil || restart != nil {
+			t.Errorf("%s: the server wants a restart for %v, %v", set, restart, err)
+		}
+		if err := r.forAdmin(); err != nil {
+			t.Errorf("%s: %v", set, err)
+		}
+	}
+	next = load("-o", "tickTime=1234", "-o", "snapCount=5")
+	for range 2 { // it is said as long as it is so
+		if err := r.forAdmin(); err == nil || err.Error() != "reloaded, but these keys need a restart: tickTime, snapCount" {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The service manager is told when clients are served, that the configuration is read again, that the server lives, and that it stops.
+func TestServe_Systemd(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no service manager of that kind there")
+	}
+	dir, err := os.MkdirTemp("", "gozkd") // t.TempDir has names that are too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	socket := filepath.Join(dir, "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	next := func(want string) {
+		t.Helper()
+		_ = l.SetReadDeadline(time.Now().Add(20 * time.Second))
+		buf := make([]byte, 4096)
+		for {
+			n, err := l.Read(buf)
+			if err != nil {
+				t.Fatalf("waiting for %q: %v", want, err)
+			}
+			if got := string(buf[:n]); strings.HasPrefix(got, want) {
+				return
+			} else if got != "WATCHDOG=1" && !strings.HasPrefix(got, "STATUS=") {
+				t.Fatalf("told %q, want %q", got, want)
+			}
+		}
+	}
+	t.Setenv("NOTIFY_SOCKET", socket)
+	t.Setenv("WATCHDOG_USEC", "20000")
+	p := launch(t, "--memory", "--client-port", "0")
+	next("READY=1\nSTATUS=serving clients at " + p.ports.Client)
+	next("WATCHDOG=1")
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	next("RELOADING=1\nMONOTONIC_USEC=")
+	next("READY=1")
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	next("STOPPING=1\n")
+	<-p.done
+	if status := p.cmd.ProcessState.ExitCode(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}

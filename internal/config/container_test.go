@@ -1,0 +1,196 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inImage is what the Dockerfile sets.
+func inImage(t *testing.T, more map[string]string) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	env := map[string]string{"ZOO_CONF_DIR": dir, "ZOO_DATA_DIR": filepath.Join(dir, "data"), "ZOO_DATA_LOG_DIR": filepath.Join(dir, "datalog")}
+	for k, v := range more {
+		env[k] = v
+	}
+	return env
+}
+
+// The image as it comes is a standalone server with the defaults of the official one.
+func TestContainer_Defaults(t *testing.T) {
+	env := inImage(t, nil)
+	inv := good(t, "", env, "start-foreground")
+	c := inv.Config
+	if len(c.Members) > 0 || c.MyID != 1 || c.ListenAddress() != ":2181" || c.DataDir != env["ZOO_DATA_DIR"] || c.DataLogDir != env["ZOO_DATA_LOG_DIR"] ||
+		c.TickTime.Milliseconds() != 2000 || c.InitLimit != 5 || c.SyncLimit != 2 || !c.AdminEnabled || c.AdminListenAddress() != ":8080" || c.Prometheus() {
+		t.Errorf("%+v", c)
+	}
+	wantLines(t, inv.Warnings)
+	write(t, filepath.Join(env["ZOO_DATA_DIR"], "myid"), "7\n")
+	if c := good(t, "", env).Config; c.MyID != 7 {
+		t.Errorf("the file must win over a default: %d", c.MyID)
+	}
+	if c := good(t, "", env, "--memory", "--ensemble", "3").Config; c.ListenAddress() != "127.0.0.1:2181" || c.MyID != 0 {
+		t.Errorf("servers for tests in the image: %+v", c)
+	}
+}
+
+// Every variable that sets a key sets it, from the environment and from a file.
+func TestContainer_Variables(t *testing.T) {
+	example := map[string]struct{ value, want string }{
+		"ZOO_MY_ID": {"3", "3"}, "ZOO_SERVER_ID": {"4", "4"}, "ZOO_DATA_DIR": {"/d", "/d"}, "ZOO_DATA_LOG_DIR": {"/l", "/l"},
+		"ZOO_PORT": {"11", "11"}, "ZOO_PORT_NUMBER": {"12", "12"}, "ZOO_TICK_TIME": {"13", "13"}, "ZOO_INIT_LIMIT": {"14", "14"},
+		"ZOO_SYNC_LIMIT": {"15", "15"}, "ZOO_MAX_CLIENT_CNXNS": {"16", "16"}, "ZOO_MAX_CNXNS": {"17", "17"}, "ZOO_MAX_SESSION_TIMEOUT": {"180000", "180000"},
+		"ZOO_STANDALONE_ENABLED": {"true", "true"}, "ZOO_4LW_COMMANDS_WHITELIST": {"srvr, mntr", "srvr,mntr"},
+		"ZOO_ADMINSERVER_ENABLED": {"false", "false"}, "ZOO_ENABLE_ADMIN_SERVER": {"no", "false"}, "ZOO_ADMIN_SERVER_ADDRESS": {"127.0.0.1", "127.0.0.1"},
+		"ZOO_ADMIN_SERVER_PORT_NUMBER": {"19", "19"}, "ZOO_ENABLE_PROMETHEUS_METRICS": {"yes", prometheusProvider}, "ZOO_PROMETHEUS_METRICS_PORT_NUMBER": {"20", "20"},
+		"ZOO_RECONFIG_ENABLED": {"yes", "true"}, "ZOO_LISTEN_ALLIPS_ENABLED": {"1", "true"}, "ZOO_PRE_ALLOC_SIZE": {"64", "64"}, "ZOO_SNAPCOUNT": {"21", "21"},
+		"ZOO_LOG_LEVEL": {"FATAL", "error"}, "ZOO_LOG4J_PROP": {"DEBUG, CONSOLE", "debug"}, "ZOO_DATADIR_AUTOCREATE_DISABLE": {"x", "false"},
+	}
+	seen := make(map[string]bool)
+	for _, v := range variables {
+		if seen[v.name] || v.note == "" || !slices.Contains([]string{official, bitnami, both}, v.of) {
+			t.Errorf("%s: there twice, or without a note", v.name)
+		}
+		seen[v.name] = true
+		if v.key == "" {
+			continue
+		}
+		row, canonical, ok := lookup(v.key)
+		if !ok || canonical != v.key {
+			t.Errorf("%s sets %s, which is no key", v.name, v.key)
+			continue
+		}
+		if v.image != "" {
+			if _, ok := row.kind.parse(v.image); !ok {
+				t.Errorf("%s: the default %q is not allowed", v.name, v.image)
+			}
+		}
+		if v.status == harmless {
+			if row.status != harmless {
+				t.Errorf("%s is harmless, and %s %s", v.name, v.key, row.status)
+			}
+			continue
+		}
+		e, ok := example[v.name]
+		if !ok {
+			t.Errorf("%s has no example", v.name)
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "value")
+		write(t, file, e.value+"\n")
+		for name, value := range map[string]string{v.name: e.value, v.name + "_FILE": file} {
+			r := newResolver()
+			container{r: r, getenv: func(n string) string { return map[string]string{name: value}[n] }, names: []string{name}}.read("")
+			c := r.resolve(false)
+			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return strings.Contains(p.What, "datadir.autocreate is false") })
+			if got := row.bind.get(&c); got != e.want || len(r.problems)+len(r.warnings) > 0 {
+				t.Errorf("%s=%s: %s is %q, want %q; %v %v", name, value, v.key, got, e.want, r.problems, r.warnings)
+			}
+		}
+	}
+}
+
+func TestContainer_Servers(t *testing.T) {
+	three := "[server.1=zoo1:2888:3888:participant;0.0.0.0:2181 server.2=zoo2:2888:3888:participant;0.0.0.0:2181 server.3=zoo3:2888:3888:observer;0.0.0.0:2181]"
+	for _, c := range []struct{ servers, want string }{
+		{"server.1=zoo1:2888:3888;2181 server.2=zoo2:2888:3888;2181 server.3=zoo3:2888:3888:observer;2181", three},
+		{"zoo1:2888:3888::1,zoo2:2888:3888::2,zoo3:2888:3888:observer::3", three},
+		{"zoo1:2888:3888; zoo2:2888:3888 zoo3:2888:3888:observer", three},
+		{"zoo1:2888:3888", "[]"},
+	} {
+		inv := good(t, "", inImage(t, map[string]string{"ZOO_SERVERS": c.servers, "ZOO_MY_ID": "2"}))
+		if got := fmt.Sprint(inv.Config.Members); got != c.want || inv.Config.ListenAddress() != ":2181" {
+			t.Errorf("%s: %s at %s, want %s", c.servers, got, inv.Config.ListenAddress(), c.want)
+		}
+	}
+	if c := good(t, "", inImage(t, map[string]string{"ZOO_SERVERS": "a:1:2,b:1:2,c:1:2", "ZOO_SERVER_ID": "3", "ZOO_PORT_NUMBER": "3000"})).Config; c.ClientPort != 3000 || c.MyID != 3 {
+		t.Errorf("%+v", c)
+	}
+	if c := good(t, "", inImage(t, map[string]string{"ZOO_PORT_NUMBER": "3000"})).Config; c.ListenAddress() != ":3000" {
+		t.Errorf("the default server has another port: %s", c.ListenAddress())
+	}
+	wantLines(t, problems(t, "", inImage(t, map[string]string{"ZOO_SERVERS": "0.0.0.0:2888:3888::1,b:2888:3888::2,c:2888:3888::3"})),
+		"ZOO_SERVERS: server.1: has the address 0.0.0.0, where no other server can reach it: name one where they can; quorumListenOnAllIPs=true makes the server listen on all")
+}
+
+func TestContainer_Extra(t *testing.T) {
+	c := good(t, "", inImage(t, map[string]string{
+		"ZOO_CFG_EXTRA":             "metricsProvider.className=" + prometheusProvider + " metricsProvider.httpPort=7070\nsnapCount=50",
+		"ZOO_CFG_admin_idleTimeout": "77", "JVMFLAGS": "-Dzookeeper.admin.enableServer=false -Xmx1g", "ZOO_TICK_TIME": "500",
+	})).Config
+	if !c.Prometheus() || c.MetricsPort != 7070 || c.SnapCount != 50 || c.AdminIdleTimeout.Milliseconds() != 77 || c.AdminEnabled || c.TickTime.Milliseconds() != 500 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What can't be served is refused, and what says nothing is warned of.
+func TestContainer_Refused(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "none")
+	wantLines(t, problems(t, "", inImage(t, map[string]string{
+		"ZOO_TLS_CLIENT_ENABLE": "true", "ZOO_TLS_CLIENT_KEYSTORE_FILE": "/k", "ZOO_ENABLE_AUTH": "yes", "ZOO_ENABLE_QUORUM_AUTH": "no",
+		"ZOO_TICK_TIME": "1", "ZOO_TICK_TIME_FILE": secret, "ZOO_INIT_LIMIT_FILE": secret, "ZOO_CFG_EXTRA": "snapCount", "ZOO_LOG_LEVEL": "loud",
+	})),
+		"ZOO_TICK_TIME: is set, and so is ZOO_TICK_TIME_FILE: keep one of them",
+		secret+": can't be read: no such file or directory",
+		`ZOO_LOG_LEVEL: is "loud"; allowed: ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF`,
+		"ZOO_TLS_CLIENT_ENABLE: is true, which this version can't serve: there is no TLS yet: clients would find nobody there",
+		"ZOO_ENABLE_AUTH: is yes, which this version can't serve: there is no SASL: clients that it should keep out would get in",
+		`ZOO_CFG_EXTRA: has "snapCount"; allowed: key=value, with white space between them`)
+	inv := good(t, "", inImage(t, map[string]string{"ZOO_TICKTIME": "1", "ZOO_TLS_CLIENT_AUTH": "need", "ZOO_QUORUM_LEARNER_USER": "u", "PATH": "p"}))
+	wantLines(t, inv.Warnings, "ZOO_TICKTIME: is not a variable that gozkd knows, so it has no effect")
+}
+
+// A zoo.cfg alone counts, in the folder that the environment names, and of the variables the number of the server.
+func TestContainer_File(t *testing.T) {
+	env := inImage(t, map[string]string{"ZOO_TICK_TIME": "1", "ZOO_CFG_snapCount": "5", "ZOO_MY_ID": "9"})
+	file := filepath.Join(env["ZOO_CONF_DIR"], "zoo.cfg")
+	write(t, file, "dataDir=there\n")
+	for _, args := range [][]string{nil, {"start-foreground"}, {"serve", "start-foreground"}, {"start-foreground", "zoo.cfg"}, {"check-config"}} {
+		t.Chdir(t.TempDir())
+		inv := good(t, "", env, args...)
+		c := inv.Config
+		if inv.File != file || c.DataDir != "there" || c.TickTime.Milliseconds() != 3000 || c.MyID != 9 || c.SnapCount != 100000 {
+			t.Errorf("%q: %+v", args, inv)
+		}
+		wantLines(t, inv.Warnings, "ZOO_TICK_TIME, ZOO_CFG_snapCount: without effect, as in ZooKeeper's images: "+file+" is there, and it counts")
+	}
+	if inv := good(t, "", map[string]string{"ZOOCFGDIR": env["ZOO_CONF_DIR"]}); inv.File != file {
+		t.Errorf("ZOOCFGDIR: %+v", inv)
+	}
+}
+
+// TestDocumentation_Container: docs/container.md shows the table as it is.
+func TestDocumentation_Container(t *testing.T) {
+	const path = "../../docs/container.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepPage(t, path, string(page), replaceBetween(t, string(page), "variables", variableTable()))
+}
+
+// variableTable is the table in Markdown.
+func variableTable() string {
+	var b strings.Builder
+	b.WriteString("| variable | image of | key | in the image | status | what it does, or why not |\n|---|---|---|---|---|---|\n")
+	for _, v := range variables {
+		status := string(v.status)
+		if v.always && v.status == works {
+			status += ", beside a zoo.cfg too"
+		}
+		key, image := "", ""
+		if v.key != "" {
+			key = "`" + v.key + "`"
+		}
+		if v.image != "" {
+			image = "`" + v.image + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", v.name, v.of, key, image, status, v.note)
+	}
+	return b.String()
+}
