@@ -104,9 +104,13 @@ func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
 		defer cancel()
-		err := c.do(ctx, request{op: proto.OpCloseSession, write: true, settled: func(proto.ErrCode) { c.end(Closed, ErrClosed) }}, nil)
+		err := c.endSession(ctx)
+		for errors.Is(err, proto.ErrConnectionLoss) {
+			// Again on the next connection, whether it was carried out or not: a server that carried it out has no such session.
+			err = c.endSession(ctx)
+		}
 		c.mu.Lock()
-		if err != nil && c.end(Closed, ErrClosed) {
+		if c.end(Closed, ErrClosed) { // nobody said so: err is not nil
 			c.closeErr = fmt.Errorf("%w; the session ends by itself after %v", err, c.session.Timeout)
 		}
 		c.mu.Unlock()
@@ -115,6 +119,10 @@ func (c *Client) Close() error {
 	<-c.ran
 	<-c.told
 	return c.closeErr
+}
+
+func (c *Client) endSession(ctx context.Context) error {
+	return c.do(ctx, request{op: proto.OpCloseSession, write: true, settled: func(proto.ErrCode) { c.end(Closed, ErrClosed) }}, nil)
 }
 
 // Session returns the session as it is now.
@@ -220,7 +228,7 @@ func (c *Client) submit(k *call) {
 	case c.state.Ended():
 		k.neverSent()
 		k.fail(c.endCode(), c.endCause())
-	case c.closing:
+	case c.closing && k.op != proto.OpCloseSession:
 		k.neverSent()
 		k.fail(proto.ErrSessionExpired, ErrClosed)
 	case c.link != nil:

@@ -91,7 +91,7 @@ func (e events) next(t testing.TB) client.Event {
 	select {
 	case got := <-e:
 		return got
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("no event came")
 		return client.Event{}
 	}

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"flag"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,29 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
+
+// zookeeper is the address of a server of somebody else, for TestOps_ZooKeeper.
+var zookeeper = flag.String("zookeeper", "", "run TestOps_ZooKeeper against this server, which must be empty, know TTLs (extendedTypesEnabled) and have no /t")
+
+// TestOps_ZooKeeper: the same on a server that is not ours.
+func TestOps_ZooKeeper(t *testing.T) {
+	if *zookeeper == "" {
+		t.Skip("-zookeeper names no server")
+	}
+	c, err := client.Connect(t.Context(), client.Config{Servers: []string{*zookeeper}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	testOps(t, c)
+	if err := c.Delete(t.Context(), "/t", client.AnyVersion); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestOps(t *testing.T) {
 	s := startServer(t, server.Config{})

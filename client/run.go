@@ -215,9 +215,7 @@ func (c *Client) reconnect(ctx context.Context, t *tour) *link {
 				c.establish(l)
 				return l
 			case errors.Is(err, proto.ErrSessionExpired):
-				c.mu.Lock()
-				c.end(Expired, proto.ErrSessionExpired)
-				c.mu.Unlock()
+				c.expired()
 				return nil
 			}
 			c.cfg.Logger.Debug("no connection", "server", address, "error", err)
@@ -227,6 +225,17 @@ func (c *Client) reconnect(ctx context.Context, t *tour) *link {
 			return nil
 		}
 		pause = min(2*pause, maxPause)
+	}
+}
+
+// expired ends the Client after a server said that there is no such session, as Close wants it or not.
+func (c *Client) expired() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		c.end(Closed, ErrClosed)
+	} else {
+		c.end(Expired, proto.ErrSessionExpired)
 	}
 }
 
