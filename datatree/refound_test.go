@@ -1,0 +1,80 @@
+package datatree
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+	"pgregory.net/rapid"
+)
+
+// After any history: no sessions, no ephemerals, no members; every other znode as it was, but that parents have lost children; and the tree goes on
+// as any other does.
+func TestRefound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		tree, twin, s := New(Options{TrackDirty: true}), New(Options{}), make(store)
+		g := newGenerator()
+		for range rapid.IntRange(0, 80).Draw(rt, "steps") {
+			if rapid.IntRange(0, 15).Draw(rt, "step") == 0 {
+				s.merge(t, tree.Capture())
+				tree = s.restore(t)
+			}
+			h, r := g.next(rt)
+			res, _ := tree.Apply(h, r)
+			twin.Apply(h, r)
+			g.saw(r, res)
+		}
+		before := make(map[string]*record)
+		for n := range tree.znodes.all() {
+			before[n.path] = n.rec
+		}
+		sessions, ephemerals, last := tree.NumSessions(), tree.NumEphemerals(), tree.LastZxid()
+		members, _ := tree.Config()
+		epoch := last.Epoch() + rapid.Uint32Range(1, 1<<20).Draw(rt, "leap")
+		got := tree.Refound(epoch, 1<<42)
+		if want := (Refounded{sessions, ephemerals, len(members)}); got != want {
+			rt.Fatalf("%+v, want %+v", got, want)
+		}
+		if twin.Refound(epoch, 1<<42); twin.Digest() != tree.Digest() || twin.LastZxid() != tree.LastZxid() {
+			rt.Fatal("two equal trees differ")
+		}
+		if tree.NumSessions() != 0 || tree.NumEphemerals() != 0 || tree.LastZxid().Epoch() != epoch {
+			rt.Fatalf("%d sessions, %d ephemerals, zxid %v", tree.NumSessions(), tree.NumEphemerals(), tree.LastZxid())
+		}
+		if left, version := tree.Config(); len(left) != 0 || version != 0 {
+			rt.Fatalf("members %v of %v", left, version)
+		}
+		for path, was := range before {
+			n := tree.znodes.get(path)
+			switch {
+			case was.kind == ephemeral:
+				if n != nil {
+					rt.Fatalf("%s is still there", path)
+				}
+				continue
+			case n == nil:
+				rt.Fatalf("%s is gone", path)
+			case path == configPath:
+				if n.rec.data != "" {
+					rt.Fatalf("%s: %q", path, n.rec.data)
+				}
+				continue
+			}
+			is := *n.rec
+			if is.pzxid > last { // it has lost an ephemeral
+				is.pzxid, is.cversion, is.digest = was.pzxid, was.cversion, was.digest
+			}
+			if strings.HasPrefix(path, quotaPath+"/") {
+				is.data, is.null, is.digest = was.data, was.null, was.digest // stats count what is gone
+			}
+			if is != *was {
+				rt.Fatalf("%s: %+v, was %+v", path, is, *was)
+			}
+		}
+		s.verify(t, tree)
+		begun := Request{Op: proto.OpInitConfig, Body: []byte("server.9=new:1:2:participant;0.0.0.0:1")}
+		if res, _ := tree.Apply(Header{Zxid: tree.LastZxid().Next(), TimeMs: 1 << 42}, &begun); res.Err != proto.OK {
+			rt.Fatalf("a new ensemble can't begin: %v %s", res.Err, res.Why)
+		}
+	})
+}
