@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,9 +233,9 @@ func TestAnotherSession(t *testing.T) {
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		silent := true
-		c, e := connectFake(t, &fake{answer: func(h proto.RequestHeader, _ []byte) []byte {
-			if silent {
+		var answers atomic.Bool
+		_, e := connectFake(t, &fake{answer: func(h proto.RequestHeader, _ []byte) []byte {
+			if !answers.Load() {
 				return []byte{}
 			}
 			return polite(nil)(h, nil)
@@ -244,9 +245,8 @@ func TestSilence(t *testing.T) {
 		if took := time.Since(start); took != 6*time.Second {
 			t.Errorf("left after %v of a timeout of 9 s", took)
 		}
-		silent = false
+		answers.Store(true)
 		e.awaitState(t, client.Connected)
-		_ = c
 	})
 }
 
@@ -333,12 +333,12 @@ func TestReadOnly(t *testing.T) {
 				answer: polite(nil),
 			}
 		}
-		down := true
+		var up atomic.Bool
 		f := &fake{}
 		_, e := connectFake(t, f, func(cfg *client.Config) {
 			cfg.Servers, cfg.ReadOnly = []string{"ro:1", "rw:1"}, true
 			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-				if down && address == "rw:1" {
+				if !up.Load() && address == "rw:1" {
 					return nil, errDown
 				}
 				return servers[address].Dial(ctx, address)
@@ -346,7 +346,7 @@ func TestReadOnly(t *testing.T) {
 		})
 		e.awaitState(t, client.ReadOnly)
 		time.Sleep(time.Hour)
-		down = false
+		up.Store(true)
 		e.awaitState(t, client.Connected)
 		if !slices.Equal(askedFor, []proto.SessionID{0, 0}) {
 			t.Errorf("asked for sessions %v", askedFor)
