@@ -26,6 +26,11 @@ type failure string
 
 func (e failure) Error() string { return string(e) }
 
+// unreachable says why there is no session, with each address.
+type unreachable string
+
+func (e unreachable) Error() string { return string(e) }
+
 // errFailed says no more than that a command failed, which has already said why.
 const errFailed = failure("")
 

@@ -24,22 +24,35 @@ func (s *Shell) line(ctx context.Context, text string) error {
 	return err
 }
 
-// execute executes a command and prints what became of it, as ZooKeeper's shell does.
+// execute executes a command and prints what became of it.
 func (s *Shell) execute(ctx context.Context, words []string) error {
+	s.shown = false
 	err := s.dispatch(ctx, words)
+	switch {
+	case errors.As(err, new(printed)):
+	case err != nil && !errors.Is(err, errQuit):
+		s.fail(words[0], err)
+	case s.settings.json && !s.shown: // each command that succeeds has a value
+		return errors.Join(err, s.show(nothing{}))
+	}
+	return err
+}
+
+// failText prints an error as ZooKeeper's shell does. name is the command's, or "" for the shell itself.
+func (s *Shell) failText(name string, err error) {
 	var wrong usageError
 	switch {
-	case err == nil || errors.Is(err, errQuit) || errors.As(err, new(printed)):
+	case name == "":
+		s.say(s.err, "gozkd cli: "+err.Error())
 	case errors.Is(err, errNotConnected):
 		s.say(s.out, err.Error())
 	case errors.As(err, &wrong):
-		s.complain(words[0], wrong)
+		s.complain(name, wrong)
 	default:
 		if m := message(err); m != "" {
 			s.say(s.err, m)
 		}
 	}
-	return err
 }
 
 // dispatch finds the command, reads its flags and runs it.

@@ -61,7 +61,7 @@ func (t *typist) readLine(ctx context.Context, prompt func() string) (string, er
 			continue
 		}
 		if err == nil {
-			t.noHistory = t.history.Record(line)
+			t.noHistory = t.history.Record(strings.TrimSpace(line))
 		}
 		return line, err
 	}

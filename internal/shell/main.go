@@ -56,11 +56,11 @@ func (s *Shell) runOnce(ctx context.Context, words []string) int {
 		// What is wrong with the line is said without a server.
 		if args, _, err := c.parse(words[1:]); err == nil && len(args) >= c.minArgs {
 			if err := s.connect(ctx, s.host); err != nil {
-				s.say(s.err, "gozkd cli: "+err.Error())
+				s.fail("", err)
 				return status(err)
 			}
 		} else {
-			s.complain(words[0], asUsage(err))
+			s.fail(words[0], asUsage(err))
 			return program.Usage
 		}
 	}
@@ -82,7 +82,7 @@ func asUsage(err error) usageError {
 func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 	s.greet("Connecting to " + s.host)
 	if err := s.connect(ctx, s.host); err != nil {
-		s.say(s.err, "gozkd cli: "+err.Error())
+		s.fail("", err)
 		return status(err)
 	}
 	s.greet("Welcome to ZooKeeper!")
@@ -91,7 +91,7 @@ func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 		text, err := lines.readLine(ctx, s.prompt)
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				s.say(s.err, "gozkd cli: "+err.Error())
+				s.fail("", err)
 				return program.Failed
 			}
 			return last

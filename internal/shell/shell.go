@@ -22,6 +22,9 @@ type Shell struct {
 	settings settings
 	// show hands a result to whoever wants it: as text or as JSON.
 	show func(result) error
+	// fail tells of the error of a command, or with the name "" of the shell itself.
+	fail  func(name string, err error)
+	shown bool // the command that runs has shown a result
 	// onEvent is called for each event of the session, from the client's goroutine, if printWatches holds.
 	onEvent func(client.Event)
 
@@ -57,8 +60,10 @@ func newShell(out, err io.Writer, set settings) *Shell {
 	}
 	s.commands = slices.Concat(shellCommands(), zooKeeperCommands(), treeCommands(), interactiveCommands())
 	slices.SortFunc(s.commands, func(a, b *command) int { return strings.Compare(a.name, b.name) })
-	s.show = s.showText
-	s.onEvent = s.printEvent
+	s.show, s.fail, s.onEvent = s.showText, s.failText, s.printEvent
+	if set.json {
+		s.useJSON()
+	}
 	return s
 }
 
@@ -105,7 +110,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 		},
 	})
 	if err != nil {
-		return failure(err.Error())
+		return unreachable(err.Error())
 	}
 	s.zk = zk
 	return nil

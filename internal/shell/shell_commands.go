@@ -38,7 +38,7 @@ func runQuit(_ context.Context, c *call) error {
 const historyLines = 11
 
 func runHistory(_ context.Context, c *call) error {
-	var list historyResult
+	list := historyResult{}
 	for i := max(0, c.count-historyLines+1); i <= c.count; i++ {
 		if line, ok := c.history[i]; ok {
 			list = append(list, historyLine{i, line})
