@@ -20,19 +20,36 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}))
+	env := program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}
+	os.Exit(run(os.Args[0], os.Args[1:], env))
 }
 
-// run is main with its surroundings handed in; it returns the exit status.
-func run(args []string, env program.Env) int {
+// run is main with its surroundings handed in; it returns the exit status. name is what the program was called as.
+func run(name string, args []string, env program.Env) int {
+	args, ok := asGozkd(name, args)
+	if !ok {
+		_, _ = fmt.Fprintln(env.Err, zkServerUsage) // when Err fails there is nowhere left to say so
+		return program.Usage
+	}
 	if len(args) > 0 {
-		if command, ok := commands[args[0]]; ok {
+		command := commands[args[0]]
+		if command == nil {
+			command = serverWords[args[0]]
+		}
+		if command != nil {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return command(ctx, args[1:], env)
 		}
 	}
 	say := func(words ...any) { _, _ = fmt.Fprintln(env.Err, words...) } // when Err fails there is nowhere left to say so
+	if near, is := mistyped(args, env.Getenv); is {
+		if near != "" {
+			near = "; did you mean " + near + "?"
+		}
+		say("gozkd: " + args[0] + " is neither a command nor a file" + near + "\n\n" + config.Usage)
+		return program.Usage
+	}
 	load := func() (*config.Invocation, error) { return config.Load(args, env.Getenv, names(env)) }
 	inv, err := load()
 	for _, w := range inv.Warnings {

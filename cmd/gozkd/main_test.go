@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 		{"--client-port x", 2, "", "usage: gozkd "},
 	} {
 		var stdout, stderr strings.Builder
-		status := run(strings.Fields(c.args), outside(&stdout, &stderr))
+		status := run("gozkd", strings.Fields(c.args), outside(&stdout, &stderr))
 		if status != c.status {
 			t.Errorf("%s: exit status %d, want %d", c.args, status, c.status)
 		}

@@ -193,7 +193,7 @@ func TestServe_EnsembleOnDisk(t *testing.T) {
 		}
 	}
 	var stdout, stderr strings.Builder
-	status := run([]string{"--data-dir", dir, "--client-port", "0", "--ensemble", "5"}, outside(&stdout, &stderr))
+	status := run("gozkd", []string{"--data-dir", dir, "--client-port", "0", "--ensemble", "5"}, outside(&stdout, &stderr))
 	if status != 1 || !strings.Contains(stderr.String(), "has the data of 3 members, and 5 want to use it") {
 		t.Errorf("five members with the data of three: %d %s", status, &stderr)
 	}
@@ -252,7 +252,7 @@ func TestServe_KitCannot(t *testing.T) {
 		{"--ensemble x", 2, `--ensemble: is "x"; allowed: a whole number from 1 to 9`},
 	} {
 		var stdout, stderr strings.Builder
-		status := run(append(strings.Fields(c.args), "--memory", "--log-level", "off"), outside(&stdout, &stderr))
+		status := run("gozkd", append(strings.Fields(c.args), "--memory", "--log-level", "off"), outside(&stdout, &stderr))
 		if status != c.status || strings.Count(stderr.String(), "gozkd: ") != 1 || !strings.Contains(stderr.String(), c.text) {
 			t.Errorf("%s: %d %q, want %d and %q", c.args, status, &stderr, c.status, c.text)
 		}

@@ -13,34 +13,45 @@ import (
 // Usage is the first lines of Help: what to print after a wrong command line.
 const Usage = `usage: gozkd [serve] [flags] [zoo.cfg]
        gozkd check-config [flags] [zoo.cfg]
+       gozkd COMMAND [flags] ...
        gozkd --help | --version
 `
 
 // Help is the text of --help.
 const Help = Usage + `
-gozkd is a coordination server for ZooKeeper clients. Without a zoo.cfg it serves on 127.0.0.1:2181 and keeps its
-data in ./` + DefaultDataDir + `. Flags win over zoo.cfg; zoo.cfg wins over ZOO_MY_ID and ZOO_SERVERS and over -D properties in
-JVMFLAGS and SERVER_JVMFLAGS.
+gozkd is a coordination server for ZooKeeper clients. Without a zoo.cfg, here or in the folder ZOOCFGDIR or ZOO_CONF_DIR, it
+serves on 127.0.0.1:2181 and keeps its data in ./` + DefaultDataDir + `. Flags win over zoo.cfg; zoo.cfg wins over -D properties in
+JVMFLAGS and SERVER_JVMFLAGS, and over the variables of ZooKeeper's container images.
 
 commands:
   serve          run a server until SIGINT or SIGTERM (the default): one of an ensemble if there are several
-                 server.N lines, else a standalone one
+                 server.N lines, else a standalone one; SIGHUP reads the configuration again
   check-config   print the configuration that serve would run with, as a zoo.cfg, and its warnings
+  cli            the shell: zkCli.sh, and more
+  top            a live view of the ensemble
+  status         what a server is, and whether the ensemble is well
+  ruok           whether a server serves, as exit status
+  backup         copy the data of a server
+  restore        begin with a copy
+  init           write the number of this server into its data directory: zkServer-initialize.sh
+  start-foreground, version, print-cmd
+                 as zkServer.sh has them. By that name, of a symbolic link or as the first word, its words are understood:
+                 zkServer.sh start-foreground, zkServer.sh status, zkCli.sh
 
-flags:
+flags of serve:
   --memory               keep all data in memory: nothing survives the process
   --data-dir DIR         where the data is (dataDir)
   --id N                 which of the server lines this server is (myid); else DIR/myid says so
   --client-port PORT     port for clients; 0 means any free one (clientPort)
   --client-address HOST  address to listen on for clients (clientPortAddress)
-  --port-file FILE       once ready, write one JSON line with the address: {"client":"127.0.0.1:2181"}
+  --port-file FILE       once ready, write one JSON line with the addresses: {"client":"127.0.0.1:2181"}
   --ensemble N           for tests: run an ensemble of N servers, 1 to 9, in this process; their ports follow each
                          other, their data is in DIR/1, DIR/2, ...
   --faults-port PORT     for tests: let HTTP requests to 127.0.0.1:PORT stop, kill, cut off the servers of this process, and
                          more; 0 means any free port (docs/faults-http.md)
-  --log-level LEVEL      trace, debug, info, warn, error or off (info)
+  --log-level LEVEL      trace, debug, info, warn, error or off (gozkd.logLevel)
   --log-json             log one JSON object per line
-  -o KEY=VALUE           any key of zoo.cfg; may be given again and again
+  -o KEY=VALUE           any key of zoo.cfg; may be given again and again; also -DKEY=VALUE
   --version              print the version
   --help                 print this text
 

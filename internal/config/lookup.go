@@ -38,6 +38,17 @@ func similar(written string) string {
 	return best
 }
 
+// Nearest returns the name that a mistyped one is nearest to, or "" if none is near.
+func Nearest(written string, names []string) string {
+	best, bestDistance := "", max(2, len(written)/3)+1
+	for _, name := range names {
+		if d := distance(strings.ToLower(written), strings.ToLower(name), bestDistance); d < bestDistance {
+			best, bestDistance = name, d
+		}
+	}
+	return best
+}
+
 // distance is the number of characters to insert, delete or replace to get from a to b, or anything not below
 // limit once that is certain.
 func distance(a, b string, limit int) int {

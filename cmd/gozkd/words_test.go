@@ -1,0 +1,118 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/config"
+)
+
+// The words of ZooKeeper's scripts, by the program's name and as the first word.
+func TestAsGozkd(t *testing.T) {
+	for _, c := range []struct{ name, args, want string }{
+		{"/usr/bin/gozkd", "serve zoo.cfg", "serve zoo.cfg"},
+		{"gozkd", "start-foreground", "start-foreground"},
+		{"/opt/zookeeper/bin/zkServer.sh", "start-foreground zoo.cfg", "start-foreground zoo.cfg"},
+		{"gozkd", "zkServer.sh start-foreground", "start-foreground"},
+		{"gozkd", "/opt/bin/zkServer.sh status", "status"},
+		{"zkServer", "stop", "stop"},
+		{"zkCli.sh", "-server a:1 ls /", "cli -server a:1 ls /"},
+		{"gozkd", "zkCli.sh ls /", "cli ls /"},
+		{"zkCleanup.sh", "-n 3", "zkCleanup -n 3"},
+		{"zkServer-initialize.sh", "--myid 3", "init --myid 3"},
+		{"zkServer.sh", "", "false"},
+		{"zkServer.sh", "serve", "false"},
+		{"gozkd", "zkServer.sh begin", "false"},
+		{"gozkd", "", ""},
+	} {
+		args, ok := asGozkd(c.name, strings.Fields(c.args))
+		if got := strings.Join(args, " "); ok && got != c.want || !ok && c.want != "false" {
+			t.Errorf("%s %s: %q %t, want %s", c.name, c.args, args, ok, c.want)
+		}
+	}
+}
+
+// Every command is in the help.
+func TestHelp(t *testing.T) {
+	_, list, _ := strings.Cut(config.Help, "\ncommands:\n")
+	list, _, _ = strings.Cut(list, "\nflags of serve:")
+	for name := range commands {
+		if !strings.Contains(list, "\n  "+name+" ") {
+			t.Errorf("%s is a command, and not in the help", name)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("configuration", []byte("dataDir=d\ntickTime=77\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args           string
+		status         int
+		stdout, stderr string // contained; empty: nothing is written
+	}{
+		{"version", 0, "gozkd ", ""},
+		{"zkServer.sh version", 0, "gozkd ", ""},
+		{"zkCleanup.sh -n 3", 0, "Nothing to clean up", ""},
+		{"start", 1, "", "systemctl start gozkd"},
+		{"zkServer.sh stop", 1, "", "SIGTERM"},
+		{"zkServer.sh jump", 2, "", zkServerUsage},
+		{"print-cmd configuration", 0, "' 'serve' 'configuration'\n", ""},
+		{"check-config configuration", 0, "tickTime=77\n", ""},
+		{"check-confg", 2, "", "gozkd: check-confg is neither a command nor a file; did you mean check-config?\n\nusage: gozkd "},
+		{"qwertzuiop", 2, "", "gozkd: qwertzuiop is neither a command nor a file\n\nusage: gozkd "},
+		{"check-config -Dzookeeper.tickTime=78 -Djava.net.preferIPv4Stack=true -Dgozkd.pprof=true", 0, "tickTime=78\n", ""},
+		{"init --myid", 2, "", "usage: gozkd init"},
+		{"init now", 2, "", "usage: gozkd init"},
+		{"init --help", 0, "usage: gozkd init", ""},
+		{"init --myid x", 1, "", "gozkd: init: --id: myid: is \"x\"; allowed: a whole number from 1 to 254"},
+	} {
+		var stdout, stderr strings.Builder
+		status := run("gozkd", strings.Fields(c.args), outside(&stdout, &stderr))
+		if status != c.status {
+			t.Errorf("%s: exit status %d, want %d", c.args, status, c.status)
+		}
+		for _, o := range []struct{ name, got, want string }{{"stdout", stdout.String(), c.stdout}, {"stderr", stderr.String(), c.stderr}} {
+			if !strings.Contains(o.got, o.want) || (o.want == "") != (o.got == "") {
+				t.Errorf("%s: %s is\n%s\nwant\n%s", c.args, o.name, o.got, o.want)
+			}
+		}
+	}
+}
+
+// A data directory is prepared once, and data is never touched.
+func TestInit(t *testing.T) {
+	dir := t.TempDir()
+	zooCfg, data := filepath.Join(dir, "zoo.cfg"), filepath.Join(dir, "data")
+	if err := os.WriteFile(zooCfg, []byte("dataDir="+filepath.ToSlash(data)+"\nserver.1=a:1\nserver.2=b:1\nserver.3=c:1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	try := func(args ...string) (int, string) {
+		var stdout, stderr strings.Builder
+		return run("zkServer-initialize.sh", args, outside(&stdout, &stderr)), stderr.String()
+	}
+	if status, said := try("--configfile", zooCfg); status != 1 || !strings.Contains(said, "nothing says which of them this one is") {
+		t.Errorf("without a number: %d %s", status, said)
+	}
+	for range 2 {
+		if status, said := try("--configfile", zooCfg, "--myid", "2"); status != 0 {
+			t.Fatalf("%d %s", status, said)
+		}
+	}
+	if got, err := os.ReadFile(filepath.Join(data, "myid")); err != nil || string(got) != "2\n" {
+		t.Errorf("myid %q %v", got, err)
+	}
+	if status, said := try("--configfile", zooCfg, "--myid=3"); status != 1 || !strings.Contains(said, "myid says 2") {
+		t.Errorf("another number: %d %s", status, said)
+	}
+	if err := os.WriteFile(filepath.Join(data, "checkpoint.db"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := try("--force", "--configfile", zooCfg, "--myid=2"); status != 1 || !strings.Contains(said, "the data of a server is not touched") {
+		t.Errorf("with data: %d %s", status, said)
+	}
+}
