@@ -50,7 +50,7 @@ func benchEnsemble(ctx context.Context, s *settings) (err error) {
 		memories = append(memories, row)
 	}
 	fmt.Printf("\nEnsembles of %d, the connections spread over all members; CPU time and memory are of all members together.\n", nMembers)
-	if err := compareThroughput(ctx, s, rows, targets); err != nil {
+	if err := compareThroughput(ctx, s, "ensemble", rows, targets); err != nil {
 		return err
 	}
 	for _, t := range targets {
@@ -60,7 +60,7 @@ func benchEnsemble(ctx context.Context, s *settings) (err error) {
 		}
 		memories = append(memories, row)
 	}
-	printTable("Memory of all members", []string{"server", "when", "RSS MiB", "of it anonymous", "file", "peak"}, memories)
+	s.out.table("Memory of all members", []string{"server", "when", "RSS MiB", "of it anonymous", "file", "peak"}, memories)
 	return nil
 }
 
@@ -80,16 +80,9 @@ func chosenForEnsembles(prefix string) ([]*workload, error) {
 
 // ensembleMemory adds up the members' memory; the peaks too, though they need not have been at the same moment.
 func ensembleMemory(t target, when string) ([]string, error) {
-	var sum memory
-	for _, pid := range t.pids {
-		m, err := memoryOf(pid)
-		if err != nil {
-			return nil, err
-		}
-		sum.rss += m.rss
-		sum.anon += m.anon
-		sum.file += m.file
-		sum.peak += m.peak
+	sum, err := memoryOfAll(t.pids)
+	if err != nil {
+		return nil, err
 	}
 	return []string{t.name, when, mib(sum.rss), mib(sum.anon), mib(sum.file), mib(sum.peak)}, nil
 }

@@ -55,7 +55,7 @@ func benchFailover(ctx context.Context, s *settings) error {
 		}
 		table = append(table, rows...)
 	}
-	printTable(fmt.Sprintf("kill -9 of the leader of %d members (ms)", nMembers), []string{"server", "tickTime", "kills",
+	s.out.table(fmt.Sprintf("kill -9 of the leader of %d members (ms)", nMembers), []string{"server", "tickTime", "kills",
 		"no write succeeded: median", "max", "until every client of the others wrote: median", "max", "connections to the others lost"}, table)
 	return nil
 }

@@ -94,7 +94,7 @@ func benchLatency(ctx context.Context, s *settings) (err error) {
 		table = append(table, []string{p.name, micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max),
 			fmt.Sprintf("%.2f", float64(h.quantile(0.5))/float64(floor))})
 	}
-	printTable("One client, one request at a time (µs)", []string{"what", "p50", "p99", "p99.9", "max", "p50 / (disk + loopback)"}, table)
+	s.out.table("One client, one request at a time (µs)", []string{"what", "p50", "p99", "p99.9", "max", "p50 / (disk + loopback)"}, table)
 	return nil
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,10 +26,13 @@ type result struct {
 	latencies histogram
 	serverCPU time.Duration // user and system time that the server used, or all members; 0 if no process is known
 	ownCPU    time.Duration // the same of this process
+	disk      diskUse       // of the server, or all members
 }
 
-func (r *result) opsPerSecond() float64    { return float64(r.ops) / r.elapsed.Seconds() }
-func (r *result) opsPerCPUSecond() float64 { return float64(r.ops) / r.serverCPU.Seconds() }
+func (r *result) opsPerSecond() float64 { return float64(r.ops) / r.elapsed.Seconds() }
+
+// cpuPerOp is what the server used for each operation, in microseconds.
+func (r *result) cpuPerOp() float64 { return r.serverCPU.Seconds() * 1e6 / float64(r.ops) }
 
 // target is what a load is given to: one server, or the members of an ensemble, with the connections spread over them.
 type target struct {
@@ -85,11 +89,11 @@ func (l *load) close() error {
 // due: those after d are not counted. pids are the processes whose CPU time counts as the server's.
 func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
 	res := new(result)
-	server, err := cpuOf(pids)
+	before, err := usedBy(pids)
 	if err != nil {
 		return nil, err
 	}
-	own, start := ownCPU(), time.Now()
+	start := time.Now()
 	inFlight, counting := 0, true
 	for i, c := range l.clients {
 		n, err := l.send(w, i, l.window, time.Since(start))
@@ -119,7 +123,7 @@ func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
 			now := time.Since(start)
 			if counting && d > 0 && now >= d {
 				counting = false
-				if err := res.finish(now, pids, server, own); err != nil {
+				if err := res.finish(now, pids, before); err != nil {
 					return nil, err
 				}
 			}
@@ -146,7 +150,7 @@ func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
 		}
 	}
 	if counting {
-		return res, res.finish(time.Since(start), pids, server, own)
+		return res, res.finish(time.Since(start), pids, before)
 	}
 	return res, nil
 }
@@ -172,8 +176,24 @@ func (l *load) send(w *workload, i, n int, now time.Duration) (sent int, err err
 	return sent, nil
 }
 
-func (r *result) finish(elapsed time.Duration, pids []int, serverBefore, ownBefore time.Duration) error {
-	server, err := cpuOf(pids)
-	r.elapsed, r.serverCPU, r.ownCPU = elapsed, server-serverBefore, ownCPU()-ownBefore
+// used is what the server's processes and this one have used so far.
+type used struct {
+	server, own time.Duration
+	disk        diskUse
+}
+
+func usedBy(pids []int) (u used, err error) {
+	if u.server, err = cpuOf(pids); err != nil {
+		return u, err
+	}
+	u.own = ownCPU()
+	u.disk, err = diskUseOf(pids, os.TempDir())
+	return u, err
+}
+
+func (r *result) finish(elapsed time.Duration, pids []int, before used) error {
+	after, err := usedBy(pids)
+	r.elapsed, r.serverCPU, r.ownCPU = elapsed, after.server-before.server, after.own-before.own
+	r.disk = after.disk.since(before.disk)
 	return err
 }

@@ -62,6 +62,7 @@ type settings struct {
 	ticks    []int // ms
 	addr     string
 	pid      int
+	out      *output
 }
 
 func run(ctx context.Context, args []string) error {
@@ -92,6 +93,7 @@ func run(ctx context.Context, args []string) error {
 	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: where the server listens, or with commas between them the members of an ensemble")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
+	out := flags.String("out", "", "a folder to write the tables to as Markdown, and throughput and ensemble as JSON and pictures too")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
@@ -131,6 +133,9 @@ func run(ctx context.Context, args []string) error {
 		flags.Usage()
 		return fmt.Errorf("no command %q", command)
 	}
+	if s.out, err = newOutput(*out); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "gozkd-bench-")
 	if err != nil {
 		return err
@@ -139,7 +144,7 @@ func run(ctx context.Context, args []string) error {
 	if s.servers, err = kinds(ctx, *servers, *binary, dir); err != nil {
 		return err
 	}
-	if err := printMachine(dir); err != nil {
+	if s.out.machine, err = machine(dir); err != nil {
 		return err
 	}
 	order := []string{command}
@@ -147,6 +152,9 @@ func run(ctx context.Context, args []string) error {
 		order = []string{"start", "latency", "throughput", "sessions", "znodes"}
 	}
 	for _, name := range order {
+		if err := s.out.begin(name, args); err != nil {
+			return err
+		}
 		if err := commands[name](ctx, &s); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -33,7 +33,7 @@ func benchSessions(ctx context.Context, s *settings) error {
 		}
 		table = append(table, rows...)
 	}
-	printTable(fmt.Sprintf("%s idle sessions", thousands(float64(s.sessions))), memoryHead, table)
+	s.out.table(fmt.Sprintf("%s idle sessions", thousands(float64(s.sessions))), memoryHead, table)
 	return nil
 }
 
@@ -84,7 +84,7 @@ func benchZnodes(ctx context.Context, s *settings) error {
 			table = append(table, rows...)
 		}
 	}
-	printTable(fmt.Sprintf("%s znodes of %d bytes; \"bytes each\" is beyond these", thousands(float64(s.znodes)), dataBytes), memoryHead, table)
+	s.out.table(fmt.Sprintf("%s znodes of %d bytes; \"bytes each\" is beyond these", thousands(float64(s.znodes)), dataBytes), memoryHead, table)
 	return nil
 }
 

@@ -89,3 +89,17 @@ func memoryOf(pid int) (memory, error) {
 	}
 	return m, nil
 }
+
+func memoryOfAll(pids []int) (sum memory, err error) {
+	for _, pid := range pids {
+		m, err := memoryOf(pid)
+		if err != nil {
+			return sum, err
+		}
+		sum.rss += m.rss
+		sum.anon += m.anon
+		sum.file += m.file
+		sum.peak += m.peak
+	}
+	return sum, nil
+}

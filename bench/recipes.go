@@ -85,7 +85,7 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 				results[peer.name] = append(results[peer.name], r)
 			}
 		}
-		printRecipeRow(k.name, row.title, row.unit, peers, results)
+		printRecipeRow(s.out, k.name, row.title, row.unit, peers, results)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func packets(ctx context.Context, addr string) (int64, error) {
 	return 0, fmt.Errorf("srvr of %s says nothing of what it received: %q", addr, text)
 }
 
-func printRecipeRow(server, title, unit string, peers []peer, results map[string][]peerResult) {
+func printRecipeRow(o *output, server, title, unit string, peers []peer, results map[string][]peerResult) {
 	middle := func(all []peerResult, f func(peerResult) float64) float64 {
 		var v []float64
 		for _, r := range all {
@@ -160,7 +160,7 @@ func printRecipeRow(server, title, unit string, peers []peer, results map[string
 			number(middle(all, func(r peerResult) float64 { return float64(r.cpu.Microseconds()) / float64(r.All) }), 0),
 		})
 	}
-	printTable(server+": "+title, []string{"library", unit + "s/s", "p50 µs", "p99 µs", "requests per " + unit, "client CPU µs per " + unit}, rows)
+	o.table(server+": "+title, []string{"library", unit + "s/s", "p50 µs", "p99 µs", "requests per " + unit, "client CPU µs per " + unit}, rows)
 }
 
 // recipePeers installs what is measured.

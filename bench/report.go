@@ -14,55 +14,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// printTable prints a Markdown table to standard output, aligned so that it reads well as text too.
-func printTable(title string, head []string, rows [][]string) {
-	width := make([]int, len(head))
-	for _, row := range append([][]string{head}, rows...) {
-		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	line := func(row []string) {
-		for i, cell := range row {
-			fmt.Printf("| %s%s ", cell, strings.Repeat(" ", width[i]-len([]rune(cell))))
-		}
-		fmt.Println("|")
-	}
-	fmt.Printf("\n### %s\n\n", title)
-	line(head)
-	rule := make([]string, len(head))
-	for i := range rule {
-		rule[i] = strings.Repeat("-", max(width[i], 3))
-	}
-	line(rule)
-	for _, row := range rows {
-		line(row)
-	}
-}
-
 // progress says on standard error what is going on.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// printMachine says what the figures were measured on. dir is where the servers' data goes.
-func printMachine(dir string) error {
+// machine says what the figures are measured on. dir is where the servers' data goes.
+func machine(dir string) (string, error) {
 	var uts unix.Utsname
 	if err := unix.Uname(&uts); err != nil {
-		return fmt.Errorf("uname: %w", err)
+		return "", fmt.Errorf("uname: %w", err)
 	}
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
-		return fmt.Errorf("statfs %s: %w", dir, err)
+		return "", fmt.Errorf("statfs %s: %w", dir, err)
 	}
 	if fs.Type == unix.TMPFS_MAGIC {
-		return fmt.Errorf("%s is in memory, where an fsync costs nothing: set TMPDIR to a directory on a disk", dir)
+		return "", fmt.Errorf("%s is in memory, where an fsync costs nothing: set TMPDIR to a directory on a disk", dir)
 	}
 	gogc := os.Getenv("GOGC")
 	if gogc == "" {
 		gogc = "unset"
 	}
-	fmt.Printf("%s, %d processors; Linux %s; file system type %#x; %s, GOGC %s; %s\n", processor(), runtime.NumCPU(),
-		unix.ByteSliceToString(uts.Release[:]), fs.Type, runtime.Version(), gogc, javaVersion())
-	return nil
+	return fmt.Sprintf("%s, %d processors; Linux %s; file system type %#x; %s, GOGC %s; %s", processor(), runtime.NumCPU(),
+		unix.ByteSliceToString(uts.Release[:]), fs.Type, runtime.Version(), gogc, javaVersion()), nil
 }
 
 func processor() string {

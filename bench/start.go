@@ -34,7 +34,7 @@ func benchStart(ctx context.Context, s *settings) error {
 		m := median(took) // sorts
 		table = append(table, []string{name, fmt.Sprint(n), millis(m), millis(took[0]), millis(took[n-1])})
 	}
-	printTable("Start of the process to the first answered create (ms)", []string{"server", "starts", "median", "min", "max"}, table)
+	s.out.table("Start of the process to the first answered create (ms)", []string{"server", "starts", "median", "min", "max"}, table)
 	return nil
 }
 

@@ -46,19 +46,22 @@ func chosen(prefix string) ([]*workload, error) {
 
 // measured is all rounds of one row and shape on one server.
 type measured struct {
-	rates, perCPU []float64 // by round
-	latencies     histogram
-	ops           int64
-	elapsed, own  time.Duration
+	rates, cpu   []float64 // by round: operations per second; microseconds of the server's CPU per operation
+	latencies    histogram
+	ops          int64
+	elapsed, own time.Duration
+	disk         diskUse
 }
 
 func (m *measured) add(r *result) {
 	m.rates = append(m.rates, r.opsPerSecond())
-	m.perCPU = append(m.perCPU, r.opsPerCPUSecond())
+	m.cpu = append(m.cpu, r.cpuPerOp())
 	m.latencies.add(&r.latencies)
 	m.ops += r.ops
 	m.elapsed += r.elapsed
 	m.own += r.ownCPU
+	m.disk.bytes += r.disk.bytes
+	m.disk.syncs += r.disk.syncs
 }
 
 // benchThroughput keeps all servers running and gives each the same load in turn.
@@ -85,12 +88,12 @@ func benchThroughput(ctx context.Context, s *settings) (err error) {
 			return err
 		}
 	}
-	return compareThroughput(ctx, s, rows, targets)
+	return compareThroughput(ctx, s, "throughput", rows, targets)
 }
 
-// compareThroughput gives each target the same load in turn and prints the tables.
-func compareThroughput(ctx context.Context, s *settings, rows []*workload, targets []target) error {
-	var rates, latencies [][]string
+// compareThroughput gives each target the same load in turn, and prints, writes and draws what it saw under the name.
+func compareThroughput(ctx context.Context, s *settings, name string, rows []*workload, targets []target) error {
+	var all []comparison
 	for _, w := range rows {
 		if s.warm > 0 {
 			for _, t := range targets {
@@ -108,31 +111,24 @@ func compareThroughput(ctx context.Context, s *settings, rows []*workload, targe
 						return fmt.Errorf("%s: %w", t.name, err)
 					}
 					seen[i].add(r)
-					progress("%-24s %-6s %-16s %9.0f ops/s %9.0f ops/CPU-s", w.name, sh, t.name, r.opsPerSecond(), r.opsPerCPUSecond())
+					progress("%-24s %-6s %-16s %9.0f ops/s %8.2f µs of CPU per op", w.name, sh, t.name, r.opsPerSecond(), r.cpuPerOp())
 					if ctx.Err() != nil {
 						return ctx.Err()
 					}
 				}
 			}
-			rates = append(rates, rateRow(w.name, sh, seen))
+			c := comparison{Row: w.name, Shape: sh.String()}
 			for i, t := range targets {
-				latencies = append(latencies, latencyRow(w.name, sh, t.name, &seen[i]))
+				m, err := memoryOfAll(t.pids)
+				if err != nil {
+					return err
+				}
+				c.Servers = append(c.Servers, seen[i].figures(t.name, m))
 			}
+			all = append(all, c)
 		}
 	}
-	head := []string{"row", "shape"}
-	for _, what := range []string{"ops/s", "ops per server CPU-s"} {
-		for _, t := range targets {
-			head = append(head, t.name+", "+what)
-		}
-		if len(targets) > 1 {
-			head = append(head, "ratio")
-		}
-	}
-	head = append(head, "generator µs/op (of one CPU)")
-	printTable(fmt.Sprintf("Throughput: median of %d rounds of %s (spread)", s.rounds, s.seconds), head, rates)
-	printTable("Latency in the same rounds (µs)", []string{"row", "shape", "server", "p50", "p99", "p99.9", "max"}, latencies)
-	return nil
+	return s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
 }
 
 // runOnce opens new connections for one load, and removes what it made.
@@ -145,41 +141,16 @@ func runOnce(t target, sh shape, w *workload, d time.Duration) (*result, error) 
 	if err == nil && w.undo != nil {
 		_, err = l.run(w.undo, 0, nil)
 	}
+	if err == nil {
+		err = l.close()
+	}
+	if err == nil && w.after != nil {
+		err = w.after(t.addrs)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
-	return r, l.close()
-}
-
-// rateRow says how fast each server was. The spread is the range of its rounds over their median. The ratio is that of the
-// first server's median to the last's, with the lowest and the highest ratio of any two rounds. The last cell is what the
-// generator itself used for each server.
-func rateRow(row string, sh shape, seen []measured) []string {
-	cells := []string{row, sh.String()}
-	compare := func(rounds func(*measured) []float64) {
-		for i := range seen {
-			v := rounds(&seen[i])
-			mid := median(v) // sorts
-			cells = append(cells, fmt.Sprintf("%s (%.0f%%)", thousands(mid), 100*(v[len(v)-1]-v[0])/mid))
-		}
-		if len(seen) > 1 {
-			a, b := rounds(&seen[0]), rounds(&seen[len(seen)-1])
-			cells = append(cells, fmt.Sprintf("%.2f (%.2f to %.2f)", median(a)/median(b), a[0]/b[len(b)-1], a[len(a)-1]/b[0]))
-		}
-	}
-	compare(func(m *measured) []float64 { return m.rates })
-	compare(func(m *measured) []float64 { return m.perCPU })
-	var busy []string
-	for i := range seen {
-		m := &seen[i]
-		busy = append(busy, fmt.Sprintf("%.2f (%.0f%%)", float64(m.own.Microseconds())/float64(m.ops), 100*m.own.Seconds()/m.elapsed.Seconds()))
-	}
-	return append(cells, strings.Join(busy, ", "))
-}
-
-func latencyRow(row string, sh shape, name string, m *measured) []string {
-	h := &m.latencies
-	return []string{row, sh.String(), name, micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max)}
+	return r, nil
 }
 
 // benchLoad gives a running server the chosen rows and shapes once each.
@@ -202,8 +173,9 @@ func benchLoad(s *settings) error {
 				return err
 			}
 			h := &r.latencies
-			fmt.Printf("%-24s %-6s %9.0f ops/s, p50 %s µs, p99 %s µs, p99.9 %s µs, max %s µs, server CPU %s, generator CPU %s\n", w.name, sh,
-				r.opsPerSecond(), micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max), r.serverCPU, r.ownCPU)
+			fmt.Printf("%-24s %-6s %9.0f ops/s, p50 %s µs, p99 %s µs, p99.9 %s µs, max %s µs, CPU per op: server %.2f µs, generator %.2f µs\n", w.name, sh,
+				r.opsPerSecond(), micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max), r.cpuPerOp(),
+				r.ownCPU.Seconds()*1e6/float64(r.ops))
 		}
 	}
 	return nil

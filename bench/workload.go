@@ -11,27 +11,33 @@ import (
 
 const (
 	dataBytes = 100
+	largeData = 1 << 10
 	nData     = 1000 // znodes that the rows read and set
 	nChildren = 1000 // children of the znode that is listed
+	fewListed = 10   // children of the other one
 	multiOps  = 10
 
 	rootPath     = "/bench"
 	dataParent   = rootPath + "/data"
 	listedParent = rootPath + "/children"
+	fewParent    = rootPath + "/few"
 	madeParent   = rootPath + "/made" // one znode per connection, what it creates below
 	maxLoad      = 128                // connections that may create
 )
 
 var (
 	dataPaths = paths(dataParent, nData)
-	payload   = func() []byte {
-		b := make([]byte, dataBytes)
-		for i := range b {
-			b[i] = 'a' + byte(i%26)
-		}
-		return b
-	}()
+	payload   = letters(dataBytes)
+	large     = letters(largeData)
 )
+
+func letters(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = 'a' + byte(i%26)
+	}
+	return b
+}
 
 func paths(parent string, n int) []string {
 	list := make([]string, n)
@@ -47,8 +53,9 @@ type workload struct {
 	replyBytes int // of each reply without its length; 0: not always the same
 	// next appends one request to c's output, or reports that c has no more.
 	next func(c *client) bool
-	// undo, if any, removes what next made.
-	undo *workload
+	// undo, if any, removes what next made. after, if any, puts back what it changed, on the members at the addresses.
+	undo  *workload
+	after func(addrs []string) error
 }
 
 // replyLen is the length of a reply with a body of n bytes.
@@ -60,22 +67,46 @@ func workloads() []*workload {
 		c.request(proto.OpGetData, (&proto.PathWatchRequest{Path: dataPaths[c.next(nData)]}).Append)
 		return true
 	}
-	set := func(c *client) bool {
-		c.request(proto.OpSetData, setRequest(c).Append)
-		return true
+	set := func(data []byte) func(*client) bool {
+		return func(c *client) bool {
+			r := setRequest(c)
+			r.Data = data
+			c.request(proto.OpSetData, r.Append)
+			return true
+		}
 	}
+	list := func(path string) func(*client) bool {
+		return func(c *client) bool {
+			c.request(proto.OpGetChildren, (&proto.PathWatchRequest{Path: path}).Append)
+			return true
+		}
+	}
+	mixed := func(sets int) func(*client) bool { // so many of ten are sets
+		return func(c *client) bool {
+			if c.next(10) < sets {
+				return set(payload)(c)
+			}
+			return get(c)
+		}
+	}
+	nameBytes := 4 + len("n0000")
 	return []*workload{
 		{name: "get 100 B", replyBytes: replyLen(4 + dataBytes + proto.StatBytes), next: get},
 		{name: "exists", replyBytes: replyLen(proto.StatBytes), next: func(c *client) bool {
 			c.request(proto.OpExists, (&proto.PathWatchRequest{Path: dataPaths[c.next(nData)]}).Append)
 			return true
 		}},
-		{name: fmt.Sprintf("getChildren of %d", nChildren), replyBytes: replyLen(4 + nChildren*(4+len("n0000"))), next: func(c *client) bool {
-			c.request(proto.OpGetChildren, (&proto.PathWatchRequest{Path: listedParent}).Append)
-			return true
-		}},
-		{name: "set 100 B", replyBytes: replyLen(proto.StatBytes), next: set},
+		{name: fmt.Sprintf("getChildren of %d", fewListed), replyBytes: replyLen(4 + fewListed*nameBytes), next: list(fewParent)},
+		{name: fmt.Sprintf("getChildren of %d", nChildren), replyBytes: replyLen(4 + nChildren*nameBytes), next: list(listedParent)},
+		{name: "set 100 B", replyBytes: replyLen(proto.StatBytes), next: set(payload)},
+		{name: "set 1 KiB", replyBytes: replyLen(proto.StatBytes), next: set(large), after: small},
 		{name: "create 100 B", next: create, undo: &workload{name: "delete", next: remove}},
+		{name: "create and delete", next: func(c *client) bool {
+			if c.made == 0 {
+				return create(c)
+			}
+			return remove(c)
+		}, undo: &workload{name: "delete", next: remove}},
 		{name: fmt.Sprintf("multi of %d sets", multiOps), next: func(c *client) bool {
 			var ops [multiOps]proto.MultiOp
 			for i := range ops {
@@ -85,17 +116,36 @@ func workloads() []*workload {
 			c.request(proto.OpMulti, (&proto.MultiRequest{Ops: ops[:]}).Append)
 			return true
 		}},
-		{name: "mixed: 90% get, 10% set", next: func(c *client) bool {
-			if c.next(10) == 0 {
-				return set(c)
-			}
-			return get(c)
+		{name: "sync", next: func(c *client) bool {
+			path := dataPaths[0]
+			c.request(proto.OpSync, (&proto.PathRequest{Path: &path}).Append)
+			return true
 		}},
+		{name: "mixed: 90% get, 10% set", next: mixed(1)},
+		{name: "mixed: 50% get, 50% set", next: mixed(5)},
 	}
 }
 
 func setRequest(c *client) *proto.SetDataRequest {
 	return &proto.SetDataRequest{Path: dataPaths[c.next(nData)], Data: payload, Version: -1}
+}
+
+// small gives the znodes that rows read their 100 bytes back.
+func small(addrs []string) error {
+	l, err := openLoad(addrs[:1], 1, 64)
+	if err != nil {
+		return err
+	}
+	i := 0
+	_, err = l.run(&workload{name: "set back", next: func(c *client) bool {
+		if i == nData {
+			return false
+		}
+		c.request(proto.OpSetData, (&proto.SetDataRequest{Path: dataPaths[i], Data: payload, Version: -1}).Append)
+		i++
+		return true
+	}}, 0, nil)
+	return errors.Join(err, l.close(), syncAll(addrs))
 }
 
 func create(c *client) bool {
@@ -142,6 +192,10 @@ func prepareAll(addrs []string) error {
 	if err := prepare(addrs[0]); err != nil {
 		return err
 	}
+	return syncAll(addrs)
+}
+
+func syncAll(addrs []string) error {
 	for _, addr := range addrs {
 		if err := syncWith(addr); err != nil {
 			return err
@@ -164,8 +218,8 @@ func syncWith(addr string) error {
 // prepare creates the znodes that the rows need.
 func prepare(addr string) error {
 	for _, step := range [][]string{
-		{rootPath, dataParent, listedParent, madeParent}, // one by one: parents first
-		dataPaths, paths(listedParent, nChildren),
+		{rootPath, dataParent, listedParent, fewParent, madeParent}, // one by one: parents first
+		dataPaths, paths(listedParent, nChildren), paths(fewParent, fewListed),
 	} {
 		if err := createAll(addr, 1, len(step), payload, func(i int) string { return step[i] }); err != nil {
 			return err
