@@ -21,6 +21,20 @@ type Caller struct {
 // Readable reports whether c may read a znode with this list.
 func (t *Tree) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead, ref.acl) }
 
+// Permitted reports whether c has every one of the wanted permissions on the znode at path. Nobody has any where there is none.
+func (t *Tree) Permitted(path string, want proto.Perms, c Caller) bool {
+	n := t.znodes.get(path)
+	if n == nil {
+		return false
+	}
+	for bit := proto.Perms(1); bit <= want; bit <<= 1 {
+		if want&bit != 0 && !c.may(bit, n.rec.acl) {
+			return false
+		}
+	}
+	return true
+}
+
 // may reports whether c has one of the wanted permissions. Source: ZooKeeperServer.checkACL.
 func (c *Caller) may(want proto.Perms, a *acl) bool {
 	if a == nil || c.SkipACL {

@@ -89,6 +89,9 @@ func (t *Tree) CaptureAll() *Changes {
 	return c
 }
 
+// Zxid returns the zxid of the last change in the state.
+func (c *Changes) Zxid() proto.Zxid { return c.meta.lastZxid }
+
 // Len returns the number of keys, the one for meta included.
 func (c *Changes) Len() int {
 	n := 1 + len(c.znodes) + len(c.all) + len(c.sessions)

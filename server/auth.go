@@ -4,9 +4,11 @@ import (
 	"crypto/sha1" //nolint:gosec // the protocol's digest scheme is defined with SHA-1
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"slices"
 	"strings"
 
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -37,18 +39,11 @@ const maxIDBytes = 8 << 10
 
 // addDigest reports whether the identity could be added.
 func (c *conn) addDigest(userPassword string) bool {
-	user, _, _ := strings.Cut(userPassword, ":")
-	sum := sha1.Sum([]byte(userPassword)) //nolint:gosec // see the import
-	id := user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 	ids := slices.Clone(c.ids) // requests under way keep the old one
-	add := func(id proto.ID) {
+	for _, id := range c.server.digestIDs(userPassword) {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
-	}
-	add(proto.ID{Scheme: "digest", ID: id})
-	if s := c.server.live.Load().SuperDigest; s != "" && subtle.ConstantTimeCompare([]byte(s), []byte(id)) == 1 {
-		add(superID)
 	}
 	size := 0
 	for _, id := range ids {
@@ -59,4 +54,48 @@ func (c *conn) addDigest(userPassword string) bool {
 	}
 	c.ids = ids
 	return true
+}
+
+// digestIDs returns who somebody with that user and password is.
+func (s *Server) digestIDs(userPassword string) []proto.ID {
+	user, _, _ := strings.Cut(userPassword, ":")
+	sum := sha1.Sum([]byte(userPassword)) //nolint:gosec // see the import
+	id := user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+	ids := []proto.ID{{Scheme: "digest", ID: id}}
+	if super := s.live.Load().SuperDigest; super != "" && subtle.ConstantTimeCompare([]byte(super), []byte(id)) == 1 {
+		ids = append(ids, superID)
+	}
+	return ids
+}
+
+// Errors of Authorize.
+var (
+	// ErrNotAuthenticated says that nobody can be known by such credentials.
+	ErrNotAuthenticated = errors.New("server: not authenticated")
+	// ErrNotAuthorized says that who it is has not all permissions on the root znode.
+	ErrNotAuthorized = errors.New("server: not authorized")
+)
+
+// Authorize says whether somebody may do what only administrators may: who has all permissions on the root znode, which is everybody until its
+// ACL is changed. scheme and credentials are as a client's addauth has them, digest and user:password, or ip, for which address is
+// asked, which is the host that the request comes from. It returns nil, ErrNotAuthenticated or ErrNotAuthorized.
+//
+// Source: ZooKeeper's Commands.handleAuthentication and handleAuthorization.
+func (s *Server) Authorize(scheme, credentials, address string) error {
+	var ids []proto.ID
+	switch cfg := s.live.Load(); {
+	case scheme == "ip" && address != "":
+		ids = []proto.ID{{Scheme: "ip", ID: address}}
+	case scheme == "digest" && credentials != "" && !cfg.DisableDigest:
+		ids = s.digestIDs(credentials)
+	default:
+		s.stats.authFailed.Add(1)
+		return ErrNotAuthenticated
+	}
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	if !s.state.Permitted("/", proto.PermAll, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL}) {
+		return ErrNotAuthorized
+	}
+	return nil
 }

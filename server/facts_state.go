@@ -18,6 +18,14 @@ func (s *Server) NotServing() error {
 	return nil
 }
 
+// Failed returns why the server stopped by itself, as when its disk fails; nil while it did not. It must still be closed then.
+func (s *Server) Failed() error {
+	if cause := s.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
 // Digest returns the newest zxid and a hash of the state behind it: servers of an ensemble that are at the same zxid have the same.
 func (s *Server) Digest() (zxid int64, digest uint64) {
 	f := s.facts()

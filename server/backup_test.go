@@ -1,0 +1,248 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/server"
+)
+
+// only restores a tree.
+type only struct{ tree *datatree.Tree }
+
+func (*only) Apply([]consensus.Batch)       {}
+func (*only) Capture() consensus.Changes    { return nil }
+func (*only) CaptureAll() consensus.Changes { return nil }
+
+func (o *only) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
+	t, err := datatree.Restore(datatree.Options{}, state)
+	return func() { o.tree = t }, err
+}
+
+// A backup of a server under load is the state that it names, whole, and leaves nothing behind.
+func TestBackup(t *testing.T) {
+	for name, cfg := range map[string]server.Config{"disk": {Dir: t.TempDir(), SnapCount: 50}, "memory": {}} {
+		t.Run(name, func(t *testing.T) {
+			if cfg.Dir == "" {
+				t.Setenv("TMPDIR", t.TempDir())
+			}
+			s := start(t, cfg)
+			c := dialIn(t, s, 10*time.Second)
+			stop := make(chan struct{})
+			over := make(chan error, 1)
+			// Stopped by stop, awaited through over.
+			go func() {
+				var err error
+				for i := 0; err == nil; i++ {
+					select {
+					case <-stop:
+						over <- nil
+						return
+					default:
+						_, err = c.Create(fmt.Sprintf("/n%d", i), make([]byte, 100), 0, zk.WorldACL(zk.PermAll))
+					}
+				}
+				over <- err
+			}()
+			for range 5 {
+				before := s.Status().Zxid
+				b, err := s.Backup(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(t.TempDir(), "copy.db")
+				f, err := os.Create(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, err := io.Copy(f, b)
+				if err := errors.Join(err, f.Close(), b.Close()); err != nil || n != b.Size || n == 0 {
+					t.Fatal(n, b.Size, err)
+				}
+				var o only
+				if _, err := consensus.ReadCheckpoint(path, &o); err != nil {
+					t.Fatal(err)
+				}
+				if int64(o.tree.LastZxid()) != b.Zxid || b.Zxid < before {
+					t.Errorf("state of %v, it says 0x%x, before it was 0x%x", o.tree.LastZxid(), b.Zxid, before)
+				}
+				if err := o.tree.Check(); err != nil {
+					t.Error(err)
+				}
+			}
+			close(stop)
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
+			dir := cfg.Dir
+			if dir == "" {
+				dir = os.TempDir()
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, ".gozkd-backup-*")); left != nil {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func TestBackup_WithoutAServer(t *testing.T) {
+	s, err := server.New(server.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Backup(t.Context()); !errors.Is(err, server.ErrNotStarted) {
+		t.Errorf("before the start: %v", err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if b, err := s.Backup(ctx); err == nil {
+		t.Error(b.Close()) // it is not asked for what nobody waits for, but may come first
+	} else if !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Backup(t.Context()); !errors.Is(err, server.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// What a crash left of a backup goes at the next start, and nothing else does.
+func TestBackup_LeftByACrash(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".gozkd-backup-1", "backup-mine"} {
+		if err := os.MkdirAll(filepath.Join(dir, name, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, server.Config{Dir: dir})
+	if _, err := os.Stat(filepath.Join(dir, ".gozkd-backup-1")); err == nil {
+		t.Error("it is still there")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "backup-mine")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The last snapshot is that of the start until there is another one.
+func TestLastSnapshot(t *testing.T) {
+	if _, _, ok := start(t, server.Config{}).LastSnapshot(); ok {
+		t.Error("there is one in memory")
+	}
+	cfg := server.Config{Dir: t.TempDir(), SnapCount: 10}
+	begun := time.Now().Add(-2 * time.Second) // clocks of file systems are coarse
+	s := start(t, cfg)
+	if zxid, at, ok := s.LastSnapshot(); !ok || zxid != 0 || at.Before(begun) {
+		t.Errorf("at first: 0x%x %v %t", zxid, at, ok)
+	}
+	c := dialIn(t, s, 10*time.Second)
+	last := int64(0)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for deadline := time.Now().Add(time.Minute); last == 0; <-look.C {
+		if time.Now().After(deadline) {
+			t.Fatal("no snapshot within a minute")
+		}
+		if _, err := c.Set("/", nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		last, _, _ = s.LastSnapshot()
+	}
+	if now := s.Status().Zxid; last > now {
+		t.Errorf("of zxid 0x%x, now it is 0x%x", last, now)
+	}
+	c.Close()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := s.LastSnapshot(); ok {
+		t.Error("a closed server tells of it")
+	}
+	s = start(t, cfg)
+	if zxid, _, ok := s.LastSnapshot(); !ok || zxid < last {
+		t.Errorf("after a restart: 0x%x %t, it was 0x%x", zxid, ok, last)
+	}
+}
+
+// Connections are closed in part, and their sessions live on.
+func TestShedConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, first := hotServer(t)
+		for range 9 {
+			nc, err := s.Dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = nc.Close() })
+			(&raw{t: t, nc: nc}).connect(30000, 0, make([]byte, 16))
+		}
+		for _, step := range []struct{ percent, closed, left int }{{0, 0, 10}, {-5, 0, 10}, {25, 3, 7}, {1, 1, 6}, {100, 6, 0}, {200, 0, 0}} {
+			got := s.ShedConnections(step.percent)
+			synctest.Wait()
+			if left := len(s.Connections()); got != step.closed || left != step.left {
+				t.Errorf("%d %%: %d closed and %d left, want %d and %d", step.percent, got, left, step.closed, step.left)
+			}
+		}
+		nc, err := s.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = nc.Close() })
+		again := &raw{t: t, nc: nc}
+		if again.connect(30000, first.id, first.pass); again.id != first.id || len(s.Sessions()) != 10 {
+			t.Errorf("session %v came back as %v, there are %d", first.id, again.id, len(s.Sessions()))
+		}
+	})
+}
+
+// Who may do what administrators may, as ZooKeeper 3.9.5 answered.
+func TestAuthorize(t *testing.T) {
+	s := start(t, server.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}) // of super:test
+	authorize := func(what string, want map[string]error) {
+		t.Helper()
+		for who, want := range want {
+			scheme, credentials := who, ""
+			for i := range who {
+				if who[i] == ' ' {
+					scheme, credentials = who[:i], who[i+1:]
+					break
+				}
+			}
+			if err := s.Authorize(scheme, credentials, "127.0.0.1"); !errors.Is(err, want) {
+				t.Errorf("%s, %q: %v, want %v", what, who, err, want)
+			}
+		}
+	}
+	never := map[string]error{
+		"": server.ErrNotAuthenticated, "digest": server.ErrNotAuthenticated, "DIGEST a:b": server.ErrNotAuthenticated,
+		"world anyone": server.ErrNotAuthenticated, "super x": server.ErrNotAuthenticated, "x509": server.ErrNotAuthenticated,
+	}
+	authorize("always", never)
+	authorize("open", map[string]error{"digest a:b": nil, "digest :": nil, "digest nocolon": nil, "ip": nil})
+	c := dialIn(t, s, 10*time.Second)
+	acl := append(zk.DigestACL(zk.PermAll, "root", "pw"), zk.WorldACL(zk.PermRead)...)
+	if _, err := c.SetACL("/", acl, -1); err != nil {
+		t.Fatal(err)
+	}
+	authorize("closed", never)
+	authorize("closed", map[string]error{
+		"digest root:pw": nil, "digest super:test": nil, "digest root:no": server.ErrNotAuthorized, "digest super:no": server.ErrNotAuthorized,
+		"digest :": server.ErrNotAuthorized, "ip": server.ErrNotAuthorized,
+	})
+}
