@@ -143,6 +143,12 @@ var table = []box{
 		{"internal/members", "server lines in what conf says"},
 		{"proto", "zxids and session ids"},
 	}},
+	{pkg: "internal/status", there: true, may: []arrow{
+		{"internal/program", "what commands have in common"},
+		{"internal/config", "where the server of a zoo.cfg listens"},
+		{"internal/words", "asks it"},
+		{"client", "the form of a list of servers"},
+	}},
 	{pkg: "internal/shell/console", there: true, may: []arrow{
 		{"golang.org/x/term", "the line editor"},
 		{"golang.org/x/sys", "what a console of Windows must be told"},
@@ -156,6 +162,7 @@ var table = []box{
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"internal/program", "what its commands have in common"},
+		{"internal/status", "a command"},
 		{"internal/shell", "gozkd cli"},
 		{"server", "wiring"},
 		{"internal/config", "what to serve, and where; nobody else reads configuration"},

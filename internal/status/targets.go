@@ -1,0 +1,108 @@
+package status
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/internal/words"
+)
+
+// targets are the servers that a command line names.
+type targets struct {
+	addresses []string
+	// config is what the server of this machine would serve with, where no -server was given.
+	config *config.Config
+	asker  words.Asker
+}
+
+// flags adds to a set what both commands have, and returns what to call with the arguments.
+func (t *targets) flags(fs *flag.FlagSet) (parse func(args []string, env program.Env) error) {
+	fs.SetOutput(io.Discard) // the usage follows the error, on Err
+	servers := fs.String("server", "", "")
+	fs.DurationVar(&t.asker.Timeout, "timeout", words.DefaultTimeout, "")
+	return func(args []string, env program.Env) error {
+		var files []string
+		for len(args) > 0 { // flags may stand behind the file too
+			if err := fs.Parse(args); err != nil {
+				return usageError{err}
+			}
+			if args = fs.Args(); len(args) > 0 {
+				files, args = append(files, args[0]), args[1:]
+			}
+		}
+		switch {
+		case t.asker.Timeout <= 0:
+			return usageError{errors.New("-timeout is a time such as 5s")}
+		case len(files) > 1:
+			return usageError{fmt.Errorf("one zoo.cfg at most, not %q", files)}
+		case *servers != "" && len(files) > 0:
+			return usageError{errors.New("either -server or a zoo.cfg")}
+		case *servers != "":
+			// A connect string of clients may be given as it is: the words know no chroot.
+			list, _, err := client.ParseServers(*servers)
+			if err != nil {
+				return usageError{err}
+			}
+			for _, address := range list { // one that is named twice would be two leaders
+				if !slices.Contains(t.addresses, address) {
+					t.addresses = append(t.addresses, address)
+				}
+			}
+			return nil
+		}
+		return t.configured(files, env)
+	}
+}
+
+// configured takes the server that zoo.cfg and the environment configure, as serve does.
+func (t *targets) configured(file []string, env program.Env) error {
+	inv, err := config.Load(append([]string{"serve"}, file...), env.Getenv, nil)
+	if err != nil {
+		return err
+	}
+	c := inv.Config
+	if c.ClientPort == 0 {
+		return errors.New("the client port is 0, any free one: name it with -server")
+	}
+	host := c.ClientPortAddress
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	c.ClientPortAddress = host
+	t.config, t.addresses = &c, []string{net.JoinHostPort(host, strconv.Itoa(c.ClientPort))}
+	return nil
+}
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+// wrong prints why a command line or configuration can't be used, and returns the exit status.
+func wrong(env program.Env, command, usage string, err error) int {
+	if errors.Is(err, flag.ErrHelp) {
+		_, _ = io.WriteString(env.Out, usage) // when Out fails there is nowhere to say so
+		return program.OK
+	}
+	if bad := (*config.Error)(nil); errors.As(err, &bad) {
+		for _, p := range bad.Problems {
+			fmt.Fprintf(env.Err, "gozkd %s: %s\n", command, p)
+		}
+		return program.Failed
+	}
+	fmt.Fprintf(env.Err, "gozkd %s: %v\n", command, err)
+	if bad := (usageError{}); errors.As(err, &bad) {
+		fmt.Fprintf(env.Err, "\n%s", usage)
+		return program.Usage
+	}
+	return program.Failed
+}
