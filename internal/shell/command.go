@@ -20,6 +20,8 @@ type command struct {
 	explains bool
 	// about says in a few words what the command does, for help.
 	about string
+	// raw commands take the words behind their name as they are: what begins with a dash is no flag.
+	raw bool
 	// offline commands need no session.
 	offline bool
 	// run executes the command. An error that is a usageError makes the shell print the usage behind it.

@@ -15,6 +15,9 @@ type givenFlag struct{ name, value string }
 //
 // An error has the message that ZooKeeper's shell prints, the name of commons-cli's exception included.
 func (c *command) parse(words []string) (args []string, given []givenFlag, err error) {
+	if c.raw {
+		return words, nil, nil
+	}
 	p := flagParser{command: c}
 	for _, w := range words {
 		if err := p.word(w); err != nil {
@@ -44,6 +47,9 @@ func (p *flagParser) word(w string) error {
 	case p.waiting && !p.looksLikeFlag(w):
 		p.setValue(unquote(w))
 	case strings.HasPrefix(w, "--"):
+		if f, ok := p.find(w[1:]); ok { // ZooKeeper's shell has none
+			return p.add(f)
+		}
 		return unrecognized(w)
 	case len(w) > 1 && w[0] == '-':
 		return p.flags(w)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
@@ -31,6 +32,7 @@ type Shell struct {
 	zk           *client.Client // nil before the first connect
 	host         string         // the connect string of zk
 	printWatches *toggle
+	stream       atomic.Pointer[stream] // what a running watch prints; nil: none runs
 	// once holds in a process that executes one command: nothing goes to out but what the command was asked for.
 	once    bool
 	count   int            // lines executed
@@ -103,11 +105,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 		SessionTimeout: s.settings.timeout,
 		ConnectTimeout: min(s.settings.timeout, connectTimeout),
 		ReadOnly:       s.settings.readOnly,
-		OnEvent: func(e client.Event) {
-			if s.printWatches.on() {
-				s.onEvent(e)
-			}
-		},
+		OnEvent:        s.event,
 	})
 	if err != nil {
 		return unreachable(err.Error())
