@@ -139,9 +139,26 @@ var table = []box{
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
 	{pkg: "internal/program", there: true},
+	{pkg: "internal/backup", there: true, may: []arrow{
+		{"consensus", "reads and founds data directories"},
+		{"datatree", "the state that they hold, and what the log does to it"},
+		{"internal/config", "restore makes the data directory that serve would open"},
+		{"internal/vfs", "locks, and folders that are durable"},
+		{"internal/program", "is a command"},
+	}},
 	{pkg: "internal/words", there: true, may: []arrow{
 		{"internal/members", "server lines in what conf says"},
 		{"proto", "zxids and session ids"},
+	}},
+	{pkg: "internal/top", there: true, may: []arrow{
+		{"internal/program", "what commands have in common"},
+		{"internal/words", "asks members"},
+		{"internal/members", "who the others are"},
+		{"proto", "zxids and session ids"},
+		{"client", "reads who the others are where conf may not be asked"},
+		{"charm.land/bubbletea/v2", "keys and screen"},
+		{"charm.land/lipgloss/v2", "colors, and how wide a text is"},
+		{"golang.org/x/term", "whether there is a terminal"},
 	}},
 	{pkg: "internal/status", there: true, may: []arrow{
 		{"internal/program", "what commands have in common"},
@@ -161,8 +178,10 @@ var table = []box{
 		{"proto", "paths, ACLs, error codes"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
+		{"internal/backup", "its commands"},
 		{"internal/program", "what its commands have in common"},
 		{"internal/status", "a command"},
+		{"internal/top", "a command"},
 		{"internal/shell", "gozkd cli"},
 		{"server", "wiring"},
 		{"internal/config", "what to serve, and where; nobody else reads configuration"},

@@ -61,7 +61,7 @@ func TestAsk_Refused(t *testing.T) {
 		want         string
 	}{
 		{"mntr is not executed because it is not in the whitelist.\n", "mntr", ErrNotAllowed,
-			"s:1: mntr: the server does not answer this word: add mntr to 4lw.commands.whitelist in its zoo.cfg"},
+			"s:1: mntr: not in the whitelist: add mntr to 4lw.commands.whitelist in zoo.cfg"},
 		{"This ZooKeeper instance is not currently serving requests\n", "srvr", ErrNotServing,
 			"s:1: srvr: not serving: the server runs, but is not part of a quorum"},
 		{"This ZooKeeper instance is not currently serving requests", "hash", ErrNotServing, ""},

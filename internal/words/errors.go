@@ -36,7 +36,7 @@ func (e *Error) Error() string { return e.Address + ": " + e.Word + ": " + e.Cau
 // Cause returns why, without the address: "connection refused", "no answer within 5s", or which key to set in the server's zoo.cfg.
 func (e *Error) Cause() string {
 	if errors.Is(e.Err, ErrNotAllowed) {
-		return fmt.Sprintf("the server does not answer this word: add %s to %s in its zoo.cfg", e.Word, WhitelistKey)
+		return fmt.Sprintf("not in the whitelist: add %s to %s in zoo.cfg", e.Word, WhitelistKey)
 	}
 	// The net package repeats the addresses around the cause, and the system call in front of it.
 	cause := e.Err

@@ -1,0 +1,174 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// panelLength is how many lines the panel has below its title.
+func (m *model) panelLength() int { return len(m.panelLines()) - 1 }
+
+// panelLines returns the panel: its title, then all its lines.
+func (m *model) panelLines() []string {
+	var lines []string
+	switch m.panel {
+	case hotPanel:
+		lines = m.hotLines()
+	case trendsPanel:
+		lines = m.trendLines()
+	default:
+		lines = m.clientLines()
+	}
+	return append([]string{m.tabs()}, lines...)
+}
+
+// tabs names the panels and marks the one that is shown.
+func (m *model) tabs() string {
+	var b strings.Builder
+	for i, name := range panelNames {
+		text := fmt.Sprintf(" %d %s ", i+1, name)
+		if panel(i) == m.panel {
+			b.WriteString(m.theme.title.Render("[" + text[1:len(text)-1] + "]"))
+		} else {
+			b.WriteString(m.theme.dim.Render(text))
+		}
+	}
+	return b.String()
+}
+
+func (m *model) notes(list []string) []string {
+	lines := make([]string, len(list))
+	for i, n := range list {
+		lines[i] = m.theme.warn.Render(fit(clean(n), m.width, false))
+	}
+	return lines
+}
+
+func (m *model) clientLines() []string {
+	list, missing := m.ensemble.clients()
+	lines := m.notes(missing)
+	if len(list) == 0 {
+		if len(missing) == 0 && m.ensemble.totals().up > 0 {
+			lines = append(lines, "no sessions")
+		}
+		return lines
+	}
+	all := clientColumns(m.ensemble.now)
+	by := all[m.sortBy]
+	columns := make([]column[*session], len(all))
+	for i := range all {
+		columns[i] = all[i].column
+	}
+	if columns[m.sortBy].rank > 1 {
+		columns[m.sortBy].rank = 1 // what sorts is seen, if there is room at all
+	}
+	columns = lay(columns, m.width)
+	lines = append(lines, heading(columns, m.theme.heading, by.title, m.ascending))
+	for _, s := range sorted(list, by, m.ascending) {
+		lines = append(lines, line(columns, s))
+	}
+	return lines
+}
+
+// hotLines are the hot paths and, beside or below them, the hot clients.
+func (m *model) hotLines() []string {
+	h, missing := m.ensemble.hot()
+	lines := m.notes(missing)
+	if len(h.Paths)+len(h.Clients) == 0 {
+		if len(missing) == 0 && m.ensemble.totals().up > 0 {
+			lines = append(lines, fmt.Sprintf("no requests in the last %.0f s", h.WindowS))
+		}
+		return lines
+	}
+	const beside = 120
+	rate := func(title string, of func(i int) float64) column[int] {
+		return column[int]{title: title, width: 8, right: true, cell: func(i, _ int) (string, lipgloss.Style) { return perSecond(of(i)), lipgloss.Style{} }}
+	}
+	name := func(title string, width int, grows bool, of func(i int) string) column[int] {
+		return column[int]{title: title, width: width, grows: grows, rank: 1, cell: func(i, _ int) (string, lipgloss.Style) { return clean(of(i)), lipgloss.Style{} }}
+	}
+	table := func(width, n int, columns []column[int]) []string {
+		columns = lay(columns, width)
+		lines := []string{heading(columns, m.theme.heading, "", false)}
+		for i := range n {
+			lines = append(lines, line(columns, i))
+		}
+		return lines
+	}
+	paths := []column[int]{
+		rate("READ/S", func(i int) float64 { return h.Paths[i].Reads }), rate("WRITE/S", func(i int) float64 { return h.Paths[i].Writes }),
+		name("PATH", 20, true, func(i int) string { return h.Paths[i].Path }),
+	}
+	clients := []column[int]{
+		rate("READ/S", func(i int) float64 { return h.Clients[i].Reads }), rate("WRITE/S", func(i int) float64 { return h.Clients[i].Writes }),
+		name("CLIENT", 21, true, func(i int) string { return h.Clients[i].Address }),
+		name("SESSION", 18, false, func(i int) string { return h.Clients[i].Session }),
+	}
+	if m.width < beside {
+		lines = append(lines, table(m.width, len(h.Paths), paths)...)
+		lines = append(lines, "")
+		return append(lines, table(m.width, len(h.Clients), clients)...)
+	}
+	half := (m.width - 2) / 2
+	left, right := table(half, len(h.Paths), paths), table(half, len(h.Clients), clients)
+	for i := range max(len(left), len(right)) {
+		l, r := strings.Repeat(" ", half), ""
+		if i < len(left) {
+			l = left[i]
+		}
+		if i < len(right) {
+			r = right[i]
+		}
+		lines = append(lines, l+"  "+r)
+	}
+	return lines
+}
+
+// trends are what the panel of that name draws, each with its own scale for all members.
+var trends = [...]struct {
+	title string
+	of    metric
+	text  func(float64) string
+}{
+	{"requests/s", requests, perSecond},
+	{"latency ms", latencyMs, millis},
+	{"fsync ms", fsyncMs, millis},
+	{"outstanding", outstanding, count},
+}
+
+func (m *model) trendLines() []string {
+	const number, name, chartBeside = 7, 4, 100
+	var lines []string
+	draw := func(width, i int) []string {
+		t := trends[i]
+		top := 0.0
+		for _, mem := range m.ensemble.members {
+			top = max(top, peak(mem.values(t.of)))
+		}
+		block := []string{m.theme.heading.Render(fit(fmt.Sprintf("%s, up to %s", t.title, t.text(top)), width, false))}
+		for _, mem := range m.ensemble.members {
+			values := mem.values(t.of)
+			now := unknown
+			if len(values) > 0 {
+				now = values[len(values)-1]
+			}
+			block = append(block, fit(idText(mem), name-1, true)+" "+m.theme.trend.Render(sparkline(values, width-number-name, top))+fit(t.text(now), number, true))
+		}
+		return block
+	}
+	for i := 0; i < len(trends); i += 2 {
+		if m.width < chartBeside {
+			lines = append(append(append(lines, draw(m.width, i)...), draw(m.width, i+1)...), "")
+			continue
+		}
+		half := (m.width - 2) / 2
+		left, right := draw(half, i), draw(half, i+1)
+		for j := range left {
+			lines = append(lines, left[j]+"  "+right[j])
+		}
+		lines = append(lines, "")
+	}
+	return lines
+}

@@ -1,0 +1,134 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/words"
+)
+
+// retryRounds is after how many rounds a word that was not answered is asked again: somebody may have changed the whitelist, and every word
+// is a connection.
+const retryRounds = 15
+
+// poller asks one member. Not safe for concurrent use.
+type poller struct {
+	address string
+	ask     func(ctx context.Context, address, word string) (string, error)
+	// discover learns from a member whose conf is not to be had.
+	discover func(ctx context.Context, address string) (words.Settings, error)
+	now      func() time.Time
+
+	round    int
+	asked    int64
+	denied   map[string]denial
+	settings settingsState
+}
+
+// denial is a word that the member does not answer.
+type denial struct {
+	err   error
+	round int // when it said so
+}
+
+// settingsState is whether the member's settings are known.
+type settingsState struct {
+	known bool
+	round int  // when they were asked for
+	tried bool // whether discover was called since the member was last seen down
+}
+
+// sample is one round. settings is not nil if the member told who it is.
+func (p *poller) sample(ctx context.Context) (s Sample, settings *words.Settings) {
+	p.round++
+	s.Address = p.address
+	answer, err := p.word(ctx, "srvr")
+	s.At, s.Asked = p.now(), p.asked
+	if err == nil {
+		if s.State, err = words.ParseState(answer); err != nil {
+			err = &words.Error{Address: p.address, Word: "srvr", Err: err}
+		}
+	}
+	if err != nil {
+		s.Err = err
+		p.denied, p.settings = nil, settingsState{} // what comes back may be another release with other settings
+		return s, nil
+	}
+	if answer, s.MonitorErr = p.optional(ctx, "mntr"); s.MonitorErr == nil {
+		s.Monitor = words.ParseMonitor(answer)
+	}
+	// An answer that is too long is not complete, but the first tens of thousands of clients are.
+	if answer, s.ClientsErr = p.optional(ctx, "cons"); s.ClientsErr == nil || errors.Is(s.ClientsErr, words.ErrTooLarge) {
+		for _, c := range words.ParseConnections(answer) {
+			if c.Session != 0 {
+				s.Clients = append(s.Clients, c)
+			}
+		}
+		s.ClientsErr = nil
+	}
+	switch {
+	case !s.State.Gozkd():
+		s.HotErr = errNoHotWord
+	default:
+		if answer, s.HotErr = p.optional(ctx, words.HotWord); s.HotErr == nil {
+			s.Hot, s.HotErr = words.ParseHot(answer)
+		} else if errors.Is(s.HotErr, words.ErrNoAnswer) {
+			s.HotErr = errOldGozkd
+		}
+	}
+	if s.State.Mode != words.ModeStandalone && (!p.settings.known || p.round >= p.settings.round+retryRounds) {
+		settings = p.readSettings(ctx)
+	}
+	return s, settings
+}
+
+// Why a server has no hot paths.
+var (
+	errNoHotWord = errors.New("hot paths: Apache ZooKeeper does not count by path and client; gozkd does")
+	errOldGozkd  = errors.New("hot paths: this release of gozkd does not know the word " + words.HotWord)
+)
+
+// readSettings asks who the member is and who the others are.
+func (p *poller) readSettings(ctx context.Context) *words.Settings {
+	answer, err := p.optional(ctx, "conf")
+	var s words.Settings
+	switch {
+	case err == nil:
+		s = words.ParseSettings(answer)
+	case p.settings.tried || !errors.Is(err, words.ErrNotAllowed):
+		return nil
+	default:
+		// A session is a write: one, and again only when the member was away.
+		p.settings.tried = true
+		if s, err = p.discover(ctx, p.address); err != nil {
+			return nil // the members that were named are still watched
+		}
+	}
+	p.settings.known, p.settings.round = true, p.round
+	return &s
+}
+
+// optional asks a word that the member may not answer, and if so, not in each round.
+func (p *poller) optional(ctx context.Context, word string) (string, error) {
+	if d, ok := p.denied[word]; ok && p.round < d.round+retryRounds {
+		return "", d.err
+	}
+	delete(p.denied, word)
+	answer, err := p.word(ctx, word)
+	if errors.Is(err, words.ErrNotAllowed) || errors.Is(err, words.ErrNoAnswer) {
+		if p.denied == nil {
+			p.denied = make(map[string]denial)
+		}
+		p.denied[word] = denial{err: err, round: p.round}
+	}
+	return answer, err
+}
+
+func (p *poller) word(ctx context.Context, word string) (string, error) {
+	answer, err := p.ask(ctx, p.address, word)
+	if words.Reached(err) || errors.Is(err, words.ErrNoAnswer) {
+		p.asked++
+	}
+	return answer, err
+}
