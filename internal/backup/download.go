@@ -1,0 +1,70 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// answerTimeout is how long the admin endpoint may take to begin its answer: it writes the backup to its own disk first.
+const answerTimeout = 10 * time.Minute
+
+func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }
+
+// snapshotURL is where the admin endpoint gives snapshots, unless from says so itself.
+func snapshotURL(from string) (string, error) {
+	u, err := url.Parse(from)
+	if err != nil {
+		return "", err
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path, u.RawQuery = "/commands/snapshot", "streaming=true"
+	}
+	return u.String(), nil
+}
+
+// download writes what the admin endpoint sends to a new file, and syncs it.
+func download(ctx context.Context, from, auth, path string) (err error) {
+	where, err := snapshotURL(from)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
+	if err != nil {
+		return err
+	}
+	if auth != "" {
+		req.Header.Set("Authorization", auth)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = answerTimeout
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // the status says enough
+		return fmt.Errorf("%s: %s: %s", where, resp.Status, strings.Join(strings.Fields(string(text)), " "))
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, resp.Body)
+	if want, parseErr := strconv.ParseInt(resp.Header.Get("snapshot_size"), 10, 64); err == nil && parseErr == nil && n != want {
+		err = fmt.Errorf("%s: %d bytes of %d came", where, n, want)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
