@@ -8,15 +8,20 @@ import (
 )
 
 // command is one of the commands. run returns what its answer has beside the keys command and error; an error of it is ZooKeeper's text
-// for a command that can't be run.
+// for a command that can't be run, with status 200 unless it is a failedError.
 type command struct {
 	name    string
 	aliases []string
 	always  bool // it is answered by a server that does not serve, too
-	run     func(s *server.Server, r *http.Request) (object, error)
+	posts   bool // it is for POST, all others for GET
+	admins  bool // it is for who has all permissions on the root znode
+	run     func(h *handler, r *http.Request) (object, error)
+	streams func(h *handler, w http.ResponseWriter, r *http.Request) // instead of run, where the answer is no object
+	given   func(o *Options) bool                                    // nil: it is always there
 }
 
-// commands are sorted by name. Names and aliases: org.apache.zookeeper.server.admin.Commands of ZooKeeper 3.9.
+// commands are sorted by name. Names and aliases: org.apache.zookeeper.server.admin.Commands of ZooKeeper 3.9, and of 3.10 for shed_connections. hot and
+// reload are ours.
 var commands = []command{
 	{name: "configuration", aliases: []string{"conf", "config"}, run: facts(configuration)},
 	{name: "connection_stat_reset", aliases: []string{"crst"}, run: facts(resetConnectionStats)},
@@ -26,15 +31,24 @@ var commands = []command{
 	{name: "environment", aliases: []string{"env", "envi"}, always: true, run: facts(environment)},
 	{name: "get_trace_mask", aliases: []string{"gtmk"}, always: true, run: facts(traceMask)},
 	{name: "hash", run: facts(hash)},
+	{name: "hot", run: facts(hot)},
+	{name: "initial_configuration", aliases: []string{"icfg"}, run: initialConfiguration},
 	{name: "is_read_only", aliases: []string{"isro"}, run: facts(isReadOnly)},
+	{name: "last_snapshot", aliases: []string{"lsnp"}, run: facts(lastSnapshot)},
 	{name: "leader", aliases: []string{"lead"}, run: leader},
 	{name: "monitor", aliases: []string{"mntr"}, run: facts(monitor)},
+	{name: "observer_connection_stat_reset", aliases: []string{"orst"}, run: facts(resetObserverStats)},
 	{name: "observers", aliases: []string{"obsr"}, run: facts(observers)},
+	{name: "reload", always: true, posts: true, run: reload, given: func(o *Options) bool { return o.Reload != nil }},
+	{name: "restore", aliases: []string{"rest"}, posts: true, admins: true, run: restore},
 	{name: "ruok", run: facts(ruok)},
 	{name: "server_stats", aliases: []string{"srvr"}, run: facts(serverStats)},
 	{name: "set_trace_mask", aliases: []string{"stmk"}, always: true, run: setTraceMask},
+	{name: "shed_connections", aliases: []string{"shed"}, posts: true, admins: true, run: shed},
+	{name: "snapshot", aliases: []string{"snap"}, admins: true, streams: (*handler).snapshot},
 	{name: "stat_reset", aliases: []string{"srst"}, run: facts(resetStats)},
 	{name: "stats", aliases: []string{"stat"}, run: facts(stats)},
+	{name: "system_properties", aliases: []string{"sysp"}, always: true, run: systemProperties},
 	{name: "voting_view", run: facts(votingView)},
 	{name: "watch_summary", aliases: []string{"wchs"}, run: facts(watchSummary)},
 	{name: "watches", aliases: []string{"wchc"}, run: facts(watches)},
@@ -43,15 +57,17 @@ var commands = []command{
 }
 
 // find returns the command of a name or alias.
-func find(name string) (command, bool) {
+func (h *handler) find(name string) (command, bool) {
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name || slices.Contains(c.aliases, name) })
-	if i < 0 {
+	if i < 0 || !h.has(&commands[i]) {
 		return command{}, false
 	}
 	return commands[i], true
 }
 
+func (h *handler) has(c *command) bool { return c.given == nil || c.given(&h.options) }
+
 // facts makes a command's run of a function that needs the server alone and can't fail.
-func facts(f func(*server.Server) object) func(*server.Server, *http.Request) (object, error) {
-	return func(s *server.Server, _ *http.Request) (object, error) { return f(s), nil }
+func facts(f func(*server.Server) object) func(*handler, *http.Request) (object, error) {
+	return func(h *handler, _ *http.Request) (object, error) { return f(h.server), nil }
 }

@@ -21,7 +21,8 @@ func member(s *server.Server, id int) (server.Member, bool) {
 	return server.Member{}, false
 }
 
-func leader(s *server.Server, _ *http.Request) (object, error) {
+func leader(h *handler, _ *http.Request) (object, error) {
+	s := h.server
 	if len(s.Members()) == 0 {
 		return nil, errors.New("server is not initialized") // so ZooKeeper puts it that there is no ensemble
 	}
@@ -60,6 +61,9 @@ func observers(s *server.Server) object {
 	}
 	return object{{"synced_observers", len(list)}, {"observers", list}}
 }
+
+// resetObserverStats has nothing to reset: nothing is counted of the connections of observers.
+func resetObserverStats(*server.Server) object { return nil }
 
 func zabState(s *server.Server) object {
 	st := s.Status()

@@ -124,7 +124,7 @@ func hash(s *server.Server) object {
 
 func traceMask(s *server.Server) object { return object{{"tracemask", s.TraceMask()}} }
 
-func setTraceMask(s *server.Server, r *http.Request) (object, error) {
+func setTraceMask(h *handler, r *http.Request) (object, error) {
 	const wrong = "setTraceMask requires long traceMask argument"
 	text := r.URL.Query().Get("traceMask")
 	if text == "" {
@@ -134,6 +134,6 @@ func setTraceMask(s *server.Server, r *http.Request) (object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, got %s", wrong, text)
 	}
-	s.SetTraceMask(mask)
+	h.server.SetTraceMask(mask)
 	return object{{"tracemask", mask}}, nil
 }

@@ -4,73 +4,149 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/server"
 )
 
 // Handler returns the admin commands of s: GET /commands is a list of links, GET /commands/<name> the answer to one, as a JSON object.
-// Under another path it is mounted with http.StripPrefix.
+// Under another path it is mounted with http.StripPrefix. It is New without options.
 //
-// The object always has the keys command and error, which is null, or says what is wrong. The status is 404 for an unknown
-// command, 503 while s does not serve clients, such as before it was started and after it was closed, and otherwise 200.
+// The object always has the keys command and error, which is null, or says what is wrong. As in ZooKeeper the status is 200 also for a command that
+// there is not, and while s does not serve clients, such as before it was started and after it was closed: there is /readyz for who wants to
+// know that by the status.
 //
 // There is no authentication. Everybody who reaches the handler can read paths, addresses and session ids, and reset counters; nobody can
 // read or change the data of znodes.
-func Handler(s *server.Server) http.Handler { return handler{s} }
+func Handler(s *server.Server) http.Handler { return New(s, Options{}) }
 
-type handler struct{ server *server.Server }
+type handler struct {
+	server  *server.Server
+	options Options
+	taken   limiter // snapshots
+}
 
 // root is where the commands are, as in ZooKeeper unless it is told otherwise.
 const root = "/commands"
 
-func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/livez":
+		h.health(w, r, h.alive())
+		return
+	case "/readyz":
+		h.health(w, r, h.ready())
+		return
+	}
 	name, ok := strings.CutPrefix(r.URL.Path, root)
 	if !ok || name != "" && name[0] != '/' {
 		http.NotFound(w, r)
 		return
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "only GET is allowed", http.StatusMethodNotAllowed)
-		return
-	}
 	switch name {
-	case "":
-		writeList(w, "commands/")
-	case "/":
-		writeList(w, "")
+	case "", "/":
+		if !allow(w, r, http.MethodGet, http.MethodHead) {
+			return
+		}
+		h.writeList(w, map[string]string{"": "commands/", "/": ""}[name])
 	default:
-		status, answer := h.run(name[1:], r)
-		writeJSON(w, status, answer)
+		h.serve(w, r, name[1:])
 	}
+}
+
+// allow answers requests of other methods than these.
+func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
+	if slices.Contains(methods, r.Method) {
+		return true
+	}
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	http.Error(w, "only "+methods[0]+" is allowed", http.StatusMethodNotAllowed)
+	return false
 }
 
 // notServing is ZooKeeper's text.
 const notServing = "This ZooKeeper instance is not currently serving requests"
 
-// run returns the answer to a command. As in ZooKeeper, a command that was not run is called what the client called it.
-func (h handler) run(name string, r *http.Request) (status int, answer object) {
-	c, ok := find(name)
-	if !ok {
-		return http.StatusNotFound, object{{"command", name}, {"error", "Unknown command: " + name}}
+// serve answers a command, in the order in which ZooKeeper finds faults. There a command that was not run is called what the client called it.
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
+	fail := func(status int, why string, more ...field) {
+		writeJSON(w, status, append(object{{"command", name}, {"error", why}}, more...))
+	}
+	c, ok := h.find(name)
+	switch {
+	case !ok:
+		if allow(w, r, http.MethodGet, http.MethodHead, http.MethodPost) {
+			fail(http.StatusOK, "Unknown command: "+name)
+		}
+		return
+	case !c.posts && !allow(w, r, http.MethodGet, http.MethodHead), c.posts && !allow(w, r, http.MethodPost):
+		return
 	}
 	if err := h.server.NotServing(); err != nil && !c.always {
-		return http.StatusServiceUnavailable, object{{"command", name}, {"error", fmt.Sprintf("%s: %v", notServing, err)}}
+		fail(http.StatusOK, notServing, field{"reason", err.Error()})
+		return
 	}
-	answer, err := c.run(h.server, r)
+	if c.admins {
+		if status, err := h.authorize(r); err != nil {
+			fail(status, err.Error())
+			return
+		}
+	}
+	if c.streams != nil {
+		c.streams(h, w, r)
+		return
+	}
+	answer, err := c.run(h, r)
 	if err != nil {
-		return http.StatusOK, object{{"command", c.name}, {"error", err.Error()}}
+		status := http.StatusOK
+		if failed, ok := asFailed(err); ok {
+			status = failed.status
+		}
+		writeJSON(w, status, object{{"command", c.name}, {"error", err.Error()}})
+		return
 	}
-	return http.StatusOK, append(answer, field{"command", c.name}, field{"error", nil})
+	writeJSON(w, http.StatusOK, append(answer, field{"command", c.name}, field{"error", nil}))
 }
 
-// writeList writes links to all commands, relative so that they hold wherever the handler is mounted.
-func writeList(w http.ResponseWriter, folder string) {
+// authorize asks whether the request comes from an administrator. The texts and statuses are ZooKeeper's, as is what it takes for the header: a scheme,
+// and behind one space what belongs to it.
+func (h *handler) authorize(r *http.Request) (status int, err error) {
+	given := r.Header["Authorization"]
+	if len(given) == 0 {
+		return http.StatusUnauthorized, errNoAuth
+	}
+	scheme, credentials, _ := strings.Cut(strings.TrimRight(given[0], " "), " ")
+	if strings.Contains(credentials, " ") {
+		return http.StatusUnauthorized, errNotAuthenticated
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = "" // on a socket without ports nobody is known by an address
+	}
+	switch err := h.server.Authorize(scheme, credentials, host); {
+	case isNotAuthenticated(err):
+		return http.StatusUnauthorized, errNotAuthenticated
+	case err != nil:
+		return http.StatusForbidden, errNotAuthorized
+	}
+	return http.StatusOK, nil
+}
+
+// writeList writes links to all commands that are answered to GET, relative so that they hold wherever the handler is mounted, and the names of the
+// others.
+func (h *handler) writeList(w http.ResponseWriter, folder string) {
 	var b strings.Builder
 	for _, c := range commands {
-		fmt.Fprintf(&b, "<a href=\"%s%s\">%s</a>\n<br/>\n", folder, c.name, c.name)
+		switch {
+		case !h.has(&c):
+		case c.posts:
+			fmt.Fprintf(&b, "%s\n<br/>\n", c.name)
+		default:
+			fmt.Fprintf(&b, "<a href=\"%s%s\">%s</a>\n<br/>\n", folder, c.name, c.name)
+		}
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = io.WriteString(w, b.String()) // an error says that the client left

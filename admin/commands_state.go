@@ -1,0 +1,158 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// snapshotPatience is how long a client may take for each part of a snapshot: its copy takes room on the server's disk meanwhile.
+const snapshotPatience = time.Minute
+
+// maxBody bounds what is read of a request.
+const maxBody = 64 << 10
+
+// snapshot streams a backup. As in ZooKeeper, headers that are written as here say what it is, and with streaming=false they are all there is: it shows
+// that a snapshot can be made and how long it would be.
+func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
+	refuse := func(status int, why any) { writeJSON(w, status, object{{"command", "snapshot"}, {"error", why}}) }
+	switch {
+	case !h.options.Snapshot:
+		refuse(http.StatusServiceUnavailable, "the command is disabled")
+		return
+	case !h.taken.allow(h.options.Interval):
+		w.Header().Set("Retry-After", strconv.Itoa(int(h.options.Interval/time.Second)+1))
+		refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago", h.options.Interval))
+		return
+	}
+	b, err := h.server.Backup(r.Context())
+	if err != nil {
+		refuse(http.StatusInternalServerError, err.Error())
+		return
+	}
+	defer b.Close() //nolint:errcheck // what stays behind is removed at the next start
+	header := w.Header()
+	header["last_zxid"], header["snapshot_size"] = []string{fmt.Sprintf("0x%x", b.Zxid)}, []string{strconv.FormatInt(b.Size, 10)}
+	if streaming := r.URL.Query().Get("streaming"); streaming != "" && !strings.EqualFold(streaming, "true") {
+		refuse(http.StatusOK, nil)
+		return
+	}
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Length", strconv.FormatInt(b.Size, 10))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		copySnapshot(w, b) // whoever gets less than the length knows that it is not whole
+	}
+}
+
+func copySnapshot(w http.ResponseWriter, from io.Reader) {
+	control := http.NewResponseController(w)
+	part := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(part)
+		if n > 0 {
+			// Where that is not supported, as in tests, the client's patience is all there is.
+			_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
+			if _, err := w.Write(part[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// restore refuses. ZooKeeper replaces the state of the one server that is asked, and leaves it to the operator to do the same to all others, with no
+// client and no write in between. Here the state is that of the whole ensemble: one member's can't be another than what the log says, and what all
+// agree on can't go back under clients that hold sessions, locks and versions of what comes after.
+func restore(*handler, *http.Request) (object, error) {
+	return nil, &failedError{http.StatusServiceUnavailable,
+		"a running server is not restored: stop it and found a new ensemble on the snapshot with gozkd restore"}
+}
+
+// shed closes connections. Keys and texts are those of ZooKeeper 3.10.
+func shed(h *handler, r *http.Request) (object, error) {
+	if !h.options.Shed {
+		return nil, &failedError{http.StatusServiceUnavailable, "the command is disabled"}
+	}
+	bad := func(why string) (object, error) { return nil, &failedError{http.StatusBadRequest, why} }
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil || len(body) > maxBody:
+		return bad("Invalid JSON or failed to read request body")
+	case len(body) == 0:
+		return bad("Request body is required")
+	}
+	var given struct {
+		Percentage *int `json:"percentage"`
+	}
+	switch err := json.Unmarshal(body, &given); {
+	case err != nil:
+		return bad("Invalid JSON or failed to read request body: " + err.Error())
+	case given.Percentage == nil:
+		return bad("Missing required parameter: percentage")
+	case *given.Percentage < 0 || *given.Percentage > 100:
+		return bad("Percentage must be between 0 and 100")
+	}
+	return object{{"percentage_requested", *given.Percentage}, {"connections_shed", h.server.ShedConnections(*given.Percentage)}}, nil
+}
+
+// lastSnapshot answers as ZooKeeper does: the zxid in hexadecimal without 0x, the time in seconds; -1 where there is none.
+func lastSnapshot(s *server.Server) object {
+	zxid, seconds := int64(-1), int64(-1)
+	if last, at, ok := s.LastSnapshot(); ok {
+		zxid, seconds = last, at.Unix()
+	}
+	return object{{"zxid", strconv.FormatUint(uint64(zxid), 16)}, {"timestamp", seconds}}
+}
+
+func hot(s *server.Server) object {
+	spots := s.Hot()
+	return object{{"paths", spots.Paths}, {"clients", spots.Clients}, {"window_s", spots.Window}}
+}
+
+func reload(h *handler, _ *http.Request) (object, error) { return nil, h.options.Reload() }
+
+// initialConfiguration has the text that the program was started with, or null.
+func initialConfiguration(h *handler, _ *http.Request) (object, error) {
+	if h.options.InitialConfiguration == "" {
+		return object{{"initial_configuration", nil}}, nil
+	}
+	var b strings.Builder
+	for line := range strings.Lines(h.options.InitialConfiguration) {
+		key, value, ok := strings.Cut(line, "=")
+		if ok && secret(key) && strings.TrimSpace(value) != "" {
+			line = key + "=" + hidden + "\n"
+		}
+		b.WriteString(line)
+	}
+	return object{{"initial_configuration", b.String()}}, nil
+}
+
+// systemProperties has what the program was given as -D.
+func systemProperties(h *handler, _ *http.Request) (answer object, _ error) {
+	for _, p := range slices.SortedStableFunc(slices.Values(h.options.Properties), func(a, b server.Setting) int { return strings.Compare(a.Key, b.Key) }) {
+		if secret(p.Key) && p.Value != "" {
+			p.Value = hidden
+		}
+		answer = append(answer, field{p.Key, p.Value})
+	}
+	return answer, nil
+}
+
+// hidden takes the place of a secret.
+const hidden = "***"
+
+// secret reports whether the value of a key is for nobody's eyes: no one is asked who he is before it would be shown.
+func secret(key string) bool {
+	key = strings.ToLower(key)
+	return slices.ContainsFunc([]string{"passw", "secret", "superdigest", "token"}, func(part string) bool { return strings.Contains(key, part) })
+}

@@ -1,0 +1,29 @@
+package admin
+
+import (
+	"errors"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// Texts of ZooKeeper.
+var (
+	errNoAuth           = errors.New("Auth info is missing for the command") //nolint:staticcheck // what a client is shown
+	errNotAuthenticated = errors.New("Not authenticated")                    //nolint:staticcheck // the same
+	errNotAuthorized    = errors.New("Not authorized")                       //nolint:staticcheck // the same
+)
+
+func isNotAuthenticated(err error) bool { return errors.Is(err, server.ErrNotAuthenticated) }
+
+// failedError is an error of a command that has a status of its own.
+type failedError struct {
+	status int
+	why    string
+}
+
+func (e *failedError) Error() string { return e.why }
+
+func asFailed(err error) (failed *failedError, ok bool) {
+	ok = errors.As(err, &failed)
+	return failed, ok
+}

@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// check is one thing that must be so. An empty reason says that it is.
+type check struct{ name, reason string }
+
+// alive tells whether the server would be better off restarted: it stopped by itself. One that waits for a leader, or is being stopped, would not.
+func (h *handler) alive() []check {
+	c := check{name: "running"}
+	if err := h.server.Failed(); err != nil {
+		c.reason = "it stopped by itself: " + err.Error()
+	}
+	return []check{c}
+}
+
+// ready tells whether clients can be sent to the server.
+func (h *handler) ready() []check {
+	st, why := h.server.Status(), h.server.NotServing()
+	started, leader, current := check{name: "started"}, check{name: "leader"}, check{name: "current"}
+	if why != nil && !errors.Is(why, server.ErrNoLeader) {
+		started.reason = strings.TrimPrefix(why.Error(), "server: ")
+	}
+	switch {
+	case started.reason != "":
+		leader.reason, current.reason = started.reason, started.reason
+	case st.Leader == 0:
+		leader.reason = "no leader is known: fewer than a quorum of the members are in touch, or they elect one"
+		current.reason = leader.reason
+	case why != nil:
+		leader.reason = "not in touch with the leader, or not yet"
+		current.reason = leader.reason
+	case !st.Serving:
+		current.reason = "what was committed before the leader's time is not applied here yet"
+	}
+	checks := []check{started, leader, current}
+	if h.options.NotReady != nil {
+		own := check{name: "program"}
+		if err := h.options.NotReady(); err != nil {
+			own.reason = err.Error()
+		}
+		checks = append(checks, own)
+	}
+	return checks
+}
+
+// health answers as Kubernetes' own servers do: ok with status 200, or which checks failed with 503; with ?verbose all of them, and JSON for who
+// accepts it.
+func (h *handler) health(w http.ResponseWriter, r *http.Request, checks []check) {
+	if !allow(w, r, http.MethodGet, http.MethodHead) {
+		return
+	}
+	status, word := http.StatusOK, "ok"
+	list := make([]object, 0, len(checks))
+	var text strings.Builder
+	for _, c := range checks {
+		if c.reason != "" {
+			status, word = http.StatusServiceUnavailable, "failed"
+			list = append(list, object{{"name", c.name}, {"ok", false}, {"reason", c.reason}})
+			fmt.Fprintf(&text, "[-]%s failed: %s\n", c.name, c.reason)
+			continue
+		}
+		list = append(list, object{{"name", c.name}, {"ok", true}, {"reason", nil}})
+		fmt.Fprintf(&text, "[+]%s ok\n", c.name)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if strings.Contains(r.Header.Get("Accept"), "application/json") {
+		writeJSON(w, status, object{{"status", word}, {"checks", list}})
+		return
+	}
+	what := strings.TrimPrefix(r.URL.Path, "/")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	body := "ok"
+	switch {
+	case status != http.StatusOK:
+		body = text.String() + what + " check failed\n"
+	case r.URL.Query().Has("verbose"):
+		body = text.String() + what + " check passed\n"
+	}
+	_, _ = w.Write([]byte(body)) // an error says that the client left
+}

@@ -1,0 +1,141 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/server"
+)
+
+// probe asks one of the two, and compares status and text.
+func probe(t *testing.T, what string, h http.Handler, path string, status int, want string) {
+	t.Helper()
+	w := get(t, h, path)
+	if w.Code != status || w.Body.String() != want {
+		t.Errorf("%s: %s answers with %d\n%s\nwant %d\n%s", what, path, w.Code, w.Body, status, want)
+	}
+}
+
+// A server alone is ready between its start and its end, and well all the time.
+func TestHealth_Standalone(t *testing.T) {
+	s := newServer(t, server.Config{})
+	var draining error
+	h := admin.New(s, admin.Options{NotReady: func() error { return draining }})
+	not := func(why string) string {
+		return "[-]started failed: " + why + "\n[-]leader failed: " + why + "\n[-]current failed: " + why + "\n[+]program ok\nreadyz check failed\n"
+	}
+	probe(t, "before the start", h, "/livez", 200, "ok")
+	probe(t, "before the start", h, "/readyz", 503, not("not started"))
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	probe(t, "started", h, "/readyz", 200, "ok")
+	probe(t, "started", h, "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\n[+]program ok\nreadyz check passed\n")
+	probe(t, "started", h, "/livez?verbose", 200, "[+]running ok\nlivez check passed\n")
+	probe(t, "started", admin.Handler(s), "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\nreadyz check passed\n")
+	draining = errors.New("about to stop")
+	probe(t, "draining", h, "/readyz", 503, "[+]started ok\n[+]leader ok\n[+]current ok\n[-]program failed: about to stop\nreadyz check failed\n")
+	probe(t, "draining", h, "/livez", 200, "ok")
+	draining = nil
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	probe(t, "after the end", h, "/livez", 200, "ok")
+	probe(t, "after the end", h, "/readyz", 503, not("closed"))
+}
+
+func TestHealth_JSON(t *testing.T) {
+	s := newServer(t, server.Config{})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)
+	r.Header.Set("Accept", "text/html, application/json;q=0.9")
+	w := httptest.NewRecorder()
+	admin.Handler(s).ServeHTTP(w, r)
+	var says struct {
+		Status string
+		Checks []struct {
+			Name   string
+			OK     bool
+			Reason *string
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &says); err != nil || w.Code != 503 || says.Status != "failed" || len(says.Checks) != 3 ||
+		says.Checks[0].Name != "started" || says.Checks[0].OK || *says.Checks[0].Reason != "not started" {
+		t.Errorf("%d %v %s", w.Code, err, w.Body)
+	}
+	for _, path := range []string{"/livez", "/readyz"} {
+		w := httptest.NewRecorder()
+		admin.Handler(s).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, nil))
+		if w.Code != 405 {
+			t.Errorf("POST %s: %d", path, w.Code)
+		}
+	}
+	for _, path := range []string{"/livez/", "/readyz/x", "/healthz"} {
+		if w := get(t, admin.Handler(s), path); w.Code != 404 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+// A disk that fails makes the server one to be restarted.
+func TestHealth_DiskFails(t *testing.T) {
+	fails := make(chan struct{})
+	cfg := server.Config{Dir: t.TempDir(), FS: vfs.NewFaulty(vfs.OS{}, func(op vfs.Op) error {
+		select {
+		case <-fails:
+			if op.Kind == vfs.OpSync {
+				return errors.New("no disk")
+			}
+		default:
+		}
+		return nil
+	})}
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // its disk is gone
+	c := connect(t, s)
+	close(fails)
+	_, _ = c.Set("/", nil, -1) // it gets no answer
+	<-s.Err()
+	for path, want := range map[string]string{"/livez": "[-]running failed: it stopped by itself: ", "/readyz": "[-]started failed: closed: "} {
+		if w := get(t, admin.Handler(s), path); w.Code != 503 || !strings.HasPrefix(w.Body.String(), want) || !strings.Contains(w.Body.String(), "no disk") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// Each kind of member is ready; without a quorum none is, and all are well.
+func TestHealth_Ensemble(t *testing.T) {
+	servers := startThree(t)
+	for role, s := range servers {
+		probe(t, role, admin.Handler(s), "/readyz", 200, "ok")
+	}
+	if err := servers["follower"].Close(); err != nil {
+		t.Fatal(err)
+	}
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for _, role := range []string{"leader", "observer"} {
+		h := admin.Handler(servers[role])
+		for deadline := time.Now().Add(time.Minute); get(t, h, "/readyz").Code == 200; <-look.C {
+			if time.Now().After(deadline) {
+				t.Fatalf("the %s is ready for a minute without a quorum", role)
+			}
+		}
+		if text := get(t, h, "/readyz").Body.String(); !strings.Contains(text, "[+]started ok\n[-]leader failed: no leader is known") {
+			t.Errorf("%s: %s", role, text)
+		}
+		probe(t, role, h, "/livez", 200, "ok")
+	}
+}
