@@ -81,6 +81,9 @@ func (c *call) quota() (quotaStats, error) {
 // noQuotaBelow fails if a znode below path has a quota.
 func (c *call) noQuotaBelow(ctx context.Context, path string) error {
 	top := quotaRoot + path
+	if err := checkPath(top); err != nil {
+		return err
+	}
 	err := visit(ctx, c.zk, top, false, func(p string) error {
 		names, _, err := c.zk.Children(ctx, p, false)
 		if errors.Is(err, proto.ErrNoNode) {

@@ -11,13 +11,13 @@ import (
 // shellCommands are those that concern the shell itself.
 func shellCommands() []*command {
 	return []*command{
-		{name: "close", about: "end the session", run: func(_ context.Context, c *call) error { c.close(); return nil }},
-		{name: "connect", args: "host:port", offline: true, about: "open a session, with the same servers or others", run: runConnect},
-		{name: "help", args: "[command]", offline: true, about: "list the commands, or say how one is used", run: runHelp},
-		{name: "history", offline: true, about: "list the last lines with their numbers", run: runHistory},
-		{name: "printwatches", args: "on|off", offline: true, about: "print events as they come, or not", run: runPrintWatches},
-		{name: "quit", offline: true, about: "end the session and the shell", run: runQuit},
-		{name: "redo", args: "cmdno", offline: true, about: "execute a line of the history again", run: runRedo},
+		{name: "close", raw: true, about: "end the session", run: func(_ context.Context, c *call) error { c.close(); return nil }},
+		{name: "connect", args: "host:port", raw: true, offline: true, about: "open a session, with the same servers or others", run: runConnect},
+		{name: "help", args: "[command]", raw: true, offline: true, about: "list the commands, or say how one is used", run: runHelp},
+		{name: "history", raw: true, offline: true, about: "list the last lines with their numbers", run: runHistory},
+		{name: "printwatches", args: "on|off", raw: true, offline: true, about: "print events as they come, or not", run: runPrintWatches},
+		{name: "quit", raw: true, offline: true, about: "end the session and the shell", run: runQuit},
+		{name: "redo", args: "cmdno", raw: true, offline: true, about: "execute a line of the history again", run: runRedo},
 	}
 }
 

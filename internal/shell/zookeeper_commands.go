@@ -55,7 +55,7 @@ func zooKeeperCommands() []*command {
 		{name: "stat", args: "[-w] path", flags: []flag{{"w", false, "watch"}}, minArgs: 1, about: "print a znode's Stat", run: runStat},
 		{name: "sync", args: "path", minArgs: 1, about: "let this server catch up with the leader", run: runSync},
 		{name: "version", offline: true, about: "print the version of this shell", run: runVersion},
-		{name: "whoami", about: "show whom the server takes you for", run: runWhoAmI},
+		{name: "whoami", raw: true, about: "show whom the server takes you for", run: runWhoAmI},
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/gozk"
@@ -20,10 +21,14 @@ type client struct {
 	own func(ctx context.Context, root, bin string) (cases.Report, error)
 	// faults takes the place of run for a client of an ensemble that harm is done to. Only gozkd can run one.
 	faults func(ctx context.Context, root, portFile string) (cases.Report, error)
+	// notOn names a server that the client has no use for.
+	notOn string
 }
 
 // runsOn reports whether the client has anything to do on a server.
-func (c client) runsOn(t target) bool { return c.faults == nil || t.startForTests != nil }
+func (c client) runsOn(t target) bool {
+	return t.name != c.notOn && (c.faults == nil || t.startForTests != nil)
+}
 
 func (c client) flagName() string { return c.name }
 
@@ -35,6 +40,7 @@ func clients() []client {
 		{name: "kazoo-faults", install: installKazoo, faults: runKazooFaults},
 		{name: "zkcli-3.8", install: installDebianShell, run: runDebianShell},
 		{name: "zkcli-3.9", install: installMaven, run: shell.MavenZkCli},
+		{name: "cli", install: installCLI, run: runCLI, notOn: "zookeeper-" + server.Debian},
 		{name: "cli_mt", install: installCShell, run: runCShell},
 		{name: "libzookeeper_mt", install: installCClient, run: runCClient},
 		{name: "java", install: installJava, run: javaScript("zookeeper")},
@@ -92,6 +98,15 @@ func runDebianShell(ctx context.Context, _, addr string) (cases.Report, error) {
 func installMaven(ctx context.Context, root string) error {
 	_, err := install.MavenZooKeeper(ctx, root)
 	return err
+}
+
+// The row cli is for shell and server of one release: an older server does not know all that the shell may ask.
+func installCLI(ctx context.Context, root string) error {
+	return errors.Join(shell.BuildCLI(ctx, root), installMaven(ctx, root))
+}
+
+func runCLI(ctx context.Context, root, addr string) (cases.Report, error) {
+	return shell.Twin(ctx, root, shell.CLIPath(root), addr)
 }
 
 func installCShell(ctx context.Context, _ string) error {

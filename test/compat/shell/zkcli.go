@@ -21,14 +21,22 @@ func DebianZkCli(ctx context.Context, addr string) (cases.Report, error) {
 
 // MavenZkCli puts the shell of the newer ZooKeeper through its work on the server at addr.
 func MavenZkCli(ctx context.Context, root, addr string) (cases.Report, error) {
-	classPath, err := install.MavenZooKeeper(ctx, root)
+	command, err := mavenShell(ctx, root, addr)
 	if err != nil {
 		return cases.Report{}, err
 	}
-	// What zkCli.sh runs; the artifact in Maven has no shell script.
-	return runZkCli(ctx, []string{"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+	return runZkCli(ctx, command, zkCliNewer())
+}
+
+// mavenShell returns what zkCli.sh of the newer ZooKeeper runs; the artifact in Maven has no shell script.
+func mavenShell(ctx context.Context, root, addr string) ([]string, error) {
+	classPath, err := install.MavenZooKeeper(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Dlogback.configurationFile=" + filepath.Join(root, "test", "compat", "java", "logback.xml"),
-		"-cp", classPath, "org.apache.zookeeper.ZooKeeperMain", "-server", addr}, zkCliNewer())
+		"-cp", classPath, "org.apache.zookeeper.ZooKeeperMain", "-server", addr}, nil
 }
 
 func runZkCli(ctx context.Context, command []string, more []work) (cases.Report, error) {

@@ -1,0 +1,44 @@
+// Command record writes what zkCli.sh 3.9.5 prints of the script of make compat's row cli on a ZooKeeper 3.9.5 to
+// test/compat/shell/testdata, for the tests that need no Java.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
+	"github.com/gozkd/gozkd/test/compat/shell"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	root, err := install.Root(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := server.StartZooKeeper(ctx, server.Maven, server.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	text, err := shell.Record(ctx, root, p.Addr())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, "test", "compat", "shell", "testdata", "zkcli-3.9.5.txt"), []byte(text), 0o644)
+}

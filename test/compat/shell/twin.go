@@ -1,0 +1,87 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // for the script
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+)
+
+// cliScript is what zkCli.sh and gozkd cli are both put through. "# name" begins a case; ADDRESS is the server's. It
+// leaves no znode behind, and waits with sync where events are to come, for they come from another thread.
+//
+//go:embed testdata/cli.script
+var cliScript string
+
+// Recorded is what zkCli.sh 3.9.5 printed of Script on a ZooKeeper 3.9.5, normalised: for tests without a Java.
+//
+//go:embed testdata/zkcli-3.9.5.txt
+var Recorded string
+
+// Twin puts the shell of the newer ZooKeeper and then gozkd cli through one script on the server at addr, and compares all
+// that they print. A case is one part of the script; it fails with the lines whose outputs differ.
+func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
+	java, err := mavenShell(ctx, root, addr)
+	if err != nil {
+		return cases.Report{}, err
+	}
+	theirs, err := runScript(ctx, java, addr)
+	if err != nil {
+		return cases.Report{Log: theirs}, err
+	}
+	ours, err := runScript(ctx, []string{gozkd, "cli", "-server", addr}, addr)
+	if err != nil {
+		return cases.Report{Log: ours}, err
+	}
+	report := cases.Report{Version: "unknown", Results: Compare(theirs, ours), Log: ours}
+	if m := regexp.MustCompile(`ZooKeeper CLI version: (\d+\.\d+\.\d+)`).FindStringSubmatch(theirs); m != nil {
+		report.Version = m[1]
+	}
+	return report, nil
+}
+
+// Record puts the shell of the newer ZooKeeper through the script on the server at addr and returns what is to be Recorded.
+func Record(ctx context.Context, root, addr string) (string, error) {
+	java, err := mavenShell(ctx, root, addr)
+	if err != nil {
+		return "", err
+	}
+	output, err := runScript(ctx, java, addr)
+	return strings.ReplaceAll(normalise(output), addr, "ADDRESS"), err
+}
+
+// runScript feeds the script to a shell and returns all that it prints, both outputs in one, and its exit
+// status.
+func runScript(ctx context.Context, command []string, addr string) (string, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin = strings.NewReader(Script(addr))
+	cmd.Env = append(os.Environ(), "TZ=UTC", "LC_ALL=C.UTF-8")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	// The exit status is that of the last command before quit, in both: the mark fails.
+	if err := cmd.Run(); !errors.As(err, new(*exec.ExitError)) {
+		return out.String(), fmt.Errorf("shell: %s: want an exit status, got %v", command[0], err)
+	}
+	return fmt.Sprintf("%sexit status %d\n", out.String(), cmd.ProcessState.ExitCode()), nil
+}
+
+// CLIPath is where BuildCLI puts the gozkd whose cli Twin runs.
+func CLIPath(root string) string { return filepath.Join(root, ".cache", "compat", "cli", "gozkd") }
+
+// BuildCLI builds that gozkd.
+func BuildCLI(ctx context.Context, root string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", CLIPath(root), "./cmd/gozkd")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("shell: build gozkd: %w\n%s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package shell
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/test/compat/cases"
+)
+
+// markLine is a command behind each line of the script. What both shells print of it, in a session, says where the output
+// of the line ends.
+const markLine = "stat /mark-%d"
+
+var markPattern = regexp.MustCompile(`(?m)^Node does not exist: /mark-(\d+)\n`)
+
+// Script returns the lines for a shell on the server at addr, with a mark behind each.
+func Script(addr string) string {
+	var b strings.Builder
+	for i, l := range scriptLines(cliScript) {
+		fmt.Fprintf(&b, "%s\n"+markLine+"\n", strings.ReplaceAll(l.text, "ADDRESS", addr), i)
+	}
+	return b.String()
+}
+
+// scriptLine is a line of the script, and the case that it is of.
+type scriptLine struct{ name, text string }
+
+func scriptLines(script string) []scriptLine {
+	var lines []scriptLine
+	name := ""
+	for text := range strings.Lines(script) {
+		text = strings.TrimSuffix(text, "\n")
+		if after, ok := strings.CutPrefix(text, "# "); ok {
+			name = after
+			continue
+		}
+		lines = append(lines, scriptLine{name, text})
+	}
+	return lines
+}
+
+// piece is what a shell printed between two marks: the outputs of one line, or of several where there was no session that
+// would have answered to a mark.
+type piece struct {
+	until  int // the number of the last of its lines
+	output string
+}
+
+// pieces cuts an output at the marks.
+func pieces(output string, lines int) []piece {
+	var list []piece
+	from := 0
+	for _, m := range markPattern.FindAllStringSubmatchIndex(output, -1) {
+		n, err := strconv.Atoi(output[m[2]:m[3]])
+		if err != nil {
+			continue // digits only, and not too many: the script has no such mark
+		}
+		list = append(list, piece{n, output[from:m[0]]})
+		from = m[1]
+	}
+	return append(list, piece{lines - 1, output[from:]})
+}
+
+// Compare compares what two shells printed of Script, zkCli.sh and gozkd cli: a result for each case, and one for the events.
+func Compare(theirs, ours string) []cases.Result {
+	theirs, theirEvents := withoutEvents(normalise(theirs))
+	ours, ourEvents := withoutEvents(normalise(ours))
+	lines := scriptLines(cliScript)
+	a, b := pieces(theirs, len(lines)), pieces(ours, len(lines))
+	usages := usagesIn(a, lines)
+
+	var results []cases.Result
+	at := map[string]int{}
+	for _, l := range lines {
+		if _, ok := at[l.name]; !ok {
+			at[l.name] = len(results)
+			results = append(results, cases.Result{Name: l.name})
+		}
+	}
+	fail := func(name string, err error) {
+		r := &results[at[name]]
+		if r.Err == nil {
+			r.Err = err
+			return
+		}
+		r.Err = fmt.Errorf("%w\n%w", r.Err, err)
+	}
+	first := 0
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || a[i].until != b[i].until {
+			fail(lines[first].name, fmt.Errorf("%q: the shells lose or find their sessions at different lines", lines[first].text))
+			break
+		}
+		if err := compareOutputs(lines[first:a[i].until+1], a[i].output, b[i].output, usages); err != nil {
+			fail(lines[first].name, err)
+		}
+		first = a[i].until + 1
+	}
+	results = append(results, cases.Result{Name: "events", Err: cases.Expect("events", strings.Join(ourEvents, "\n"), strings.Join(theirEvents, "\n"))})
+	return results
+}
+
+// compareOutputs compares the outputs of some lines. gozkd cli prints the usage of a command behind every complaint of how
+// it was called, and knows more commands.
+func compareOutputs(lines []scriptLine, theirs, ours string, usages map[string]string) error {
+	ours = dropOwnCommands(ours, theirs)
+	if ours == theirs {
+		return nil
+	}
+	word, _, _ := strings.Cut(lines[0].text, " ")
+	if usage := usages[word]; len(lines) == 1 && usage != "" && theirs != "" && ours == theirs+usage {
+		return nil
+	}
+	text := lines[0].text
+	if len(lines) > 1 {
+		text += " ... " + lines[len(lines)-1].text
+	}
+	return fmt.Errorf("%s\n    zkCli.sh:  %q\n    gozkd cli: %q", text, theirs, ours)
+}
+
+// usagesIn returns the usage of each command, from the list that comes with an unknown one, and from what a line with
+// nothing but the command prints where that is more.
+func usagesIn(list []piece, lines []scriptLine) map[string]string {
+	usages := map[string]string{}
+	for _, p := range list {
+		if !strings.HasPrefix(p.output, listHeader) {
+			continue
+		}
+		for l := range strings.Lines(p.output) {
+			if l, ok := strings.CutPrefix(l, "\t"); ok {
+				word, _, _ := strings.Cut(l, " ")
+				usages[word] = l
+			}
+		}
+	}
+	for _, p := range list {
+		if usage, ok := usages[lines[p.until].text]; ok && strings.HasPrefix(p.output, usage) {
+			usages[lines[p.until].text] = p.output
+		}
+	}
+	return usages
+}
+
+const listHeader = "ZooKeeper -server host:port"
+
+// dropOwnCommands takes from the list of commands those that only gozkd cli has.
+func dropOwnCommands(ours, theirs string) string {
+	if !strings.Contains(theirs, listHeader) {
+		return ours
+	}
+	var b strings.Builder
+	for l := range strings.Lines(ours) {
+		if !strings.HasPrefix(l, "\t") || strings.Contains(theirs, l) {
+			b.WriteString(l)
+		}
+	}
+	return b.String()
+}
+
+// bound are what is bound to differ between two runs of one script.
+var bound = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`(?m)^([cm]time = ).*$`), "${1}TIME"},
+	{regexp.MustCompile(`(?m)^([cmp]Zxid = 0x)[0-9a-f]+$`), "${1}ZXID"},
+	{regexp.MustCompile(`(?m)(^WatchedEvent .* zxid: )\d+$`), "${1}ZXID"},
+	{regexp.MustCompile(`(?m)^(ephemeralOwner = 0x)[1-9a-f][0-9a-f]+$`), "${1}SESSION"},
+	{regexp.MustCompile(`(?m)^(ZooKeeper CLI version: ).*$`), "${1}VERSION"},
+	// zkCli.sh says here that it has no line editor.
+	{regexp.MustCompile(`(?m)^JLine support is disabled\n`), ""},
+	{regexp.MustCompile(`(?m)^(Connecting to ).*$`), "${1}ADDRESS"},
+	{regexp.MustCompile(`(?m)^(\d+ - connect )[^/]*`), "${1}ADDRESS"},
+}
+
+// normalise replaces what is bound to differ, and puts what whoami prints in order: the server has none.
+func normalise(output string) string {
+	for _, b := range bound {
+		output = b.pattern.ReplaceAllString(output, b.with)
+	}
+	return whoAmI.ReplaceAllStringFunc(output, func(s string) string {
+		head, rest, _ := strings.Cut(s, "\n")
+		ids := strings.SplitAfter(strings.TrimSuffix(rest, "\n"), "\n")
+		ids[len(ids)-1] += "\n"
+		slices.Sort(ids)
+		return head + "\n" + strings.Join(ids, "")
+	})
+}
+
+var whoAmI = regexp.MustCompile(`(?m)^Auth scheme: User\n(?:\w+: .*\n)+`)
+
+// zkCli.sh prints an event in two goes, and from a thread of its own: other output may stand between.
+var (
+	eventHead = regexp.MustCompile(`\nWATCHER::\n`)
+	eventLine = regexp.MustCompile(`\nWatchedEvent (.*)\n`)
+)
+
+// withoutEvents takes the events out of an output. Those that tell of removed watches come in no order.
+func withoutEvents(output string) (rest string, events []string) {
+	rest = eventHead.ReplaceAllString(output, "")
+	for _, m := range eventLine.FindAllStringSubmatch(rest, -1) {
+		events = append(events, m[1])
+	}
+	removed := func(e string) bool { return strings.Contains(e, "WatchRemoved") }
+	for i := 0; i < len(events); {
+		end := i + 1
+		for removed(events[i]) && end < len(events) && removed(events[end]) {
+			end++
+		}
+		slices.Sort(events[i:end])
+		i = end
+	}
+	return eventLine.ReplaceAllString(rest, ""), events
+}
