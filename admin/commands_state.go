@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -139,11 +140,16 @@ func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 
 // systemProperties has what the program was given as -D.
 func systemProperties(h *handler, _ *http.Request) (answer object, _ error) {
-	for _, p := range slices.SortedStableFunc(slices.Values(h.options.Properties), func(a, b server.Setting) int { return strings.Compare(a.Key, b.Key) }) {
-		if secret(p.Key) && p.Value != "" {
-			p.Value = hidden
+	properties := make(map[string]string)
+	for _, p := range h.options.Properties {
+		key, value, _ := strings.Cut(p, "=")
+		if secret(key) && value != "" {
+			value = hidden
 		}
-		answer = append(answer, field{p.Key, p.Value})
+		properties[key] = value
+	}
+	for _, key := range slices.Sorted(maps.Keys(properties)) {
+		answer = append(answer, field{key, properties[key]})
 	}
 	return answer, nil
 }
