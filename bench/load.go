@@ -26,7 +26,7 @@ type result struct {
 	latencies histogram
 	serverCPU time.Duration // user and system time that the server used, or all members; 0 if no process is known
 	ownCPU    time.Duration // the same of this process
-	disk      diskUse       // of the server, or all members
+	disk      diskUse       // of everybody
 }
 
 func (r *result) opsPerSecond() float64 { return float64(r.ops) / r.elapsed.Seconds() }
@@ -187,7 +187,7 @@ func usedBy(pids []int) (u used, err error) {
 		return u, err
 	}
 	u.own = ownCPU()
-	u.disk, err = diskUseOf(pids, os.TempDir())
+	u.disk, err = diskUseBelow(os.TempDir())
 	return u, err
 }
 

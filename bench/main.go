@@ -20,6 +20,8 @@ commands
   start       from the start of the process to the first answered create
   latency     one client, one set at a time, against the disk and the loopback alone
   throughput  every row at every shape, the servers in turn
+  connects    sessions opened and closed
+  watches     changes that many watch, and many changes
   sessions    resident memory of idle sessions
   znodes      resident memory of znodes
   ensemble    three members: throughput with connections to all of them, and memory
@@ -81,7 +83,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
-	shapes := flags.String("shapes", "", "connections x requests in flight on each (default load, throughput: 1x1,100x1,16x16; ensemble: 100x1,16x16)")
+	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
 	flags.StringVar(&s.rows, "rows", "", "load, throughput, ensemble, recipes: only rows whose name begins so")
 	flags.IntVar(&s.starts, "starts", 20, "start: how often gozkd is started; others a fifth of that")
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, ensemble, recipes: measured rounds of each row, shape and server")
@@ -106,9 +108,6 @@ func run(ctx context.Context, args []string) error {
 	var err error
 	if *shapes == "" {
 		*shapes = "1x1,100x1,16x16"
-		if command == "ensemble" {
-			*shapes = "100x1,16x16"
-		}
 	}
 	if s.shapes, err = parseShapes(*shapes); err != nil {
 		return err
@@ -121,7 +120,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	commands := map[string]func(context.Context, *settings) error{
 		"start": benchStart, "latency": benchLatency, "throughput": benchThroughput,
-		"sessions": benchSessions, "znodes": benchZnodes, "ensemble": benchEnsemble, "failover": benchFailover,
+		"connects": benchConnects, "watches": benchWatches, "sessions": benchSessions, "znodes": benchZnodes, "ensemble": benchEnsemble, "failover": benchFailover,
 		"recipes": benchRecipes,
 	}
 	switch {
@@ -149,7 +148,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	order := []string{command}
 	if command == "all" {
-		order = []string{"start", "latency", "throughput", "sessions", "znodes"}
+		order = []string{"start", "latency", "throughput", "connects", "watches", "sessions", "znodes"}
 	}
 	for _, name := range order {
 		if err := s.out.begin(name, args); err != nil {

@@ -96,7 +96,7 @@ type figures struct {
 	P99          float64 `json:"p99_us"`
 	P999         float64 `json:"p99_9_us"`
 	Max          float64 `json:"max_us"`
-	BytesPerOp   float64 `json:"disk_bytes_per_op"` // as the kernel counted what the server wrote
+	BytesPerOp   float64 `json:"disk_bytes_per_op"` // as the kernel counted what was written to the disk
 	Syncs        float64 `json:"disk_syncs_per_second"`
 	OpsPerSync   float64 `json:"ops_per_sync"` // 0: there was none
 	ResidentMiB  float64 `json:"resident_mib"` // after the last round

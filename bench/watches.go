@@ -1,0 +1,241 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// watchRounds is how often watches are set and fired, on each server in turn; the first ones are not counted.
+const watchRounds, watchSkipped = 24, 4
+
+// fanOut is who watches what: each of so many connections has a data watch on each of so many znodes.
+type fanOut struct{ watchers, znodes int }
+
+func (f fanOut) String() string {
+	return fmt.Sprintf("%s watchers of %s", thousands(float64(f.watchers)), thousands(float64(f.znodes)))
+}
+
+// fanOuts keep below 20,000 open files with two servers at once.
+var fanOuts = []fanOut{{1_000, 1}, {9_000, 1}, {1, 10_000}}
+
+const watchedParent = rootPath + "/watched"
+
+func watchedPath(i int) string { return fmt.Sprintf("%s/n%05d", watchedParent, i) }
+
+// fired is what all rounds of a fan-out saw on one server: from the first set to the last event.
+type fired struct {
+	took, cpu []float64 // by round: microseconds per event
+}
+
+// benchWatches measures how long changes take to reach all who watch, and what that costs the server.
+func benchWatches(ctx context.Context, s *settings) error {
+	var table [][]string
+	for _, f := range fanOuts {
+		rows, err := compareFanOut(ctx, s, f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f, err)
+		}
+		table = append(table, rows...)
+	}
+	s.out.table(fmt.Sprintf("Watches: from the first set to the last event, each of %d times; µs per event", watchRounds-watchSkipped),
+		[]string{"watchers of znodes", "server", "time: median (min to max)", "ratio", "server CPU: median (min to max)", "ratio"}, table)
+	return nil
+}
+
+func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string, err error) {
+	var closers []func() error
+	defer func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			err = errors.Join(err, closers[i]())
+		}
+	}()
+	type rig struct {
+		p        *server.Process
+		watchers *load
+		writer   *load
+	}
+	var rigs []rig
+	for _, k := range s.servers {
+		p, err := k.start(ctx, server.Options{Keys: keys()})
+		if err != nil {
+			return nil, err
+		}
+		closers = append(closers, p.Stop)
+		if err := prepare(p.Addr()); err != nil {
+			return nil, err
+		}
+		if err := createAll(p.Addr(), 1, 1, nil, func(int) string { return watchedParent }); err != nil {
+			return nil, err
+		}
+		if err := createAll(p.Addr(), 1, f.znodes, payload, watchedPath); err != nil {
+			return nil, err
+		}
+		r := rig{p: p}
+		if r.watchers, err = openLoad([]string{p.Addr()}, f.watchers, 1); err != nil {
+			return nil, err
+		}
+		closers = append(closers, r.watchers.close)
+		for _, c := range r.watchers.clients {
+			c.in = make([]byte, 1<<10) // it grows where there is more
+		}
+		if r.writer, err = openLoad([]string{p.Addr()}, 1, 64); err != nil {
+			return nil, err
+		}
+		closers = append(closers, r.writer.close)
+		rigs = append(rigs, r)
+	}
+	seen := make([]fired, len(rigs))
+	for round := range watchRounds {
+		for i, r := range rigs {
+			took, cpu, err := fireOnce(r.p.Pid(), r.watchers, r.writer, f)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.p.Name(), err)
+			}
+			if round >= watchSkipped {
+				n := float64(f.watchers * f.znodes)
+				seen[i].took = append(seen[i].took, float64(took.Nanoseconds())/1e3/n)
+				seen[i].cpu = append(seen[i].cpu, float64(cpu.Nanoseconds())/1e3/n)
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	cell := func(s spread) string { return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Min, s.Max) }
+	last := len(rigs) - 1
+	for i, r := range rigs {
+		took, cpu := spreadOf(seen[i].took), spreadOf(seen[i].cpu)
+		row := []string{f.String(), r.p.Name(), cell(took), "", cell(cpu), ""}
+		if i == 0 && last > 0 {
+			row[3] = fmt.Sprintf("%.2f", took.Median/spreadOf(seen[last].took).Median)
+			row[5] = fmt.Sprintf("%.2f", cpu.Median/spreadOf(seen[last].cpu).Median)
+		}
+		progress("watches: %s", strings.Join(row, "  "))
+		table = append(table, row)
+	}
+	return table, nil
+}
+
+// fireOnce sets all watches, unmeasured, then changes each znode once and waits for all events.
+func fireOnce(pid int, watchers, writer *load, f fanOut) (took, cpu time.Duration, err error) {
+	for i := range watchers.clients {
+		for z := range f.znodes {
+			watchers.clients[i].request(proto.OpGetData, (&proto.PathWatchRequest{Path: watchedPath(z), Watch: true}).Append)
+		}
+		if _, err := watchers.send(nothing, i, 0, 0); err != nil {
+			return 0, 0, err
+		}
+	}
+	n := f.watchers * f.znodes
+	if err := watchers.await(n, func(c *client, b []byte) error { return c.answer(b, 0) }); err != nil {
+		return 0, 0, fmt.Errorf("set watches: %w", err)
+	}
+	before, err := preciseCPU(pid)
+	if err != nil {
+		return 0, 0, err
+	}
+	start := time.Now()
+	z := 0
+	sets := &workload{name: "set", next: func(c *client) bool {
+		if z == f.znodes {
+			return false
+		}
+		c.request(proto.OpSetData, (&proto.SetDataRequest{Path: watchedPath(z), Data: payload, Version: -1}).Append)
+		z++
+		return true
+	}}
+	if _, err := writer.run(sets, 0, nil); err != nil {
+		return 0, 0, err
+	}
+	err = watchers.await(n, func(_ *client, b []byte) error {
+		var h proto.ReplyHeader
+		d := jute.NewDecoder(b)
+		if h.Decode(&d); d.Err() != nil || h.Xid != proto.XidEvent {
+			return fmt.Errorf("no event but %+v", h)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("await events: %w", err)
+	}
+	took = time.Since(start)
+	after, err := preciseCPU(pid)
+	return took, after - before, err
+}
+
+// nothing is a workload without requests: what was appended to the output before is sent.
+var nothing = &workload{next: func(*client) bool { return false }}
+
+// await takes n frames, from whichever connections.
+func (l *load) await(n int, take func(c *client, b []byte) error) error {
+	events := make([]unix.EpollEvent, 512)
+	for n > 0 {
+		ready, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("epoll: %w", err)
+		}
+		if ready == 0 {
+			return fmt.Errorf("nothing came within %s, %d are due", ioTimeout, n)
+		}
+		for _, e := range events[:ready] {
+			i := int(e.Fd)
+			c := l.clients[i]
+			if e.Events&unix.EPOLLOUT != 0 {
+				if _, err := l.send(nothing, i, 0, 0); err != nil {
+					return err
+				}
+			}
+			if _, err := c.fill(); err != nil {
+				return fmt.Errorf("connection %d: %w", c.index, err)
+			}
+			for b := c.frame(); b != nil; b = c.frame() {
+				if err := take(c, b); err != nil {
+					return fmt.Errorf("connection %d: %w", c.index, err)
+				}
+				n--
+			}
+		}
+	}
+	return nil
+}
+
+// preciseCPU returns the time that the threads of a process have run, to the nanosecond, without those that have ended.
+func preciseCPU(pid int) (sum time.Duration, err error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // the thread has ended
+		}
+		on, _, _ := strings.Cut(string(b), " ")
+		ns, err := strconv.ParseInt(on, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", name, err)
+		}
+		sum += time.Duration(ns)
+	}
+	if sum == 0 {
+		return 0, fmt.Errorf("/proc/%d/task has no schedstat: is the process there, and does the kernel count it?", pid)
+	}
+	return sum, nil
+}
