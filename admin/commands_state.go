@@ -142,11 +142,10 @@ func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 func systemProperties(h *handler, _ *http.Request) (answer object, _ error) {
 	properties := make(map[string]string)
 	for _, p := range h.options.Properties {
-		key, value, _ := strings.Cut(p, "=")
-		if secret(key) && value != "" {
-			value = hidden
+		if secret(p.Key) && p.Value != "" {
+			p.Value = hidden
 		}
-		properties[key] = value
+		properties[p.Key] = p.Value
 	}
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		answer = append(answer, field{key, properties[key]})

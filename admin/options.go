@@ -21,9 +21,9 @@ type Options struct {
 	Reload func() error
 	// InitialConfiguration is the text of the file that the server was configured from. Secrets in it are not shown. Empty: none.
 	InitialConfiguration string
-	// Properties are the settings that the program was given in the form -Dname=value, as name=value. The last of a name counts. Secrets are not
-	// shown.
-	Properties []string
+	// Properties are the settings that the program was given in the form -Dname=value, in any order. The last of
+	// a name counts. Secrets are not shown.
+	Properties []server.Setting
 	// NotReady returns a reason of the program's own why no more clients shall be sent to the server, such as that it is about to stop, or nil.
 	// It may be called by several goroutines at a time. nil: there is none.
 	NotReady func() error

@@ -259,11 +259,11 @@ func TestReload(t *testing.T) {
 func TestConfiguration_Secrets(t *testing.T) {
 	h := admin.New(start(t, server.Config{}), admin.Options{
 		InitialConfiguration: "tickTime=2000\nssl.keyStore.password=s3cret\nDigestAuthenticationProvider.superDigest = super:s3cret\n# a=b\nlast",
-		Properties:           []string{"zookeeper.x=1", "a=1=2", "zookeeper.x=2", "javax.net.ssl.keyStorePassword=s3cret", "flag"},
+		Properties:           []server.Setting{{Key: "zookeeper.x", Value: "1"}, {Key: "zookeeper.x", Value: "2"}, {Key: "a", Value: "1"}, {Key: "javax.net.ssl.keyStorePassword", Value: "s3cret"}},
 	})
 	for command, want := range map[string]string{
 		"icfg": `"initial_configuration": "tickTime=2000\nssl.keyStore.password=***\nDigestAuthenticationProvider.superDigest =***\n# a=b\nlast",`,
-		"sysp": "{\n  \"a\": \"1=2\",\n  \"flag\": \"\",\n  \"javax.net.ssl.keyStorePassword\": \"***\",\n  \"zookeeper.x\": \"2\",\n",
+		"sysp": "{\n  \"a\": \"1\",\n  \"javax.net.ssl.keyStorePassword\": \"***\",\n  \"zookeeper.x\": \"2\",\n",
 	} {
 		w := get(t, h, "/commands/"+command)
 		if !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "s3cret") {
