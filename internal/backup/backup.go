@@ -49,7 +49,7 @@ func Backup(ctx context.Context, args []string, env program.Env) int {
 	if err != nil {
 		return c.failed(err)
 	}
-	c.line("backup", "%s, %s, read again and good", path, bytes(sizeOf(path)))
+	c.line("backup", "%s, %s, read again and good", path, inBytes(sizeOf(path)))
 	c.describeState(got)
 	return program.OK
 }
@@ -106,6 +106,6 @@ func (c *command) describeState(s *source) {
 	}
 	c.line("state", "zxid %v, last written %s, term %d, index %d", s.tree.LastZxid(), written, s.held.Term, s.held.Index)
 	c.line("holds", "%d znodes, %d of them ephemeral, %s in paths and data; %d sessions", s.tree.NumZnodes()-1, s.tree.NumEphemerals(),
-		bytes(s.tree.ApproximateDataSize()), s.tree.NumSessions())
+		inBytes(s.tree.ApproximateDataSize()), s.tree.NumSessions())
 	c.line("digest", "%#016x", s.tree.Digest())
 }

@@ -57,8 +57,8 @@ func (c *command) line(what, format string, args ...any) {
 	c.say(c.env.Out, fmt.Sprintf("%-11s %s\n", what, fmt.Sprintf(format, args...)))
 }
 
-// bytes prints a number of bytes.
-func bytes(n int64) string {
+// inBytes prints a number of bytes.
+func inBytes(n int64) string {
 	switch {
 	case n >= 10<<30:
 		return fmt.Sprintf("%d GiB", n>>30)

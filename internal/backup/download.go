@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -59,11 +58,9 @@ func download(ctx context.Context, from, auth, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(f, resp.Body)
-	if want, parseErr := strconv.ParseInt(resp.Header.Get("snapshot_size"), 10, 64); err == nil && parseErr == nil && n != want {
-		err = fmt.Errorf("%s: %d bytes of %d came", where, n, want)
-	}
-	if err == nil {
+	if _, err = io.Copy(f, resp.Body); err != nil {
+		err = fmt.Errorf("%s: not all of it came: %w", where, err)
+	} else {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())

@@ -102,9 +102,9 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 		if logDir == "" {
 			logDir = path
 		}
-		c.line("log", "%s; %s in %s", log, bytes(sizeBelow(filepath.Join(logDir, "wal"))), filepath.Join(logDir, "wal"))
+		c.line("log", "%s; %s in %s", log, inBytes(sizeBelow(filepath.Join(logDir, "wal"))), filepath.Join(logDir, "wal"))
 	}
-	c.line("checkpoint", "index %d, %s", h.Checkpoint, bytes(sizeOf(checkpointOf(s))))
+	c.line("checkpoint", "index %d, %s", h.Checkpoint, inBytes(sizeOf(checkpointOf(s))))
 	c.line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
 	c.line("member", "%d of ensemble %016x, voters %v, learners %v", h.Member, h.Cluster, h.Voters, h.Learners)
 	if set, version := s.tree.Config(); len(set) > 0 {
