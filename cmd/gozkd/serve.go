@@ -45,7 +45,7 @@ func serveOne(stop context.Context, kill func(), inv *config.Invocation, again f
 	hangup := make(chan os.Signal, 1) // one that waits stands for all that come
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	ends := openEndpoints(stop, inv.Config, s, r, log) // before the start, so that who asks is told what it waits for
+	ends := openEndpoints(stop, inv, s, r, log) // before the start, so that who asks is told what it waits for
 	defer func() { err = errors.Join(err, ends.close()) }()
 	alive, dead := context.WithCancel(context.Background())
 	watched := make(chan struct{})

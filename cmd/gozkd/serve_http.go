@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -33,10 +34,10 @@ type endpoints struct {
 
 // openEndpoints opens those that the configuration asks for. A port that is taken, or an address that is not of this machine, is logged:
 // what clients need is another port.
-func openEndpoints(ctx context.Context, c config.Config, s *server.Server, r *reloader, log hclog.Logger) *endpoints {
-	e := new(endpoints)
+func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) *endpoints {
+	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
-		if address := e.open(ctx, "admin server", c.AdminListenAddress(), adminHandler(c, s, r), c.AdminIdleTimeout, log); address != "" {
+		if address := e.open(ctx, "admin server", c.AdminListenAddress(), adminHandler(inv, s, r, log), c.AdminIdleTimeout, log); address != "" {
 			e.admin = "http://" + address + c.AdminCommandURL
 		}
 	}
@@ -82,8 +83,17 @@ func (e *endpoints) close() error {
 }
 
 // adminHandler serves the admin commands at the path that was asked for, and profiles.
-func adminHandler(c config.Config, s *server.Server, r *reloader) http.Handler {
-	commands := admin.Handler(s)
+func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) http.Handler {
+	c := inv.Config
+	o := admin.Options{Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin}
+	if inv.File != "" {
+		text, err := os.ReadFile(inv.File)
+		if err != nil { // it was there a moment ago
+			log.Warn("the admin command initial_configuration has nothing to show", "error", err)
+		}
+		o.InitialConfiguration = string(text)
+	}
+	commands := admin.New(s, o)
 	mux := http.NewServeMux()
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if name, ok := strings.CutPrefix(req.URL.Path, c.AdminCommandURL); ok && (name == "" || name[0] == '/') {

@@ -15,7 +15,12 @@ import (
 // fetch asks for a URL.
 func fetch(t *testing.T, url string) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	return request(t, http.MethodGet, url)
+}
+
+func request(t *testing.T, method, url string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +49,12 @@ func TestServe_Endpoints(t *testing.T) {
 	var answer struct{ Command string }
 	if err := json.Unmarshal([]byte(body), &answer); status != 200 || err != nil || answer.Command != "ruok" {
 		t.Errorf("ruok: %d %s %v", status, body, err)
+	}
+	if _, body := request(t, http.MethodPost, p.ports.Admin+"/reload"); !strings.Contains(body, `"command": "reload"`) || !strings.Contains(body, `"error": null`) {
+		t.Errorf("reload: %s", body)
+	}
+	if status, _ := fetch(t, strings.TrimSuffix(p.ports.Admin, "/zk")+"/readyz"); status != 200 {
+		t.Errorf("readyz: %d", status)
 	}
 	base := strings.TrimSuffix(p.ports.Admin, "/zk")
 	if status, body := fetch(t, base+"/debug/pprof/goroutine?debug=1"); status != 200 || !strings.HasPrefix(body, "goroutine profile:") {

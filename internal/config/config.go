@@ -99,9 +99,9 @@ type Config struct {
 	AdminPort        int
 	AdminCommandURL  string
 	AdminIdleTimeout time.Duration
-	// AdminSnapshot and AdminRestore allow the commands of these names, AdminInterval is the least time between two of a kind; 0: none.
-	AdminSnapshot, AdminRestore bool
-	AdminInterval               time.Duration
+	// AdminSnapshot allows the command snapshot, AdminInterval is the least time between two; 0: none.
+	AdminSnapshot bool
+	AdminInterval time.Duration
 	// Pprof serves profiles on the admin server.
 	Pprof bool
 
@@ -112,6 +112,8 @@ type Config struct {
 	MetricsPort     int
 	MetricsRuntime  bool
 
+	// SlowRequest is how long a request may take without being logged; 0: any time.
+	SlowRequest time.Duration
 	// LogLevel is trace, debug, info, warn, error or off.
 	LogLevel string
 }

@@ -32,7 +32,8 @@ commands:
   status         what a server is, and whether the ensemble is well
   ruok           whether a server serves, as exit status
   backup         copy the data of a server
-  restore        begin with a copy
+  restore        found a new ensemble on a copy
+  inspect        look into the data of a server that does not run
   init           write the number of this server into its data directory: zkServer-initialize.sh
   start-foreground, version, print-cmd
                  as zkServer.sh has them. By that name, of a symbolic link or as the first word, its words are understood:
@@ -124,6 +125,7 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 		if !strings.HasPrefix(word, "-D") {
 			return false
 		}
+		inv.Properties = append(inv.Properties, word[len("-D"):])
 		name, _, _ := strings.Cut(word, "=")
 		if s, ok := systemProperty(word, Origin{Source: name, layer: fromFlags}); ok {
 			settings = append(settings, s)

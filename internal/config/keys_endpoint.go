@@ -24,11 +24,10 @@ var endpointKeys = []key{
 		bind: bindText(func(c *Config) *string { return &c.AdminCommandURL })},
 	{name: "admin.idleTimeout", kind: property32(1, maxInt), def: "30000", status: works, note: "ms that an HTTP connection may be idle",
 		bind: bindMs(func(c *Config) *time.Duration { return &c.AdminIdleTimeout })},
-	{name: "admin.snapshot.enabled", kind: boolean, def: "true", status: works, note: "the admin command snapshot",
+	{name: "admin.snapshot.enabled", kind: boolean, def: "true", status: works, note: "the admin command snapshot, for who has all permissions on the root znode",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AdminSnapshot })},
-	{name: "admin.restore.enabled", kind: boolean, def: "true", status: works, note: "the admin command restore",
-		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AdminRestore })},
-	{name: "admin.rateLimiterIntervalInMS", kind: property32(0, maxInt), def: "300000", status: works, note: "ms between two snapshots, and between two restores, by admin command; 0 means none",
+	{name: "admin.restore.enabled", kind: boolean, def: "true", status: harmless, note: "there is no admin command restore: `gozkd restore` begins with a backup"},
+	{name: "admin.rateLimiterIntervalInMS", kind: property32(0, maxInt), def: "300000", status: works, note: "ms between two snapshots by admin command; 0 means none",
 		bind: bindMs(func(c *Config) *time.Duration { return &c.AdminInterval })},
 	{name: "admin.forceHttps", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "there is no TLS yet: what was to be secret would be readable"},
 	{name: "admin.needClientAuth", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "there is no TLS yet: whom it should keep out would get in"},
@@ -51,6 +50,8 @@ var endpointKeys = []key{
 
 	{name: "gozkd.logLevel", kind: oneOf("trace", "debug", "info", "warn", "error", "off"), def: "info", status: works, reload: true, note: "what is logged; `--log-level` is the flag for it",
 		bind: bindText(func(c *Config) *string { return &c.LogLevel })},
+	{name: "gozkd.slowRequestThresholdMs", kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms; a request that takes longer is logged, with the time of each of its stages; 0 means none",
+		bind: bindMs(func(c *Config) *time.Duration { return &c.SlowRequest })},
 	{name: "datadir.autocreate", kind: boolean, def: "true", status: works, note: "false: a data directory that is missing is an error",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AutoCreate })},
 }

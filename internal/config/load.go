@@ -30,6 +30,8 @@ type Invocation struct {
 	PortFile string
 	// LogJSON asks for one JSON object per log line.
 	LogJSON bool
+	// Properties are the -D words of the command line, SERVER_JVMFLAGS and JVMFLAGS, as name=value, whatever they are for; the last of a name counts.
+	Properties []string
 	// Warnings are settings that have no effect, each a sentence that names key, file and line.
 	Warnings []string
 }
@@ -82,7 +84,7 @@ func Load(args []string, getenv func(string) string, names []string) (*Invocatio
 		r.kitConfig(inv)
 	}
 	r.adminServer(inv)
-	inv.Warnings = r.warnings
+	inv.Warnings, inv.Properties = r.warnings, append(r.properties, inv.Properties...)
 	if len(r.problems) > 0 {
 		return inv, &Error{Problems: r.problems}
 	}

@@ -10,12 +10,13 @@ import (
 
 // resolver collects settings, lowest layer first, and makes a Config of those that win.
 type resolver struct {
-	won      map[string]won // by canonical key
-	order    []string       // canonical keys as first seen
-	hasFile  bool           // a zoo.cfg was read
-	exposed  bool           // somebody said that others shall find this server
-	warnings []string
-	problems []Problem
+	won        map[string]won // by canonical key
+	order      []string       // canonical keys as first seen
+	hasFile    bool           // a zoo.cfg was read
+	exposed    bool           // somebody said that others shall find this server
+	warnings   []string
+	properties []string // of the environment, name=value
+	problems   []Problem
 }
 
 // won is the setting of a key that wins so far.
@@ -43,6 +44,9 @@ func (r *resolver) environment(c container) {
 	for _, variable := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
 		words, from := c.value(variable)
 		for _, word := range strings.Fields(words) {
+			if property, ok := strings.CutPrefix(word, "-D"); ok {
+				r.properties = append(r.properties, property)
+			}
 			if s, ok := systemProperty(word, from); ok {
 				r.set(s)
 			}

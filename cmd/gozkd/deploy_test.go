@@ -1,0 +1,147 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/config"
+)
+
+// file reads a file of deploy, and matches what is wanted of it.
+func file(t *testing.T, name, pattern string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1)
+	if len(found) == 0 {
+		t.Fatalf("%s has nothing like %s", name, pattern)
+	}
+	return found
+}
+
+// loads reads a command line in an environment, which must leave nothing to say.
+func loads(t *testing.T, words []string, env map[string]string) config.Config {
+	t.Helper()
+	args, ok := asGozkd("/bin/gozkd", words)
+	if !ok {
+		t.Fatalf("%q is not understood", words)
+	}
+	var names []string
+	for name := range env {
+		names = append(names, name)
+	}
+	inv, err := config.Load(args, func(name string) string { return env[name] }, names)
+	if err != nil || len(inv.Warnings) > 0 || inv.Command != config.Serve {
+		t.Fatalf("%q: %v %q", words, err, inv.Warnings)
+	}
+	return inv.Config
+}
+
+// dockerfile returns the environment of the image and its command.
+func dockerfile(t *testing.T) (env map[string]string, command []string) {
+	t.Helper()
+	env = make(map[string]string)
+	for _, word := range strings.Fields(file(t, "Dockerfile", `(?m)^ENV (.*)$`)[0][1]) {
+		name, value, _ := strings.Cut(word, "=")
+		env[name] = value
+	}
+	for _, m := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(file(t, "Dockerfile", `(?m)^CMD (.*)$`)[0][1], -1) {
+		command = append(command, m[1])
+	}
+	return env, command
+}
+
+// The image as it is built serves one server.
+func TestDockerfile(t *testing.T) {
+	env, command := dockerfile(t)
+	c := loads(t, command, env)
+	if c.DataDir != "/data" || c.DataLogDir != "/datalog" || c.ListenAddress() != ":2181" || c.AdminListenAddress() != ":8080" {
+		t.Errorf("%+v", c)
+	}
+	ports := strings.Fields(file(t, "Dockerfile", `(?m)^EXPOSE (.*)$`)[0][1])
+	for _, port := range []int{c.ClientPort, c.AdminPort, c.MetricsPort, 2888, 3888} {
+		if !slices.Contains(ports, strconv.Itoa(port)) {
+			t.Errorf("port %d is not exposed: %v", port, ports)
+		}
+	}
+	for _, m := range file(t, "Dockerfile", `for script in (.*);`) {
+		for _, script := range strings.Fields(strings.TrimSuffix(m[1], "; do ln -s gozkd \"/image/bin/$script.sh\"")) {
+			if _, ok := scripts[script]; !ok {
+				t.Errorf("the image has %s, which the program does not know", script)
+			}
+		}
+	}
+}
+
+// Each server of the compose file is one of three.
+func TestCompose(t *testing.T) {
+	env, command := dockerfile(t)
+	for _, m := range file(t, "compose.yaml", `(?m)^  (ZOO_[A-Z0-9_]+): (.*)$`) {
+		env[m[1]] = m[2]
+	}
+	ids := file(t, "compose.yaml", `(?m)^    hostname: zoo(\d)\n    environment:\n      <<: \*environment\n      ZOO_MY_ID: (\d)$`)
+	if len(ids) != 3 {
+		t.Fatalf("%d servers", len(ids))
+	}
+	for _, id := range ids {
+		env["ZOO_MY_ID"] = id[2]
+		c := loads(t, command, env)
+		if id[1] != id[2] || len(c.Members) != 3 || c.Members[c.MyID-1].Host != "zoo"+id[1] {
+			t.Errorf("server %s: %+v", id[2], c)
+		}
+	}
+}
+
+// The unit starts what the program understands, and waits for what the program tells.
+func TestUnit(t *testing.T) {
+	file(t, "gozkd.service", `(?m)^Type=notify$`)
+	words := strings.Fields(file(t, "gozkd.service", `(?m)^ExecStart=(.*)$`)[0][1])
+	path := filepath.Join(t.TempDir(), "zoo.cfg")
+	if err := os.WriteFile(path, []byte("dataDir=/var/lib/gozkd\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if i := slices.Index(words, "/etc/gozkd/zoo.cfg"); i > 0 {
+		words[i] = path
+	}
+	if c := loads(t, words[1:], nil); c.DataDir != "/var/lib/gozkd" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A process with the environment of the image does what the official image does.
+func TestServe_Image(t *testing.T) {
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "words")
+	if err := os.WriteFile(secret, []byte("conf\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"ZOO_CONF_DIR": dir, "ZOO_DATA_DIR": filepath.Join(dir, "data"), "ZOO_DATA_LOG_DIR": filepath.Join(dir, "datalog"),
+		"ZOO_SERVERS": "server.7=localhost:2888:3888", "ZOO_MY_ID": "7", "ZOO_PORT_NUMBER": "0",
+		"ZOO_4LW_COMMANDS_WHITELIST_FILE": secret, "ZOO_ADMIN_SERVER_PORT_NUMBER": "0", "ZOO_ADMIN_SERVER_ADDRESS": "127.0.0.1",
+	} {
+		t.Setenv(name, value)
+	}
+	p := launch(t, "zkServer.sh", "start-foreground", "--client-address", "127.0.0.1")
+	conf := word(t, p.ports.Client, "conf")
+	for _, line := range []string{"tickTime=2000\n", "serverId=7\n", "dataDir=" + filepath.Join(dir, "data") + "\n", "dataLogDir=" + filepath.Join(dir, "datalog") + "\n"} {
+		if !strings.Contains(conf, line) {
+			t.Errorf("no %q in\n%s", line, conf)
+		}
+	}
+	if status, _ := fetch(t, p.ports.Admin+"/ruok"); status != 200 {
+		t.Errorf("admin server: %d", status)
+	}
+	put(t, p.ports.Client, "/a")
+	if status := p.stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
