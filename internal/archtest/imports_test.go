@@ -150,6 +150,16 @@ var table = []box{
 		{"internal/members", "server lines in what conf says"},
 		{"proto", "zxids and session ids"},
 	}},
+	{pkg: "internal/top", there: true, may: []arrow{
+		{"internal/program", "what commands have in common"},
+		{"internal/words", "asks members"},
+		{"internal/members", "who the others are"},
+		{"proto", "zxids and session ids"},
+		{"client", "reads who the others are where conf may not be asked"},
+		{"charm.land/bubbletea/v2", "keys and screen"},
+		{"charm.land/lipgloss/v2", "colors, and how wide a text is"},
+		{"golang.org/x/term", "whether there is a terminal"},
+	}},
 	{pkg: "internal/status", there: true, may: []arrow{
 		{"internal/program", "what commands have in common"},
 		{"internal/config", "where the server of a zoo.cfg listens"},
@@ -160,8 +170,13 @@ var table = []box{
 		{"golang.org/x/term", "the line editor"},
 		{"golang.org/x/sys", "what a console of Windows must be told"},
 	}},
+	{pkg: "internal/shell/subtree", there: true, may: []arrow{
+		{"client", "reads and writes the znodes"},
+		{"proto", "ACLs, Stats, error codes"},
+	}},
 	{pkg: "internal/shell", there: true, may: []arrow{
 		{"internal/shell/console", "lines from a terminal"},
+		{"internal/shell/subtree", "what its commands do to whole subtrees"},
 		{"client", "the session that its commands run in"},
 		{"internal/members", "server lines, in what config and reconfig show and take"},
 		{"internal/program", "what the binary's commands have in common"},
@@ -171,6 +186,7 @@ var table = []box{
 		{"internal/backup", "its commands"},
 		{"internal/program", "what its commands have in common"},
 		{"internal/status", "a command"},
+		{"internal/top", "a command"},
 		{"internal/shell", "gozkd cli"},
 		{"server", "wiring"},
 		{"internal/config", "what to serve, and where; nobody else reads configuration"},

@@ -17,7 +17,11 @@ func runAddAuth(ctx context.Context, c *call) error {
 	if len(c.args) > 1 {
 		credential = []byte(c.args[1])
 	}
-	return c.zk.AddAuth(ctx, c.args[0], credential)
+	if err := c.zk.AddAuth(ctx, c.args[0], credential); err != nil {
+		return err
+	}
+	c.auths = append(c.auths, client.Auth{Scheme: c.args[0], Credential: credential})
+	return nil
 }
 
 func runWhoAmI(ctx context.Context, c *call) error {

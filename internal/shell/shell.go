@@ -30,6 +30,7 @@ type Shell struct {
 	onEvent func(client.Event)
 
 	zk           *client.Client // nil before the first connect
+	auths        []client.Auth  // what addauth gave zk
 	host         string         // the connect string of zk
 	printWatches *toggle
 	stream       atomic.Pointer[stream] // what a running watch prints; nil: none runs
@@ -92,7 +93,7 @@ func (s *Shell) connected() bool { return s.zk != nil && !s.zk.State().Ended() }
 // most; the error names every address and its cause.
 func (s *Shell) connect(ctx context.Context, host string) error {
 	s.close()
-	s.host = host
+	s.host, s.auths = host, nil
 	servers, chroot, err := client.ParseServers(host)
 	if err != nil {
 		return usageError(err.Error())

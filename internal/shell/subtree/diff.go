@@ -1,0 +1,120 @@
+package subtree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/gozkd/gozkd/client"
+)
+
+// Side is one of two subtrees.
+type Side struct {
+	ZK   *client.Client
+	Path string
+}
+
+// Change is a difference at one path below both sides.
+type Change struct {
+	Rel         string // as Node.Rel
+	Left, Right *Node  // nil where there is no such znode
+	// What differs if both are there. A znode that can't be read on a side differs in Access.
+	Data, ACL, Ephemeral, Access bool
+}
+
+// Diff calls emit with each difference, in the order of a walk. Without withACL lists are not compared; versions, zxids and
+// times never are. It returns the number of paths that were the same.
+func Diff(ctx context.Context, left, right Side, withACL bool, emit func(Change) error) (same int64, err error) {
+	nextLeft, stopLeft := iter.Pull2(left.nodes(ctx, withACL))
+	defer stopLeft()
+	nextRight, stopRight := iter.Pull2(right.nodes(ctx, withACL))
+	defer stopRight()
+	a, errA, okA := nextLeft()
+	b, errB, okB := nextRight()
+	for okA || okB {
+		if err := errors.Join(errA, errB); err != nil {
+			return same, err
+		}
+		order := 0
+		switch {
+		case !okA:
+			order = 1
+		case !okB:
+			order = -1
+		default:
+			order = compareRel(a.Rel, b.Rel)
+		}
+		var c Change
+		switch {
+		case order < 0:
+			c = Change{Rel: a.Rel, Left: a}
+		case order > 0:
+			c = Change{Rel: b.Rel, Right: b}
+		default:
+			c = compare(a, b)
+		}
+		if order != 0 || c.Data || c.ACL || c.Ephemeral || c.Access {
+			if err := emit(c); err != nil {
+				return same, err
+			}
+		} else {
+			same++
+		}
+		if order <= 0 {
+			a, errA, okA = nextLeft()
+		}
+		if order >= 0 {
+			b, errB, okB = nextRight()
+		}
+	}
+	return same, nil
+}
+
+func compare(a, b *Node) Change {
+	c := Change{Rel: a.Rel, Left: a, Right: b}
+	if a.Denied != nil || b.Denied != nil {
+		c.Access = true
+		return c
+	}
+	c.Data = !bytes.Equal(a.Data, b.Data) || (a.Data == nil) != (b.Data == nil)
+	c.ACL = !slices.Equal(a.ACL, b.ACL)
+	c.Ephemeral = (a.Stat.EphemeralOwner != 0) != (b.Stat.EphemeralOwner != 0)
+	return c
+}
+
+var errStopped = errors.New("subtree: stopped")
+
+// nodes yields a walk; an error is its last element.
+func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Node, error] {
+	return func(yield func(*Node, error) bool) {
+		err := Walk(ctx, s.ZK, s.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true}, func(n *Node) error {
+			if !yield(n, nil) {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// compareRel orders paths as a walk does: a slash comes before all that may be in a name.
+func compareRel(a, b string) int {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		switch {
+		case a[i] == b[i]:
+		case a[i] == '/':
+			return -1
+		case b[i] == '/':
+			return 1
+		case a[i] < b[i]:
+			return -1
+		default:
+			return 1
+		}
+	}
+	return len(a) - len(b)
+}

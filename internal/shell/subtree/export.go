@@ -1,0 +1,74 @@
+package subtree
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gozkd/gozkd/client"
+)
+
+// Exported counts what an export has met.
+type Exported struct {
+	Znodes, Ephemerals int64
+	Bytes              int64    // of data
+	Missing            []string // some of the paths that may not be read
+	NMissing           int64    // all of them
+	Masked             int64    // znodes with an ACL that the server did not show in full
+	Sequential         int64    // znodes with a name as of a sequential one
+}
+
+// maxNamed is how many paths are named of what may be many.
+const maxNamed = 10
+
+// Export writes the subtree at root as a text, a line to a call of write. seen is called with the counts behind each znode.
+func Export(ctx context.Context, zk *client.Client, root string, withACL bool, write func(line any) error, seen func(*Exported)) (*Exported, error) {
+	e := &Exported{}
+	if err := retry(func() error { _, err := zk.Sync(ctx, root); return err }); err != nil {
+		return e, err
+	}
+	if err := write(Head{Version: formatVersion, Root: root, Zxid: zk.LastZxid().String()}); err != nil {
+		return e, err
+	}
+	err := Walk(ctx, zk, root, Options{Data: true, ACL: withACL, Below: All, NoSystem: true}, func(n *Node) error {
+		if n.Denied != nil {
+			if e.NMissing++; len(e.Missing) < maxNamed {
+				e.Missing = append(e.Missing, n.Path)
+			}
+			return nil
+		}
+		e.count(n)
+		defer seen(e)
+		return write(n.Record())
+	})
+	if err != nil {
+		return e, fmt.Errorf("after %d znodes: %w", e.Znodes, err)
+	}
+	return e, write(tail{End: true, Znodes: e.Znodes})
+}
+
+func (e *Exported) count(n *Node) {
+	e.Znodes++
+	e.Bytes += int64(len(n.Data))
+	if n.Stat.EphemeralOwner != 0 {
+		e.Ephemerals++
+	}
+	if Masked(n.ACL) {
+		e.Masked++
+	}
+	if Sequential(n.Path) {
+		e.Sequential++
+	}
+}
+
+// Sequential reports whether a path ends as that of a sequential znode does, with ten digits.
+func Sequential(path string) bool {
+	if len(path) < 10 {
+		return false
+	}
+	for _, c := range path[len(path)-10:] {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}

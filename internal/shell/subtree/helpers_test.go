@@ -1,0 +1,75 @@
+package subtree_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// wire breaks connections on request.
+type wire struct {
+	s    *server.Server
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	conn, err := w.s.Dial(ctx)
+	if err == nil {
+		w.open = append(w.open, conn)
+	}
+	return conn, err
+}
+
+func (w *wire) breakAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, conn := range w.open {
+		_ = conn.Close()
+	}
+	w.open = nil
+}
+
+// start returns a client of a new server in the process. Both end with the test.
+func start(t testing.TB) (*client.Client, *wire) {
+	t.Helper()
+	s, err := server.New(server.Config{InProcess: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	w := &wire{s: s}
+	return connect(t, w), w
+}
+
+func connect(t testing.TB, w *wire) *client.Client {
+	t.Helper()
+	c, err := client.Connect(t.Context(), client.Config{Servers: []string{"x:1"}, Dial: w.dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func create(t testing.TB, c *client.Client, o client.CreateOptions, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		if _, _, err := c.Create(t.Context(), p, []byte("data of "+p), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

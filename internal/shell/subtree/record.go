@@ -1,0 +1,258 @@
+package subtree
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// The kinds of znodes in a text.
+const (
+	Persistent = "persistent"
+	Ephemeral  = "ephemeral"
+	Container  = "container"
+	TTL        = "ttl"
+)
+
+// Record is a znode of a text: one line of JSON. Its form is described in docs/shell.md.
+type Record struct {
+	Path       string      `json:"path"`           // below the root of the text; "/" is the root itself
+	Kind       string      `json:"kind,omitempty"` // empty: persistent
+	TTLMs      int64       `json:"ttl_ms,omitempty"`
+	Owner      string      `json:"owner,omitempty"` // of an ephemeral
+	Data       *string     `json:"data,omitempty"`  // if it is UTF-8; with no data field at all the data is null
+	DataBase64 []byte      `json:"data_base64,omitempty"`
+	ACL        []ACLRecord `json:"acl,omitempty"` // none: world:anyone:cdrwa
+}
+
+// ACLRecord is an entry of an access control list.
+type ACLRecord struct {
+	Scheme string `json:"scheme"`
+	ID     string `json:"id"`
+	Perms  string `json:"perms"` // letters out of cdrwa
+}
+
+// Head is the first line of a text.
+type Head struct {
+	Version int    `json:"gozkd_export"` // of the form, formatVersion
+	Root    string `json:"root"`         // where the znodes were
+	Zxid    string `json:"zxid"`         // the highest that the export had seen when it began
+}
+
+// tail is the last line of a text. A text without one was cut off.
+type tail struct {
+	End    bool  `json:"end"`
+	Znodes int64 `json:"znodes"`
+}
+
+const (
+	formatVersion = 1
+	maxLine       = 32 << 20 // far above what jute.maxbuffer lets a znode be, with each byte escaped
+)
+
+const permLetters = "rwcda" // by rising bit
+
+func permString(p proto.Perms) string {
+	var s []byte
+	for _, letter := range []byte("cdrwa") {
+		if p&(1<<strings.IndexByte(permLetters, letter)) != 0 {
+			s = append(s, letter)
+		}
+	}
+	return string(s)
+}
+
+func parsePerms(s string) (proto.Perms, error) {
+	var p proto.Perms
+	for i := range len(s) {
+		bit := strings.IndexByte(permLetters, s[i])
+		if bit < 0 {
+			return 0, fmt.Errorf("permissions %q: want letters out of cdrwa", s)
+		}
+		p |= 1 << bit
+	}
+	return p, nil
+}
+
+// Record returns the record of a znode.
+func (n *Node) Record() Record {
+	r := Record{Path: n.Rel}
+	if r.Path == "" {
+		r.Path = "/"
+	}
+	if n.Stat.EphemeralOwner != 0 {
+		r.Kind, r.Owner = Ephemeral, n.Stat.EphemeralOwner.String()
+	}
+	switch {
+	case n.Data == nil:
+	case utf8.Valid(n.Data):
+		s := string(n.Data)
+		r.Data = &s
+	default:
+		r.DataBase64 = n.Data
+	}
+	if n.ACL != nil && !slices.Equal(n.ACL, proto.OpenACL()) {
+		for _, a := range n.ACL {
+			r.ACL = append(r.ACL, ACLRecord{a.ID.Scheme, a.ID.ID, permString(a.Perms)})
+		}
+	}
+	return r
+}
+
+// data returns the data, nil for null.
+func (r *Record) data() []byte {
+	if r.Data != nil {
+		return []byte(*r.Data)
+	}
+	return r.DataBase64
+}
+
+// rel returns Path as Node.Rel has it.
+func (r *Record) rel() string {
+	if r.Path == "/" {
+		return ""
+	}
+	return r.Path
+}
+
+// options returns how the znode is created.
+func (r *Record) options() (o client.CreateOptions, err error) {
+	switch r.Kind {
+	case "", Persistent:
+	case Ephemeral:
+		o.Ephemeral = true
+	case Container:
+		o.Container = true
+	case TTL:
+		o.TTL = time.Duration(r.TTLMs) * time.Millisecond
+	default:
+		return o, fmt.Errorf("unknown kind %q", r.Kind)
+	}
+	if (r.Kind == TTL) != (r.TTLMs > 0) {
+		return o, fmt.Errorf("kind %q with ttl_ms %d", r.Kind, r.TTLMs)
+	}
+	for _, a := range r.ACL {
+		p, err := parsePerms(a.Perms)
+		if err != nil {
+			return o, err
+		}
+		o.ACL = append(o.ACL, proto.ACL{Perms: p, ID: proto.ID{Scheme: a.Scheme, ID: a.ID}})
+	}
+	return o, nil
+}
+
+// Masked reports whether the server hid the password hash of an entry, as it does for who may read a znode's ACL but not
+// change it. No such list can be given to a znode with the meaning that it had.
+func Masked(acl []proto.ACL) bool {
+	return slices.ContainsFunc(acl, func(a proto.ACL) bool { return a.ID.Scheme == "digest" && strings.HasSuffix(a.ID.ID, ":x") })
+}
+
+// check says what is wrong with a record.
+func (r *Record) check() error {
+	if err := proto.ValidatePath(r.Path); err != nil {
+		return err
+	}
+	if r.Data != nil && r.DataBase64 != nil {
+		return errors.New("data and data_base64")
+	}
+	_, err := r.options()
+	return err
+}
+
+// Line returns a value as a line of text, with its newline.
+func Line(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // people read it
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// Reader reads a text.
+type Reader struct {
+	Head  Head
+	lines *bufio.Scanner
+	line  int
+	count int64
+	ended bool
+}
+
+// NewReader reads the head of a text.
+func NewReader(r io.Reader) (*Reader, error) {
+	t := &Reader{lines: bufio.NewScanner(r)}
+	t.lines.Buffer(nil, maxLine)
+	if !t.lines.Scan() {
+		return nil, errors.Join(errors.New("no export: it is empty"), t.lines.Err())
+	}
+	t.line++
+	if err := strict(t.lines.Bytes(), &t.Head); err != nil || t.Head.Version == 0 {
+		return nil, errors.Join(errors.New("no export: its first line should begin with {\"gozkd_export\""), err)
+	}
+	if t.Head.Version != formatVersion {
+		return nil, fmt.Errorf("an export of form %d: this program knows %d", t.Head.Version, formatVersion)
+	}
+	return t, nil
+}
+
+// Next returns the next record, or io.EOF behind the last line. A text that ends without one is an error.
+func (t *Reader) Next() (Record, error) {
+	var r Record
+	if t.ended {
+		return r, io.EOF
+	}
+	if !t.lines.Scan() {
+		if err := t.lines.Err(); err != nil {
+			return r, fmt.Errorf("line %d: %w", t.line+1, err)
+		}
+		return r, fmt.Errorf("the export ends after line %d without an end line: it was cut off", t.line)
+	}
+	t.line++
+	b := t.lines.Bytes()
+	if bytes.HasPrefix(b, []byte(`{"end"`)) {
+		return r, t.finish(b)
+	}
+	err := strict(b, &r)
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("line %d: %w", t.line, err)
+	}
+	t.count++
+	return r, nil
+}
+
+func (t *Reader) finish(b []byte) error {
+	var end tail
+	if err := strict(b, &end); err != nil {
+		return fmt.Errorf("line %d: %w", t.line, err)
+	}
+	if end.Znodes != t.count {
+		return fmt.Errorf("line %d: the export has %d znodes, its end line says %d", t.line, t.count, end.Znodes)
+	}
+	t.ended = true
+	return io.EOF
+}
+
+// strict decodes one JSON value with no field that is unknown and nothing behind it.
+func strict(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something stands behind the JSON object")
+	}
+	return nil
+}
