@@ -58,7 +58,7 @@ func clientAddresses(config string) string {
 		}
 		address := ""
 		if m.ClientPort != 0 {
-			address = m.ClientHost + ":" + strconv.Itoa(m.ClientPort)
+			address = m.ClientAddress()
 		}
 		addresses = append(addresses, address)
 	}

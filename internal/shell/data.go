@@ -64,7 +64,7 @@ func (r getResult) text(out, err io.Writer) {
 }
 
 // javaText returns data as Java's decoder of UTF-8 reads it: U+FFFD for each longest piece of a character that does not go
-// on as it should.
+// on as it should. A surrogate counts as a character then.
 func javaText(data []byte) string {
 	if utf8.Valid(data) {
 		return string(data)
@@ -92,9 +92,6 @@ func brokenLen(data []byte) int {
 		more = 2
 		if c == 0xE0 {
 			low = 0xA0
-		}
-		if c == 0xED {
-			high = 0x9F
 		}
 	case c >= 0xF0 && c <= 0xF4:
 		more = 3

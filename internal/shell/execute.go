@@ -42,6 +42,8 @@ func (s *Shell) execute(ctx context.Context, words []string) error {
 func (s *Shell) failText(name string, err error) {
 	var wrong usageError
 	switch {
+	case name == "" && errors.As(err, &wrong):
+		s.say(s.err, "gozkd cli: "+string(wrong)+"\n"+Usage)
 	case name == "":
 		s.say(s.err, "gozkd cli: "+err.Error())
 	case errors.Is(err, errNotConnected):

@@ -153,11 +153,12 @@ func (p *flagParser) looksLikeFlag(w string) bool {
 		return false
 	}
 	name, _, _ := strings.Cut(w[1:], "=")
-	if _, ok := p.find(name); ok {
-		return true
-	}
 	if name == "" {
 		return false
+	}
+	// commons-cli takes "--t" for a flag here, and knows no such flag when it comes to it.
+	if _, ok := p.find(strings.TrimPrefix(strings.TrimPrefix(name, "-"), "-")); ok {
+		return true
 	}
 	_, ok := p.find(name[:1])
 	return ok

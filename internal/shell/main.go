@@ -121,9 +121,11 @@ type lineReader interface {
 	running(ctx context.Context) (command context.Context, done func())
 }
 
-// scriptReader reads lines from what is no terminal.
+// scriptReader reads lines from what is no terminal, each when it is wanted.
 type scriptReader struct {
-	lines chan scriptLine // closed at the end of the input; capacity 0: a line is read when it is wanted
+	in    *bufio.Reader
+	lines chan scriptLine // 1: the reader must be able to leave when nobody waits any more
+	asked bool            // a reader is under way
 }
 
 type scriptLine struct {
@@ -132,34 +134,25 @@ type scriptLine struct {
 }
 
 func newScriptReader(in io.Reader) *scriptReader {
-	r := &scriptReader{lines: make(chan scriptLine)}
-	// Stops at the end of the input and is not waited for: nothing interrupts a read of standard input but the process's end.
-	go r.read(bufio.NewReader(in))
-	return r
-}
-
-func (r *scriptReader) read(in *bufio.Reader) {
-	defer close(r.lines)
-	for {
-		text, err := in.ReadString('\n')
-		if text != "" {
-			r.lines <- scriptLine{text: strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")}
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				r.lines <- scriptLine{err: err}
-			}
-			return
-		}
-	}
+	return &scriptReader{in: bufio.NewReader(in), lines: make(chan scriptLine, 1)}
 }
 
 func (r *scriptReader) readLine(ctx context.Context, _ func() string) (string, error) {
+	if !r.asked {
+		r.asked = true
+		// Stopped by the next line or the end of the input: a read can't be cut short. Awaited below, or by the next call,
+		// or by nobody when the program ends.
+		go func() {
+			text, err := r.in.ReadString('\n')
+			if text != "" && errors.Is(err, io.EOF) {
+				err = nil // the last line needs no end
+			}
+			r.lines <- scriptLine{strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), err}
+		}()
+	}
 	select {
-	case l, ok := <-r.lines:
-		if !ok {
-			return "", io.EOF
-		}
+	case l := <-r.lines:
+		r.asked = false
 		return l.text, l.err
 	case <-ctx.Done():
 		return "", ctx.Err()
