@@ -24,12 +24,12 @@ const maxBody = 64 << 10
 // that a snapshot can be made and how long it would be.
 func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why any) { writeJSON(w, status, object{{"command", "snapshot"}, {"error", why}}) }
-	switch {
-	case !h.options.Snapshot:
+	if !h.options.Snapshot {
 		refuse(http.StatusServiceUnavailable, "the command is disabled")
 		return
-	case !h.taken.allow(h.options.Interval):
-		w.Header().Set("Retry-After", strconv.Itoa(int(h.options.Interval/time.Second)+1))
+	}
+	if left := h.taken.wait(h.options.Interval); left > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((left+time.Second-1)/time.Second), 10))
 		refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago", h.options.Interval))
 		return
 	}

@@ -11,14 +11,14 @@ type limiter struct {
 	last time.Time  // zero: none yet
 }
 
-// allow reports whether one may go now. With an interval that is not positive all may.
-func (l *limiter) allow(interval time.Duration) bool {
+// wait returns 0 if one may go now, else how long it is until then. With an interval that is not positive all may.
+func (l *limiter) wait(interval time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if !l.last.IsZero() && now.Sub(l.last) < interval {
-		return false
+	if left := interval - now.Sub(l.last); !l.last.IsZero() && left > 0 {
+		return left
 	}
 	l.last = now
-	return true
+	return 0
 }

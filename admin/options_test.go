@@ -172,10 +172,11 @@ func TestSnapshot_Limited(t *testing.T) {
 		for _, step := range []struct {
 			passes time.Duration
 			status int
-		}{{0, 200}, {0, 429}, {4 * time.Minute, 429}, {time.Minute, 200}, {time.Second, 429}} {
+			retry  string
+		}{{0, 200, ""}, {0, 429, "300"}, {4 * time.Minute, 429, "60"}, {time.Minute, 200, ""}, {1500 * time.Millisecond, 429, "299"}} {
 			time.Sleep(step.passes) // in the bubble
 			w := do(t, h, http.MethodGet, "/commands/snapshot?streaming=false", &root, "")
-			if w.Code != step.status || (w.Code == 429) != (w.Header().Get("Retry-After") != "") {
+			if w.Code != step.status || w.Header().Get("Retry-After") != step.retry {
 				t.Errorf("after %v: status %d, want %d; %v", step.passes, w.Code, step.status, w.Header())
 			}
 			if w := do(t, h, http.MethodGet, "/commands/snapshot", nil, ""); w.Code != 401 {
