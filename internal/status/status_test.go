@@ -88,7 +88,7 @@ func TestStatus_One(t *testing.T) {
 		{member("follower"), 0, "Mode: follower\n", ""},
 		{member("observer"), 0, "Mode: observer\n", ""},
 		{member("read-only"), 1, "Mode: read-only\n", "serves reads only: it is not part of a quorum"},
-		{cutOff, 1, "Error contacting service. It runs, but does not serve.\n", "not serving: the server runs, but is not part of a quorum"},
+		{cutOff, 1, "Error contacting service. It runs, but does not serve.\n", "not part of a quorum, so not serving"},
 		{"SSH-2.0-OpenSSH_9.2\r\n", 1, "Error contacting service. It is probably not running.\n", `no ZooKeeper: it answered "SSH-2.0-OpenSSH_9.2\r"`},
 	} {
 		address := serve(t, c.answer)
@@ -120,7 +120,7 @@ func TestStatus_Ensemble(t *testing.T) {
 		{[]string{follower, observer}, []string{"none of them leads"}},
 		{[]string{leader, follower, second}, []string{"2 servers lead: " + leader + ", " + second}},
 		{[]string{leader, down}, []string{down + ": connection refused"}},
-		{[]string{cut, down}, []string{cut + ": not serving: the server runs, but is not part of a quorum", down + ": connection refused",
+		{[]string{cut, down}, []string{cut + ": not part of a quorum, so not serving", down + ": connection refused",
 			"none of those that answer leads"}},
 		{[]string{leader, alone}, []string{alone + ": is standalone and no member of an ensemble"}},
 	} {
@@ -150,7 +150,7 @@ func TestStatus_Table(t *testing.T) {
 	for _, want := range []string{
 		`(?m)^SERVER +MODE +ZXID +CONNECTIONS  OUTSTANDING  LATENCY ms min/avg/max  ZNODES  VERSION$`,
 		`(?m)^` + leader + ` +leader +0x100001705  3            2            0/0.5469/24             2137    3\.9\.5-gozkd-0\.1\.0$`,
-		`(?m)^` + cut + ` +not serving  not serving: the server runs, but is not part of a quorum$`,
+		`(?m)^` + cut + ` +not serving  not part of a quorum, so not serving$`,
 		`(?m)^` + down + ` +down         connection refused$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {

@@ -17,6 +17,8 @@ type clientColumn struct {
 	column[*session]
 	// compare orders as the column is read first: numbers from the largest, names from the first.
 	compare func(a, b *session) int
+	// rises: that order is from small to large.
+	rises bool
 }
 
 // clientColumns are those of a connection.
@@ -33,6 +35,7 @@ func clientColumns(now time.Time) []clientColumn {
 			column: column[*session]{title: title, width: width, rank: rank, grows: grows, most: 28,
 				cell: func(s *session, _ int) (string, lipgloss.Style) { return clean(text(s)), lipgloss.Style{} }},
 			compare: func(a, b *session) int { return strings.Compare(text(a), text(b)) },
+			rises:   true,
 		}
 	}
 	whole := func(of func(*session) int64) func(*session) float64 {
@@ -65,14 +68,14 @@ func orNone(v float64) float64 {
 }
 
 // sorted returns the sessions in the order of a column; equal ones by address, so that they stay where they are.
-func sorted(list []session, by clientColumn, ascending bool) []*session {
+func sorted(list []session, by clientColumn, reversed bool) []*session {
 	rows := make([]*session, len(list))
 	for i := range list {
 		rows[i] = &list[i]
 	}
 	slices.SortFunc(rows, func(a, b *session) int {
 		order := by.compare(a, b)
-		if ascending {
+		if reversed {
 			order = -order
 		}
 		return cmp.Or(order, strings.Compare(a.Client, b.Client), cmp.Compare(a.Session, b.Session))

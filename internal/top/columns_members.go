@@ -35,7 +35,7 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 		{title: "SERVER", width: 15, grows: true, most: 28, cell: plain(func(m *member) string { return m.Address })},
 		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, lipgloss.Style) { return roleText(m), roleStyle(m, th) }},
 		number("ZXID", 13, 6, func(m *member) string { return m.last.State.Zxid.String() }),
-		number("LAG", 5, 1, func(m *member) string { return lagText(e.lag(m)) }),
+		number("LAG", 6, 1, func(m *member) string { return lagText(e.lag(m)) }),
 		number("REQ/S", 5, 0, func(m *member) string { return perSecond(m.rates.Requests) }),
 		{title: "TREND", width: 8, rank: 2, cell: func(m *member, width int) (string, lipgloss.Style) {
 			return sparkline(m.values(requests), width, top), th.trend
@@ -48,7 +48,7 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 		number("CONN", 5, 1, func(m *member) string { return decimal(m.last.State.Connections) }),
 		number("WATCH", 5, 5, monitored("watch_count", decimal)),
 		number("ZNODES", 6, 8, func(m *member) string { return decimal(m.last.State.Znodes) }),
-		number("DATA", 5, 8, monitored("approximate_data_size", bytes)),
+		number("DATA", 5, 8, monitored("approximate_data_size", size)),
 		{title: "VERSION", width: 12, rank: 9, grows: true, most: 24, cell: plain(versionText)},
 	}
 }

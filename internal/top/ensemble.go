@@ -204,23 +204,24 @@ func (e *ensemble) totals() totals {
 // problems returns what is wrong with the ensemble as a whole, one sentence each.
 func (e *ensemble) problems() []string {
 	var list []string
-	heard, standalone, read := 0, 0, 0
+	heard := 0
+	var standalone, readers []string
 	for _, m := range e.members {
 		if m.heard {
 			heard++
 		}
 		if m.up() && m.last.State.Mode == words.ModeStandalone {
-			standalone++
+			standalone = append(standalone, m.Address)
 		}
 		if m.up() && m.last.State.Mode == words.ModeReadOnly {
-			read++
+			readers = append(readers, m.Address)
 		}
 	}
 	leaders := e.leaders()
 	switch {
 	case heard < len(e.members):
 		// It is too early to say.
-	case len(leaders) == 0 && standalone == 0:
+	case len(leaders) == 0 && len(standalone) == 0:
 		list = append(list, "no leader: nobody can write")
 	case len(leaders) > 1:
 		names := make([]string, len(leaders))
@@ -228,11 +229,11 @@ func (e *ensemble) problems() []string {
 			names[i] = m.Address
 		}
 		list = append(list, fmt.Sprintf("%d members say that they lead: %s", len(leaders), strings.Join(names, ", ")))
-	case standalone > 0 && standalone+len(leaders) > 1:
-		list = append(list, fmt.Sprintf("%d of these servers are standalone: they are no ensemble", standalone))
+	case len(standalone) > 0 && len(e.members) > 1:
+		list = append(list, "standalone, and not of one ensemble with the others: "+strings.Join(standalone, ", "))
 	}
-	if read > 0 {
-		list = append(list, fmt.Sprintf("%d members serve reads only", read))
+	if len(readers) > 0 {
+		list = append(list, "without a quorum, serving reads only: "+strings.Join(readers, ", "))
 	}
 	return list
 }

@@ -10,7 +10,7 @@ import (
 // ensembleJSON is a line of the JSON output. What is not known is null or missing.
 type ensembleJSON struct {
 	At       time.Time    `json:"at"`
-	Leader   *uint64      `json:"leader"` // its id, or 0 if that is not known
+	Leader   *string      `json:"leader"` // its address
 	Zxid     string       `json:"zxid"`
 	Problems []string     `json:"problems"`
 	Members  []memberJSON `json:"members"`
@@ -71,7 +71,7 @@ func (e *ensemble) json() ensembleJSON {
 		Missing: append(append(append([]string{}, noMonitor...), missing...), noHot...),
 	}
 	if l := e.leader(); l != nil {
-		j.Leader = &l.ID
+		j.Leader = &l.Address
 	}
 	for i, m := range e.members {
 		j.Members[i] = m.json(e)

@@ -25,12 +25,12 @@ type model struct {
 	interval      time.Duration
 	width, height int
 
-	panel     panel
-	sortBy    int // of clientColumns
-	ascending bool
-	scroll    int // lines of the panel above its first
-	paused    bool
-	help      bool
+	panel    panel
+	sortBy   int  // of clientColumns
+	reversed bool // the other way round than clientColumn.compare has it
+	scroll   int  // lines of the panel above its first
+	paused   bool
+	help     bool
 
 	// refresh begins a round of questions now.
 	refresh func()
@@ -89,7 +89,7 @@ func (m *model) key(key string) (quits bool) {
 	case "S", "<":
 		m.sortBy = (m.sortBy + columns - 1) % columns
 	case "r":
-		m.ascending = !m.ascending
+		m.reversed = !m.reversed
 	case "down", "j":
 		m.scroll++
 	case "up", "k":

@@ -7,21 +7,23 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// panelLength is how many lines the panel has below its title.
-func (m *model) panelLength() int { return len(m.panelLines()) - 1 }
-
-// panelLines returns the panel: its title, then all its lines.
-func (m *model) panelLines() []string {
-	var lines []string
+// panelLines returns the lines of the panel that stay in their place, its tabs first, and those that scroll.
+func (m *model) panelLines() (fixed, scrolled []string) {
 	switch m.panel {
 	case hotPanel:
-		lines = m.hotLines()
+		scrolled = m.hotLines()
 	case trendsPanel:
-		lines = m.trendLines()
+		scrolled = m.trendLines()
 	default:
-		lines = m.clientLines()
+		fixed, scrolled = m.clientLines()
 	}
-	return append([]string{m.tabs()}, lines...)
+	return append([]string{m.tabs()}, fixed...), scrolled
+}
+
+// panelLength is how many lines the panel has that scroll.
+func (m *model) panelLength() int {
+	_, scrolled := m.panelLines()
+	return len(scrolled)
 }
 
 // tabs names the panels and marks the one that is shown.
@@ -46,14 +48,15 @@ func (m *model) notes(list []string) []string {
 	return lines
 }
 
-func (m *model) clientLines() []string {
+// clientLines are what is to know about clients, and a line for each of them.
+func (m *model) clientLines() (fixed, rows []string) {
 	list, missing := m.ensemble.clients()
-	lines := m.notes(missing)
+	fixed = m.notes(missing)
 	if len(list) == 0 {
 		if len(missing) == 0 && m.ensemble.totals().up > 0 {
-			lines = append(lines, "no sessions")
+			fixed = append(fixed, "no sessions")
 		}
-		return lines
+		return fixed, nil
 	}
 	all := clientColumns(m.ensemble.now)
 	by := all[m.sortBy]
@@ -65,11 +68,11 @@ func (m *model) clientLines() []string {
 		columns[m.sortBy].rank = 1 // what sorts is seen, if there is room at all
 	}
 	columns = lay(columns, m.width)
-	lines = append(lines, heading(columns, m.theme.heading, by.title, m.ascending))
-	for _, s := range sorted(list, by, m.ascending) {
-		lines = append(lines, line(columns, s))
+	fixed = append(fixed, heading(columns, m.theme.heading, by.title, by.rises != m.reversed))
+	for _, s := range sorted(list, by, m.reversed) {
+		rows = append(rows, line(columns, s))
 	}
-	return lines
+	return fixed, rows
 }
 
 // hotLines are the hot paths and, beside or below them, the hot clients.
@@ -147,7 +150,11 @@ func (m *model) trendLines() []string {
 		for _, mem := range m.ensemble.members {
 			top = max(top, peak(mem.values(t.of)))
 		}
-		block := []string{m.theme.heading.Render(fit(fmt.Sprintf("%s, up to %s", t.title, t.text(top)), width, false))}
+		title := t.title
+		if top > 0 {
+			title += ", up to " + t.text(top)
+		}
+		block := []string{m.theme.heading.Render(fit(title, width, false))}
 		for _, mem := range m.ensemble.members {
 			values := mem.values(t.of)
 			now := unknown

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/gozkd/gozkd/internal/words"
 )
 
@@ -20,20 +22,14 @@ func (m *model) screen() string {
 	if trends := m.trendLines(); m.panel != trendsPanel && len(lines)+len(trends)+panelRoom < m.height {
 		lines = append(lines, trends...)
 	}
-	panel := m.panelLines()
-	title := panel[0]
-	panel = panel[1:]
-	room := m.height - len(lines) - len(footer) - 1
-	scroll := max(0, min(m.scroll, len(panel)-room))
-	if rest := panel[scroll:]; len(rest) > room && room > 0 {
-		more := len(rest) - room + 1
-		panel = append(rest[:room-1:room-1], m.theme.dim.Render(fmt.Sprintf("… %d more", more)))
-	} else {
-		panel = rest
+	fixed, rows := m.panelLines()
+	lines = append(lines, fixed...)
+	room := m.height - len(lines) - len(footer)
+	rows = rows[max(0, min(m.scroll, len(rows)-room)):]
+	if more := len(rows) - room; more > 0 && room > 0 {
+		rows = append(rows[:room-1:room-1], m.theme.dim.Render(fmt.Sprintf("… %d more", more+1)))
 	}
-	lines = append(lines, title)
-	lines = append(lines, panel...)
-	return m.frame(lines, footer)
+	return m.frame(append(lines, rows...), footer)
 }
 
 // frame puts the footer at the bottom and cuts off what has no room.
@@ -45,7 +41,14 @@ func (m *model) frame(lines, footer []string) string {
 	for len(lines) < room {
 		lines = append(lines, "")
 	}
-	return strings.Join(append(lines, footer...), "\n")
+	lines = append(lines, footer...)
+	narrow := lipgloss.NewStyle().MaxWidth(m.width)
+	for i, l := range lines {
+		if lipgloss.Width(l) > m.width {
+			lines[i] = narrow.Render(l)
+		}
+	}
+	return strings.Join(lines[:min(len(lines), m.height)], "\n")
 }
 
 // head returns the lines above the panel: the ensemble as a whole and its members.
@@ -84,24 +87,31 @@ func (m *model) titleLine() string {
 	return m.theme.title.Render(fit(fit(text, left, false)+" "+clock, m.width, false))
 }
 
+// totalsLine has as many of the totals as there is room for, the more important ones first.
 func (m *model) totalsLine() string {
 	t := m.ensemble.totals()
-	text := fmt.Sprintf("requests %s/s", perSecond(t.rates.Requests))
-	if !math.IsNaN(t.rates.Reads) && !math.IsNaN(t.rates.Writes) {
-		text += fmt.Sprintf(" (%s read, %s write)", perSecond(t.rates.Reads), perSecond(t.rates.Writes))
+	parts := []string{fmt.Sprintf("req %s/s", perSecond(t.rates.Requests))}
+	add := func(known bool, format string, args ...any) {
+		if known {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
-	if !math.IsNaN(t.rates.LatencyMs) {
-		text += fmt.Sprintf("  latency %s ms", millis(t.rates.LatencyMs))
+	add(!math.IsNaN(t.rates.LatencyMs), "lat %s ms", millis(t.rates.LatencyMs))
+	add(true, "out %s", count(float64(t.outstanding)))
+	add(true, "conns %s", count(float64(t.connections)))
+	add(t.watches >= 0, "watches %s", count(float64(t.watches)))
+	add(true, "znodes %s", count(float64(t.znodes)))
+	add(t.dataBytes >= 0, "data %s", size(t.dataBytes))
+	add(!math.IsNaN(t.rates.Reads), "reads %s/s", perSecond(t.rates.Reads))
+	add(!math.IsNaN(t.rates.Writes), "writes %s/s", perSecond(t.rates.Writes))
+	text := parts[0]
+	for _, p := range parts[1:] {
+		if len(text)+2+len(p) > m.width {
+			break
+		}
+		text += "  " + p
 	}
-	text += fmt.Sprintf("  outstanding %s  conns %s", count(float64(t.outstanding)), count(float64(t.connections)))
-	if t.watches >= 0 {
-		text += fmt.Sprintf("  watches %s", count(float64(t.watches)))
-	}
-	text += fmt.Sprintf("  znodes %s", count(float64(t.znodes)))
-	if t.dataBytes >= 0 {
-		text += fmt.Sprintf("  data %s", bytes(t.dataBytes))
-	}
-	return fit(text, m.width, false)
+	return text
 }
 
 // memberLines returns the table of members, with a line for each of at most most.
@@ -118,7 +128,7 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 			continue
 		}
 		// What it would have said, it does not say: the cause has that room.
-		named := columns[:3]
+		named := columns[:min(3, len(columns))]
 		text := line(named, m)
 		left := width - gap
 		for _, c := range named {

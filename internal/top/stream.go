@@ -62,7 +62,8 @@ func (e *ensemble) text() string {
 	lines = append(lines, memberLines(e, m.theme, wide, len(e.members)+1)...)
 	lines = append(lines, m.notes(e.missing(func(s *Sample) error { return s.MonitorErr }))...)
 	lines = append(lines, "")
-	lines = append(lines, m.clientLines()...)
+	fixed, rows := m.clientLines()
+	lines = append(append(lines, fixed...), rows...)
 	lines = append(lines, "")
 	lines = append(lines, m.hotLines()...)
 	for i := range lines {

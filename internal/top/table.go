@@ -55,13 +55,14 @@ func lay[T any](columns []column[T], width int) []column[T] {
 // lastRank is the highest rank of a column.
 const lastRank = 9
 
-// heading returns the line of titles; marked is the title of the column that sorts, with an arrow behind it.
-func heading[T any](columns []column[T], style lipgloss.Style, marked string, ascending bool) string {
+// heading returns the line of titles; marked is the title of the column that sorts, with an arrow behind it: up
+// for rising.
+func heading[T any](columns []column[T], style lipgloss.Style, marked string, rises bool) string {
 	cells := make([]string, len(columns))
 	for i, c := range columns {
 		title := c.title
 		if title == marked {
-			if ascending {
+			if rises {
 				title += "↑"
 			} else {
 				title += "↓"

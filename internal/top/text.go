@@ -54,8 +54,8 @@ func millis(v float64) string {
 	return count(v)
 }
 
-// bytes writes a size in at most five cells.
-func bytes(n int64) string {
+// size writes a number of bytes in at most five cells.
+func size(n int64) string {
 	switch v := float64(n); {
 	case n < 0:
 		return absent

@@ -63,7 +63,7 @@ func TestAsk_Refused(t *testing.T) {
 		{"mntr is not executed because it is not in the whitelist.\n", "mntr", ErrNotAllowed,
 			"s:1: mntr: not in the whitelist: add mntr to 4lw.commands.whitelist in zoo.cfg"},
 		{"This ZooKeeper instance is not currently serving requests\n", "srvr", ErrNotServing,
-			"s:1: srvr: not serving: the server runs, but is not part of a quorum"},
+			"s:1: srvr: not part of a quorum, so not serving"},
 		{"This ZooKeeper instance is not currently serving requests", "hash", ErrNotServing, ""},
 		{"", "hotp", ErrNoAnswer, "s:1: hotp: the connection was closed without an answer"},
 		{strings.Repeat("x", 101), "cons", ErrTooLarge, "s:1: cons: the answer is too long"},

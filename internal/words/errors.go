@@ -13,7 +13,7 @@ var (
 	// ErrNotAllowed: the word is not in the server's whitelist.
 	ErrNotAllowed = errors.New("the word is not in the server's whitelist")
 	// ErrNotServing: the server runs and has no leader that it could serve under.
-	ErrNotServing = errors.New("not serving: the server runs, but is not part of a quorum")
+	ErrNotServing = errors.New("not part of a quorum, so not serving")
 	// ErrNoAnswer: the connection was closed without a byte. So ends a word that the server does not know, and a connection
 	// beyond its limit of those.
 	ErrNoAnswer = errors.New("the connection was closed without an answer")
