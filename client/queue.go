@@ -1,6 +1,9 @@
 package client
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // maxEvents is how many events may wait for OnEvent before the connection is not read any more.
 const maxEvents = 4096
@@ -11,6 +14,8 @@ type eventQueue struct {
 	change sync.Cond // something below changed
 	events []Event
 	closed bool
+	// pushed and told count events, since the beginning: those that came, and those that OnEvent has returned from.
+	pushed, told uint64
 }
 
 func (q *eventQueue) init() { q.change.L = &q.mu }
@@ -21,6 +26,7 @@ func (q *eventQueue) push(e Event) {
 	defer q.mu.Unlock()
 	if !q.closed {
 		q.events = append(q.events, e)
+		q.pushed++
 		q.change.Broadcast()
 	}
 }
@@ -59,6 +65,32 @@ func (q *eventQueue) deliver(to func(Event), told chan<- struct{}) {
 		}
 		for _, e := range batch {
 			to(e)
+			q.mu.Lock()
+			q.told++
+			q.change.Broadcast()
+			q.mu.Unlock()
 		}
 	}
+}
+
+// AwaitEvents returns when OnEvent has returned from all events that had come when AwaitEvents was called. An event comes
+// before the reply to any later request: after a request, all that happened before it has been told. The error is that of
+// ctx. OnEvent must not call it.
+func (c *Client) AwaitEvents(ctx context.Context) error {
+	q := &c.events
+	stop := context.AfterFunc(ctx, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.change.Broadcast()
+	})
+	defer stop()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for want := q.pushed; q.told < want; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		q.change.Wait()
+	}
+	return nil
 }
