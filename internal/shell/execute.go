@@ -21,6 +21,11 @@ func (s *Shell) line(ctx context.Context, text string) error {
 	s.history[s.count] = text
 	err := s.execute(ctx, words)
 	s.count++
+	if s.connected() {
+		// What happened before the answer is told before the next line, and not at all if that is behind "printwatches off". An
+		// error means that nobody wants to wait.
+		_ = s.zk.AwaitEvents(ctx)
+	}
 	return err
 }
 

@@ -104,7 +104,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 		Servers:        servers,
 		Chroot:         chroot,
 		SessionTimeout: s.settings.timeout,
-		ConnectTimeout: min(s.settings.timeout, connectTimeout),
+		ConnectTimeout: min(s.settings.timeout/time.Duration(len(servers)), connectTimeout),
 		ReadOnly:       s.settings.readOnly,
 		OnEvent:        s.event,
 	})
@@ -115,7 +115,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	return nil
 }
 
-// connectTimeout is how long one of several servers may take to give a session before the next is tried.
+// connectTimeout is how long one server may take to give a session, if there is time for the others then.
 const connectTimeout = 5 * time.Second
 
 // close ends the session. Its error is of no use to anybody: a server that was not told ends the session by itself.
