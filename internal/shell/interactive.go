@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -83,6 +84,7 @@ func (t *typist) running(ctx context.Context) (command context.Context, done fun
 		defer close(listened)
 		select {
 		case <-t.interrupts:
+			_, _ = io.WriteString(t.console, "\n") // the system has shown a ^C
 			cancel(errInterrupted)
 		case <-command.Done():
 		}

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
@@ -51,13 +52,9 @@ func (w *watching) run(ctx context.Context) error {
 	if err := w.zk.AddWatch(ctx, w.path, w.mode); err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), watchEndTimeout)
-		defer cancel()
-		if !had && w.connected() {
-			_ = w.zk.RemoveWatches(ctx, w.path, w.kind, true) // what stays is printed as events are, and ends with the session
-		}
-	}()
+	if !had {
+		defer w.end(ctx, events)
+	}
 	if err := w.show(watchLine{at: time.Now(), kind: watchBegins, path: w.path, zxid: proto.NoZxid}); err != nil {
 		return err
 	}
@@ -83,6 +80,22 @@ func (w *watching) run(ctx context.Context) error {
 	}
 }
 
+// end removes the watch, and waits for the event that says so. What fails is not told: the watch ends with the session, and
+// what it sees until then is printed as other events are.
+func (w *watching) end(ctx context.Context, events *stream) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), watchEndTimeout)
+	defer cancel()
+	if !w.connected() || w.zk.RemoveWatches(ctx, w.path, w.kind, true) != nil {
+		return
+	}
+	for {
+		list, _ := events.next(ctx)
+		if len(list) == 0 || slices.ContainsFunc(list, func(e client.Event) bool { return e.Type == client.EventPersistentWatchRemoved }) {
+			return
+		}
+	}
+}
+
 // event prints what an event has to say.
 func (w *watching) event(ctx context.Context, e client.Event) error {
 	now := time.Now()
@@ -98,13 +111,28 @@ func (w *watching) event(ctx context.Context, e client.Event) error {
 	case e.State.Ended():
 		return failure("the watch has ended with its session: " + e.State.KeeperState())
 	case e.State == client.Connecting:
-		w.lost = now
+		if w.lost.IsZero() {
+			w.lost = now
+		}
 		line.kind, line.path, line.why = watchLost, w.path, "the connection is lost"
 		return w.show(line)
 	case w.lost.IsZero():
 		return nil // the session's beginning
 	}
-	line.kind, line.path, line.since, line.why = watchMissed, w.path, w.lost, "connected again, to "+w.zk.Session().Server
+	return w.again(ctx)
+}
+
+// again says that events may have been missed, from when the connection was lost until now. The client has asked the server
+// to set its watches before all else: with the answer to anything that is asked now, the watch is set.
+func (w *watching) again(ctx context.Context) error {
+	_, _, err := w.zk.Exists(ctx, w.path, false)
+	switch {
+	case errors.Is(err, proto.ErrConnectionLoss):
+		return nil // lost once more, as the next event says
+	case err != nil && !errors.Is(err, proto.ErrNoAuth):
+		return err
+	}
+	line := watchLine{at: time.Now(), kind: watchMissed, path: w.path, zxid: proto.NoZxid, since: w.lost, why: "connected again, to " + w.zk.Session().Server}
 	w.lost = time.Time{}
 	return errors.Join(w.show(line), w.current(ctx))
 }

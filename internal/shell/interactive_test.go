@@ -1,0 +1,176 @@
+//go:build linux
+
+package shell
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/testkit/pty"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// seat is somebody in front of a gozkd cli.
+type seat struct {
+	*pty.Terminal
+	t     *testing.T
+	shell *exec.Cmd
+}
+
+// sit starts a shell that is alone in its terminal, with the prompt "[zk: HOST(CONNECTED) 0] " on the screen.
+func sit(t *testing.T, home, server string, env ...string) *seat {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &seat{Terminal: pty.Open(t, 100, 40), t: t, shell: exec.Command(self, "-server", server)}
+	files := s.Program()
+	s.shell.Stdin, s.shell.Stdout, s.shell.Stderr = files, files, files
+	s.shell.Env = append([]string{asProgram + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "TZ=UTC"}, env...)
+	s.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // Ctrl-C is for it, and not for the test
+	if err := s.shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if s.shell.ProcessState == nil {
+			_ = s.shell.Process.Kill() // the test has failed
+			_ = s.shell.Wait()
+		}
+	})
+	s.AwaitFunc("a prompt behind the event of the connection", func(screen string) bool {
+		return strings.HasSuffix(screen, "(CONNECTED) 0]") && strings.Contains(screen, "state:SyncConnected type:None")
+	})
+	return s
+}
+
+// leave waits for the shell's end.
+func (s *seat) leave(status int) {
+	s.t.Helper()
+	_ = s.shell.Wait() // the status says it
+	if got := s.shell.ProcessState.ExitCode(); got != status {
+		s.t.Errorf("exit status %d, want %d; the screen is\n%s", got, status, s.Screen())
+	}
+	if !s.Cooked() {
+		s.t.Error("the terminal was left raw")
+	}
+}
+
+func TestInteractive(t *testing.T) {
+	server := zktest.Start(t)
+	home := t.TempDir()
+	at := server.ConnectString()
+	prompt := func(n string) string { return "[zk: " + at + "(CONNECTED) " + n + "]" }
+	s := sit(t, home, at)
+
+	s.Type("cre\t/app hello\r")
+	s.Await(prompt("0")+" create /app hello", "Created /app", prompt("1"))
+	s.Type("create \"/app/a b\" x\r")
+	s.Await("Created /app/a b", prompt("2"))
+	s.Type("create /app/other y\raddauth digest me:secret\raddWatch /app\r") // all at once
+	s.Await("Created /app/other", prompt("3")+" addauth digest me:secret", prompt("4")+" addWatch /app", prompt("5"))
+
+	s.Type("get /a\t")
+	s.Await(prompt("5") + " get /app/")
+	s.Type("\t")
+	s.Await("a b    other", prompt("5")+" get /app/")
+	// An event comes while the line is half typed.
+	if r := runCLI(t, "", nil, "-server", at, "set", "/app", "changed"); r.status != 0 {
+		t.Fatal(r)
+	}
+	s.AwaitFunc("an event above the line", func(screen string) bool {
+		_, behind, ok := strings.Cut(screen, "type:NodeDataChanged path:/app zxid:")
+		return ok && strings.HasSuffix(behind, "\n"+prompt("5")+" get /app/") && strings.Count(screen, prompt("5")) == 1
+	})
+	s.Type("a\t\r")
+	s.Await(prompt("5")+` get "/app/a b"`, "x", prompt("6"))
+
+	s.Type("delete /app/other\x1b[D\x03") // thought better of it
+	s.Await(prompt("6")+" delete /app/other^C", prompt("6"))
+	s.Type("ls /app\r")
+	s.Await("[a b, other]", prompt("7"))
+
+	s.Type("watch /app\r")
+	s.AwaitFunc("a watch", func(screen string) bool { return strings.HasSuffix(screen, "Z Watching /app") })
+	s.Type("\x03")
+	s.Await("^C", prompt("8"))
+
+	s.Type("\x1b[A\x1b[A\r") // the line before the last
+	s.Await(prompt("8")+" ls /app", "[a b, other]", prompt("9"))
+	s.Type("redo 0\r")
+	s.Await("Node already exists: /app", prompt("10"))
+	s.Type("\x04")
+	s.leave(1) // of the last command
+
+	path := filepath.Join(home, ".gozkd_history")
+	kept, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "create /app hello\ncreate \"/app/a b\" x\ncreate /app/other y\naddWatch /app\nget \"/app/a b\"\nls /app\nwatch /app\nls /app\nredo 0\n"
+	if string(kept) != want {
+		t.Errorf("the history file has\n%swant\n%s", kept, want)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the history file: %v, %v", info.Mode(), err)
+	}
+
+	again := sit(t, home, at)
+	again.Type("app/a\x12") // found in the history
+	again.Await(prompt("0") + ` get "/app/a b"`)
+	again.Type("\r")
+	again.Await("x", prompt("1"))
+	again.Type("quit\r")
+	again.leave(0)
+}
+
+func TestInteractive_Edit(t *testing.T) {
+	server := zktest.Start(t)
+	at := server.ConnectString()
+	s := sit(t, t.TempDir(), at, "EDITOR=echo editing; cat > /dev/null; printf edited >")
+	s.Type("create /x one\redit /x\r")
+	s.Await("editing")
+	s.Type("what is typed is the editor's\n\x04")
+	s.Await("/x has version 1 now", "[zk: "+at+"(CONNECTED) 2]")
+	s.Type("get /x\r")
+	s.Await("edited", "[zk: "+at+"(CONNECTED) 3]")
+	s.Type("\x04")
+	s.leave(0)
+}
+
+func TestInteractive_ConnectionLost(t *testing.T) {
+	server := zktest.Start(t)
+	at := server.ConnectString()
+	s := sit(t, t.TempDir(), at)
+	s.Type("half a l")
+	s.Await("[zk: " + at + "(CONNECTED) 0] half a l")
+	server.CloseConnections()
+	s.AwaitFunc("the line behind the events of both connections", func(screen string) bool {
+		return strings.Contains(screen, "state:Disconnected") && strings.Count(screen, "state:SyncConnected") == 2 &&
+			strings.HasSuffix(screen, "\n[zk: "+at+"(CONNECTED) 0] half a l")
+	})
+	s.Type("\x15quit\r")
+	s.leave(0)
+}
+
+func TestInteractive_Unreachable(t *testing.T) {
+	term := pty.Open(t, 100, 10)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := term.Program()
+	cmd := exec.Command(self, "-server", "127.0.0.1:1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.Env = []string{asProgram + "=1", "HOME=" + t.TempDir()}
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("ended with %v", err)
+	}
+	term.AwaitFunc("the address and the cause", func(screen string) bool {
+		return strings.Contains(screen, "127.0.0.1:1: ") && strings.Contains(screen, "connection refused")
+	})
+}
