@@ -25,9 +25,10 @@ type Batch struct {
 	TimeMs  int64  // the leader's wall clock, Unix milliseconds, never less than in the batch before (C6)
 	// Requests are those that were accepted (C2), in order; it may be empty.
 	Requests []Request
-	// Proposed is when this member sent its own requests of the batch to the leader or, if it leads, made the entry; Synced when the
-	// entry was in this member's log. By Config.Now; zero: not known, as of what was in the log at the start.
-	Proposed, Synced time.Time
+	// Proposed is when this member sent its own requests of the batch to the leader or, if it leads, made the entry; Came when the
+	// entry was made or came here; Synced when it was in the log here. By Config.Now; zero: not known, as of what was in the log at
+	// the start, or there are no own requests.
+	Proposed, Came, Synced time.Time
 }
 
 // Request is one request of a batch.

@@ -66,7 +66,7 @@ func (r *reigns) look(old, s *Status, now time.Time) (reign Reign, begun bool, l
 type stages struct {
 	incarnation uint64
 	forwarded   marks // by number in this member's stream: sent to the leader
-	proposed    marks // by index: made here into an entry
+	came        marks // by index: made here into an entry, or sent by the leader
 	synced      marks // by index: in this member's log
 }
 
@@ -82,8 +82,8 @@ func (s *stages) sent(out *output, c *core, now time.Time) {
 		}
 	}
 	for _, m := range out.appends {
-		if e := m.GetEntries(); len(e) > 0 && e[len(e)-1].GetTerm() == c.raftTerm && c.leader == c.id {
-			s.proposed.latest(e[len(e)-1].GetIndex(), now)
+		if e := m.GetEntries(); len(e) > 0 {
+			s.came.latest(e[len(e)-1].GetIndex(), now)
 		}
 	}
 }
@@ -100,12 +100,12 @@ func (s *stages) stamp(out *output) {
 	for i := range out.batches {
 		b := &out.batches[i]
 		b.Synced = s.synced.at(b.Index)
-		b.Proposed = s.proposed.at(b.Index)
+		b.Came = s.came.at(b.Index)
 		if out.own[i] == 0 {
 			continue
 		}
-		if at := s.forwarded.at(out.own[i]); !at.IsZero() {
-			b.Proposed = at
+		if b.Proposed = s.forwarded.at(out.own[i]); b.Proposed.IsZero() {
+			b.Proposed = b.Came
 		}
 	}
 }

@@ -25,8 +25,8 @@ func descriptions() map[string]*prometheus.Desc {
 	descs := make(map[string]*prometheus.Desc, len(table))
 	for name, m := range table {
 		var labels []string
-		if m.perPeer {
-			labels = []string{"peer"}
+		if m.label != "" {
+			labels = []string{m.label}
 		}
 		descs[name] = prometheus.NewDesc(name, m.help, labels, nil)
 	}
@@ -40,6 +40,12 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
+// basicQuantiles and detailedQuantiles are those of ZooKeeper's PrometheusMetricsProvider, until 3.9.
+var (
+	basicQuantiles    = []float64{0.5}
+	detailedQuantiles = []float64{0.5, 0.9, 0.99}
+)
+
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, v := range c.server.Monitor() {
@@ -48,16 +54,35 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			continue // a text, which is no metric
 		}
 		var labels []string
-		if m.perPeer {
+		switch m.label {
+		case "":
+		case perPeer:
 			labels = []string{strconv.Itoa(v.Peer)}
+		default:
+			labels = []string{v.Key}
 		}
+		desc := c.descs[v.Name]
 		switch is := v.Is.(type) {
 		case int64:
-			ch <- prometheus.MustNewConstMetric(c.descs[v.Name], m.typ, float64(is), labels...)
+			ch <- prometheus.MustNewConstMetric(desc, m.typ, float64(is), labels...)
 		case float64:
-			ch <- prometheus.MustNewConstMetric(c.descs[v.Name], m.typ, is, labels...)
+			ch <- prometheus.MustNewConstMetric(desc, m.typ, is, labels...)
 		case server.Summary:
-			ch <- prometheus.MustNewConstSummary(c.descs[v.Name], uint64(is.Count), float64(is.Sum), nil, labels...)
+			ch <- prometheus.MustNewConstSummary(desc, uint64(is.Count), float64(is.Sum), quantiles(is), labels...)
+		case server.Histogram:
+			ch <- prometheus.MustNewConstHistogram(desc, is.Count(), is.Sum(), is.Buckets(), labels...)
 		}
 	}
+}
+
+func quantiles(s server.Summary) map[float64]float64 {
+	wanted := basicQuantiles
+	if s.Detailed() {
+		wanted = detailedQuantiles
+	}
+	values := make(map[float64]float64, len(wanted))
+	for _, q := range wanted {
+		values[q] = s.Quantile(q)
+	}
+	return values
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -81,14 +80,21 @@ func exposed(t *testing.T, c prometheus.Collector) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return samplesOf(string(text))
+}
+
+// samplesOf returns the lines of a text of Prometheus's format: what each sample is worth, and TYPE and a name for its type.
+func samplesOf(text string) map[string]string {
 	lines := make(map[string]string)
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			name, typ, _ := strings.Cut(strings.TrimSpace(rest), " ")
 			lines["TYPE "+name] = typ
 		} else if !strings.HasPrefix(line, "#") {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-			lines[name] = value
+			line = strings.TrimSpace(line)
+			if i := strings.LastIndexByte(line, ' '); i > 0 {
+				lines[line[:i]] = line[i+1:]
+			}
 		}
 	}
 	return lines
@@ -96,8 +102,9 @@ func exposed(t *testing.T, c prometheus.Collector) map[string]string {
 
 // All that Monitor says in numbers is collected, on a server alone and on members, the leader too.
 func TestCollector_HasAllOfMonitor(t *testing.T) {
-	servers := append(startThree(t), start(t, server.Config{Dir: t.TempDir()}))
+	servers := append(startThree(t), start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true}))
 	for i, s := range servers {
+		work(t, s)
 		lines := exposed(t, metrics.New(s))
 		for _, v := range s.Monitor() {
 			sample := v.Name
@@ -107,11 +114,18 @@ func TestCollector_HasAllOfMonitor(t *testing.T) {
 					t.Errorf("%s is a text, and yet a metric", sample)
 				}
 				continue
-			case server.Summary:
+			case server.Summary, server.Histogram:
 				sample += "_count"
 			}
-			if v.Peer != 0 {
+			switch {
+			case v.Peer != 0:
 				sample += fmt.Sprintf(`{peer="%d"}`, v.Peer)
+			case v.Name == "gozkd_request_duration_seconds":
+				sample += fmt.Sprintf(`{op="%s"}`, v.Key)
+			case v.Name == "gozkd_write_stage_duration_seconds":
+				sample += fmt.Sprintf(`{stage="%s"}`, v.Key)
+			case v.Key != "":
+				sample += fmt.Sprintf(`{key="%s"}`, v.Key)
 			}
 			if _, ok := lines[sample]; !ok {
 				t.Errorf("server %d: %s is not collected", i, sample)
@@ -139,14 +153,15 @@ func TestCollector_NamesAndTypes(t *testing.T) {
 
 // The linter objects to names that ZooKeeper chose, and to none of ours.
 func TestCollector_Lint(t *testing.T) {
+	theirs := documented(t)
 	for _, s := range startThree(t) {
+		work(t, s)
 		problems, err := testutil.CollectAndLint(metrics.New(s))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range problems {
-			theirs := regexp.MustCompile(`_count$|^(connection_rejected|stale_sessions_expired)$`).MatchString(p.Metric)
-			if strings.HasPrefix(p.Metric, "gozkd_") || !theirs {
+			if theirs[p.Metric] == "" && p.Metric != "fsync_threshold_exceed_count" {
 				t.Errorf("%s: %s", p.Metric, p.Text)
 			}
 		}

@@ -63,7 +63,7 @@ func (s *Server) admit(nc net.Conn) {
 		s.life.wg.Go(c.serve) // stopped by closing the connection, awaited by shutdown
 		return
 	}
-	s.stats.connsDropped.Add(1)
+	s.stats.connsRejected.Add(1)
 	_ = nc.Close() // nothing was said on it, so nothing can be lost
 }
 

@@ -79,6 +79,10 @@ type Config struct {
 	// SyncWarning is how long a sync may take before it is logged (fsync.warningthresholdms). Default: 1 s.
 	SyncWarning time.Duration
 
+	// SlowRequest is from what time on a request gets a line in the log with the time of each of its stages. The lines are limited to a
+	// few each second. Default: none is logged.
+	SlowRequest time.Duration
+
 	// SkipACL lets every ACL check pass (skipACL).
 	SkipACL bool
 	// SuperDigest is user:base64(sha1(user:password)) of who passes every ACL check (DigestAuthenticationProvider.superDigest).

@@ -90,7 +90,8 @@ type pending struct {
 	close       bool                   // close the connection behind the reply
 	hasReadOnly bool                   // handshake: the client sent the read-only byte
 	applied     func(*datatree.Result) // of a write of the server itself: who waits for it; nil: nobody
-	received    time.Time
+	heard       time.Time              // when its last bytes came
+	received    time.Time              // when it was looked at
 }
 
 type kind uint8
@@ -149,12 +150,13 @@ func (p *pending) settles() bool { return p.kind == kindSync || p.hold != nil }
 func (p *pending) bytes() int { return len(p.body) + len(p.req.Body) }
 
 // complete takes the result of a write of this connection. Called by Apply under the tree's write lock.
-func (c *conn) complete(w *pending, res *datatree.Result, now time.Time) {
+func (c *conn) complete(t *tally, w *pending, res *datatree.Result, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server.touch(c)
 	switch {
 	case w.req.Op == proto.OpCreateSession || w.req.Op == proto.OpReattachSession:
+		t.ran(w.req.Op, w.received, false)
 		c.established(w, res)
 		return
 	case res.Err == proto.ErrSessionMoved:
@@ -167,21 +169,22 @@ func (c *conn) complete(w *pending, res *datatree.Result, now time.Time) {
 	took := now.Sub(w.received)
 	c.lastTook, c.lastTime = took, now
 	c.latency.note(took, 1)
-	c.server.stats.latency.note(took, 1)
+	t.inQueue.add(int64(c.queue.len()))
 	c.borrowOutput()
 	if c.queue.head() == w { // the rule: only a sync in front of it makes it wait
+		at := len(c.out)
 		c.out = appendResult(c.out, w, res)
-		c.answered(w, res.Zxid)
+		c.answered(t, w, res.Zxid, at)
 		c.dequeue()
 	} else {
 		w.reply, w.zxid, w.done = appendResult(nil, w, res), res.Zxid, true
 	}
-	c.drain()
+	c.drain(t)
 }
 
 // drain answers what is at the head of the queue until something unfinished is there. The caller holds the tree's lock,
-// for reading or writing, and c.mu.
-func (c *conn) drain() {
+// for reading or writing, and c.mu, and settles the tally.
+func (c *conn) drain(t *tally) {
 	for !c.closed && !c.closeAfter {
 		p := c.queue.head()
 		if p == nil {
@@ -192,28 +195,29 @@ func (c *conn) drain() {
 			c.closeLocked()
 			return
 		}
+		at := len(c.out)
 		switch {
 		case p.kind == kindRead && p.hold != nil && !p.hold.over:
 			c.boundOutput()
 			return
 		case p.kind == kindRead:
-			c.out = c.server.read(c, c.out, p.op, p.xid, p.body, p.ids)
-			c.answered(p, c.server.state.LastZxid())
+			c.out = c.server.read(c, t, c.out, p.op, p.xid, p.body, p.ids)
+			c.answered(t, p, c.server.state.LastZxid(), at)
 		case p.kind == kindStatus:
 			zxid := p.zxid
 			if zxid == zxidLast {
 				zxid = c.server.state.LastZxid()
 			}
 			c.out = appendStatus(c.out, p.xid, zxid, p.code)
-			c.answered(p, zxid)
+			c.answered(t, p, zxid, at)
 		case p.done && p.kind == kindSync:
 			zxid := c.server.state.LastZxid()
 			b, start := beginReply(c.out, p.xid, zxid, proto.OK)
 			c.out = endFrame(append(b, p.body...), start)
-			c.answered(p, zxid)
+			c.answered(t, p, zxid, at)
 		case p.done:
 			c.out = append(c.out, p.reply...)
-			c.answered(p, p.zxid)
+			c.answered(t, p, p.zxid, at)
 		default:
 			c.boundOutput()
 			return
@@ -224,10 +228,15 @@ func (c *conn) drain() {
 	c.boundOutput()
 }
 
-// answered notes that p's reply is on the output.
-func (c *conn) answered(p *pending, zxid proto.Zxid) {
+// answered notes that p's reply is on the output, from at on.
+func (c *conn) answered(t *tally, p *pending, zxid proto.Zxid, at int) {
 	c.sentPackets++
-	c.server.stats.sent.Add(1)
+	op := p.op
+	if p.kind == kindWrite {
+		op = p.req.Op
+	}
+	t.answered(op, p.received, p.kind == kindRead, len(c.out)-at)
+	c.server.slow.queued(p)
 	if invariants.Enabled && zxid > 0 && zxid < c.lastZxid {
 		panic(fmt.Sprintf("server: V5: a reply with zxid %v after one with %v", zxid, c.lastZxid))
 	}

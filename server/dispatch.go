@@ -41,8 +41,11 @@ func (c *conn) serve() {
 			break
 		}
 		if readErr := in.fill(c); readErr != nil {
-			if !errors.Is(readErr, io.EOF) && !errors.Is(readErr, net.ErrClosed) {
-				c.logger().Debug("connection lost", "error", readErr)
+			if !errors.Is(readErr, net.ErrClosed) {
+				c.server.stats.connsBroken.Add(1)
+				if !errors.Is(readErr, io.EOF) {
+					c.logger().Debug("connection lost", "error", readErr)
+				}
 			}
 			return
 		}
@@ -85,7 +88,10 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 			return false, nil
 		case p == pauseLimit:
 			c.blocked.Store(true)
+			begin, st := c.server.cfg.Now(), &c.server.stats
 			c.server.outstanding.wait()
+			st.throttled.note(int64(c.server.cfg.Now().Sub(begin)), 1)
+			st.throttleWaits.Add(1)
 			c.blocked.Store(false)
 		case p == pauseQueue:
 			c.blocked.Store(true)
@@ -118,15 +124,19 @@ func (c *conn) burst(in *input) (pause, error) {
 	defer s.tree.RUnlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answered := 0
+	t, begin := s.tallies.get(), in.r
 	defer func() {
 		c.holdReads()
-		if answered > 0 {
-			took := s.cfg.Now().Sub(now)
-			c.lastTook, c.lastTime = took, now
-			c.latency.note(took, int64(answered))
-			s.stats.latency.note(took, int64(answered))
+		done := now
+		if t.n > 0 {
+			done = s.cfg.Now()
+			c.lastTook, c.lastTime = done.Sub(now), now
+			c.latency.note(c.lastTook, int64(t.n))
 		}
+		c.receivedPackets += t.received
+		t.bytesIn += int64(in.r - begin)
+		t.settle(&s.stats, done)
+		s.tallies.put(t)
 	}()
 	for range burstFrames {
 		switch {
@@ -145,17 +155,13 @@ func (c *conn) burst(in *input) (pause, error) {
 		if frame == nil {
 			return pauseInput, nil
 		}
-		waiting := c.queue.len()
-		p, err := c.request(frame, now)
+		p, err := c.request(frame, now, t)
 		if err != nil {
 			return pauseClosed, err
 		}
 		if p == pauseLimit || p == pauseAlone || p == pauseSync {
 			in.r = at
 			return p, nil
-		}
-		if c.queue.len() == waiting {
-			answered++
 		}
 		if p != pauseNone {
 			return p, nil
@@ -165,7 +171,7 @@ func (c *conn) burst(in *input) (pause, error) {
 }
 
 // request routes one request. With pauseLimit, pauseAlone and pauseSync nothing happened, and the request comes again.
-func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
+func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
 	var h proto.RequestHeader
@@ -178,9 +184,11 @@ func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 		switch {
 		case c.queue.head() == c.changing && h.Op == proto.OpPing: // it can take longer than a client waits for its pings
 			c.borrowOutput()
-			c.out = c.server.read(c, c.out, h.Op, h.Xid, nil, nil)
-			c.receivedPackets++
-			c.server.stats.received.Add(1)
+			at := len(c.out)
+			c.out = c.server.read(c, t, c.out, h.Op, h.Xid, nil, nil)
+			t.received++
+			t.answered(h.Op, now, false, len(c.out)-at)
+			c.sentPackets++
 			return pauseNone, nil
 		case c.queue.head() == c.changing:
 			return pauseAlone, nil
@@ -198,29 +206,29 @@ func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 		}
 	case proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpPing,
 		proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpAddWatch, proto.OpWhoAmI:
-		c.readInTurn(h, d.Rest(), now)
+		c.readInTurn(h, d.Rest(), now, t)
 	case proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2, proto.OpGetEphemerals, proto.OpGetAllChildrenNumber:
 		// A short request for much work. Thousands of them behind a write would all run when it is applied, under the write
 		// lock (V2); so one goes only when nothing is in front of it, and gives up the lock behind it.
 		if c.queue.len() > 0 {
 			return pauseAlone, nil
 		}
-		c.readInTurn(h, d.Rest(), now)
+		c.readInTurn(h, d.Rest(), now, t)
 		p = pauseOutput
 	case proto.OpSASL:
 		var r proto.TokenRecord
 		if r.Decode(&d); d.Err() != nil || r.Token == nil {
 			return pauseNone, fmt.Errorf("sasl request without a token")
 		}
-		c.readInTurn(h, nil, now)
+		c.readInTurn(h, nil, now, t)
 	case proto.OpSync:
-		c.sync(h, &d, now)
+		c.sync(h, &d, now, t)
 	case proto.OpReconfig:
 		if c.queue.len() > 0 {
 			return pauseAlone, nil
 		}
 		if code := c.reconfig(d); code != proto.OK {
-			c.status(h, code, zxidLast, false)
+			c.status(h, code, zxidLast, false, now, t)
 		} else if c.write(h, d.Rest(), now) {
 			return pauseLimit, nil
 		} else {
@@ -228,17 +236,16 @@ func (c *conn) request(frame []byte, now time.Time) (p pause, err error) {
 		}
 	case proto.OpAuth:
 		code := c.authenticate(&d)
-		c.status(h, code, 0, code != proto.OK)
+		c.status(h, code, 0, code != proto.OK, now, t)
 	case proto.OpDeleteContainer:
 		// Only the server's own collector may: a client could delete any childless znode with it, past every ACL.
-		c.status(h, proto.ErrBadArguments, zxidLast, false)
+		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
 	default:
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
-		c.status(h, proto.ErrUnimplemented, proto.NoZxid, true)
+		c.status(h, proto.ErrUnimplemented, proto.NoZxid, true, now, t)
 	}
 	c.noteHot(h.Op, frame[proto.RequestHeaderBytes:])
-	c.receivedPackets++
-	c.server.stats.received.Add(1)
+	t.received++
 	if h.Op != proto.OpAuth {
 		c.lastOp = h.Op
 	}
@@ -254,7 +261,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 	if !s.outstanding.try(len(body)) {
 		return true
 	}
-	p := &pending{conn: c, xid: h.Xid, kind: kindWrite, received: now}
+	p := &pending{conn: c, xid: h.Xid, kind: kindWrite, heard: c.cameAt(), received: now}
 	p.req = datatree.Request{
 		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.cfg.MaxBuffer,
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
@@ -277,21 +284,25 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 }
 
 // readInTurn answers a read at once, or queues it behind an unfinished request (V2).
-func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time) {
+func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *tally) {
 	if c.server.cfg.LinearizableReads && h.Op != proto.OpPing {
 		if c.hold == nil {
 			c.hold = new(hold)
 		}
 	} else if c.queue.len() == 0 {
 		c.borrowOutput()
-		c.out = c.server.read(c, c.out, h.Op, h.Xid, body, c.ids)
+		at := len(c.out)
+		c.out = c.server.read(c, t, c.out, h.Op, h.Xid, body, c.ids)
+		t.answered(h.Op, now, false, len(c.out)-at)
+		c.server.slow.read(c, h.Op, h.Xid, body, now)
 		zxid := c.server.state.LastZxid()
 		c.sentPackets++
-		c.server.stats.sent.Add(1)
 		c.lastZxid = max(c.lastZxid, zxid)
 		return
 	}
-	c.enqueue(&pending{conn: c, xid: h.Xid, kind: kindRead, op: h.Op, body: bytes.Clone(body), ids: c.ids, received: now, hold: c.hold})
+	c.enqueue(&pending{
+		conn: c, xid: h.Xid, kind: kindRead, op: h.Op, body: bytes.Clone(body), ids: c.ids, heard: c.cameAt(), received: now, hold: c.hold,
+	})
 }
 
 // hold makes reads wait until this server has applied what was committed when they came.
@@ -306,14 +317,14 @@ func (c *conn) holdReads() {
 }
 
 // sync answers when this server has applied all that was committed when the request came.
-func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time) {
+func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *tally) {
 	var r proto.PathRequest
 	r.Decode(d)
 	if d.Err() != nil {
-		c.status(h, proto.ErrMarshallingError, zxidLast, false)
+		c.status(h, proto.ErrMarshallingError, zxidLast, false, now, t)
 		return
 	}
-	p := &pending{conn: c, xid: h.Xid, kind: kindSync, op: h.Op, body: r.Append(nil), received: now}
+	p := &pending{conn: c, xid: h.Xid, kind: kindSync, op: h.Op, body: r.Append(nil), heard: c.cameAt(), received: now}
 	c.enqueue(p)
 	c.server.stats.syncsWait.Add(1)
 	c.whenCurrent(func() {
@@ -330,7 +341,8 @@ func (c *conn) whenCurrent(mark func()) {
 		s.tree.RLock()
 		c.mu.Lock()
 		mark()
-		c.drain()
+		c.drain(&s.tally)
+		s.tally.settle(&s.stats, s.cfg.Now()) // this is the goroutine of Apply
 		c.mu.Unlock()
 		s.tree.RUnlock()
 		c.flushAsync()
@@ -338,10 +350,10 @@ func (c *conn) whenCurrent(mark func()) {
 }
 
 // status queues a reply without a body.
-func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid, closes bool) {
-	c.enqueue(&pending{conn: c, xid: h.Xid, kind: kindStatus, op: h.Op, code: code, zxid: zxid, close: closes})
+func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid, closes bool, now time.Time, t *tally) {
+	c.enqueue(&pending{conn: c, xid: h.Xid, kind: kindStatus, op: h.Op, code: code, zxid: zxid, close: closes, received: now})
 	if c.queue.len() == 1 {
-		c.drain()
+		c.drain(t)
 	}
 }
 

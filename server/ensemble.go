@@ -138,7 +138,7 @@ func (s *Server) noteConfig(req *datatree.Request, res *datatree.Result, w *pend
 		s.membersChanged = true
 		if asked := s.reconfigs[res.Serial]; asked != nil {
 			delete(s.reconfigs, res.Serial)
-			asked.conn.complete(asked, res, now)
+			asked.conn.complete(&s.tally, asked, res, now)
 		}
 		current, version := s.state.Config()
 		switch {

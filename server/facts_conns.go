@@ -75,10 +75,16 @@ func (s *Server) ResetConnectionStats() {
 		c.receivedPackets, c.sentPackets = 0, 0
 		c.lastOp, c.lastXid, c.lastZxid = proto.OpNotification, -1, proto.NoZxid
 		c.lastTime, c.lastTook = time.Time{}, 0
-		c.latency.reset()
+		c.latency = latency{}
 		c.mu.Unlock()
 	}
 }
 
 // ResetStats forgets what the server has counted and measured, like the srst word.
-func (s *Server) ResetStats() { s.stats.reset() }
+func (s *Server) ResetStats() {
+	s.stats.reset()
+	if s.accepting.Load() {
+		counts := s.node.Status().Counts
+		s.countsAtReset.Store(&counts)
+	}
+}

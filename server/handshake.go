@@ -1,7 +1,9 @@
 package server
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -18,7 +20,8 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		return false, nil // closed already
 	}
 	for in.w-in.r < 4 {
-		if in.fill(c) != nil {
+		if err := in.fill(c); err != nil {
+			c.noteUnattached(err)
 			return false, nil
 		}
 	}
@@ -31,10 +34,15 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		if frame, err = in.frame(s.cfg.MaxBuffer); err != nil {
 			return false, err
 		}
-		if frame == nil && in.fill(c) != nil {
-			return false, nil
+		if frame == nil {
+			if err := in.fill(c); err != nil {
+				c.noteUnattached(err)
+				return false, nil
+			}
 		}
 	}
+	s.stats.connRequests.Add(1)
+	s.stats.bytesReceived.Add(int64(4 + len(frame)))
 	d := jute.NewDecoder(frame)
 	var req proto.ConnectRequest
 	req.Decode(&d)
@@ -50,10 +58,18 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		return false, nil
 	}
 	if !s.awaitServing() {
+		s.stats.connsNotServed.Add(1)
 		c.logger().Debug("client refused: this server does not serve now")
 		return false, nil
 	}
 	return c.attach(&req)
+}
+
+// noteUnattached counts a connection that ends before it had a session.
+func (c *conn) noteUnattached(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.server.stats.sessionless.Add(1)
+	}
 }
 
 // awaitServing waits a moment for a leader, and reports whether clients are served. A request to take a session up that waits here can't be
@@ -125,7 +141,8 @@ func (a *applyWaiters) wake() {
 func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	s := c.server
 	body := datatree.CreateSessionBody{TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
-	w := &pending{conn: c, kind: kindWrite, received: s.cfg.Now(), hasReadOnly: req.HasReadOnly}
+	now := s.cfg.Now()
+	w := &pending{conn: c, kind: kindWrite, heard: now, received: now, hasReadOnly: req.HasReadOnly}
 	w.req = datatree.Request{Session: req.SessionID, Op: proto.OpReattachSession, Server: s.cfg.MemberID}
 	switch {
 	case req.SessionID == 0:
@@ -141,6 +158,7 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		return false, nil
 	default:
 		copy(body.Passwd[:], req.Passwd)
+		s.stats.connsReattached.Add(1)
 	}
 	w.body = body.Passwd[:]
 	w.req.Body = body.Append(nil)
@@ -201,4 +219,5 @@ func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
 	c.server.stats.received.Add(1)
 	c.sentPackets++
 	c.server.stats.sent.Add(1)
+	c.server.stats.responseBytes.Add(int64(len(c.out) - start))
 }

@@ -20,18 +20,20 @@ func (m machine) Apply(batches []consensus.Batch) {
 	now := s.cfg.Now()
 	leading := !s.alone() && s.node.Status().Leading
 	s.tree.Lock()
+	way := &s.way
+	way.begin(now)
 	for i := range batches {
 		b := &batches[i]
 		if b.NewTerm {
 			s.state.SetLastZxid(s.state.LastZxid().NextEpoch())
 			s.stats.proposals.reset()
+			s.stats.lostSince.Store(0)
 		}
 		for j := range b.Requests {
-			if leading {
-				s.stats.proposals.note(len(b.Requests[j].Payload))
-			}
+			way.request(s, b, &b.Requests[j], leading)
 			s.apply(b.TimeMs, &b.Requests[j], now)
 		}
+		way.batch(s, b, leading)
 		s.digests.note(b.Index, s.state.Digest())
 	}
 	if invariants.Enabled {
@@ -40,6 +42,7 @@ func (m machine) Apply(batches []consensus.Batch) {
 		}
 	}
 	s.tree.Unlock()
+	way.applied(s)
 	if s.membersChanged {
 		s.membersChanged = false
 		s.retarget() // it writes a file, which is not for under the lock
@@ -52,6 +55,7 @@ func (m machine) Apply(batches []consensus.Batch) {
 		s.touched[i] = nil
 	}
 	s.touched = s.touched[:0]
+	way.written(s)
 }
 
 func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
@@ -75,6 +79,7 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	for i := range events {
 		s.deliver(&events[i])
 	}
+	s.countWrites(req, &res, events)
 	s.noteSession(req, &res, w, now)
 	switch req.Op {
 	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:
@@ -83,7 +88,7 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	switch {
 	case w == nil || res.Pending:
 	case w.conn != nil:
-		w.conn.complete(w, &res, now)
+		w.conn.complete(&s.tally, w, &res, now)
 		s.outstanding.release(w.bytes())
 	case w.applied != nil:
 		w.applied(&res)
@@ -115,6 +120,7 @@ func (s *Server) deliver(e *datatree.Event) {
 	if len(s.watchers) == 0 {
 		return
 	}
+	s.stats.watchers(e.Type).note(int64(len(s.watchers)), 1)
 	frame := appendEvent(nil, e.Zxid, e.Type, e.Path)
 	for _, id := range s.watchers {
 		s.connMu.Lock()
@@ -128,7 +134,7 @@ func (s *Server) deliver(e *datatree.Event) {
 			c.borrowOutput()
 			c.out = append(c.out, frame...)
 			c.sentPackets++
-			s.stats.sent.Add(1)
+			s.tally.event(len(frame))
 			c.boundOutput()
 			s.touch(c)
 		}
@@ -158,6 +164,8 @@ func (s *Server) noteSession(req *datatree.Request, res *datatree.Result, w *pen
 		var c *conn
 		if w != nil {
 			c = w.conn
+		} else if req.Op == proto.OpReattachSession && !s.alone() && s.node.Status().Leading {
+			s.stats.revalidated.Add(1) // a client came to another member, which in ZooKeeper asks the leader
 		}
 		// Bound first: a jump of the clock that the tracker's new time misses then finds the session connected.
 		s.bind(info.ID, c)
@@ -186,6 +194,7 @@ func (s *Server) noteSession(req *datatree.Request, res *datatree.Result, w *pen
 		s.trackMu.Unlock()
 		if req.Op == proto.OpExpireSession {
 			s.stats.expired.Add(1)
+			s.stats.lostSince.Add(1)
 		}
 		if w == nil || w.conn == nil { // the client's connection, if it is here, closes without a word
 			s.bind(req.Session, nil)

@@ -9,7 +9,7 @@ import (
 )
 
 // monitorMember appends what only a member of an ensemble has: ZooKeeper's values, then ours.
-func (s *Server) monitorMember(values []Value) []Value {
+func (s *Server) monitorMember(values values) values {
 	st, f := s.node.Status(), s.facts()
 	set, _ := s.ensemble()
 	mode := s.modeIn(set, st)
@@ -23,6 +23,8 @@ func (s *Server) monitorMember(values []Value) []Value {
 	if st.Leading {
 		add("leader_uptime", time.Since(st.Since).Milliseconds())
 		values = s.monitorLearners(values, set, st)
+	} else if mode == modeFollower {
+		add("synced_observers", int64(0)) // ZooKeeper's followers may have observers of their own
 	}
 
 	connected := s.node.Connected()
@@ -54,7 +56,7 @@ func (s *Server) monitorMember(values []Value) []Value {
 }
 
 // monitorLearners appends what the leader knows of the others.
-func (s *Server) monitorLearners(values []Value, set members.Set, st consensus.Status) []Value {
+func (s *Server) monitorLearners(values values, set members.Set, st consensus.Status) values {
 	var learners, followers, notVoting, observers int64
 	for _, p := range st.Peers {
 		if !p.Active {
@@ -80,9 +82,9 @@ func (s *Server) monitorLearners(values []Value, set members.Set, st consensus.S
 		Value{Name: "synced_followers", Is: followers},
 		Value{Name: "synced_non_voting_followers", Is: notVoting},
 		Value{Name: "synced_observers", Is: observers},
-		Value{Name: "last_proposal_size", Is: int64(last)},
-		Value{Name: "min_proposal_size", Is: int64(low)},
-		Value{Name: "max_proposal_size", Is: int64(high)},
+		Value{Name: "last_proposal_size", Is: last},
+		Value{Name: "min_proposal_size", Is: low},
+		Value{Name: "max_proposal_size", Is: high},
 	)
 }
 

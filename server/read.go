@@ -16,7 +16,7 @@ const maxMultiReads = 4
 
 // read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a network buffer: nothing of
 // it is kept.
-func (s *Server) read(c *conn, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
+func (s *Server) read(c *conn, t *tally, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
 	if op == proto.OpPing {
 		return appendStatus(out, proto.XidPing, s.state.LastZxid(), proto.OK)
 	}
@@ -27,7 +27,7 @@ func (s *Server) read(c *conn, out []byte, op proto.OpCode, xid int32, body []by
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
 	out, start := beginReply(out, xid, zxid, proto.OK)
-	out, code := s.readBody(c, out, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
+	out, code := s.readBody(c, t, out, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
 	if op == proto.OpSetWatches || op == proto.OpSetWatches2 {
 		// The events of setWatches stand in front of its reply: move the reply's empty frame behind them.
 		events := out[start+4+proto.ReplyHeaderBytes:]
@@ -40,17 +40,22 @@ func (s *Server) read(c *conn, out []byte, op proto.OpCode, xid int32, body []by
 	return endFrame(out, start)
 }
 
-func (s *Server) readBody(c *conn, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+func (s *Server) readBody(c *conn, t *tally, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
 	switch op {
 	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
-		return s.readPath(c, out, op, d, who)
+		return s.readPath(c, t, out, op, d, who)
 	case proto.OpGetACL:
 		path := d.RequiredString()
 		if d.Err() != nil {
 			return out, proto.ErrMarshallingError
 		}
 		acl, st, code := s.state.GetACL(path, who)
-		return (&proto.ACLResponse{ACL: acl, Stat: st}).Append(out), code
+		at := len(out)
+		out = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(out)
+		if code == proto.OK {
+			t.read(&s.stats.spaces, path, len(out)-at)
+		}
+		return out, code
 	case proto.OpGetAllChildrenNumber:
 		path := d.RequiredString()
 		if d.Err() != nil {
@@ -75,7 +80,7 @@ func (s *Server) readBody(c *conn, out []byte, op proto.OpCode, d *jute.Decoder,
 	case proto.OpMultiRead:
 		return s.multiRead(out, d, who)
 	case proto.OpSetWatches, proto.OpSetWatches2:
-		return s.setWatches(c, out, op, d)
+		return s.setWatches(c, t, out, op, d)
 	case proto.OpAddWatch:
 		return s.addWatch(c, out, d)
 	case proto.OpCheckWatches, proto.OpRemoveWatches:
@@ -85,13 +90,13 @@ func (s *Server) readBody(c *conn, out []byte, op proto.OpCode, d *jute.Decoder,
 }
 
 // readPath does exists, getData and both getChildren.
-func (s *Server) readPath(c *conn, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+func (s *Server) readPath(c *conn, t *tally, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
 	var r proto.PathWatchRequest
 	r.Decode(d)
 	if d.Err() != nil {
 		return out, proto.ErrMarshallingError
 	}
-	kind := watch.Data
+	kind, at := watch.Data, len(out)
 	var code proto.ErrCode
 	switch op {
 	case proto.OpExists:
@@ -120,6 +125,9 @@ func (s *Server) readPath(c *conn, out []byte, op proto.OpCode, d *jute.Decoder,
 	}
 	if r.Watch && code == proto.OK {
 		s.watches.Add(c.id, r.Path, kind)
+	}
+	if code == proto.OK {
+		t.read(&s.stats.spaces, r.Path, len(out)-at)
 	}
 	return out, code
 }
@@ -191,17 +199,18 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 // setWatches sets the watches of a client that reconnected, and appends an event for each that should have fired in the
 // meantime. As in ZooKeeper, no ACL is checked here, paths are not validated, and a null vector or path fails the request
 // only when its turn comes: what was done before it stays. Persistent watches may be on a null path.
-func (s *Server) setWatches(c *conn, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
+func (s *Server) setWatches(c *conn, t *tally, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
 	var r proto.SetWatchesRequest
 	syntax := *d
 	if r.Decode(&syntax, op); syntax.Err() != nil {
 		return out, proto.ErrMarshallingError
 	}
 	relative := proto.Zxid(d.Long())
-	event := func(t proto.EventType, path string) {
-		out = appendEvent(out, proto.NoZxid, t, path)
+	event := func(typ proto.EventType, path string) {
+		at := len(out)
+		out = appendEvent(out, proto.NoZxid, typ, path)
 		c.sentPackets++
-		s.stats.sent.Add(1)
+		t.event(len(out) - at)
 	}
 	lists := []func(path string){
 		func(path string) { // data

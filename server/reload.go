@@ -10,7 +10,7 @@ import (
 // new one, and the rest of the server does not depend on it.
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "OutstandingLimit", "HandshakeTimeout",
-	"Words", "SyncWarning", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
+	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
 	"ContainerMaxPerMinute", "ContainerNeverUsed", "Settings",
 }
 
@@ -22,7 +22,7 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InPro
 // wrong, nothing changes.
 //
 // These change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (sessions keep what they have until their clients come
-// again), MaxClientConns, MaxConns (nobody is cut off), OutstandingLimit, HandshakeTimeout, Words, SyncWarning, SuperDigest,
+// again), MaxClientConns, MaxConns (nobody is cut off), OutstandingLimit, HandshakeTimeout, Words, SyncWarning, SlowRequest, SuperDigest,
 // DisableDigest (who has passed keeps the id until the connection ends), EnforceQuota, ReconfigEnabled, ContainerMaxPerMinute,
 // ContainerNeverUsed, Settings. What a server was handed to live on (Memory, the listeners, PeerDial, InProcess, Version, Logger, Now,
 // Rand, FS) is not looked at.

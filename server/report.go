@@ -198,8 +198,10 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 	s.trackMu.Unlock()
 	switch s.digests.compare(from, theirs, now, now.Add(-3*s.cfg.Tick)) {
 	case verdictOwn:
+		s.stats.digestsDiffer.Add(1)
 		s.diverged(theirs.index)
 	case verdictOther:
+		s.stats.digestsDiffer.Add(1)
 		s.cfg.Logger.Error("the state of a server differs from ours", "server", from, "index", theirs.index)
 		s.node.Send(from, binary.AppendUvarint([]byte{reportDiffer}, theirs.index))
 	}

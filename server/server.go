@@ -56,13 +56,18 @@ type Server struct {
 	ledSince time.Time // the reign for which the tracker was made ready. 0: this server does not lead
 	jumped   time.Time // the last MoveClock; what was seen on the clock before that is too old to be told the tracker of a new client
 
-	outstanding limiter
-	stats       stats
-	hot         hot
+	outstanding   limiter
+	stats         stats
+	slow          slowLog
+	tallies       tallies
+	countsAtReset atomic.Pointer[consensus.Counts] // what the node had counted then; nil: there was no reset
+	hot           hot
 
 	digests digests
 
 	// Owned by the goroutine of Apply.
+	tally          tally
+	way            way
 	touched        []*conn
 	watchers       []watch.ConnID
 	reconfigs      map[proto.Zxid]*pending // by serial: clients that wait for a change of the ensemble
@@ -120,6 +125,7 @@ func New(cfg Config) (*Server, error) {
 	s.ended, s.gone = make(chan struct{}), make(chan struct{})
 	s.digests.forget()
 	s.outstanding.init(cfg.OutstandingLimit)
+	s.slow.server = s
 	s.stats.traceMask.Store(defaultTraceMask)
 	return s, nil
 }
@@ -181,6 +187,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	opening := time.Now()
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
 		PeerListener: peerListener, PeerDial: s.cfg.PeerDial, Tick: raftTick(s.cfg.Tick),
@@ -188,12 +195,13 @@ func (s *Server) start(ctx context.Context) (err error) {
 		OnMessage: s.received, OnSteered: s.steered, OnLost: s.lost, Rand: s.cfg.Rand,
 		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: machine{s},
 		Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
-		OnSync: s.synced, OnCheckpoint: s.checkpointed, Logger: s.cfg.Logger.Named("consensus"),
+		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnReign: s.reigned, Logger: s.cfg.Logger.Named("consensus"),
 	})
 	if err != nil {
 		return err
 	}
 	s.removeBackups()
+	s.stats.opening.note(int64(time.Since(opening)), 1)
 	if s.book, err = openBook(s.cfg.Dir, s.members); err != nil {
 		return errors.Join(err, s.node.Close())
 	}
@@ -351,8 +359,9 @@ func (s *Server) closeConns() {
 	s.outstanding.close()
 }
 
-func (s *Server) synced(took time.Duration, _, bytes int) {
-	s.stats.syncs.note(took, 1)
+func (s *Server) synced(took time.Duration, appends, bytes int) {
+	s.stats.syncs.note(int64(took), 1)
+	s.stats.appends.note(int64(appends), 1)
 	if took > s.live.Load().SyncWarning {
 		s.stats.slowSyncs.Add(1)
 		s.cfg.Logger.Warn("slow fsync: the log's disk is overloaded, writes wait for it", "took_ms", took.Milliseconds(), "bytes", bytes)
@@ -360,7 +369,7 @@ func (s *Server) synced(took time.Duration, _, bytes int) {
 }
 
 func (s *Server) checkpointed(took time.Duration, changes int) {
-	s.stats.checkpoints.note(took, 1)
+	s.stats.checkpoints.note(int64(took), 1)
 	s.checkpoint.Store(s.capturing.Load())
 	s.cfg.Logger.Info("checkpoint", "changes", changes, "took_ms", took.Milliseconds())
 }

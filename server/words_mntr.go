@@ -1,6 +1,10 @@
 package server
 
-import "bufio"
+import (
+	"bufio"
+	"strconv"
+	"strings"
+)
 
 // writeMonitor answers mntr.
 func (s *Server) writeMonitor(w *bufio.Writer) {
@@ -8,6 +12,9 @@ func (s *Server) writeMonitor(w *bufio.Writer) {
 		for key, is := range v.Lines() {
 			if f, ok := is.(float64); ok {
 				is = decimal(f)
+				if strings.HasSuffix(v.Name, "_seconds") { // four digits, as ZooKeeper's, would not show most of them
+					is = strconv.FormatFloat(f, 'f', 6, 64)
+				}
 			}
 			say(w, "zk_%s\t%v\n", key, is)
 		}

@@ -33,7 +33,7 @@ func (s *Server) facts() facts {
 // writeState writes what srvr and stat have in common.
 func (s *Server) writeState(w *bufio.Writer) {
 	f := s.facts()
-	low, avg, high := s.stats.latency.read()
+	low, avg, high := s.stats.latencies()
 	say(w, "Latency min/avg/max: %d/%s/%d\n", low, decimal(avg), high)
 	say(w, "Received: %d\nSent: %d\n", s.stats.received.Load(), s.stats.sent.Load())
 	say(w, "Connections: %d\nOutstanding: %d\n", s.numConns(), s.outstanding.outstanding())

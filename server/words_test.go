@@ -84,7 +84,7 @@ var wordPatterns = map[string]string{
 	"gtmk":                                 `306`,
 	"stmk\x00\x00\x00\x00\x00\x00\x01\x32": `306`,
 	"hash":                                 `([0-9a-f]+: -?\d+\n)+`,
-	"mntr":                                 `(zk_[a-z0-9_]+\t(` + patternVersion + `|standalone|\d+(\.\d{1,4})?)\n)+`,
+	"mntr":                                 `(zk_[A-Za-z0-9_]+\t(` + patternVersion + `|standalone|-?\d+(\.\d{1,6})?)\n)+`,
 	"crst":                                 `Connection stats reset\.\n`,
 	"srst":                                 `Server stats reset\.\n`,
 }
@@ -271,6 +271,9 @@ func TestWords_TraceMaskCut(t *testing.T) {
 func TestWords_OneWrite(t *testing.T) {
 	bubble(t, server.Config{Words: []string{"*"}}, func(t *testing.T, dial func() *raw) {
 		for _, word := range allWords {
+			if word == "mntr" {
+				continue // ZooKeeper's is 18 kB long: whoever reads it reads on
+			}
 			c := dial()
 			if _, err := c.nc.Write([]byte(word + "\x00\x00\x00\x00\x00\x00\x00\x00")[:max(4, 12*strings.Count(word, "stmk"))]); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,231 @@
+package metrics_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/metrics"
+	"github.com/gozkd/gozkd/server"
+)
+
+// documented returns what docs/metrics.md says of ZooKeeper's names: same, constant or left out.
+func documented(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| (`.*`) \\| (same|constant|left out) \\| .+ \\|$").FindAllStringSubmatch(string(text), -1)
+	says := make(map[string]string)
+	for _, row := range rows {
+		for _, name := range strings.Fields(row[1]) {
+			name = strings.Trim(name, "`")
+			if before, twice := says[name]; twice {
+				t.Errorf("docs/metrics.md has %s twice: %s, %s", name, before, row[2])
+			}
+			says[name] = row[2]
+		}
+	}
+	return says
+}
+
+// form is what a family looks like: its type, and for each kind of sample the labels, with the quantiles.
+type form struct {
+	typ    string
+	labels map[string]bool
+}
+
+// formsOf reads a text of Prometheus's format.
+func formsOf(lines map[string]string) map[string]*form {
+	forms := make(map[string]*form)
+	for line, value := range lines {
+		if name, ok := strings.CutPrefix(line, "TYPE "); ok {
+			forms[name] = &form{value, make(map[string]bool)}
+		}
+	}
+	sample := regexp.MustCompile(`^([a-z0-9_]+)(\{.*\})?$`)
+	key := regexp.MustCompile(`key="[^"]*"`)
+	for line := range lines {
+		m := sample.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		for _, suffix := range []string{"", "_count", "_sum"} {
+			if name, ok := strings.CutSuffix(m[1], suffix); ok && forms[name] != nil && (suffix == "" || forms[name].typ == "summary") {
+				forms[name].labels[suffix+strings.ReplaceAll(key.ReplaceAllString(m[2], "key"), ",}", "}")] = true
+			}
+		}
+	}
+	return forms
+}
+
+// TestZooKeepersNames: of what a ZooKeeper says, docs/metrics.md says what becomes of it here, and so it is.
+func TestZooKeepersNames(t *testing.T) {
+	says := documented(t)
+	servers := map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true})}
+	three := startThree(t)
+	servers["leader"], servers["follower"] = three[0], three[1]
+	seen, there := make(map[string]bool), make(map[string]bool)
+	for role, s := range servers {
+		work(t, s)
+		theirs := formsOf(read(t, filepath.Join("testdata", "metrics-3.9.5-"+role+".txt")))
+		ours := formsOf(exposed(t, metrics.New(s)))
+		for name, is := range theirs {
+			seen[name] = true
+			switch status, got := says[name], ours[name]; {
+			case status == "":
+				t.Errorf("docs/metrics.md does not speak of %s", name)
+			case status == "left out" && got != nil:
+				t.Errorf("%s: %s is left out, and yet there", role, name)
+			case status == "left out":
+			case got == nil && len(is.labels) == 0: // there are none of these there, either
+			case got == nil:
+				t.Errorf("%s: %s is missing", role, name)
+			case got.typ != is.typ:
+				t.Errorf("%s: %s is a %s, in ZooKeeper a %s", role, name, got.typ, is.typ)
+			case len(is.labels) > 0 && !maps.Equal(got.labels, is.labels):
+				t.Errorf("%s: %s has samples %v, in ZooKeeper %v", role, name, slices.Sorted(maps.Keys(got.labels)), slices.Sorted(maps.Keys(is.labels)))
+			}
+		}
+		for name := range ours {
+			there[name] = true
+			if says[name] == "" && !strings.HasPrefix(name, "gozkd_") && name != "followers" && name != "fsync_threshold_exceed_count" {
+				t.Errorf("%s: %s is neither ZooKeeper's nor ours", role, name)
+			}
+		}
+		for _, v := range s.Monitor() {
+			if n, ok := v.Is.(int64); says[v.Name] == "constant" && ok && n != 0 {
+				t.Errorf("%s: %s is constant, and yet %d", role, v.Name, n)
+			}
+		}
+	}
+	for name, status := range says {
+		if !seen[name] && !strings.HasPrefix(name, "om_") && name != "jvm_pause_time_ms" && name != "prep_process_time" && name != "proposal_process_time" && name != "commit_process_time" && name != "sync_process_time" {
+			t.Errorf("docs/metrics.md speaks of %s, which no ZooKeeper has", name)
+		}
+		if status != "left out" && !there[name] {
+			t.Errorf("docs/metrics.md says that there is %s", name)
+		}
+	}
+}
+
+// TestZooKeepersWord: the lines of mntr are ZooKeeper's, but for those that docs/metrics.md leaves out.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func TestZooKeepersWord(t *testing.T) {
+	says := documented(t)
+	texts := map[string]string{"version": "same", "server_state": "same", "peer_state": "same"}
+	part := regexp.MustCompile(`^(avg|min|max|cnt|sum|p50|p95|p99|p999)_(.+)$`)
+	three := startThree(t)
+	for role, s := range map[string]*server.Server{"standalone": start(t, server.Config{EnforceQuota: true}), "leader": three[0], "follower": three[1]} {
+		work(t, s)
+		ours := make(map[string]bool)
+		for _, v := range s.Monitor() {
+			for key := range v.Lines() {
+				ours[key] = true
+			}
+		}
+		text, err := os.ReadFile(filepath.Join("testdata", "mntr-3.9.5-"+role+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for line := range strings.Lines(string(text)) {
+			key, _, _ := strings.Cut(strings.TrimPrefix(line, "zk_"), "\t")
+			if strings.HasSuffix(key, "_namespace") || strings.Contains(key, "_learner_handler_") {
+				continue // znodes of the record
+			}
+			lines++
+			name := key
+			if m := part.FindStringSubmatch(key); m != nil && says[key] == "" {
+				name = m[2]
+			}
+			switch status := says[name] + texts[name]; {
+			case status == "":
+				t.Errorf("docs/metrics.md does not speak of %s", name)
+			case (status == "left out") == ours[key]:
+				t.Errorf("%s: %s is %s, and there: %v", role, key, status, ours[key])
+			}
+		}
+		if lines < 400 {
+			t.Errorf("%s: %d lines are recorded", role, lines)
+		}
+	}
+}
+
+// TestAlerts: what the rules and panels for ZooKeeper that docs/metrics.md names ask for is there, on each kind of server that they ask.
+func TestAlerts(t *testing.T) {
+	three := startThree(t)
+	for role, s := range map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir()}), "leader": three[0], "follower": three[1]} {
+		samples := exposed(t, metrics.New(s))
+		wanted := []string{
+			// ZooKeeper's own alert rules.
+			"znode_count", "num_alive_connections", "approximate_data_size", "watch_count", "election_time_count", "open_file_descriptor_count",
+			"fsynctime_sum", "fsynctime_count", "snapshottime_sum", "avg_latency",
+			// Grafana's observability library.
+			"outstanding_requests", "min_latency", "max_latency",
+		}
+		switch role {
+		case "leader":
+			wanted = append(wanted, "quorum_size", "leader_uptime")
+		case "follower":
+			wanted = append(wanted, "quorum_size")
+		}
+		for _, sample := range wanted {
+			if samples[sample] == "" {
+				t.Errorf("%s: there is no %s", role, sample)
+			}
+		}
+	}
+}
+
+// work does something of each kind that has a name of its own.
+func work(t *testing.T, s *server.Server) {
+	t.Helper()
+	c, _, err := zk.Connect([]string{"127.0.0.1:2181"}, 10*time.Second, zk.WithLogger(quiet{}), zk.WithDialer(s.Dialer()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	create := func(path, data string) {
+		t.Helper()
+		if _, err := c.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			t.Fatal(err)
+		}
+	}
+	create("/locks", "")
+	create("/zookeeper/quota/locks", "")
+	create("/zookeeper/quota/locks/zookeeper_limits", "count=2,bytes=100=;countHardLimit=2")
+	create("/zookeeper/quota/locks/zookeeper_stats", "count=0,bytes=0")
+	create("/locks/a", "data")
+	if _, err = c.Create("/locks/b", nil, 0, zk.WorldACL(zk.PermAll)); errors.Is(err, zk.ErrNodeExists) {
+		err = nil // made through another member
+	}
+	if enforced := is(s.Monitor(), "quorum_size") == nil; (err != nil) != enforced { // the server alone enforces quotas
+		t.Fatalf("beyond the quota: %v", err)
+	}
+	if _, _, err := c.Get("/locks/a"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read returns the lines of a text of Prometheus's format as exposed does.
+func read(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return samplesOf(string(text))
+}

@@ -1,0 +1,132 @@
+package server
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// maxSlowLines is how many slow requests get a line in one second.
+const maxSlowLines = 10
+
+// slowLog writes the lines of slow requests. docs/metrics.md says what is in them.
+type slowLog struct {
+	server *Server
+
+	mu      sync.Mutex
+	second  time.Time // when the present second began
+	lines   int       // in it
+	leftOut int       // since the last line
+}
+
+// slowWrite is an own write that is being applied.
+type slowWrite struct {
+	p                *pending
+	proposed, synced time.Time
+	zxid             proto.Zxid
+}
+
+func (l *slowLog) wanted() bool { return l.server.live.Load().SlowRequest > 0 }
+
+func (l *slowLog) is(took time.Duration) bool {
+	limit := l.server.live.Load().SlowRequest
+	return limit > 0 && took >= limit
+}
+
+// may reports whether there may be a line now, and how many there were before it that there were none for.
+func (l *slowLog) may(now time.Time) (leftOut int, ok bool) {
+	l.server.stats.slowRequests.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.second) >= time.Second || now.Before(l.second) {
+		l.second, l.lines = now, 0
+	}
+	if l.lines == maxSlowLines {
+		l.leftOut++
+		return 0, false
+	}
+	leftOut, l.leftOut = l.leftOut, 0
+	l.lines++
+	return leftOut, true
+}
+
+// write looks at a write whose reply was written.
+func (l *slowLog) write(w *way, r *slowWrite, now time.Time) {
+	p := r.p
+	if !l.is(now.Sub(p.heard)) {
+		return
+	}
+	leftOut, ok := l.may(now)
+	if !ok {
+		return
+	}
+	path, _ := requestPath(p.req.Op, p.req.Body)
+	args := append(l.about(p.conn, p.req.Op, path, p.req.Session, p.xid), "zxid", r.zxid.String(), "took_us", now.Sub(p.heard).Microseconds(),
+		"read_us", p.received.Sub(p.heard).Microseconds())
+	if !r.proposed.IsZero() && !r.synced.IsZero() {
+		args = append(args, "queued_us", r.proposed.Sub(p.received).Microseconds(), "logged_us", r.synced.Sub(r.proposed).Microseconds(),
+			"committed_us", w.committed.Sub(r.synced).Microseconds())
+	}
+	args = append(args, "applied_us", w.finished.Sub(w.committed).Microseconds(), "written_us", now.Sub(w.finished).Microseconds(), "left_out", leftOut)
+	l.server.cfg.Logger.Warn("slow request", args...)
+}
+
+// read looks at a read that was answered just now. c.mu is held; the session is the connection's. It reads the clock for each request, where
+// slow ones are looked for at all.
+func (l *slowLog) read(c *conn, op proto.OpCode, xid int32, body []byte, received time.Time) {
+	if !l.wanted() {
+		return
+	}
+	now, heard := l.server.cfg.Now(), c.cameAt()
+	if !l.is(now.Sub(heard)) {
+		return
+	}
+	l.answered(c, op, xid, body, heard, received, now)
+}
+
+// queued looks at a read or a sync that was answered when its turn came. c.mu is held.
+func (l *slowLog) queued(p *pending) {
+	if p.kind != kindRead && p.kind != kindSync || !l.wanted() {
+		return
+	}
+	if now := l.server.cfg.Now(); l.is(now.Sub(p.heard)) {
+		l.answered(p.conn, p.op, p.xid, p.body, p.heard, p.received, now)
+	}
+}
+
+func (l *slowLog) answered(c *conn, op proto.OpCode, xid int32, body []byte, heard, received, now time.Time) {
+	leftOut, ok := l.may(now)
+	if !ok {
+		return
+	}
+	path, _ := requestPath(op, body)
+	args := append(l.about(c, op, path, c.session, xid), "zxid", l.server.state.LastZxid().String(), "took_us", now.Sub(heard).Microseconds(),
+		"read_us", received.Sub(heard).Microseconds(), "answered_us", now.Sub(received).Microseconds(), "left_out", leftOut)
+	l.server.cfg.Logger.Warn("slow request", args...)
+}
+
+func (l *slowLog) about(c *conn, op proto.OpCode, path string, session proto.SessionID, xid int32) []any {
+	return []any{"op", op.String(), "path", strings.Clone(path), "session", session.String(), "client", c.nc.RemoteAddr().String(), "xid", xid}
+}
+
+// requestPath returns the path that a request begins with, sharing the body's memory: of a multi that of its first part.
+func requestPath(op proto.OpCode, body []byte) (path string, ok bool) {
+	d := jute.NewDecoder(body)
+	d.AliasStrings()
+	switch op {
+	case proto.OpMulti, proto.OpMultiRead:
+		d.Int() // the header of the first: op, whether it is the end, error
+		d.Bool()
+		d.Int()
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpDeleteContainer, proto.OpSetData,
+		proto.OpSetACL, proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpSync,
+		proto.OpGetAllChildrenNumber, proto.OpGetEphemerals, proto.OpAddWatch, proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpCheck:
+	default:
+		return "", false
+	}
+	path = d.RequiredString()
+	return path, d.Err() == nil
+}
