@@ -5,6 +5,7 @@ import (
 	"github.com/gozkd/gozkd/internal/program"
 	"github.com/gozkd/gozkd/internal/shell"
 	"github.com/gozkd/gozkd/internal/status"
+	"github.com/gozkd/gozkd/internal/top"
 )
 
 // commands are those beside serve and check-config, by the first word of the command line.
@@ -15,4 +16,5 @@ var commands = map[string]program.Main{
 	"cli":     shell.Main,
 	"ruok":    status.Ruok,
 	"status":  status.Main,
+	"top":     top.Main,
 }

@@ -93,6 +93,10 @@ func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hcl
 		}
 		o.InitialConfiguration = string(text)
 	}
+	for _, p := range inv.Properties {
+		name, value, _ := strings.Cut(p, "=")
+		o.Properties = append(o.Properties, server.Setting{Key: name, Value: value})
+	}
 	commands := admin.New(s, o)
 	mux := http.NewServeMux()
 	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,13 +36,18 @@ func TestAsGozkd(t *testing.T) {
 	}
 }
 
-// Every command is in the help.
+// Every command is in the help, and everything that the help names as a command is one.
 func TestHelp(t *testing.T) {
 	_, list, _ := strings.Cut(config.Help, "\ncommands:\n")
 	list, _, _ = strings.Cut(list, "\nflags of serve:")
 	for name := range commands {
 		if !strings.Contains(list, "\n  "+name+" ") {
 			t.Errorf("%s is a command, and not in the help", name)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z][a-z-]*)`).FindAllStringSubmatch(list, -1) {
+		if commands[m[1]] == nil && serverWords[m[1]] == nil && !slices.Contains([]string{"serve", "check-config", "start-foreground"}, m[1]) {
+			t.Errorf("%s is in the help, and no command", m[1])
 		}
 	}
 }
