@@ -291,3 +291,26 @@ func TestCommands_Ensemble(t *testing.T) {
 		t.Errorf("without a leader: %v", answer)
 	}
 }
+
+// Whatever is asked gets an answer that can be read, and nothing of it is taken for a part of the page or of another header.
+func TestHandler_Hostile(t *testing.T) {
+	h := admin.New(start(t, server.Config{}), admin.Options{Snapshot: true, Shed: true, Interval: -1})
+	long := strings.Repeat("x", 100_000)
+	for _, path := range []string{
+		"/commands/" + long, "/commands/%00", "/commands/%ff%fe", "/commands/%0d%0aX:%201", "/commands/<script>", "/commands//ruok", "/commands/../commands/ruok",
+		"/commands/stmk?traceMask=" + long, "/commands/stmk?traceMask=99999999999999999999", "/commands/stmk?%zz", "/commands/snapshot?streaming=%00",
+		"/commands/snapshot?streaming=false&streaming=true", "/readyz?verbose=" + long,
+	} {
+		for _, method := range []string{"GET", "POST", "HEAD", "TRACE", "x"} {
+			for _, who := range []string{"", " ", "digest", "digest " + long, "digest \x00:\xff", "ip", "ip 1.2.3.4", long, "digest a:b"} {
+				w := do(t, h, method, path, &who, long)
+				if w.Code >= 500 || w.Header().Get("X") != "" {
+					t.Errorf("%s %.40s by %.20q: status %d, %v", method, path, who, w.Code, w.Header())
+				}
+				if w.Header().Get("Content-Type") == "application/json" && !json.Valid(w.Body.Bytes()) {
+					t.Errorf("%s %.40s by %.20q: %.200s", method, path, who, w.Body)
+				}
+			}
+		}
+	}
+}
