@@ -72,7 +72,10 @@ func (m *model) titleLine() string {
 	} else if len(e.members) == 1 && e.members[0].up() {
 		role = e.members[0].last.State.Mode
 	}
-	text := fmt.Sprintf("gozkd top  %d of %d up  %s  epoch %d  zxid %s", t.up, len(e.members), role, e.zxid().Epoch(), e.zxid())
+	text := fmt.Sprintf("gozkd top  %d of %d up  %s", t.up, len(e.members), role)
+	if t.up > 0 {
+		text += fmt.Sprintf("  epoch %d  zxid %s", e.zxid().Epoch(), e.zxid())
+	}
 	clock := ""
 	if !e.now.IsZero() {
 		clock = e.now.Format("15:04:05")
