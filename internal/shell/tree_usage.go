@@ -99,7 +99,7 @@ func (a *adder) result() usageResult {
 		a.pop()
 	}
 	a.cut()
-	r := usageResult{Total: a.path[0], Below: a.largest, NotListed: a.nOthers}
+	r := usageResult{Total: a.path[0], Below: append([]usageLine{}, a.largest...), NotListed: a.nOthers}
 	if a.depth == 1 { // with more levels what is left out is partly in what is listed
 		r.others = &a.others
 	}
