@@ -107,7 +107,9 @@ func TestHealth_DiskFails(t *testing.T) {
 	c := connect(t, s)
 	close(fails)
 	_, _ = c.Set("/", nil, -1) // it gets no answer
-	<-s.Err()
+	if err := <-s.Err(); err == nil {
+		t.Error("it stopped without a reason")
+	}
 	for path, want := range map[string]string{"/livez": "[-]running failed: it stopped by itself: ", "/readyz": "[-]started failed: closed: "} {
 		if w := get(t, admin.Handler(s), path); w.Code != 503 || !strings.HasPrefix(w.Body.String(), want) || !strings.Contains(w.Body.String(), "no disk") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
