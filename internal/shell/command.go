@@ -22,6 +22,8 @@ type command struct {
 	about string
 	// raw commands take the words behind their name as they are: what begins with a dash is no flag.
 	raw bool
+	// lines holds when --output json has a value for each thing that the command finds, and not one for the command.
+	lines bool
 	// offline commands need no session.
 	offline bool
 	// run executes the command. An error that is a usageError makes the shell print the usage behind it.

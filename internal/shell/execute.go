@@ -37,8 +37,11 @@ func (s *Shell) execute(ctx context.Context, words []string) error {
 	case errors.As(err, new(printed)):
 	case err != nil && !errors.Is(err, errQuit):
 		s.fail(words[0], err)
-	case s.settings.json && !s.shown: // each command that succeeds has a value
-		return errors.Join(err, s.show(nothing{}))
+	case s.settings.json && !s.shown: // each command that succeeds has a value, or lines, of which there may be none
+		if c := s.find(words[0]); c == nil || !c.lines {
+			return errors.Join(err, s.show(nothing{}))
+		}
+		s.shown = true
 	}
 	return err
 }

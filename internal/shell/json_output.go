@@ -12,7 +12,7 @@ import (
 )
 
 // useJSON makes the shell print JSON only, one value to a line. Standard output gets one value for each command that
-// succeeded. Standard error gets all else: {"error": …}, {"event": …}, and {"note": …} for text that a command has to say
+// succeeded, or for each thing that it found. Standard error gets all else: {"error": …}, {"event": …}, and {"note": …} for text that a command has to say
 // beside its result.
 func (s *Shell) useJSON() {
 	results, others := s.out, s.err
@@ -100,6 +100,9 @@ func (s *Shell) errorLine(name string, err error) jsonErrorLine {
 		if errors.Is(e.Cause, errInterrupted) {
 			line.Code, line.Number = codeInterrupted, 0
 		}
+	}
+	if line.Message == "" {
+		line.Message = "failed, as the notes before this say"
 	}
 	return jsonErrorLine{line}
 }
