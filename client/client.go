@@ -69,8 +69,10 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	c.establish(l)
 	var run context.Context
 	run, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	go c.events.deliver(cfg.OnEvent, c.told) // ends when c.end has closed the queue and all is delivered; Close waits for it
-	go c.run(run, l, tour)                   // ends when the state has, or Close cancels run; Close waits for it
+	// Stops when c.end has closed the queue and all is delivered; Close waits for it.
+	go c.events.deliver(cfg.OnEvent, c.told)
+	// Stops when the state has ended, or when Close cancels its ctx; Close waits for it.
+	go c.run(run, l, tour)
 	for _, a := range auths {
 		if err := c.awaitAuth(ctx, a); err != nil {
 			return nil, errors.Join(err, c.Close())

@@ -19,7 +19,8 @@ func (c *Client) seekQuorum(l *link, servers []string) string {
 	over := make(chan struct{})
 	defer func() { <-over }()
 	defer cancel()
-	go func() { // ends when the link has gone or the search is over; awaited by the deferred receive
+	// Stops when the link has gone or the search is over; the deferred receive waits for it.
+	go func() {
 		defer close(over)
 		select {
 		case <-l.gone:
