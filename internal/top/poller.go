@@ -16,7 +16,7 @@ const retryRounds = 15
 type poller struct {
 	address string
 	ask     func(ctx context.Context, address, word string) (string, error)
-	// discover learns from a member whose conf is not to be had.
+	// discover learns from a member whose conf is not to be had; nil: not from this one.
 	discover func(ctx context.Context, address string) (words.Settings, error)
 	now      func() time.Time
 
@@ -96,7 +96,7 @@ func (p *poller) readSettings(ctx context.Context) *words.Settings {
 	switch {
 	case err == nil:
 		s = words.ParseSettings(answer)
-	case p.settings.tried || !errors.Is(err, words.ErrNotAllowed):
+	case p.discover == nil || p.settings.tried || !errors.Is(err, words.ErrNotAllowed):
 		return nil
 	default:
 		// A session is a write: one, and again only when the member was away.

@@ -74,7 +74,10 @@ func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string
 		own, cancel := context.WithCancel(ctx)
 		hurry := make(chan struct{}, 1)
 		running[e.Address] = asking{cancel: cancel, hurry: hurry}
-		p := &poller{address: e.Address, ask: w.ask, discover: w.discover, now: time.Now}
+		p := &poller{address: e.Address, ask: w.ask, now: time.Now}
+		if e.ID == 0 { // a member that others told of is known, and spared the session
+			p.discover = w.discover
+		}
 		pollers.Go(func() { w.poll(own, p, hurry, answers) }) // ended by its cancel or with ctx; awaited by run
 	}
 	for address, a := range running {
