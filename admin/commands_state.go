@@ -127,15 +127,31 @@ func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 	if h.options.InitialConfiguration == "" {
 		return object{{"initial_configuration", nil}}, nil
 	}
+	return object{{"initial_configuration", withoutSecrets(h.options.InitialConfiguration)}}, nil
+}
+
+// withoutSecrets hides the values of secret keys in a text in the form of java.util.Properties: what separates key and value may be =, : or white space, and
+// a backslash at the end of a line takes the next one in. Those in comments are hidden too.
+func withoutSecrets(text string) string {
 	var b strings.Builder
-	for line := range strings.Lines(h.options.InitialConfiguration) {
-		key, value, ok := strings.Cut(line, "=")
-		if ok && secret(key) && strings.TrimSpace(value) != "" {
-			line = key + "=" + hidden + "\n"
+	hiding := false // what the line before has begun
+	for line := range strings.Lines(text) {
+		bare := strings.TrimRight(line, "\r\n")
+		goesOn := (len(bare)-len(strings.TrimRight(bare, "\\")))%2 == 1
+		if hiding {
+			hiding = goesOn
+			continue
+		}
+		start := len(bare) - len(strings.TrimLeft(bare, " \t\f#!"))
+		end := start + strings.IndexAny(bare[start:], "=: \t\f")
+		if end >= start && secret(bare[start:end]) {
+			b.WriteString(bare[:end] + "=" + hidden + "\n")
+			hiding = goesOn
+			continue
 		}
 		b.WriteString(line)
 	}
-	return object{{"initial_configuration", b.String()}}, nil
+	return b.String()
 }
 
 // systemProperties has what the program was given as -D.

@@ -259,11 +259,13 @@ func TestReload(t *testing.T) {
 // Nobody is asked who he is before these are shown, so they show no secrets.
 func TestConfiguration_Secrets(t *testing.T) {
 	h := admin.New(start(t, server.Config{}), admin.Options{
-		InitialConfiguration: "tickTime=2000\nssl.keyStore.password=s3cret\nDigestAuthenticationProvider.superDigest = super:s3cret\n# a=b\nlast",
-		Properties:           []server.Setting{{Key: "zookeeper.x", Value: "1"}, {Key: "zookeeper.x", Value: "2"}, {Key: "a", Value: "1"}, {Key: "javax.net.ssl.keyStorePassword", Value: "s3cret"}},
+		InitialConfiguration: "tickTime=2000\nssl.keyStore.password=s3cret\nDigestAuthenticationProvider.superDigest = super:s3cret\n" +
+			"a.password: s3cret\r\nb.password s3cret\n# c.password=s3cret\nd.password=s3\\\n  s3cret\\\n  s3cret\ne=1\\\n 2\npassword\n# a=b\nlast",
+		Properties: []server.Setting{{Key: "zookeeper.x", Value: "1"}, {Key: "zookeeper.x", Value: "2"}, {Key: "a", Value: "1"}, {Key: "javax.net.ssl.keyStorePassword", Value: "s3cret"}},
 	})
 	for command, want := range map[string]string{
-		"icfg": `"initial_configuration": "tickTime=2000\nssl.keyStore.password=***\nDigestAuthenticationProvider.superDigest =***\n# a=b\nlast",`,
+		"icfg": `"initial_configuration": "tickTime=2000\nssl.keyStore.password=***\nDigestAuthenticationProvider.superDigest=***\n` +
+			`a.password=***\nb.password=***\n# c.password=***\nd.password=***\ne=1\\\n 2\npassword\n# a=b\nlast",`,
 		"sysp": "{\n  \"a\": \"1\",\n  \"javax.net.ssl.keyStorePassword\": \"***\",\n  \"zookeeper.x\": \"2\",\n",
 	} {
 		w := get(t, h, "/commands/"+command)
