@@ -35,8 +35,10 @@ type denial struct {
 // settingsState is whether the member's settings are known.
 type settingsState struct {
 	known bool
-	round int  // when they were asked for
-	tried bool // whether discover was called since the member was last seen down
+	round int // when they were learned
+	tried int // the round in which discover was last called; 0: not since the member was last seen down
+	// discovered: by a session, which is a write, so that it is not done again.
+	discovered bool
 }
 
 // sample is one round. settings is not nil if the member told who it is.
@@ -96,14 +98,15 @@ func (p *poller) readSettings(ctx context.Context) *words.Settings {
 	switch {
 	case err == nil:
 		s = words.ParseSettings(answer)
-	case p.discover == nil || p.settings.tried || !errors.Is(err, words.ErrNotAllowed):
+	case p.discover == nil || p.settings.discovered || p.settings.tried > 0 && p.round < p.settings.tried+retryRounds || !errors.Is(err, words.ErrNotAllowed):
 		return nil
 	default:
-		// A session is a write: one, and again only when the member was away.
-		p.settings.tried = true
-		if s, err = p.discover(ctx, p.address); err != nil {
+		p.settings.tried = p.round
+		// A new ensemble has no members in its znode for a moment.
+		if s, err = p.discover(ctx, p.address); err != nil || len(s.Members) == 0 {
 			return nil // the members that were named are still watched
 		}
+		p.settings.discovered = true
 	}
 	p.settings.known, p.settings.round = true, p.round
 	return &s
