@@ -66,9 +66,9 @@ func runScript(ctx context.Context, command []string, addr string) (string, erro
 	cmd.Env = append(os.Environ(), "TZ=UTC", "LC_ALL=C.UTF-8")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	// The exit status is that of the last command before quit, in both: the mark fails.
-	if err := cmd.Run(); !errors.As(err, new(*exec.ExitError)) {
-		return out.String(), fmt.Errorf("shell: %s: want an exit status, got %v", command[0], err)
+	// The exit status is that of the last command before quit, the mark's: a failure, in both.
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		return out.String(), fmt.Errorf("shell: %s: %w", command[0], err)
 	}
 	return fmt.Sprintf("%sexit status %d\n", out.String(), cmd.ProcessState.ExitCode()), nil
 }
