@@ -1,0 +1,51 @@
+package server
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// A burst of reads without its socket: what a pipelining client's request costs beside the system calls.
+func BenchmarkBurst(b *testing.B) {
+	for _, n := range []int{1, 16, 128} {
+		b.Run(fmt.Sprintf("getData=%d", n), func(b *testing.B) {
+			s, err := New(Config{InProcess: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Start(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			if err := s.Load(b.Context(), map[string][]byte{"/bench/data/n0001": make([]byte, 100)}); err != nil {
+				b.Fatal(err)
+			}
+			here, there := net.Pipe()
+			defer func() { _, _ = here.Close(), there.Close() }()
+			c := &conn{server: s, nc: here, since: time.Now(), session: 1}
+			c.room.L = &c.mu
+			var frames []byte
+			for i := range n {
+				f := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 0}, uint32(i))
+				f = binary.BigEndian.AppendUint32(f, uint32(proto.OpGetData))
+				f = (&proto.PathWatchRequest{Path: "/bench/data/n0001"}).Append(f)
+				binary.BigEndian.PutUint32(f, uint32(len(f)-4))
+				frames = append(frames, f...)
+			}
+			in := input{buf: frames, w: len(frames)}
+			b.ReportAllocs()
+			for b.Loop() {
+				in.r, c.out = 0, c.out[:0]
+				if _, err := c.burst(&in); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/read")
+		})
+	}
+}
