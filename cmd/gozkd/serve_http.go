@@ -13,7 +13,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gozkd/gozkd/admin"
@@ -43,7 +42,7 @@ func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server
 	}
 	if c.Prometheus() {
 		mux := http.NewServeMux()
-		mux.Handle("/metrics", metricsHandler(c, s, log))
+		mux.Handle("/metrics", metricsHandler(c, s))
 		if address := e.open(ctx, "metrics", c.MetricsListenAddress(), mux, c.AdminIdleTimeout, log); address != "" {
 			e.metrics = "http://" + address + "/metrics"
 		}
@@ -128,11 +127,11 @@ func here(h http.Handler) http.Handler {
 }
 
 // metricsHandler serves the metrics of the server, and of the process if that was asked for.
-func metricsHandler(c config.Config, s *server.Server, log hclog.Logger) http.Handler {
+func metricsHandler(c config.Config, s *server.Server) http.Handler {
+	if c.MetricsRuntime {
+		return metrics.Handler(s)
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics.New(s))
-	if c.MetricsRuntime {
-		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	}
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: log.Named("metrics").StandardLogger(nil)})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

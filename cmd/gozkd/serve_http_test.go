@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/server"
 )
 
 // fetch asks for a URL.
@@ -103,6 +106,21 @@ func TestHere(t *testing.T) {
 		h.ServeHTTP(w, &http.Request{RemoteAddr: from})
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", from, w.Code, want)
+		}
+	}
+}
+
+// What tells of the process is left out where metricsProvider.exportJvmInfo is false.
+func TestMetricsHandler(t *testing.T) {
+	s, err := server.New(server.Config{InProcess: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, runtime := range []bool{true, false} {
+		w := httptest.NewRecorder()
+		metricsHandler(config.Config{MetricsRuntime: runtime}, s).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if got := strings.Contains(w.Body.String(), "go_goroutines"); w.Code != 200 || got != runtime {
+			t.Errorf("with the runtime: %t, wanted: %t, status %d", got, runtime, w.Code)
 		}
 	}
 }
