@@ -313,7 +313,7 @@ func TestBackupAndQuorumGone(t *testing.T) {
 	for i := range tr.procs {
 		tr.kill(i)
 	}
-	if was, is := stateOf(inspected), stateOf(must(t, "inspect", old[2])); was != is {
+	if was, is := stateOf(inspected), stateOf(must(t, "inspect", old[2])); was != is || was == "" {
 		t.Errorf("the old member has %s, it had %s", is, was)
 	}
 

@@ -222,7 +222,7 @@ WARNING: %s is what ONE of %d voters had. What the others have acknowledged and 
 	}
 	next := "start this server"
 	if several || len(h.Voters) > 1 {
-		next = `start this server, and wait until it serves clients (gozkd ruok). Only then start the others, each with an EMPTY data directory.
+		next = `start this server, and wait until it serves clients (gozkd ruok -ready). Only then start the others, each with an EMPTY data directory.
   The members of the old ensemble must not run again with their data: they don't mix with this one, but a quorum of them would serve the old state.`
 	}
 	c.say(c.env.Out, "\nNext: "+next+"\n")
