@@ -62,10 +62,6 @@ var table = map[string]metric{
 	"stale_sessions_expired":                {counter, "", "Sessions that expired."},
 	"request_throttle_wait_count":           {counter, "", "How often a connection was not read because too many writes were under way."},
 	"digest_mismatches_count":               {counter, "", "Leader: how often a member's state was found to differ."},
-	"snapshot_error_count":                  {counter, "", "Snapshots by the admin server that failed."},
-	"snapshot_rate_limited_count":           {counter, "", "Snapshots that the admin server refused because they came too soon."},
-	"restore_error_count":                   {counter, "", "Restores by the admin server that failed."},
-	"restore_rate_limited_count":            {counter, "", "Restores that the admin server refused because they came too soon."},
 	"looking_count":                         {counter, "", "How often there was another leader, or the same one again."},
 	"diff_count":                            {counter, "", "Leader: how often a member was brought into step by the log."},
 	"snap_count":                            {counter, "", "Leader: how often a member was sent a checkpoint."},
@@ -94,7 +90,6 @@ var table = map[string]metric{
 
 	"fsynctime":                              {help: "Time of a write and sync of the log, in milliseconds."},
 	"snapshottime":                           {help: "Time of writing a checkpoint, in milliseconds."},
-	"restore_time":                           {help: "Time of a restore by the admin server, in milliseconds."},
 	"dbinittime":                             {help: "Time of loading checkpoint and log at the start, in milliseconds."},
 	"readlatency":                            {help: "Time from a request that changes nothing to its reply, in milliseconds."},
 	"updatelatency":                          {help: "Time from a write to its reply, in milliseconds."},

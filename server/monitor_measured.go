@@ -67,10 +67,6 @@ func (s *Server) monitorCounts(l *values) {
 	l.add("stale_sessions_expired", st.expired.Load())
 	l.add("request_throttle_wait_count", st.throttleWaits.Load())
 	l.add("digest_mismatches_count", st.digestsDiffer.Load())
-	l.add("snapshot_error_count", st.snapshotErrors.Load())
-	l.add("snapshot_rate_limited_count", st.snapshotsLimited.Load())
-	l.add("restore_error_count", st.restoreErrors.Load())
-	l.add("restore_rate_limited_count", st.restoresLimited.Load())
 
 	var c consensus.Counts
 	if !s.alone() { // a standalone ZooKeeper has no elections and no proposals
@@ -95,7 +91,6 @@ func (s *Server) monitorTimes(l *values) {
 
 	basic("fsynctime", &st.syncs)
 	basic("snapshottime", &st.checkpoints)
-	basic("restore_time", &st.restores)
 	basic("dbinittime", &st.opening)
 	detailed("readlatency", st.ops.choose(func(op proto.OpCode) bool { return !isWrite(op) })...)
 	detailed("updatelatency", st.ops.choose(isWrite)...)

@@ -20,8 +20,6 @@ type stats struct {
 	commits                                                   counter // leading: requests that were committed
 	digestsDiffer                                             counter
 	slowSyncs, slowRequests                                   counter
-	snapshotErrors, snapshotsLimited                          counter // of the admin commands
-	restoreErrors, restoresLimited                            counter
 	proposals                                                 sizes // since this server leads
 
 	ops                                        opHistograms // until the reply is on the output
@@ -33,7 +31,7 @@ type stats struct {
 	quorumAcks                                 histogram
 	entries, waiting, appends                  histogram // requests of an entry, own ones among them; appends that one sync was for
 	applying                                   histogram // a call of Apply
-	syncs, checkpoints, restores               histogram
+	syncs, checkpoints                         histogram
 	opening                                    histogram // of the data at the start
 	created, deleted, changed, children        histogram // connections that an event was for
 	elections, unavailable, leaderUnavailable  histogram
@@ -111,7 +109,7 @@ func (s *stats) reset() {
 	for _, n := range []*counter{
 		&s.received, &s.sent, &s.bytesReceived, &s.responseBytes, &s.watchBytes, &s.connRequests, &s.connsReattached, &s.connsBroken,
 		&s.connsRejected, &s.connsNotServed, &s.sessionless, &s.authFailed, &s.expired, &s.revalidated, &s.throttleWaits, &s.commits,
-		&s.digestsDiffer, &s.slowSyncs, &s.slowRequests, &s.snapshotErrors, &s.snapshotsLimited, &s.restoreErrors, &s.restoresLimited,
+		&s.digestsDiffer, &s.slowSyncs, &s.slowRequests,
 	} {
 		n.Store(0)
 	}
@@ -123,7 +121,7 @@ func (s *stats) reset() {
 	}
 	for _, h := range []*histogram{
 		&s.readsAtOnce, &s.readsQueued, &s.readsFromQueue, &s.inQueue, &s.throttled, &s.propagation, &s.proposing, &s.acking,
-		&s.committing, &s.quorumAcks, &s.entries, &s.waiting, &s.appends, &s.applying, &s.syncs, &s.checkpoints, &s.restores, &s.opening, &s.created,
+		&s.committing, &s.quorumAcks, &s.entries, &s.waiting, &s.appends, &s.applying, &s.syncs, &s.checkpoints, &s.opening, &s.created,
 		&s.deleted, &s.changed, &s.children, &s.elections, &s.unavailable, &s.leaderUnavailable, &s.followerSyncs, &s.observerSyncs,
 	} {
 		h.reset()

@@ -1,0 +1,33 @@
+package metrics_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/metrics"
+	"github.com/gozkd/gozkd/server"
+)
+
+// A scrape has the server's, Go's and the process's metrics, and after the end of the server the last two.
+func TestHandler(t *testing.T) {
+	s := start(t, server.Config{})
+	handler := metrics.Handler(s)
+	scrape := func() string {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+		if answer.Code != 200 {
+			t.Errorf("status %d", answer.Code)
+		}
+		return answer.Body.String()
+	}
+	if text := scrape(); !strings.Contains(text, "\nznode_count 5\n") || !strings.Contains(text, "\ngo_goroutines ") {
+		t.Error(text)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text := scrape(); strings.Contains(text, "znode_count") || !strings.Contains(text, "\ngo_goroutines ") {
+		t.Error(text)
+	}
+}
