@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	env := program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ}
+	env := program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ, Interrupts: takeInterrupts}
 	os.Exit(run(os.Args[0], os.Args[1:], env))
 }
 

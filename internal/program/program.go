@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 )
@@ -20,6 +21,9 @@ type Env struct {
 	Getenv func(string) string
 	// Environ lists the environment, as os.Environ does; nil: what is in it by names that nobody asks for is not known.
 	Environ func() []string
+	// Interrupts makes an interrupt, Ctrl-C, the command's affair until stop is called: it comes over the channel and does
+	// not end the command's ctx any more. Nil: it can't.
+	Interrupts func() (interrupts <-chan os.Signal, stop func())
 }
 
 // Main is a command. args are those behind its name; the result is the exit status.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 
@@ -20,25 +19,25 @@ import (
 type typist struct {
 	console    *console.Console
 	history    *console.History
-	noHistory  error // why there is no file; told once
-	interrupts chan os.Signal
+	noHistory  error            // why there is no file; told once
+	interrupts <-chan os.Signal // nil: Ctrl-C ends the shell with the ctx
+	stop       func()
 }
 
 // newTypist returns nil unless somebody sits there. A terminal without escape sequences, TERM=dumb, is read as a script is:
-// there can be no editor. complete may be called as soon as readLine is.
-//
-// It takes the interrupt from whoever had it in this process: main lets it end commands, and this one is to go on.
+// there can be no editor. complete may be called as soon as readLine is. stop must be called at the end.
 func newTypist(env program.Env, complete func(ctx context.Context, before string) console.Completion) *typist {
 	in, ok := env.In.(*os.File)
 	out, ok2 := env.Out.(*os.File)
 	if !ok || !ok2 || env.Getenv("TERM") == "dumb" || !console.IsTerminal(in, out) {
 		return nil
 	}
-	t := &typist{interrupts: make(chan os.Signal, 1)} // 1: the newest is enough
+	t := &typist{stop: func() {}}
+	if env.Interrupts != nil {
+		t.interrupts, t.stop = env.Interrupts()
+	}
 	t.history, t.noHistory = console.LoadHistory(historyFile(env.Getenv), keepsNoSecret)
 	t.console = console.New(console.Config{In: in, Out: out, History: t.history, Complete: complete})
-	signal.Reset(os.Interrupt)
-	signal.Notify(t.interrupts, os.Interrupt)
 	return t
 }
 

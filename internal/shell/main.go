@@ -24,6 +24,7 @@ func Main(ctx context.Context, args []string, env program.Env) int {
 	if len(words) > 0 || set.help {
 		s = newShell(env.Out, env.Err, set)
 	} else if t := newTypist(env, func(ctx context.Context, before string) console.Completion { return s.complete(ctx, before) }); t != nil {
+		defer t.stop()
 		typed := t.around(env)
 		s, lines = newShell(typed.Out, typed.Err, set), t
 	} else {

@@ -19,7 +19,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		os.Exit(Main(ctx, os.Args[1:], program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
+		os.Exit(Main(ctx, os.Args[1:], program.Env{
+			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
+			Interrupts: func() (<-chan os.Signal, func()) {
+				signal.Reset(os.Interrupt)
+				c := make(chan os.Signal, 1)
+				signal.Notify(c, os.Interrupt)
+				return c, func() { signal.Stop(c) }
+			},
+		}))
 	}
 	goleak.VerifyTestMain(m)
 }
