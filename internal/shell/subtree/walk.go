@@ -57,7 +57,7 @@ func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit 
 			w.readAhead()
 		}
 		it := w.head
-		w.head = it.next
+		w.head, it.next = it.next, nil // who keeps the node must not keep all that came behind it
 		w.held--
 		w.bytes -= it.size()
 		if it.err != nil && !(errors.Is(it.err, proto.ErrNoNode) && it.node.Depth > 0) {
