@@ -3,11 +3,13 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -224,6 +226,31 @@ func TestStatus_ZooCfg(t *testing.T) {
 		status, out, errs := call(t, Main, nil, filepath.Join(dir, file))
 		if status != 1 || out != "" || !strings.HasPrefix(errs, "gozkd status: ") || !strings.Contains(errs, want) {
 			t.Errorf("%s: status %d\n%s%s", file, status, out, errs)
+		}
+	}
+}
+
+// The server of this machine is asked without a look at /etc/hosts, by IPv4 and then by IPv6.
+func TestDialLoopback(t *testing.T) {
+	for _, listens := range []string{"127.0.0.1:5", "[::1]:5", "nowhere"} {
+		var tried []string
+		dial := func(_ context.Context, network, address string) (net.Conn, error) {
+			if tried = append(tried, address); address == listens {
+				c, _ := net.Pipe()
+				return c, nil
+			}
+			return nil, errors.New(network + " " + address + ": refused")
+		}
+		conn, err := dialLoopback(t.Context(), dial, "localhost:5")
+		want := []string{"127.0.0.1:5", "[::1]:5"}
+		if listens == want[0] {
+			want = want[:1]
+		}
+		if !slices.Equal(tried, want) || (conn != nil) != (listens != "nowhere") || (err == nil) != (conn != nil) {
+			t.Errorf("%s: tried %v: %v", listens, tried, err)
+		}
+		if listens == "nowhere" && err.Error() != "tcp 127.0.0.1:5: refused" {
+			t.Error(err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -76,10 +77,29 @@ func (t *targets) configured(file []string, env program.Env) error {
 	host := c.ClientPortAddress
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "localhost"
+		t.asker.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return dialLoopback(ctx, new(net.Dialer).DialContext, address)
+		}
 	}
 	c.ClientPortAddress = host
 	t.config, t.addresses = &c, []string{net.JoinHostPort(host, strconv.Itoa(c.ClientPort))}
 	return nil
+}
+
+// dialLoopback connects to a port of this machine. The name localhost is not looked up: an image with nothing but the program in it has no /etc/hosts.
+func dialLoopback(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string) (net.Conn, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dial(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+	if err == nil || ctx.Err() != nil {
+		return conn, err
+	}
+	if conn, err6 := dial(ctx, "tcp", net.JoinHostPort("::1", port)); err6 == nil {
+		return conn, nil
+	}
+	return nil, err // where there is no IPv6, its error would mislead
 }
 
 // usageError is a wrong command line.
