@@ -166,7 +166,7 @@ func (c *conn) complete(t *tally, w *pending, res *datatree.Result, now time.Tim
 	case w.req.Op == proto.OpCloseSession:
 		w.close = true
 	}
-	took := now.Sub(w.received)
+	took := max(0, now.Sub(w.received)) // Config.Now may be set back
 	c.lastTook, c.lastTime = took, now
 	c.latency.note(took, 1)
 	t.inQueue.add(int64(c.queue.len()))

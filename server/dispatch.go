@@ -89,9 +89,9 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 		case p == pauseLimit:
 			c.blocked.Store(true)
 			begin, st := c.server.cfg.Now(), &c.server.stats
+			st.throttleWaits.Add(1) // now: who asks why nothing moves sees it
 			c.server.outstanding.wait()
 			st.throttled.note(int64(c.server.cfg.Now().Sub(begin)), 1)
-			st.throttleWaits.Add(1)
 			c.blocked.Store(false)
 		case p == pauseQueue:
 			c.blocked.Store(true)
@@ -130,7 +130,7 @@ func (c *conn) burst(in *input) (pause, error) {
 		done := now
 		if t.n > 0 {
 			done = s.cfg.Now()
-			c.lastTook, c.lastTime = done.Sub(now), now
+			c.lastTook, c.lastTime = max(0, done.Sub(now)), now
 			c.latency.note(c.lastTook, int64(t.n))
 		}
 		c.receivedPackets += t.received
@@ -242,7 +242,7 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
 	default:
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
-		c.status(h, proto.ErrUnimplemented, proto.NoZxid, true, now, t)
+		c.status(proto.RequestHeader{Xid: h.Xid, Op: proto.OpError}, proto.ErrUnimplemented, proto.NoZxid, true, now, t)
 	}
 	c.noteHot(h.Op, frame[proto.RequestHeaderBytes:])
 	t.received++

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 )
@@ -21,7 +22,7 @@ const (
 // HDR histogram.
 type histogram struct {
 	counts   atomic.Pointer[[nBuckets]atomic.Uint64]
-	sum      atomic.Int64
+	sum      atomic.Uint64 // a float64's bits: nanoseconds of a clock that is an hour off are beyond an int64 after some million values
 	low, top atomic.Int64 // the smallest and the largest value, plus one; 0: none
 }
 
@@ -49,11 +50,17 @@ func bucketStart(i int) int64 {
 // note counts a value n times. Below 0 counts as 0: a clock was set back.
 func (h *histogram) note(v int64, n int) {
 	v = max(v, 0)
-	h.noteRun(v*int64(n), n, v, v)
+	h.add(v, n, float64(v)*float64(n), v, v)
 }
 
 // noteRun counts n values that are sum together, low the smallest and top the largest, as n times their mean.
 func (h *histogram) noteRun(sum int64, n int, low, top int64) {
+	if n > 0 {
+		h.add(sum/int64(n), n, float64(sum), low, top)
+	}
+}
+
+func (h *histogram) add(v int64, n int, sum float64, low, top int64) {
 	if n <= 0 {
 		return
 	}
@@ -64,8 +71,15 @@ func (h *histogram) noteRun(sum int64, n int, low, top int64) {
 			return // it was reset right now
 		}
 	}
-	counts[bucketOf(sum/int64(n))].Add(uint64(n))
-	h.sum.Add(sum)
+	counts[bucketOf(v)].Add(uint64(n))
+	for {
+		old := h.sum.Load()
+		if h.sum.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+sum)) {
+			break
+		}
+	}
+	top = min(top, math.MaxInt64-1) // 0 stands for none
+	low = min(low, math.MaxInt64-1)
 	for old := h.low.Load(); (old == 0 || low+1 < old) && !h.low.CompareAndSwap(old, low+1); {
 		old = h.low.Load()
 	}
@@ -84,8 +98,9 @@ func (h *histogram) reset() {
 
 // distribution is a histogram at one moment, or several added up.
 type distribution struct {
-	count, sum, low, top int64
-	buckets              *[nBuckets]uint64 // nil: there are none
+	count, low, top int64
+	sum             float64
+	buckets         *[nBuckets]uint64 // nil: there are none
 }
 
 // snapshot returns the sum of the histograms.
@@ -103,7 +118,7 @@ func snapshot(hs ...*histogram) (d distribution) {
 			d.buckets[i] += n
 			d.count += int64(n)
 		}
-		d.sum += h.sum.Load()
+		d.sum += math.Float64frombits(h.sum.Load())
 		if low := h.low.Load(); low != 0 && (d.low == 0 || low < d.low) {
 			d.low = low
 		}
@@ -119,7 +134,7 @@ func (d *distribution) mean() float64 {
 	if d.count == 0 {
 		return 0
 	}
-	return float64(d.sum) / float64(d.count)
+	return d.sum / float64(d.count)
 }
 
 // quantile returns the value below which q of all values are, to an eighth of it: the middle of a bucket, within what was seen.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestHistogram_Buckets(t *testing.T) {
@@ -35,8 +36,8 @@ func TestHistogram_Quantiles(t *testing.T) {
 	}
 	slices.Sort(all)
 	d := snapshot(&h)
-	if d.count != 10_000 || d.sum != sum || d.min() != all[0] || d.max() != all[len(all)-1] {
-		t.Errorf("%d values, sum %d, %d to %d; want sum %d, %d to %d", d.count, d.sum, d.min(), d.max(), sum, all[0], all[len(all)-1])
+	if d.count != 10_000 || d.sum != float64(sum) || d.min() != all[0] || d.max() != all[len(all)-1] {
+		t.Errorf("%d values, sum %v, %d to %d; want sum %d, %d to %d", d.count, d.sum, d.min(), d.max(), sum, all[0], all[len(all)-1])
 	}
 	for _, q := range []float64{0, 0.5, 0.95, 0.99, 0.999, 1} {
 		want := float64(all[min(int(q*10_000), 9_999)])
@@ -61,6 +62,24 @@ func TestHistogram_Quantiles(t *testing.T) {
 	}
 }
 
+// A clock that is off by hours, for millions of requests, is no reason to tell of negative times.
+func TestHistogram_Large(t *testing.T) {
+	var h histogram
+	hours := int64(10 * time.Hour)
+	for range 1000 {
+		h.note(hours, 10_000)
+	}
+	h.note(math.MaxInt64, 1000)
+	h.note(-hours, 7)
+	d := snapshot(&h)
+	if want := 1e7*float64(hours) + 1000*float64(math.MaxInt64); d.count != 10_001_007 || math.Abs(d.sum-want) > want/1e6 || d.min() != 0 || d.max() < math.MaxInt64-1 {
+		t.Errorf("%d values, sum %v, %d to %d; want sum %v", d.count, d.sum, d.min(), d.max(), want)
+	}
+	if s := summary(true, perMs, &h); s.Sum <= 0 || s.Avg <= 0 || s.Min != 0 || s.Max <= 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestHistogram_Concurrent(t *testing.T) {
 	var h histogram
 	var noting sync.WaitGroup
@@ -74,7 +93,7 @@ func TestHistogram_Concurrent(t *testing.T) {
 	}
 	noting.Wait()
 	if d := snapshot(&h); d.count != 8000 || d.sum != 8*499_500 || d.min() != 0 || d.max() != 999 {
-		t.Errorf("%d values, sum %d, %d to %d", d.count, d.sum, d.min(), d.max())
+		t.Errorf("%d values, sum %v, %d to %d", d.count, d.sum, d.min(), d.max())
 	}
 }
 
@@ -100,7 +119,7 @@ func TestNamespaces_Bound(t *testing.T) {
 		t.Fatalf("%d namespaces, the first is %q", len(all), all[0].name)
 	}
 	if d := snapshot(&all[0].reads); d.count != 200 || d.sum != 200*101 {
-		t.Errorf("the others: %d reads, %d bytes", d.count, d.sum)
+		t.Errorf("the others: %d reads, %v bytes", d.count, d.sum)
 	}
 	for _, c := range [][2]string{{"/", ""}, {"", ""}, {"/a", "a"}, {"/a/b", "a"}, {"a/b", ""}} {
 		if got := namespaceOf(c[0]); got != c[1] {

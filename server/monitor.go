@@ -53,7 +53,7 @@ type Histogram struct {
 func (h Histogram) Count() uint64 { return uint64(h.values.count) }
 
 // Sum returns their sum.
-func (h Histogram) Sum() float64 { return float64(h.values.sum) / h.unit }
+func (h Histogram) Sum() float64 { return h.values.sum / h.unit }
 
 // Buckets returns how many values are below each of some bounds, which are always the same.
 func (h Histogram) Buckets() map[float64]uint64 {
@@ -176,7 +176,7 @@ func (s *Server) monitorState(l *values) {
 	l.add("last_client_response_size", last)
 	l.add("min_client_response_size", low)
 	l.add("max_client_response_size", high)
-	l.add("uptime", s.cfg.Now().Sub(s.started).Milliseconds())
+	l.add("uptime", max(0, s.cfg.Now().Sub(s.started).Milliseconds()))
 }
 
 // round rounds to four digits, as ZooKeeper does.

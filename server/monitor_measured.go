@@ -16,9 +16,9 @@ const perMs = float64(time.Millisecond)
 // summary makes a Summary of histograms whose unit-th part is told.
 func summary(detailed bool, unit float64, hs ...*histogram) Summary {
 	d := snapshot(hs...)
-	of := func(v int64) int64 { return int64(float64(v) / unit) }
+	of := func(v float64) int64 { return int64(v / unit) }
 	return Summary{
-		Count: d.count, Sum: of(d.sum), Min: of(d.min()), Max: of(d.max()), Avg: round(d.mean() / unit),
+		Count: d.count, Sum: of(d.sum), Min: of(float64(d.min())), Max: of(float64(d.max())), Avg: round(d.mean() / unit),
 		detailed: detailed, unit: unit, values: d,
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// maxSlowLines is how many slow requests get a line in one second.
-const maxSlowLines = 10
+const (
+	maxSlowLines = 10  // how many slow requests get a line in one second
+	maxSlowPath  = 512 // bytes of a path in a line: a client can ask for one as long as jute.maxbuffer
+)
 
 // slowLog writes the lines of slow requests. docs/metrics.md says what is in them.
 type slowLog struct {
@@ -64,13 +66,13 @@ func (l *slowLog) write(w *way, r *slowWrite, now time.Time) {
 		return
 	}
 	path, _ := requestPath(p.req.Op, p.req.Body)
-	args := append(l.about(p.conn, p.req.Op, path, p.req.Session, p.xid), "zxid", r.zxid.String(), "took_us", now.Sub(p.heard).Microseconds(),
-		"read_us", p.received.Sub(p.heard).Microseconds())
+	args := append(l.about(p.conn, p.req.Op, path, p.req.Session, p.xid), "zxid", r.zxid.String(), "took_us", micros(p.heard, now),
+		"read_us", micros(p.heard, p.received))
 	if !r.proposed.IsZero() && !r.synced.IsZero() {
-		args = append(args, "queued_us", r.proposed.Sub(p.received).Microseconds(), "logged_us", r.synced.Sub(r.proposed).Microseconds(),
-			"committed_us", w.committed.Sub(r.synced).Microseconds())
+		args = append(args, "queued_us", micros(p.received, r.proposed), "logged_us", micros(r.proposed, r.synced),
+			"committed_us", micros(r.synced, w.committed))
 	}
-	args = append(args, "applied_us", w.finished.Sub(w.committed).Microseconds(), "written_us", now.Sub(w.finished).Microseconds(), "left_out", leftOut)
+	args = append(args, "applied_us", micros(w.committed, w.finished), "written_us", micros(w.finished, now), "left_out", leftOut)
 	l.server.cfg.Logger.Warn("slow request", args...)
 }
 
@@ -103,13 +105,16 @@ func (l *slowLog) answered(c *conn, op proto.OpCode, xid int32, body []byte, hea
 		return
 	}
 	path, _ := requestPath(op, body)
-	args := append(l.about(c, op, path, c.session, xid), "zxid", l.server.state.LastZxid().String(), "took_us", now.Sub(heard).Microseconds(),
-		"read_us", received.Sub(heard).Microseconds(), "answered_us", now.Sub(received).Microseconds(), "left_out", leftOut)
+	args := append(l.about(c, op, path, c.session, xid), "zxid", l.server.state.LastZxid().String(), "took_us", micros(heard, now),
+		"read_us", micros(heard, received), "answered_us", micros(received, now), "left_out", leftOut)
 	l.server.cfg.Logger.Warn("slow request", args...)
 }
 
+// micros returns the microseconds between two moments: none where the clock was set back in between.
+func micros(from, to time.Time) int64 { return max(0, to.Sub(from).Microseconds()) }
+
 func (l *slowLog) about(c *conn, op proto.OpCode, path string, session proto.SessionID, xid int32) []any {
-	return []any{"op", op.String(), "path", strings.Clone(path), "session", session.String(), "client", c.nc.RemoteAddr().String(), "xid", xid}
+	return []any{"op", op.String(), "path", strings.Clone(printable(shortened(path, maxSlowPath))), "session", session.String(), "client", c.nc.RemoteAddr().String(), "xid", xid}
 }
 
 // requestPath returns the path that a request begins with, sharing the body's memory: of a multi that of its first part.

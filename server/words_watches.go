@@ -13,7 +13,7 @@ func (s *Server) writeWatchesByConn(w *bufio.Writer) {
 	for _, watched := range s.Watches() {
 		say(w, "%s\n", proto.SessionID(watched.Session))
 		for _, path := range watched.Paths {
-			say(w, "\t%s\n", path)
+			say(w, "\t%s\n", printable(path))
 		}
 	}
 	say(w, "\n")
@@ -28,7 +28,7 @@ func (s *Server) writeWatchesByPath(w *bufio.Writer) {
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(byPath)) {
-		say(w, "%s\n", path)
+		say(w, "%s\n", printable(path))
 		for _, id := range byPath[path] {
 			say(w, "\t%s\n", proto.SessionID(id))
 		}

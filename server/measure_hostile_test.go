@@ -1,0 +1,130 @@
+package server_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server"
+)
+
+// Paths that no znode has, but that a client can ask for and watch.
+var oddPaths = []string{"/a\n2026-11-21 [ERROR] evil", "/\x1b[31mred", "/\u009b31m", "/\u202ereversed", "/\xff\xfe", "/" + strings.Repeat("ü", 100_000)}
+
+// word asks a word over a connection of its own.
+func word(t *testing.T, dial func() *raw, name string) string {
+	t.Helper()
+	c := dial()
+	if _, err := io.WriteString(c.nc, name); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+func dialer(t *testing.T, s *server.Server) func() *raw {
+	return func() *raw {
+		t.Helper()
+		nc, err := s.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = nc.Close() })
+		return &raw{t: t, nc: nc}
+	}
+}
+
+// What clients send reaches words and log lines as text of one line, without orders to a terminal, and not at any length.
+func TestSlowRequests_Hostile(t *testing.T) {
+	var log lockedBuffer
+	s := start(t, server.Config{SlowRequest: time.Nanosecond, Words: []string{"*"}, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
+	dial := dialer(t, s)
+	c := dial()
+	c.connect(10_000, 0, nil)
+	for i, path := range oddPaths {
+		c.call(int32(i), proto.OpExists, &proto.PathWatchRequest{Path: path, Watch: true})
+	}
+	c.request(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: []byte("user:secret")})
+	if h, _ := c.reply(); h.Err != proto.OK {
+		t.Fatal(h.Err)
+	}
+	c.call(9, proto.OpCreate, create{path: "/a"})
+	if h, _ := c.call(10, proto.OpSetData, setSecret{}); h.Err != proto.OK {
+		t.Fatal(h.Err)
+	}
+	text := log.String()
+	if n := strings.Count(text, "slow request"); n < len(oddPaths) {
+		t.Fatalf("%d lines", n)
+	}
+	if strings.Contains(text, "secret") {
+		t.Error("a slow request tells what is written, or a password")
+	}
+	for what, text := range map[string]string{"log": text, "wchp": word(t, dial, "wchp"), "wchc": word(t, dial, "wchc")} {
+		for line := range strings.Lines(text) {
+			line = strings.TrimLeft(strings.TrimSuffix(line, "\n"), "\t") // the words indent
+			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(strings.TrimSpace(line), "2026-11-21 [ERROR]") {
+				t.Errorf("%s: %q", what, line)
+			}
+			if what == "log" && len(line) > 2000 {
+				t.Errorf("a log line of %d bytes", len(line))
+			}
+		}
+	}
+}
+
+type setSecret struct{}
+
+func (setSecret) Append(b []byte) []byte {
+	return jute.AppendInt(jute.AppendBuffer(jute.AppendString(b, "/a"), []byte("secret")), -1)
+}
+
+// A client can't make series of its own: ops that there are not are one.
+func TestMonitor_UnknownOps(t *testing.T) {
+	bubble(t, server.Config{Words: []string{"*"}, MaxClientConns: -1}, func(t *testing.T, dial func() *raw) {
+		for op := proto.OpCode(-30); op < 200; op++ {
+			if strings.HasPrefix(op.String(), "op(") {
+				c := dial()
+				c.connect(10_000, 0, nil)
+				c.request(1, op, nil)
+				c.recv()
+			}
+		}
+		mntr := word(t, dial, "mntr")
+		if n := strings.Count(mntr, "op("); n > 0 {
+			t.Errorf("%d lines of ops that there are not", n)
+		}
+		if !strings.Contains(mntr, "zk_cnt_error_gozkd_request_duration_seconds\t") {
+			t.Error("they are counted nowhere")
+		}
+	})
+}
+
+// A clock that is set back makes no negative times.
+func TestMonitor_ClockSetBack(t *testing.T) {
+	var clock jumping
+	s := start(t, server.Config{Words: []string{"*"}, Now: clock.now, SlowRequest: time.Nanosecond})
+	dial := dialer(t, s)
+	c := dial()
+	c.connect(10_000, 0, nil)
+	for i := range int32(50) {
+		clock.by.Add(-int64(time.Hour))
+		c.call(i, proto.OpGetData, &proto.PathWatchRequest{Path: "/"})
+		c.call(i, proto.OpCreate, create{path: "/a"})
+	}
+	for _, name := range []string{"mntr", "cons", "srvr"} {
+		for line := range strings.Lines(word(t, dial, name)) {
+			if strings.Contains(line, "\t-") && !strings.HasSuffix(line, "\t-1\n") || strings.Contains(line, "lat=-") || strings.Contains(line, ": -") || strings.Contains(line, "NaN") {
+				t.Errorf("%s: %q", name, line)
+			}
+		}
+	}
+}
