@@ -28,12 +28,16 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusServiceUnavailable, "the command is disabled")
 		return
 	}
+	// Making it may take longer than a program lets other answers take. Where that is not supported, as in tests, there is no such limit.
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{})
 	if left := h.taken.wait(h.options.Interval); left > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((left+time.Second-1)/time.Second), 10))
 		refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago", h.options.Interval))
 		return
 	}
 	b, err := h.server.Backup(r.Context())
+	_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
 	if err != nil {
 		refuse(http.StatusInternalServerError, err.Error())
 		return
@@ -49,17 +53,15 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Length", strconv.FormatInt(b.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		copySnapshot(w, b) // whoever gets less than the length knows that it is not whole
+		copySnapshot(w, control, b) // whoever gets less than the length knows that it is not whole
 	}
 }
 
-func copySnapshot(w http.ResponseWriter, from io.Reader) {
-	control := http.NewResponseController(w)
+func copySnapshot(w io.Writer, control *http.ResponseController, from io.Reader) {
 	part := make([]byte, 1<<20)
 	for {
 		n, err := from.Read(part)
 		if n > 0 {
-			// Where that is not supported, as in tests, the client's patience is all there is.
 			_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
 			if _, err := w.Write(part[:n]); err != nil {
 				return

@@ -26,7 +26,8 @@ func Handler(s *server.Server) http.Handler { return New(s, Options{}) }
 type handler struct {
 	server  *server.Server
 	options Options
-	taken   limiter // snapshots
+	taken   limiter                    // snapshots
+	origin  http.CrossOriginProtection // only what POSTs is checked
 }
 
 // root is where the commands are, as in ZooKeeper unless it is told otherwise.
@@ -84,6 +85,13 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	case !c.posts && !allow(w, r, http.MethodGet, http.MethodHead), c.posts && !allow(w, r, http.MethodPost):
 		return
+	}
+	if c.posts {
+		// A page from elsewhere must not make the browser of somebody who reaches this handler change anything.
+		if err := h.origin.Check(r); err != nil {
+			fail(http.StatusForbidden, err.Error())
+			return
+		}
 	}
 	if err := h.server.NotServing(); err != nil && !c.always {
 		fail(http.StatusOK, notServing, field{"reason", err.Error()})

@@ -123,6 +123,41 @@ func TestNew_Statuses(t *testing.T) {
 
 var root = "digest root:pw"
 
+// A page of another site that a browser shows can't send a command; programs, which say nothing of a site, can.
+func TestNew_OtherSites(t *testing.T) {
+	s := start(t, server.Config{})
+	reloads := 0
+	h := admin.New(s, admin.Options{Shed: true, Reload: func() error { reloads++; return nil }})
+	for _, c := range []struct {
+		header, value string
+		status        int
+	}{
+		{"Origin", "http://example.org", http.StatusForbidden},
+		{"Origin", "null", http.StatusForbidden},
+		{"Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		{"Sec-Fetch-Site", "same-site", http.StatusForbidden},
+		{"Sec-Fetch-Site", "same-origin", http.StatusOK},
+		{"Origin", "http://127.0.0.1:8080", http.StatusOK},
+		{"User-Agent", "curl", http.StatusOK},
+	} {
+		for path, body := range map[string]string{"/commands/reload": "", "/commands/shed": `{"percentage": 0}`} {
+			before := reloads
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:8080"+path, strings.NewReader(body))
+			r.Header.Set("Authorization", "ip 127.0.0.1")
+			r.RemoteAddr = "127.0.0.1:4711"
+			r.Header.Set(c.header, c.value)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != c.status || c.status != http.StatusOK && reloads != before {
+				t.Errorf("%s: %s: %s: status %d, %s", path, c.header, c.value, w.Code, w.Body)
+			}
+		}
+	}
+	if reloads != 3 {
+		t.Errorf("%d reloads", reloads)
+	}
+}
+
 // What is streamed is a whole checkpoint file of the length that is said, also over a network.
 func TestSnapshot(t *testing.T) {
 	s := start(t, server.Config{Dir: t.TempDir()})
