@@ -41,7 +41,7 @@ func serveOne(stop context.Context, kill func(), inv *config.Invocation, again f
 		return err
 	}
 	m := systemd{log: log.Named("systemd")}
-	r := &reloader{server: s, again: again, started: inv.Config, last: inv.Config, manager: m, log: log}
+	r := &reloader{server: s, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
 	hangup := make(chan os.Signal, 1) // one that waits stands for all that come
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -68,7 +68,7 @@ func serveOne(stop context.Context, kill func(), inv *config.Invocation, again f
 			return errors.Join(err, s.Close())
 		}
 	}
-	m.tell("READY=1\nSTATUS=serving clients at " + s.ConnectString())
+	r.serves(s.ConnectString())
 	for {
 		select {
 		case <-hangup:
@@ -76,10 +76,10 @@ func serveOne(stop context.Context, kill func(), inv *config.Invocation, again f
 		case <-stop.Done():
 			kill()
 			log.Info("stopping")
-			m.tell("STOPPING=1\nSTATUS=stopping")
+			r.stops("stopping")
 			return s.Close()
 		case err := <-s.Err():
-			m.tell("STOPPING=1\nSTATUS=failed")
+			r.stops("failed")
 			return errors.Join(err, s.Close())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +22,14 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// headerTimeout is how long a client may take for the head of its request.
-const headerTimeout = 10 * time.Second
+const (
+	// requestTimeout is how long a client may take for the head of its request, and for the rest of it.
+	requestTimeout = 10 * time.Second
+	// answerTimeout is how long it takes to make an answer and a client to take it. Snapshots and profiles have their own.
+	answerTimeout = time.Minute
+	// headBytes bounds the head of a request.
+	headBytes = 64 << 10
+)
 
 // endpoints are the HTTP servers of a process. The addresses are URLs, empty for what is not served.
 type endpoints struct {
@@ -58,7 +65,7 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 		return ""
 	}
 	log.Info("serving "+what, "address", l.Addr().String())
-	server := &http.Server{Handler: h, IdleTimeout: idle, ReadHeaderTimeout: headerTimeout, ErrorLog: log.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})}
+	server := newHTTPServer(h, idle, log)
 	ended := make(chan struct{})
 	e.servers, e.ended = append(e.servers, server), append(e.ended, ended)
 	// Stopped and awaited by close.
@@ -69,6 +76,21 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 		}
 	}()
 	return l.Addr().String()
+}
+
+// newHTTPServer returns a server that waits for no client without end.
+func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.Server {
+	return &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			// NB: Server.ReadTimeout would cancel the context of answers that take longer.
+			if req.ContentLength != 0 {
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout)) // a connection has that
+			}
+			h.ServeHTTP(w, req)
+		}),
+		IdleTimeout: idle, ReadHeaderTimeout: requestTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: headBytes,
+		ErrorLog: log.Named("http").StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
 }
 
 // close ends them, and what they answer.
@@ -84,7 +106,7 @@ func (e *endpoints) close() error {
 // adminHandler serves the admin commands at the path that was asked for, and profiles.
 func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) http.Handler {
 	c := inv.Config
-	o := admin.Options{Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin}
+	o := admin.Options{Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady}
 	if inv.File != "" {
 		text, err := os.ReadFile(inv.File)
 		if err != nil { // it was there a moment ago
@@ -112,13 +134,40 @@ func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hcl
 		mux.Handle("/debug/pprof/symbol", here(http.HandlerFunc(pprof.Symbol)))
 		mux.Handle("/debug/pprof/trace", here(http.HandlerFunc(pprof.Trace)))
 	}
-	return mux
+	return meant(mux, c.AdminAddress)
+}
+
+// meant refuses requests for hosts that can't be this one, where only this machine is served: a page whose host's name comes to point to the loopback
+// is, to the browser that shows it, of the same site as what it reads here. Names without a dot are nobody else's. address is where is listened.
+func meant(h http.Handler, address string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		if ip, err := netip.ParseAddr(address); local != nil && onLoopback(local.String()) && (err != nil || !ip.IsUnspecified()) {
+			host := req.Host
+			if name, _, err := net.SplitHostPort(host); err == nil {
+				host = name
+			}
+			host = strings.ToLower(strings.TrimSuffix(host, "."))
+			_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+			if err != nil && strings.Contains(host, ".") && !strings.HasSuffix(host, ".localhost") && !strings.EqualFold(host, address) {
+				http.Error(w, "only for requests to this machine: ask for 127.0.0.1 or localhost, not for "+strconv.Quote(host), http.StatusMisdirectedRequest)
+				return
+			}
+		}
+		h.ServeHTTP(w, req)
+	})
+}
+
+// onLoopback reports whether an address with a port is of the loopback.
+func onLoopback(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
 // here lets only clients on this machine through.
 func here(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if from, err := netip.ParseAddrPort(req.RemoteAddr); err != nil || !from.Addr().Unmap().IsLoopback() {
+		if !onLoopback(req.RemoteAddr) {
 			http.Error(w, "only for clients on this machine", http.StatusForbidden)
 			return
 		}

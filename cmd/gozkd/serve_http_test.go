@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -8,8 +9,13 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/server"
@@ -123,4 +129,124 @@ func TestMetricsHandler(t *testing.T) {
 			t.Errorf("with the runtime: %t, wanted: %t, status %d", got, runtime, w.Code)
 		}
 	}
+}
+
+// A name of somewhere else is refused where only this machine is served.
+func TestMeant(t *testing.T) {
+	at := func(address string) net.Addr {
+		a, err := net.ResolveTCPAddr("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for _, c := range []struct {
+		listens, local, host string
+		status               int
+	}{
+		{"127.0.0.1", "127.0.0.1:8080", "127.0.0.1:8080", 404},
+		{"127.0.0.1", "127.0.0.1:8080", "127.0.0.1", 404},
+		{"127.0.0.1", "127.0.0.1:8080", "localhost:8080", 404},
+		{"127.0.0.1", "127.0.0.1:8080", "LocalHost.", 404},
+		{"127.0.0.1", "127.0.0.1:8080", "zk.localhost:8080", 404},
+		{"127.0.0.1", "127.0.0.1:8080", "zk1:8080", 404},
+		{"127.0.0.1", "127.0.0.1:8080", "", 404},
+		{"::1", "[::1]:8080", "[::1]:8080", 404},
+		{"::1", "[::1]:8080", "[::1]", 404},
+		{"zk1.example.org", "127.0.0.1:8080", "zk1.example.org:8080", 404},
+		{"127.0.0.1", "127.0.0.1:8080", "example.org:8080", 421},
+		{"127.0.0.1", "127.0.0.1:8080", "127.0.0.1.example.org", 421},
+		{"127.0.0.1", "127.0.0.1:8080", "localhost.example.org:8080", 421},
+		{"localhost", "[::1]:8080", "example.org", 421},
+		{"0.0.0.0", "127.0.0.1:8080", "zk1.example.org:8080", 404},
+		{"::", "[::1]:8080", "zk1.example.org:8080", 404},
+		{"10.0.0.1", "10.0.0.1:8080", "zk1.example.org:8080", 404},
+	} {
+		w := httptest.NewRecorder()
+		req := httptest.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, at(c.local)), http.MethodGet, "/", nil)
+		req.Host = c.host
+		meant(http.NotFoundHandler(), c.listens).ServeHTTP(w, req)
+		if w.Code != c.status {
+			t.Errorf("%s, asked for %q at %s: %d, want %d", c.listens, c.host, c.local, w.Code, c.status)
+		}
+	}
+}
+
+// handed is a listener with one connection.
+type handed struct {
+	conn  chan net.Conn
+	close func()
+}
+
+func (l handed) Accept() (net.Conn, error) {
+	if c, ok := <-l.conn; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (l handed) Close() error   { l.close(); return nil }
+func (l handed) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A client that stops in the middle, or takes no answer, is not waited for.
+func TestHTTPServer_Patience(t *testing.T) {
+	const idle = 30 * time.Second
+	head := "GET / HTTP/1.1\r\nHost: a\r\n"
+	for _, c := range []struct {
+		what, sends string
+		answer      int // bytes
+		reads       bool
+		closed      time.Duration
+	}{
+		{"nothing", "", 0, true, requestTimeout},
+		{"half a head", head, 0, true, requestTimeout},
+		{"a head that is too long", head + "X: " + strings.Repeat("x", 2*headBytes), 0, true, time.Second}, // which is left to read the answer
+		{"a request, and no other", head + "\r\n", 5, true, idle},
+		{"half a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab", 0, true, requestTimeout},
+		{"a body in half a part", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", 0, true, requestTimeout},
+		{"a request, and takes no answer", head + "\r\n", 1 << 20, false, answerTimeout},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+					_, _ = io.Copy(io.Discard, req.Body)
+					_, _ = w.Write(make([]byte, c.answer))
+				}), idle, hclog.NewNullLogger())
+				conns := make(chan net.Conn, 1)
+				l := handed{conn: conns, close: sync.OnceFunc(func() { close(conns) })}
+				ended := make(chan struct{})
+				go func() { // stopped by Close, awaited through ended
+					defer close(ended)
+					_ = server.Serve(l)
+				}()
+				ours, theirs := net.Pipe()
+				start, end := time.Now(), make(chan time.Time)
+				conns <- watchedConn{theirs, sync.OnceFunc(func() { end <- time.Now() })}
+				go func() { // ends with the connection
+					_, _ = io.WriteString(ours, c.sends)
+				}()
+				if c.reads {
+					go func() { // ends with the connection
+						_, _ = io.Copy(io.Discard, ours)
+					}()
+				}
+				if took := (<-end).Sub(start); took > c.closed {
+					t.Errorf("closed after %v, want %v", took, c.closed)
+				}
+				_ = server.Close()
+				<-ended
+			})
+		})
+	}
+}
+
+// watchedConn tells when it is closed.
+type watchedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c watchedConn) Close() error {
+	err := c.Conn.Close()
+	c.closed()
+	return err
 }

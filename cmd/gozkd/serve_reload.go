@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -15,11 +17,40 @@ import (
 type reloader struct {
 	server  *server.Server
 	again   func() (*config.Invocation, error)
+	file    string // the zoo.cfg that the server was started with; empty: none
 	manager systemd
 	log     hclog.Logger
 
+	stopping atomic.Bool
+
 	mu            sync.Mutex // guards the rest, and keeps reloads apart
+	serving       bool       // the service manager was told so
 	started, last config.Config
+}
+
+// serves tells that clients are served.
+func (r *reloader) serves(address string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.serving = true
+	r.manager.tell("READY=1\nSTATUS=serving clients at " + address)
+}
+
+// stops tells that the server is about to stop, before any connection is closed. It waits for a reload under way, which tells of itself.
+func (r *reloader) stops(status string) {
+	r.stopping.Store(true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.serving = false
+	r.manager.tell("STOPPING=1\nSTATUS=" + status)
+}
+
+// notReady says why no more clients shall come.
+func (r *reloader) notReady() error {
+	if r.stopping.Load() {
+		return errors.New("the server is being stopped")
+	}
+	return nil
 }
 
 // reload reads the configuration as at the start: the same command line, file and environment. What can change does, and the keys that
@@ -27,9 +58,14 @@ type reloader struct {
 func (r *reloader) reload() (restart []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.manager.reloading()
-	defer r.manager.tell("READY=1")
+	if r.serving { // else READY would be heard by who waits for the start, or after the stop has begun
+		r.manager.reloading()
+		defer r.manager.tell("READY=1")
+	}
 	inv, err := r.again()
+	if err == nil && r.file != "" && inv.File == "" { // what would count instead is what the environment or nobody says
+		err = fmt.Errorf("%s is gone", r.file)
+	}
 	if err == nil {
 		_, err = r.server.Reload(serverConfig(inv.Config, r.log))
 	}

@@ -129,3 +129,40 @@ func TestReloader(t *testing.T) {
 		}
 	}
 }
+
+// A zoo.cfg that is found in a folder, and is not there when it is read again, leaves all as it was: what the environment says does not take its place.
+func TestReloader_FileGone(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(file, []byte("dataDir="+filepath.ToSlash(dir)+"\nmaxClientCnxns=7\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	getenv := func(name string) string {
+		return map[string]string{"ZOO_CONF_DIR": dir, "ZOO_DATA_DIR": dir, "ZOO_MAX_CLIENT_CNXNS": "9"}[name]
+	}
+	load := func() (*config.Invocation, error) { return config.Load(nil, getenv, nil) }
+	first, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(serverConfig(first.Config, hclog.NewNullLogger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reloader{server: s, again: load, file: first.File, started: first.Config, last: first.Config, log: hclog.NewNullLogger()}
+	if err := os.Rename(file, file+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if restart, err := r.reload(); err == nil || err.Error() != file+" is gone" || restart != nil {
+		t.Errorf("%v %v", restart, err)
+	}
+	if !slices.Contains(s.Settings(), server.Setting{Key: "maxClientCnxns", Value: "7"}) {
+		t.Errorf("%v", s.Settings())
+	}
+	if err := os.Rename(file+".old", file); err != nil {
+		t.Fatal(err)
+	}
+	if restart, err := r.reload(); err != nil || restart != nil {
+		t.Errorf("there again: %v %v", restart, err)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -8,6 +9,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/server"
 )
 
 // The service manager is told when clients are served, that the configuration is read again, that the server lives, and that it stops.
@@ -54,5 +60,53 @@ func TestServe_Systemd(t *testing.T) {
 	<-p.done
 	if status := p.cmd.ProcessState.ExitCode(); status != 0 {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+// The service manager hears of no reload before it heard that clients are served, since a reload ends with the same word, nor after the stop has begun.
+func TestReloader_Systemd(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no service manager of that kind there")
+	}
+	socket := filepath.Join(t.TempDir(), "n")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	s, err := server.New(server.Config{InProcess: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reloader{
+		server: s, log: hclog.NewNullLogger(), manager: systemd{hclog.NewNullLogger()},
+		again: func() (*config.Invocation, error) { return nil, errors.New("not there") },
+	}
+	reload := func() {
+		t.Helper()
+		if err := r.forAdmin(); err == nil {
+			t.Error("a bad file was taken")
+		}
+	}
+	reload()
+	if err := r.notReady(); err != nil {
+		t.Errorf("before the stop: %v", err)
+	}
+	r.serves("127.0.0.1:5")
+	reload()
+	r.stops("stopping")
+	reload()
+	if err := r.notReady(); err == nil {
+		t.Error("ready while it stops")
+	}
+	r.manager.tell("end")
+	_ = l.SetReadDeadline(time.Now().Add(20 * time.Second))
+	for _, want := range []string{"READY=1\nSTATUS=", "RELOADING=1\n", "READY=1", "STOPPING=1\n", "end"} {
+		buf := make([]byte, 4096)
+		n, err := l.Read(buf)
+		if got := string(buf[:n]); err != nil || !strings.HasPrefix(got, want) {
+			t.Fatalf("told %q, want %q: %v", got, want, err)
+		}
 	}
 }
