@@ -23,7 +23,7 @@ const (
 type histogram struct {
 	counts   atomic.Pointer[[nBuckets]atomic.Uint64]
 	sum      atomic.Uint64 // a float64's bits: nanoseconds of a clock that is an hour off are beyond an int64 after some million values
-	low, top atomic.Int64 // the smallest and the largest value, plus one; 0: none
+	low, top atomic.Int64  // the smallest and the largest value, plus one; 0: none
 }
 
 func bucketOf(v int64) int {

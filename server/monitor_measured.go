@@ -25,8 +25,9 @@ func summary(detailed bool, unit float64, hs ...*histogram) Summary {
 
 // counts returns what consensus has counted since the start or the srst word.
 func (s *Server) counts() consensus.Counts {
+	before := s.countsAtReset.Load() // first: a reset in between would make the difference negative
 	c := s.node.Status().Counts
-	if before := s.countsAtReset.Load(); before != nil {
+	if before != nil {
 		c.Leaders -= before.Leaders
 		c.Proposed -= before.Proposed
 		c.Resent -= before.Resent
