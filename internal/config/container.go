@@ -45,7 +45,7 @@ var variables = []variable{
 	{name: "ZOO_SERVER_ID", of: bitnami, key: "myid", status: works, always: true, note: "as ZOO_MY_ID"},
 	{name: "ZOO_SERVERS", of: both, image: "server.1=localhost:2888:3888;2181", status: works, note: "the servers: `server.N=host:2888:3888;2181` with white space between them, or `host:2888:3888::N` with white space, `,` or `;` between them, where one alone is a standalone server. No server may be called 0.0.0.0, since all keep the same list: with ZOO_LISTEN_ALLIPS_ENABLED it listens on all addresses all the same"},
 	{name: "ZOO_PORT_NUMBER", of: bitnami, key: "clientPort", status: works, note: "the port for clients"},
-	{name: "ZOO_PORT", of: official, key: "clientPort", status: works, note: "the same, in images of ZooKeeper 3.4"},
+	{name: "ZOO_PORT", of: official, key: "clientPort", status: works, note: "the same, in images of ZooKeeper 3.4. `tcp://…`, which Kubernetes sets for a service called zoo, has no effect"},
 	{name: "ZOO_TICK_TIME", of: both, key: "tickTime", image: "2000", status: works, note: "ms"},
 	{name: "ZOO_INIT_LIMIT", of: both, key: "initLimit", image: "5", status: works, note: "ticks"},
 	{name: "ZOO_SYNC_LIMIT", of: both, key: "syncLimit", image: "2", status: works, note: "ticks"},
@@ -145,7 +145,7 @@ func (c container) value(name string) (value string, from Origin) {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		c.r.unreadable(file, err)
+		c.r.problem(Origin{Source: name + "_FILE", layer: fromEnvironment}, "", "%v", err)
 		return "", from
 	}
 	return trim(string(data)), Origin{Source: name + "_FILE", layer: fromEnvironment}
@@ -195,12 +195,16 @@ func (c container) read(beside string) {
 // given reports whether another variable sets the key.
 func (c container) given(key string) bool {
 	return slices.ContainsFunc(variables, func(v variable) bool {
-		return v.key == key && c.getenv(v.name)+c.getenv(v.name+"_FILE") != ""
+		return v.key == key && trim(c.getenv(v.name)+c.getenv(v.name+"_FILE")) != ""
 	})
 }
 
 // one adds what one variable says.
 func (c container) one(v variable, value string, from Origin) {
+	if v.name == "ZOO_PORT" && strings.Contains(value, "://") {
+		c.r.warnings = append(c.r.warnings, fmt.Sprintf("%s: %s has no effect: Kubernetes and Docker set that for a service called zoo", from, value))
+		return
+	}
 	if v.read != nil {
 		key, ok := v.read(value)
 		if !ok {

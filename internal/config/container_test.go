@@ -95,6 +95,26 @@ func TestContainer_Variables(t *testing.T) {
 	}
 }
 
+// What Kubernetes puts there for a service called zoo, values of white space alone, and secrets that are not mounted.
+func TestContainer_Odd(t *testing.T) {
+	inv := good(t, "", inImage(t, map[string]string{"ZOO_PORT": "tcp://10.0.0.1:2181", "ZOO_TICK_TIME": " ", "ZOO_INIT_LIMIT_FILE": "\n"}))
+	if c := inv.Config; c.ClientPort != 2181 || c.TickTime.Milliseconds() != 2000 || c.InitLimit != 5 {
+		t.Errorf("%+v", c)
+	}
+	wantLines(t, inv.Warnings, "ZOO_PORT: tcp://10.0.0.1:2181 has no effect: Kubernetes and Docker set that for a service called zoo")
+	missing := filepath.Join(t.TempDir(), "missing")
+	env := inImage(t, map[string]string{"ZOO_MY_ID_FILE": missing})
+	_, err := Load(nil, func(name string) string { return env[name] }, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "ZOO_MY_ID_FILE: open "+missing) {
+		t.Errorf("%v", err)
+	}
+	for _, words := range [][]string{{"-D", "tickTime=5"}, {"-D=5"}} {
+		if _, err := Load(words, func(string) string { return "" }, nil); err == nil || !strings.Contains(err.Error(), "in one word") {
+			t.Errorf("%v: %v", words, err)
+		}
+	}
+}
+
 func TestContainer_Servers(t *testing.T) {
 	three := "[server.1=zoo1:2888:3888:participant;0.0.0.0:2181 server.2=zoo2:2888:3888:participant;0.0.0.0:2181 server.3=zoo3:2888:3888:observer;0.0.0.0:2181]"
 	for _, c := range []struct{ servers, want string }{
@@ -136,7 +156,7 @@ func TestContainer_Refused(t *testing.T) {
 		"ZOO_TICK_TIME": "1", "ZOO_TICK_TIME_FILE": secret, "ZOO_INIT_LIMIT_FILE": secret, "ZOO_CFG_EXTRA": "snapCount", "ZOO_LOG_LEVEL": "loud",
 	})),
 		"ZOO_TICK_TIME: is set, and so is ZOO_TICK_TIME_FILE: keep one of them",
-		secret+": can't be read: no such file or directory",
+		"ZOO_INIT_LIMIT_FILE: open "+secret+": no such file or directory",
 		`ZOO_LOG_LEVEL: is "loud"; allowed: ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF`,
 		"ZOO_TLS_CLIENT_ENABLE: is true, which this version can't serve: there is no TLS yet: clients would find nobody there",
 		"ZOO_ENABLE_AUTH: is yes, which this version can't serve: there is no SASL: clients that it should keep out would get in",

@@ -125,8 +125,12 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 		if !strings.HasPrefix(word, "-D") {
 			return false
 		}
-		inv.Properties = append(inv.Properties, word[len("-D"):])
 		name, _, _ := strings.Cut(word, "=")
+		if name == "-D" {
+			bad(word, "names no key; wanted is -DKEY=VALUE, in one word")
+			return true
+		}
+		inv.Properties = append(inv.Properties, word[len("-D"):])
 		if s, ok := systemProperty(word, Origin{Source: name, layer: fromFlags}); ok {
 			settings = append(settings, s)
 		}
