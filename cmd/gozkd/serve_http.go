@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -36,6 +37,7 @@ type endpoints struct {
 	admin, metrics string
 	servers        []*http.Server
 	ended          []chan struct{}
+	conns          sync.WaitGroup // connections of clients, and what is done for them
 }
 
 // openEndpoints opens those that the configuration asks for. A port that is taken, or an address that is not of this machine, is logged:
@@ -66,6 +68,14 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 	}
 	log.Info("serving "+what, "address", l.Addr().String())
 	server := newHTTPServer(h, idle, log)
+	server.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew: // before Serve returns
+			e.conns.Add(1)
+		case http.StateClosed: // when nothing is done for it any more
+			e.conns.Done()
+		}
+	}
 	ended := make(chan struct{})
 	e.servers, e.ended = append(e.servers, server), append(e.ended, ended)
 	// Stopped and awaited by close.
@@ -93,13 +103,14 @@ func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.S
 	}
 }
 
-// close ends them, and what they answer.
+// close ends them and what they answer, and returns when that is cleaned up, such as the file of a snapshot that was on its way.
 func (e *endpoints) close() error {
 	var errs []error
 	for i, s := range e.servers {
 		errs = append(errs, s.Close())
 		<-e.ended[i]
 	}
+	e.conns.Wait()
 	return errors.Join(errs...)
 }
 

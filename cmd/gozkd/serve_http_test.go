@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -122,11 +124,11 @@ func TestMetricsHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, runtime := range []bool{true, false} {
+	for _, ofProcess := range []bool{true, false} {
 		w := httptest.NewRecorder()
-		metricsHandler(config.Config{MetricsRuntime: runtime}, s).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		if got := strings.Contains(w.Body.String(), "go_goroutines"); w.Code != 200 || got != runtime {
-			t.Errorf("with the runtime: %t, wanted: %t, status %d", got, runtime, w.Code)
+		metricsHandler(config.Config{MetricsRuntime: ofProcess}, s).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if got := strings.Contains(w.Body.String(), "go_goroutines"); w.Code != 200 || got != ofProcess {
+			t.Errorf("with the runtime: %t, wanted: %t, status %d", got, ofProcess, w.Code)
 		}
 	}
 }
@@ -169,6 +171,32 @@ func TestMeant(t *testing.T) {
 		if w.Code != c.status {
 			t.Errorf("%s, asked for %q at %s: %d, want %d", c.listens, c.host, c.local, w.Code, c.status)
 		}
+	}
+}
+
+// When the endpoints are closed, what they did for clients is over.
+func TestEndpoints_Close(t *testing.T) {
+	for range 20 {
+		e, begun, over := new(endpoints), make(chan struct{}), new(atomic.Bool)
+		h := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			close(begun)
+			<-req.Context().Done()
+			runtime.Gosched()
+			over.Store(true)
+		})
+		address := e.open(t.Context(), "test", "127.0.0.1:0", h, time.Minute, hclog.NewNullLogger())
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+		if err := e.close(); err != nil || !over.Load() {
+			t.Errorf("closed, and the answer is over: %t, %v", over.Load(), err)
+		}
+		_ = conn.Close()
 	}
 }
 
