@@ -25,7 +25,7 @@ const wordBuffer = 64 << 10
 func isWord(w string) bool {
 	switch w {
 	case "ruok", "srvr", "stat", "conf", "cons", "crst", "srst", "dump", "envi", "wchs", "wchc", "wchp", "dirs", "isro",
-		"gtmk", "stmk", "hash", "mntr", "hotp", telnetClose:
+		"gtmk", "stmk", "hash", "mntr", "hotp", "kind", telnetClose:
 		return true
 	}
 	return false
@@ -75,6 +75,12 @@ func (s *Server) writeWord(w *bufio.Writer, word string, asker *conn) {
 		return
 	}
 	serving := s.ready()
+	switch word {
+	case "srvr", "stat", "isro":
+		// Scripts and probes ask by these whether clients can be sent here. Where no leader is known they can't, though connections
+		// that are there are kept for a while: another leader may be a moment away.
+		serving = serving && s.node.Status().Current
+	}
 	switch word {
 	case "ruok":
 		say(w, "imok")
@@ -140,6 +146,8 @@ func (s *Server) writeWord(w *bufio.Writer, word string, asker *conn) {
 		s.writeMonitor(w)
 	case "hotp":
 		say(w, "%s\n", s.Hot())
+	case "kind":
+		s.writeKinds(w)
 	}
 }
 

@@ -20,6 +20,7 @@ func (c *call) copy(ctx context.Context, move bool) error {
 		return err
 	}
 	defer end()
+	from.Kinds = c.kinds(ctx, from.ZK, from.Connect)
 	p := c.progress()
 	work := subtree.Copying{From: from, To: to, Recursive: c.has("r"), Move: move, Seen: func(done *subtree.Copied) { p.at(done.Created, 0) }}
 	done, err := work.Run(ctx)

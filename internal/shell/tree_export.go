@@ -20,9 +20,10 @@ func runExport(ctx context.Context, c *call) error {
 	if err := checkPath(root); err != nil {
 		return err
 	}
+	from := subtree.Side{ZK: c.zk, Path: root, Kinds: c.kinds(ctx, c.zk, c.host)}
 	p := c.progress()
 	export := func(write func(any) error) (*subtree.Exported, error) {
-		return subtree.Export(ctx, c.zk, root, !c.has("A"), write, func(e *subtree.Exported) { p.at(e.Znodes, e.Bytes) })
+		return subtree.Export(ctx, from, !c.has("A"), write, func(e *subtree.Exported) { p.at(e.Znodes, e.Bytes) })
 	}
 	var e *subtree.Exported
 	var err error

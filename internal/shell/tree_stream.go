@@ -152,7 +152,7 @@ func (c *call) number(name string, least, otherwise int) (int, error) {
 // side opens what an argument names: a path of this session, or host:port/path of another server. close ends what it opened.
 func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end func(), err error) {
 	if strings.HasPrefix(arg, "/") || !strings.ContainsAny(arg, ":,") {
-		return subtree.Side{ZK: c.zk, Path: arg}, func() {}, checkPath(arg)
+		return subtree.Side{ZK: c.zk, Path: arg, Connect: c.host}, func() {}, checkPath(arg)
 	}
 	servers, path, err := client.ParseServers(arg)
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end fun
 	if err != nil {
 		return side, nil, failure(err.Error())
 	}
-	return subtree.Side{ZK: zk, Path: path}, func() { _ = zk.Close() }, nil // it ends by itself if it can't be told
+	return subtree.Side{ZK: zk, Path: path, Connect: strings.Join(servers, ",")}, func() { _ = zk.Close() }, nil // it ends by itself if it can't be told
 }
 
 // sides opens the first two arguments.

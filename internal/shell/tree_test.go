@@ -12,9 +12,9 @@ import (
 )
 
 // treeServer returns the address of a server that ends with the test.
-func treeServer(t *testing.T) string {
+func treeServer(t *testing.T, words ...string) string {
 	t.Helper()
-	s, err := server.New(server.Config{})
+	s, err := server.New(server.Config{Words: words})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,5 +161,45 @@ func TestExport_Denied(t *testing.T) {
 	if status, out, errs := onServer(t, a, "", "find", "-name", "zeta", "/app"); status != program.Failed || out != "/app/zeta\n" ||
 		!strings.Contains(errs, "Insufficient permission : /app/config") {
 		t.Error(status, out, errs)
+	}
+}
+
+// TestKinds: containers and TTL znodes stay what they are, where the server says which these are; else the user is told.
+func TestKinds(t *testing.T) {
+	a, b := treeServer(t, "kind"), treeServer(t)
+	const script = `create /app
+create -c /app/c
+create -t 60000 /app/t
+create -e /app/e
+`
+	if status, _, errs := onServer(t, a, script); status != program.OK {
+		t.Fatal(errs)
+	}
+	const want = `{"path":"/c","kind":"container"}
+{"path":"/t","kind":"ttl","ttl_ms":60000}
+`
+	_, text, errs := onServer(t, a, "", "export", "/app")
+	if !strings.Contains(text, want) || strings.Contains(errs, "Containers") {
+		t.Errorf("%s%s", text, errs)
+	}
+	_, below, _ := onServer(t, a+"/app", "", "export", "/t") // the paths of a session with a chroot are others
+	if !strings.Contains(below, `{"path":"/","kind":"ttl","ttl_ms":60000}`) {
+		t.Errorf("with a chroot: %s", below)
+	}
+	for _, copied := range []string{"cp -r /app /copy", "mv /copy /moved"} {
+		if status, _, errs := onServer(t, a, "", strings.Fields(copied)...); status != program.OK {
+			t.Fatal(copied, errs)
+		}
+	}
+	if _, text, _ := onServer(t, a, "", "export", "/moved"); !strings.Contains(text, want) {
+		t.Errorf("moved: %s", text)
+	}
+	// Behind the import, a server of the second kind can't say it any more.
+	if status, _, errs := onServer(t, b, text, "import", "/app"); status != program.OK {
+		t.Fatal(errs)
+	}
+	if status, text, errs := onServer(t, b, "", "export", "/app"); status != program.OK || strings.Contains(text, "container") ||
+		!strings.Contains(errs, "Containers and TTL znodes count as persistent ones: add kind to 4lw.commands.whitelist") {
+		t.Errorf("%s%s", text, errs)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -94,7 +95,7 @@ func (c *Copying) Run(ctx context.Context) (*Copied, error) {
 }
 
 func (c *Copying) options() Options {
-	o := Options{Data: true, ACL: true, NoSystem: true}
+	o := Options{Data: true, ACL: true, NoSystem: true, Kinds: c.From.Kinds}
 	if c.Recursive || c.Move {
 		o.Below = All
 	}
@@ -154,7 +155,9 @@ func (c *Copying) transaction(ctx context.Context, nodes []*Node, done *Copied) 
 		if !c.Move {
 			ops = append(ops, client.CheckOp(n.Path, n.Stat.Version))
 		}
-		ops = append(ops, client.CreateOp(Join(c.To.Path, n.Rel), n.Data, client.CreateOptions{ACL: n.ACL}))
+		ops = append(ops, client.CreateOp(Join(c.To.Path, n.Rel), n.Data, client.CreateOptions{
+			ACL: n.ACL, Container: n.Container, TTL: time.Duration(n.TTLMs) * time.Millisecond,
+		}))
 	}
 	if c.Move {
 		for _, n := range slices.Backward(nodes) {

@@ -14,6 +14,9 @@ import (
 type Side struct {
 	ZK   *client.Client
 	Path string
+	// Connect is how ZK was opened.
+	Connect string
+	Kinds   Kinds // of the client's znodes; Diff does not need them
 }
 
 // Change is a difference at one path below both sides.

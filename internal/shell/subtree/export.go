@@ -3,8 +3,6 @@ package subtree
 import (
 	"context"
 	"fmt"
-
-	"github.com/gozkd/gozkd/client"
 )
 
 // Exported counts what an export has met.
@@ -20,16 +18,16 @@ type Exported struct {
 // maxNamed is how many paths are named of what may be many.
 const maxNamed = 10
 
-// Export writes the subtree at root as a text, a line to a call of write. seen is called with the counts behind each znode.
-func Export(ctx context.Context, zk *client.Client, root string, withACL bool, write func(line any) error, seen func(*Exported)) (*Exported, error) {
+// Export writes a subtree as a text, a line to a call of write. seen is called with the counts behind each znode.
+func Export(ctx context.Context, from Side, withACL bool, write func(line any) error, seen func(*Exported)) (*Exported, error) {
 	e := &Exported{}
-	if err := retry(func() error { _, err := zk.Sync(ctx, root); return err }); err != nil {
+	if err := retry(func() error { _, err := from.ZK.Sync(ctx, from.Path); return err }); err != nil {
 		return e, err
 	}
-	if err := write(Head{Version: formatVersion, Root: root, Zxid: zk.LastZxid().String()}); err != nil {
+	if err := write(Head{Version: formatVersion, Root: from.Path, Zxid: from.ZK.LastZxid().String()}); err != nil {
 		return e, err
 	}
-	err := Walk(ctx, zk, root, Options{Data: true, ACL: withACL, Below: All, NoSystem: true}, func(n *Node) error {
+	err := Walk(ctx, from.ZK, from.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true, Kinds: from.Kinds}, func(n *Node) error {
 		if n.Denied != nil {
 			if e.NMissing++; len(e.Missing) < maxNamed {
 				e.Missing = append(e.Missing, n.Path)

@@ -90,8 +90,13 @@ func (n *Node) Record() Record {
 	if r.Path == "" {
 		r.Path = "/"
 	}
-	if n.Stat.EphemeralOwner != 0 {
+	switch {
+	case n.Stat.EphemeralOwner != 0:
 		r.Kind, r.Owner = Ephemeral, n.Stat.EphemeralOwner.String()
+	case n.Container:
+		r.Kind = Container
+	case n.TTLMs > 0:
+		r.Kind, r.TTLMs = TTL, n.TTLMs
 	}
 	switch {
 	case n.Data == nil:

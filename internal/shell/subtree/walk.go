@@ -26,6 +26,7 @@ type Options struct {
 	Data, ACL bool // else Node.Data, Node.ACL are nil
 	Below     int  // how many levels below the root; All is All
 	NoSystem  bool // leave out /zookeeper when the root is /
+	Kinds     Kinds
 }
 
 // Node is a znode as a walk found it. It belongs to who is handed it.
@@ -37,6 +38,9 @@ type Node struct {
 	Stat  proto.Stat
 	Data  []byte // nil is null
 	ACL   []proto.ACL
+	// Container and TTLMs are as far as Options.Kinds says.
+	Container bool
+	TTLMs     int64
 	// Denied is the error of a znode that may not be read, or whose ACL may not: then nothing below it is known either.
 	Denied error
 }
@@ -64,6 +68,7 @@ func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit 
 			return it.err
 		}
 		if it.err == nil {
+			o.Kinds.note(&it.node)
 			if err := visit(&it.node); err != nil {
 				return err
 			}
