@@ -105,6 +105,9 @@ func (n *Node) transferEnded(to uint64, ok bool) error {
 	case ok:
 		delete(o.resting, to)
 		n.counted.Checkpoints++
+		if n.inStep != nil { // a tick may not have seen that it was being sent
+			n.inStep[to] = true
+		}
 		n.core.transferEnded(to, true)
 	case n.core.role != raft.StateLeader:
 	case r == nil:

@@ -128,6 +128,21 @@ func TestNamespaces_Bound(t *testing.T) {
 	}
 }
 
+// A sync is slow when it takes longer than the threshold.
+func TestSynced_Slow(t *testing.T) {
+	s, err := New(Config{InProcess: true, SyncWarning: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for _, took := range []time.Duration{0, time.Second, time.Second + 1} {
+		s.synced(took, 3, 100)
+	}
+	if slow, d := s.stats.slowSyncs.Load(), snapshot(&s.stats.appends); slow != 1 || d.count != 3 || d.sum != 9 {
+		t.Errorf("%d slow syncs, %d of %v appends", slow, d.count, d.sum)
+	}
+}
+
 func BenchmarkHistogram(b *testing.B) {
 	var h histogram
 	b.ReportAllocs()
