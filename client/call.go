@@ -49,8 +49,15 @@ func endFrame(b []byte, start int) []byte {
 	return b
 }
 
+// sent reports whether the request was put on a connection.
+func (k *call) sent() bool { return k.frame == nil }
+
 // neverSent notes that the request had no chance to be carried out.
-func (k *call) neverSent() { k.unknown = false }
+func (k *call) neverSent() {
+	if !k.over {
+		k.unknown = false
+	}
+}
 
 // fail settles the call without an answer of the server.
 func (k *call) fail(code proto.ErrCode, cause error) {

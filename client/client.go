@@ -33,7 +33,8 @@ type Client struct {
 	global   bool // the session was given by a server with a quorum: others know it too
 	lastZxid proto.Zxid
 	link     *link   // nil: no connection
-	waiting  []*call // made while there was no connection, in their order
+	waiting  []*call // made while there was no connection, in their order; those given up are over
+	gaveUp   int     // how many of waiting are over
 	xid      int32   // of the newest request
 	auths    []*auth
 	watches  watchTable
@@ -179,7 +180,7 @@ func (c *Client) end(state State, err error) bool {
 		k.neverSent()
 		k.fail(c.endCode(), err)
 	}
-	c.waiting = nil
+	c.waiting, c.gaveUp = nil, 0
 	c.events.push(Event{Type: EventSession, State: state, Zxid: proto.NoZxid})
 	c.events.close()
 	close(c.done)
@@ -198,8 +199,8 @@ func (c *Client) endCode() proto.ErrCode {
 // The error is an *Error.
 func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) error {
 	k := newCall(r)
-	if err := ctx.Err(); err != nil {
-		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrOperationTimeout, Cause: err}
+	if ctx.Err() != nil {
+		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	}
 	c.submit(k)
 	select {
@@ -256,9 +257,16 @@ func (c *Client) endCause() error {
 func (c *Client) abandon(k *call, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := slices.Index(c.waiting, k); i >= 0 {
-		c.waiting = slices.Delete(c.waiting, i, i+1)
+	if k.over {
+		return
+	}
+	if !k.sent() {
 		k.neverSent()
+		c.gaveUp++
 	}
 	k.fail(proto.ErrOperationTimeout, cause)
+	if 2*c.gaveUp > len(c.waiting) { // not one by one: of many that are given up at once each would be searched for
+		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.over })
+		c.gaveUp = 0
+	}
 }

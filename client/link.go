@@ -32,6 +32,8 @@ type link struct {
 	out     []byte  // frames that the writer has not taken yet
 	pending []*call // sent or in out, in the order in which replies come
 	auths   []*auth // the same; their replies may overtake
+
+	answered bool // a request or a ping. Of who serves the link
 }
 
 const (

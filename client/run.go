@@ -23,10 +23,11 @@ const (
 type tour struct {
 	servers []string
 	at      int
+	pause   time.Duration // the next; it grows until a server answers something
 }
 
 func newTour(servers []string) *tour {
-	t := &tour{servers: slices.Clone(servers)}
+	t := &tour{servers: slices.Clone(servers), pause: minPause}
 	rand.Shuffle(len(t.servers), func(i, j int) { t.servers[i], t.servers[j] = t.servers[j], t.servers[i] })
 	return t
 }
@@ -44,6 +45,14 @@ func (t *tour) prefer(address string) {
 	}
 }
 
+// wait pauses before servers are asked once more. The error is that of ctx.
+func (t *tour) wait(ctx context.Context) error {
+	// Between half and all of it, so that the clients of a server that fell don't come back as one.
+	err := sleep(ctx, t.pause/2+rand.N(t.pause/2))
+	t.pause = min(2*t.pause, maxPause)
+	return err
+}
+
 // run serves one connection after the other until the session has ended or ctx has.
 func (c *Client) run(ctx context.Context, l *link, t *tour) {
 	defer close(c.ran)
@@ -55,6 +64,12 @@ func (c *Client) run(ctx context.Context, l *link, t *tour) {
 		c.cfg.Logger.Debug("connection lost", "server", l.address, "error", l.cause)
 		if better != "" {
 			t.prefer(better)
+		}
+		// A server that worked is missed at once. One that gives a session and answers nothing would be asked without end.
+		if l.answered {
+			t.pause = minPause
+		} else if t.wait(ctx) != nil {
+			return
 		}
 		l = c.reconnect(ctx, t)
 	}
@@ -109,6 +124,7 @@ func (c *Client) handle(l *link, frame []byte) error {
 	case proto.XidEvent:
 		return c.handleEvent(h.Zxid, &d)
 	case proto.XidPing:
+		l.answered = true
 		return nil
 	case proto.XidAuth:
 		return c.handleAuth(l, h.Err)
@@ -121,6 +137,7 @@ func (c *Client) handle(l *link, frame []byte) error {
 	if len(l.pending) == 0 || l.pending[0].xid != h.Xid {
 		return fmt.Errorf("a reply to request %d, which is not the next", h.Xid)
 	}
+	l.answered = true
 	k := l.pending[0]
 	l.pending[0] = nil
 	l.pending = l.pending[1:]
@@ -174,9 +191,11 @@ func (c *Client) establish(l *link) {
 		l.put(f)
 	}
 	for _, k := range c.waiting {
-		c.send(l, k)
+		if !k.over {
+			c.send(l, k)
+		}
 	}
-	c.waiting = nil
+	c.waiting, c.gaveUp = nil, 0
 }
 
 // lost settles what was under way on a link, and reports whether the session may live on.
@@ -200,7 +219,6 @@ func (c *Client) lost(l *link) bool {
 // reconnect tries one server after the other until one takes up the session. It returns nil when the session has ended, or
 // ctx has.
 func (c *Client) reconnect(ctx context.Context, t *tour) *link {
-	pause := minPause
 	for {
 		for range t.servers {
 			address := t.next()
@@ -220,11 +238,9 @@ func (c *Client) reconnect(ctx context.Context, t *tour) *link {
 			}
 			c.cfg.Logger.Debug("no connection", "server", address, "error", err)
 		}
-		// Between half and all of it, so that the clients of a server that fell don't come back as one.
-		if sleep(ctx, pause/2+rand.N(pause/2)) != nil {
+		if t.wait(ctx) != nil {
 			return nil
 		}
-		pause = min(2*pause, maxPause)
 	}
 }
 

@@ -1,0 +1,143 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// TestReconnect_Pauses: a server that gives a session and breaks each connection is not asked without end, and who comes back
+// to a server that worked comes back at once.
+func TestReconnect_Pauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made int
+		works := false
+		f := &fake{}
+		f.handshake = func(r proto.ConnectRequest) []byte {
+			if made++; made > 1000 {
+				return nil
+			}
+			if works {
+				return welcome(r)
+			}
+			return slices.Concat(welcome(r), reply(proto.XidSetWatches, 0, proto.ErrUnimplemented, nil))
+		}
+		f.answer = polite(func(h proto.RequestHeader, _ []byte) []byte {
+			if h.Op == proto.OpSync {
+				return nil
+			}
+			return reply(h.Xid, 1, proto.OK, make([]byte, proto.StatBytes))
+		})
+		c, _ := connectFake(t, f)
+		time.Sleep(time.Minute)
+		if made < 20 || made > 100 {
+			t.Errorf("%d connections in a minute", made)
+		}
+		works = true
+		if _, err := c.Set(t.Context(), "/a", nil, client.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		for range 5 {
+			if _, err := c.Sync(t.Context(), "/"); !errors.Is(err, proto.ErrConnectionLoss) {
+				t.Fatal(err)
+			}
+			if _, err := c.Set(t.Context(), "/a", nil, client.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(start); took > 0 {
+			t.Errorf("five returns took %v", took)
+		}
+	})
+}
+
+// TestCancelled: the error has the cause of a ctx, also of one that had ended before.
+func TestCancelled(t *testing.T) {
+	c, _ := connectFake(t, &fake{answer: polite(func(proto.RequestHeader, []byte) []byte { return []byte{} })})
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { // ends with ctx; awaited below
+		if _, err := c.Set(ctx, "/a", nil, client.AnyVersion); !errors.Is(err, why) || !errors.Is(err, proto.ErrOperationTimeout) {
+			t.Errorf("while it waits: %v", err)
+		}
+	})
+	cancel(why)
+	all.Wait()
+	if _, err := c.Set(ctx, "/a", nil, client.AnyVersion); !errors.Is(err, why) || !errors.Is(err, proto.ErrOperationTimeout) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestManyGivenUp: of many calls that wait for a connection most are given up. The others are sent, in their order.
+func TestManyGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 50_000
+		var up bool
+		var got []string
+		f := &fake{handshake: func(r proto.ConnectRequest) []byte {
+			if r.SessionID != 0 && !up {
+				return nil
+			}
+			return welcome(r)
+		}}
+		f.answer = polite(func(h proto.RequestHeader, body []byte) []byte {
+			if !up {
+				return nil
+			}
+			var r proto.SetDataRequest
+			d := jute.NewDecoder(body)
+			r.Decode(&d)
+			got = append(got, r.Path)
+			return reply(h.Xid, 1, proto.OK, make([]byte, proto.StatBytes))
+		})
+		c, e := connectFake(t, f)
+		if _, err := c.Sync(t.Context(), "/"); err == nil {
+			t.Fatal("it worked")
+		}
+		e.awaitState(t, client.Connecting)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var want []string
+		for i := range n {
+			keeps := i%5000 == 77
+			path, mine := fmt.Sprintf("/%d", i), ctx
+			if keeps {
+				mine = t.Context()
+				want = append(want, path)
+			}
+			all.Go(func() {
+				_, err := c.Set(mine, path, nil, client.AnyVersion)
+				var failed *client.Error
+				if keeps && err != nil || !keeps && (!errors.As(err, &failed) || failed.Unknown || !errors.Is(err, context.Canceled)) {
+					t.Errorf("%s: %v", path, err)
+				}
+			})
+			if keeps {
+				synctest.Wait() // the order of the calls
+			}
+		}
+		synctest.Wait()
+		start := time.Now()
+		cancel()
+		synctest.Wait()
+		if time.Since(start) != 0 {
+			t.Error("who gave up had to wait")
+		}
+		up = true
+		all.Wait()
+		if !slices.Equal(got, want) {
+			t.Errorf("sent were %q, want %q", got, want)
+		}
+	})
+}
