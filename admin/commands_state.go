@@ -39,6 +39,9 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	b, err := h.server.Backup(r.Context())
 	_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
 	if err != nil {
+		if r.Context().Err() == nil { // who goes away has had his turn
+			h.taken.failed()
+		}
 		refuse(http.StatusInternalServerError, err.Error())
 		return
 	}

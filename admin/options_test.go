@@ -158,6 +158,28 @@ func TestNew_OtherSites(t *testing.T) {
 	}
 }
 
+// A snapshot that the disk has no room for does not count for the interval: the next one that can be made is.
+func TestSnapshot_FailedDoesNotCount(t *testing.T) {
+	s := start(t, server.Config{})
+	h := admin.New(s, admin.Options{Snapshot: true})
+	temporary := func(dir string) { // where it is made without a data directory
+		t.Setenv("TMPDIR", dir)
+		t.Setenv("TMP", dir)
+	}
+	snapshot := func(what string, status int) {
+		t.Helper()
+		if w := do(t, h, http.MethodGet, "/commands/snapshot", &root, ""); w.Code != status {
+			t.Errorf("%s: %d %.200s", what, w.Code, w.Body)
+		}
+	}
+	temporary(filepath.Join(t.TempDir(), "missing"))
+	snapshot("without a place for it", http.StatusInternalServerError)
+	snapshot("again", http.StatusInternalServerError)
+	temporary(t.TempDir())
+	snapshot("with a place", http.StatusOK)
+	snapshot("at once after that", http.StatusTooManyRequests)
+}
+
 // What is streamed is a whole checkpoint file of the length that is said, also over a network.
 func TestSnapshot(t *testing.T) {
 	s := start(t, server.Config{Dir: t.TempDir()})
