@@ -79,6 +79,9 @@ func (c checkpointFile) load(restore func(iter.Seq2[[]byte, []byte]) error) (met
 	case info.Size() == 0: // bbolt would take it for a new file
 		return checkpointMeta{}, false, corruptCheckpoint(c.path, errors.New("the file is empty"))
 	}
+	if err := checkPages(c.path, false); err != nil {
+		return checkpointMeta{}, false, corruptCheckpoint(c.path, err)
+	}
 	err = c.use(c.path, true, func(db *bolt.DB) error {
 		return db.View(func(tx *bolt.Tx) (err error) {
 			meta, err = loadTx(tx, restore)

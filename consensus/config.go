@@ -24,7 +24,7 @@ type StateMachine interface {
 	// Capture returns what changed since the last Capture, or since Restore. The result is read by another goroutine
 	// while Apply goes on. It is never called where everything lives in memory.
 	Capture() Changes
-	// CaptureAll returns the whole state in the same form. It is called only where everything lives in memory.
+	// CaptureAll returns the whole state in the same form. It is called for backups, and for other members where everything lives in memory.
 	CaptureAll() Changes
 	// Restore makes a state of the keys and values, in key order, that all Changes so far add up to, and returns a function
 	// that puts it in the place of the present one. Keys and values are valid for one step only. It is called at the start,

@@ -68,7 +68,7 @@ func (h Held) Found(f Foundation, state Changes) (_ Held, err error) {
 	if err := removeIfThere(path + ".new"); err != nil {
 		return Held{}, err
 	}
-	if err := (checkpointFile{path + ".new"}).create(meta, state); err != nil {
+	if err := (checkpointFile{path + ".new"}).create(meta, state, nil); err != nil {
 		return Held{}, err
 	}
 	if err := (checkpointFile{path}).replace(path + ".new"); err != nil {

@@ -296,18 +296,15 @@ func TestReadCheckpoint_FindsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := filepath.Join(t.TempDir(), "good.db")
-	if err := h.WriteCheckpoint(good, l.CaptureAll()); err != nil {
+	if err := h.WriteCheckpoint(good, l.CaptureAll(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.WriteCheckpoint(good, l.CaptureAll()); !errors.Is(err, fs.ErrExist) {
+	if err := h.WriteCheckpoint(good, l.CaptureAll(), nil); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over a file: %v", err)
 	}
 	copied := &list{}
 	if got, err := ReadCheckpoint(good, copied); err != nil || got.Index != h.Index || got.Cluster != h.Cluster || h.Cluster == 0 || !slices.Equal(copied.all(), l.all()) {
 		t.Errorf("%+v %v, want %+v", got, err, h)
-	}
-	if err := CheckCheckpoint(good); err != nil {
-		t.Error(err)
 	}
 	data, err := os.ReadFile(good)
 	if err != nil {
@@ -331,5 +328,40 @@ func TestReadCheckpoint_FindsDamage(t *testing.T) {
 	}
 	if _, err := ReadCheckpoint(path, &list{}); !errors.Is(err, ErrCorruptCheckpoint) {
 		t.Errorf("a wrong byte: %v", err)
+	}
+}
+
+// A file of many megabytes is written in parts, before each of which the room is asked for; where there is none it ends, with that error.
+func TestWriteCheckpoint_AsksForRoom(t *testing.T) {
+	dir := t.TempDir()
+	n := open(t, Config{Dir: dir})
+	for range 3 * transferBytes >> 20 {
+		n.put(t, strings.Repeat("x", 1<<20))
+	}
+	n.close(t)
+	l := &list{}
+	h, err := ReadDir(dir, "", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("no room")
+	for left, done := 0, false; !done; left++ {
+		path, asked := filepath.Join(t.TempDir(), "f.db"), 0
+		err := h.WriteCheckpoint(path, l.CaptureAll(), func() error {
+			if asked++; asked > left {
+				return full
+			}
+			return nil
+		})
+		if done = err == nil; !done {
+			if _, readErr := ReadCheckpoint(path, &list{}); !errors.Is(err, full) || !errors.Is(readErr, ErrCorruptCheckpoint) {
+				t.Errorf("after %d parts: %v, and it is read: %v", left, err, readErr)
+			}
+		} else if _, err := ReadCheckpoint(path, &list{}); err != nil || left < 3 {
+			t.Errorf("written in %d parts: %v", left, err)
+		}
+		if left > 20 {
+			t.Fatal(err)
+		}
 	}
 }

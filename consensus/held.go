@@ -42,8 +42,11 @@ type Held struct {
 var ErrNoState = errors.New("consensus: no state")
 
 // ReadCheckpoint restores sm from a checkpoint file, which is not changed. A copy that was made of a stopped server's file, or by bbolt's
-// Tx.WriteTo of a running one's, is as good as the file.
+// Tx.WriteTo of a running one's, is as good as the file. A damaged one is ErrCorruptCheckpoint.
 func ReadCheckpoint(path string, sm StateMachine) (Held, error) {
+	if err := checkPages(path, true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Held{}, corruptCheckpoint(path, err)
+	}
 	meta, found, err := checkpointFile{path}.load(func(seq iter.Seq2[[]byte, []byte]) error { return restoreInto(sm, seq) })
 	switch {
 	case err != nil:
@@ -147,33 +150,15 @@ func heldBy(m checkpointMeta) Held {
 
 // WriteCheckpoint writes what sm's CaptureAll gave, which is the state of h, to a new checkpoint file, and syncs it. A file that is
 // there is an error that wraps [fs.ErrExist]. After another error there may be a file that is of no use.
-func (h Held) WriteCheckpoint(path string, state Changes) error {
-	return checkpointFile{path}.create(h.meta, state)
+//
+// room is asked before each part of some megabytes, and its error ends it: the disk may be one that others need. Nil: there is room.
+func (h Held) WriteCheckpoint(path string, state Changes, room func() error) error {
+	return checkpointFile{path}.create(h.meta, state, room)
 }
 
-// CheckCheckpoint walks over all pages of a checkpoint file and returns what is wrong with them. What the pages hold is for
-// ReadCheckpoint.
-func CheckCheckpoint(path string) error {
-	return checkpointFile{path}.use(path, true, func(db *bolt.DB) error {
-		return db.View(func(tx *bolt.Tx) error {
-			var first error
-			n := 0
-			for err := range tx.Check() {
-				if n++; first == nil {
-					first = err
-				}
-			}
-			if first != nil {
-				return corruptCheckpoint(path, fmt.Errorf("%d faults, the first: %w", n, first))
-			}
-			return nil
-		})
-	})
-}
-
-// create makes the file, some thousands of pairs per transaction: bbolt keeps one in memory. The meta comes last, so what is cut short
+// create makes the file, some megabytes per transaction: bbolt keeps one in memory. The meta comes last, so what is cut short
 // is refused.
-func (c checkpointFile) create(meta checkpointMeta, state Changes) error {
+func (c checkpointFile) create(meta checkpointMeta, state Changes, room func() error) error {
 	f, err := os.OpenFile(c.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("consensus: checkpoint: %w", err)
@@ -183,7 +168,7 @@ func (c checkpointFile) create(meta checkpointMeta, state Changes) error {
 	}
 	return c.use(c.path, false, func(db *bolt.DB) error {
 		db.NoSync = true // synced once, below
-		w := fileReceiver{db: db}
+		w := fileReceiver{db: db, room: room}
 		err := state.Range(func(k, v []byte) error {
 			if v == nil { // a key that is not there
 				return nil

@@ -22,8 +22,9 @@ const (
 	transferVersion = 1
 	// maxTransferPart bounds a key or a value: lengths are lies until checked.
 	maxTransferPart = 512 << 20
-	// transferPairs is how many pairs go into one transaction of the file that is being received: bbolt keeps it in memory.
+	// transferPairs and transferBytes bound one transaction of the file that is being received: bbolt keeps it in memory.
 	transferPairs = 10_000
+	transferBytes = 8 << 20
 )
 
 var errBusy = errors.New("consensus: another checkpoint is on its way here")
@@ -221,13 +222,14 @@ func (n *Node) receiveFile(got *received, r *bufio.Reader) (err error) {
 	})
 }
 
-// fileReceiver writes pairs to a file, some thousands per transaction.
+// fileReceiver writes pairs to a file, some megabytes per transaction.
 type fileReceiver struct {
-	db    *bolt.DB
-	tx    *bolt.Tx
-	state *bolt.Bucket
-	n     int
-	err   error
+	db       *bolt.DB
+	room     func() error // asked before each transaction is written; nil: there is room
+	tx       *bolt.Tx
+	state    *bolt.Bucket
+	n, bytes int // in the transaction
+	err      error
 }
 
 // through writes every pair that it passes on.
@@ -250,10 +252,23 @@ func (f *fileReceiver) put(k, v []byte) (err error) {
 	if err := f.state.Put(k, v); err != nil {
 		return err
 	}
-	if f.n++; f.n%transferPairs == 0 {
-		err = f.tx.Commit()
-		f.tx = nil
+	f.n, f.bytes = f.n+1, f.bytes+len(k)+len(v)
+	if f.n < transferPairs && f.bytes < transferBytes {
+		return nil
 	}
+	return f.commit()
+}
+
+// commit writes what was put, if there is room.
+func (f *fileReceiver) commit() (err error) {
+	if f.room != nil {
+		err = f.room()
+	}
+	if err != nil {
+		return errors.Join(err, f.abandon())
+	}
+	err = f.tx.Commit()
+	f.tx, f.n, f.bytes = nil, 0, 0
 	return err
 }
 
@@ -282,16 +297,16 @@ func (f *fileReceiver) finish(meta checkpointMeta) error {
 	if err != nil {
 		return errors.Join(err, f.abandon())
 	}
-	err = f.tx.Commit()
-	f.tx = nil
-	return err
+	return f.commit()
 }
 
 func (f *fileReceiver) abandon() error {
 	if f.tx == nil {
 		return nil
 	}
-	return f.tx.Rollback()
+	err := f.tx.Rollback()
+	f.tx = nil
+	return err
 }
 
 // removeReceived removes what a crash left of checkpoints that were on their way here.

@@ -86,7 +86,7 @@ func backup(ctx context.Context, from, logDir, authFile, path string) (*source, 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return s.held.WriteCheckpoint(aside, s.tree.CaptureAll())
+		return s.held.WriteCheckpoint(aside, s.tree.CaptureAll(), nil)
 	}, s)
 }
 

@@ -445,7 +445,7 @@ func TestRestore_NoRoomForEpochs(t *testing.T) {
 	stop()
 	held := mustRead(t, data).held
 	file, fresh := filepath.Join(dir, "late.db"), filepath.Join(dir, "fresh")
-	if err := held.WriteCheckpoint(file, tree.CaptureAll()); err != nil {
+	if err := held.WriteCheckpoint(file, tree.CaptureAll(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := restore(t.Context(), file, "", target{1, fresh, fresh}, held.Time); err != nil {

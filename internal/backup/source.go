@@ -55,9 +55,6 @@ func readSource(path, logDir string) (_ *source, err error) {
 			return nil, err
 		}
 	}
-	if err := consensus.CheckCheckpoint(file); err != nil {
-		return nil, err
-	}
 	if err := r.tree.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
