@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -136,6 +137,47 @@ func TestBackup_LeftByACrash(t *testing.T) {
 		t.Error("it is still there")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "backup-mine")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A second server that is started with the data directory of one that runs leaves that one's backups alone.
+func TestBackup_OfAnotherServer(t *testing.T) {
+	dir := t.TempDir()
+	start(t, server.Config{Dir: dir})
+	folder := filepath.Join(dir, ".gozkd-backup-1")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err == nil {
+		t.Fatal("two servers have one data directory")
+	}
+	if _, err := os.Stat(folder); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where the log would be left without room there is no backup, and nothing of one stays. The server goes on.
+func TestBackup_NoRoom(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, server.Config{Dir: dir})
+	s.LeaveRoom(math.MaxInt64)
+	if b, err := s.Backup(t.Context()); !errors.Is(err, server.ErrNoRoom) {
+		t.Errorf("%v %v", b, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".gozkd-backup-*")); left != nil {
+		t.Errorf("left: %v", left)
+	}
+	s.LeaveRoom(1)
+	b, err := s.Backup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,6 +99,7 @@ type Server struct {
 	reached    applyWaiters
 	lastApply  atomic.Int64 // nanoseconds from started to the end of the last Apply
 	capturing  atomic.Int64 // zxid of the checkpoint that is being written
+	logRoom    int64        // what a backup leaves on the disk: without room for its log the server stops. Set before Start
 	checkpoint atomic.Int64 // zxid of the last that is on disk
 }
 
@@ -187,6 +189,8 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.removeBackups()
+	s.logRoom = 2 * cmp.Or(s.cfg.SegmentBytes, 64<<20)
 	opening := time.Now()
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
@@ -200,7 +204,6 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.removeBackups()
 	s.stats.opening.note(int64(time.Since(opening)), 1)
 	if s.book, err = openBook(s.cfg.Dir, s.members); err != nil {
 		return errors.Join(err, s.node.Close())
