@@ -239,9 +239,9 @@ func TestWords_MemberCutOff(t *testing.T) {
 		e.m(1).kill()
 		e.m(2).kill()
 		for _, id := range []int{3, 4} {
-			e.awaits("cut off", func() bool { return e.word(id, "srvr") == refusal+"\n" })
+			e.awaits("cut off", func() bool { return e.word(id, "conf") == refusal+"\n" })
 			for word, want := range map[string]string{
-				"ruok": "imok", "isro": "null", "hash": refusal, "mntr": refusal + "\n", "stat": refusal + "\n", "conf": refusal + "\n",
+				"ruok": "imok", "isro": "null", "hash": refusal, "mntr": refusal + "\n", "srvr": refusal + "\n", "stat": refusal + "\n", "conf": refusal + "\n",
 				"dump": refusal + "\n", "cons": refusal + "\n", "wchs": refusal + "\n", "gtmk": "306",
 			} {
 				if got := e.word(id, word); got != want {
@@ -270,5 +270,30 @@ func TestWords_MemberDown(t *testing.T) {
 			return m["zk_learners"] == "2" && m["zk_synced_followers"] == "1" && m["zk_gozkd_voters_connected"] == "2" &&
 				m[peer+"connected"] == "0" && m[peer+"in_step"] == "0" && m[peer+"lag_entries"] == "4" && m["zk_gozkd_quorum_reachable"] == "1"
 		})
+	})
+}
+
+// A member that is left without a quorum keeps its connections for a while, but serves nobody: srvr, by which probes ask, says so as soon as it is
+// known, and mntr goes on to tell what there is to see.
+func TestWords_WithoutQuorum(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.startAll()
+		lead := e.leader()
+		for _, id := range e.followers() {
+			e.m(id).kill()
+		}
+		s := e.m(lead).s
+		e.awaits("the leader is none any more", func() bool { return !s.Status().Serving })
+		if err := s.NotServing(); err != nil {
+			t.Errorf("connections are not kept: %v", err)
+		}
+		for word, want := range map[string]string{
+			"srvr": "This ZooKeeper instance is not currently serving requests\n", "stat": "This ZooKeeper instance is not currently serving requests\n",
+			"isro": "null", "ruok": "imok", "mntr": "zk_version\t",
+		} {
+			if got := e.word(lead, word); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %q", word, got)
+			}
+		}
 	})
 }
