@@ -91,7 +91,7 @@ func (c *Client) anyServer(ctx context.Context, t *tour) (*link, error) {
 		if err == nil {
 			return l, nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", address, err))
+		errs = append(errs, fmt.Errorf("%s: %w", address, withoutAddress(err, address)))
 		if ctx.Err() != nil {
 			break
 		}

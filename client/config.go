@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -132,8 +133,8 @@ func ParseServers(connect string) (servers []string, chroot string, err error) {
 
 func parseServer(s string) (string, error) {
 	host, port := s, DefaultPort
-	switch bare := net.ParseIP(s); {
-	case bare != nil && bare.To4() == nil: // an IPv6 address without brackets: its colons are no port's
+	switch bare, err := netip.ParseAddr(s); {
+	case err == nil && bare.Is6(): // an IPv6 address without brackets: its colons are no port's
 	case strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]"):
 		host = s[1 : len(s)-1]
 	case strings.ContainsRune(s, ':'):

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"net"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
@@ -12,6 +13,16 @@ var errBetterServer = errors.New("left for a server with a quorum")
 
 // ErrClosed says that the Client was closed.
 var ErrClosed = errors.New("client: closed")
+
+// withoutAddress takes the address out of an error of package net, for who names it anyway. One that a name was resolved to
+// stays.
+func withoutAddress(err error, address string) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Addr != nil && op.Addr.String() == address {
+		return op.Err
+	}
+	return err
+}
 
 // Error is why a request failed. errors.Is finds both Code and Cause in it.
 type Error struct {

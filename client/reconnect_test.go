@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,4 +142,20 @@ func TestManyGivenUp(t *testing.T) {
 			t.Errorf("sent were %q, want %q", got, want)
 		}
 	})
+}
+
+// TestConnect_NamesAnAddressOnce: the system's error has it too.
+func TestConnect_NamesAnAddressOnce(t *testing.T) {
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := gone.Addr().String()
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Connect(t.Context(), client.Config{Servers: []string{address}})
+	if err == nil || strings.Count(err.Error(), address) != 1 {
+		t.Errorf("%v", err)
+	}
 }

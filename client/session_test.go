@@ -407,6 +407,7 @@ func TestParseServers(t *testing.T) {
 		{"a:1,b:2/x/y", "a:1 b:2", "/x/y"},
 		{"[::1]:2182/", "[::1]:2182", ""},
 		{"[::1],::1, c", "[::1]:2181 [::1]:2181 c:2181", ""},
+		{"fe80::1%eth0,[fe80::1%eth0]:1,::ffff:10.0.0.1", "[fe80::1%eth0]:2181 [fe80::1%eth0]:1 [::ffff:10.0.0.1]:2181", ""},
 	} {
 		servers, chroot, err := client.ParseServers(c.connect)
 		if err != nil || strings.Join(servers, " ") != c.want || chroot != c.chroot {
