@@ -38,5 +38,17 @@ func ParseHot(hotp string) (Hot, error) {
 	if err := json.Unmarshal([]byte(hotp), &h); err != nil {
 		return Hot{}, fmt.Errorf("%s is not JSON: %w", HotWord, err)
 	}
+	// Sums of what is told must be numbers that JSON has.
+	const most = 1e15
+	ok := h.WindowS >= 0 && h.WindowS <= most
+	for _, p := range h.Paths {
+		ok = ok && min(p.Reads, p.Writes) >= 0 && max(p.Reads, p.Writes) <= most
+	}
+	for _, c := range h.Clients {
+		ok = ok && min(c.Reads, c.Writes) >= 0 && max(c.Reads, c.Writes) <= most
+	}
+	if !ok {
+		return Hot{}, fmt.Errorf("%s tells of rates that can't be", HotWord)
+	}
 	return h, nil
 }

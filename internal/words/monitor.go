@@ -1,9 +1,6 @@
 package words
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // Monitor is what mntr says: each key without the zk_ in front, and its value as it stands there.
 type Monitor map[string]string
@@ -26,8 +23,5 @@ func (m Monitor) Int(key string) (int64, bool) {
 	return int64(v), ok
 }
 
-// Float returns a value that is a number.
-func (m Monitor) Float(key string) (float64, bool) {
-	v, err := strconv.ParseFloat(m[key], 64)
-	return v, err == nil
-}
+// Float returns a value that is a finite number.
+func (m Monitor) Float(key string) (float64, bool) { return float(m[key]) }

@@ -2,15 +2,17 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/gozkd/gozkd/proto"
 )
 
 // State is what srvr says.
 type State struct {
-	// Version is ZooKeeper's version line without the date: "3.9.5-gozkd-0.1.0".
+	// Version is ZooKeeper's version line without the date: "3.9.5-gozkd-0.1.0". It and Mode are printable and short, whatever was answered.
 	Version string
 	// LatencyMs is that of requests since the start or srst.
 	LatencyMs Latency
@@ -54,6 +56,7 @@ func ParseState(srvr string) (State, error) {
 		switch key {
 		case "Zookeeper version":
 			s.Version, _, _ = strings.Cut(value, ",")
+			s.Version = printable(s.Version)
 		case "Latency min/avg/max":
 			s.LatencyMs = latency(value)
 		case "Received":
@@ -67,7 +70,7 @@ func ParseState(srvr string) (State, error) {
 		case "Zxid":
 			s.Zxid = proto.Zxid(hex(value))
 		case "Mode":
-			s.Mode = value
+			s.Mode = printable(value)
 		case "Node count":
 			s.Znodes = number(value)
 		}
@@ -83,7 +86,7 @@ func ParseState(srvr string) (State, error) {
 func latency(s string) Latency {
 	low, rest, _ := strings.Cut(s, "/")
 	avg, high, _ := strings.Cut(rest, "/")
-	mean, _ := strconv.ParseFloat(avg, 64)
+	mean, _ := float(avg)
 	return Latency{Min: number(low), Avg: mean, Max: number(high)}
 }
 
@@ -91,6 +94,30 @@ func latency(s string) Latency {
 func number(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
+}
+
+// float reads a finite number: no rate or mean is another one, and JSON has no text for it.
+func float(s string) (float64, bool) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, false
+	}
+	return v, true
+}
+
+// printable makes a name that a server says fit for a cell of a table: it might move the cursor, or be megabytes long.
+func printable(s string) string {
+	const most = 64
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '·'
+		}
+		return r
+	}, s[:min(len(s), 4*most)])
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return s
 }
 
 // hex reads a number with 0x in front, such as a zxid or a session id.
