@@ -175,6 +175,7 @@ var table = []box{
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "internal/shell", there: true, may: []arrow{
+		{"internal/words", "the kinds of znodes, which the protocol does not tell"},
 		{"internal/shell/console", "lines from a terminal"},
 		{"internal/shell/subtree", "what its commands do to whole subtrees"},
 		{"client", "the session that its commands run in"},
