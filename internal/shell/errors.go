@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -51,7 +52,7 @@ func message(err error) string {
 	if !errors.As(err, &e) {
 		return err.Error()
 	}
-	if errors.Is(e.Cause, errInterrupted) {
+	if interrupted(e) {
 		if e.Unknown {
 			return "Interrupted: whether it was carried out is unknown"
 		}
@@ -85,6 +86,12 @@ func message(err error) string {
 		return "Quota has exceeded : " + e.Path
 	}
 	return keeperMessage(e)
+}
+
+// interrupted reports whether a request was given up because somebody wanted it: by Ctrl-C at a prompt, by a signal else. A
+// time limit is another thing.
+func interrupted(e *client.Error) bool {
+	return e.Code == proto.ErrOperationTimeout && e.Cause != nil && !errors.Is(e.Cause, context.DeadlineExceeded)
 }
 
 // keeperMessage is the message of ZooKeeper's KeeperException.

@@ -97,7 +97,7 @@ func (s *Shell) errorLine(name string, err error) jsonErrorLine {
 		}
 	case errors.As(err, &e):
 		line.Code, line.Number, line.Op, line.Path, line.Unknown = javaCode(e.Code), int32(e.Code), e.Op, e.Path, e.Unknown
-		if errors.Is(e.Cause, errInterrupted) {
+		if interrupted(e) {
 			line.Code, line.Number = codeInterrupted, 0
 		}
 	}

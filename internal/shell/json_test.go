@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -45,6 +46,10 @@ func TestErrorLine(t *testing.T) {
 			`{"error":{"code":"CONNECTIONLOSS","number":-4,"op":"setData","path":"/x","message":"KeeperErrorCode = ConnectionLoss for /x","unknown":true}}`},
 		{"ls", &client.Error{Op: "getChildren2", Path: "/x", Code: proto.ErrOperationTimeout, Cause: errInterrupted},
 			`{"error":{"code":"INTERRUPTED","op":"getChildren2","path":"/x","message":"Interrupted"}}`},
+		{"ls", &client.Error{Op: "getChildren2", Path: "/x", Code: proto.ErrOperationTimeout, Cause: context.Canceled},
+			`{"error":{"code":"INTERRUPTED","op":"getChildren2","path":"/x","message":"Interrupted"}}`},
+		{"sync", &client.Error{Op: "sync", Path: "/x", Code: proto.ErrOperationTimeout, Cause: context.DeadlineExceeded},
+			`{"error":{"code":"OPERATIONTIMEOUT","number":-7,"op":"sync","path":"/x","message":"KeeperErrorCode = OperationTimeout for /x"}}`},
 		{"stat", errUsage, `{"error":{"code":"USAGE","message":"this is not how the command is used","usage":"stat [-w] path"}}`},
 		{"gte", unknownCommand("gte"), `{"error":{"code":"USAGE","message":"Command not found: Command not found gte"}}`},
 		{"ls", errNotConnected, `{"error":{"code":"NOTCONNECTED","message":"Not connected"}}`},

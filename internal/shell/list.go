@@ -26,12 +26,7 @@ func runList(ctx context.Context, c *call) error {
 		return err
 	}
 	if c.has("R") {
-		var r treeResult
-		err := visit(ctx, c.zk, path, watch, func(p string) error { r = append(r, p); return nil })
-		if len(r) == 0 {
-			return err
-		}
-		return errors.Join(c.show(r), err)
+		return c.listBelow(ctx, path, watch)
 	}
 	names, st, err := c.zk.Children(ctx, path, watch)
 	if err != nil {
@@ -56,14 +51,34 @@ func (r listResult) text(out, err io.Writer) {
 	r.Stat.text(out, err)
 }
 
-// treeResult is a list of paths.
-type treeResult []string
+// listBelow lists path and all below it: as text while it finds them, as JSON in one value.
+func (c *call) listBelow(ctx context.Context, path string, watch bool) error {
+	if c.settings.json {
+		var r pathsResult
+		err := visit(ctx, c.zk, path, watch, func(p string) error { r = append(r, pathLine(p)); return nil })
+		if len(r) == 0 {
+			return err
+		}
+		return errors.Join(c.show(r), err)
+	}
+	out := &listing{c: c}
+	err := visit(ctx, c.zk, path, watch, func(p string) error { return out.add(pathLine(p)) })
+	return errors.Join(out.flush(), err)
+}
 
-func (r treeResult) text(out, _ io.Writer) {
+// pathsResult is a list of paths.
+type pathsResult []pathLine
+
+func (r pathsResult) text(out, err io.Writer) {
 	for _, p := range r {
-		_, _ = io.WriteString(out, p+"\n")
+		p.text(out, err)
 	}
 }
+
+// pathLine is a path on a line of its own.
+type pathLine string
+
+func (p pathLine) text(out, _ io.Writer) { _, _ = io.WriteString(out, string(p)+"\n") }
 
 // listHelp is what "ls -?" prints.
 type listHelp string

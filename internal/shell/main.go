@@ -91,11 +91,14 @@ func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 	for {
 		text, err := lines.readLine(ctx, s.prompt)
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				s.fail("", err)
-				return program.Failed
+			switch {
+			case errors.Is(err, io.EOF):
+				return last
+			case ctx.Err() != nil:
+				err = failure("Interrupted")
 			}
-			return last
+			s.fail("", err)
+			return program.Failed
 		}
 		command, done := lines.running(ctx)
 		err = s.line(command, text)

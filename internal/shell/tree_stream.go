@@ -14,14 +14,16 @@ import (
 )
 
 const (
-	streamBytes   = 32 << 10        // of text that are written at once
-	progressEvery = 2 * time.Second // so often is told how far long work is
+	streamBytes   = 32 << 10               // of text that are written at once
+	streamEvery   = 100 * time.Millisecond // so long does text wait for more
+	progressEvery = 2 * time.Second        // so often is told how far long work is
 )
 
 // listing shows many results of one command: as JSON a line each, as text in larger pieces.
 type listing struct {
-	c    *call
-	text bytes.Buffer
+	c       *call
+	text    bytes.Buffer
+	flushed time.Time
 }
 
 func (s *listing) add(r result) error {
@@ -29,7 +31,7 @@ func (s *listing) add(r result) error {
 		return s.c.show(r)
 	}
 	r.text(&s.text, s.c.err)
-	if s.text.Len() < streamBytes {
+	if s.text.Len() < streamBytes && time.Since(s.flushed) < streamEvery {
 		return nil
 	}
 	return s.flush()
@@ -41,6 +43,7 @@ func (s *listing) flush() error {
 	}
 	_, err := s.c.out.Write(s.text.Bytes())
 	s.text.Reset()
+	s.flushed = time.Now()
 	return err
 }
 
