@@ -136,7 +136,7 @@ func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 }
 
 // withoutSecrets hides the values of secret keys in a text in the form of java.util.Properties: what separates key and value may be =, : or white space, and
-// a backslash at the end of a line takes the next one in. Those in comments are hidden too.
+// a backslash at the end of a line takes the next one in. Those in comments are hidden too, and those of keys that are not written as they are.
 func withoutSecrets(text string) string {
 	var b strings.Builder
 	hiding := false // what the line before has begun
@@ -147,9 +147,11 @@ func withoutSecrets(text string) string {
 			hiding = goesOn
 			continue
 		}
+		comment := strings.IndexAny(strings.TrimLeft(bare, " \t\f"), "#!") == 0
+		goesOn = goesOn && !comment
 		start := len(bare) - len(strings.TrimLeft(bare, " \t\f#!"))
-		end := start + strings.IndexAny(bare[start:], "=: \t\f")
-		if end >= start && secret(bare[start:end]) {
+		end := start + strings.IndexAny(bare[start:], "=: \t\f\\")
+		if end >= start && (secret(bare[start:end]) || bare[end] == '\\' && !comment) {
 			b.WriteString(bare[:end] + "=" + hidden + "\n")
 			hiding = goesOn
 			continue

@@ -317,12 +317,14 @@ func TestReload(t *testing.T) {
 func TestConfiguration_Secrets(t *testing.T) {
 	h := admin.New(start(t, server.Config{}), admin.Options{
 		InitialConfiguration: "tickTime=2000\nssl.keyStore.password=s3cret\nDigestAuthenticationProvider.superDigest = super:s3cret\n" +
-			"a.password: s3cret\r\nb.password s3cret\n# c.password=s3cret\nd.password=s3\\\n  s3cret\\\n  s3cret\ne=1\\\n 2\npassword\n# a=b\nlast",
+			"a.password: s3cret\r\nb.password s3cret\n# c.password=s3cret\nd.password=s3\\\n  s3cret\\\n  s3cret\ne=1\\\n 2\npassword\n# a=b\n" +
+			"# f.password=s3cret\\\ng=1\nsuper\\u0044igest=s3cret\nh.pass\\\n word=s3cret\ni\\=j s3cret\n!C:\\\nlast",
 		Properties: []server.Setting{{Key: "zookeeper.x", Value: "1"}, {Key: "zookeeper.x", Value: "2"}, {Key: "a", Value: "1"}, {Key: "javax.net.ssl.keyStorePassword", Value: "s3cret"}},
 	})
 	for command, want := range map[string]string{
 		"icfg": `"initial_configuration": "tickTime=2000\nssl.keyStore.password=***\nDigestAuthenticationProvider.superDigest=***\n` +
-			`a.password=***\nb.password=***\n# c.password=***\nd.password=***\ne=1\\\n 2\npassword\n# a=b\nlast",`,
+			`a.password=***\nb.password=***\n# c.password=***\nd.password=***\ne=1\\\n 2\npassword\n# a=b\n` +
+			`# f.password=***\ng=1\nsuper=***\nh.pass=***\ni=***\n!C:\\\nlast",`,
 		"sysp": "{\n  \"a\": \"1\",\n  \"javax.net.ssl.keyStorePassword\": \"***\",\n  \"zookeeper.x\": \"2\",\n",
 	} {
 		w := get(t, h, "/commands/"+command)
