@@ -26,7 +26,7 @@ func (s *Shell) complete(ctx context.Context, before string) console.Completion 
 		if err != nil {
 			return nil // no such znode, no right to look, no connection: there is nothing to offer
 		}
-		return names
+		return slices.DeleteFunc(names, func(name string) bool { return string(quoteControls([]byte(name))) != name }) // see forEyes
 	}, before)
 }
 

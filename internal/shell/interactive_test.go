@@ -174,3 +174,39 @@ func TestInteractive_Unreachable(t *testing.T) {
 		return strings.Contains(screen, "127.0.0.1:1: ") && strings.Contains(screen, "connection refused")
 	})
 }
+
+// What others wrote does nothing to the terminal, neither at a prompt nor from one command. A pipe gets it as it is.
+func TestInteractive_HostileData(t *testing.T) {
+	server := zktest.Start(t)
+	at := server.ConnectString()
+	const data = "\x1b]0;owned\x07\x1b[31mred"
+	if got := runCLI(t, "", nil, "-server", at, "create", "/esc", data); got.err != "Created /esc\n" {
+		t.Fatal(got)
+	}
+	once(t, at, "get /esc", ranCLI{out: data})
+	if got := runCLI(t, "", nil, "-server", at, "create", "/esc/\u202Efdp", ""); got.status != 0 {
+		t.Fatal(got)
+	}
+	s := sit(t, t.TempDir(), at)
+	prompt := func(n string) string { return "[zk: " + at + "(CONNECTED) " + n + "]" }
+	s.Type("get /esc\r")
+	s.Await(`\u001b]0;owned\u0007\u001b[31mred`, prompt("1"))
+	s.Type("ls /esc\r")
+	s.Await(`[\u202efdp]`, prompt("2"))
+	s.Type("get /esc/\t\tnone\r")
+	s.Await("Node does not exist: /esc/none", prompt("3"))
+	s.Type("quit\r")
+	s.leave(1) // of the last command before quit
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal := pty.Open(t, 100, 40)
+	one := exec.Command(self, "-server", at, "get", "/esc")
+	one.Stdout, one.Env = terminal.Program(), []string{asProgram + "=1"}
+	if err := one.Run(); err != nil {
+		t.Fatal(err)
+	}
+	terminal.Await(`\u001b]0;owned\u0007\u001b[31mred`)
+}

@@ -22,13 +22,13 @@ func Main(ctx context.Context, args []string, env program.Env) int {
 	var s *Shell
 	var lines lineReader
 	if len(words) > 0 || set.help {
-		s = newShell(env.Out, env.Err, set)
+		s = newShell(forEyes(env.Out, env.Out), forEyes(env.Err, env.Err), set)
 	} else if t := newTypist(env, func(ctx context.Context, before string) console.Completion { return s.complete(ctx, before) }); t != nil {
 		defer t.stop()
 		typed := t.around(env)
-		s, lines = newShell(typed.Out, typed.Err, set), t
+		s, lines = newShell(forEyes(typed.Out, env.Out), forEyes(typed.Err, env.Err), set), t
 	} else {
-		s, lines = newShell(env.Out, env.Err, set), newScriptReader(env.In)
+		s, lines = newShell(forEyes(env.Out, env.Out), forEyes(env.Err, env.Err), set), newScriptReader(env.In)
 	}
 	s.env = env
 	if set.help {
