@@ -27,7 +27,7 @@ func runExport(ctx context.Context, c *call) error {
 	}
 	var e *subtree.Exported
 	var err error
-	if len(c.args) > 1 {
+	if len(c.args) > 1 && c.args[1] != "-" {
 		e, err = exportFile(c.args[1], export)
 	} else {
 		out := &listing{c: c}

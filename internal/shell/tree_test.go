@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,5 +202,49 @@ create -e /app/e
 	if status, text, errs := onServer(t, b, "", "export", "/app"); status != program.OK || strings.Contains(text, "container") ||
 		!strings.Contains(errs, "Containers and TTL znodes count as persistent ones: add kind to 4lw.commands.whitelist") {
 		t.Errorf("%s%s", text, errs)
+	}
+}
+
+// A copy below its source through another connection: nothing shows that it is the same ensemble. It has an end.
+func TestCopy_BelowItself(t *testing.T) {
+	address := treeServer(t)
+	var script strings.Builder
+	script.WriteString("create /big\n")
+	for i := range 1200 { // more than one multi, so that a part is there when the walk comes to z
+		fmt.Fprintf(&script, "create /big/a%04d\n", i)
+	}
+	script.WriteString("create /big/z\n")
+	if status, _, errs := onServer(t, address, script.String()); status != program.OK {
+		t.Fatal(errs)
+	}
+	status, _, errs := onServer(t, address, "", "cp", "-r", "/big", address+"/big/z/copy")
+	if status != program.OK || !strings.Contains(errs, "Copied 1202 znodes, not in one transaction") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if status, out, _ := onServer(t, address, "", "getAllChildrenNumber", "/big/z/copy"); status != program.OK || out != "1201\n" {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
+
+// withoutHead cuts off the line that has a zxid.
+func withoutHead(export string) string {
+	_, rest, _ := strings.Cut(export, "\n")
+	return rest
+}
+
+// "-" is standard output, as it is standard input to import.
+func TestExport_Dash(t *testing.T) {
+	t.Chdir(t.TempDir())
+	address := treeServer(t)
+	plant(t, address)
+	_, want, _ := onServer(t, address, "", "export", "/app")
+	if status, out, errs := onServer(t, address, "", "export", "/app", "-"); status != program.OK || withoutHead(out) != withoutHead(want) {
+		t.Errorf("status %d: %q, %s", status, out, errs)
+	}
+	if status, _, errs := onServer(t, address, want, "import", "/app2", "-"); status != program.OK {
+		t.Error(errs)
+	}
+	if status, out, errs := onServer(t, address, "", "diff", "/app", "/app2"); status != program.OK {
+		t.Error(out, errs)
 	}
 }

@@ -34,7 +34,8 @@ type Copying struct {
 // has changed meanwhile. Else the copy is written in parts, and a move deletes only then, and only what has not changed since
 // it began.
 //
-// Ephemeral znodes are left out of a copy; a subtree with one can't be moved.
+// Ephemeral znodes are left out of a copy; a subtree with one can't be moved. What is created below the source after Run began is
+// left out as well.
 func (c *Copying) Run(ctx context.Context) (*Copied, error) {
 	done := &Copied{}
 	if err := c.check(); err != nil {
@@ -53,6 +54,9 @@ func (c *Copying) Run(ctx context.Context) (*Copied, error) {
 	}}
 	size, whole := 0, true
 	err := Walk(ctx, c.From.ZK, c.From.Path, c.options(), func(n *Node) error {
+		if n.Depth > 0 && n.Stat.Czxid > begun {
+			return nil // else a copy below its source, through another connection where check does not see it, would have no end
+		}
 		if ok, err := c.wanted(n, done); err != nil || !ok {
 			return err
 		}

@@ -57,7 +57,8 @@ type tail struct {
 
 const (
 	formatVersion = 1
-	maxLine       = 32 << 20 // far above what jute.maxbuffer lets a znode be, with each byte escaped
+	maxTTLMs      = 1<<40 - 1 // a Stat has 40 bits for it
+	maxLine       = 32 << 20  // far above what jute.maxbuffer lets a znode be, with each byte escaped
 )
 
 const permLetters = "rwcda" // by rising bit
@@ -143,7 +144,7 @@ func (r *Record) options() (o client.CreateOptions, err error) {
 	default:
 		return o, fmt.Errorf("unknown kind %q", r.Kind)
 	}
-	if (r.Kind == TTL) != (r.TTLMs > 0) {
+	if (r.Kind == TTL) != (r.TTLMs > 0) || r.TTLMs > maxTTLMs {
 		return o, fmt.Errorf("kind %q with ttl_ms %d", r.Kind, r.TTLMs)
 	}
 	for _, a := range r.ACL {

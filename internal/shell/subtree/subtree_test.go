@@ -301,6 +301,7 @@ func TestReader_Refuses(t *testing.T) {
 		{head + `{"path":"/a/../b"}` + "\n", "line 2: "},
 		{head + `{"path":"/a","kind":"odd"}` + "\n", "unknown kind"},
 		{head + `{"path":"/a","kind":"ttl"}` + "\n", "ttl_ms 0"},
+		{head + `{"path":"/a","kind":"ttl","ttl_ms":18446744073710}` + "\n", "ttl_ms 18446744073710"},
 		{head + `{"path":"/a","colour":1}` + "\n", "unknown field"},
 		{head + `{"path":"/a"} {}` + "\n", "something stands behind"},
 		{head + `{"path":"/a","data":"x","data_base64":"eA=="}` + "\n", "data and data_base64"},
