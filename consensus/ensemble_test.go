@@ -393,3 +393,35 @@ func TestHandOver_AnotherLeadsAtOnce(t *testing.T) {
 	e.put(l, 10, 10)
 	e.converge()
 }
+
+// Who votes is on disk with the knowledge that it was committed: all members stop right after a member was let in again, and two of the three that vote then
+// are enough, though the last that they have of the log says that the third one of before was needed.
+func TestEnsemble_VotersAreKnownAfterAStop(t *testing.T) {
+	e := newEnsemble(t, 3, true)
+	e.put(e.leader(), 5, 10)
+	e.converge()
+	lead := e.leader()
+	var emptied, other *ensembleNode
+	for _, m := range e.nodes {
+		if m != lead {
+			emptied, other = m, emptied
+		}
+	}
+	emptied.stop()
+	emptied.dir = t.TempDir()
+	emptied.start()
+	e.eventually("the emptied one votes", func() bool {
+		for _, m := range e.nodes {
+			if s := m.n.Status(); s.Leader == 0 || len(s.Voters) != 3 {
+				return false
+			}
+		}
+		return !emptied.n.Status().Fresh
+	})
+	for _, m := range e.nodes {
+		m.stop()
+	}
+	emptied.start()
+	other.start()
+	e.eventually("two of three have a leader", func() bool { return emptied.n.Status().Leader != 0 && other.n.Status().Leader != 0 })
+}

@@ -60,7 +60,8 @@ type Node struct {
 	handOver       chan struct{} // closed when another leads, or nobody else can; nil: not stopping
 	handOverTicks  int
 	publishedConf  *raftpb.ConfState
-	peers          []PeerStatus // as of the last tick, while leading
+	persistedConf  *raftpb.ConfState // that it is committed was given to the log
+	peers          []PeerStatus      // as of the last tick, while leading
 	ticks          uint64
 	heard          map[uint64]uint64 // member: the tick at which it was last active, while leading
 	publishedTerm  uint64
@@ -150,7 +151,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n.lastCheckpoint = r.meta.Index
+	n.lastCheckpoint, n.persistedConf = r.meta.Index, n.core.conf
 	n.cluster.Store(n.core.cluster)
 	// Members don't write their checkpoints all at the same moment.
 	n.sinceRequests = int(cfg.ID%8) * cfg.CheckpointRequests / 8

@@ -31,6 +31,13 @@ func (n *Node) persist(appends []*raftpb.Message, alone bool) error {
 		n.toPersist = append(n.toPersist, w)
 		awaited = awaited || len(m.GetEntries()) > 0 || len(m.GetResponses()) > 0
 	}
+	if n.core.conf != n.persistedConf {
+		// Who votes follows from what is committed. Should all stop before the next append, those who come back would ask for votes by
+		// the members of before, of which too few may be left.
+		n.persistedConf = n.core.conf
+		n.toPersist = append(n.toPersist, logWork{settle: true})
+		awaited = true
+	}
 	if !awaited { // a commit index, for which nobody is woken: it goes along with the next append
 		return nil
 	}
@@ -59,6 +66,7 @@ type logWork struct {
 	append  *raftpb.Message
 	install *received // the append's snapshot
 	compact uint64
+	settle  bool // the commit index is worth a write
 }
 
 // checkpointReplacer puts a complete checkpoint that came from another member in the place of ours, durably.
@@ -75,6 +83,7 @@ type logWriter struct {
 
 	state   logState // newest
 	written logState // in the log
+	settle  bool     // what is committed is to be written
 
 	queued      []*raftpb.Message
 	queuedBytes int
@@ -108,6 +117,7 @@ func (w *logWriter) work(items []logWork) error {
 	var compact uint64
 	for _, item := range items {
 		compact = max(compact, item.compact)
+		w.settle = w.settle || item.settle
 		if item.append == nil {
 			continue
 		}
@@ -171,7 +181,7 @@ func (w *logWriter) install(m *raftpb.Message, r *received) error {
 }
 
 // flush writes the queued appends with one sync, and reports back. What nobody waits for is not worth a write and goes along
-// with the next one, as raft allows: a commit index at any time, term and vote if there is no response.
+// with the next one, as raft allows: a commit index unless who votes depends on it, term and vote if there is no response.
 func (w *logWriter) flush() error {
 	w.batches, w.entries, w.data = w.batches[:0], w.entries[:0], w.data[:0]
 	var responses []*raftpb.Message
@@ -191,11 +201,12 @@ func (w *logWriter) flush() error {
 		w.batches = append(w.batches, wal.Batch{Entries: w.entries[first:len(w.entries):len(w.entries)]})
 	}
 	voted := w.state.Term != w.written.Term || w.state.Vote != w.written.Vote
-	if w.log != nil && (hasEntries || (voted && len(responses) > 0)) {
+	if w.log != nil && (hasEntries || (voted && len(responses) > 0) || (w.settle && w.state.Commit != w.written.Commit)) {
 		if err := w.write(); err != nil {
 			return err
 		}
 	}
+	w.settle = false
 	for _, m := range w.queued {
 		if err := w.storage.Append(m.GetEntries()); err != nil {
 			return err
@@ -213,6 +224,9 @@ func (w *logWriter) flush() error {
 func (w *logWriter) write() error {
 	at := len(w.data)
 	w.data = w.state.append(w.data)
+	if len(w.batches) == 0 {
+		w.batches = append(w.batches, wal.Batch{})
+	}
 	w.batches[0].State = w.data[at:len(w.data):len(w.data)]
 	if err := w.log.Append(w.batches...); err != nil {
 		return err
