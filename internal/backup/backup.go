@@ -105,7 +105,7 @@ func (c *command) describeState(s *source) {
 		written = s.held.Time.UTC().Format(time.RFC3339)
 	}
 	c.line("state", "zxid %v, last written %s, term %d, index %d", s.tree.LastZxid(), written, s.held.Term, s.held.Index)
-	c.line("holds", "%d znodes, %d of them ephemeral, %s in paths and data; %d sessions", s.tree.NumZnodes()-1, s.tree.NumEphemerals(),
+	c.line("holds", "%d znodes, %d of them ephemeral, %s in paths and data; %d sessions", s.tree.NumZnodes(), s.tree.NumEphemerals(),
 		inBytes(s.tree.ApproximateDataSize()), s.tree.NumSessions())
 	c.line("digest", "%#016x", s.tree.Digest())
 }

@@ -133,7 +133,7 @@ func restore(ctx context.Context, from, fromLog string, t target, now time.Time)
 	}
 	done := &restored{from: s, target: t}
 	done.was.zxid, done.was.digest = s.tree.LastZxid().String(), fmt.Sprintf("%#016x", s.tree.Digest())
-	done.was.znodes = s.tree.NumZnodes() - 1
+	done.was.znodes = s.tree.NumZnodes()
 	leap := leapSince(s.held.Time, now)
 	epoch := uint64(s.tree.LastZxid().Epoch()) + leap
 	if epoch >= math.MaxInt32 {
@@ -203,6 +203,14 @@ func mustBeEmpty(dir string) error {
 	return nil
 }
 
+// whose says what the member of several was that had a state.
+func whose(h consensus.Held) string {
+	if slices.Contains(h.Voters, h.Member) {
+		return fmt.Sprintf("ONE of %d voters", len(h.Voters))
+	}
+	return fmt.Sprintf("member %d, an observer or no member any more,", h.Member)
+}
+
 // tell says what was done, what may be lost, and what comes next.
 func (c *command) tell(r *restored, several bool) {
 	h := r.from.held
@@ -210,18 +218,19 @@ func (c *command) tell(r *restored, several bool) {
 	c.line("state", "zxid %s, %d znodes, digest %s, last written %s", r.was.zxid, r.was.znodes, r.was.digest, h.Time.UTC().Format(time.RFC3339))
 	c.line("closed", "%d sessions, with their %d ephemeral znodes: clients are told that their session has expired", r.closed.Sessions, r.closed.Ephemerals)
 	c.line("begins", "member %d of the new ensemble %016x, zxid %v, term %d", r.target.id, r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
-	if r.from.dir && len(h.Voters) > 1 {
+	alone := len(h.Voters) == 1 && h.Voters[0] == h.Member
+	if r.from.dir && !alone {
 		c.say(c.env.Out, fmt.Sprintf(`
-WARNING: %s is what ONE of %d voters had. What the others have acknowledged and this one had not IS LOST.
+WARNING: %s is what %s had. What the others have acknowledged and this one had not IS LOST.
   Its last entry is of term %d and has index %d. If another voter's directory is left, ask it too: gozkd inspect DIR. Restore from the one with
   the highest term, and of those with the highest index; the zxid does not decide.
-`, r.from.path, len(h.Voters), h.Term, h.Index))
+`, r.from.path, whose(h), h.Term, h.Index))
 		if h.Committed < h.Index {
 			c.say(c.env.Out, fmt.Sprintf("  Entries %d to %d were not known to be committed. They may have been, so they are restored.\n", h.Committed+1, h.Index))
 		}
 	}
 	next := "start this server"
-	if several || len(h.Voters) > 1 {
+	if several || !alone {
 		next = `start this server, and wait until it serves clients (gozkd ruok -ready). Only then start the others, each with an EMPTY data directory.
   The members of the old ensemble must not run again with their data: they don't mix with this one, but a quorum of them would serve the old state.`
 	}
