@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/program"
 	"github.com/gozkd/gozkd/proto"
@@ -457,5 +458,30 @@ func TestRestore_NoRoomForEpochs(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "other")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// Who restores what one of several had is told whose it was; what one had alone is no loss of anybody's.
+func TestTell_WhoseStateItWas(t *testing.T) {
+	for _, c := range []struct {
+		member uint64
+		voters []uint64
+		want   string
+	}{
+		{1, []uint64{1}, ""},
+		{2, []uint64{1, 2, 3}, "dir is what ONE of 3 voters had."},
+		{4, []uint64{1, 2, 3}, "dir is what member 4, an observer or no member any more, had."},
+		{2, []uint64{1}, "dir is what member 2, an observer or no member any more, had."},
+	} {
+		var out strings.Builder
+		r := &restored{from: &source{path: "dir", dir: true, held: consensus.Held{Member: c.member, Voters: c.voters}, tree: datatree.New(datatree.Options{})}}
+		(&command{env: program.Env{Out: &out, Err: &out}}).tell(r, false)
+		warned := strings.Contains(out.String(), "WARNING")
+		if warned != (c.want != "") || !strings.Contains(out.String(), c.want) {
+			t.Errorf("member %d of %v:\n%s", c.member, c.voters, &out)
+		}
+		if others := strings.Contains(out.String(), "Only then start the others"); others != warned {
+			t.Errorf("member %d of %v, the others: %v", c.member, c.voters, others)
+		}
 	}
 }
