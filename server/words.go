@@ -77,8 +77,8 @@ func (s *Server) writeWord(w *bufio.Writer, word string, asker *conn) {
 	serving := s.ready()
 	switch word {
 	case "srvr", "stat", "isro":
-		// Scripts and probes ask by these whether clients can be sent here. Where no leader is known they can't, though connections
-		// that are there are kept for a while: another leader may be a moment away.
+		// Scripts and probes ask by these whether clients can be sent here. Where no leader is known they can't, though those that are
+		// there are kept for a while, and their reads answered: another leader may be a moment away.
 		serving = serving && s.node.Status().Current
 	}
 	switch word {
