@@ -30,7 +30,7 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 		return proto.OK
 	}
 	c.server.stats.authFailed.Add(1)
-	c.logger().Warn("authentication failed", "scheme", strings.Clone(r.Scheme))
+	c.logger().Warn("authentication failed", "scheme", strings.Clone(printable(shortened(r.Scheme, 64))))
 	return proto.ErrAuthFailed
 }
 

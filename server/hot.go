@@ -119,7 +119,7 @@ func (h HotSpots) String() string {
 	if err != nil { // rates are finite
 		return fmt.Sprintf("{%q: %q}", "error", err)
 	}
-	return string(b)
+	return printableJSON(b)
 }
 
 // hotSecond counts the seconds since the server was begun, by a clock that does not jump, from 1 on.

@@ -74,7 +74,7 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	}
 	res, events := s.state.Apply(datatree.Header{Zxid: s.state.LastZxid().Next(), TimeMs: timeMs}, req)
 	if res.Why != "" {
-		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(), "reason", res.Why)
+		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(), "reason", shortened(res.Why, 4*maxLoggedPath))
 	}
 	for i := range events {
 		s.deliver(&events[i])

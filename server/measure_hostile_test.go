@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,7 @@ import (
 )
 
 // Paths that no znode has, but that a client can ask for and watch.
-var oddPaths = []string{"/a\n2026-11-21 [ERROR] evil", "/\x1b[31mred", "/\u009b31m", "/\u202ereversed", "/\xff\xfe", "/" + strings.Repeat("ü", 100_000)}
+var oddPaths = []string{"/a\n2026-11-21 [ERROR] evil", "/\x1b[31mred", "/\U000e0001\u009b31m", "/\u202ereversed", "/\xff\xfe", "/" + strings.Repeat("ü", 100_000)}
 
 // word asks a word over a connection of its own.
 func word(t *testing.T, dial func() *raw, name string) string {
@@ -57,6 +59,11 @@ func TestSlowRequests_Hostile(t *testing.T) {
 	if h, _ := c.reply(); h.Err != proto.OK {
 		t.Fatal(h.Err)
 	}
+	for _, scheme := range []string{"a\n2026-11-21 [ERROR] evil", strings.Repeat("x", 100_000)} {
+		other := dial()
+		other.connect(10_000, 0, nil)
+		other.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: scheme, Auth: []byte("secret")})
+	}
 	c.call(9, proto.OpCreate, create{path: "/a"})
 	if h, _ := c.call(10, proto.OpSetData, setSecret{}); h.Err != proto.OK {
 		t.Fatal(h.Err)
@@ -68,7 +75,15 @@ func TestSlowRequests_Hostile(t *testing.T) {
 	if strings.Contains(text, "secret") {
 		t.Error("a slow request tells what is written, or a password")
 	}
-	for what, text := range map[string]string{"log": text, "wchp": word(t, dial, "wchp"), "wchc": word(t, dial, "wchc")} {
+	hot := server.HotSpots{}
+	for _, path := range oddPaths {
+		hot.Paths = append(hot.Paths, server.HotPath{Path: strings.ToValidUTF8(path, "?")})
+	}
+	var read server.HotSpots
+	if err := json.Unmarshal([]byte(hot.String()), &read); err != nil || !slices.Equal(read.Paths, hot.Paths) {
+		t.Errorf("%v: %.500s", err, hot)
+	}
+	for what, text := range map[string]string{"log": text, "wchp": word(t, dial, "wchp"), "wchc": word(t, dial, "wchc"), "hotp": hot.String()} {
 		for line := range strings.Lines(text) {
 			line = strings.TrimLeft(strings.TrimSuffix(line, "\n"), "\t") // the words indent
 			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(strings.TrimSpace(line), "2026-11-21 [ERROR]") {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	maxSlowLines = 10  // how many slow requests get a line in one second
-	maxSlowPath  = 512 // bytes of a path in a line: a client can ask for one as long as jute.maxbuffer
+	maxSlowLines  = 10  // how many slow requests get a line in one second
+	maxLoggedPath = 512 // bytes of a path in a line: a client can ask for one as long as jute.maxbuffer
 )
 
 // slowLog writes the lines of slow requests. docs/metrics.md says what is in them.
@@ -114,7 +114,7 @@ func (l *slowLog) answered(c *conn, op proto.OpCode, xid int32, body []byte, hea
 func micros(from, to time.Time) int64 { return max(0, to.Sub(from).Microseconds()) }
 
 func (l *slowLog) about(c *conn, op proto.OpCode, path string, session proto.SessionID, xid int32) []any {
-	return []any{"op", op.String(), "path", strings.Clone(printable(shortened(path, maxSlowPath))), "session", session.String(), "client", c.nc.RemoteAddr().String(), "xid", xid}
+	return []any{"op", op.String(), "path", strings.Clone(printable(shortened(path, maxLoggedPath))), "session", session.String(), "client", c.nc.RemoteAddr().String(), "xid", xid}
 }
 
 // requestPath returns the path that a request begins with, sharing the body's memory: of a multi that of its first part.
