@@ -53,7 +53,7 @@ func (s *Shell) failText(name string, err error) {
 	case name == "" && errors.As(err, &wrong):
 		s.say(s.err, "gozkd cli: "+string(wrong)+"\n"+Usage)
 	case name == "":
-		s.say(s.err, "gozkd cli: "+err.Error())
+		s.say(s.err, "gozkd cli: "+message(err))
 	case errors.Is(err, errNotConnected):
 		s.say(s.out, err.Error())
 	case errors.As(err, &wrong):

@@ -3,6 +3,7 @@
 package shell
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,16 @@ type seat struct {
 // sit starts a shell that is alone in its terminal, with the prompt "[zk: HOST(CONNECTED) 0] " on the screen.
 func sit(t *testing.T, home, server string, env ...string) *seat {
 	t.Helper()
+	s := sitDown(t, home, server, env...)
+	s.AwaitFunc("a prompt behind the event of the connection", func(screen string) bool {
+		return strings.HasSuffix(screen, "(CONNECTED) 0]") && strings.Contains(screen, "state:SyncConnected type:None")
+	})
+	return s
+}
+
+// sitDown is sit without a prompt yet.
+func sitDown(t *testing.T, home, server string, env ...string) *seat {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -41,9 +52,6 @@ func sit(t *testing.T, home, server string, env ...string) *seat {
 			_ = s.shell.Process.Kill() // the test has failed
 			_ = s.shell.Wait()
 		}
-	})
-	s.AwaitFunc("a prompt behind the event of the connection", func(screen string) bool {
-		return strings.HasSuffix(screen, "(CONNECTED) 0]") && strings.Contains(screen, "state:SyncConnected type:None")
 	})
 	return s
 }
@@ -209,4 +217,22 @@ func TestInteractive_HostileData(t *testing.T) {
 		t.Fatal(err)
 	}
 	terminal.Await(`\u001b]0;owned\u0007\u001b[31mred`)
+}
+
+// Ctrl-C ends the wait for a server that does not answer.
+func TestInteractive_InterruptedBeforeTheSession(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := silent.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := sitDown(t, t.TempDir(), silent.Addr().String())
+	s.Await("Connecting to " + silent.Addr().String())
+	s.Type("\x03")
+	s.AwaitFunc("what ended the wait", func(screen string) bool { return strings.HasSuffix(screen, "gozkd cli: Interrupted") })
+	s.leave(1)
 }

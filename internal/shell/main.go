@@ -82,7 +82,10 @@ func asUsage(err error) usageError {
 // ZooKeeper's shell does.
 func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 	s.greet("Connecting to " + s.host)
-	if err := s.connect(ctx, s.host); err != nil {
+	connecting, connected := lines.running(ctx)
+	err := s.connect(connecting, s.host)
+	connected()
+	if err != nil {
 		s.fail("", err)
 		return status(err)
 	}

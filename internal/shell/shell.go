@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // Shell executes commands, one after the other, in a session with an ensemble. It is not safe for concurrent use; the
@@ -98,9 +99,9 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	if err != nil {
 		return usageError(err.Error())
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.settings.timeout)
+	limited, cancel := context.WithTimeout(ctx, s.settings.timeout)
 	defer cancel()
-	zk, err := client.Connect(ctx, client.Config{
+	zk, err := client.Connect(limited, client.Config{
 		Servers:        servers,
 		Chroot:         chroot,
 		SessionTimeout: s.settings.timeout,
@@ -108,7 +109,10 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 		ReadOnly:       s.settings.readOnly,
 		OnEvent:        s.event,
 	})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &client.Error{Op: "connect", Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
+	case err != nil:
 		return unreachable(err.Error())
 	}
 	s.zk = zk
