@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,14 +22,14 @@ import (
 // to a server that worked comes back at once.
 func TestReconnect_Pauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var made int
-		works := false
+		var made atomic.Int32
+		var works atomic.Bool
 		f := &fake{}
 		f.handshake = func(r proto.ConnectRequest) []byte {
-			if made++; made > 1000 {
+			if made.Add(1) > 1000 {
 				return nil
 			}
-			if works {
+			if works.Load() {
 				return welcome(r)
 			}
 			return slices.Concat(welcome(r), reply(proto.XidSetWatches, 0, proto.ErrUnimplemented, nil))
@@ -41,10 +42,10 @@ func TestReconnect_Pauses(t *testing.T) {
 		})
 		c, _ := connectFake(t, f)
 		time.Sleep(time.Minute)
-		if made < 20 || made > 100 {
-			t.Errorf("%d connections in a minute", made)
+		if n := made.Load(); n < 20 || n > 100 {
+			t.Errorf("%d connections in a minute", n)
 		}
-		works = true
+		works.Store(true)
 		if _, err := c.Set(t.Context(), "/a", nil, client.AnyVersion); err != nil {
 			t.Fatal(err)
 		}
@@ -85,16 +86,16 @@ func TestCancelled(t *testing.T) {
 func TestManyGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 50_000
-		var up bool
+		var up atomic.Bool
 		var got []string
 		f := &fake{handshake: func(r proto.ConnectRequest) []byte {
-			if r.SessionID != 0 && !up {
+			if r.SessionID != 0 && !up.Load() {
 				return nil
 			}
 			return welcome(r)
 		}}
 		f.answer = polite(func(h proto.RequestHeader, body []byte) []byte {
-			if !up {
+			if !up.Load() {
 				return nil
 			}
 			var r proto.SetDataRequest
@@ -136,7 +137,7 @@ func TestManyGivenUp(t *testing.T) {
 		if time.Since(start) != 0 {
 			t.Error("who gave up had to wait")
 		}
-		up = true
+		up.Store(true)
 		all.Wait()
 		if !slices.Equal(got, want) {
 			t.Errorf("sent were %q, want %q", got, want)

@@ -105,6 +105,7 @@ func TestConsole_WriteWhileTyping(t *testing.T) {
 	p.Await("an event", "of two lines", "> get //ba")
 	p.Type("\r")
 	p.want(t, "get //ba")
+	p.Await("> get //ba", ">") // before it the terminal itself shows what is typed
 	// A line of several rows.
 	long := strings.Repeat("0123456789", 5)
 	p.Type(long)
