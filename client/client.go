@@ -246,7 +246,7 @@ func (c *Client) submit(k *call) {
 
 // endCause is what Error.Cause adds to endCode. c.mu is held.
 func (c *Client) endCause() error {
-	if code, ok := c.err.(proto.ErrCode); ok && code == c.endCode() {
+	if c.err == error(c.endCode()) { //nolint:errorlint // one that wraps it says more
 		return nil
 	}
 	return c.err

@@ -132,13 +132,3 @@ func connect(t testing.TB, s *server.Server, change ...func(*client.Config)) (*c
 	t.Cleanup(func() { _ = c.Close() }) // the test may have ended the session
 	return c, e, w
 }
-
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}

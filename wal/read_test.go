@@ -26,7 +26,7 @@ func readThenOpen(cfg wal.Config) (*wal.Log, wal.Recovered, error) {
 	switch {
 	case errors.Is(readErr, fs.ErrNotExist) && err == nil && rec.State == nil && len(rec.Entries) == 0:
 	case fmt.Sprint(readErr) != fmt.Sprint(err):
-		return l, rec, fmt.Errorf("reading ends with %v, opening with %v", readErr, err) // it wraps neither, so that no test takes it for what it expects
+		return l, rec, errors.New("reading ends with " + fmt.Sprint(readErr) + ", opening with " + fmt.Sprint(err)) // it wraps neither, so that no test takes it for what it expects
 	case !reflect.DeepEqual(seen, rec):
 		return l, rec, fmt.Errorf("%d entries and %d torn bytes were read, and then %d and %d opened", len(seen.Entries), seen.TornBytes, len(rec.Entries), rec.TornBytes)
 	}

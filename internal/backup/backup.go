@@ -25,7 +25,8 @@ SOURCE is one of
 flags:
   --from SOURCE     what to copy
   --log-dir DIR     where the log of a data directory is, if dataLogDir says otherwise than dataDir
-  --auth-file FILE  what to show the admin endpoint, as in its Authorization header: digest USER:PASSWORD
+  --auth-file FILE  what to show the admin endpoint, as in its Authorization header: digest USER:PASSWORD,
+                    who must have all permissions on the root znode; without it whoever, which is enough where all may do all
 `
 
 // Backup is `gozkd backup`.
@@ -62,7 +63,7 @@ func backup(ctx context.Context, from, logDir, authFile, path string) (*source, 
 		if logDir != "" {
 			return nil, errors.New("--log-dir is for a data directory")
 		}
-		auth := ""
+		auth := nobody
 		if authFile != "" {
 			text, err := os.ReadFile(authFile)
 			if err != nil {

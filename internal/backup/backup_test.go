@@ -156,13 +156,14 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 		cfg := server.Config{Dir: filepath.Join(dir, "data"), LogDir: filepath.Join(dir, "log"), SnapCount: snapCount, SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}
 		s, stop := serve(t, cfg)
 		fill(t, s, 40)
-		web := httptest.NewServer(admin.New(s, admin.Options{Snapshot: true}))
+		web := httptest.NewServer(admin.New(s, admin.Options{Snapshot: true, Interval: -1}))
 		secret := filepath.Join(dir, "secret")
 		if err := os.WriteFile(secret, []byte("digest super:test\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		online, offline, copied := filepath.Join(dir, "online.db"), filepath.Join(dir, "offline.db"), filepath.Join(dir, "copied.db")
 		mustRun(t, Backup, "--from", web.URL, "--auth-file", secret, online)
+		mustRun(t, Backup, "--from", web.URL, filepath.Join(dir, "open.db")) // where everybody has all permissions on the root, nobody in particular has to ask
 		if status, _, stderr := run(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline); status != 1 || !strings.Contains(stderr, "It is in use. Of a running server") {
 			t.Errorf("of a directory in use: %d %s", status, stderr)
 		}
@@ -483,5 +484,15 @@ func TestTell_WhoseStateItWas(t *testing.T) {
 		if others := strings.Contains(out.String(), "Only then start the others"); others != warned {
 			t.Errorf("member %d of %v, the others: %v", c.member, c.voters, others)
 		}
+	}
+}
+
+// Whoever may not have a backup learns what to say.
+func TestBackup_NotAuthorized(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Not authorized", http.StatusForbidden) }))
+	defer web.Close()
+	status, _, stderr := run(t, Backup, "--from", web.URL, filepath.Join(t.TempDir(), "backup.db"))
+	if status != program.Failed || !strings.Contains(stderr, "403 Forbidden: Not authorized; --auth-file names who may") {
+		t.Errorf("%d %s", status, stderr)
 	}
 }

@@ -29,6 +29,9 @@ func snapshotURL(from string) (string, error) {
 	return u.String(), nil
 }
 
+// nobody is a user that no ACL names. Nothing is asked of the admin endpoint without one.
+const nobody = "digest nobody:nobody"
+
 // download writes what the admin endpoint sends to a new file, and syncs it.
 func download(ctx context.Context, from, auth, path string) (err error) {
 	where, err := snapshotURL(from)
@@ -39,9 +42,7 @@ func download(ctx context.Context, from, auth, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if auth != "" {
-		req.Header.Set("Authorization", auth)
-	}
+	req.Header.Set("Authorization", auth)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = answerTimeout
 	defer transport.CloseIdleConnections()
@@ -52,7 +53,11 @@ func download(ctx context.Context, from, auth, path string) (err error) {
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // the status says enough
-		return fmt.Errorf("%s: %s: %s", where, resp.Status, strings.Join(strings.Fields(string(text)), " "))
+		hint := ""
+		if auth == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+			hint = "; --auth-file names who may"
+		}
+		return fmt.Errorf("%s: %s: %s%s", where, resp.Status, strings.Join(strings.Fields(string(text)), " "), hint)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -37,9 +37,8 @@ func readSource(path, logDir string) (_ *source, err error) {
 		return nil, err
 	}
 	s, r := &source{path: path, dir: info.IsDir()}, &replica{}
-	file := path
 	if s.dir {
-		file = checkpointIn(path)
+		file := checkpointIn(path)
 		if text, err := os.ReadFile(filepath.Join(path, "DIVERGED")); err == nil {
 			return nil, fmt.Errorf("the state in %s differs from that of the other servers, so it may be wrong: %s"+
 				"If there is no other, its last checkpoint can be taken with --from %s", path, text, file)
