@@ -124,6 +124,7 @@ func TestConsole_Interrupt(t *testing.T) {
 	p.Type("x\ry\r") // the second before the first is taken
 	p.want(t, "x")
 	p.want(t, "y")
+	p.Await("> y", ">") // between two lines the terminal is not raw, and takes Ctrl-D for itself
 	p.Type("\x04")
 	p.want(t, "error: EOF")
 	if !p.Cooked() {
