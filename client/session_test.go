@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"io"
 	"fmt"
 	"net"
 	"strings"
@@ -259,6 +260,16 @@ func TestClose_NobodyThere(t *testing.T) {
 	})
 }
 
+// likeSocket takes a deadline when the other end is closed already, which a pipe refuses.
+type likeSocket struct{ net.Conn }
+
+func (c likeSocket) SetReadDeadline(t time.Time) error {
+	if err := c.Conn.SetReadDeadline(t); !errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	return nil
+}
+
 func TestConnect_NamesEachServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials := func(ctx context.Context, address string) (net.Conn, error) {
@@ -278,7 +289,7 @@ func TestConnect_NamesEachServer(t *testing.T) {
 			} else { // says nothing
 				go func() { _, _ = far.Read(make([]byte, 1000)) }() // ends as above
 			}
-			return near, nil
+			return likeSocket{near}, nil
 		}
 		start := time.Now()
 		_, err := client.Connect(t.Context(), client.Config{
