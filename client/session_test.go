@@ -3,8 +3,8 @@ package client_test
 import (
 	"context"
 	"errors"
-	"io"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
