@@ -60,7 +60,7 @@ func (f *fake) Dial(context.Context, string) (net.Conn, error) {
 		defer func() { _ = far.Close() }()
 		f.serve(far)
 	})
-	return near, nil
+	return likeSocket{near}, nil
 }
 
 func (f *fake) serve(conn net.Conn) {
