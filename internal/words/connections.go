@@ -43,7 +43,7 @@ func parseConnection(line string) (Connection, bool) {
 	if !whole || !ok || bracket < 0 {
 		return Connection{}, false
 	}
-	c := Connection{Client: clientAddress(address[:bracket])}
+	c := Connection{Client: printable(clientAddress(address[:bracket]))}
 	for pair := range strings.SplitSeq(pairs, ",") {
 		key, value, _ := strings.Cut(pair, "=")
 		switch key {
@@ -56,7 +56,7 @@ func parseConnection(line string) (Connection, bool) {
 		case "sid":
 			c.Session = proto.SessionID(hex(value))
 		case "lop":
-			c.LastOp = value
+			c.LastOp = printable(value)
 		case "est":
 			c.SinceMs = number(value)
 		case "to":
