@@ -46,6 +46,9 @@ func formatTable(rows []row) string {
 	lines := [][]string{{"client", "version", "server", "cases", "passed"}, {"---", "---", "---", "---", "---"}}
 	for _, r := range rows {
 		passed := strconv.Itoa(r.report.Passed())
+		if r.try > 1 {
+			passed += fmt.Sprintf(" (at try %d)", r.try)
+		}
 		if r.err != nil {
 			passed += " (did not finish)"
 		}
