@@ -29,9 +29,10 @@ const (
 
 // probe is one thing to time, again and again.
 type probe struct {
-	name string
-	once func() error
-	seen histogram
+	name   string
+	server string // whose it is; empty: the machine's
+	once   func() error
+	seen   histogram
 }
 
 // benchLatency times in turns: the disk alone, the loopback alone, and a set by one client of each server. So all of
@@ -67,7 +68,7 @@ func benchLatency(ctx context.Context, s *settings) (err error) {
 		if err != nil {
 			return err
 		}
-		probes = append(probes, &probe{name: "ping, " + p.Name(), once: c.ping}, &probe{name: "set 100 B, " + p.Name(), once: func() error {
+		probes = append(probes, &probe{name: "ping, " + p.Name(), server: p.Name(), once: c.ping}, &probe{name: "set 100 B, " + p.Name(), server: p.Name(), once: func() error {
 			return c.call(proto.OpSetData, setRequest(c).Append, replyLen(proto.StatBytes))
 		}})
 	}
@@ -89,35 +90,56 @@ func benchLatency(ctx context.Context, s *settings) (err error) {
 	}
 	floor := disk.seen.quantile(0.5) + loopback.seen.quantile(0.5)
 	var table [][]string
+	var list []reading
 	for _, p := range probes {
 		h := &p.seen
+		for _, q := range []struct {
+			what string
+			d    time.Duration
+		}{{"p50 µs", h.quantile(0.5)}, {"p99 µs", h.quantile(0.99)}, {"p99.9 µs", h.quantile(0.999)}} {
+			list = append(list, reading{p.name, q.what, p.server, once(float64(q.d) / 1e3)})
+		}
 		table = append(table, []string{p.name, micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max),
 			fmt.Sprintf("%.2f", float64(h.quantile(0.5))/float64(floor))})
 	}
 	s.out.table("One client, one request at a time (µs)", []string{"what", "p50", "p99", "p99.9", "max", "p50 / (disk + loopback)"}, table)
-	return nil
+	return s.out.readings("latency", list)
 }
 
 // diskProbe writes a record behind the last one into a file that was written with zeros before, and syncs it.
 func diskProbe() (*probe, func() error, error) {
-	f, err := os.CreateTemp("", "gozkd-bench-sync-")
+	f, err := zeroedFile()
 	if err != nil {
 		return nil, nil, err
 	}
-	done := func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
-	_, err = io.CopyN(f, zeros{}, syncFileBytes)
-	if err = errors.Join(err, f.Sync()); err != nil {
-		return nil, nil, errors.Join(err, done())
-	}
+	return &probe{name: fmt.Sprintf("disk: write %d B, fdatasync", syncRecordBytes), once: syncsOf(f, syncFileBytes)},
+		func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }, nil
+}
+
+// syncsOf returns what writes a record behind the last one and syncs it; behind the first size bytes it begins again.
+func syncsOf(f *os.File, size int64) func() error {
 	record, at := make([]byte, syncRecordBytes), int64(0)
 	for i := range record {
 		record[i] = byte(i)
 	}
-	return &probe{name: fmt.Sprintf("disk: write %d B, fdatasync", syncRecordBytes), once: func() error {
+	return func() error {
 		_, err := f.WriteAt(record, at)
-		at = (at + syncRecordBytes) % syncFileBytes
+		at = (at + syncRecordBytes) % size
 		return errors.Join(err, unix.Fdatasync(int(f.Fd())))
-	}}, done, nil
+	}
+}
+
+// zeroedFile returns a new temporary file of syncFileBytes zeros, all on disk. The caller closes and removes it.
+func zeroedFile() (*os.File, error) {
+	f, err := os.CreateTemp("", "gozkd-bench-sync-")
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.CopyN(f, zeros{}, syncFileBytes)
+	if err = errors.Join(err, f.Sync()); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return f, nil
 }
 
 type zeros struct{}
@@ -126,32 +148,13 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // loopbackProbe sends a set's length to another process, which sends it back.
 func loopbackProbe() (*probe, func() error, error) {
-	self, err := os.Executable()
+	echo, err := startSelf("echo")
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.Command(self, "echo")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe() // it ends when this closes
+	fd, err := connect(echo.addr, ioTimeout)
 	if err != nil {
-		return nil, nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	done := func() error { return errors.Join(in.Close(), cmd.Wait()) }
-	line := make([]byte, 64)
-	n, err := out.Read(line)
-	if err != nil {
-		return nil, nil, errors.Join(err, done())
-	}
-	fd, err := connect(strings.TrimSpace(string(line[:n])), ioTimeout)
-	if err != nil {
-		return nil, nil, errors.Join(err, done())
+		return nil, nil, errors.Join(err, echo.stop())
 	}
 	c := &client{fd: fd}
 	c.request(proto.OpSetData, setRequest(&client{random: 1}).Append)
@@ -164,5 +167,39 @@ func loopbackProbe() (*probe, func() error, error) {
 		}
 		_, err := c.readFrame()
 		return err
-	}}, func() error { return errors.Join(unix.Close(fd), done()) }, nil
+	}}, func() error { return errors.Join(unix.Close(fd), echo.stop()) }, nil
+}
+
+// self is this program once more, as a server that prints its address and ends when its standard input does.
+type self struct {
+	addr string
+	pid  int
+	stop func() error
+}
+
+func startSelf(command string) (*self, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, command)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop := func() error { return errors.Join(in.Close(), cmd.Wait()) }
+	line := make([]byte, 64)
+	n, err := out.Read(line)
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return &self{addr: strings.TrimSpace(string(line[:n])), pid: cmd.Process.Pid, stop: stop}, nil
 }

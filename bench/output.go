@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -170,19 +169,12 @@ func (o *output) comparisons(name, how string, all []comparison) error {
 	o.table("The same rounds: latency in µs, and what else it took", []string{
 		"row", "shape", "server", "p50", "p99", "p99.9", "max", "disk bytes/op", "disk syncs/s", "ops/sync", "RSS MiB", "generator µs/op (of one CPU)",
 	}, rest)
-	if o.dir == "" {
-		return o.failed
-	}
-	b, err := json.MarshalIndent(struct {
+	err := o.json(name, struct {
 		Machine string       `json:"machine"`
 		How     string       `json:"how"`
 		Rows    []comparison `json:"rows"`
-	}{o.machine, how, all}, "", " ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(o.dir, name)
-	return errors.Join(o.failed, os.WriteFile(path+".json", append(b, '\n'), 0o644), os.WriteFile(path+".svg", ratiosPicture(all), 0o644))
+	}{o.machine, how, all})
+	return errors.Join(err, o.picture(name, ratiosPicture(all)))
 }
 
 // number prints three digits, or all of a whole number.

@@ -93,12 +93,21 @@ func benchThroughput(ctx context.Context, s *settings) (err error) {
 
 // compareThroughput gives each target the same load in turn, and prints, writes and draws what it saw under the name.
 func compareThroughput(ctx context.Context, s *settings, name string, rows []*workload, targets []target) error {
+	all, err := compareRows(ctx, s, rows, targets, s.warm)
+	if err != nil {
+		return err
+	}
+	return s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
+}
+
+// compareRows gives each target the same load in turn. Before each row each has some, unmeasured, for as long as warm says.
+func compareRows(ctx context.Context, s *settings, rows []*workload, targets []target, warm time.Duration) ([]comparison, error) {
 	var all []comparison
 	for _, w := range rows {
-		if s.warm > 0 {
+		if warm > 0 {
 			for _, t := range targets {
-				if _, err := runOnce(t, shape{16, 16}, w, s.warm); err != nil {
-					return fmt.Errorf("%s: %w", t.name, err)
+				if _, err := runOnce(t, shape{16, 16}, w, warm); err != nil {
+					return nil, fmt.Errorf("%s: %w", t.name, err)
 				}
 			}
 		}
@@ -108,12 +117,12 @@ func compareThroughput(ctx context.Context, s *settings, name string, rows []*wo
 				for i, t := range targets {
 					r, err := runOnce(t, sh, w, s.seconds)
 					if err != nil {
-						return fmt.Errorf("%s: %w", t.name, err)
+						return nil, fmt.Errorf("%s: %w", t.name, err)
 					}
 					seen[i].add(r)
 					progress("%-24s %-6s %-16s %9.0f ops/s %8.2f µs of CPU per op", w.name, sh, t.name, r.opsPerSecond(), r.cpuPerOp())
 					if ctx.Err() != nil {
-						return ctx.Err()
+						return nil, ctx.Err()
 					}
 				}
 			}
@@ -121,14 +130,14 @@ func compareThroughput(ctx context.Context, s *settings, name string, rows []*wo
 			for i, t := range targets {
 				m, err := memoryOfAll(t.pids)
 				if err != nil {
-					return err
+					return nil, err
 				}
 				c.Servers = append(c.Servers, seen[i].figures(t.name, m))
 			}
 			all = append(all, c)
 		}
 	}
-	return s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
+	return all, nil
 }
 
 // runOnce opens new connections for one load, and removes what it made.

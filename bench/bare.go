@@ -1,0 +1,161 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// serveBare is the least that a server in Go can do with the frames of get and set: a goroutine for each connection reads what is
+// there, and answers all whole requests with one write, each with a reply of the right length that says nothing. It keeps no znodes
+// and decodes nothing but headers. With synced, replies to sets wait for a sync of a log file, a group of connections for each. It
+// prints its address and ends when standard input does.
+func serveBare(synced bool) (err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	var log *bareLog
+	if synced {
+		if log, err = newBareLog(); err != nil {
+			return errors.Join(err, l.Close())
+		}
+		defer func() { err = errors.Join(err, log.remove()) }()
+		go log.run() // ends with the process, which waits for nothing but its input
+	}
+	fmt.Println(l.Addr())
+	// Ends with the process, as do the connections.
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _ = bareConn(conn, log) }() // ends with its connection; the other end notices what goes wrong
+		}
+	}()
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, l.Close())
+}
+
+// bareConn answers until the client closes the connection.
+func bareConn(conn net.Conn, log *bareLog) error {
+	in, w := make([]byte, inputBytes), 0
+	var out []byte
+	for greeted := false; ; {
+		n, err := conn.Read(in[w:])
+		if err != nil {
+			return errors.Join(err, conn.Close())
+		}
+		w += n
+		r, sets := 0, 0
+		out = out[:0]
+		for w-r >= 4 {
+			length := int(binary.BigEndian.Uint32(in[r:]))
+			if length > len(in)-4 {
+				return errors.Join(errors.New("bare: a frame that is too long"), conn.Close())
+			}
+			if w-r-4 < length {
+				break
+			}
+			frame := in[r+4 : r+4+length]
+			r += 4 + length
+			start := len(out)
+			out = append(out, 0, 0, 0, 0)
+			if !greeted {
+				greeted = true
+				out = (&proto.ConnectResponse{TimeoutMs: sessionTimeoutMs, SessionID: 1, Passwd: make([]byte, proto.PasswdBytes)}).Append(out)
+			} else {
+				var h proto.RequestHeader
+				d := jute.NewDecoder(frame)
+				if h.Decode(&d); d.Err() != nil {
+					return errors.Join(d.Err(), conn.Close())
+				}
+				out = (&proto.ReplyHeader{Xid: h.Xid, Zxid: 1}).Append(out)
+				out = append(out, bareBody[h.Op]...)
+				if h.Op == proto.OpSetData {
+					sets++
+				}
+			}
+			endFrame(out, start)
+		}
+		if sets > 0 && log != nil {
+			if err := log.append(in[:r]); err != nil {
+				return errors.Join(err, conn.Close())
+			}
+		}
+		w = copy(in, in[r:w])
+		if _, err := conn.Write(out); err != nil {
+			return errors.Join(err, conn.Close())
+		}
+	}
+}
+
+// bareBody is what follows the header in a reply: data and stat, stat, or nothing. Not changed.
+var bareBody = map[proto.OpCode][]byte{
+	proto.OpGetData: append(jute.AppendBuffer(nil, payload), make([]byte, proto.StatBytes)...),
+	proto.OpSetData: make([]byte, proto.StatBytes),
+}
+
+// bareLog writes what connections hand over into a file that was filled with zeros before, and syncs it: what came while a sync ran
+// goes into the next one.
+type bareLog struct {
+	f     *os.File
+	at    int64
+	queue chan bareRecord
+}
+
+type bareRecord struct {
+	bytes []byte // not changed until done was sent to
+	done  chan<- error
+}
+
+func newBareLog() (*bareLog, error) {
+	f, err := zeroedFile()
+	// The queue holds a record of each connection of any shape: nobody waits to hand one over.
+	return &bareLog{f: f, queue: make(chan bareRecord, maxLoad)}, err
+}
+
+func (l *bareLog) remove() error { return errors.Join(l.f.Close(), os.Remove(l.f.Name())) }
+
+// append returns when b is on disk.
+func (l *bareLog) append(b []byte) error {
+	done := make(chan error, 1)
+	l.queue <- bareRecord{bytes: b, done: done}
+	return <-done
+}
+
+func (l *bareLog) run() {
+	var batch []byte
+	var waiting []chan<- error
+	for first := range l.queue {
+		batch, waiting = append(batch[:0], first.bytes...), append(waiting[:0], first.done)
+		for more := true; more; {
+			select {
+			case r := <-l.queue:
+				batch, waiting = append(batch, r.bytes...), append(waiting, r.done)
+			default:
+				more = false
+			}
+		}
+		if l.at+int64(len(batch)) > syncFileBytes {
+			l.at = 0
+		}
+		_, err := l.f.WriteAt(batch, l.at)
+		l.at += int64(len(batch))
+		err = errors.Join(err, unix.Fdatasync(int(l.f.Fd())))
+		for _, done := range waiting {
+			done <- err
+		}
+	}
+}
