@@ -34,8 +34,8 @@ type conn struct {
 	id     watch.ConnID
 	server *Server
 	nc     net.Conn
-	raw    rawConn // nil if nc is no socket
-	addr   string  // without the port
+	raw    *rawConn // nil if nc is no socket
+	addr   string   // without the port
 
 	heardAt atomic.Int64 // nanoseconds from Server.started to the last bytes that came
 	blocked atomic.Bool  // it is not read, because writes wait: whether its client is there can't be heard

@@ -57,9 +57,7 @@ func (in *input) first(c *conn) error {
 		in.w = copy(in.buf, few[:n])
 		return err
 	}
-	_, n, err := c.raw.read(func() []byte { in.borrow(); return in.buf }, func([]byte) { in.release() })
-	in.w = n
-	return err
+	return c.raw.fill(in)
 }
 
 // grow makes room for more bytes of a frame that is not whole. The buffer doubles as bytes arrive: a length that lies

@@ -71,13 +71,15 @@ func (c *conn) writeOut(try bool) {
 	c.flushing = true
 	for len(c.out) > 0 && !c.closed {
 		b := c.out
-		c.out = *outputs.Get().(*[]byte)
+		c.out = nil
 		c.mu.Unlock()
-		n, err := len(b), error(nil)
-		if try {
+		n, err := 0, error(nil)
+		if c.raw != nil {
 			n, err = c.raw.tryWrite(b)
-		} else {
-			_, err = c.nc.Write(b)
+		}
+		if n < len(b) && err == nil && !try {
+			_, err = c.nc.Write(b[n:])
+			n = len(b)
 		}
 		c.mu.Lock()
 		c.room.Broadcast()

@@ -3,24 +3,29 @@
 package server
 
 import (
-	"errors"
 	"io"
 	"net"
 	"syscall"
 )
 
-// rawConn reads and writes a socket without holding a buffer while it waits.
-type rawConn interface {
-	// read waits until bytes are there and only then takes a buffer from borrow to read into. It returns that buffer.
-	read(borrow func() []byte, giveBack func([]byte)) (b []byte, n int, err error)
-	// tryWrite writes what the socket takes at once.
-	tryWrite(b []byte) (n int, err error)
+// rawConn reads and writes a socket without waiting, and so without a buffer while it waits. One goroutine at a time may
+// read, and one write.
+type rawConn struct {
+	rc syscall.RawConn
+
+	// The runtime takes functions; made once, they cost a request nothing. What they work on is beside them.
+	read  func(fd uintptr) (done bool)
+	in    *input
+	inN   int
+	inErr error
+
+	write  func(fd uintptr) (done bool)
+	out    []byte
+	outErr error
 }
 
-type socket struct{ rc syscall.RawConn }
-
 // newRawConn returns nil if nc is no socket.
-func newRawConn(nc net.Conn) rawConn {
+func newRawConn(nc net.Conn) *rawConn {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return nil
@@ -29,54 +34,68 @@ func newRawConn(nc net.Conn) rawConn {
 	if err != nil {
 		return nil
 	}
-	return socket{rc}
+	s := &rawConn{rc: rc}
+	s.read, s.write = s.readOnce, s.writeAll
+	return s
 }
 
-func (s socket) read(borrow func() []byte, giveBack func([]byte)) (b []byte, n int, err error) {
-	// The runtime calls the function, and while it returns false waits for the socket to become readable, then again.
-	waitErr := s.rc.Read(func(fd uintptr) bool {
-		b = borrow()
-		for {
-			n, err = syscall.Read(int(fd), b)
-			if !errors.Is(err, syscall.EINTR) {
-				break
-			}
-		}
-		if errors.Is(err, syscall.EAGAIN) {
-			giveBack(b)
-			b, n, err = nil, 0, nil
-			return false
-		}
-		return true
-	})
+// fill waits until bytes are there, and only then borrows a buffer for in to read them into.
+func (s *rawConn) fill(in *input) error {
+	s.in = in
+	waitErr := s.rc.Read(s.read)
+	s.in = nil
 	switch {
 	case waitErr != nil:
-		return b, 0, waitErr
-	case err != nil:
-		return b, 0, err
-	case n <= 0:
-		return b, 0, io.EOF
+		return waitErr
+	case s.inErr != nil:
+		return s.inErr
+	case s.inN <= 0:
+		return io.EOF
 	}
-	return b, n, nil
+	in.w = s.inN
+	return nil
 }
 
-func (s socket) tryWrite(b []byte) (n int, err error) {
-	waitErr := s.rc.Write(func(fd uintptr) bool {
-		for n < len(b) {
-			var m int
-			m, err = syscall.Write(int(fd), b[n:])
-			if errors.Is(err, syscall.EINTR) {
-				continue
-			}
-			if err != nil {
-				break
-			}
-			n += m
-		}
-		return true // never wait
-	})
-	if errors.Is(err, syscall.EAGAIN) {
-		err = nil
+// readOnce is called by the runtime, and while it returns false again when the socket is readable.
+func (s *rawConn) readOnce(fd uintptr) bool {
+	s.in.borrow()
+	s.inN, s.inErr = readNow(fd, s.in.buf)
+	for s.inErr == syscall.EINTR {
+		s.inN, s.inErr = readNow(fd, s.in.buf)
 	}
-	return n, errors.Join(waitErr, err)
+	if s.inErr == syscall.EAGAIN {
+		s.in.release()
+		return false
+	}
+	return true
+}
+
+// tryWrite writes what the socket takes at once.
+func (s *rawConn) tryWrite(b []byte) (n int, err error) {
+	s.out, s.outErr = b, nil
+	waitErr := s.rc.Write(s.write)
+	n = len(b) - len(s.out)
+	s.out = nil
+	if waitErr != nil {
+		return n, waitErr
+	}
+	return n, s.outErr
+}
+
+// writeAll never asks the runtime to wait.
+func (s *rawConn) writeAll(fd uintptr) bool {
+	for len(s.out) > 0 {
+		n, err := writeNow(fd, s.out)
+		switch err {
+		case nil:
+			s.out = s.out[n:]
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return true
+		default:
+			s.outErr = err
+			return true
+		}
+	}
+	return true
 }
