@@ -26,6 +26,7 @@ commands
   znodes      resident memory of znodes
   ensemble    three members: throughput with connections to all of them, and memory
   failover    three members: how long no write succeeds after kill -9 of the leader
+  growth      how costs grow with znodes, sessions, watches, children, members, payloads; about 20 minutes
   recipes     locks and queues of ours, of Curator and of kazoo, on each server
   load        one row against a server that runs already, for a profiler
 Without a command: all of one server, that is down to znodes, one after the other.
@@ -62,6 +63,7 @@ type settings struct {
 	znodes   int
 	kills    int
 	ticks    []int // ms
+	sizes    []int
 	addr     string
 	pid      int
 	out      *output
@@ -84,7 +86,7 @@ func run(ctx context.Context, args []string) error {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput, ensemble, recipes: only rows whose name begins so")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput, ensemble, growth, recipes: only rows whose name begins so")
 	flags.IntVar(&s.starts, "starts", 20, "start: how often gozkd is started; others a fifth of that")
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, ensemble, recipes: measured rounds of each row, shape and server")
 	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, ensemble, recipes: length of a round")
@@ -92,6 +94,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&s.sessions, "sessions", 5000, "sessions: how many")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "znodes: how many, in thousands")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
+	sizes := flags.String("sizes", "", "growth: comma-separated sizes in place of each row's own, as 1000,1e7")
 	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: where the server listens, or with commas between them the members of an ensemble")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
@@ -112,6 +115,9 @@ func run(ctx context.Context, args []string) error {
 	if s.shapes, err = parseShapes(*shapes); err != nil {
 		return err
 	}
+	if s.sizes, err = parseSizes(*sizes); err != nil {
+		return err
+	}
 	if s.ticks, err = parseTicks(*ticks); err != nil {
 		return err
 	}
@@ -121,6 +127,7 @@ func run(ctx context.Context, args []string) error {
 	commands := map[string]func(context.Context, *settings) error{
 		"start": benchStart, "latency": benchLatency, "throughput": benchThroughput,
 		"connects": benchConnects, "watches": benchWatches, "sessions": benchSessions, "znodes": benchZnodes, "ensemble": benchEnsemble, "failover": benchFailover,
+		"growth":  benchGrowth,
 		"recipes": benchRecipes,
 	}
 	switch {

@@ -1,0 +1,200 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// Short rounds, so that all pieces on two servers take less than 20 minutes: what grows does so by more than they vary.
+const (
+	growthRound = 1500 * time.Millisecond
+	growthWarm  = 4 * time.Second // of unmeasured load on each new server, for the JVM's compiler
+)
+
+// growthPiece is one thing that becomes more, and what is measured at each size, on a new server.
+type growthPiece struct {
+	name  string
+	title string
+	axis  string // what the size counts
+	unit  string // of it, for one
+	sizes []int
+	// upTo is the largest size that this machine allows, 0: any. Why it is not larger is in the second result.
+	upTo    func() (int, string)
+	measure func(ctx context.Context, g *growth, k kind, size int) error
+	rates   bool   // operations per second are of interest too
+	note    string // how it is measured, beyond what all have in common
+}
+
+func growthPieces() []growthPiece {
+	return []growthPiece{znodesPiece(), sessionsPiece(), watchesPiece(), watchersPiece(), childrenPiece(), membersPiece(), payloadsPiece()}
+}
+
+// benchGrowth measures how costs grow, one piece after the other; within a piece the servers take turns at each size.
+func benchGrowth(ctx context.Context, s *settings) error {
+	begun := time.Now()
+	var chosen []growthPiece
+	var names []string
+	for _, p := range growthPieces() {
+		names = append(names, p.name)
+		if strings.HasPrefix(p.name, s.rows) {
+			chosen = append(chosen, p)
+		}
+	}
+	if chosen == nil {
+		return fmt.Errorf("nothing that grows begins with %q: there are %s", s.rows, strings.Join(names, ", "))
+	}
+	s.out.printf("\nEach size on a new server with %s of unmeasured load, then rounds of %s, one for each figure: short, so single figures vary by a tenth or more.\n"+
+		"CPU is the server's, all members added up. Per tenfold: what the figure is multiplied by where the size is ten times as large, by a fit through all sizes;\n"+
+		"last step: the same between the two largest sizes alone. Grows as: flat, if no figure is far from the mean (%.0f%%) and the last step is as small, else what fits best.\n",
+		growthWarm, growthRound, 100*flatOff)
+	for _, p := range chosen {
+		g, err := p.run(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if err := g.print(s.out); err != nil {
+			return err
+		}
+	}
+	progress("growth: %s in all", time.Since(begun).Round(time.Second))
+	return nil
+}
+
+func (p growthPiece) run(ctx context.Context, s *settings) (*growth, error) {
+	g := &growth{piece: p}
+	sizes := p.sizes
+	if s.sizes != nil {
+		sizes = s.sizes
+	}
+	if p.upTo != nil {
+		limit, why := p.upTo()
+		for i, size := range sizes {
+			if limit > 0 && size > limit {
+				sizes = append(sizes[:i:i], limit)
+				g.remark("At most %s %s: %s.", thousands(float64(limit)), p.axis, why)
+				break
+			}
+		}
+	}
+	for _, size := range sizes {
+		for _, k := range s.servers {
+			begun := time.Now()
+			if err := p.measure(ctx, g, k, size); err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", k.name, thousands(float64(size)), err)
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			progress("growth: %s %s: %s done in %s", p.name, thousands(float64(size)), k.name, time.Since(begun).Round(100*time.Millisecond))
+		}
+	}
+	return g, nil
+}
+
+// parseSizes reads a comma-separated list of rising whole numbers, as 1000,1e6. Empty: nil.
+func parseSizes(list string) ([]int, error) {
+	if list == "" {
+		return nil, nil
+	}
+	var sizes []int
+	for _, word := range strings.Split(list, ",") {
+		v, err := strconv.ParseFloat(word, 64)
+		if err != nil || v != float64(int(v)) || v < 0 || v > 1e8 || len(sizes) > 0 && int(v) <= sizes[len(sizes)-1] {
+			return nil, fmt.Errorf("sizes %q: want rising whole numbers with commas between them, as 1000,1e6", list)
+		}
+		sizes = append(sizes, int(v))
+	}
+	return sizes, nil
+}
+
+// serve starts a server for what do measures, and kills it.
+func (g *growth) serve(ctx context.Context, k kind, opts server.Options, do func(p *server.Process) error) error {
+	if opts.Keys == nil {
+		opts.Keys = growthKeys()
+	}
+	p, err := k.start(ctx, opts)
+	if err != nil {
+		return err
+	}
+	return finally(do(p), p.Kill)
+}
+
+// growthKeys lets servers say how long their checkpoints took.
+func growthKeys() map[string]string {
+	k := keys()
+	k["4lw.commands.whitelist"] = "srvr, mntr"
+	return k
+}
+
+func targetOf(p *server.Process) target {
+	return target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}}
+}
+
+// warm gives each workload to the server in turn, unmeasured, for growthWarm in all.
+func (g *growth) warm(ctx context.Context, t target, ws ...*workload) error {
+	for _, w := range ws {
+		if _, err := runOnce(t, shape{16, 16}, w.until(ctx), growthWarm/time.Duration(len(ws))); err != nil {
+			return fmt.Errorf("%s, unmeasured: %w", t.name, err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// load measures one workload at one shape, and notes its figures as the workload's.
+func (g *growth) load(ctx context.Context, t target, size int, sh shape, w *workload) error {
+	r, err := runOnce(t, sh, w.until(ctx), growthRound)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", w.name, sh, err)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	g.noteLoad(t.name, size, sh.String(), w.name, r)
+	progress("growth: %s %s: %s %s %s: %.0f ops/s, p50 %s µs, p99 %s µs, %.2f µs of CPU per op", g.piece.name, thousands(float64(size)), t.name, w.name, sh,
+		r.opsPerSecond(), micros(r.latencies.quantile(0.5)), micros(r.latencies.quantile(0.99)), r.cpuPerOp())
+	return nil
+}
+
+// until returns w with an end when ctx ends.
+func (w *workload) until(ctx context.Context) *workload {
+	const every = 64 // looking costs more than making a request
+	asked := 0
+	copied := *w
+	copied.next = func(c *client) bool {
+		if asked++; asked%every == 0 && ctx.Err() != nil {
+			return false
+		}
+		return w.next(c)
+	}
+	return &copied
+}
+
+// fill creates n znodes over 16 connections, and returns the error of ctx if that ended before.
+func fill(ctx context.Context, addr string, n int, data []byte, path func(i int) string) error {
+	const connections, window = 16, 64
+	l, err := openLoad([]string{addr}, connections, window)
+	if err != nil {
+		return err
+	}
+	if _, err = l.run(creates(connections, n, data, path).until(ctx), 0, nil); err != nil {
+		err = fmt.Errorf("create: %w", err)
+	} else {
+		err = ctx.Err()
+	}
+	return finally(err, l.close)
+}
+
+// fillOne creates few znodes one after the other, parents first.
+func fillOne(addr string, paths ...string) error {
+	return createAll(addr, 1, len(paths), nil, func(i int) string { return paths[i] })
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+const crowdedPath = "/crowd"
+
+func childrenPiece() growthPiece {
+	return growthPiece{
+		name: "children", title: "Growth with children of one znode", axis: "children", unit: "child",
+		sizes:   []int{10, 100, 1_000, 10_000, 100_000},
+		measure: growChildren,
+		upTo:    func() (int, string) { return 100_000, "the names of more would not fit into a reply" },
+		note: "Names have six characters, so those of 100,000 take 1,000,004 bytes: less than jute.maxbuffer, which is as shipped on both (1,048,575). " +
+			"create/delete: each connection creates one more child and deletes it, again and again, each counted. exists is of the parent.",
+	}
+}
+
+func growChildren(ctx context.Context, g *growth, k kind, size int) error {
+	const nameBytes = 4 + len("c00000")
+	return g.serve(ctx, k, server.Options{}, func(p *server.Process) error {
+		t := targetOf(p)
+		if err := fillOne(p.Addr(), crowdedPath); err != nil {
+			return err
+		}
+		if err := fill(ctx, p.Addr(), size, nil, crowdedChild); err != nil {
+			return err
+		}
+		if _, err := g.noteMemory(t, size); err != nil {
+			return err
+		}
+		one, list := childAndBack(), &workload{name: "getChildren", replyBytes: replyLen(4 + size*nameBytes), next: func(c *client) bool {
+			c.request(proto.OpGetChildren, (&proto.PathWatchRequest{Path: crowdedPath}).Append)
+			return true
+		}}
+		exists := &workload{name: "exists", replyBytes: replyLen(proto.StatBytes), next: func(c *client) bool {
+			c.request(proto.OpExists, (&proto.PathWatchRequest{Path: crowdedPath}).Append)
+			return true
+		}}
+		if err := g.warm(ctx, t, one, exists); err != nil {
+			return err
+		}
+		// One at a time: 256 lists under way would be a quarter of a gigabyte.
+		if _, err := runOnce(t, shape{1, 1}, list.until(ctx), growthWarm/2); err != nil {
+			return err
+		}
+		for _, sh := range []shape{{1, 1}, {16, 16}} {
+			for _, w := range []*workload{one, exists} {
+				if err := g.load(ctx, t, size, sh, w); err != nil {
+					return err
+				}
+			}
+		}
+		return g.load(ctx, t, size, shape{1, 1}, list)
+	})
+}
+
+func crowdedChild(i int) string { return fmt.Sprintf("%s/c%05d", crowdedPath, i) }
+
+// childAndBack creates a child per connection and deletes it. Its name has six characters too, and sorts among the others.
+func childAndBack() *workload {
+	path := func(c *client) string { return fmt.Sprintf("%s/c4999%c", crowdedPath, 'a'+c.index) }
+	remove := func(c *client) bool {
+		if c.made == 0 {
+			return false
+		}
+		c.made = 0
+		c.request(proto.OpDelete, (&proto.PathVersionRequest{Path: path(c), Version: -1}).Append)
+		return true
+	}
+	return &workload{name: "create/delete", next: func(c *client) bool {
+		if remove(c) {
+			return true
+		}
+		c.made = 1
+		appendCreate(c, path(c), nil)
+		return true
+	}, undo: &workload{name: "delete", next: remove}}
+}

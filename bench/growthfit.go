@@ -1,0 +1,146 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// point is one figure at one size.
+type point struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+}
+
+// fit says how a figure grows with the size.
+type fit struct {
+	Exponent   float64 `json:"exponent"`    // of the power of the size that fits best: 0 flat, 1 linear
+	PerTenfold float64 `json:"per_tenfold"` // ten to the power of it: what the figure is multiplied by where the size is ten times as large
+	LastStep   float64 `json:"last_step"`   // the same between the two largest sizes alone: what a large fixed part hides in the other
+	As         string  `json:"as"`          // the shape that fits best
+	Fixed      float64 `json:"fixed"`       // of the shapes linear and logarithm, which are Fixed + Each·size and Fixed + Each·log10(size)
+	Each       float64 `json:"each"`
+	Off        float64 `json:"off"` // root mean square of how far the figures are from that shape, as a part of themselves
+}
+
+const (
+	shapeFlat      = "flat"
+	shapeLogarithm = "logarithm"
+	shapeLinear    = "linear"
+	shapePower     = "power"
+	shapeUneven    = "uneven" // no shape fits
+
+	// Rounds of the same load differ by so much, so what is nearer than this to a constant is flat, and further than that
+	// from all shapes is none of them.
+	flatOff, unevenOff = 0.12, 0.30
+)
+
+// fitOf finds how points grow, by least squares of relative errors. Sizes and figures that are not positive say nothing on
+// a logarithmic scale and are left out of all but the linear shape, which takes a size of 0. It reports false if fewer
+// than two sizes are left.
+func fitOf(points []point) (f fit, ok bool) {
+	var all, positive []point
+	for _, p := range points {
+		if p.Y > 0 && p.X >= 0 {
+			all = append(all, p)
+			if p.X > 0 {
+				positive = append(positive, p)
+			}
+		}
+	}
+	byX := func(a, b point) int { return int(math.Copysign(1, a.X-b.X)) }
+	slices.SortFunc(positive, byX)
+	if len(positive) < 2 || positive[0].X == positive[len(positive)-1].X {
+		return fit{}, false
+	}
+	// The power: a straight line through the logarithms.
+	logs := make([]point, len(positive))
+	for i, p := range positive {
+		logs[i] = point{math.Log10(p.X), math.Log10(p.Y)}
+	}
+	scale, exponent := straight(logs, func(point) float64 { return 1 })
+	f.Exponent, f.PerTenfold = exponent, math.Pow(10, exponent)
+	a, b := logs[len(logs)-2], logs[len(logs)-1]
+	last := (b.Y - a.Y) / (b.X - a.X)
+	f.LastStep = math.Pow(10, last)
+
+	relative := func(p point) float64 { return 1 / (p.Y * p.Y) }
+	mean, _ := straight(all, relative, 0)
+	f.As, f.Fixed, f.Off = shapeFlat, mean, off(all, func(float64) float64 { return mean })
+	if f.Off <= flatOff && math.Abs(last) <= flatOff {
+		return f, true
+	}
+	f.As, f.Fixed, f.Each = shapePower, 0, 0
+	f.Off = off(positive, func(x float64) float64 { return math.Pow(10, scale+exponent*math.Log10(x)) })
+	better := func(shape string, of []point, transform func(x float64) float64) {
+		moved := make([]point, len(of))
+		for i, p := range of {
+			moved[i] = point{transform(p.X), p.Y}
+		}
+		fixed, each := straight(moved, relative)
+		if d := off(of, func(x float64) float64 { return fixed + each*transform(x) }); d < f.Off && fixed >= 0 && each > 0 {
+			f.As, f.Fixed, f.Each, f.Off = shape, fixed, each, d
+		}
+	}
+	// With two points all three go through both: the fixed part that nobody saw is not claimed.
+	if len(positive) > 2 {
+		better(shapeLogarithm, positive, math.Log10)
+		better(shapeLinear, all, func(x float64) float64 { return x })
+	}
+	if f.Off > unevenOff {
+		f.As, f.Fixed, f.Each = shapeUneven, 0, 0
+	}
+	return f, true
+}
+
+// straight returns the line fixed + each·x that is nearest to the points by weighted least squares. Slopes, if given, is
+// the only slope that it may have.
+func straight(points []point, weight func(point) float64, slopes ...float64) (fixed, each float64) {
+	var w, x, y, xx, xy float64
+	for _, p := range points {
+		v := weight(p)
+		w, x, y, xx, xy = w+v, x+v*p.X, y+v*p.Y, xx+v*p.X*p.X, xy+v*p.X*p.Y
+	}
+	if len(slopes) > 0 {
+		each = slopes[0]
+	} else {
+		each = (w*xy - x*y) / (w*xx - x*x)
+	}
+	return (y - each*x) / w, each
+}
+
+// off is the root mean square of the relative errors of shape.
+func off(points []point, shape func(x float64) float64) float64 {
+	var sum float64
+	for _, p := range points {
+		d := shape(p.X)/p.Y - 1
+		sum += d * d
+	}
+	return math.Sqrt(sum / float64(len(points)))
+}
+
+// word says the shape in words.
+func (f fit) word(unit string) string {
+	with := func(each, of string) string {
+		return fmt.Sprintf("%s %s + %s %s %s", number(f.Fixed), unit, small3(f.Each), unit+each, of)
+	}
+	switch f.As {
+	case shapeLogarithm:
+		return "logarithm: " + with("", "per tenfold")
+	case shapeLinear:
+		return "linear: " + with("", "each")
+	case shapePower:
+		return fmt.Sprintf("power %.2f", f.Exponent)
+	}
+	return f.As
+}
+
+// small3 prints three digits, however small the number is.
+func small3(v float64) string {
+	if v == 0 || math.Abs(v) >= 1 {
+		return number(v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
