@@ -23,12 +23,12 @@ func (t *Tree) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead
 
 // Permitted reports whether c has every one of the wanted permissions on the znode at path. Nobody has any where there is none.
 func (t *Tree) Permitted(path string, want proto.Perms, c Caller) bool {
-	n := t.znodes.get(path)
+	n := t.get(path)
 	if n == nil {
 		return false
 	}
 	for bit := proto.Perms(1); bit <= want; bit <<= 1 {
-		if want&bit != 0 && !c.may(bit, n.rec.acl) {
+		if want&bit != 0 && !c.may(bit, t.aclOf(n)) {
 			return false
 		}
 	}

@@ -3,6 +3,7 @@ package datatree
 import (
 	"encoding/binary"
 	"net/netip"
+	"strings"
 
 	"github.com/gozkd/gozkd/proto"
 )
@@ -10,10 +11,10 @@ import (
 // acl is an access control list that is shared by all znodes that have it. All but refs is immutable.
 // The open list, world:anyone:cdrwa, is the nil pointer.
 type acl struct {
-	key  string // the encoding, by which it stands in Tree.acls
+	key  string // the encoding, by which it stands in aclTable.numbers
 	list []proto.ACL
 	nets []netip.Prefix // of the ip entries, at their index; nil if there is none
-	refs int            // znodes that have it; 0: not in Tree.acls
+	refs int            // znodes that have it; 0: not in the table
 }
 
 // acls returns the list, not to be changed.
@@ -24,16 +25,76 @@ func (a *acl) acls() []proto.ACL {
 	return a.list
 }
 
-// intern returns the shared form of a list that fixACL made. It copies all that it keeps.
-func (t *Tree) intern(list []proto.ACL) *acl {
-	if isOpen(list) {
+// aclTable numbers the lists that znodes have. 0 is the open one.
+type aclTable struct {
+	numbers map[string]uint32 // by encoding, without the open one
+	lists   []*acl            // by number less 1; nil: free
+	free    []uint32
+}
+
+func (a *aclTable) at(number uint32) *acl {
+	if number == 0 {
 		return nil
 	}
-	t.buf = appendACL(t.buf[:0], list)
-	if a := t.acls[string(t.buf)]; a != nil {
-		return a
+	return a.lists[number-1]
+}
+
+// key returns the encoding that at's list has.
+func (a *aclTable) key(number uint32) string {
+	if number == 0 {
+		return ""
 	}
-	return newACL(string(t.buf))
+	return a.lists[number-1].key
+}
+
+// retain notes that one more znode has the list of that encoding, and returns its number.
+func (a *aclTable) retain(key string) uint32 {
+	if key == "" {
+		return 0
+	}
+	number, ok := a.numbers[key]
+	if !ok {
+		fresh := newACL(strings.Clone(key))
+		if last := len(a.free) - 1; last >= 0 {
+			number, a.free = a.free[last], a.free[:last]
+		} else {
+			a.lists = append(a.lists, nil)
+			number = uint32(len(a.lists))
+		}
+		a.lists[number-1] = fresh
+		a.numbers[fresh.key] = number
+	}
+	a.lists[number-1].refs++
+	return number
+}
+
+// release notes that one znode less has a list.
+func (a *aclTable) release(number uint32) {
+	if number == 0 {
+		return
+	}
+	list := a.lists[number-1]
+	if list.refs--; list.refs > 0 {
+		return
+	}
+	delete(a.numbers, list.key)
+	a.lists[number-1] = nil
+	a.free = append(a.free, number)
+	if len(a.numbers) == 0 {
+		a.lists, a.free = nil, nil
+	}
+}
+
+// aclKey returns the encoding of a list that fixACL made, for a record.
+func (t *Tree) aclKey(list []proto.ACL) string {
+	if isOpen(list) {
+		return ""
+	}
+	t.buf = appendACL(t.buf[:0], list)
+	if number, ok := t.acls.numbers[string(t.buf)]; ok {
+		return t.acls.key(number)
+	}
+	return string(t.buf)
 }
 
 // isOpen reports whether list is world:anyone:cdrwa.
@@ -56,27 +117,6 @@ func newACL(key string) *acl {
 		a.nets[i], _ = parseNet(entry.ID.ID)
 	}
 	return a
-}
-
-// retain notes that one more znode has a.
-func (t *Tree) retain(a *acl) {
-	if a == nil {
-		return
-	}
-	if a.refs == 0 {
-		t.acls[a.key] = a
-	}
-	a.refs++
-}
-
-// release notes that one znode less has a.
-func (t *Tree) release(a *acl) {
-	if a == nil {
-		return
-	}
-	if a.refs--; a.refs == 0 {
-		delete(t.acls, a.key)
-	}
 }
 
 // appendACL appends the encoding of a list; the open one is written as an empty list.

@@ -115,7 +115,7 @@ func (t *Tree) body(x *txn) *jute.Decoder {
 
 // emit notes an event at n.
 func (t *Tree) emit(x *txn, typ proto.EventType, n *znode) {
-	t.events = append(t.events, Event{Type: typ, Path: n.path, Zxid: x.Zxid, ACL: ACLRef{n.rec.acl}})
+	t.events = append(t.events, Event{Type: typ, Path: n.path(), Zxid: x.Zxid, ACL: ACLRef{t.aclOf(n)}})
 }
 
 // reuse returns s without elements, for another Apply to fill, unless a large one left it large.

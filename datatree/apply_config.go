@@ -44,7 +44,7 @@ func (t *Tree) reconfig(x *txn) proto.ErrCode {
 	switch {
 	case code != proto.OK:
 		return code
-	case !x.caller.may(proto.PermWrite, t.znodes.get(configPath).rec.acl):
+	case !x.caller.may(proto.PermWrite, t.aclOf(t.get(configPath))):
 		return proto.ErrNoAuth
 	}
 	return t.begin(x, next)
@@ -110,13 +110,14 @@ func (t *Tree) configDone(x *txn) proto.ErrCode {
 	rec.version, rec.current = x.Zxid, done
 	t.setEnsemble(rec)
 
-	n := t.znodes.get(configPath)
-	znode := *n.rec
+	n := t.get(configPath)
+	znode := n.record()
 	znode.setData([]byte(done.Text(x.Zxid)))
 	znode.version = -1
 	znode.mzxid, znode.mtimeMs = x.Zxid, x.TimeMs
-	t.replace(n, t.seal(n.path, znode))
+	t.replace(n, &znode)
 	t.emit(x, proto.EventDataChanged, n)
-	x.res.Data, x.res.Stat = n.rec.bytes(), n.stat()
+	znode = n.record()
+	x.res.Data, x.res.Stat = znode.bytes(), t.stat(n, &znode)
 	return proto.OK
 }

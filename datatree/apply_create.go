@@ -1,6 +1,7 @@
 package datatree
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -46,23 +47,23 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	if code != proto.OK {
 		return "", none, code
 	}
-	p := t.znodes.get(proto.ParentPath(op.Path))
+	p := t.get(proto.ParentPath(op.Path))
 	if p == nil {
 		return "", none, proto.ErrNoNode
 	}
-	if !x.caller.may(proto.PermCreate, p.rec.acl) {
+	if !x.caller.may(proto.PermCreate, t.aclOf(p)) {
 		return "", none, proto.ErrNoAuth
 	}
-	path := op.Path
+	path, parent := op.Path, p.record()
 	if op.Mode.Sequential() {
-		path = sequential(path, p.rec.cversion)
+		path = t.sequential(path, parent.cversion)
 	}
 	switch {
 	case proto.ValidatePath(path) != nil:
 		return "", none, proto.ErrBadArguments
-	case t.znodes.get(path) != nil:
+	case t.get(path) != nil:
 		return "", none, proto.ErrNodeExists
-	case p.rec.kind == ephemeral:
+	case parent.kind == ephemeral:
 		return "", none, proto.ErrNoChildrenForEphemerals
 	}
 	if code := t.checkQuota(x, t.quotaOfNew(path, p), path, 1, int64(len(op.Data))); code != proto.OK {
@@ -71,15 +72,19 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	if code := x.fits("data", path, dataReplyBytes(len(op.Data))); code != proto.OK {
 		return "", none, code
 	}
-	n := &znode{path: strings.Clone(path), parent: p}
-	if code := x.fits("children", p.path, p.childrenReplyBytes(n.name())); code != proto.OK {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if code := x.fits("children", p.path(), t.childrenReplyBytes(p, name)); code != proto.OK {
 		return "", none, code
+	}
+	if t.index.len() >= t.limit {
+		x.res.Why = fmt.Sprintf("%v of %q refused: there are %d znodes, which is the most", x.Op, path, t.limit)
+		return "", none, proto.ErrSystemError
 	}
 
 	rec := record{
 		czxid: x.Zxid, mzxid: x.Zxid, pzxid: x.Zxid,
 		ctimeMs: x.TimeMs, mtimeMs: x.TimeMs,
-		acl: t.intern(list), kind: k,
+		acl: t.aclKey(list), kind: k,
 	}
 	rec.setData(op.Data)
 	switch k {
@@ -88,17 +93,15 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	case ttl:
 		rec.owner = uint64(op.TTL)
 	}
-	n.rec = t.seal(n.path, rec)
-	st := n.stat()
+	n := t.newZnode(p, path, &rec)
 
-	parent := *p.rec
 	parent.pzxid = x.Zxid
 	parent.cversion++ // the next sequence number: goes on from the smallest int32 after the largest, so that no name comes twice soon
-	t.replace(p, t.seal(p.path, parent))
+	t.replace(p, &parent)
 	t.insert(n)
 	t.emit(x, proto.EventCreated, n)
 	t.emit(x, proto.EventChildrenChanged, p)
-	return n.path, st, proto.OK
+	return n.path(), rec.stat(0), proto.OK
 }
 
 // createKind says what kind of znode a create makes: op 19 a container whatever the mode, op 21 one with a time to
@@ -123,10 +126,10 @@ func createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 	return persistent, proto.OK
 }
 
-// sequential returns the path with the counter in ten digits, where a minus takes the place of one, as in Java.
-func sequential(path string, counter int32) string {
-	b := make([]byte, 0, len(path)+11)
-	b = append(b, path...)
+// sequential returns the path with the counter in ten digits, where a minus takes the place of one, as in Java. It holds until the
+// next call.
+func (t *Tree) sequential(path string, counter int32) string {
+	b := append(t.path[:0], path...)
 	abs := int64(counter)
 	digits := 10
 	if abs < 0 {
@@ -137,7 +140,8 @@ func sequential(path string, counter int32) string {
 	for range digits - len(number) {
 		b = append(b, '0')
 	}
-	return string(append(b, number...))
+	t.path = append(b, number...)
+	return textOf(t.path)
 }
 
 // splittable reports whether create and delete take a path apart at all: more is checked later.

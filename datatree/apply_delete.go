@@ -17,20 +17,23 @@ func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 	if !splittable(path) || protected(path) {
 		return proto.ErrBadArguments
 	}
-	p := t.znodes.get(proto.ParentPath(path))
+	p := t.get(proto.ParentPath(path))
 	if p == nil {
 		return proto.ErrNoNode
 	}
-	if !x.caller.may(proto.PermDelete, p.rec.acl) {
+	if !x.caller.may(proto.PermDelete, t.aclOf(p)) {
 		return proto.ErrNoAuth
 	}
-	n := t.znodes.get(path)
-	switch {
-	case n == nil:
+	n := t.get(path)
+	if n == nil {
 		return proto.ErrNoNode
-	case version != -1 && version != n.rec.version:
-		return proto.ErrBadVersion
-	case n.dir != nil:
+	}
+	if version != -1 {
+		if r := n.record(); version != r.version {
+			return proto.ErrBadVersion
+		}
+	}
+	if n.dir != 0 {
 		return proto.ErrNotEmpty
 	}
 	t.unlink(x, n)
@@ -55,13 +58,14 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	if b.Path == nil || !splittable(*b.Path) || protected(*b.Path) {
 		return proto.ErrBadArguments
 	}
-	n := t.znodes.get(*b.Path)
+	n := t.get(*b.Path)
 	switch {
 	case n == nil:
 		return proto.ErrNoNode
-	case n.dir != nil:
+	case n.dir != 0:
 		return proto.ErrNotEmpty
-	case n.rec.kind != container && !n.rec.expired(x.TimeMs):
+	}
+	if r := n.record(); r.kind != container && !r.expired(x.TimeMs) {
 		return proto.ErrBadVersion
 	}
 	t.unlink(x, n)
@@ -70,11 +74,12 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 
 // unlink removes n, which may be removed, and tells its watchers and its parent's.
 func (t *Tree) unlink(x *txn, n *znode) {
-	p := n.parent
+	p := t.parent(n)
 	t.remove(n)
-	parent := *p.rec
+	parent := p.record()
 	parent.pzxid = x.Zxid
-	t.replace(p, t.seal(p.path, parent))
+	t.replace(p, &parent)
 	t.emit(x, proto.EventDeleted, n)
 	t.emit(x, proto.EventChildrenChanged, p)
+	t.discard(n)
 }

@@ -26,8 +26,6 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 			t.rollback()
 			t.events = t.events[:0]
 			if res.Err == proto.ErrMarshallingError { // a limits znode that can't be read, or jute.maxbuffer
-				t.inMulti = false
-				t.undo = reuse(t.undo)
 				return proto.ErrMarshallingError
 			}
 			t.results = failedMulti(t.results[:0], len(ops), i, res.Err)
@@ -36,8 +34,7 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 		}
 		t.results = append(t.results, res)
 	}
-	t.inMulti = false
-	t.undo = reuse(t.undo)
+	t.commit()
 	x.res.Multi = t.results
 	return proto.OK
 }

@@ -35,16 +35,19 @@ func (t *Tree) rewind(x *txn) proto.ErrCode {
 	for _, w := range s.all {
 		switch {
 		case w.now == nil:
-			n := &znode{path: w.path, rec: t.sealWanted(w), parent: t.znodes.get(proto.ParentPath(w.path))}
+			n := t.newZnode(t.get(proto.ParentPath(w.path)), w.path, &w.rec)
 			t.insert(n)
 			made = append(made, n)
-		case w.now.rec != w.rec:
-			changed = append(changed, change{what: replaced, n: w.now, old: w.now.rec})
-			t.replace(w.now, t.sealWanted(w))
+		case !w.same:
+			changed = append(changed, change{what: replaced, n: w.now, was: w.now.blob()})
+			t.replace(w.now, &w.rec)
 		}
 	}
 	t.keepStats = false
 	t.emitRewind(x, gone, made, changed)
+	for _, n := range gone {
+		t.discard(n)
+	}
 	for _, q := range t.quotas { // each has a stats znode of its own, so their order does not show
 		t.writeStats(q)
 	}
@@ -52,11 +55,11 @@ func (t *Tree) rewind(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// removeUnwanted removes all znodes that a snapshot lacks, children first, and returns them in this order.
+// removeUnwanted removes all znodes that a snapshot lacks, children first, and returns them in this order, not discarded yet.
 func (t *Tree) removeUnwanted(s *snapshotReader) []*znode {
 	var gone []*znode
 	for n := range t.znodes.all() {
-		if w := s.at[n.path]; (w == nil || w.now != n) && !ofConfig(n.path) {
+		if w := s.at[n.path()]; (w == nil || w.now != n) && !ofConfig(n.path()) {
 			gone = append(gone, n)
 		}
 	}
@@ -67,35 +70,25 @@ func (t *Tree) removeUnwanted(s *snapshotReader) []*znode {
 	return gone
 }
 
-// sealWanted makes the record ready for the tree. The ACL is interned only now: until here no znode may have had it, so that each
-// record has a copy of its own, or those that had it were removed.
-func (t *Tree) sealWanted(w *wanted) *record {
-	rec := *w.rec
-	if rec.acl != nil {
-		rec.acl = t.intern(rec.acl.list)
-	}
-	return t.seal(w.path, rec)
-}
-
 // emitRewind tells what has been done.
 func (t *Tree) emitRewind(x *txn, gone, made []*znode, changed []change) {
-	told := make(map[*znode]bool)
+	told := make(map[znodeID]bool)
 	for _, n := range gone {
 		t.emit(x, proto.EventDeleted, n)
-		t.emit(x, proto.EventChildrenChanged, n.parent)
+		t.emit(x, proto.EventChildrenChanged, t.parent(n))
 		told[n.parent] = true
 	}
 	for _, n := range made {
 		t.emit(x, proto.EventCreated, n)
-		t.emit(x, proto.EventChildrenChanged, n.parent)
+		t.emit(x, proto.EventChildrenChanged, t.parent(n))
 		told[n.parent] = true
 	}
 	for _, c := range changed {
-		is, was := c.n.rec, c.old
+		is, was := c.n.record(), c.was.record()
 		if is.mzxid != was.mzxid || is.data != was.data || is.null != was.null {
 			t.emit(x, proto.EventDataChanged, c.n)
 		}
-		if is.pzxid != was.pzxid && !told[c.n] {
+		if is.pzxid != was.pzxid && !told[c.n.id] {
 			t.emit(x, proto.EventChildrenChanged, c.n)
 		}
 	}

@@ -3,7 +3,6 @@ package datatree
 import (
 	"crypto/subtle"
 	"encoding/binary"
-	"slices"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -38,7 +37,7 @@ func (e ExpireSessionBody) Append(b []byte) []byte { return binary.AppendUvarint
 // session is a live session and its znodes.
 type session struct {
 	rec        *sessionRecord
-	ephemerals []*znode // in no order; znode.ownerIdx is the place in it
+	ephemerals []znodeID // in no order; znode.ownerIdx is the place in it
 }
 
 // sessionRecord is the part of a session that stands in a checkpoint. It is immutable.
@@ -131,7 +130,7 @@ func (t *Tree) expireSession(x *txn) proto.ErrCode {
 // closeSession removes the session and its ephemerals, in the order of their paths.
 func (t *Tree) closeSession(x *txn) proto.ErrCode {
 	s := t.sessions[x.Session]
-	for _, n := range slices.SortedFunc(slices.Values(s.ephemerals), byPath) {
+	for _, n := range t.sorted(s.ephemerals) {
 		t.unlink(x, n)
 	}
 	delete(t.sessions, x.Session)

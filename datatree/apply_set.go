@@ -21,23 +21,23 @@ func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (pr
 	if code != proto.OK {
 		return none, code
 	}
-	grown := int64(len(data) - len(n.rec.data))
-	if code := t.checkQuota(x, t.quotaOf(n), n.path, 0, grown); code != proto.OK {
+	rec := n.record()
+	grown := int64(len(data) - len(rec.data))
+	if code := t.checkQuota(x, t.quotaOf(n), path, 0, grown); code != proto.OK {
 		return none, code
 	}
-	if version != -1 && version != n.rec.version {
+	if version != -1 && version != rec.version {
 		return none, proto.ErrBadVersion
 	}
-	if code := x.fits("data", n.path, dataReplyBytes(len(data))); code != proto.OK {
+	if code := x.fits("data", path, dataReplyBytes(len(data))); code != proto.OK {
 		return none, code
 	}
-	rec := *n.rec
 	rec.setData(data)
 	rec.version++
 	rec.mzxid, rec.mtimeMs = x.Zxid, x.TimeMs
-	t.replace(n, t.seal(n.path, rec))
+	t.replace(n, &rec)
 	t.emit(x, proto.EventDataChanged, n)
-	return n.stat(), proto.OK
+	return t.stat(n, &rec), proto.OK
 }
 
 // setACL replaces the list. It holds for the next request already, while ZooKeeper lets some through under the old one.
@@ -59,35 +59,38 @@ func (t *Tree) setACL(x *txn) proto.ErrCode {
 	if code != proto.OK {
 		return code
 	}
-	if s.Version != -1 && s.Version != n.rec.aversion {
+	rec := n.record()
+	if s.Version != -1 && s.Version != rec.aversion {
 		return proto.ErrBadVersion
 	}
-	rec := *n.rec
-	rec.acl = t.intern(list)
+	rec.acl = t.aclKey(list)
 	rec.aversion++
-	t.replace(n, t.seal(n.path, rec))
-	x.res.Stat = n.stat()
+	t.replace(n, &rec)
+	x.res.Stat = t.stat(n, &rec)
 	return proto.OK
 }
 
 // check does the check of a multi: the znode is there, and at that version.
 func (t *Tree) check(x *txn, path string, version int32) proto.ErrCode {
 	n, code := t.target(x, path, proto.PermRead)
-	if code == proto.OK && version != -1 && version != n.rec.version {
+	if code != proto.OK || version == -1 {
+		return code
+	}
+	if r := n.record(); version != r.version {
 		return proto.ErrBadVersion
 	}
-	return code
+	return proto.OK
 }
 
 // target returns the znode at path for one who needs the permission.
 func (t *Tree) target(x *txn, path string, want proto.Perms) (*znode, proto.ErrCode) {
-	n := t.znodes.get(path)
+	n := t.get(path)
 	switch {
 	case n == nil && proto.ValidatePath(path) != nil: // a znode's path is valid
 		return nil, proto.ErrBadArguments
 	case n == nil:
 		return nil, proto.ErrNoNode
-	case !x.caller.may(want, n.rec.acl):
+	case !x.caller.may(want, t.aclOf(n)):
 		return nil, proto.ErrNoAuth
 	}
 	return n, proto.OK

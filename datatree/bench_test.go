@@ -49,15 +49,19 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 func BenchmarkGetData(b *testing.B) {
-	t, paths := benchTree(b, 100_000)
-	c := Caller{IDs: []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}}
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		if _, _, code := t.GetData(paths[i*7919%len(paths)], c); code != proto.OK {
-			b.Fatal(code)
-		}
-		i++
+	for _, n := range []int{1000, 1_000_000} {
+		b.Run(fmt.Sprintf("znodes=%d", n), func(b *testing.B) {
+			t, paths := benchTree(b, n)
+			c := Caller{IDs: []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if _, _, code := t.GetData(paths[i*7919%len(paths)], c); code != proto.OK {
+					b.Fatal(code)
+				}
+				i++
+			}
+		})
 	}
 }
 

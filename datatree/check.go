@@ -11,13 +11,14 @@ import (
 // Check walks the whole tree and returns what is broken of its invariants, or nil. It computes the digest from scratch.
 // It takes time that grows with the tree, and must not run concurrently with anything else.
 func (t *Tree) Check() error {
-	c := checker{t: t, owned: make(map[*znode]bool), refs: make(map[*acl]int)}
+	c := checker{t: t, owned: make(map[znodeID]bool), refs: make(map[uint32]int)}
 	c.walk()
 	c.sessions()
 	c.ensemble()
 	c.rewound()
 	c.owners()
 	c.quotas()
+	c.pools()
 	c.totals()
 	return errors.Join(c.broken...)
 }
@@ -31,8 +32,9 @@ type checker struct {
 	numZnodes     int
 	dataSize      int64
 	numEphemerals int
-	owned         map[*znode]bool // listed by a session or as collectable
-	refs          map[*acl]int
+	owned         map[znodeID]bool // listed by a session or as collectable
+	refs          map[uint32]int   // by number
+	dirs          int
 }
 
 // maxBroken bounds the report: one cause can break every znode.
@@ -51,11 +53,11 @@ func (c *checker) walk() {
 		c.place(n)
 		c.record(n)
 	}
-	if t.root == nil || t.znodes.get("/") != t.root {
+	if t.root == nil || t.get("/") != t.root {
 		c.say("D1: the root is not in the index")
 	}
 	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
-		if t.znodes.get(path) == nil {
+		if t.get(path) == nil {
 			c.say("D1: %s is gone", path)
 		}
 	}
@@ -63,63 +65,82 @@ func (c *checker) walk() {
 
 // place checks that n is where its path says, and what it holds together with its children.
 func (c *checker) place(n *znode) {
-	path := n.path
+	t, path := c.t, n.path()
 	switch {
-	case c.t.znodes.get(path) != n:
+	case t.znodes.peek(n.id) != n:
+		c.say("D7: %q does not have number %d", path, n.id)
+	case t.get(path) != n:
 		c.say("D1: %q is not found by its path", path)
 	case path == "/":
-		if n.parent != nil {
+		if n.parent != 0 {
 			c.say("D1: the root has a parent")
 		}
-	case n.parent == nil || n.parent != c.t.znodes.get(proto.ParentPath(path)):
+	case n.parent == 0 || t.parent(n) != t.get(proto.ParentPath(path)):
 		c.say("D1: %q does not have its parent", path)
-	case int(n.childIdx) >= len(n.parent.children()) || n.parent.children()[n.childIdx] != n:
-		c.say("D1: %q is not at place %d of its parent", path, n.childIdx)
+	default:
+		siblings := t.children(t.parent(n))
+		if int(n.childIdx) >= len(siblings) || siblings[n.childIdx] != n.id {
+			c.say("D1: %q is not at place %d of its parent", path, n.childIdx)
+		}
 	}
 	if err := proto.ValidatePath(path); err != nil {
 		c.say("D1: %w", err)
 	}
 	nameBytes := 0
-	for _, child := range n.children() {
+	for _, id := range t.children(n) {
+		child := t.znodes.peek(id)
+		if child == nil || child.first == nil {
+			c.say("D1: %q lists number %d, which is no znode's", path, id)
+			continue
+		}
 		nameBytes += len(child.name())
-		if c.t.znodes.get(child.path) != child || child.parent != n {
-			c.say("D1: %q lists %q, which is not its child", path, child.path)
+		if t.get(child.path()) != child || child.parent != n.id {
+			c.say("D1: %q lists %q, which is not its child", path, child.path())
 		}
 	}
-	if n.dir != nil && (n.dir.nameBytes != nameBytes || nameBytes == 0) {
-		c.say("D3: %q counts %d bytes of names, they are %d", path, n.dir.nameBytes, nameBytes)
+	if n.dir == 0 {
+		return
 	}
-	if n.dir != nil && n.rec.kind == ephemeral {
+	c.dirs++
+	if d := t.dirs.at(n.dir); d.nameBytes != nameBytes || nameBytes == 0 {
+		c.say("D3: %q counts %d bytes of names, they are %d", path, d.nameBytes, nameBytes)
+	}
+	if n.kind() == ephemeral {
 		c.say("D2: %q is ephemeral and has children", path)
 	}
 }
 
 // record checks n's record, and adds it up.
 func (c *checker) record(n *znode) {
-	t, r := c.t, n.rec
-	if fresh := t.seal(n.path, *r); fresh.digest != r.digest {
-		c.say("D3: %q has digest %#x, computed is %#x", n.path, r.digest, fresh.digest)
+	t, path, r := c.t, n.path(), n.record()
+	if fresh := t.seal(path, &r); fresh != n.blob() {
+		c.say("D3: %q is %q, its record makes %q", path, n.blob(), fresh)
+	}
+	if size := int64(len(path) + len(r.data)); n.blob().dataSize() != size {
+		c.say("D3: %q counts %d bytes of path and data, they are %d", path, n.blob().dataSize(), size)
 	}
 	if r.czxid < 0 || r.mzxid < r.czxid || r.pzxid < r.czxid || max(r.mzxid, r.pzxid) > t.lastZxid {
-		c.say("D4: %q has zxids %v %v %v, the last one is %v", n.path, r.czxid, r.mzxid, r.pzxid, t.lastZxid)
+		c.say("D4: %q has zxids %v %v %v, the last one is %v", path, r.czxid, r.mzxid, r.pzxid, t.lastZxid)
 	}
 	if r.null && r.data != "" {
-		c.say("D3: %q has null data of %d bytes", n.path, len(r.data))
+		c.say("D3: %q has null data of %d bytes", path, len(r.data))
 	}
 	switch {
 	case r.kind == ephemeral && t.sessions[proto.SessionID(r.owner)] == nil:
-		c.say("D2: %q is owned by session %v, which is not there", n.path, proto.SessionID(r.owner))
+		c.say("D2: %q is owned by session %v, which is not there", path, proto.SessionID(r.owner))
 	case r.kind == ttl && (r.owner == 0 || r.owner > maxTTLMs), (r.kind == persistent || r.kind == container) && r.owner != 0:
-		c.say("D2: %q of kind %d has owner %#x", n.path, r.kind, r.owner)
+		c.say("D2: %q of kind %d has owner %#x", path, r.kind, r.owner)
 	}
 	if r.kind == ephemeral {
 		c.numEphemerals++
 	}
 	c.numZnodes++
-	c.digest += r.digest
-	c.dataSize += int64(len(n.path) + len(r.data))
-	if r.acl != nil {
-		c.refs[r.acl]++
+	c.digest += n.blob().hash()
+	c.dataSize += int64(len(path) + len(r.data))
+	if int(n.acl) > len(t.acls.lists) || n.acl != 0 && t.aclOf(n) == nil || t.acls.key(n.acl) != r.acl {
+		c.say("D3: %q has an ACL that is not number %d", path, n.acl)
+	} else if n.acl != 0 {
+		c.refs[n.acl]++
 	}
 }
 
@@ -135,17 +156,15 @@ func (c *checker) sessions() {
 			c.say("D4: session %v was attached at %v, the last zxid is %v", id, s.rec.connEpoch, c.t.lastZxid)
 		}
 		c.digest += s.rec.digest
-		c.list(s.ephemerals)
-		for _, n := range s.ephemerals {
-			if n.rec.kind != ephemeral || proto.SessionID(n.rec.owner) != id {
-				c.say("D2: session %v lists %q, which it does not own", id, n.path)
+		for _, n := range c.list(s.ephemerals) {
+			if r := n.record(); r.kind != ephemeral || proto.SessionID(r.owner) != id {
+				c.say("D2: session %v lists %q, which it does not own", id, n.path())
 			}
 		}
 	}
-	c.list(c.t.collectable)
-	for _, n := range c.t.collectable {
-		if n.rec.kind != container && n.rec.kind != ttl {
-			c.say("D2: %q is listed as collectable", n.path)
+	for _, n := range c.list(c.t.collectable) {
+		if k := n.kind(); k != container && k != ttl {
+			c.say("D2: %q is listed as collectable", n.path())
 		}
 	}
 }
@@ -176,21 +195,29 @@ func (c *checker) rewound() {
 	c.digest += c.t.rewoundDigest(c.t.rewound)
 }
 
-// list checks a list of znodes that know their place in it.
-func (c *checker) list(owned []*znode) {
-	for i, n := range owned {
-		if int(n.ownerIdx) != i || c.t.znodes.get(n.path) != n {
-			c.say("D2: %q is listed at place %d, it knows %d", n.path, i, n.ownerIdx)
+// list checks a list of znodes that know their place in it, and returns them.
+func (c *checker) list(owned []znodeID) []*znode {
+	var znodes []*znode
+	for i, id := range owned {
+		n := c.t.znodes.peek(id)
+		if n == nil || n.first == nil {
+			c.say("D2: number %d is listed, which is no znode's", id)
+			continue
 		}
-		c.owned[n] = true
+		if int(n.ownerIdx) != i || c.t.get(n.path()) != n {
+			c.say("D2: %q is listed at place %d, it knows %d", n.path(), i, n.ownerIdx)
+		}
+		c.owned[id] = true
+		znodes = append(znodes, n)
 	}
+	return znodes
 }
 
 // owners checks that every znode that needs it is listed.
 func (c *checker) owners() {
 	for n := range c.t.znodes.all() {
-		if n.rec.kind != persistent && !c.owned[n] {
-			c.say("D2: %q is not listed by its owner", n.path)
+		if n.kind() != persistent && !c.owned[n.id] {
+			c.say("D2: %q is not listed by its owner", n.path())
 		}
 	}
 }
@@ -199,7 +226,7 @@ func (c *checker) owners() {
 func (c *checker) quotas() {
 	limits := 0
 	for n := range c.t.znodes.all() {
-		if target, ok := quotaTarget(n.path, limitsName); ok {
+		if target, ok := quotaTarget(n.path(), limitsName); ok {
 			if limits++; c.t.quotas[target] == nil {
 				c.say("D3: %q has limits and no quota", target)
 			}
@@ -210,11 +237,44 @@ func (c *checker) quotas() {
 	}
 	for target, q := range c.t.quotas {
 		fresh := quota{path: target}
-		if n := c.t.znodes.get(target); n != nil {
+		if n := c.t.get(target); n != nil {
 			c.t.countBelow(n, &fresh)
 		}
 		if *q != fresh {
 			c.say("D3: the quota counts %v, counted are %v", *q, fresh)
+		}
+	}
+}
+
+// pools checks that what has a number is in the tree, or is noted for a checkpoint.
+func (c *checker) pools() {
+	t := c.t
+	if t.dirs.len() != c.dirs {
+		c.say("D7: %d lists of children are kept, %d are in use", t.dirs.len(), c.dirs)
+	}
+	if t.znodes.len() != t.index.len() {
+		c.say("D7: %d znodes are kept, %d are in the index", t.znodes.len(), t.index.len())
+	}
+	if t.dirty == nil {
+		return
+	}
+	there := make(map[string]int) // by path: what notes there are, 1 of one that is there, 2 of one that is gone
+	for e := range t.dirty.notes.all() {
+		path, bit := e.blob().path(), 2
+		if e.id != 0 {
+			bit = 1
+			if n := t.get(path); n == nil || n.id != e.id || n.blob() != e.blob() || t.dirty.noteOf(n) != e {
+				c.say("D7: what is noted of %q is not so", path)
+			}
+		}
+		if there[path]&bit != 0 {
+			c.say("D7: %q is noted twice", path)
+		}
+		there[path] |= bit
+	}
+	for path, bits := range there {
+		if bits == 2 && t.get(path) != nil {
+			c.say("D7: %q is noted as gone", path)
 		}
 	}
 }
@@ -224,18 +284,18 @@ func (c *checker) totals() {
 	if c.digest != t.digest {
 		c.say("D3: the digest is %#x, computed is %#x", t.digest, c.digest)
 	}
-	if c.numZnodes != t.znodes.len() {
-		c.say("D3: %d znodes, counted are %d", t.znodes.len(), c.numZnodes)
+	if c.numZnodes != t.index.len() {
+		c.say("D3: %d znodes, counted are %d", t.index.len(), c.numZnodes)
 	}
 	if c.dataSize != t.dataSize || c.numEphemerals != t.numEphemerals {
 		c.say("D3: %d bytes in paths and data and %d ephemerals, counted are %d and %d",
 			t.dataSize, t.numEphemerals, c.dataSize, c.numEphemerals)
 	}
-	if len(c.refs) != len(t.acls) {
-		c.say("D3: %d ACLs are kept, %d are in use", len(t.acls), len(c.refs))
+	if len(c.refs) != len(t.acls.numbers) {
+		c.say("D3: %d ACLs are kept, %d are in use", len(t.acls.numbers), len(c.refs))
 	}
-	for a, refs := range c.refs {
-		if t.acls[a.key] != a || a.refs != refs {
+	for number, refs := range c.refs {
+		if a := t.acls.at(number); t.acls.numbers[a.key] != number || a.refs != refs {
 			c.say("D3: an ACL is counted %d times, it is used %d times", a.refs, refs)
 		}
 	}

@@ -1,6 +1,7 @@
 package datatree
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gozkd/gozkd/proto"
 )
@@ -31,17 +33,13 @@ const (
 // "Checkpoint: the tree's keys and values". Safe for concurrent use, and independent of what happens to the tree.
 type Changes struct {
 	meta     meta
-	ensemble *ensembleRecord    // nil: as it was
-	rewound  proto.Zxid         // 0: as it was
-	znodes   map[string]*record // nil: deleted
+	ensemble *ensembleRecord // nil: as it was
+	rewound  proto.Zxid      // 0: as it was
 	sessions map[proto.SessionID]*sessionRecord
-	all      []pathRecord // CaptureAll's instead of znodes, in no order: a map would take several times as long to fill
-}
+	notes    pool[note] // of znodes, until they are sorted
 
-// pathRecord is a znode at one moment.
-type pathRecord struct {
-	path string
-	rec  *record
+	sort   sync.Once
+	znodes []note // in the order of their paths, after sort; before it CaptureAll's, in no order
 }
 
 // meta is what stands once in a checkpoint.
@@ -53,7 +51,7 @@ type meta struct {
 }
 
 func newChanges() *Changes {
-	return &Changes{znodes: make(map[string]*record), sessions: make(map[proto.SessionID]*sessionRecord)}
+	return &Changes{sessions: make(map[proto.SessionID]*sessionRecord)}
 }
 
 // Capture returns what changed since the last Capture, or since New or Restore, and begins anew. It takes the same
@@ -75,7 +73,7 @@ func (t *Tree) CaptureAll() *Changes {
 		meta:     t.meta(),
 		rewound:  t.rewound,
 		sessions: make(map[proto.SessionID]*sessionRecord, len(t.sessions)),
-		all:      make([]pathRecord, 0, t.znodes.len()),
+		znodes:   make([]note, 0, t.index.len()),
 	}
 	if !t.ensemble.empty() {
 		c.ensemble = t.ensemble
@@ -84,7 +82,7 @@ func (t *Tree) CaptureAll() *Changes {
 		c.sessions[id] = s.rec
 	}
 	for n := range t.znodes.all() {
-		c.all = append(c.all, pathRecord{n.path, n.rec})
+		c.znodes = append(c.znodes, note{n.first, n.size, n.id})
 	}
 	return c
 }
@@ -94,7 +92,7 @@ func (c *Changes) Zxid() proto.Zxid { return c.meta.lastZxid }
 
 // Len returns the number of keys, the one for meta included.
 func (c *Changes) Len() int {
-	n := 1 + len(c.znodes) + len(c.all) + len(c.sessions)
+	n := 1 + len(c.sortedZnodes()) + len(c.sessions)
 	if c.ensemble != nil {
 		n++
 	}
@@ -105,7 +103,7 @@ func (c *Changes) Len() int {
 }
 
 // Range calls yield for each key in order until it returns an error, which Range returns. A nil value means that the key
-// is to be deleted. Key and value are the callee's to keep.
+// is to be deleted. Key and value are shared and immutable: the callee may keep them and must not change them.
 func (c *Changes) Range(yield func(key, value []byte) error) error {
 	var mem arena
 	mem.b = append(mem.b, metaPrefix)
@@ -145,29 +143,38 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 			return err
 		}
 	}
-	for _, n := range c.sortedZnodes() {
-		mem.b = append(append(mem.b, znodePrefix), n.path...)
-		key, value := mem.cut(), []byte(nil)
-		if n.rec != nil {
-			mem.b = appendRecord(mem.b, n.rec)
-			value = mem.cut()
+	znodes := c.sortedZnodes()
+	for i := range znodes {
+		b, value := znodes[i].blob(), []byte(nil)
+		if znodes[i].id != 0 {
+			value = b.value()
 		}
-		if err := yield(key, value); err != nil {
+		if err := yield(b.key(), value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sortedZnodes returns the znodes in the order of their keys, the deleted ones with a nil record.
-func (c *Changes) sortedZnodes() []pathRecord {
-	sorted := make([]pathRecord, 0, len(c.all)+len(c.znodes))
-	sorted = append(sorted, c.all...)
-	for path, rec := range c.znodes {
-		sorted = append(sorted, pathRecord{path, rec})
-	}
-	slices.SortFunc(sorted, func(a, b pathRecord) int { return strings.Compare(a.path, b.path) })
-	return sorted
+// sortedZnodes returns the znodes in the order of their paths.
+func (c *Changes) sortedZnodes() []note {
+	c.sort.Do(func() {
+		if c.znodes == nil {
+			c.znodes = make([]note, 0, c.notes.len())
+			for e := range c.notes.all() {
+				c.znodes = append(c.znodes, *e)
+			}
+			c.notes = pool[note]{}
+		}
+		slices.SortFunc(c.znodes, func(a, b note) int {
+			if order := strings.Compare(a.blob().path(), b.blob().path()); order != 0 {
+				return order
+			}
+			return cmp.Compare(b.id, a.id) // the one that is there before the one that is gone
+		})
+		c.znodes = slices.CompactFunc(c.znodes, func(a, b note) bool { return a.blob().path() == b.blob().path() })
+	})
+	return c.znodes
 }
 
 // arena hands out pieces of larger blocks that are never used again.
@@ -184,13 +191,6 @@ func (a *arena) cut() []byte {
 	return piece
 }
 
-// note marks a znode dirty.
-func (t *Tree) note(path string, rec *record) {
-	if t.dirty != nil {
-		t.dirty.znodes[path] = rec
-	}
-}
-
 // noteSession marks a session dirty.
 func (t *Tree) noteSession(id proto.SessionID, rec *sessionRecord) {
 	if t.dirty != nil {
@@ -199,7 +199,7 @@ func (t *Tree) noteSession(id proto.SessionID, rec *sessionRecord) {
 }
 
 func (t *Tree) meta() meta {
-	return meta{t.lastZxid, t.digest, uint64(t.znodes.len()), uint64(len(t.sessions))}
+	return meta{t.lastZxid, t.digest, uint64(t.index.len()), uint64(len(t.sessions))}
 }
 
 // Restore makes a tree of all keys and values of a checkpoint, in key order. A key and its value need to be valid only
@@ -236,6 +236,9 @@ func (r *restorer) step(key, value []byte) error {
 	if !r.hasMeta {
 		return errors.New("the meta record is missing before it")
 	}
+	if len(key) > 1 && key[0] == znodePrefix {
+		return r.znode(textOf(key[1:]), value)
+	}
 	var digest uint64
 	digest, r.t.buf = recordDigest(r.t.buf, key, value)
 	switch {
@@ -245,8 +248,6 @@ func (r *restorer) step(key, value []byte) error {
 		return r.rewound(value, digest)
 	case len(key) == 9 && key[0] == sessionPrefix:
 		return r.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value, digest)
-	case len(key) > 1 && key[0] == znodePrefix:
-		return r.znode(string(key[1:]), value, digest)
 	}
 	return errors.New("unknown kind of key")
 }
@@ -298,30 +299,37 @@ func (r *restorer) session(id proto.SessionID, value []byte, digest uint64) erro
 	return nil
 }
 
-func (r *restorer) znode(path string, value []byte, digest uint64) error {
+// znode makes the record anew, so that a form of it which is not ours has another digest than its own, and is refused in the end.
+func (r *restorer) znode(path string, value []byte) error {
 	t := r.t
 	if err := proto.ValidatePath(path); err != nil {
 		return err
 	}
-	if t.znodes.get(path) != nil {
+	if t.get(path) != nil {
 		return errors.New("comes twice")
 	}
 	rec, err := t.decodeRecord(value)
 	if err != nil {
 		return err
 	}
-	rec.digest = digest
-	n := &znode{path: path, rec: rec}
-	if path == "/" {
-		t.root = n
-	} else if n.parent = t.znodes.get(proto.ParentPath(path)); n.parent == nil {
-		return errors.New("its parent is missing before it")
+	var parent *znode
+	if path != "/" {
+		if parent = t.get(proto.ParentPath(path)); parent == nil {
+			return errors.New("its parent is missing before it")
+		}
+	}
+	if t.index.len() >= t.limit {
+		return fmt.Errorf("it is one more than %d, which are the most", t.limit)
 	}
 	if rec.kind == ephemeral && t.sessions[proto.SessionID(rec.owner)] == nil {
 		return fmt.Errorf("its owner, session %v, is missing", proto.SessionID(rec.owner))
 	}
+	n := t.newZnode(parent, path, &rec)
+	if parent == nil {
+		t.root = n
+	}
 	t.link(n)
-	if target, ok := quotaTarget(path, limitsName); ok {
+	if target, ok := quotaTarget(n.path(), limitsName); ok {
 		r.limits = append(r.limits, target)
 	}
 	return nil
@@ -338,7 +346,7 @@ func (r *restorer) finish() error {
 			got.numZnodes, got.numSessions, got.digest, r.want.numZnodes, r.want.numSessions, r.want.digest)
 	}
 	for _, path := range []string{"/", zookeeperPath, quotaPath, configPath} {
-		if t.znodes.get(path) == nil {
+		if t.get(path) == nil {
 			return fmt.Errorf("znode %s is missing", path)
 		}
 	}

@@ -8,18 +8,19 @@ import "iter"
 // Source: ContainerManager.
 func (t *Tree) Collectable(nowMs, neverUsedMs int64, limit int) []string {
 	var paths []string
-	for _, n := range t.collectable {
+	for _, id := range t.collectable {
 		if len(paths) >= limit {
 			break
 		}
-		if n.dir != nil {
+		n := t.at(id)
+		if n.dir != 0 {
 			continue
 		}
-		r := n.rec
+		r := n.record()
 		used := r.cversion != 0
 		unused := neverUsedMs != 0 && nowMs-r.mtimeMs > neverUsedMs
 		if r.kind == container && (used || unused) || r.expired(nowMs) {
-			paths = append(paths, n.path)
+			paths = append(paths, n.path())
 		}
 	}
 	return paths
@@ -34,8 +35,9 @@ func (r *record) expired(nowMs int64) bool {
 // container. No client can ask for that: the Stat of such a znode is that of a persistent one.
 func (t *Tree) ContainersAndTTLs() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
-		for _, n := range t.collectable {
-			if !yield(n.path, int64(n.rec.owner)) { // of a container it is 0
+		for _, id := range t.collectable {
+			n := t.at(id)
+			if r := n.record(); !yield(n.path(), int64(r.owner)) { // of a container it is 0
 				return
 			}
 		}

@@ -23,17 +23,7 @@ func recordDigest(buf, key, value []byte) (uint64, []byte) {
 	return xxhash.Sum64(buf), buf
 }
 
-// seal returns rec as an immutable record with its digest.
-func (t *Tree) seal(path string, rec record) *record {
-	b := binary.AppendUvarint(t.buf[:0], uint64(1+len(path)))
-	b = append(b, znodePrefix)
-	b = append(b, path...)
-	t.buf = appendRecord(b, &rec)
-	rec.digest = xxhash.Sum64(t.buf)
-	return &rec
-}
-
-// sealEnsemble does the same for the members.
+// sealEnsemble returns rec as an immutable record with its digest.
 func (t *Tree) sealEnsemble(rec ensembleRecord) *ensembleRecord {
 	rec.digest = 0
 	if !rec.empty() {

@@ -12,6 +12,8 @@
 //	D4  zxids rise: no znode or session carries one above LastZxid
 //	D5  while Czxid stays the same, the child counter does not fall (it wraps at 2³¹), but for a rewind
 //	D6  members of the ensemble, current and pending, include a participant; those pending are newer than the current ones
+//	D7  what has a number is in the tree: znodes, lists of children, notes for a checkpoint; one note of a path as it is, one of
+//	    an earlier znode that had it
 //
 // A broken invariant panics. A bad request never does: its error is in the [Result], and it still has consumed its zxid.
 package datatree

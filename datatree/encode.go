@@ -40,7 +40,10 @@ func decodeMeta(b []byte) (meta, error) {
 // nullData is a bit of a znode's first byte; the two lowest are its kind.
 const nullData = 0x04
 
-func appendRecord(b []byte, r *record) []byte {
+func appendRecord(b []byte, r *record) []byte { return append(appendHead(b, r), r.data...) }
+
+// appendHead appends all of a record but the data.
+func appendHead(b []byte, r *record) []byte {
 	first := byte(r.kind)
 	if r.null {
 		first |= nullData
@@ -57,21 +60,20 @@ func appendRecord(b []byte, r *record) []byte {
 	if r.kind == ephemeral || r.kind == ttl {
 		b = binary.BigEndian.AppendUint64(b, r.owner)
 	}
-	if r.acl == nil {
-		b = append(b, 0)
-	} else {
-		b = append(b, r.acl.key...)
+	if r.acl == "" {
+		return append(b, 0)
 	}
-	return append(b, r.data...)
+	return append(b, r.acl...)
 }
 
-func (t *Tree) decodeRecord(b []byte) (*record, error) {
+// decodeRecord reads a record of which nothing is known. Its data share b.
+func (t *Tree) decodeRecord(b []byte) (record, error) {
 	d := reader{b: b}
 	first := d.byte()
 	if first&^nullData > byte(ttl) {
-		return nil, fmt.Errorf("first byte is %#x", first)
+		return record{}, fmt.Errorf("first byte is %#x", first)
 	}
-	r := &record{kind: kind(first &^ nullData), null: first&nullData != 0}
+	r := record{kind: kind(first &^ nullData), null: first&nullData != 0}
 	r.czxid = proto.Zxid(d.uvarint())
 	r.mzxid = r.czxid + proto.Zxid(d.varint())
 	r.pzxid = r.czxid + proto.Zxid(d.varint())
@@ -82,14 +84,14 @@ func (t *Tree) decodeRecord(b []byte) (*record, error) {
 		r.owner = d.fixed64()
 	}
 	if list := d.acl(); list != nil {
-		r.acl = t.intern(list)
+		r.acl = t.aclKey(list)
 	}
 	if d.err != nil {
-		return nil, d.err
+		return record{}, d.err
 	}
-	r.data = string(d.b)
+	r.data = textOf(d.b)
 	if r.null && r.data != "" {
-		return nil, fmt.Errorf("null data of %d bytes", len(r.data))
+		return record{}, fmt.Errorf("null data of %d bytes", len(r.data))
 	}
 	return r, nil
 }

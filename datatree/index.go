@@ -2,15 +2,16 @@ package datatree
 
 import (
 	"hash/maphash"
-	"iter"
 	"math/bits"
+	"slices"
 )
 
-// index finds znodes by path. It is a hash table of pointers to znodes, which have their path; a map[string]*znode would
-// hold every path's pointer and length a second time, and takes 28 bytes more for each znode.
+// index finds the numbers of znodes by path. It is a hash table of numbers, whose znodes have the path; a map[string]znodeID would hold
+// every path's pointer and length a second time.
 //
 // It is cut in shards that grow one at a time, so that no request waits for the whole to be moved. A shard is open
-// addressing with linear probing; a tag of the hash in front of each pointer saves most looks at other znodes.
+// addressing with linear probing. Beside each number stands a half of the hash, which saves looks at other znodes, and at all
+// of them when a shard is resized or a hole is filled.
 //
 // Its seed is random, because paths come from clients, who could choose them to collide. Nothing that is visible depends
 // on it.
@@ -21,26 +22,38 @@ type index struct {
 }
 
 type shard struct {
-	tags   []uint8 // 0: free
-	znodes []*znode
-	n      int
+	slots []slot
+	n     int
 }
+
+// slot is a half of the hash in the high half, and the number in the low one. 0 is a free slot.
+type slot uint64
+
+func (e slot) hash() uint32 { return uint32(e >> 32) }
+func (e slot) id() znodeID  { return znodeID(e) }
 
 func newIndex() index { return index{seed: maphash.MakeSeed()} }
 
 // len returns the number of znodes.
 func (x *index) len() int { return x.n }
 
-// get returns the znode at path, or nil. The path is not kept.
-func (x *index) get(path string) *znode {
+// locate returns a path's shard and the half of its hash that counts there.
+func (x *index) locate(path string) (*shard, uint32) {
 	h := maphash.String(x.seed, path)
-	s := &x.shards[uint8(h)]
+	return &x.shards[uint8(h)], uint32(h >> 32)
+}
+
+// get returns the znode at path, or nil. The path is not kept.
+func (x *index) get(znodes *pool[znode], path string) *znode {
+	s, h := x.locate(path)
 	if s.n == 0 {
 		return nil
 	}
-	for i, tag := s.home(h), tagOf(h); s.tags[i] != 0; i = s.next(i) {
-		if s.tags[i] == tag && s.znodes[i].path == path {
-			return s.znodes[i]
+	for i := s.home(h); s.slots[i] != 0; i = s.next(i) {
+		if s.slots[i].hash() == h {
+			if n := znodes.at(s.slots[i].id()); n.path() == path {
+				return n
+			}
 		}
 	}
 	return nil
@@ -48,92 +61,76 @@ func (x *index) get(path string) *znode {
 
 // put adds n, whose path is not there yet.
 func (x *index) put(n *znode) {
-	h := maphash.String(x.seed, n.path)
-	s := &x.shards[uint8(h)]
-	if 8*(s.n+1) > 7*len(s.tags) {
-		x.resize(s, max(8, len(s.tags)*3/2))
+	s, h := x.locate(n.path())
+	if 16*(s.n+1) > 13*len(s.slots) {
+		s.resize(max(8, len(s.slots)*5/4))
 	}
-	s.put(h, n)
+	s.put(slot(h)<<32 | slot(n.id))
+	s.n++
 	x.n++
 }
 
 // drop removes n, which is there.
 func (x *index) drop(n *znode) {
-	h := maphash.String(x.seed, n.path)
-	s := &x.shards[uint8(h)]
+	s, h := x.locate(n.path())
 	hole := s.home(h)
-	for s.znodes[hole] != n {
+	for s.slots[hole].id() != n.id {
 		hole = s.next(hole)
 	}
 	// What stands behind the hole and would not be found any more moves into it.
-	for i := s.next(hole); s.tags[i] != 0; i = s.next(i) {
-		home := s.home(maphash.String(x.seed, s.znodes[i].path))
+	for i := s.next(hole); s.slots[i] != 0; i = s.next(i) {
+		home := s.home(s.slots[i].hash())
 		if s.distance(home, i) >= s.distance(hole, i) {
-			s.tags[hole], s.znodes[hole] = s.tags[i], s.znodes[i]
+			s.slots[hole] = s.slots[i]
 			hole = i
 		}
 	}
-	s.tags[hole], s.znodes[hole] = 0, nil
+	s.slots[hole] = 0
 	s.n--
 	x.n--
-	if len(s.tags) > 64 && s.n < len(s.tags)/4 {
-		x.resize(s, len(s.tags)/2)
+	if len(s.slots) > 64 && s.n < len(s.slots)*3/8 {
+		s.resize(len(s.slots) * 5 / 8)
 	}
 }
 
-// all goes through the znodes, in no order.
-func (x *index) all() iter.Seq[*znode] {
-	return func(yield func(*znode) bool) {
-		for i := range x.shards {
-			for _, n := range x.shards[i].znodes {
-				if n != nil && !yield(n) {
-					return
-				}
-			}
+// resize gives s that many slots at least, more than it has znodes.
+func (s *shard) resize(slots int) {
+	old := s.slots
+	s.slots = slices.Grow([]slot(nil), slots)
+	s.slots = s.slots[:cap(s.slots)] // what the allocator rounds up
+	clear(s.slots)
+	for _, e := range old {
+		if e != 0 {
+			s.put(e)
 		}
 	}
 }
 
-// resize gives s that many places, more than it has znodes.
-func (x *index) resize(s *shard, places int) {
-	old := s.znodes
-	*s = shard{tags: make([]uint8, places), znodes: make([]*znode, places)}
-	for _, n := range old {
-		if n != nil {
-			s.put(maphash.String(x.seed, n.path), n)
-		}
-	}
-}
-
-func (s *shard) put(h uint64, n *znode) {
-	i := s.home(h)
-	for s.tags[i] != 0 {
+func (s *shard) put(e slot) {
+	i := s.home(e.hash())
+	for s.slots[i] != 0 {
 		i = s.next(i)
 	}
-	s.tags[i], s.znodes[i] = tagOf(h), n
-	s.n++
+	s.slots[i] = e
 }
 
-// home returns the place that a hash belongs to. The low byte of the hash has chosen the shard.
-func (s *shard) home(h uint64) int {
-	place, _ := bits.Mul64(h<<8, uint64(len(s.tags)))
+// home returns the slot that a hash belongs to.
+func (s *shard) home(h uint32) int {
+	place, _ := bits.Mul64(uint64(h)<<32, uint64(len(s.slots)))
 	return int(place)
 }
 
 func (s *shard) next(i int) int {
-	if i++; i == len(s.tags) {
+	if i++; i == len(s.slots) {
 		return 0
 	}
 	return i
 }
 
-// distance returns the steps from one place to the other.
+// distance returns the steps from one slot to the other.
 func (s *shard) distance(from, to int) int {
 	if to < from {
-		to += len(s.tags)
+		to += len(s.slots)
 	}
 	return to - from
 }
-
-// tagOf takes bits that home, which looks at the highest of h<<8, does not depend on in a shard of reasonable size.
-func tagOf(h uint64) uint8 { return uint8(h>>8) | 0x80 }

@@ -9,8 +9,10 @@ import (
 
 // TestIndex_IsAMap puts and drops many paths, so that shards grow, shrink and move what stands behind a hole.
 func TestIndex_IsAMap(t *testing.T) {
+	tree := empty(Options{})
 	rapid.Check(t, func(rt *rapid.T) {
 		x, want := newIndex(), make(map[string]*znode)
+		var znodes pool[znode]
 		for range rapid.IntRange(1, 6).Draw(rt, "rounds") {
 			from, n := rapid.IntRange(0, 3000).Draw(rt, "from"), rapid.IntRange(0, 6000).Draw(rt, "n")
 			grow := rapid.Bool().Draw(rt, "grow")
@@ -18,22 +20,26 @@ func TestIndex_IsAMap(t *testing.T) {
 				path := fmt.Sprintf("/%d", i)
 				switch n := want[path]; {
 				case grow && n == nil:
-					want[path] = &znode{path: path}
-					x.put(want[path])
+					id, n := znodes.alloc()
+					n.id = id
+					n.setBlob(tree.seal(path, &record{}))
+					want[path] = n
+					x.put(n)
 				case !grow && n != nil:
 					x.drop(n)
+					znodes.free(n.id)
 					delete(want, path)
 				}
 			}
 			for i := range 9000 {
-				if path := fmt.Sprintf("/%d", i); x.get(path) != want[path] {
-					rt.Fatalf("%s is %v, want %v", path, x.get(path), want[path])
+				if path := fmt.Sprintf("/%d", i); x.get(&znodes, path) != want[path] {
+					rt.Fatalf("%s is %v, want %v", path, x.get(&znodes, path), want[path])
 				}
 			}
 			all := 0
-			for n := range x.all() {
-				if all++; want[n.path] != n {
-					rt.Fatalf("%s is there and should not be", n.path)
+			for n := range znodes.all() {
+				if all++; want[n.path()] != n {
+					rt.Fatalf("%s is there and should not be", n.path())
 				}
 			}
 			if all != len(want) || x.len() != len(want) {

@@ -3,47 +3,73 @@ package datatree
 import "github.com/gozkd/gozkd/proto"
 
 // Everything that changes znodes goes through insert, remove and replace. They keep the indexes, the digest, the counts,
-// the dirty records and the undo log together.
+// the notes for a checkpoint and the undo log together.
 
-// insert adds n, whose path, record and parent are set.
+// newZnode makes a znode of a record, which is not in the tree yet: see insert.
+func (t *Tree) newZnode(parent *znode, path string, r *record) *znode {
+	id, n := t.znodes.alloc()
+	n.id = id
+	n.setBlob(t.seal(path, r))
+	n.acl = t.acls.retain(r.acl)
+	if parent != nil {
+		n.parent = parent.id
+	}
+	return n
+}
+
+// discard lets go of a znode that is not in the tree any more: from now on its id is another's. What a multi removed may come
+// back, so that is kept until its end.
+func (t *Tree) discard(n *znode) {
+	if t.inMulti {
+		return
+	}
+	t.acls.release(n.acl)
+	t.znodes.free(n.id)
+}
+
+// insert adds n, which newZnode made or remove removed.
 func (t *Tree) insert(n *znode) {
 	t.link(n)
-	t.note(n.path, n.rec)
+	t.noteChange(n, true)
 	if t.inMulti {
 		t.undo = append(t.undo, change{what: inserted, n: n})
 	}
 	t.quotaAfterInsert(n)
 }
 
-// remove takes out n, which has no children.
+// remove takes out n, which has no children. It can be read until it is discarded, which the caller has to see to.
 func (t *Tree) remove(n *znode) {
 	t.quotaBeforeRemove(n)
 	if t.inMulti {
 		t.undo = append(t.undo, change{what: removed, n: n})
 	}
-	t.znodes.drop(n)
-	n.parent.dropChild(n)
+	t.index.drop(n)
+	t.dropChild(t.parent(n), n)
+	b := n.blob()
 	t.unown(n)
-	t.release(n.rec.acl)
-	t.digest -= n.rec.digest
-	t.dataSize -= int64(len(n.path) + len(n.rec.data))
-	t.note(n.path, nil)
+	t.digest -= b.hash()
+	t.dataSize -= b.dataSize()
+	t.noteRemoval(n)
 }
 
 // replace gives n another record of the same owner and kind.
-func (t *Tree) replace(n *znode, rec *record) {
-	old := n.rec
+func (t *Tree) replace(n *znode, r *record) { t.swap(n, t.seal(n.path(), r), r.acl) }
+
+// swap gives n another blob, of the same path, owner and kind, with that ACL.
+func (t *Tree) swap(n *znode, is blob, acl string) {
+	was := n.blob()
 	if t.inMulti {
-		t.undo = append(t.undo, change{what: replaced, n: n, old: old})
+		t.undo = append(t.undo, change{what: replaced, n: n, was: was})
 	}
-	n.rec = rec
-	if old.acl != rec.acl {
-		t.retain(rec.acl)
-		t.release(old.acl)
+	n.setBlob(is)
+	if t.acls.key(n.acl) != acl {
+		before := n.acl
+		n.acl = t.acls.retain(acl)
+		t.acls.release(before)
 	}
-	t.digest += rec.digest - old.digest
-	t.note(n.path, rec)
-	if grown := int64(len(rec.data) - len(old.data)); grown != 0 {
+	t.digest += is.hash() - was.hash()
+	t.noteChange(n, false)
+	if grown := is.dataSize() - was.dataSize(); grown != 0 {
 		t.dataSize += grown
 		t.account(n, 0, grown)
 	}
@@ -51,14 +77,14 @@ func (t *Tree) replace(n *znode, rec *record) {
 
 // link does the part of insert that restoring needs as well.
 func (t *Tree) link(n *znode) {
-	t.znodes.put(n)
-	if n.parent != nil {
-		n.parent.addChild(n)
+	t.index.put(n)
+	if p := t.parent(n); p != nil {
+		t.addChild(p, n)
 	}
 	t.own(n)
-	t.retain(n.rec.acl)
-	t.digest += n.rec.digest
-	t.dataSize += int64(len(n.path) + len(n.rec.data))
+	b := n.blob()
+	t.digest += b.hash()
+	t.dataSize += b.dataSize()
 }
 
 // own lists n with its session, or with what is collected.
@@ -67,11 +93,11 @@ func (t *Tree) own(n *znode) {
 	if list == nil {
 		return
 	}
-	if n.rec.kind == ephemeral {
+	if n.kind() == ephemeral {
 		t.numEphemerals++
 	}
 	n.ownerIdx = int32(len(*list))
-	*list = append(*list, n)
+	*list = append(*list, n.id)
 }
 
 func (t *Tree) unown(n *znode) {
@@ -79,16 +105,17 @@ func (t *Tree) unown(n *znode) {
 	if list == nil {
 		return
 	}
-	if n.rec.kind == ephemeral {
+	if n.kind() == ephemeral {
 		t.numEphemerals--
 	}
-	*list = swapRemove(*list, n.ownerIdx, func(m *znode, i int32) { m.ownerIdx = i })
+	*list = swapRemove(*list, n.ownerIdx, func(m znodeID, i int32) { t.at(m).ownerIdx = i })
 }
 
-func (t *Tree) ownerList(n *znode) *[]*znode {
-	switch n.rec.kind {
+func (t *Tree) ownerList(n *znode) *[]znodeID {
+	switch n.kind() {
 	case ephemeral:
-		return &t.sessions[proto.SessionID(n.rec.owner)].ephemerals
+		r := n.record()
+		return &t.sessions[proto.SessionID(r.owner)].ephemerals
 	case container, ttl:
 		return &t.collectable
 	}
@@ -99,7 +126,7 @@ func (t *Tree) ownerList(n *znode) *[]*znode {
 type change struct {
 	what whatChanged
 	n    *znode
-	old  *record // replaced only
+	was  blob // replaced only
 }
 
 type whatChanged uint8
@@ -110,18 +137,32 @@ const (
 	replaced
 )
 
-// rollback undoes what stands in the undo log, last first.
+// commit forgets the undo log, and lets go of what was removed.
+func (t *Tree) commit() {
+	t.inMulti = false
+	for i := range t.undo {
+		if t.undo[i].what == removed {
+			t.discard(t.undo[i].n)
+		}
+	}
+	t.undo = reuse(t.undo)
+}
+
+// rollback undoes what stands in the undo log, last first, and forgets it.
 func (t *Tree) rollback() {
 	t.inMulti, t.keepStats = false, true
 	for i := len(t.undo) - 1; i >= 0; i-- {
-		switch c := t.undo[i]; c.what {
+		switch c := &t.undo[i]; c.what {
 		case inserted:
 			t.remove(c.n)
+			t.discard(c.n)
 		case removed:
 			t.insert(c.n)
 		case replaced:
-			t.replace(c.n, c.old)
+			r := c.was.record()
+			t.swap(c.n, c.was, r.acl)
 		}
 	}
 	t.keepStats = false
+	t.undo = reuse(t.undo)
 }

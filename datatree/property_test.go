@@ -60,16 +60,20 @@ func TestApply_ChildCounterNeverFalls(t *testing.T) {
 		tree := New(Options{})
 		g := newGenerator()
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			before := make(map[string]*record)
+			before := make(map[string]record)
 			for n := range tree.znodes.all() {
-				before[n.path] = n.rec
+				before[n.path()] = n.record()
 			}
 			h, r := g.next(rt)
 			res, _ := tree.Apply(h, r)
 			g.saw(r, res)
 			for path, old := range before {
-				if n := tree.znodes.get(path); n != nil && n.rec.czxid == old.czxid && n.rec.cversion < old.cversion {
-					rt.Fatalf("%v: the counter of %s fell from %d to %d", r.Op, path, old.cversion, n.rec.cversion)
+				n := tree.get(path)
+				if n == nil {
+					continue
+				}
+				if is := n.record(); is.czxid == old.czxid && is.cversion < old.cversion {
+					rt.Fatalf("%v: the counter of %s fell from %d to %d", r.Op, path, old.cversion, is.cversion)
 				}
 			}
 			if err := tree.Check(); err != nil {

@@ -38,8 +38,8 @@ func (t *Tree) quotaOf(n *znode) *quota {
 	if len(t.quotas) == 0 {
 		return nil
 	}
-	for ; n != nil; n = n.parent {
-		if q := t.quotas[n.path]; q != nil {
+	for ; n != nil; n = t.parent(n) {
+		if q := t.quotas[n.path()]; q != nil {
 			return q
 		}
 	}
@@ -64,24 +64,32 @@ func (t *Tree) account(n *znode, count, bytes int64) {
 }
 
 func (t *Tree) quotaAfterInsert(n *znode) {
-	t.account(n, 1, int64(len(n.rec.data)))
-	if target, ok := quotaTarget(n.path, limitsName); ok {
+	if len(t.quotas) > 0 {
+		r := n.record()
+		t.account(n, 1, int64(len(r.data)))
+	}
+	path := n.path()
+	if target, ok := quotaTarget(path, limitsName); ok {
 		t.quotaOn(target)
-	} else if target, ok := quotaTarget(n.path, statsName); ok && t.quotas[target] != nil {
+	} else if target, ok := quotaTarget(path, statsName); ok && t.quotas[target] != nil {
 		t.writeStats(t.quotas[target])
 	}
 }
 
 func (t *Tree) quotaBeforeRemove(n *znode) {
-	if target, ok := quotaTarget(n.path, limitsName); ok {
+	if len(t.quotas) == 0 {
+		return
+	}
+	if target, ok := quotaTarget(n.path(), limitsName); ok {
 		t.quotaOff(target)
 	}
-	t.account(n, -1, -int64(len(n.rec.data)))
+	r := n.record()
+	t.account(n, -1, -int64(len(r.data)))
 }
 
 // quotaOn begins to count what is at and below target, and takes it from the quota that counted it.
 func (t *Tree) quotaOn(target string) {
-	n := t.znodes.get(target)
+	n := t.get(target)
 	outer := t.quotaOf(n)
 	q := &quota{path: target}
 	t.quotas[target] = q
@@ -100,7 +108,7 @@ func (t *Tree) quotaOn(target string) {
 func (t *Tree) quotaOff(target string) {
 	q := t.quotas[target]
 	delete(t.quotas, target)
-	if outer := t.quotaOf(t.znodes.get(target)); outer != nil {
+	if outer := t.quotaOf(t.get(target)); outer != nil {
 		outer.count += q.count
 		outer.bytes += q.bytes
 		t.writeStats(outer)
@@ -110,9 +118,10 @@ func (t *Tree) quotaOff(target string) {
 // countBelow adds n and its descendants to q, without what has a nearer quota.
 func (t *Tree) countBelow(n *znode, q *quota) {
 	q.count++
-	q.bytes += int64(len(n.rec.data))
-	for _, child := range n.children() {
-		if t.quotas[child.path] == nil {
+	r := n.record()
+	q.bytes += int64(len(r.data))
+	for _, id := range t.children(n) {
+		if child := t.at(id); t.quotas[child.path()] == nil {
 			t.countBelow(child, q)
 		}
 	}
@@ -123,14 +132,14 @@ func (t *Tree) writeStats(q *quota) {
 	if t.keepStats {
 		return
 	}
-	n := t.znodes.get(quotaPath + q.path + statsName)
+	n := t.get(quotaPath + q.path + statsName)
 	if n == nil {
 		return
 	}
-	rec := *n.rec
-	rec.data, rec.null = fmt.Sprintf("count=%d,bytes=%d", q.count, q.bytes), false
-	if rec.data != n.rec.data {
-		t.replace(n, t.seal(n.path, rec))
+	rec := n.record()
+	if text := fmt.Sprintf("count=%d,bytes=%d", q.count, q.bytes); text != rec.data {
+		rec.data, rec.null = text, false
+		t.replace(n, &rec)
 	}
 }
 
@@ -141,12 +150,13 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 		return proto.OK
 	}
 	limitsPath := quotaPath + q.path + limitsName
-	limits, err := parseLimits(t.znodes.get(limitsPath).rec.data)
+	r := t.get(limitsPath).record()
+	limits, err := parseLimits(r.data)
 	if err != nil {
 		x.res.Why = fmt.Sprintf("%v of %q refused: %s: %v", x.Op, path, limitsPath, err)
 		return proto.ErrMarshallingError
 	}
-	if t.znodes.get(quotaPath+q.path+statsName) == nil {
+	if t.get(quotaPath+q.path+statsName) == nil {
 		return proto.OK // ZooKeeper compares with what the stats znode says, and where there is none with nothing
 	}
 	if limits.count >= 0 && count != 0 && q.count+count > limits.count {

@@ -16,7 +16,8 @@ func (t *Tree) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
 	if code != proto.OK {
 		return proto.Stat{}, code
 	}
-	return n.stat(), proto.OK
+	r := n.record()
+	return t.stat(n, &r), proto.OK
 }
 
 // GetData returns data and Stat. The data is shared and immutable: it stays as it is however the tree changes, and the
@@ -26,7 +27,8 @@ func (t *Tree) GetData(path string, c Caller) ([]byte, proto.Stat, proto.ErrCode
 	if code != proto.OK {
 		return nil, proto.Stat{}, code
 	}
-	return n.rec.bytes(), n.stat(), proto.OK
+	r := n.record()
+	return r.bytes(), t.stat(n, &r), proto.OK
 }
 
 // AppendChildren appends the jute vector of the children's names, in any order, and returns the Stat. With an error b
@@ -36,12 +38,17 @@ func (t *Tree) AppendChildren(b []byte, path string, c Caller) ([]byte, proto.St
 	if code != proto.OK {
 		return b, proto.Stat{}, code
 	}
-	children := n.children()
+	children := t.children(n)
 	b = jute.AppendInt(b, int32(len(children)))
-	for _, child := range children {
-		b = jute.AppendString(b, child.name())
+	prefix := len(n.path()) + 1 // of a child's path, to its name
+	if n == t.root {
+		prefix = 1
 	}
-	return b, n.stat(), proto.OK
+	for _, id := range children {
+		b = jute.AppendString(b, t.at(id).path()[prefix:])
+	}
+	r := n.record()
+	return b, t.stat(n, &r), proto.OK
 }
 
 // GetACL returns the list, not to be changed, and the Stat. Who has READ but not ADMIN sees no digest hashes.
@@ -51,11 +58,13 @@ func (t *Tree) GetACL(path string, c Caller) ([]proto.ACL, proto.Stat, proto.Err
 	if code != proto.OK {
 		return nil, proto.Stat{}, code
 	}
-	list := n.rec.acl.acls()
-	if !c.may(proto.PermAdmin, n.rec.acl) {
+	a := t.aclOf(n)
+	list := a.acls()
+	if !c.may(proto.PermAdmin, a) {
 		list = maskACL(list)
 	}
-	return list, n.stat(), proto.OK
+	r := n.record()
+	return list, t.stat(n, &r), proto.OK
 }
 
 // AllChildrenNumber returns the number of all descendants. It walks them. Under its name "" the root counts itself too,
@@ -66,11 +75,11 @@ func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 	case code != proto.OK:
 		return 0, code
 	case path == "":
-		return int32(t.znodes.len()), proto.OK
+		return int32(t.index.len()), proto.OK
 	case n == t.root:
-		return int32(t.znodes.len() - 1), proto.OK
+		return int32(t.index.len() - 1), proto.OK
 	}
-	return n.descendants(), proto.OK
+	return t.descendants(n), proto.OK
 }
 
 // Lookup returns the zxids that setWatches compares, or false if there is no such znode: those of the last change of its data and
@@ -81,7 +90,8 @@ func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool) {
 	if n == nil {
 		return 0, 0, false
 	}
-	return max(n.rec.mzxid, t.rewound), max(n.rec.pzxid, t.rewound), true
+	r := n.record()
+	return max(r.mzxid, t.rewound), max(r.pzxid, t.rewound), true
 }
 
 // lookup returns the znode at path, which may alias memory that does not last. "" is another name of the root.
@@ -89,7 +99,7 @@ func (t *Tree) lookup(path string) *znode {
 	if path == "" {
 		return t.root
 	}
-	return t.znodes.get(path)
+	return t.get(path)
 }
 
 // readable returns the znode at path for one who has one of the permissions.
@@ -98,16 +108,17 @@ func (t *Tree) readable(path string, c *Caller, want proto.Perms) (*znode, proto
 	switch {
 	case n == nil:
 		return nil, proto.ErrNoNode
-	case !c.may(want, n.rec.acl):
+	case !c.may(want, t.aclOf(n)):
 		return nil, proto.ErrNoAuth
 	}
 	return n, proto.OK
 }
 
-func (n *znode) descendants() int32 {
-	sum := int32(len(n.children()))
-	for _, child := range n.children() {
-		sum += child.descendants()
+func (t *Tree) descendants(n *znode) int32 {
+	children := t.children(n)
+	sum := int32(len(children))
+	for _, id := range children {
+		sum += t.descendants(t.at(id))
 	}
 	return sum
 }

@@ -31,11 +31,11 @@ func (t *Tree) Refound(epoch uint32, timeMs int64) Refounded {
 	}
 	t.lastZxid = t.lastZxid.Next()
 	t.setEnsemble(ensembleRecord{})
-	n := t.znodes.get(configPath)
-	rec := *n.rec
+	n := t.get(configPath)
+	rec := n.record()
 	rec.setData([]byte{}) // as a standalone server has it
 	rec.version = -1      // as after every reconfig
 	rec.mzxid, rec.mtimeMs = t.lastZxid, timeMs
-	t.replace(n, t.seal(n.path, rec))
+	t.replace(n, &rec)
 	return done
 }

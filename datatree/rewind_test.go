@@ -88,19 +88,20 @@ type view struct {
 
 // viewOf reads one path.
 func viewOf(t *Tree, path string) view {
-	n := t.znodes.get(path)
+	n := t.get(path)
 	if n == nil {
 		return view{}
 	}
 	names := make([]string, 0)
-	for _, child := range n.children() {
-		names = append(names, child.name())
+	for _, id := range t.children(n) {
+		names = append(names, t.at(id).name())
 	}
 	slices.Sort(names)
 	target, stats := quotaTarget(path, statsName)
+	r := n.record()
 	v := view{
-		there: true, data: n.rec.data, null: n.rec.null, version: n.rec.version, czxid: n.rec.czxid, mzxid: n.rec.mzxid, mtimeMs: n.rec.mtimeMs,
-		children: strings.Join(names, "/"), pzxid: n.rec.pzxid, cversion: n.rec.cversion, acl: n.rec.acl,
+		there: true, data: r.data, null: r.null, version: r.version, czxid: r.czxid, mzxid: r.mzxid, mtimeMs: r.mtimeMs,
+		children: strings.Join(names, "/"), pzxid: r.pzxid, cversion: r.cversion, acl: t.aclOf(n),
 		statsOfTheQuota: stats && t.quotas[target] != nil,
 	}
 	if v.statsOfTheQuota {
@@ -112,7 +113,7 @@ func viewOf(t *Tree, path string) view {
 func viewAll(t *Tree) map[string]view {
 	views := make(map[string]view)
 	for n := range t.znodes.all() {
-		views[n.path] = viewOf(t, n.path)
+		views[n.path()] = viewOf(t, n.path())
 	}
 	return views
 }
@@ -223,7 +224,7 @@ func TestSnapshot_Golden(t *testing.T) {
 // TestRewind_Refuses takes a good snapshot and spoils one thing. Then nothing has changed, and Why says what is wrong.
 func TestRewind_Refuses(t *testing.T) {
 	now := fuzzTree(t)
-	fuzz, root := *now.znodes.get("/fuzz").rec, *now.root.rec
+	fuzz, root := now.get("/fuzz").record(), now.root.record()
 	with := func(change func(r *record)) record {
 		r := fuzz
 		change(&r)
@@ -293,10 +294,10 @@ func TestRewind_Refuses(t *testing.T) {
 // path may be true of no znode here, and the tree is sound all the same.
 func TestRewind_ToAnotherTree(t *testing.T) {
 	tree := fuzzTree(t)
-	fuzz := *tree.znodes.get("/fuzz").rec
+	fuzz := tree.get("/fuzz").record()
 	fuzz.kind, fuzz.owner = ttl, 5 // same czxid, another kind: its child below is another one too, whatever its czxid
-	child := *tree.znodes.get("/fuzz/e").rec
-	list := tree.intern([]proto.ACL{{Perms: 1, ID: proto.ID{Scheme: "ip", ID: "10.0.0.1"}}}) // twice, and new here
+	child := tree.get("/fuzz/e").record()
+	list := tree.aclKey([]proto.ACL{{Perms: 1, ID: proto.ID{Scheme: "ip", ID: "10.0.0.1"}}}) // twice, and new here
 	a, b := record{acl: list}, record{acl: list}
 	body := snapshotOf([]byte{3}, slices.Insert(slices.Clone(sysZnodes), 1,
 		pathRecord{"/a", &a}, pathRecord{"/b", &b}, pathRecord{"/fuzz", &fuzz}, pathRecord{"/fuzz/e", &child})...)
@@ -321,7 +322,7 @@ func TestRewind_TellsOfDataOfAnotherTree(t *testing.T) {
 	for name, data := range map[string][]byte{"other data": []byte("x"), "empty for null": {}} {
 		t.Run(name, func(t *testing.T) {
 			tree := fuzzTree(t)
-			fuzz, child := *tree.znodes.get("/fuzz").rec, *tree.znodes.get("/fuzz/e").rec
+			fuzz, child := tree.get("/fuzz").record(), tree.get("/fuzz/e").record()
 			fuzz.setData(data)
 			body := snapshotOf([]byte{3}, slices.Insert(slices.Clone(sysZnodes), 1, pathRecord{"/fuzz", &fuzz}, pathRecord{"/fuzz/e", &child})...)
 			res, events := tree.Apply(Header{Zxid: 4}, &Request{Op: proto.OpRewind, Body: body})
@@ -343,7 +344,7 @@ func FuzzRewind(f *testing.F) {
 		snapshot := unhashed(tree.Snapshot())
 		f.Add(snapshot[1:])
 	}
-	fuzz := *fuzzTree(f).znodes.get("/fuzz").rec
+	fuzz := fuzzTree(f).get("/fuzz").record()
 	for _, k := range []kind{ephemeral, container, ttl} {
 		r := fuzz
 		if r.kind = k; k != container {
@@ -379,6 +380,12 @@ func FuzzRewind(f *testing.F) {
 		}
 		s.verify(t, tree)
 	})
+}
+
+// pathRecord is a znode of a snapshot.
+type pathRecord struct {
+	path string
+	rec  *record
 }
 
 // sysZnodes are what no snapshot may lack.

@@ -113,10 +113,10 @@ func (s *script) line(t *testing.T, out *strings.Builder, line string) {
 			fmt.Fprintf(out, "  pending %x %v\n", int64(p.Serial), p.Members)
 		}
 	case "counter":
-		n := s.tree.znodes.get(w.pos[1])
-		rec := *n.rec
+		n := s.tree.get(w.pos[1])
+		rec := n.record()
 		rec.cversion = int32(w.atoi(w.pos[2]))
-		s.tree.replace(n, s.tree.seal(n.path, rec))
+		s.tree.replace(n, &rec)
 	case "restart":
 		s.store.merge(t, s.tree.Capture())
 		s.tree = s.store.restore(t)

@@ -51,9 +51,9 @@ func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string {
 		return paths
 	}
 	all := prefix == nil || strings.TrimSpace(*prefix) == "" || *prefix == "/"
-	for _, n := range s.ephemerals {
-		if all || strings.HasPrefix(n.path, *prefix) {
-			paths = append(paths, n.path)
+	for _, id := range s.ephemerals {
+		if path := t.at(id).path(); all || strings.HasPrefix(path, *prefix) {
+			paths = append(paths, path)
 		}
 	}
 	slices.Sort(paths)

@@ -23,24 +23,23 @@ const snapshotHashBytes = 8
 // docs/formats.md, "Snapshot". The bytes are the caller's. It takes time and memory that grow with the tree. It only
 // reads, so it may run concurrently with other reads.
 func (t *Tree) Snapshot() []byte {
-	znodes := make([]*znode, 0, t.znodes.len())
+	znodes := make([]blob, 0, t.index.len())
 	for n := range t.znodes.all() {
-		if !ofConfig(n.path) {
-			znodes = append(znodes, n)
+		if !ofConfig(n.path()) {
+			znodes = append(znodes, n.blob())
 		}
 	}
-	slices.SortFunc(znodes, byPath)
+	slices.SortFunc(znodes, func(a, b blob) int { return strings.Compare(a.path(), b.path()) })
 
 	const perZnode = 40 // about what a record and the lengths take, beyond path and data
 	b := make([]byte, 0, int(t.dataSize)+perZnode*len(znodes))
 	b = append(b, snapshotVersion)
 	b = binary.AppendUvarint(b, uint64(t.lastZxid))
-	var rec []byte
 	for _, n := range znodes {
-		rec = appendRecord(rec[:0], n.rec)
-		b = appendText(b, n.path)
-		b = binary.AppendUvarint(b, uint64(len(rec)))
-		b = append(b, rec...)
+		value := n.value()
+		b = appendText(b, n.path())
+		b = binary.AppendUvarint(b, uint64(len(value)))
+		b = append(b, value...)
 	}
 	return binary.BigEndian.AppendUint64(b, xxhash.Sum64(b))
 }
@@ -54,8 +53,9 @@ func ofConfig(path string) bool {
 // wanted is a znode as a rewind is to leave it.
 type wanted struct {
 	path string
-	rec  *record // that of now, if now has the same; else its ACL is to be interned, and it is to be sealed
-	now  *znode  // the same znode in the tree; nil: there is none, or another one under this path
+	rec  record // shares memory with the snapshot, or with now
+	same bool   // as now has it
+	now  *znode // the same znode in the tree; nil: there is none, or another one under this path
 }
 
 // snapshotReader takes a snapshot apart and compares it with the tree, which it only reads.
@@ -68,7 +68,7 @@ type snapshotReader struct {
 }
 
 // readSnapshot reads a snapshot that was taken before the zxid. All of it is checked: what comes back can be put in the place
-// of the znodes that are there. It shares nothing with b.
+// of the znodes that are there. It shares memory with b.
 func (t *Tree) readSnapshot(b []byte, before proto.Zxid) (*snapshotReader, error) {
 	switch {
 	case len(b) > 0 && b[0] != snapshotVersion:
@@ -81,12 +81,12 @@ func (t *Tree) readSnapshot(b []byte, before proto.Zxid) (*snapshotReader, error
 		return nil, fmt.Errorf("the snapshot's hash is %#x, computed is %#x", hash, got)
 	}
 	d := reader{b: b[1:]}
-	s := &snapshotReader{t: t, at: make(map[string]*wanted, t.znodes.len()), zxid: proto.Zxid(d.uvarint())}
+	s := &snapshotReader{t: t, at: make(map[string]*wanted, t.index.len()), zxid: proto.Zxid(d.uvarint())}
 	if s.zxid < 0 || s.zxid >= before {
 		return nil, fmt.Errorf("the snapshot is of zxid %v, which is not over here", s.zxid)
 	}
 	for len(d.b) > 0 {
-		path, value := d.text(), d.bytes()
+		path, value := textOf(d.bytes()), d.bytes()
 		if d.err != nil {
 			break
 		}
@@ -96,6 +96,9 @@ func (t *Tree) readSnapshot(b []byte, before proto.Zxid) (*snapshotReader, error
 	}
 	if d.err != nil {
 		return nil, fmt.Errorf("snapshot behind znode %q: %w", s.last, d.err)
+	}
+	if len(s.all) > t.limit-1 { // one is left for /zookeeper/config
+		return nil, fmt.Errorf("the snapshot has %d znodes, the most are %d", len(s.all), t.limit)
 	}
 	for _, path := range []string{"/", zookeeperPath, quotaPath} {
 		switch w := s.at[path]; {
@@ -125,48 +128,41 @@ func (s *snapshotReader) znode(path string, value []byte) error {
 		return errors.New("its parent is missing before it, or ephemeral")
 	}
 	s.last = path
-	rec, now, err := s.record(path, value)
+	rec, now, same, err := s.record(path, value)
 	if err != nil {
 		return err
 	}
 	if rec.kind == ephemeral && s.t.sessions[proto.SessionID(rec.owner)] == nil {
 		return nil
 	}
-	if now != nil && (!sameZnode(now.rec, rec) || parent != nil && parent.now == nil) {
-		now = nil
+	if now != nil {
+		if is := now.record(); !sameZnode(&is, &rec) || parent != nil && parent.now == nil {
+			now, same = nil, false
+		}
 	}
-	w := &wanted{path: path, rec: rec, now: now}
+	w := &wanted{path: path, rec: rec, same: same, now: now}
 	s.all = append(s.all, w)
 	s.at[path] = w
 	return nil
 }
 
-// record decodes one, and returns what the tree has under its path. A record that is as it was is not made anew: mostly
-// nearly all are.
-func (s *snapshotReader) record(path string, value []byte) (*record, *znode, error) {
-	t := s.t
-	now := t.znodes.get(path)
-	var rec *record
-	if now != nil {
-		if t.buf = appendRecord(t.buf[:0], now.rec); bytes.Equal(t.buf, value) {
-			rec = now.rec
-		}
-	}
-	if rec == nil {
-		var err error
-		if rec, err = t.decodeRecord(value); err != nil {
-			return nil, nil, err
-		}
+// record decodes one, and returns what the tree has under its path, and whether that is the same: mostly nearly all are.
+func (s *snapshotReader) record(path string, value []byte) (rec record, now *znode, same bool, err error) {
+	now = s.t.get(path)
+	if same = now != nil && bytes.Equal(now.blob().value(), value); same {
+		rec = now.record()
+	} else if rec, err = s.t.decodeRecord(value); err != nil {
+		return rec, nil, false, err
 	}
 	switch {
 	case rec.czxid < 0 || rec.mzxid < rec.czxid || rec.pzxid < rec.czxid || max(rec.mzxid, rec.pzxid) > s.zxid:
-		return nil, nil, fmt.Errorf("zxids %v %v %v in a snapshot of %v", rec.czxid, rec.mzxid, rec.pzxid, s.zxid)
+		return rec, nil, false, fmt.Errorf("zxids %v %v %v in a snapshot of %v", rec.czxid, rec.mzxid, rec.pzxid, s.zxid)
 	case rec.kind == ttl && (rec.owner == 0 || rec.owner > maxTTLMs):
-		return nil, nil, fmt.Errorf("it lives for %d ms", rec.owner)
+		return rec, nil, false, fmt.Errorf("it lives for %d ms", rec.owner)
 	case rec.kind == ephemeral && rec.owner == 0:
-		return nil, nil, errors.New("it is ephemeral and belongs to no session")
+		return rec, nil, false, errors.New("it is ephemeral and belongs to no session")
 	}
-	return rec, now, nil
+	return rec, now, same, nil
 }
 
 // sameZnode reports whether two records under one path are of one znode. Kind and owner of a znode never change, so that they

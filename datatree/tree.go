@@ -20,11 +20,13 @@ type Tree struct {
 	digest   uint64
 
 	root     *znode
-	znodes   index
+	znodes   pool[znode]
+	dirs     pool[dir]
+	index    index
 	sessions map[proto.SessionID]*session
 	// collectable lists the containers and TTL znodes, in no order; znode.ownerIdx is the place in it.
-	collectable []*znode
-	acls        map[string]*acl // by encoding, those in use, without the open one
+	collectable []znodeID
+	acls        aclTable
 	quotas      map[string]*quota
 	ensemble    *ensembleRecord // never nil
 	rewound     proto.Zxid      // of the last rewind; 0: there was none
@@ -40,8 +42,10 @@ type Tree struct {
 	multi   proto.MultiRequest
 	dec     jute.Decoder
 	buf     []byte
+	path    []byte // of sequential
 
 	undo      []change
+	limit     int  // of znodes: maxZnodes
 	inMulti   bool // primitives write the undo log
 	keepStats bool // the stats of quotas are not written anew: who puts records back has these too
 }
@@ -50,17 +54,17 @@ type Tree struct {
 // with zxids and times 0.
 func New(opts Options) *Tree {
 	t := empty(opts)
-	t.root = &znode{path: "/", rec: t.seal("/", record{})}
+	t.root = t.newZnode(nil, "/", &record{})
 	t.link(t.root)
-	t.note(t.root.path, t.root.rec)
+	t.noteChange(t.root, true)
 	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
 		var rec record
 		if path == configPath {
 			// ZooKeeper sets this one's ACL after it made it, with -1 for the version. A fresh 3.8.0 shows it.
 			rec.aversion = -1
-			rec.acl = t.intern(proto.ReadACL())
+			rec.acl = t.aclKey(proto.ReadACL())
 		}
-		t.insert(&znode{path: path, rec: t.seal(path, rec), parent: t.znodes.get(proto.ParentPath(path))})
+		t.insert(t.newZnode(t.get(proto.ParentPath(path)), path, &rec))
 	}
 	return t
 }
@@ -68,17 +72,21 @@ func New(opts Options) *Tree {
 // empty returns a tree without even a root.
 func empty(opts Options) *Tree {
 	t := &Tree{
-		znodes:   newIndex(),
+		index:    newIndex(),
 		sessions: make(map[proto.SessionID]*session),
-		acls:     make(map[string]*acl),
+		acls:     aclTable{numbers: make(map[string]uint32)},
 		quotas:   make(map[string]*quota),
 		ensemble: &ensembleRecord{},
+		limit:    maxZnodes,
 	}
 	if opts.TrackDirty {
 		t.dirty = newChanges()
 	}
 	return t
 }
+
+// get returns the znode at path, or nil. The path is not kept. The pointer holds until the znode is discarded.
+func (t *Tree) get(path string) *znode { return t.index.get(&t.znodes, path) }
 
 // LastZxid returns the zxid of the last transaction, or what SetLastZxid set after it.
 func (t *Tree) LastZxid() proto.Zxid { return t.lastZxid }
@@ -92,7 +100,7 @@ func (t *Tree) SetLastZxid(z proto.Zxid) {
 }
 
 // NumZnodes returns the number of znodes as ZooKeeper counts them: the root twice.
-func (t *Tree) NumZnodes() int { return t.znodes.len() + 1 }
+func (t *Tree) NumZnodes() int { return t.index.len() + 1 }
 
 // NumEphemerals returns the number of ephemeral znodes.
 func (t *Tree) NumEphemerals() int { return t.numEphemerals }

@@ -1,11 +1,6 @@
 package datatree
 
-import (
-	"slices"
-	"strings"
-
-	"github.com/gozkd/gozkd/proto"
-)
+import "github.com/gozkd/gozkd/proto"
 
 // Walk calls f for the znode at path and those below it, parents first and siblings by name, until f returns false. It asks for no
 // permission. Data and ACL are shared and not to be changed. It reports whether there is a znode at path.
@@ -14,16 +9,17 @@ func (t *Tree) Walk(path string, f func(path string, data []byte, stat proto.Sta
 	if n == nil {
 		return false
 	}
-	walk(n, f)
+	t.walk(n, f)
 	return true
 }
 
-func walk(n *znode, f func(string, []byte, proto.Stat, []proto.ACL) bool) bool {
-	if !f(n.path, n.rec.bytes(), n.stat(), n.rec.acl.acls()) {
+func (t *Tree) walk(n *znode, f func(string, []byte, proto.Stat, []proto.ACL) bool) bool {
+	r := n.record()
+	if !f(n.path(), r.bytes(), t.stat(n, &r), t.aclOf(n).acls()) {
 		return false
 	}
-	for _, child := range slices.SortedFunc(slices.Values(n.children()), func(a, b *znode) int { return strings.Compare(a.name(), b.name()) }) {
-		if !walk(child, f) {
+	for _, child := range t.sorted(t.children(n)) {
+		if !t.walk(child, f) {
 			return false
 		}
 	}

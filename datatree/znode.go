@@ -1,6 +1,9 @@
 package datatree
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -29,17 +32,14 @@ const (
 	ttl                    // when it has no child and was not written for a time
 )
 
-// record is the part of a znode that stands in a checkpoint. It is immutable: a change makes a new one, so a checkpoint
-// reads old ones while the tree moves on.
-//
-// NB: 96 bytes, exactly a size class of the allocator. A []byte for data would take it to the next.
+// record is the part of a znode that stands in a checkpoint, but for its path, taken apart. Strings share the memory of what they were
+// read from; [Tree.seal] makes a blob of it, which is what the tree keeps.
 type record struct {
 	czxid, mzxid, pzxid proto.Zxid
 	ctimeMs, mtimeMs    int64
 	owner               uint64 // ephemeral: the session id; ttl: milliseconds; else 0
 	data                string
-	acl                 *acl   // nil: world:anyone:cdrwa
-	digest              uint64 // of path and record
+	acl                 string // its encoding; "": the open one
 	version             int32
 	cversion            int32 // children created so far; wraps
 	aversion            int32
@@ -49,52 +49,99 @@ type record struct {
 
 // bytes returns the data as a slice that must not be changed: nil if null, not nil if empty.
 func (r *record) bytes() []byte {
-	switch {
-	case r.null:
+	if r.null {
 		return nil
-	case r.data == "":
-		return []byte{}
 	}
-	return unsafe.Slice(unsafe.StringData(r.data), len(r.data))
+	return bytesOf(r.data)
 }
 
-// setData stores a copy of data.
-func (r *record) setData(data []byte) { r.data, r.null = string(data), data == nil }
+// setData takes data, which it shares until the record is sealed.
+func (r *record) setData(data []byte) { r.data, r.null = textOf(data), data == nil }
 
-// znode is the place of a record in the tree. Lookups by path lead here, and children and owners refer to it.
+// znodeID is a znode's number in Tree.znodes. 0 is none.
+type znodeID = uint32
+
+// maxZnodes is how many znodes a tree can have; at 200 bytes each they fill 200 GB. A pool has four times as many numbers: a rewind removes all
+// znodes and makes as many before it lets go of the first ones, and there are two notes of one path at most, whose number has 31 bits.
+const maxZnodes = 1<<30 - 1
+
+// znode is the place of a blob in the tree. Lookups by path lead here, and children and owners refer to it by its id.
 //
-// NB: 48 bytes, exactly a size class of the allocator.
+// NB: 40 bytes, of which one pointer: a page of 1024 is exactly five pages of the heap.
 type znode struct {
-	path     string
-	rec      *record
-	parent   *znode
-	dir      *dir  // nil: no children
-	childIdx int32 // place in parent.dir.children
-	ownerIdx int32 // place in session.ephemerals, or in Tree.collectable
+	first    *byte // of the blob; nil: a free place
+	size     uint32
+	id       znodeID
+	parent   znodeID // 0: the root has none
+	childIdx int32   // place in the parent's children
+	ownerIdx int32   // place in session.ephemerals, or in Tree.collectable
+	dir      uint32  // number in Tree.dirs; 0: no children
+	acl      uint32  // number in Tree.acls
+	note     uint32  // number in Changes.notes, perhaps of a former one; the highest bit: made since the last Capture
 }
 
 // dir is what only znodes with children have.
 type dir struct {
-	children  []*znode // in no order
-	nameBytes int      // the sum over the children's names
+	children  []znodeID // in no order
+	nameBytes int       // the sum over the children's names
 }
 
-func (n *znode) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
+func (n *znode) blob() blob { return blob(unsafe.String(n.first, int(n.size))) }
+
+func (n *znode) setBlob(b blob) {
+	if uint64(len(b)) > math.MaxUint32 {
+		panic(fmt.Sprintf("datatree: a znode of %d bytes", len(b))) // requests and checkpoints have 31 bits for a length
+	}
+	n.first, n.size = unsafe.StringData(string(b)), uint32(len(b))
+}
+
+func (n *znode) path() string { return n.blob().path() }
+
+func (n *znode) name() string { return n.blob().name() }
+
+func (n *znode) record() record { return n.blob().record() }
+
+func (n *znode) kind() kind { return n.blob().kind() }
 
 // byPath orders znodes.
-func byPath(a, b *znode) int { return strings.Compare(a.path, b.path) }
+func byPath(a, b *znode) int { return strings.Compare(a.path(), b.path()) }
 
-func (n *znode) children() []*znode {
-	if n.dir == nil {
-		return nil
+// sorted returns the znodes of these numbers in the order of their paths.
+func (t *Tree) sorted(ids []znodeID) []*znode {
+	znodes := make([]*znode, len(ids))
+	for i, id := range ids {
+		znodes[i] = t.at(id)
 	}
-	return n.dir.children
+	slices.SortFunc(znodes, byPath)
+	return znodes
 }
 
+// at returns a znode that is there, or nil for 0.
+func (t *Tree) at(id znodeID) *znode {
+	if id == 0 {
+		return nil
+	}
+	return t.znodes.at(id)
+}
+
+func (t *Tree) parent(n *znode) *znode { return t.at(n.parent) }
+
+// children returns the list, not to be changed, which holds until the next change.
+func (t *Tree) children(n *znode) []znodeID {
+	if n.dir == 0 {
+		return nil
+	}
+	return t.dirs.at(n.dir).children
+}
+
+func (t *Tree) aclOf(n *znode) *acl { return t.acls.at(n.acl) }
+
+// stat builds what clients see of n, whose record is r.
+func (t *Tree) stat(n *znode, r *record) proto.Stat { return r.stat(len(t.children(n))) }
+
 // stat builds what clients see. ZooKeeper counts creates of children, and shows creates plus deletes as cversion.
-func (n *znode) stat() proto.Stat {
-	r := n.rec
-	numChildren := int32(len(n.children()))
+func (r *record) stat(children int) proto.Stat {
+	numChildren := int32(children)
 	st := proto.Stat{
 		Czxid: r.czxid, Mzxid: r.mzxid, Pzxid: r.pzxid,
 		CtimeMs: r.ctimeMs, MtimeMs: r.mtimeMs,
