@@ -37,6 +37,9 @@ type client struct {
 	sentAt  []time.Duration
 	writing bool // the socket was full: epoll tells when it is not
 
+	session proto.SessionID // 0: none yet
+	passwd  [proto.PasswdBytes]byte
+
 	random uint64
 	made   int // requests made by a workload that counts
 }
@@ -61,9 +64,9 @@ func dialImpatient(addr string, index, window int, patience time.Duration) (*cli
 
 // connect returns a blocking socket that is connected to an IPv4 address. A read gives up after patience.
 func connect(addr string, patience time.Duration) (fd int, err error) {
-	ap, err := netip.ParseAddrPort(addr)
-	if err != nil || !ap.Addr().Is4() {
-		return -1, fmt.Errorf("connect: %q is no IPv4 address with a port", addr)
+	to, err := parseAddr(addr)
+	if err != nil {
+		return -1, err
 	}
 	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, fmt.Errorf("connect: %w", err)
@@ -71,11 +74,40 @@ func connect(addr string, patience time.Duration) (fd int, err error) {
 	err = errors.Join(
 		setPatience(fd, patience),
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
-		unix.Connect(fd, &unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}))
+		unix.Connect(fd, to))
 	if err != nil {
 		return -1, fmt.Errorf("connect to %s: %w", addr, errors.Join(err, unix.Close(fd)))
 	}
 	return fd, nil
+}
+
+// startConnect gives the client a new socket, not blocking, that becomes writable when it is connected.
+func (c *client) startConnect(addr string) error {
+	to, err := parseAddr(addr)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	c.fd = fd // closed with the client
+	err = errors.Join(setPatience(fd, ioTimeout), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	if err := unix.Connect(fd, to); err != nil && err != unix.EINPROGRESS {
+		return fmt.Errorf("connect to %s: %w", addr, err)
+	}
+	return nil
+}
+
+func parseAddr(addr string) (*unix.SockaddrInet4, error) {
+	ap, err := netip.ParseAddrPort(addr)
+	if err != nil || !ap.Addr().Is4() {
+		return nil, fmt.Errorf("connect: %q is no IPv4 address with a port", addr)
+	}
+	return &unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}, nil
 }
 
 // setPatience sets how long a read on the blocking socket waits.
@@ -90,9 +122,7 @@ func setPatience(fd int, d time.Duration) error {
 }
 
 func (c *client) handshake() error {
-	c.out = append(c.out, 0, 0, 0, 0)
-	c.out = (&proto.ConnectRequest{TimeoutMs: sessionTimeoutMs, Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: true}).Append(c.out)
-	endFrame(c.out, 0)
+	c.appendConnect()
 	if err := c.writeAll(); err != nil {
 		return err
 	}
@@ -100,14 +130,29 @@ func (c *client) handshake() error {
 	if err != nil {
 		return fmt.Errorf("handshake: %w", err)
 	}
+	return c.takeSession(b)
+}
+
+// appendConnect appends the request for a session: a new one, or the one that the client had.
+func (c *client) appendConnect() {
+	start := len(c.out)
+	c.out = append(c.out, 0, 0, 0, 0)
+	c.out = (&proto.ConnectRequest{TimeoutMs: sessionTimeoutMs, SessionID: c.session, Passwd: c.passwd[:], HasReadOnly: true}).Append(c.out)
+	endFrame(c.out, start)
+}
+
+// takeSession takes the answer to what appendConnect asked for.
+func (c *client) takeSession(b []byte) error {
 	var r proto.ConnectResponse
 	d := jute.NewDecoder(b)
 	if r.Decode(&d); d.Err() != nil {
 		return fmt.Errorf("handshake: %w", d.Err())
 	}
-	if r.TimeoutMs <= 0 {
+	if r.TimeoutMs <= 0 || c.session != 0 && r.SessionID != c.session {
 		return fmt.Errorf("handshake: the server refused the session")
 	}
+	c.session = r.SessionID
+	copy(c.passwd[:], r.Passwd)
 	return nil
 }
 

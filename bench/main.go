@@ -18,6 +18,7 @@ const usage = `usage: bench [command] [flags]
 
 commands
   start       from the start of the process to the first answered create
+  limits      what the disk, the loopback and a bare server in Go can do, without any of the servers
   latency     one client, one set at a time, against the disk and the loopback alone
   throughput  every row at every shape, the servers in turn
   connects    sessions opened and closed
@@ -27,6 +28,7 @@ commands
   ensemble    three members: throughput with connections to all of them, and memory
   failover    three members: how long no write succeeds after kill -9 of the leader
   growth      how costs grow with znodes, sessions, watches, children, members, payloads; about 20 minutes
+  calm        how slow the slowest of paced writes get while checkpoints run, a member catches up, all sessions reconnect
   recipes     locks and queues of ours, of Curator and of kazoo, on each server
   load        one row against a server that runs already, for a profiler
 Without a command: all of one server, that is down to znodes, one after the other.
@@ -63,6 +65,9 @@ type settings struct {
 	znodes   int
 	kills    int
 	ticks    []int // ms
+	calm     time.Duration
+	rate     int // writes per second
+	lag      int // writes
 	sizes    []int
 	addr     string
 	pid      int
@@ -91,10 +96,13 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, ensemble, recipes: measured rounds of each row, shape and server")
 	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, ensemble, recipes: length of a round")
 	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, ensemble: unmeasured load before the first round of a row; recipes: before each round")
-	flags.IntVar(&s.sessions, "sessions", 5000, "sessions: how many")
-	flags.IntVar(&s.znodes, "znodes", 1_000_000, "znodes: how many, in thousands")
+	flags.IntVar(&s.sessions, "sessions", 5000, "sessions, calm: how many")
+	flags.IntVar(&s.znodes, "znodes", 1_000_000, "znodes, calm: how many, in thousands")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
 	sizes := flags.String("sizes", "", "growth: comma-separated sizes in place of each row's own, as 1000,1e7")
+	flags.DurationVar(&s.calm, "calm", 15*time.Second, "calm: how long writes are measured while nothing else goes on, and while checkpoints run")
+	flags.IntVar(&s.rate, "rate", 1000, "calm: writes per second, from 1 to 100000")
+	flags.IntVar(&s.lag, "lag", 200_000, "calm: writes that the lagging member has missed")
 	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: where the server listens, or with commas between them the members of an ensemble")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
@@ -121,20 +129,34 @@ func run(ctx context.Context, args []string) error {
 	if s.ticks, err = parseTicks(*ticks); err != nil {
 		return err
 	}
+	if s.rate < 1 || s.rate > 100_000 {
+		return fmt.Errorf("%d writes per second: want 1 to 100000", s.rate)
+	}
 	if s.kills < 1 {
 		return fmt.Errorf("%d kills: want at least one", s.kills)
 	}
 	commands := map[string]func(context.Context, *settings) error{
-		"start": benchStart, "latency": benchLatency, "throughput": benchThroughput,
-		"connects": benchConnects, "watches": benchWatches, "sessions": benchSessions, "znodes": benchZnodes, "ensemble": benchEnsemble, "failover": benchFailover,
-		"growth":  benchGrowth,
-		"recipes": benchRecipes,
+		"limits":     benchLimits,
+		"start":      benchStart,
+		"latency":    benchLatency,
+		"throughput": benchThroughput,
+		"calm":       benchCalm,
+		"connects":   benchConnects,
+		"watches":    benchWatches,
+		"sessions":   benchSessions,
+		"znodes":     benchZnodes,
+		"ensemble":   benchEnsemble,
+		"failover":   benchFailover,
+		"growth":     benchGrowth,
+		"recipes":    benchRecipes,
 	}
 	switch {
 	case command == "load":
 		return benchLoad(&s)
-	case command == "echo": // the other end of a loopback round trip; latency starts it
+	case command == "echo": // the other end of a loopback round trip; latency and limits start it
 		return serveEcho()
+	case command == "bare" || command == "bare-synced": // what limits starts
+		return serveBare(command == "bare-synced")
 	case command != "all" && commands[command] == nil:
 		flags.Usage()
 		return fmt.Errorf("no command %q", command)
@@ -147,15 +169,17 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory that stays is a nuisance, not an error
-	if s.servers, err = kinds(ctx, *servers, *binary, dir); err != nil {
-		return err
+	if command != "limits" {                 // has to do with none of them
+		if s.servers, err = kinds(ctx, *servers, *binary, dir); err != nil {
+			return err
+		}
 	}
 	if s.out.machine, err = machine(dir); err != nil {
 		return err
 	}
 	order := []string{command}
 	if command == "all" {
-		order = []string{"start", "latency", "throughput", "connects", "watches", "sessions", "znodes"}
+		order = []string{"limits", "start", "latency", "throughput", "connects", "watches", "sessions", "znodes"}
 	}
 	for _, name := range order {
 		if err := s.out.begin(name, args); err != nil {

@@ -110,11 +110,7 @@ func znodesOf(ctx context.Context, k kind, n int, inMemory bool) (table [][]stri
 		return nil, err
 	}
 	start := time.Now()
-	parents := (n + perParent - 1) / perParent
-	if err := createAll(p.Addr(), 1, parents, nil, func(i int) string { return fmt.Sprintf("/p%04d", i) }); err != nil {
-		return nil, err
-	}
-	if err := createAll(p.Addr(), 16, n, payload, func(i int) string { return fmt.Sprintf("/p%04d/n%07d", i/perParent, i) }); err != nil {
+	if err := fillLoaded(p.Addr(), n); err != nil {
 		return nil, err
 	}
 	progress("znodes: %s created them in %s, settling", p.Name(), time.Since(start))

@@ -126,6 +126,16 @@ func workloads() []*workload {
 	}
 }
 
+// workloadNamed returns the row of that name, which must be one.
+func workloadNamed(name string) *workload {
+	for _, w := range workloads() {
+		if w.name == name {
+			return w
+		}
+	}
+	panic("bench: no row " + name)
+}
+
 func setRequest(c *client) *proto.SetDataRequest {
 	return &proto.SetDataRequest{Path: dataPaths[c.next(nData)], Data: payload, Version: -1}
 }
