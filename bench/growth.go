@@ -152,6 +152,9 @@ func (g *growth) warm(ctx context.Context, t target, ws ...*workload) error {
 
 // load measures one workload at one shape, and notes its figures as the workload's.
 func (g *growth) load(ctx context.Context, t target, size int, sh shape, w *workload) error {
+	if err := awaitIdle(ctx, t.pids); err != nil { // a checkpoint that what was before has begun is not this one's
+		return err
+	}
 	r, err := runOnce(t, sh, w.until(ctx), growthRound)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", w.name, sh, err)

@@ -35,6 +35,8 @@ const (
 	// Rounds of the same load differ by so much, so what is nearer than this to a constant is flat, and further than that
 	// from all shapes is none of them.
 	flatOff, unevenOff = 0.12, 0.30
+	// A power of the size that is as small is flat too, however uneven: ten times the size is a seventh more.
+	flatExponent = 0.06
 )
 
 // fitOf finds how points grow, by least squares of relative errors. Sizes and figures that are not positive say nothing on
@@ -69,7 +71,7 @@ func fitOf(points []point) (f fit, ok bool) {
 	relative := func(p point) float64 { return 1 / (p.Y * p.Y) }
 	mean, _ := straight(all, relative, 0)
 	f.As, f.Fixed, f.Off = shapeFlat, mean, off(all, func(float64) float64 { return mean })
-	if f.Off <= flatOff && math.Abs(last) <= flatOff {
+	if math.Abs(last) <= flatOff && (f.Off <= flatOff || math.Abs(exponent) <= flatExponent) {
 		return f, true
 	}
 	f.As, f.Fixed, f.Each = shapePower, 0, 0
@@ -123,18 +125,36 @@ func off(points []point, shape func(x float64) float64) float64 {
 
 // word says the shape in words.
 func (f fit) word(unit string) string {
-	with := func(each, of string) string {
-		return fmt.Sprintf("%s %s + %s %s %s", number(f.Fixed), unit, small3(f.Each), unit+each, of)
-	}
 	switch f.As {
-	case shapeLogarithm:
-		return "logarithm: " + with("", "per tenfold")
-	case shapeLinear:
-		return "linear: " + with("", "each")
+	case shapeLogarithm, shapeLinear:
+		each, of := f.Each, "each"
+		if f.As == shapeLogarithm {
+			of = "per tenfold"
+		}
+		fixed := number(f.Fixed) + " " + unit
+		for n, smaller := smallerUnit(unit); n > 0 && each < 1; n, smaller = smallerUnit(unit) {
+			each, unit = each*n, smaller
+		}
+		return fmt.Sprintf("%s: %s + %s %s %s", f.As, fixed, small3(each), unit, of)
 	case shapePower:
 		return fmt.Sprintf("power %.2f", f.Exponent)
 	}
 	return f.As
+}
+
+// smallerUnit returns the next smaller unit and how many of it are one, or 0.
+func smallerUnit(unit string) (n float64, name string) {
+	switch unit {
+	case "MiB":
+		return 1 << 10, "KiB"
+	case "KiB":
+		return 1 << 10, "bytes"
+	case "ms":
+		return 1e3, "µs"
+	case "µs":
+		return 1e3, "ns"
+	}
+	return 0, ""
 }
 
 // small3 prints three digits, however small the number is.

@@ -72,6 +72,24 @@ func TestFitOf_TooFew(t *testing.T) {
 	}
 }
 
+func TestFit_Word(t *testing.T) {
+	for want, test := range map[string]struct {
+		f    fit
+		unit string
+	}{
+		"flat":                                     {fit{As: shapeFlat}, "ms"},
+		"power 0.52":                               {fit{As: shapePower, Exponent: 0.52}, "ms"},
+		"linear: 21.5 MiB + 512 bytes each":        {fit{As: shapeLinear, Fixed: 21.5, Each: 512. / (1 << 20)}, "MiB"},
+		"linear: 140 ms + 1.52 µs each":            {fit{As: shapeLinear, Fixed: 140, Each: 0.00152}, "ms"},
+		"linear: 0.80 µs + 0.015 ns each":          {fit{As: shapeLinear, Fixed: 0.8, Each: 1.5e-5}, "µs"},
+		"logarithm: 10.0 µs + 2.00 µs per tenfold": {fit{As: shapeLogarithm, Fixed: 10, Each: 2}, "µs"},
+	} {
+		if got := test.f.word(test.unit); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestParseSizes(t *testing.T) {
 	if got, err := parseSizes("0,1000,1e7"); err != nil || len(got) != 3 || got[0] != 0 || got[1] != 1000 || got[2] != 10_000_000 {
 		t.Errorf("%v, %v", got, err)

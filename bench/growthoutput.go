@@ -67,6 +67,15 @@ func (g *growth) noteMemory(t target, size int) (memory, error) {
 	return m, err
 }
 
+// noteEach takes what each of the things made the resident memory grow by. Fewer than a thousand say nothing: what else a server
+// does in the meantime takes more.
+func (g *growth) noteEach(t target, size int, what string, before, after memory) {
+	const enough = 1000
+	if size >= enough {
+		g.note("memory for each "+what, "bytes", "at once", t.name, size, float64(after.rss-before.rss)/float64(size))
+	}
+}
+
 // remark takes a sentence to print under the tables; one that was taken before is not taken again.
 func (g *growth) remark(format string, args ...any) {
 	if s := fmt.Sprintf(format, args...); !slices.Contains(g.remarks, s) {

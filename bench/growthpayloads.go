@@ -57,6 +57,9 @@ func growPayloads(ctx context.Context, g *growth, k kind, size int) error {
 				how = "pipelined"
 			}
 			for _, w := range []*workload{get, set} {
+				if err := awaitIdle(ctx, t.pids); err != nil {
+					return err
+				}
 				r, err := runOnce(t, sh, w.until(ctx), growthRound)
 				if err != nil {
 					return err

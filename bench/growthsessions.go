@@ -74,7 +74,7 @@ func growBesides(ctx context.Context, g *growth, t target, size int, before memo
 	if err != nil {
 		return err
 	}
-	g.note("memory for each session", "bytes", "at once", t.name, size, float64(after.rss-before.rss)/float64(size))
+	g.noteEach(t, size, "session", before, after)
 	get, set := getMany(nData), setMany(nData)
 	if err := g.warm(ctx, t, get, set); err != nil {
 		return err
@@ -85,7 +85,7 @@ func growBesides(ctx context.Context, g *growth, t target, size int, before memo
 	if err := g.load(ctx, t, size, shape{16, 16}, get); err != nil {
 		return err
 	}
-	if err := awaitIdle(ctx, t.pids[0]); err != nil {
+	if err := awaitIdle(ctx, t.pids); err != nil {
 		return err
 	}
 	cpu, err := restCPU(ctx, t.pids[0])

@@ -61,10 +61,6 @@ func growWatches(ctx context.Context, g *growth, k kind, size int) error {
 			l.clients = l.clients[gone:]
 			return l.close()
 		}
-		// Before the watches, so that memory is not that of the warming up.
-		if err := warmQuiet(ctx, g, t); err != nil {
-			return finally(err, closeRest)
-		}
 		before, err := memoryOf(p.Pid())
 		if err != nil {
 			return finally(err, closeRest)
@@ -101,9 +97,6 @@ func growWatchers(ctx context.Context, g *growth, k kind, size int) error {
 		if err := fillOne(p.Addr(), quietPath, "/watched"); err != nil {
 			return err
 		}
-		if err := warmQuiet(ctx, g, t); err != nil {
-			return err
-		}
 		idle, err := openIdle(ctx, p.Addr(), size)
 		closeAll := func() error { return closeIdle(idle) }
 		if err != nil {
@@ -128,8 +121,6 @@ func growWatchers(ctx context.Context, g *growth, k kind, size int) error {
 	})
 }
 
-func warmQuiet(ctx context.Context, g *growth, t target) error { return g.warm(ctx, t, setQuiet()) }
-
 func setQuiet() *workload {
 	r := proto.SetDataRequest{Path: quietPath, Data: payload, Version: -1}
 	return &workload{name: "set", replyBytes: replyLen(proto.StatBytes), next: func(c *client) bool {
@@ -147,11 +138,14 @@ func growWatched(ctx context.Context, g *growth, t target, size int, before memo
 	if err != nil {
 		return err
 	}
-	g.note("memory for each watch", "bytes", "at once", t.name, size, float64(after.rss-before.rss)/float64(size))
+	g.noteEach(t, size, "watch", before, after)
+	if err := g.warm(ctx, t, setQuiet()); err != nil {
+		return err
+	}
 	if err := g.load(ctx, t, size, shape{1, 1}, setQuiet()); err != nil {
 		return err
 	}
-	if err := awaitIdle(ctx, t.pids[0]); err != nil {
+	if err := awaitIdle(ctx, t.pids); err != nil {
 		return err
 	}
 	const quietly = 500 * time.Millisecond

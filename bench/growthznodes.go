@@ -158,7 +158,7 @@ func createAndDelete() *workload {
 // checkpoint makes the server write one and returns how long the server says that it took.
 func checkpoint(ctx context.Context, t target, size int) (time.Duration, error) {
 	const snapCount, patience = 100_000, 2 * time.Minute
-	if err := awaitIdle(ctx, t.pids[0]); err != nil {
+	if err := awaitIdle(ctx, t.pids); err != nil {
 		return 0, err
 	}
 	before, err := checkpoints(ctx, t.addrs[0])
@@ -215,19 +215,19 @@ func checkpoints(ctx context.Context, addr string) (w written, err error) {
 	return w, nil
 }
 
-// awaitIdle waits until the process uses less than a tenth of a processor, or half a minute: a JVM may always find something to do.
-func awaitIdle(ctx context.Context, pid int) error {
-	const interval, patience = 300 * time.Millisecond, 100
+// awaitIdle waits until the processes use less than a tenth of a processor together, or ten seconds: a JVM may always find something to do.
+func awaitIdle(ctx context.Context, pids []int) error {
+	const interval, patience = 200 * time.Millisecond, 50
 	for range patience {
-		before, err := cpuOfOne(pid)
+		before, err := cpuOf(pids)
 		if err != nil {
 			return err
 		}
 		if !sleep(ctx, interval) {
 			return ctx.Err()
 		}
-		after, err := cpuOfOne(pid)
-		if err != nil || after-before < interval/10 {
+		after, err := cpuOf(pids)
+		if err != nil || after-before <= interval/10 {
 			return err
 		}
 	}
