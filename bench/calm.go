@@ -10,14 +10,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 const (
 	calmConnections = 16
 	calmWarm        = 3 * time.Second // of paced writes before those that count
-	calmQuiet       = 2 * time.Second // an idle server has had so long for what a start leaves to do
 	// neverCheckpoint is a snapCount that no measurement reaches.
 	neverCheckpoint = 100_000_000
 )
@@ -162,15 +160,12 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err
 	if err := filled(ctx, k, dir, s.znodes); err != nil {
 		return nil, err
 	}
-	sets := &workload{name: "set", replyBytes: replyLen(proto.StatBytes), next: func(c *client) bool {
-		c.request(proto.OpSetData, (&proto.SetDataRequest{Path: loadedPath(c.next(s.znodes)), Data: payload, Version: -1}).Append)
-		return true
-	}}
 	for _, part := range []struct {
 		what, than string
 		snapCount  int
 	}{{alone, "", neverCheckpoint}, {checkpointing, alone, max(2*s.rate, 2)}} {
 		opts := server.Options{Keys: keys(), DataDir: dir}
+		opts.Keys["4lw.commands.whitelist"] = "srvr,mntr"
 		opts.Keys["snapCount"] = strconv.Itoa(part.snapCount)
 		p, err := k.start(ctx, opts)
 		if err != nil {
@@ -178,42 +173,49 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err
 		}
 		m := moment{what: part.what, than: part.than, server: p.Name()}
 		var use diskUse
-		m.seen, err = pacedFor(ctx, []string{p.Addr()}, s.rate, sets, func(ctx context.Context) error {
-			before, err := diskUseBelow(dir)
-			if err == nil {
-				err = sleepFor(s.calm)(ctx)
+		var n float64 // of checkpoints
+		m.seen, err = pacedFor(ctx, []string{p.Addr()}, s.rate, setMany(s.znodes), func(ctx context.Context) error {
+			before, err := checkpointUse(ctx, p.Addr(), dir)
+			if err != nil {
+				return err
 			}
-			after, afterErr := diskUseBelow(dir)
-			use = after.since(before)
-			return errors.Join(err, afterErr)
+			if err := sleepFor(s.calm)(ctx); err != nil {
+				return err
+			}
+			after, err := checkpointUse(ctx, p.Addr(), dir)
+			use, n = after.disk.since(before.disk), after.n-before.n
+			return err
 		})
 		if err := errors.Join(err, p.Stop()); err != nil {
 			return nil, err
 		}
-		m.note = fmt.Sprintf("%s znodes, snapCount %s, %s MB written to disk in %s", thousands(float64(s.znodes)), thousands(float64(part.snapCount)),
-			number(float64(use.bytes)/1e6), s.calm)
+		if part.than != "" && n == 0 {
+			return nil, fmt.Errorf("no checkpoint was written within %s", s.calm)
+		}
+		m.note = fmt.Sprintf("%s znodes, snapCount %s: %.0f checkpoints and %s MB written in %s", thousands(float64(s.znodes)),
+			thousands(float64(part.snapCount)), n, number(float64(use.bytes)/1e6), s.calm)
 		ms = append(ms, m)
 	}
 	return ms, nil
 }
 
-// filled leaves a data directory with n znodes of loadedPath.
+// checkpointsUse is what tells whether checkpoints were written.
+type checkpointsUse struct {
+	n    float64
+	disk diskUse
+}
+
+func checkpointUse(ctx context.Context, addr, dir string) (checkpointsUse, error) {
+	w, err := checkpoints(ctx, addr)
+	disk, diskErr := diskUseBelow(dir)
+	return checkpointsUse{w.n, disk}, errors.Join(err, diskErr)
+}
+
+// filled leaves a data directory with n znodes of manyPath.
 func filled(ctx context.Context, k kind, dir string, n int) error {
 	p, err := k.start(ctx, server.Options{Keys: keys(), DataDir: dir})
 	if err != nil {
 		return err
 	}
-	return errors.Join(fillLoaded(p.Addr(), n), p.Stop())
-}
-
-// loadedPath is the path of one of many znodes, a thousand below each parent.
-func loadedPath(i int) string { return fmt.Sprintf("/p%04d/n%07d", i/perParent, i) }
-
-// fillLoaded creates the first n znodes of loadedPath, over pipelining connections.
-func fillLoaded(addr string, n int) error {
-	parents := (n + perParent - 1) / perParent
-	if err := createAll(addr, 1, parents, nil, func(i int) string { return fmt.Sprintf("/p%04d", i) }); err != nil {
-		return err
-	}
-	return createAll(addr, 16, n, payload, loadedPath)
+	return errors.Join(fillMany(ctx, p.Addr(), n, payload), p.Stop())
 }

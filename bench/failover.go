@@ -48,19 +48,20 @@ type outage struct {
 // benchFailover kills leaders, the ensembles in turn.
 func benchFailover(ctx context.Context, s *settings) error {
 	var table [][]string
+	var list []reading
 	for _, tick := range s.ticks {
-		rows, err := failoverAt(ctx, s, tick)
+		rows, figures, err := failoverAt(ctx, s, tick)
 		if err != nil {
 			return err
 		}
-		table = append(table, rows...)
+		table, list = append(table, rows...), append(list, figures...)
 	}
 	s.out.table(fmt.Sprintf("kill -9 of the leader of %d members (ms)", nMembers), []string{"server", "tickTime", "kills",
 		"no write succeeded: median", "max", "until every client of the others wrote: median", "max", "connections to the others lost"}, table)
-	return nil
+	return s.out.readings("failover", list)
 }
 
-func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, err error) {
+func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, list []reading, err error) {
 	var ensembles []*server.Ensemble
 	defer func() {
 		for _, e := range ensembles {
@@ -72,11 +73,11 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, e
 	for _, k := range s.servers {
 		e, err := k.startEnsemble(ctx, nMembers, config)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		ensembles = append(ensembles, e)
 		if err := prepareAll(e.Addrs()); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	seen := make([][]outage, len(ensembles))
@@ -84,7 +85,7 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, e
 		for j, e := range ensembles {
 			o, err := failoverOnce(ctx, e)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w\n%s", e.Name(), err, e.Log())
+				return nil, nil, fmt.Errorf("%s: %w\n%s", e.Name(), err, e.Log())
 			}
 			progress("failover, tickTime %d, %s %d/%d: no write for %s, all wrote after %s, %d connections lost",
 				tick, e.Name(), i+1, s.kills, o.without, o.all, o.lost)
@@ -98,11 +99,24 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, e
 			without, all, lost = append(without, o.without), append(all, o.all), lost+o.lost
 		}
 		n := len(seen[j])
+		row := fmt.Sprintf("leader killed, tickTime %d", tick)
+		list = append(list, reading{row, "no write ms", e.Name(), spreadOf(milliseconds(without))},
+			reading{row, "until all wrote ms", e.Name(), spreadOf(milliseconds(all))},
+			reading{row, "clients of the others cut", e.Name(), once(float64(lost))})
 		midWithout, midAll := median(without), median(all) // sorts
 		table = append(table, []string{e.Name(), fmt.Sprint(tick), fmt.Sprint(n), millis(midWithout), millis(without[n-1]),
 			millis(midAll), millis(all[n-1]), fmt.Sprintf("%d of %d", lost, n*(nMembers-1)*writersEach)})
 	}
-	return table, nil
+	return table, list, nil
+}
+
+// milliseconds returns the same durations.
+func milliseconds(ds []time.Duration) []float64 {
+	var ms []float64
+	for _, d := range ds {
+		ms = append(ms, d.Seconds()*1e3)
+	}
+	return ms
 }
 
 // failoverOnce kills the leader under writes from all members, and leaves the ensemble whole.

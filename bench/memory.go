@@ -25,19 +25,19 @@ func benchSessions(ctx context.Context, s *settings) error {
 	if err := traceCollections(); err != nil {
 		return err
 	}
-	var table [][]string
+	var all []memoryLine
 	for _, k := range s.servers {
 		rows, err := sessionsOf(ctx, k, s.sessions)
 		if err != nil {
 			return err
 		}
-		table = append(table, rows...)
+		all = append(all, rows...)
 	}
-	s.out.table(fmt.Sprintf("%s idle sessions", thousands(float64(s.sessions))), memoryHead, table)
-	return nil
+	s.out.table(fmt.Sprintf("%s idle sessions", thousands(float64(s.sessions))), memoryHead, memoryTable(all))
+	return s.out.readings("sessions", memoryReadings(all))
 }
 
-func sessionsOf(ctx context.Context, k kind, n int) (table [][]string, err error) {
+func sessionsOf(ctx context.Context, k kind, n int) (lines []memoryLine, err error) {
 	p, err := k.start(ctx, server.Options{Keys: keys()})
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func benchZnodes(ctx context.Context, s *settings) error {
 	if err := traceCollections(); err != nil {
 		return err
 	}
-	var table [][]string
+	var all []memoryLine
 	for _, k := range s.servers {
 		for _, inMemory := range []bool{false, true} {
 			if inMemory && !k.memory {
@@ -81,16 +81,16 @@ func benchZnodes(ctx context.Context, s *settings) error {
 			if err != nil {
 				return err
 			}
-			table = append(table, rows...)
+			all = append(all, rows...)
 		}
 	}
-	s.out.table(fmt.Sprintf("%s znodes of %d bytes; \"bytes each\" is beyond these", thousands(float64(s.znodes)), dataBytes), memoryHead, table)
-	return nil
+	s.out.table(fmt.Sprintf("%s znodes of %d bytes; \"bytes each\" is beyond these", thousands(float64(s.znodes)), dataBytes), memoryHead, memoryTable(all))
+	return s.out.readings("znodes", memoryReadings(all))
 }
 
 const perParent = 1000
 
-func znodesOf(ctx context.Context, k kind, n int, inMemory bool) (table [][]string, err error) {
+func znodesOf(ctx context.Context, k kind, n int, inMemory bool) (lines []memoryLine, err error) {
 	opts := server.Options{Keys: keys(), Memory: inMemory}
 	if !inMemory {
 		if opts.DataDir, err = os.MkdirTemp("", "gozkd-bench-data-"); err != nil {
@@ -110,7 +110,7 @@ func znodesOf(ctx context.Context, k kind, n int, inMemory bool) (table [][]stri
 		return nil, err
 	}
 	start := time.Now()
-	if err := fillLoaded(p.Addr(), n); err != nil {
+	if err := fillMany(ctx, p.Addr(), n, payload); err != nil {
 		return nil, err
 	}
 	progress("znodes: %s created them in %s, settling", p.Name(), time.Since(start))
@@ -118,8 +118,8 @@ func znodesOf(ctx context.Context, k kind, n int, inMemory bool) (table [][]stri
 	if inMemory {
 		label = "empty, in memory"
 	}
-	if table, err = afterwards(ctx, k, p, before, label, n, dataBytes); err != nil || inMemory {
-		return table, err
+	if lines, err = afterwards(ctx, k, p, before, label, n, dataBytes); err != nil || inMemory {
+		return lines, err
 	}
 	stop = func() error { return nil }
 	if err := p.Stop(); err != nil {
@@ -135,11 +135,11 @@ func znodesOf(ctx context.Context, k kind, n int, inMemory bool) (table [][]stri
 	if err != nil {
 		return nil, err
 	}
-	return append(table, memoryRow(p.Name(), "started again, settled", restarted, before, n, dataBytes)), nil
+	return append(lines, memoryRow(p.Name(), "started again, settled", restarted, before, n, dataBytes)), nil
 }
 
 // afterwards looks at once and when the server has settled. before is without the n things, label says so.
-func afterwards(ctx context.Context, k kind, p *server.Process, before memory, label string, n, beyond int) ([][]string, error) {
+func afterwards(ctx context.Context, k kind, p *server.Process, before memory, label string, n, beyond int) ([]memoryLine, error) {
 	atOnce, err := memoryOf(p.Pid())
 	if err != nil {
 		return nil, err
@@ -148,18 +148,49 @@ func afterwards(ctx context.Context, k kind, p *server.Process, before memory, l
 	if err != nil {
 		return nil, err
 	}
-	return [][]string{
+	return []memoryLine{
 		memoryRow(p.Name(), label, before, before, 0, 0),
 		memoryRow(p.Name(), "at once", atOnce, before, n, beyond),
 		memoryRow(p.Name(), "settled", settled, before, n, beyond),
 	}, nil
 }
 
+// memoryLine is one server's memory at one moment.
+type memoryLine struct {
+	server, when string
+	memory       memory
+	things       int     // sessions or znodes that it has; 0: it is empty
+	each         float64 // bytes more than before for each of them, beyond the bytes that each must take
+}
+
 // memoryRow says how much more m is than before, for each of n things, beyond the bytes that each must take.
-func memoryRow(name, when string, m, before memory, n, beyond int) []string {
-	each := ""
+func memoryRow(name, when string, m, before memory, n, beyond int) memoryLine {
+	line := memoryLine{server: name, when: when, memory: m, things: n}
 	if n > 0 {
-		each = thousands(float64(m.rss-before.rss)/float64(n) - float64(beyond))
+		line.each = float64(m.rss-before.rss)/float64(n) - float64(beyond)
 	}
-	return []string{name, when, mib(m.rss), mib(m.anon), mib(m.file), mib(m.peak), each}
+	return line
+}
+
+func memoryTable(lines []memoryLine) (table [][]string) {
+	for _, l := range lines {
+		each := ""
+		if l.things > 0 {
+			each = thousands(l.each)
+		}
+		m := l.memory
+		table = append(table, []string{l.server, l.when, mib(m.rss), mib(m.anon), mib(m.file), mib(m.peak), each})
+	}
+	return table
+}
+
+func memoryReadings(lines []memoryLine) (list []reading) {
+	for _, l := range lines {
+		list = append(list, reading{l.when, "RSS MB", l.server, once(float64(l.memory.rss) / 1e6)},
+			reading{l.when, "peak MB", l.server, once(float64(l.memory.peak) / 1e6)})
+		if l.things > 0 {
+			list = append(list, reading{l.when, "bytes each", l.server, once(l.each)})
+		}
+	}
+	return list
 }

@@ -51,21 +51,23 @@ func benchRecipes(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
+	var list []reading
 	for _, k := range s.servers {
 		p, err := k.start(ctx, server.Options{Keys: keys()})
 		if err != nil {
 			return err
 		}
-		err = recipesOn(ctx, s, k, p, peers)
+		figures, err := recipesOn(ctx, s, k, p, peers)
 		if err := errors.Join(err, p.Stop()); err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
+		list = append(list, figures...)
 	}
-	return nil
+	return s.out.readings("recipes", list)
 }
 
 // recipesOn measures all peers on one server, in turn.
-func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peers []peer) error {
+func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peers []peer) (list []reading, err error) {
 	for _, row := range recipeRows {
 		if !strings.HasPrefix(row.name, s.rows) {
 			continue
@@ -80,14 +82,24 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 				root := fmt.Sprintf("/bench-%s-%s-%d", row.name, peer.name, round)
 				r, err := runPeer(ctx, s, p, peer, row.name, root)
 				if err != nil {
-					return fmt.Errorf("%s, %s: %w", row.name, peer.name, err)
+					return nil, fmt.Errorf("%s, %s: %w", row.name, peer.name, err)
 				}
 				results[peer.name] = append(results[peer.name], r)
 			}
 		}
+		for _, peer := range peers {
+			var per, p50 []float64
+			for _, r := range results[peer.name] {
+				per, p50 = append(per, float64(r.N)/r.Seconds), append(p50, r.P50)
+			}
+			if per != nil {
+				name := row.name + ", " + peer.name
+				list = append(list, reading{name, row.unit + "s/s", p.Name(), spreadOf(per)}, reading{name, "p50 µs", p.Name(), spreadOf(p50)})
+			}
+		}
 		printRecipeRow(s.out, k.name, row.title, row.unit, peers, results)
 	}
-	return nil
+	return list, nil
 }
 
 func runPeer(ctx context.Context, s *settings, p *server.Process, peer peer, row, root string) (r peerResult, err error) {

@@ -19,11 +19,16 @@ type kind struct {
 	name string
 	// start returns when the server answers.
 	start func(ctx context.Context, opts server.Options) (*server.Process, error)
-	// startEnsemble returns when all of n members serve. keys are of all members.
-	startEnsemble func(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error)
+	// startEnsembleWith returns when all members serve.
+	startEnsembleWith func(ctx context.Context, opts server.EnsembleOptions) (*server.Ensemble, error)
 	// collect makes the process give back what it does not need, or returns an error that says why it can't be told to.
 	collect func(ctx context.Context, p *server.Process) error
 	memory  bool // it can do without a disk
+}
+
+// startEnsemble returns when all of n members serve. keys are of all members.
+func (k *kind) startEnsemble(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error) {
+	return k.startEnsembleWith(ctx, server.EnsembleOptions{Members: n, Keys: keys})
 }
 
 // keys are the lines of zoo.cfg for both servers: ZooKeeper's defaults but for what would get in the way of measuring.
@@ -60,8 +65,8 @@ func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
 				start: func(ctx context.Context, opts server.Options) (*server.Process, error) {
 					return server.StartGozkd(ctx, binary, opts)
 				},
-				startEnsemble: func(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error) {
-					return server.StartGozkdEnsemble(ctx, binary, server.EnsembleOptions{Members: n, Keys: keys})
+				startEnsembleWith: func(ctx context.Context, opts server.EnsembleOptions) (*server.Ensemble, error) {
+					return server.StartGozkdEnsemble(ctx, binary, opts)
 				}})
 		case isZooKeeper && (version == server.Debian || version == server.Maven):
 			found = append(found, kind{name: name, collect: jvmGC,
@@ -71,8 +76,11 @@ func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
 					}
 					return server.StartZooKeeper(ctx, version, opts)
 				},
-				startEnsemble: func(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error) {
-					return server.StartZooKeeperEnsemble(ctx, version, server.EnsembleOptions{Members: n, Keys: keys, JVMFlags: jvmFlags})
+				startEnsembleWith: func(ctx context.Context, opts server.EnsembleOptions) (*server.Ensemble, error) {
+					if opts.JVMFlags == nil {
+						opts.JVMFlags = jvmFlags
+					}
+					return server.StartZooKeeperEnsemble(ctx, version, opts)
 				}})
 		default:
 			return nil, fmt.Errorf("no server %q: know gozkd, zookeeper-%s and zookeeper-%s", name, server.Debian, server.Maven)

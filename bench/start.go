@@ -4,38 +4,138 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// benchStart measures from before the process is started, its zoo.cfg not yet written, to the answer to the first create
-// of a new session. The data directory is new.
+// The rows of start.
+const (
+	startOne   = "start, empty, one member"
+	startThree = "start, empty, three members"
+	startAgain = "start after kill -9"
+)
+
+// benchStart measures three starts. The first two are from before the process is started, its zoo.cfg not yet written, to the answer to the first create
+// of a new session, of one server and of three, on new data directories; of three, whichever answers first. The third is of one
+// server, on what it left that was killed with many znodes, to the first answered read.
 func benchStart(ctx context.Context, s *settings) error {
-	var table [][]string
+	var list []reading
+	note := func(row, what, server string, took []float64) {
+		v := spreadOf(took)
+		progress("%s: %s: %s, median of %d: %s", row, server, what, len(took), number(v.Median))
+		list = append(list, reading{row, what, server, v})
+	}
 	for _, k := range s.servers {
 		n := s.starts
 		if k.name != "gozkd" {
 			n = max(n/5, 3)
 		}
-		var took []time.Duration
-		var name string
-		for i := range n {
-			d, product, err := startOnce(ctx, k)
-			if err != nil {
-				return err
+		for _, start := range []struct {
+			row  string
+			n    int
+			once func(context.Context, kind) (time.Duration, string, error)
+		}{{startOne, n, startOnce}, {startThree, max(n/4, 3), startThreeOnce}} {
+			var took []float64
+			var name string
+			for range start.n {
+				d, product, err := start.once(ctx, k)
+				if err != nil {
+					return err
+				}
+				took, name = append(took, d.Seconds()*1e3), product
 			}
-			progress("start %s %d/%d: %s", k.name, i+1, n, d)
-			took, name = append(took, d), product
+			note(start.row, "wall ms", name, took)
 		}
-		m := median(took) // sorts
-		table = append(table, []string{name, fmt.Sprint(n), millis(m), millis(took[0]), millis(took[n-1])})
 	}
-	s.out.table("Start of the process to the first answered create (ms)", []string{"server", "starts", "median", "min", "max"}, table)
-	return nil
+	for _, k := range s.servers {
+		again, err := startsAfterKill(ctx, k, s.znodes)
+		if err != nil {
+			return err
+		}
+		var took, cpu []float64
+		for _, r := range again {
+			took, cpu = append(took, r.took.Seconds()*1e3), append(cpu, r.cpu.Seconds()*1e3)
+		}
+		note(startAgain, "wall ms", again[0].name, took)
+		note(startAgain, "CPU ms", again[0].name, cpu)
+	}
+	var table [][]string
+	for _, r := range list {
+		table = append(table, []string{r.Row, r.Server, r.What, number(r.Value.Median), number(r.Value.Min), number(r.Value.Max)})
+	}
+	s.out.table(fmt.Sprintf("Start of the process to the first answered create; after kill -9 with %s znodes to the first answered read", thousands(float64(s.znodes))),
+		[]string{"what", "server", "quantity", "median", "min", "max"}, table)
+	return s.out.readings("start", list)
+}
+
+// startsAfterKill fills a server, kills it, and starts and kills it a few times more on what it left.
+func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted, err error) {
+	const starts = 3
+	opts := server.Options{Keys: keys()}
+	if opts.DataDir, err = os.MkdirTemp("", "gozkd-bench-data-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(opts.DataDir)) }()
+	p, err := k.start(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := finally(fillMany(ctx, p.Addr(), n, payload), p.Kill); err != nil {
+		return nil, err
+	}
+	for range starts {
+		r, err := restart(ctx, k, opts, manyPath(n-1))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// startThreeOnce starts an ensemble, from before its first process is started until any member has answered a create.
+func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product string, err error) {
+	asking, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	answered := make(chan time.Time, nMembers)
+	var start time.Time
+	var wg sync.WaitGroup
+	e, err := k.startEnsembleWith(ctx, server.EnsembleOptions{Members: nMembers, Keys: keys(), Starting: func(addrs []string) {
+		start = time.Now()
+		for _, addr := range addrs {
+			// Ends with its first answer or with asking; awaited below.
+			wg.Go(func() {
+				for asking.Err() == nil {
+					if err := firstCreate(addr); err == nil || errors.Is(err, proto.ErrNodeExists) {
+						answered <- time.Now()
+						return
+					}
+					sleep(asking, 200*time.Microsecond)
+				}
+			})
+		}
+	}})
+	if err != nil {
+		cancel()
+		wg.Wait()
+		return 0, "", err
+	}
+	var at time.Time
+	select {
+	case at = <-answered:
+	case <-asking.Done():
+		err = asking.Err()
+	}
+	cancel()
+	wg.Wait()
+	return at.Sub(start), e.Name(), finally(err, e.Stop)
 }
 
 func startOnce(ctx context.Context, k kind) (_ time.Duration, product string, err error) {

@@ -44,19 +44,20 @@ type fired struct {
 // benchWatches measures how long changes take to reach all who watch, and what that costs the server.
 func benchWatches(ctx context.Context, s *settings) error {
 	var table [][]string
+	var list []reading
 	for _, f := range fanOuts {
-		rows, err := compareFanOut(ctx, s, f)
+		rows, figures, err := compareFanOut(ctx, s, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}
-		table = append(table, rows...)
+		table, list = append(table, rows...), append(list, figures...)
 	}
 	s.out.table(fmt.Sprintf("Watches: from the first set to the last event, each of %d times; µs per event", watchRounds-watchSkipped),
 		[]string{"watchers of znodes", "server", "time: median (min to max)", "ratio", "server CPU: median (min to max)", "ratio"}, table)
-	return nil
+	return s.out.readings("watches", list)
 }
 
-func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string, err error) {
+func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string, list []reading, err error) {
 	var closers []func() error
 	defer func() {
 		for i := len(closers) - 1; i >= 0; i-- {
@@ -72,28 +73,28 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 	for _, k := range s.servers {
 		p, err := k.start(ctx, server.Options{Keys: keys()})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		closers = append(closers, p.Stop)
 		if err := prepare(p.Addr()); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := createAll(p.Addr(), 1, 1, nil, func(int) string { return watchedParent }); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := createAll(p.Addr(), 1, f.znodes, payload, watchedPath); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		r := rig{p: p}
 		if r.watchers, err = openLoad([]string{p.Addr()}, f.watchers, 1); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		closers = append(closers, r.watchers.close)
 		for _, c := range r.watchers.clients {
 			c.in = make([]byte, 1<<10) // it grows where there is more
 		}
 		if r.writer, err = openLoad([]string{p.Addr()}, 1, 64); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		closers = append(closers, r.writer.close)
 		rigs = append(rigs, r)
@@ -103,7 +104,7 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 		for i, r := range rigs {
 			took, cpu, err := fireOnce(r.p.Pid(), r.watchers, r.writer, f)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.p.Name(), err)
+				return nil, nil, fmt.Errorf("%s: %w", r.p.Name(), err)
 			}
 			if round >= watchSkipped {
 				n := float64(f.watchers * f.znodes)
@@ -112,13 +113,14 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 			}
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 	}
 	cell := func(s spread) string { return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Min, s.Max) }
 	last := len(rigs) - 1
 	for i, r := range rigs {
 		took, cpu := spreadOf(seen[i].took), spreadOf(seen[i].cpu)
+		list = append(list, reading{f.String(), "µs per event", r.p.Name(), took}, reading{f.String(), "CPU µs per event", r.p.Name(), cpu})
 		row := []string{f.String(), r.p.Name(), cell(took), "", cell(cpu), ""}
 		if i == 0 && last > 0 {
 			row[3] = fmt.Sprintf("%.2f", took.Median/spreadOf(seen[last].took).Median)
@@ -127,7 +129,7 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 		progress("watches: %s", strings.Join(row, "  "))
 		table = append(table, row)
 	}
-	return table, nil
+	return table, list, nil
 }
 
 // fireOnce sets all watches, unmeasured, then changes each znode once and waits for all events.

@@ -22,6 +22,9 @@ type EnsembleOptions struct {
 	Keys map[string]string
 	// JVMFlags are as in Options, for each member.
 	JVMFlags []string
+	// Starting, if any, is called with the client addresses of all members just before the first of them is started, once for
+	// each try.
+	Starting func(addrs []string)
 }
 
 // Ensemble is servers that know one another, each a process of its own with ports of 127.0.0.1 and a data directory that
@@ -245,6 +248,9 @@ func tryEnsemble(ctx context.Context, product string, opts EnsembleOptions,
 	}()
 	if err := e.layOut(opts, command); err != nil {
 		return nil, err
+	}
+	if opts.Starting != nil {
+		opts.Starting(e.Addrs())
 	}
 	for _, m := range e.Members {
 		if err := m.Start(); err != nil {
