@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -96,38 +97,81 @@ func (c checkpointFile) load(restore func(iter.Seq2[[]byte, []byte]) error) (met
 	case info.Size() == 0: // bbolt would take it for a new file
 		return checkpointMeta{}, false, corruptCheckpoint(c.path, errors.New("the file is empty"))
 	}
-	if err := checkPages(c.path, false); err != nil {
-		return checkpointMeta{}, false, corruptCheckpoint(c.path, err)
-	}
-	err = c.use(c.path, true, func(db *bolt.DB) error {
-		return db.View(func(tx *bolt.Tx) (err error) {
-			meta, err = loadTx(tx, restore)
-			if err != nil {
-				return corruptCheckpoint(c.path, err)
-			}
-			return nil
+	err = c.read(false, func(p *pages, buckets []bucket) error {
+		if meta, err = readMeta(p, buckets[0]); err != nil {
+			return err
+		}
+		var walk error
+		err := restore(func(yield func(k, v []byte) bool) {
+			walk = p.pairs(buckets[1], func(k, v []byte) error {
+				if !yield(k, v) {
+					return errEnough
+				}
+				return nil
+			})
 		})
+		switch {
+		case walk != nil && !errors.Is(walk, errEnough): // why the state machine did not get all
+			return walk
+		case err != nil:
+			return err
+		}
+		_, _, err = p.free()
+		return err
 	})
 	return meta, err == nil, err
 }
 
-func loadTx(tx *bolt.Tx, restore func(iter.Seq2[[]byte, []byte]) error) (checkpointMeta, error) {
-	metas, state := tx.Bucket(metaBucket), tx.Bucket(stateBucket)
-	if metas == nil || state == nil {
-		return checkpointMeta{}, errors.New("a bucket is missing")
-	}
-	meta, err := decodeMeta(metas.Get(metaKey))
+// errEnough ends a walk.
+var errEnough = errors.New("enough")
+
+// read opens the file, and passes on its pages and its two buckets: that of the meta, and that of the state. All that goes wrong is said
+// to be the file's fault, but what the operating system says.
+func (c checkpointFile) read(strict bool, f func(*pages, []bucket) error) (err error) {
+	file, err := vfs.OS{}.Open(c.path)
 	if err != nil {
-		return checkpointMeta{}, err
+		return fmt.Errorf("consensus: open checkpoint: %w", err)
 	}
-	return meta, restore(func(yield func(k, v []byte) bool) {
-		cur := state.Cursor()
-		for k, v := cur.First(); k != nil; k, v = cur.Next() {
-			if !yield(k, v) {
-				return
-			}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := lockFile(file, false); err != nil {
+		return blame("read", c.path, err)
+	}
+	p, err := openPages(file, strict)
+	if err != nil {
+		return blame("read", c.path, err)
+	}
+	buckets, err := p.buckets()
+	if err != nil {
+		return blame("read", c.path, err)
+	}
+	return blame("read", c.path, f(p, buckets))
+}
+
+// blame says what an error of reading or writing the pages of a file is: one of the operating system, or one that the file makes.
+func blame(what, path string, err error) error {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &errno), errors.Is(err, errFileInUse):
+		return fmt.Errorf("consensus: %s checkpoint %s: %w", what, path, err)
+	}
+	return corruptCheckpoint(path, err)
+}
+
+func readMeta(p *pages, b bucket) (meta checkpointMeta, err error) {
+	found := false
+	err = p.pairs(b, func(k, v []byte) (err error) {
+		if bytes.Equal(k, metaKey) {
+			found = true
+			meta, err = decodeMeta(v)
 		}
+		return err
 	})
+	if err == nil && !found {
+		err = errors.New("its meta is missing")
+	}
+	return meta, err
 }
 
 // write adds changes and sets meta, in one transaction. The first checkpoint is made aside and renamed, so that a crash
@@ -142,11 +186,8 @@ func (c checkpointFile) write(meta checkpointMeta, changes Changes) error {
 			return fmt.Errorf("consensus: checkpoint: %w", err)
 		}
 	}
-	err := c.use(path, false, func(db *bolt.DB) error {
-		return db.Update(func(tx *bolt.Tx) error { return writeTx(tx, meta, changes) })
-	})
-	if err != nil {
-		return fmt.Errorf("consensus: write checkpoint %s: %w", path, err)
+	if err := mergeFile(path, fresh, meta, changes); err != nil {
+		return blame("write", path, err)
 	}
 	if fresh {
 		if err := os.Rename(path, c.path); err != nil {
@@ -159,23 +200,39 @@ func (c checkpointFile) write(meta checkpointMeta, changes Changes) error {
 	return nil
 }
 
-func writeTx(tx *bolt.Tx, meta checkpointMeta, changes Changes) error {
-	metas, err := tx.CreateBucketIfNotExists(metaBucket)
+// errFileInUse is what a lock says that did not come.
+var errFileInUse = errors.New("it is in use by another process")
+
+// mergeFile writes changes and meta into the file, as a transaction.
+func mergeFile(path string, fresh bool, meta checkpointMeta, changes Changes) (err error) {
+	open := vfs.OS{}.OpenRW
+	if fresh {
+		open = vfs.OS{}.Create
+	}
+	file, err := open(path)
 	if err != nil {
 		return err
 	}
-	state, err := tx.CreateBucketIfNotExists(stateBucket)
-	if err != nil {
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := lockFile(file, true); err != nil {
 		return err
 	}
-	err = changes.Range(func(key, value []byte) error {
-		if value == nil {
-			return state.Delete(key)
+	return mergeInto(file, fresh, meta, changes)
+}
+
+func mergeInto(file vfs.File, fresh bool, meta checkpointMeta, changes Changes) (err error) {
+	var old *pages
+	if !fresh {
+		if old, err = openPages(file, false); err != nil {
+			return err
 		}
-		return state.Put(key, value)
-	})
+	}
+	m, err := beginMerge(file, old, os.Getpagesize())
 	if err != nil {
 		return err
 	}
-	return metas.Put(metaKey, meta.append(nil))
+	if err := changes.Range(m.put); err != nil {
+		return err
+	}
+	return m.commit(meta.append(nil), true)
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"os"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// bbolt trusts the pages of its file. A wrong byte in one can send it round in circles, make it take memory without bound, or fault where no recover
-// is. So all pages are looked at before it opens the file: that each is the one that it says, that lengths and references stay inside, that none has
-// two owners, and that keys are in order. Whether the values are right is for the digest of the state. Source of the format: bbolt's
-// internal/common, version 2.
+// A checkpoint file has the format of bbolt, version 2 (its internal/common). Its pages are read here with nothing believed: a wrong byte in one would
+// send bbolt round in circles, make it take memory without bound, or fault where no recover is. Looked at is that each page is the one that it says,
+// that lengths and references stay inside, that none has two owners, and that keys are in order. Whether the values are right is for the digest of the state.
 
 const (
 	pageHead     = 16 // id, flags, count, overflow
@@ -27,46 +27,69 @@ const (
 	metaBytes    = 64
 	boltMagic    = 0xED0CDAED
 	boltVersion  = 2
+	noFreelist   = ^uint64(0)
 	maxDepth     = 64
+	minPage      = 1024
+	maxPage      = 64 << 10
 )
 
-// pages is a walk over the pages of a file.
+// pages are those of a file, as of the transaction that its newest meta page tells of.
 type pages struct {
-	file io.ReaderAt
-	size int64 // of a page
-	end  uint64
-	used []uint64 // bits
+	file     io.ReaderAt
+	size     int64 // of a page
+	root     uint64
+	freelist uint64
+	end      uint64 // pages from here on are none
+	txid     uint64
+	used     []uint64 // bits: they have an owner
+	buffers  [][]byte // by depth, for pages on the way to the one that is looked at
+	ahead    []byte   // read in advance
+	aheadAt  int64    // its place
+	next     uint64   // page behind the last one that was read
 }
 
-// checkPages walks over all pages of a bbolt file that are in use, and returns what is wrong with the first that is. With strict both meta pages must be
-// good. A crash may leave one that is not: then the other one counts, and is the transaction before.
+// openPages reads the meta pages. With strict both must be good. A crash may leave one that is not: then the other one counts, and is the transaction
+// before.
+func openPages(f vfs.File, strict bool) (*pages, error) {
+	bytes, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	meta, size, err := newestMeta(f, bytes, strict)
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{file: f, size: size, root: word(meta[16:]), freelist: word(meta[32:]), end: word(meta[40:]), txid: word(meta[48:])}
+	if p.end < 2 || p.end > uint64(bytes)/uint64(size) {
+		return nil, fmt.Errorf("it should have %d pages, and has %d", p.end, bytes/size)
+	}
+	p.used = make([]uint64, p.end/64+1)
+	p.used[0] = 3 // the metas
+	return p, nil
+}
+
+// checkPages walks over all pages of a file that are in use, and returns what is wrong with the first that is.
 func checkPages(path string, strict bool) (err error) {
-	f, err := os.Open(path)
+	f, err := vfs.OS{}.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
+	p, err := openPages(f, strict)
 	if err != nil {
 		return err
 	}
-	meta, size, err := newestMeta(f, info.Size(), strict)
+	buckets, err := p.buckets()
 	if err != nil {
 		return err
 	}
-	root, freelist, end := word(meta[16:]), word(meta[32:]), word(meta[40:])
-	if end < 2 || end > uint64(info.Size())/uint64(size) {
-		return fmt.Errorf("it should have %d pages, and has %d", end, info.Size()/size)
+	for _, b := range buckets {
+		if err := p.pairs(b, func([]byte, []byte) error { return nil }); err != nil {
+			return err
+		}
 	}
-	p := &pages{file: f, size: size, end: end, used: make([]uint64, end/64+1)}
-	p.used[0] = 3 // the metas
-	if err := p.tree(root, nil, nil, 0, true); err != nil {
-		return err
-	}
-	if freelist == ^uint64(0) { // none is kept
-		return nil
-	}
-	return p.free(freelist)
+	_, _, err = p.free()
+	return err
 }
 
 func word(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
@@ -80,10 +103,8 @@ func newestMeta(f io.ReaderAt, size int64, strict bool) (newest []byte, pageSize
 			return // it is cut short
 		}
 		m := b[pageHead:]
-		sum := fnv.New64a()
-		_, _ = sum.Write(m[:metaBytes-8]) // a hash never fails
 		u32 := binary.NativeEndian.Uint32
-		if u32(m) != boltMagic || u32(m[4:]) != boltVersion || sum.Sum64() != word(m[metaBytes-8:]) || binary.NativeEndian.Uint16(b[8:]) != pageMeta {
+		if u32(m) != boltMagic || u32(m[4:]) != boltVersion || metaSum(m) != word(m[metaBytes-8:]) || binary.NativeEndian.Uint16(b[8:]) != pageMeta {
 			return
 		}
 		good++
@@ -93,10 +114,10 @@ func newestMeta(f io.ReaderAt, size int64, strict bool) (newest []byte, pageSize
 	}
 	look(0)
 	if good == 0 { // the size of a page is in the other one
-		for guess := int64(1024); guess <= 64<<10 && good == 0; guess *= 2 {
+		for guess := int64(minPage); guess <= maxPage && good == 0; guess *= 2 {
 			look(guess)
 		}
-	} else if pageSize >= 1024 && pageSize < size {
+	} else if pageSize >= minPage && pageSize < size {
 		look(pageSize)
 	}
 	switch {
@@ -104,35 +125,98 @@ func newestMeta(f io.ReaderAt, size int64, strict bool) (newest []byte, pageSize
 		return nil, 0, errors.New("neither of its meta pages is good")
 	case strict && good == 1:
 		return nil, 0, errors.New("one of its meta pages is damaged, and what the other one has may be older")
-	case pageSize < 1024 || pageSize > 64<<10:
+	case pageSize < minPage || pageSize > maxPage:
 		return nil, 0, fmt.Errorf("pages of %d bytes", pageSize)
 	}
 	return newest, pageSize, nil
 }
 
-// page reads a page with those that it takes up. Nobody else may have them.
-func (p *pages) page(id uint64) (data []byte, flags uint16, count int, err error) {
-	if id < 2 || id >= p.end {
-		return nil, 0, 0, fmt.Errorf("a reference to page %d of %d", id, p.end)
+func metaSum(m []byte) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write(m[:metaBytes-8]) // a hash never fails
+	return sum.Sum64()
+}
+
+// page is one page, with those that it takes up.
+type page struct {
+	id    uint64
+	data  []byte
+	flags uint16
+	count int
+	pages uint64
+}
+
+// page reads a page that nobody else may have. It is valid until another one is read at that depth.
+func (p *pages) page(id uint64, depth int) (page, error) {
+	g, err := p.peek(id, depth)
+	if err != nil {
+		return page{}, err
 	}
-	head := make([]byte, pageHead)
-	if _, err := p.file.ReadAt(head, int64(id)*p.size); err != nil {
-		return nil, 0, 0, err
-	}
-	overflow := uint64(binary.NativeEndian.Uint32(head[12:]))
-	if is := word(head); is != id || overflow >= p.end-id {
-		return nil, 0, 0, fmt.Errorf("page %d says that it is page %d, with %d more of %d", id, is, overflow, p.end)
-	}
-	for i := id; i <= id+overflow; i++ {
+	for i := id; i < id+g.pages; i++ {
 		if err := p.use(i); err != nil {
-			return nil, 0, 0, err
+			return page{}, err
 		}
 	}
-	data = make([]byte, int64(overflow+1)*p.size)
-	if _, err := p.file.ReadAt(data, int64(id)*p.size); err != nil {
-		return nil, 0, 0, err
+	return g, nil
+}
+
+// peek reads a page whoever has it.
+func (p *pages) peek(id uint64, depth int) (page, error) {
+	if id < 2 || id >= p.end {
+		return page{}, fmt.Errorf("a reference to page %d of %d", id, p.end)
 	}
-	return data, binary.NativeEndian.Uint16(head[8:]), int(binary.NativeEndian.Uint16(head[10:])), nil
+	for depth >= len(p.buffers) {
+		p.buffers = append(p.buffers, make([]byte, p.size))
+	}
+	buf := p.buffers[depth][:p.size]
+	if err := p.readAhead(buf, id); err != nil {
+		return page{}, err
+	}
+	overflow := uint64(binary.NativeEndian.Uint32(buf[12:]))
+	if is := word(buf); is != id || overflow >= p.end-id {
+		return page{}, fmt.Errorf("page %d says that it is page %d, with %d more of %d", id, is, overflow, p.end)
+	}
+	if overflow > 0 {
+		if need := int64(overflow+1) * p.size; int64(cap(buf)) < need {
+			buf = make([]byte, need)
+		} else {
+			buf = buf[:need]
+		}
+		if _, err := p.file.ReadAt(buf, int64(id)*p.size); err != nil {
+			return page{}, err
+		}
+		p.buffers[depth] = buf
+	}
+	p.next = id + overflow + 1
+	g := page{id, buf, binary.NativeEndian.Uint16(buf[8:]), int(binary.NativeEndian.Uint16(buf[10:])), overflow + 1}
+	if g.flags != pageFreelist && pageHead+g.count*pageElement > len(buf) {
+		return page{}, fmt.Errorf("page %d has no room for %d elements", id, g.count)
+	}
+	return g, nil
+}
+
+// readAhead reads one page, and some more if they are being read in order.
+func (p *pages) readAhead(buf []byte, id uint64) error {
+	const ahead = 128 << 10
+	at := int64(id) * p.size
+	if from := at - p.aheadAt; from >= 0 && from+p.size <= int64(len(p.ahead)) {
+		copy(buf, p.ahead[from:])
+		return nil
+	}
+	if id != p.next {
+		_, err := p.file.ReadAt(buf, at)
+		return err
+	}
+	if p.ahead == nil {
+		p.ahead = make([]byte, ahead)
+	}
+	p.ahead, p.aheadAt = p.ahead[:min(ahead, (int64(p.end)*p.size-at))], at
+	n, err := p.file.ReadAt(p.ahead, at)
+	if p.ahead = p.ahead[:n]; int64(n) < p.size {
+		return err
+	}
+	copy(buf, p.ahead)
+	return nil
 }
 
 func (p *pages) use(id uint64) error {
@@ -143,126 +227,172 @@ func (p *pages) use(id uint64) error {
 	return nil
 }
 
-// tree walks over a page and all below it. Keys are at least low, and below high if that is not nil. Only the tree at the top holds buckets.
-func (p *pages) tree(id uint64, low, high []byte, depth int, top bool) error {
-	data, flags, count, err := p.page(id)
-	switch {
-	case err != nil:
-		return err
-	case depth > maxDepth:
-		return fmt.Errorf("page %d is %d levels deep", id, depth)
-	case flags == pageLeaf:
-		return p.leaf(id, data, count, low, high, top)
-	case flags != pageBranch || count == 0:
-		return fmt.Errorf("page %d has the kind %#x and %d elements", id, flags, count)
-	case pageHead+count*pageElement > len(data):
-		return fmt.Errorf("page %d has no room for %d elements", id, count)
+// branch returns an element of a branch.
+func (g *page) branch(i int) (key []byte, child uint64, err error) {
+	at := pageHead + i*pageElement
+	e := g.data[at : at+pageElement]
+	if key, err = part(g.data, at, binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]), 0); err != nil {
+		return nil, 0, fmt.Errorf("page %d, element %d: %w", g.id, i, err)
 	}
-	keys, children := make([][]byte, count, count+1), make([]uint64, count)
-	for i := range count {
-		at := pageHead + i*pageElement
-		e := data[at:]
-		if keys[i], err = part(data, at, binary.NativeEndian.Uint32(e), binary.NativeEndian.Uint32(e[4:]), 0); err != nil {
-			return fmt.Errorf("page %d, element %d: %w", id, i, err)
-		}
-		if children[i] = word(e[8:]); !inOrder(keys[:i+1], low, high) {
-			return fmt.Errorf("page %d: key %d is out of order", id, i)
-		}
-	}
-	keys = append(keys, high)
-	for i, child := range children {
-		if err := p.tree(child, keys[i], keys[i+1], depth+1, top); err != nil {
-			return err
-		}
-	}
-	return nil
+	return key, word(e[8:]), nil
 }
 
-// part returns what an element of a page refers to: n bytes at pos behind where the element is, with more bytes behind them.
+// leaf returns an element of a leaf.
+func (g *page) leaf(i int) (flags uint32, key, value []byte, err error) {
+	at := pageHead + i*pageElement
+	u32 := binary.NativeEndian.Uint32
+	e := g.data[at : at+pageElement]
+	n, more := u32(e[8:]), u32(e[12:])
+	both, err := part(g.data, at, u32(e[4:]), n, more)
+	if err != nil {
+		return 0, nil, nil, fmt.Errorf("page %d, element %d: %w", g.id, i, err)
+	}
+	return u32(e), both, both[n : n+more : n+more], nil
+}
+
+// part returns what an element of a page refers to: n bytes at pos behind where the element is, with more bytes behind them in its capacity.
 func part(data []byte, at int, pos, n, more uint32) ([]byte, error) {
 	from := uint64(at) + uint64(pos)
 	if from+uint64(n)+uint64(more) > uint64(len(data)) {
 		return nil, errors.New("it is not inside its page")
 	}
-	return data[from : from+uint64(n)], nil
+	return data[from : from+uint64(n) : from+uint64(n)+uint64(more)], nil
 }
 
-// inOrder reports whether the last key may follow those before.
-func inOrder(keys [][]byte, low, high []byte) bool {
-	last := keys[len(keys)-1]
-	if len(keys) > 1 && bytes.Compare(keys[len(keys)-2], last) >= 0 {
-		return false
+// bounds are those of the keys in a page: at least low, and below high if that is not nil.
+type bounds struct{ low, high []byte }
+
+// order reports whether a key may follow the one before, which is nil for the first.
+func (b bounds) order(before, key []byte) bool {
+	if before == nil {
+		before = b.low
+		return bytes.Compare(before, key) <= 0 && (b.high == nil || bytes.Compare(key, b.high) < 0)
 	}
-	return bytes.Compare(low, last) <= 0 && (high == nil || bytes.Compare(last, high) < 0)
+	return bytes.Compare(before, key) < 0 && (b.high == nil || bytes.Compare(key, b.high) < 0)
 }
 
-func (p *pages) leaf(id uint64, data []byte, count int, low, high []byte, top bool) error {
-	if pageHead+count*pageElement > len(data) {
-		return fmt.Errorf("page %d has no room for %d elements", id, count)
-	}
-	keys := make([][]byte, 0, count)
-	for i := range count {
-		at := pageHead + i*pageElement
-		flags, pos := binary.NativeEndian.Uint32(data[at:]), binary.NativeEndian.Uint32(data[at+4:])
-		keyBytes, valueBytes := binary.NativeEndian.Uint32(data[at+8:]), binary.NativeEndian.Uint32(data[at+12:])
-		key, err := part(data, at, pos, keyBytes, valueBytes)
-		if err != nil {
-			return fmt.Errorf("page %d, element %d: %w", id, i, err)
+// bucket is a tree of keys: it names its root, or is small enough to be its only page itself.
+type bucket struct {
+	name   string
+	root   uint64
+	inline page // if root is 0
+}
+
+// buckets reads the tree at the top, which holds nothing else: the bucket of the meta, and that of the state.
+func (p *pages) buckets() (found []bucket, err error) {
+	err = p.tree(p.root, bounds{}, 0, leafBucket, func(name, b []byte) error {
+		head := len(b)
+		if head < bucketHead {
+			return fmt.Errorf("bucket %q has %d bytes", name, head)
 		}
-		if keys = append(keys, key); !inOrder(keys, low, high) {
-			return fmt.Errorf("page %d: key %d is out of order", id, i)
-		}
-		switch {
-		case flags == 0 && !top:
-		case flags != leafBucket || !top:
-			return fmt.Errorf("page %d, element %d has the kind %#x", id, i, flags)
-		default:
-			if err := p.bucket(data[at+int(pos)+int(keyBytes):][:valueBytes]); err != nil {
-				return fmt.Errorf("page %d, bucket %q: %w", id, key, err)
+		is := bucket{name: string(name), root: word(b)}
+		if is.root == 0 {
+			b = bytes.Clone(b[bucketHead:])
+			if len(b) < pageHead || binary.NativeEndian.Uint16(b[8:]) != pageLeaf {
+				return fmt.Errorf("bucket %q has no page", name)
+			}
+			is.inline = page{data: b, flags: pageLeaf, count: int(binary.NativeEndian.Uint16(b[10:]))}
+			if pageHead+is.inline.count*pageElement > len(b) {
+				return fmt.Errorf("bucket %q has no room for %d elements", name, is.inline.count)
 			}
 		}
+		found = append(found, is)
+		return nil
+	})
+	if err == nil && (len(found) != 2 || found[0].name != string(metaBucket) || found[1].name != string(stateBucket)) {
+		err = errors.New("a bucket is missing, or there is one too many")
 	}
-	return nil
+	return found, err
 }
 
-// bucket looks at a bucket: it names its root, or is small enough to be its only page itself.
-func (p *pages) bucket(b []byte) error {
-	if len(b) < bucketHead {
-		return fmt.Errorf("it has %d bytes", len(b))
+// pairs calls visit for each key of a bucket in order, until it returns an error. What it gets is valid for one step.
+func (p *pages) pairs(b bucket, visit func(key, value []byte) error) error {
+	if b.root == 0 {
+		return p.leaf(b.inline, bounds{}, 0, visit)
 	}
-	if root := word(b); root != 0 {
-		return p.tree(root, nil, nil, 0, false)
-	}
-	if b = b[bucketHead:]; len(b) < pageHead || binary.NativeEndian.Uint16(b[8:]) != pageLeaf {
-		return errors.New("it has no page")
-	}
-	return p.leaf(0, b, int(binary.NativeEndian.Uint16(b[10:])), nil, nil, false)
+	return p.tree(b.root, bounds{}, 0, 0, visit)
 }
 
-// free looks at the list of free pages. All others were walked over before.
-func (p *pages) free(id uint64) error {
-	data, flags, count, err := p.page(id)
+// tree walks over a page and all below it. Its leaves hold elements of one kind.
+func (p *pages) tree(id uint64, in bounds, depth int, kind uint32, visit func(key, value []byte) error) error {
+	g, err := p.page(id, depth)
 	switch {
 	case err != nil:
 		return err
-	case flags != pageFreelist:
-		return fmt.Errorf("page %d has the kind %#x, and should list the free ones", id, flags)
+	case depth > maxDepth:
+		return fmt.Errorf("page %d is %d levels deep", id, depth)
+	case g.flags == pageLeaf:
+		return p.leaf(g, in, kind, visit)
+	case g.flags != pageBranch || g.count == 0:
+		return fmt.Errorf("page %d has the kind %#x and %d elements", id, g.flags, g.count)
 	}
-	ids, n := data[pageHead:], uint64(count)
-	if count == 0xFFFF { // the number does not fit there
-		ids, n = ids[8:], word(ids)
+	key, child, err := g.branch(0)
+	if err == nil && !in.order(nil, key) {
+		err = fmt.Errorf("page %d: its first key is out of order", id)
 	}
-	if n > uint64(len(ids)/8) {
-		return fmt.Errorf("page %d has no room for a list of %d", id, n)
-	}
-	for i := range n {
-		free := word(ids[8*i:])
-		if free < 2 || free >= p.end {
-			return fmt.Errorf("page %d lists page %d of %d as free", id, free, p.end)
+	for i := 1; err == nil && i <= g.count; i++ {
+		next, sibling := in.high, uint64(0)
+		if i < g.count {
+			if next, sibling, err = g.branch(i); err == nil && !in.order(key, next) {
+				err = fmt.Errorf("page %d: key %d is out of order", id, i)
+			}
 		}
-		if err := p.use(free); err != nil {
-			return fmt.Errorf("page %d lists one as free: %w", id, err)
+		if err == nil {
+			err = p.tree(child, bounds{key, next}, depth+1, kind, visit)
 		}
+		key, child = next, sibling
+	}
+	return err
+}
+
+func (p *pages) leaf(g page, in bounds, kind uint32, visit func(key, value []byte) error) error {
+	var before []byte
+	for i := range g.count {
+		flags, key, value, err := g.leaf(i)
+		switch {
+		case err != nil:
+			return err
+		case flags != kind:
+			return fmt.Errorf("page %d, element %d has the kind %#x", g.id, i, flags)
+		case !in.order(before, key):
+			return fmt.Errorf("page %d: key %d is out of order", g.id, i)
+		}
+		if err := visit(key, value); err != nil {
+			return err
+		}
+		before = key
 	}
 	return nil
+}
+
+// free reads the list of free pages, of which none may have an owner, and tells where it is.
+func (p *pages) free() (ids []uint64, list span, err error) {
+	if p.freelist == noFreelist {
+		return nil, span{}, nil
+	}
+	g, err := p.page(p.freelist, 0)
+	switch {
+	case err != nil:
+		return nil, span{}, err
+	case g.flags != pageFreelist:
+		return nil, span{}, fmt.Errorf("page %d has the kind %#x, and should list the free ones", g.id, g.flags)
+	}
+	b, n := g.data[pageHead:], uint64(g.count)
+	if g.count == 0xFFFF { // the number does not fit there
+		b, n = b[8:], word(b)
+	}
+	if n > uint64(len(b)/8) {
+		return nil, span{}, fmt.Errorf("page %d has no room for a list of %d", g.id, n)
+	}
+	ids = make([]uint64, n)
+	for i := range ids {
+		ids[i] = word(b[8*i:])
+		if ids[i] < 2 || ids[i] >= p.end {
+			return nil, span{}, fmt.Errorf("page %d lists page %d of %d as free", g.id, ids[i], p.end)
+		}
+		if err := p.use(ids[i]); err != nil {
+			return nil, span{}, fmt.Errorf("page %d lists one as free: %w", g.id, err)
+		}
+	}
+	return ids, span{g.id, g.pages}, nil
 }

@@ -1,0 +1,250 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/raft/v3/raftpb"
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// delta is Changes as a map; the empty string deletes.
+type delta map[string]string
+
+func (d delta) Len() int { return len(d) }
+
+func (d delta) Range(put func(key, value []byte) error) error {
+	for _, k := range slices.Sorted(maps.Keys(d)) {
+		var v []byte
+		if d[k] != "" {
+			v = []byte(d[k])
+		}
+		if err := put([]byte(k), v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d delta) to(state map[string]string) {
+	for k, v := range d {
+		if state[k] = v; v == "" {
+			delete(state, k)
+		}
+	}
+}
+
+// mergeDelta is a transaction, on pages of a kilobyte in a new file.
+func mergeDelta(f vfs.File, old *pages, d delta, index uint64, sync bool) error {
+	m, err := beginMerge(f, old, minPage)
+	if err != nil {
+		return err
+	}
+	meta := checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}
+	return errors.Join(d.Range(m.put), m.commit(meta.append(nil), sync))
+}
+
+// stateOf reads a file, all of it checked.
+func stateOf(f vfs.File) (index uint64, state map[string]string, err error) {
+	p, err := openPages(f, false)
+	if err != nil {
+		return 0, nil, err
+	}
+	buckets, err := p.buckets()
+	if err != nil {
+		return 0, nil, err
+	}
+	meta, err := readMeta(p, buckets[0])
+	if err != nil {
+		return 0, nil, err
+	}
+	state = make(map[string]string)
+	err = p.pairs(buckets[1], func(k, v []byte) error { state[string(k)] = string(v); return nil })
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, _, err = p.free(); err != nil {
+		return 0, nil, err
+	}
+	for id := range p.end {
+		if p.used[id/64]&(1<<(id%64)) == 0 {
+			return 0, nil, fmt.Errorf("page %d is lost", id)
+		}
+	}
+	return meta.Index, state, nil
+}
+
+// drawDelta draws a run of keys next to one another or some anywhere, that are set or deleted. Some are long, some values very long.
+func drawDelta(t *rapid.T, state map[string]string) delta {
+	d := make(delta)
+	known := slices.Sorted(maps.Keys(state))
+	for range rapid.IntRange(0, 3).Draw(t, "runs") {
+		from, n := rapid.IntRange(0, 2000).Draw(t, "from"), rapid.SampledFrom([]int{1, 2, 30, 400}).Draw(t, "n")
+		long := rapid.SampledFrom([]int{0, 0, 0, 30, 700, 1500}).Draw(t, "key bytes")
+		value := rapid.SampledFrom([]int{0, 1, 90, 400, 5000}).Draw(t, "value bytes")
+		for i := range n {
+			d[fmt.Sprintf("%05d%s", from+i, strings.Repeat("k", long))] = strings.Repeat("v", value)
+		}
+	}
+	if len(known) > 0 && rapid.Bool().Draw(t, "delete") {
+		from := rapid.IntRange(0, len(known)-1).Draw(t, "from")
+		for _, k := range known[from:min(len(known), from+rapid.SampledFrom([]int{1, 20, 500, 5000}).Draw(t, "n"))] {
+			d[k] = ""
+		}
+	}
+	return d
+}
+
+// A merge leaves what puts and deletes would, in a file in which bbolt finds nothing wrong; and bbolt can go on with it, as a program of before does,
+// and be gone on after.
+func TestC4_MergeIsATransactionOfBbolt(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		path := filepath.Join(dir, "checkpoint.db")
+		f, err := vfs.OS{}.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		want := make(map[string]string)
+		for round := range uint64(rapid.IntRange(1, 8).Draw(t, "transactions")) {
+			d := drawDelta(t, want)
+			var old *pages
+			if round > 0 {
+				if old, err = openPages(f, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := mergeDelta(f, old, d, round, false); err != nil {
+				t.Fatal(err)
+			}
+			d.to(want)
+			if index, got, err := stateOf(f); err != nil || index != round || !maps.Equal(got, want) {
+				t.Fatalf("transaction %d: index %d, %d keys, want %d; %v", round, index, len(got), len(want), err)
+			}
+			more := delta(nil)
+			if rapid.Bool().Draw(t, "bbolt too") {
+				more = drawDelta(t, want)
+			}
+			throughBbolt(t, path, want, more)
+			more.to(want)
+		}
+	})
+}
+
+// throughBbolt has bbolt check the file, and put more into it.
+func throughBbolt(t *rapid.T, path string, want map[string]string, more delta) {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		for err := range tx.Check() {
+			t.Errorf("bbolt's check: %v", err)
+		}
+		got := make(map[string]string)
+		err := tx.Bucket(stateBucket).ForEach(func(k, v []byte) error { got[string(k)] = string(v); return nil })
+		if !maps.Equal(got, want) {
+			t.Errorf("bbolt sees %d keys, want %d", len(got), len(want))
+		}
+		return err
+	})
+	if err == nil && more != nil {
+		err = db.Update(func(tx *bolt.Tx) error {
+			b := tx.Bucket(stateBucket)
+			return more.Range(func(k, v []byte) error {
+				if v == nil {
+					return b.Delete(k)
+				}
+				return b.Put(k, v)
+			})
+		})
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A power loss before each operation of a transaction leaves the one before, or, when all is written, this one.
+func TestC4_PowerLossInAMerge(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	mem := vfs.NewMem()
+	var index uint64
+	states := []map[string]string{{}}
+	crashes := 0
+	var hook func(op vfs.Op)
+	f, err := vfs.NewFaulty(mem, func(op vfs.Op) error {
+		if hook != nil {
+			hook(op)
+		}
+		return nil
+	}).Create("checkpoint.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := errors.Join(mergeDelta(f, nil, nil, 0, true), mem.SyncDir(".")); err != nil {
+		t.Fatal(err)
+	}
+	hook = func(op vfs.Op) {
+		for _, choose := range []func(int) int{rng.IntN, func(int) int { return 0 }, func(n int) int { return n - 1 }} {
+			after, err := mem.Crash(choose).Open("checkpoint.db")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, state, err := stateOf(after)
+			if err != nil || got+1 < index || got > index || !maps.Equal(state, states[got]) {
+				t.Fatalf("power loss before %v of transaction %d: transaction %d with %d keys, %v", op, index, got, len(state), err)
+			}
+			crashes++
+			_ = after.Close()
+		}
+	}
+	for index = 1; index <= 40; index++ {
+		d, at := make(delta), rng.IntN(3000)
+		for i := range 1 + rng.IntN(200) {
+			d[fmt.Sprintf("%05d", at+i*rng.IntN(20))] = strings.Repeat("v", rng.IntN(300)) // some are deleted
+		}
+		next := maps.Clone(states[index-1])
+		d.to(next)
+		states = append(states, next)
+		old, err := openPages(f, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := mergeDelta(f, old, d, index, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d crashes", crashes)
+}
+
+// Keys that don't come in order would make a tree in which they are not found.
+func TestMerge_Order(t *testing.T) {
+	f, err := vfs.NewMem().Create("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	m, err := beginMerge(f, nil, minPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.put([]byte("b"), []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "b"} {
+		if err := m.put([]byte(key), []byte("2")); err == nil {
+			t.Errorf("%s behind b", key)
+		}
+	}
+}
