@@ -14,7 +14,7 @@ import (
 
 // Short rounds, so that all pieces on two servers take less than 20 minutes: what grows does so by more than they vary.
 const (
-	growthRound = 1500 * time.Millisecond
+	growthRound = 1250 * time.Millisecond
 	growthWarm  = 4 * time.Second // of unmeasured load on each new server, for the JVM's compiler
 )
 
@@ -86,11 +86,12 @@ func (p growthPiece) run(ctx context.Context, s *settings) (*growth, error) {
 	for _, size := range sizes {
 		for _, k := range s.servers {
 			begun := time.Now()
-			if err := p.measure(ctx, g, k, size); err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", k.name, thousands(float64(size)), err)
-			}
-			if ctx.Err() != nil {
+			err := p.measure(ctx, g, k, size)
+			if ctx.Err() != nil { // whatever came of it: an interrupt from a terminal ends the servers too
 				return nil, ctx.Err()
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", k.name, thousands(float64(size)), err)
 			}
 			progress("growth: %s %s: %s done in %s", p.name, thousands(float64(size)), k.name, time.Since(begun).Round(100*time.Millisecond))
 		}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -112,20 +114,32 @@ func restCPU(ctx context.Context, pid int) (float64, error) {
 }
 
 // openIdle opens n sessions whose clients have no more than their sockets. With an error it returns those that are open.
-func openIdle(ctx context.Context, addr string, n int) (clients []*client, err error) {
-	for i := range n {
-		if ctx.Err() != nil {
-			return clients, ctx.Err()
-		}
-		c, err := dial(addr, i, 1)
-		if err != nil {
-			return clients, fmt.Errorf("session %d: %w", i, err)
-		}
-		c.in, c.out = make([]byte, 256), nil
-		c.r, c.w = 0, 0
-		clients = append(clients, c)
+func openIdle(ctx context.Context, addr string, n int) ([]*client, error) {
+	const openers = 16 // one after the other each would wait for a sync of its own
+	opened := make([][]*client, openers)
+	failed := make([]error, openers)
+	var wait sync.WaitGroup
+	for o := range openers {
+		// Ends with its share of the sessions, or with ctx; awaited below.
+		wait.Go(func() {
+			for i := o; i < n; i += openers {
+				if ctx.Err() != nil {
+					failed[o] = ctx.Err()
+					return
+				}
+				c, err := dial(addr, i, 1)
+				if err != nil {
+					failed[o] = fmt.Errorf("session %d: %w", i, err)
+					return
+				}
+				c.in, c.out = make([]byte, 256), nil
+				c.r, c.w = 0, 0
+				opened[o] = append(opened[o], c)
+			}
+		})
 	}
-	return clients, nil
+	wait.Wait()
+	return slices.Concat(opened...), errors.Join(failed...)
 }
 
 // closeIdle closes the sockets; the sessions stay.

@@ -33,7 +33,7 @@ func watchesPiece() growthPiece {
 func watchersPiece() growthPiece {
 	return growthPiece{
 		name: "watchers", title: "Growth with connections that watch one znode", axis: "connections with a watch each", unit: "watch",
-		sizes:   []int{10, 100, 1_000, 10_000, 20_000},
+		sizes:   []int{10, 1_000, 10_000, 20_000},
 		measure: growWatchers,
 		upTo:    connectionsUpTo,
 		note:    "Memory for each is beyond that of its session. " + watchesNote + "The connection has one watch.",
