@@ -25,8 +25,8 @@ fuzz:     ## each fuzz target for FUZZTIME (30s)
 	.ci/fuzz $(FUZZTIME)
 bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
-bench-compare: ## start, latency, throughput and memory, next to ZooKeeper; about 35 minutes on a quiet machine
-	$(GO) run ./bench
+bench-compare: ## all that is to be reached, next to ZooKeeper, into docs/benchmarks; about 40 minutes on a quiet machine; BENCH for flags
+	$(GO) run ./bench compare $(BENCH)
 bench-ensemble: ## three members: throughput, memory, and how long the death of the leader is felt, next to ZooKeeper
 	$(GO) run ./bench ensemble
 	$(GO) run ./bench failover

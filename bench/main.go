@@ -31,6 +31,9 @@ commands
   calm        how slow the slowest of paced writes get while checkpoints run, a member catches up, all sessions reconnect
   recipes     locks and queues of ours, of Curator and of kazoo, on each server
   load        one row against a server that runs already, for a profiler
+  resident    resident memory: empty, under load, with sessions, with znodes; at once
+  compare     all that the targets need, in short rounds, into docs/benchmarks; about 40 minutes
+  targets     what is to be reached, and what the figures in the folder of -out say
 Without a command: all of one server, that is down to znodes, one after the other.
 
 flags
@@ -113,6 +116,11 @@ func run(ctx context.Context, args []string) error {
 		}
 		return errors.Join(errUsage, err)
 	}
+	if command == "compare" {
+		if err := setCompareDefaults(flags); err != nil {
+			return err
+		}
+	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
@@ -149,6 +157,8 @@ func run(ctx context.Context, args []string) error {
 		"failover":   benchFailover,
 		"growth":     benchGrowth,
 		"recipes":    benchRecipes,
+		"resident":   benchResident,
+		"targets":    benchTargets,
 	}
 	switch {
 	case command == "load":
@@ -157,7 +167,7 @@ func run(ctx context.Context, args []string) error {
 		return serveEcho()
 	case command == "bare" || command == "bare-synced": // what limits starts
 		return serveBare(command == "bare-synced")
-	case command != "all" && commands[command] == nil:
+	case command != "all" && command != "compare" && commands[command] == nil:
 		flags.Usage()
 		return fmt.Errorf("no command %q", command)
 	}
@@ -168,14 +178,17 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory that stays is a nuisance, not an error
-	if command != "limits" {                 // has to do with none of them
+	defer func() { _ = os.RemoveAll(dir) }()         // a temporary directory that stays is a nuisance, not an error
+	if command != "limits" && command != "targets" { // these have to do with none of them
 		if s.servers, err = kinds(ctx, *servers, *binary, dir); err != nil {
 			return err
 		}
 	}
 	if s.out.machine, err = machine(dir); err != nil {
 		return err
+	}
+	if command == "compare" {
+		return benchCompare(ctx, &s, args)
 	}
 	order := []string{command}
 	if command == "all" {

@@ -19,8 +19,9 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// watchRounds is how often watches are set and fired, on each server in turn; the first ones are not counted.
-const watchRounds, watchSkipped = 24, 4
+// watchBlocks is how often each server gets its watchers, in turn: those of two servers at once would need more open files than many
+// machines allow. In each block watches are set and fired watchRounds times, of which the first watchSkipped are not counted.
+const watchBlocks, watchRounds, watchSkipped = 3, 10, 3
 
 // fanOut is who watches what: each of so many connections has a data watch on each of so many znodes.
 type fanOut struct{ watchers, znodes int }
@@ -29,8 +30,8 @@ func (f fanOut) String() string {
 	return fmt.Sprintf("%s watchers of %s", thousands(float64(f.watchers)), thousands(float64(f.znodes)))
 }
 
-// fanOuts keep below 20,000 open files with two servers at once.
-var fanOuts = []fanOut{{1_000, 1}, {9_000, 1}, {1, 10_000}}
+// fanOuts are what is measured: one znode that many watch, and many znodes with one watcher each.
+var fanOuts = []fanOut{{1_000, 1}, {10_000, 1}, {1, 10_000}}
 
 const watchedParent = rootPath + "/watched"
 
@@ -46,13 +47,17 @@ func benchWatches(ctx context.Context, s *settings) error {
 	var table [][]string
 	var list []reading
 	for _, f := range fanOuts {
+		f, err := f.fitting()
+		if err != nil {
+			return err
+		}
 		rows, figures, err := compareFanOut(ctx, s, f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}
 		table, list = append(table, rows...), append(list, figures...)
 	}
-	s.out.table(fmt.Sprintf("Watches: from the first set to the last event, each of %d times; µs per event", watchRounds-watchSkipped),
+	s.out.table(fmt.Sprintf("Watches: from the first set to the last event, each of %d times; µs per event", watchBlocks*(watchRounds-watchSkipped)),
 		[]string{"watchers of znodes", "server", "time: median (min to max)", "ratio", "server CPU: median (min to max)", "ratio"}, table)
 	return s.out.readings("watches", list)
 }
@@ -64,12 +69,7 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 			err = errors.Join(err, closers[i]())
 		}
 	}()
-	type rig struct {
-		p        *server.Process
-		watchers *load
-		writer   *load
-	}
-	var rigs []rig
+	var servers []*server.Process
 	for _, k := range s.servers {
 		p, err := k.start(ctx, server.Options{Keys: keys()})
 		if err != nil {
@@ -85,43 +85,26 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 		if err := createAll(p.Addr(), 1, f.znodes, payload, watchedPath); err != nil {
 			return nil, nil, err
 		}
-		r := rig{p: p}
-		if r.watchers, err = openLoad([]string{p.Addr()}, f.watchers, 1); err != nil {
-			return nil, nil, err
-		}
-		closers = append(closers, r.watchers.close)
-		for _, c := range r.watchers.clients {
-			c.in = make([]byte, 1<<10) // it grows where there is more
-		}
-		if r.writer, err = openLoad([]string{p.Addr()}, 1, 64); err != nil {
-			return nil, nil, err
-		}
-		closers = append(closers, r.writer.close)
-		rigs = append(rigs, r)
+		servers = append(servers, p)
 	}
-	seen := make([]fired, len(rigs))
-	for round := range watchRounds {
-		for i, r := range rigs {
-			took, cpu, err := fireOnce(r.p.Pid(), r.watchers, r.writer, f)
-			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", r.p.Name(), err)
+	seen := make([]fired, len(servers))
+	for block := range watchBlocks {
+		for i, p := range servers {
+			warm := s.warm
+			if block > 0 {
+				warm = 0
 			}
-			if round >= watchSkipped {
-				n := float64(f.watchers * f.znodes)
-				seen[i].took = append(seen[i].took, float64(took.Nanoseconds())/1e3/n)
-				seen[i].cpu = append(seen[i].cpu, float64(cpu.Nanoseconds())/1e3/n)
+			if err := fireBlock(ctx, p, f, warm, &seen[i]); err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", p.Name(), err)
 			}
-		}
-		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
 		}
 	}
 	cell := func(s spread) string { return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Min, s.Max) }
-	last := len(rigs) - 1
-	for i, r := range rigs {
+	last := len(servers) - 1
+	for i, p := range servers {
 		took, cpu := spreadOf(seen[i].took), spreadOf(seen[i].cpu)
-		list = append(list, reading{f.String(), "µs per event", r.p.Name(), took}, reading{f.String(), "CPU µs per event", r.p.Name(), cpu})
-		row := []string{f.String(), r.p.Name(), cell(took), "", cell(cpu), ""}
+		list = append(list, reading{f.String(), "µs per event", p.Name(), took}, reading{f.String(), "CPU µs per event", p.Name(), cpu})
+		row := []string{f.String(), p.Name(), cell(took), "", cell(cpu), ""}
 		if i == 0 && last > 0 {
 			row[3] = fmt.Sprintf("%.2f", took.Median/spreadOf(seen[last].took).Median)
 			row[5] = fmt.Sprintf("%.2f", cpu.Median/spreadOf(seen[last].cpu).Median)
@@ -130,6 +113,52 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 		table = append(table, row)
 	}
 	return table, list, nil
+}
+
+// fireBlock opens the watchers' connections and measures some rounds, the first ones and as many as fit into warm unmeasured.
+func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Duration, seen *fired) (err error) {
+	watchers, err := openLoad([]string{p.Addr()}, f.watchers, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, watchers.close()) }()
+	for _, c := range watchers.clients {
+		c.in = make([]byte, 1<<10) // it grows where there is more
+	}
+	writer, err := openLoad([]string{p.Addr()}, 1, 64)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, writer.close()) }()
+	start := time.Now()
+	for round := 0; round < watchRounds; {
+		took, cpu, err := fireOnce(p.Pid(), watchers, writer, f)
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if time.Since(start) < warm {
+			continue
+		}
+		if round >= watchSkipped {
+			n := float64(f.watchers * f.znodes)
+			seen.took = append(seen.took, float64(took.Nanoseconds())/1e3/n)
+			seen.cpu = append(seen.cpu, float64(cpu.Nanoseconds())/1e3/n)
+		}
+		round++
+	}
+	return nil
+}
+
+// fitting returns f with no more watchers than this process may have open files, less some for what else it needs. The name of the row says
+// how many are left.
+func (f fanOut) fitting() (fanOut, error) {
+	const others = 500
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return f, fmt.Errorf("getrlimit: %w", err)
+	}
+	f.watchers = min(f.watchers, int(min(limit.Cur, 1<<30))-others)
+	return f, nil
 }
 
 // fireOnce sets all watches, unmeasured, then changes each znode once and waits for all events.

@@ -1,0 +1,135 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// The rows of resident.
+const (
+	residentEmpty    = "resident, empty"
+	residentLoaded   = "resident, under load with few znodes"
+	residentSessions = "resident, idle sessions"
+	residentZnodes   = "resident, many znodes"
+)
+
+// residentRows are the load with few znodes: what grows the tree is left out.
+var residentRows = []string{"get 100 B", "set 100 B", "create and delete", "mixed: 50% get, 50% set"}
+
+const residentQuiet = 5 * time.Second // from the answer of a new server until it counts as empty
+
+// benchResident looks at the resident memory of new servers, at once and unsettled: it is what sessions and znodes measure, and
+// more, without the minutes that these give collectors.
+func benchResident(ctx context.Context, s *settings) error {
+	var lines []memoryLine
+	for _, k := range s.servers {
+		for _, part := range []struct {
+			row string
+			do  func(p *server.Process) (done func() error, err error)
+		}{
+			{residentLoaded, func(p *server.Process) (func() error, error) { return nothingToDo, loadWithFew(p, s.seconds) }},
+			{residentSessions, func(p *server.Process) (func() error, error) { return idleSessions(p.Addr(), s.sessions) }},
+			{residentZnodes, func(p *server.Process) (func() error, error) {
+				return nothingToDo, fillMany(ctx, p.Addr(), s.znodes, payload)
+			}},
+		} {
+			more, err := residentOf(ctx, k, part.row, part.do)
+			if err != nil {
+				return fmt.Errorf("%s: %w", part.row, err)
+			}
+			if part.row != residentLoaded {
+				more = more[1:] // empty is said once
+			}
+			for _, l := range more {
+				progress("%s: %s: %s MB, peak %s MB", l.when, l.server, number(float64(l.memory.rss)/1e6), number(float64(l.memory.peak)/1e6))
+			}
+			lines = append(lines, more...)
+		}
+	}
+	var table [][]string
+	for _, l := range lines {
+		first := lines[0].server
+		of := func(bytes func(memory) int64) string {
+			for _, o := range lines {
+				if l.server == first && o.when == l.when && o.server != first {
+					return fmt.Sprintf("%.2f", float64(bytes(l.memory))/float64(bytes(o.memory)))
+				}
+			}
+			return ""
+		}
+		rss, peak := func(m memory) int64 { return m.rss }, func(m memory) int64 { return m.peak }
+		table = append(table, []string{l.when, l.server, number(float64(l.memory.rss) / 1e6), of(rss), number(float64(l.memory.peak) / 1e6), of(peak)})
+	}
+	s.out.table(fmt.Sprintf("Resident memory at once, in MB of 10^6 bytes; %s sessions, %s znodes", thousands(float64(s.sessions)), thousands(float64(s.znodes))),
+		[]string{"what", "server", "at the end", "ratio", "at the peak", "ratio"}, table)
+	return s.out.readings("resident", memoryReadings(lines))
+}
+
+func nothingToDo() error { return nil }
+
+// residentOf starts a server and looks at it empty, and when do has done its part; what that returns ends it.
+func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) (func() error, error)) (lines []memoryLine, err error) {
+	p, err := k.start(ctx, server.Options{Keys: keys()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	if !sleep(ctx, residentQuiet) {
+		return nil, ctx.Err()
+	}
+	before, err := memoryOf(p.Pid())
+	if err != nil {
+		return nil, err
+	}
+	done, err := do(p)
+	if err != nil {
+		return nil, err
+	}
+	after, err := memoryOf(p.Pid())
+	return []memoryLine{memoryRow(p.Name(), residentEmpty, before, before, 0, 0), memoryRow(p.Name(), row, after, before, 0, 0)},
+		errors.Join(err, done())
+}
+
+// loadWithFew gives a server some of each of residentRows.
+func loadWithFew(p *server.Process, each time.Duration) error {
+	if err := prepare(p.Addr()); err != nil {
+		return err
+	}
+	for _, name := range residentRows {
+		for _, sh := range []shape{{100, 1}, {16, 16}} {
+			if _, err := runOnce(target{addrs: []string{p.Addr()}}, sh, workloadNamed(name), each); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// idleSessions opens sessions that send nothing. done closes their connections.
+func idleSessions(addr string, n int) (done func() error, err error) {
+	var clients []*client
+	done = func() error {
+		var err error
+		for _, c := range clients {
+			err = errors.Join(err, unix.Close(c.fd))
+		}
+		return err
+	}
+	for i := range n {
+		c, err := dial(addr, i, 0)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("session %d: %w", i, err), done())
+		}
+		c.in, c.out = nil, nil
+		clients = append(clients, c)
+	}
+	return done, nil
+}
