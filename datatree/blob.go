@@ -2,6 +2,7 @@ package datatree
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unsafe"
 
@@ -88,25 +89,31 @@ func (b blob) kind() kind {
 }
 
 // record takes the value apart.
-func (b blob) record() record {
+func (b blob) record() (r record) {
+	b.read(&r)
+	return r
+}
+
+// read sets a zero r to the record.
+func (b blob) read(r *record) {
 	s := string(b)
 	_, i := b.keyAt()
-	r := record{kind: kind(s[i] &^ nullData), null: s[i]&nullData != 0}
-	u, i := uvarintAt(s, i+1)
-	r.czxid = proto.Zxid(u)
-	v, i := varintAt(s, i)
-	r.mzxid = r.czxid + proto.Zxid(v)
-	v, i = varintAt(s, i)
-	r.pzxid = r.czxid + proto.Zxid(v)
-	r.ctimeMs, i = varintAt(s, i)
-	v, i = varintAt(s, i)
-	r.mtimeMs = r.ctimeMs + v
-	v, i = varintAt(s, i)
-	r.version = int32(v)
-	v, i = varintAt(s, i)
-	r.cversion = int32(v)
-	v, i = varintAt(s, i)
-	r.aversion = int32(v)
+	r.kind, r.null = kind(s[i]&^nullData), s[i]&nullData != 0
+	i++
+	var v [8]uint64 // from czxid to aversion
+	for k := range v {
+		if c := s[i]; c < 0x80 { // as nearly all of them
+			v[k], i = uint64(c), i+1
+		} else {
+			v[k], i = longUvarintAt(s, i)
+		}
+	}
+	r.czxid = proto.Zxid(v[0])
+	r.mzxid = r.czxid + proto.Zxid(unzigzag(v[1]))
+	r.pzxid = r.czxid + proto.Zxid(unzigzag(v[2]))
+	r.ctimeMs = unzigzag(v[3])
+	r.mtimeMs = r.ctimeMs + unzigzag(v[4])
+	r.version, r.cversion, r.aversion = int32(unzigzag(v[5])), int32(unzigzag(v[6])), int32(unzigzag(v[7]))
 	if r.kind == ephemeral || r.kind == ttl {
 		r.owner = binary.BigEndian.Uint64(bytesOf(s[i : i+8]))
 		i += 8
@@ -118,7 +125,6 @@ func (b blob) record() record {
 		r.acl, i = s[i:end], end
 	}
 	r.data = s[i:]
-	return r
 }
 
 // aclEnd returns where the ACL that begins at i ends.
@@ -137,13 +143,25 @@ func aclEnd(s string, i int) int {
 
 // uvarintAt reads a uvarint of a blob, which is known to be there, and returns where it ends.
 func uvarintAt(s string, i int) (uint64, int) {
-	if c := s[i]; c < 0x80 {
-		return uint64(c), i + 1
+	if s[i] < 0x80 {
+		return uint64(s[i]), i + 1
 	}
 	return longUvarintAt(s, i)
 }
 
+// longUvarintAt takes up to eight bytes at once: a zxid and a time are five or six, and each byte by itself would be a branch that
+// the processor guesses wrong.
 func longUvarintAt(s string, i int) (uint64, int) {
+	if i+8 <= len(s) {
+		v := binary.LittleEndian.Uint64(bytesOf(s[i : i+8]))
+		if last := ^v & 0x8080808080808080; last != 0 { // the lowest bit is that of the last byte
+			v &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7f
+			v = v&0x007f007f007f007f | v&0x7f007f007f007f00>>1
+			v = v&0x00003fff00003fff | v&0x3fff00003fff0000>>2
+			v = v&0x000000000fffffff | v&0x0fffffff00000000>>4
+			return v, i + bits.TrailingZeros64(last)/8 + 1
+		}
+	}
 	var v uint64
 	for shift := 0; ; shift += 7 {
 		c := s[i]
@@ -155,10 +173,8 @@ func longUvarintAt(s string, i int) (uint64, int) {
 	}
 }
 
-func varintAt(s string, i int) (int64, int) {
-	u, i := uvarintAt(s, i)
-	return int64(u>>1) ^ -int64(u&1), i
-}
+// unzigzag makes a varint of a uvarint.
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // bytesOf returns the bytes of s, which must not be changed: not nil if empty.
 func bytesOf(s string) []byte {

@@ -16,8 +16,9 @@ func (t *Tree) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
 	if code != proto.OK {
 		return proto.Stat{}, code
 	}
-	r := n.record()
-	return t.stat(n, &r), proto.OK
+	var r record
+	n.blob().read(&r)
+	return r.stat(len(t.children(n))), proto.OK
 }
 
 // GetData returns data and Stat. The data is shared and immutable: it stays as it is however the tree changes, and the
@@ -27,8 +28,9 @@ func (t *Tree) GetData(path string, c Caller) ([]byte, proto.Stat, proto.ErrCode
 	if code != proto.OK {
 		return nil, proto.Stat{}, code
 	}
-	r := n.record()
-	return r.bytes(), t.stat(n, &r), proto.OK
+	var r record
+	n.blob().read(&r)
+	return r.bytes(), r.stat(len(t.children(n))), proto.OK
 }
 
 // AppendChildren appends the jute vector of the children's names, in any order, and returns the Stat. With an error b

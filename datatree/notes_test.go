@@ -1,0 +1,152 @@
+package datatree
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// TestCapture_AlwaysAddsUpToAll checks a tree after each step, so that no number that is used again leads to another znode, and compares what its
+// captures add up to with the whole of it. Now and then many znodes come or go at once, so that pages do.
+func TestCapture_AlwaysAddsUpToAll(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		tree, s, g := New(Options{TrackDirty: true}), make(store), newGenerator()
+		many := 0
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 11).Draw(rt, "step") {
+			case 0, 1:
+				c := tree.Capture()
+				s.merge(t, c)
+				all := make(store)
+				all.merge(t, tree.CaptureAll())
+				if !maps.EqualFunc(s, all, bytes.Equal) {
+					rt.Fatalf("the captures together are %q, the capture of all is %q", s, all)
+				}
+			case 2:
+				var m proto.MultiRequest
+				from, to := many, rapid.IntRange(0, 1500).Draw(rt, "many")
+				for ; many < to; many++ {
+					m.Ops = append(m.Ops, proto.MultiOp{Op: proto.OpCreate, Path: fmt.Sprintf("/many%d", many), ACL: proto.OpenACL()})
+				}
+				for ; many > to; many-- {
+					m.Ops = append(m.Ops, proto.MultiOp{Op: proto.OpDelete, Path: fmt.Sprintf("/many%d", many-1), Version: -1})
+				}
+				fails := rapid.Bool().Draw(rt, "fails")
+				if fails {
+					m.Ops, many = append(m.Ops, proto.MultiOp{Op: proto.OpCheck, Path: "/missing"}), from
+				}
+				g.zxid = g.zxid.Next()
+				res, _ := tree.Apply(Header{g.zxid, g.timeMs}, &Request{Op: proto.OpMulti, Flags: FlagSkipACL, Body: m.Append(nil)})
+				if res.Err != proto.OK || res.MultiFailed != fails {
+					rt.Fatalf("from %d to %d: %v, failed %v", from, to, res.Err, res.MultiFailed)
+				}
+			default:
+				h, r := g.next(rt)
+				res, _ := tree.Apply(h, r)
+				g.saw(r, res)
+			}
+			if err := tree.Check(); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestCapture_OfWhatCameAndWent has no trace of it, but one of the znode that had the path before.
+func TestCapture_OfWhatCameAndWent(t *testing.T) {
+	tree := New(Options{TrackDirty: true})
+	zxid := proto.Zxid(0)
+	apply := func(op proto.OpCode, body []byte) {
+		t.Helper()
+		zxid++
+		if res, _ := tree.Apply(Header{Zxid: zxid}, &Request{Op: op, Body: body}); res.Err != proto.OK {
+			t.Fatal(res.Err)
+		}
+	}
+	create := func() {
+		apply(proto.OpCreate, (&proto.CreateRequest{Path: "/lock", ACL: proto.OpenACL()}).Append(nil, proto.OpCreate))
+	}
+	remove := func() {
+		apply(proto.OpDelete, (&proto.PathVersionRequest{Path: "/lock", Version: -1}).Append(nil))
+	}
+	captured := func() string {
+		var keys []string
+		_ = tree.Capture().Range(func(key, value []byte) error { // never fails
+			if key[0] == znodePrefix {
+				keys = append(keys, fmt.Sprintf("%s:%v", key[1:], value != nil))
+			}
+			return nil
+		})
+		return strings.Join(keys, " ")
+	}
+	tree.Capture()
+	for range 3 {
+		create()
+		remove()
+	}
+	if got := captured(); got != "/:true" {
+		t.Errorf("new ones that went: %s", got)
+	}
+	create()
+	if got := captured(); got != "/:true /lock:true" {
+		t.Errorf("a new one: %s", got)
+	}
+	for range 3 {
+		remove()
+		create()
+	}
+	if got := captured(); got != "/:true /lock:true" {
+		t.Errorf("another one for it: %s", got)
+	}
+	for range 3 {
+		remove()
+		create()
+	}
+	remove()
+	if got := captured(); got != "/:true /lock:false" {
+		t.Errorf("it is gone in the end: %s", got)
+	}
+}
+
+// TestTree_Full refuses one more znode than the most.
+func TestTree_Full(t *testing.T) {
+	tree := fuzzTree(t)
+	before := New(Options{}).Snapshot()
+	tree.limit = tree.index.len() + 1
+	for i, want := range []proto.ErrCode{proto.OK, proto.ErrSystemError, proto.ErrSystemError} {
+		body := (&proto.CreateRequest{Path: fmt.Sprintf("/%d", i), ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
+		res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &Request{Op: proto.OpCreate, Body: body})
+		if res.Err != want || (res.Why == "") != (want == proto.OK) {
+			t.Errorf("create %d: %v %q, want %v", i, res.Err, res.Why, want)
+		}
+		if err := tree.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	tree.limit = 3
+	res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &Request{Op: proto.OpRewind, Body: before})
+	if res.Err != proto.ErrMarshallingError || !strings.Contains(res.Why, "the most are 3") {
+		t.Errorf("rewind: %v %q", res.Err, res.Why)
+	}
+	if err := tree.Check(); err != nil {
+		t.Error(err)
+	}
+	r := restorer{t: empty(Options{})}
+	r.t.limit = 1
+	var err error
+	_ = New(Options{}).CaptureAll().Range(func(key, value []byte) error {
+		if err == nil {
+			err = r.step(key, value)
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "one more than 1") {
+		t.Errorf("restore: %v", err)
+	}
+}

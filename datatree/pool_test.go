@@ -1,0 +1,96 @@
+package datatree
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestPool_KeepsItsValues makes and frees values until pages come and go: numbers are not given twice, values stay what and where they are, and
+// empty pages are given back.
+func TestPool_KeepsItsValues(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var p pool[uint64]
+		type value struct {
+			at *uint64
+			is uint64
+		}
+		there := make(map[uint32]value)
+		var ids []uint32
+		last := uint64(0)
+		for range rapid.IntRange(1, 12).Draw(rt, "rounds") {
+			n := rapid.IntRange(0, 3*pageSlots).Draw(rt, "n")
+			if rapid.Bool().Draw(rt, "free") {
+				fromEnd, step := rapid.Bool().Draw(rt, "from the end"), rapid.IntRange(1, 5).Draw(rt, "step")
+				for i := 0; i < n && len(ids) > 0; i++ {
+					k := i * step % len(ids)
+					if fromEnd {
+						k = len(ids) - 1 - k
+					}
+					p.free(ids[k])
+					if v := p.peek(ids[k]); v != nil && *v != 0 {
+						rt.Fatalf("%d was freed and is %d", ids[k], *v)
+					}
+					delete(there, ids[k])
+					ids[k] = ids[len(ids)-1]
+					ids = ids[:len(ids)-1]
+				}
+			} else {
+				for range n {
+					id, at := p.alloc()
+					if _, twice := there[id]; id == 0 || twice || *at != 0 || p.at(id) != at {
+						rt.Fatalf("number %d, taken %v, holds %d", id, twice, *at)
+					}
+					last++
+					*at = last
+					there[id] = value{at, last}
+					ids = append(ids, id)
+				}
+			}
+			all, pages := 0, make(map[uint32]bool)
+			for v := range p.all() {
+				all++
+				if *v == 0 {
+					rt.Fatal("a free slot is listed")
+				}
+			}
+			for id, v := range there {
+				pages[id>>pageBits] = true
+				if p.at(id) != v.at || p.peek(id) != v.at || *v.at != v.is {
+					rt.Fatalf("%d is %d, want %d", id, *p.at(id), v.is)
+				}
+			}
+			if all != len(there) || p.len() != len(there) {
+				rt.Fatalf("%d listed, counted are %d, want %d", all, p.len(), len(there))
+			}
+			kept := 0
+			for _, page := range p.pages {
+				if page != nil {
+					kept++
+				}
+			}
+			if kept > len(pages)+2 { // the first page stays, and one with room
+				rt.Fatalf("%d pages for values on %d", kept, len(pages))
+			}
+		}
+		if p.peek(1<<32-1) != nil {
+			rt.Fatal("there is a slot without a page")
+		}
+	})
+}
+
+// TestPool_Full has all pages but one.
+func TestPool_Full(t *testing.T) {
+	p := pool[byte]{pages: make([]*[pageSlots]byte, maxPages-1), use: make([]pageUse, maxPages-1)}
+	for range pageSlots {
+		if id, _ := p.alloc(); id>>pageBits != maxPages-1 {
+			t.Fatalf("number %#x", id)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("one more than all was made")
+		}
+	}()
+	p.alloc()
+}
