@@ -71,6 +71,7 @@ type core struct {
 	heads    streams // leading: proposed in this term and not applied yet
 	incoming []group // leading: what others forwarded, to be proposed
 	underWay int     // leading: entries with requests that are proposed and not handed out
+	madeMs   int64   // when the last of these was made
 	proposed int64   // requests that went into entries here
 
 	applied  uint64 // index of the last entry that was handed out

@@ -30,18 +30,47 @@ func TestC1_NothingIsAppliedBeforeItIsOnDisk(t *testing.T) {
 	if m.applied != before || m.answered != 0 {
 		t.Fatalf("applied %d, answered %d with nothing written", m.applied, m.answered)
 	}
-	if len(m.queue) != maxUnderWay {
-		t.Fatalf("%d appends wait, want %d: the disk may take them together, and the third request waits for the next one", len(m.queue), maxUnderWay)
+	if len(m.queue) != 1 {
+		t.Fatalf("%d appends wait, want one: what comes meanwhile shares the next", len(m.queue))
 	}
-	m.write(2)
+	m.write(1)
 	m.pump()
-	if m.answered != 2 {
-		t.Fatalf("%d answered after two of three writes", m.answered)
+	if m.answered != 1 {
+		t.Fatalf("%d answered after one of two writes", m.answered)
 	}
 	m.write(len(m.queue))
 	m.pump()
 	if m.answered != 3 {
 		t.Fatalf("%d answered after three writes", m.answered)
+	}
+}
+
+// Where entries take long they follow on each other without waiting for the end of the one before, up to a bound.
+func TestCore_SlowEntriesOverlap(t *testing.T) {
+	w, m := lead(t)
+	for i := range 2 * maxUnderWay {
+		m.propose()
+		m.pump()
+		if got, want := len(m.queue), min(i+1, maxUnderWay); got != want {
+			t.Fatalf("%d entries are under way after %d ms, want %d", got, i*gatherMs, want)
+		}
+		if until := m.core.gathering(); i < maxUnderWay && until != w.nowMs+gatherMs {
+			t.Fatalf("requests need not be looked at until %d, now it is %d", until, w.nowMs)
+		}
+		w.nowMs += gatherMs
+	}
+	w.nowMs -= 1000 * gatherMs // the clock is set back: what waits is not shut out
+	m.write(1)
+	m.pump()
+	if m.core.underWay != maxUnderWay {
+		t.Errorf("%d entries are under way", m.core.underWay)
+	}
+	for len(m.queue) > 0 {
+		m.write(len(m.queue))
+		m.pump()
+	}
+	if m.answered != 2*maxUnderWay || m.core.gathering() != 0 {
+		t.Errorf("%d answered, gathering %d", m.answered, m.core.gathering())
 	}
 }
 

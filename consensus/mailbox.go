@@ -14,9 +14,18 @@ type mailbox[T any] struct {
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{wake: make(chan struct{}, 1)} }
 
 func (m *mailbox[T]) put(items ...T) {
+	m.add(items...)
+	m.signal()
+}
+
+// add queues without waking the receiver, who will look by itself, or is woken by signal.
+func (m *mailbox[T]) add(items ...T) {
 	m.mu.Lock()
 	m.items = append(m.items, items...)
 	m.mu.Unlock()
+}
+
+func (m *mailbox[T]) signal() {
 	select {
 	case m.wake <- struct{}{}:
 	default:

@@ -98,16 +98,27 @@ func (n *Node) tickHandOver() {
 	n.handOver, n.handOverTicks = nil, 0
 }
 
-// send gives a message of the core to the network. What is dropped there is found out by raft and by the streams.
+// leads reports whether other members wait for this one's heartbeats, or may.
+func (n *Node) leads() bool { return n.cfg.PeerListener != nil && n.core.role != raft.StateFollower }
+
+// send gives a message of the core to the network, for flushMessages. What is dropped there is found out by raft and by the streams.
 func (n *Node) send(m message) {
 	frame, err := m.encode()
 	if err != nil {
 		n.cfg.Logger.Error("message not sent", "to", m.to, "error", err)
 		return
 	}
-	if n.network != nil {
-		n.network.Send(m.to, frame)
+	if n.network != nil && n.network.Add(m.to, frame) && !slices.Contains(n.unsent, m.to) {
+		n.unsent = append(n.unsent, m.to)
 	}
+}
+
+// flushMessages lets go out what was given to send. So what one turn of the loop has for a member is one write, and wakes it once.
+func (n *Node) flushMessages() {
+	for _, to := range n.unsent {
+		n.network.Flush(to)
+	}
+	n.unsent = n.unsent[:0]
 }
 
 // peers is the Node as its network sees it.
@@ -141,6 +152,10 @@ func (p peers) Receive(from uint64, frame []byte) {
 	m, err := decodeMessage(p.n.cfg.ID, from, frame)
 	if err != nil {
 		p.n.cfg.Logger.Error("message dropped", "from", from, "error", err)
+		return
+	}
+	if m.forward != nil {
+		p.n.request(input{message: &m})
 		return
 	}
 	p.n.inbox.put(input{message: &m})

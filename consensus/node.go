@@ -37,6 +37,7 @@ type Node struct {
 
 	changed   chan struct{} // capacity 1: who leads is not as it was when it was last read
 	leading   chan struct{} // closed when a leader is known and its first entry is applied
+	gathering atomic.Int64  // core.gathering, as of the end of the loop's last turn
 	status    atomic.Pointer[Status]
 	logBytes  atomic.Int64
 	cluster   atomic.Uint64
@@ -72,6 +73,7 @@ type Node struct {
 	stages         stages
 	inStep         map[uint64]bool // other members, while leading
 
+	unsent    []uint64      // members that flushMessages has something for
 	network   *peer.Network // nil: alone. Made by Run
 	networkMu sync.Mutex    // guards network against SetMembers and Send, and addresses
 	addresses map[uint64]string
@@ -177,7 +179,18 @@ func (n *Node) random() uint64 {
 // Propose puts a request at the end of this server's stream; it returns at once. When the request is applied, ref is
 // handed to the state machine with it. A node that stops first never hands it over: whether the request takes effect is
 // then unknown, it may be in the log. The payload belongs to the node and is not nil.
-func (n *Node) Propose(payload []byte, ref any) { n.inbox.put(input{payload: payload, ref: ref}) }
+func (n *Node) Propose(payload []byte, ref any) { n.request(input{payload: payload, ref: ref}) }
+
+// request gives the loop a request. It is not woken while an entry is under way that all which comes has to wait for.
+//
+// Invariant: what is added without a signal is seen. The loop says that it gathers before it looks whether the inbox is empty, so if it said
+// something else before that was read here, it has not looked yet.
+func (n *Node) request(in input) {
+	n.inbox.add(in)
+	if until := n.gathering.Load(); until == 0 || n.cfg.Now().UnixMilli() >= until {
+		n.inbox.signal()
+	}
+}
 
 // Read calls f, on the loop's goroutine between two batches, when all is applied here that was committed anywhere at the
 // time of the call. A node that stops first never calls it.
@@ -262,6 +275,10 @@ func (n *Node) loop(ctx context.Context) error {
 	for {
 		if err := n.work(); err != nil {
 			return err
+		}
+		n.gathering.Store(n.core.gathering())
+		if !n.inbox.empty() { // it may have come without a signal
+			n.inbox.signal()
 		}
 		select {
 		case <-n.inbox.wake:
@@ -376,8 +393,9 @@ func (n *Node) offerReceived() error {
 	return nil
 }
 
-// work does what the core wants until it wants nothing more. The log is given its work, and messages go out, before batches
-// are applied, so that disk, network and processor are busy at the same time.
+// work does what the core wants until it wants nothing more. Messages go out and the log is given its work before batches are applied, so that
+// network, disk and processor are busy at the same time. Messages are first, for the write may happen here; what must not leave before a write is
+// not among them but among its responses.
 func (n *Node) work() error {
 	for {
 		now := n.cfg.Now()
@@ -386,16 +404,17 @@ func (n *Node) work() error {
 			return err
 		}
 		n.stages.sent(&out, n.core, now)
+		for _, m := range out.messages {
+			n.send(m)
+		}
+		n.flushMessages()
 		if out.empty() {
 			n.publish()
 			return nil
 		}
-		alone := n.cfg.PeerListener == nil && len(out.batches) == 0 && n.inbox.empty()
+		alone := !n.leads() && len(out.batches) == 0 && n.inbox.empty()
 		if err := n.persist(out.appends, alone); err != nil {
 			return err
-		}
-		for _, m := range out.messages {
-			n.send(m)
 		}
 		if len(out.batches) > 0 {
 			n.stages.stamp(&out)

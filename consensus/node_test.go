@@ -28,6 +28,23 @@ func TestNode_InMemory(t *testing.T) {
 	n.close(t)
 }
 
+// No request waits for a tick: one that comes while the loop gathers is seen at the end of the entry that is under way.
+func TestNode_GatheredRequestsAreSeen(t *testing.T) {
+	for _, clients := range []int{1, 8} {
+		n := open(t, Config{Dir: t.TempDir(), NoSync: true, Tick: time.Hour})
+		var wg sync.WaitGroup
+		for g := range clients {
+			wg.Go(func() {
+				for i := range 2000 {
+					n.put(t, fmt.Sprintf("%d/%d", g, i))
+				}
+			})
+		}
+		wg.Wait()
+		n.close(t)
+	}
+}
+
 func TestNode_ReadSeesWhatWasAnswered(t *testing.T) {
 	n := open(t, Config{Dir: t.TempDir()})
 	for i := range 50 {

@@ -233,13 +233,13 @@ func (m *simMember) work() error {
 			m.emptied = false
 			m.w.stats.readmitted++
 		}
+		for _, msg := range out.messages {
+			m.w.send(msg)
+		}
 		if out.empty() {
 			return nil
 		}
 		m.persist(out.appends)
-		for _, msg := range out.messages {
-			m.w.send(msg)
-		}
 		m.apply(out.batches)
 		for _, read := range out.reads {
 			read()

@@ -131,9 +131,28 @@ func (c *core) tickStreams() {
 	}
 }
 
-// maxUnderWay is how many entries a leader has on their way at most. Each costs messages, wake-ups and a place in the log for every member, so what
-// comes while there are so many waits and shares the next one.
-const maxUnderWay = 2
+const (
+	// maxUnderWay is how many entries a leader has on their way at most.
+	maxUnderWay = 8
+	// gatherMs is for how long, in milliseconds, there is only one. Each costs messages, wake-ups, a sync and a place in the log for every member, so
+	// what comes meanwhile waits and shares the next one. Where an entry takes longer, because disk or network do, that costs little beside them, and
+	// waiting for its end would cost much.
+	gatherMs = 2
+)
+
+// gathering returns until when, by the clock of ready, requests need not be looked at, because they would only wait: the end of the entry that is
+// under way comes back to ready by itself. 0: they are to be looked at now.
+func (c *core) gathering() (untilMs int64) {
+	if c.role != raft.StateLeader || c.underWay == 0 {
+		return 0
+	}
+	return c.madeMs + gatherMs
+}
+
+// mayMake reports whether there may be another entry now.
+func (c *core) mayMake(nowMs int64) bool {
+	return c.underWay == 0 || c.underWay < maxUnderWay && (nowMs >= c.madeMs+gatherMs || nowMs < c.madeMs)
+}
 
 // clusterStream is the server number under which the first leader proposes what identifies the ensemble.
 const clusterStream = 0
@@ -147,7 +166,7 @@ func decodeCluster(payload []byte) uint64 {
 
 // lead makes entries of what is pending here and of what others forwarded.
 func (c *core) lead(nowMs int64) error {
-	for (c.own.sent < len(c.own.pending) || len(c.incoming) > 0) && c.underWay < maxUnderWay {
+	for (c.own.sent < len(c.own.pending) || len(c.incoming) > 0) && c.mayMake(nowMs) {
 		entry := appendBatchHeader(make([]byte, 0, 256), nowMs)
 		if c.cluster == 0 {
 			id := binary.BigEndian.AppendUint64(nil, c.random()|1)
@@ -190,6 +209,7 @@ func (c *core) lead(nowMs int64) error {
 		}
 		if mine > 0 || len(heads) > 0 {
 			c.underWay++
+			c.madeMs = nowMs
 			c.proposed += int64(requests)
 		}
 	}

@@ -370,6 +370,7 @@ func TestFramesShareAWrite(t *testing.T) {
 	for range n {
 		p.queue.put(make([]byte, size))
 	}
+	p.queue.signal()
 	close(w.proceed)
 	eventually(t, "all is written", func() bool { return w.bytes.Load() == n*(headBytes+size)+headBytes })
 	cancel()

@@ -91,6 +91,30 @@ func (n *Network) Drop(id uint64) {
 // Send takes a frame, which from now on is the network's, to a peer. It never blocks. False: it was dropped, because there is no
 // connection, too much waits already, or it is longer than MaxFrame. True does not say that it will arrive.
 func (n *Network) Send(to uint64, frame []byte) bool {
+	if !n.Add(to, frame) {
+		return false
+	}
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if p := n.peers[to]; p != nil {
+		p.queue.signal()
+	}
+	return true
+}
+
+// Flush lets go out what Add took for a peer, in as few writes as it fits, on the caller's goroutine as far as the socket takes it at once. It never
+// blocks.
+func (n *Network) Flush(to uint64) {
+	n.mu.RLock()
+	p := n.peers[to]
+	n.mu.RUnlock()
+	if p != nil {
+		p.flush()
+	}
+}
+
+// Add is Send, but the frame may wait until Flush is called, or Send for the same peer.
+func (n *Network) Add(to uint64, frame []byte) bool {
 	n.mu.RLock()
 	p := n.peers[to]
 	n.mu.RUnlock()

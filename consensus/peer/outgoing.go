@@ -18,6 +18,7 @@ type peer struct {
 	id     uint64
 	logger hclog.Logger
 	queue  *queue
+	out    outlet
 	wake   chan struct{} // capacity 1: the peer was heard from, so try at once
 
 	// Guarded by net.mu.
@@ -151,41 +152,26 @@ func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn ne
 	return context.Cause(ctx)
 }
 
-// write writes frames as they come and a beat each second. What waits together goes out together: the buffer is
-// flushed only when it is full or nothing waits. It begins with a beat, by which the other side knows that its answer was accepted.
+// write writes frames as they come and a beat each second. It begins with a beat, by which the other side knows that its answer was accepted.
 func (p *peer) write(ctx context.Context, w io.Writer) error {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	out := newFrameWriter(w)
-	if err := out.write(typeBeat, nil); err != nil {
-		return err
-	}
-	var frames [][]byte
-	for {
-		frames = p.queue.take(frames)
-		for i, frame := range frames {
-			if err := out.write(typeData, frame); err != nil {
-				return err
-			}
-			p.queue.written(frame)
-			frames[i] = nil // else it lives until the slot is used again
-		}
-		if len(frames) > 0 {
-			continue
-		}
-		if err := out.flush(); err != nil {
-			return err
-		}
+	err := p.drain(w, out, true)
+	p.attach(w)
+	defer p.detach()
+	for err == nil {
+		due := false
 		select {
 		case <-p.queue.more:
 		case <-ticker.C:
-			if err := out.write(typeBeat, nil); err != nil {
-				return err
-			}
+			due = true
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		err = p.drain(w, out, due)
 	}
+	return err
 }
 
 // conversation is what goes on over a connection. ctx ends with cancel, at the latest when the conversation returns, and conn is

@@ -11,7 +11,7 @@ const maxSpare = 4096
 // queue holds the frames that wait for one peer. put may be called from any goroutine, the rest from the one that writes.
 type queue struct {
 	limit int
-	more  chan struct{} // capacity 1: frames are there; only put sends
+	more  chan struct{} // capacity 1: frames are there; only signal sends
 	bytes atomic.Int64  // of frames that wait or are being written
 
 	mu     sync.Mutex // guards what follows, and that bytes grows only while the queue is open
@@ -34,13 +34,15 @@ func (q *queue) put(frame []byte) bool {
 	}
 	q.bytes.Add(int64(len(frame) + headBytes))
 	q.frames = append(q.frames, frame)
-	if len(q.frames) == 1 {
-		select {
-		case q.more <- struct{}{}:
-		default:
-		}
-	}
 	return true
+}
+
+// signal wakes the goroutine that writes.
+func (q *queue) signal() {
+	select {
+	case q.more <- struct{}{}:
+	default:
+	}
 }
 
 // take returns all frames that wait, none if there are none. spare becomes the memory of those that will wait next.

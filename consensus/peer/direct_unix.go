@@ -1,0 +1,39 @@
+//go:build unix
+
+package peer
+
+import (
+	"errors"
+	"io"
+	"syscall"
+)
+
+// newTryWriter returns a function that writes what a socket takes at once, and never waits. Nil: w is no socket. It is not for use while
+// w.Write runs, which it would wait for.
+func newTryWriter(w io.Writer) func(b []byte) (n int, err error) {
+	sc, ok := w.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	rc, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return func(b []byte) (n int, err error) {
+		closed := rc.Write(func(fd uintptr) bool {
+			for n < len(b) && err == nil {
+				var m int
+				m, err = syscall.Write(int(fd), b[n:])
+				n += max(m, 0)
+				if errors.Is(err, syscall.EINTR) {
+					err = nil
+				}
+			}
+			return true // never wait
+		})
+		if errors.Is(err, syscall.EAGAIN) {
+			err = nil
+		}
+		return n, errors.Join(closed, err)
+	}
+}
