@@ -121,7 +121,12 @@ func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Durat
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, watchers.close()) }()
+	defer func() {
+		// After an error, events that nobody took would be one error more for each connection.
+		if closeErr := watchers.close(); err == nil {
+			err = closeErr
+		}
+	}()
 	for _, c := range watchers.clients {
 		c.in = make([]byte, 1<<10) // it grows where there is more
 	}
