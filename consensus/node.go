@@ -48,8 +48,7 @@ type Node struct {
 
 	// Owned by Run.
 	toPersist      []logWork // a commit index that nobody waits for, until the next append
-	sinceRequests  int       // applied since the last capture
-	sinceBytes     int64
+	cadence        cadence
 	checkpointing  bool
 	lastCheckpoint uint64          // index of the one on disk
 	out            outgoing        // checkpoints for others
@@ -89,6 +88,7 @@ type input struct {
 	installed     *received
 	message       *message
 	checkpoint    uint64 // is written: its index
+	took          time.Duration
 	received      *received
 	transferEnded uint64
 	ok            bool // of transferEnded, connected
@@ -156,10 +156,9 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.lastCheckpoint, n.persistedConf = r.meta.Index, n.core.conf
 	n.cluster.Store(n.core.cluster)
 	// Members don't write their checkpoints all at the same moment.
-	n.sinceRequests = int(cfg.ID%8) * cfg.CheckpointRequests / 8
-	n.sinceBytes = int64(cfg.ID%8) * cfg.CheckpointBytes / 8
-	if len(cfg.Voters) == 1 {
-		n.sinceRequests, n.sinceBytes = 0, 0
+	if len(cfg.Voters) != 1 {
+		n.cadence.requests = int(cfg.ID%8) * cfg.CheckpointRequests / 8
+		n.cadence.bytes = int64(cfg.ID%8) * cfg.CheckpointBytes / 8
 	}
 	return n, nil
 }
@@ -287,6 +286,7 @@ func (n *Node) loop(ctx context.Context) error {
 			n.core.tick()
 			n.tickHandOver()
 			n.tickTransfers()
+			n.maybeCheckpoint() // one that was put off
 		case <-ctx.Done():
 			return ErrClosed
 		}
@@ -313,6 +313,7 @@ func (n *Node) receive() error {
 		case in.err != nil:
 			return in.err
 		case in.checkpoint != 0:
+			n.cadence.written(n.cfg.Now(), in.took)
 			if err := n.checkpointWritten(in.checkpoint); err != nil {
 				return err
 			}
@@ -346,7 +347,7 @@ func (n *Node) persisted(in input) error {
 	if in.installed != nil {
 		n.installing = false
 		n.lastCheckpoint = in.installed.meta.Index
-		n.sinceRequests, n.sinceBytes = 0, 0
+		n.cadence.begun()
 		lost := n.core.installed(in.installed.meta, in.installed.incarnation)
 		in.installed.install()
 		n.receiving.Store(false)
@@ -420,10 +421,7 @@ func (n *Node) work() error {
 			n.stages.stamp(&out)
 			n.cfg.StateMachine.Apply(out.batches)
 			for i := range out.batches {
-				n.sinceRequests += len(out.batches[i].Requests)
-				for _, r := range out.batches[i].Requests {
-					n.sinceBytes += int64(len(r.Payload))
-				}
+				n.cadence.note(&out.batches[i])
 			}
 		}
 		for _, read := range out.reads {
@@ -516,7 +514,7 @@ func (n *Node) publish() {
 // maybeCheckpoint starts a checkpoint if enough was applied since the last and none is being written or sent.
 func (n *Node) maybeCheckpoint() {
 	if n.log != nil && len(n.out.active) == 0 && !n.installing && n.prepared == nil && !n.core.start.fresh &&
-		(n.sinceRequests >= n.cfg.CheckpointRequests || n.sinceBytes >= n.cfg.CheckpointBytes) {
+		n.cadence.due(n.cfg.Now(), n.cfg.CheckpointRequests, n.cfg.CheckpointBytes) {
 		n.checkpoint()
 	}
 }
@@ -527,7 +525,8 @@ func (n *Node) checkpoint() {
 	if n.checkpointing {
 		return
 	}
-	n.checkpointing, n.sinceRequests, n.sinceBytes = true, 0, 0
+	n.checkpointing = true
+	n.cadence.begun()
 	meta, changes := n.core.meta(), n.cfg.StateMachine.Capture()
 	for _, to := range n.out.wanted {
 		n.core.transferStarted(to, meta.Index) // the log behind it is kept
@@ -541,10 +540,11 @@ func (n *Node) checkpoint() {
 			n.inbox.put(input{err: err})
 			return
 		}
+		took := time.Since(start)
 		if n.cfg.OnCheckpoint != nil {
-			n.cfg.OnCheckpoint(time.Since(start), changes.Len())
+			n.cfg.OnCheckpoint(took, changes.Len())
 		}
-		n.inbox.put(input{checkpoint: meta.Index})
+		n.inbox.put(input{checkpoint: meta.Index, took: took})
 	}()
 }
 

@@ -122,7 +122,7 @@ func TestC4_NoOwnCheckpointWhileOneIsInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One was being written, and enough for the next was applied meanwhile.
-	n.checkpointing, n.sinceRequests = true, 10
+	n.checkpointing, n.cadence.requests = true, 10
 	n.inbox.put(input{checkpoint: 1})
 	if err := n.receive(); err != nil {
 		t.Fatal(err)

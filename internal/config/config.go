@@ -81,7 +81,7 @@ type Config struct {
 	// ContainerMaxNeverUsed is how long a container that never had a child is kept; 0 means for ever.
 	ContainerMaxNeverUsed time.Duration
 
-	// SnapCount is the number of transactions between two checkpoints.
+	// SnapCount is the number of transactions after which a checkpoint is written; consensus.Config.CheckpointRequests.
 	SnapCount int
 	// PreAllocBytes is the size of a segment of the log, in bytes.
 	PreAllocBytes int64
