@@ -1,6 +1,7 @@
 package datatree
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
@@ -41,6 +42,9 @@ func (t *Tree) AppendChildren(b []byte, path string, c Caller) ([]byte, proto.St
 		return b, proto.Stat{}, code
 	}
 	children := t.children(n)
+	if n.dir != 0 {
+		b = slices.Grow(b, 4+4*len(children)+t.dirs.at(n.dir).nameBytes+proto.StatBytes)
+	}
 	b = jute.AppendInt(b, int32(len(children)))
 	prefix := len(n.path()) + 1 // of a child's path, to its name
 	if n == t.root {

@@ -5,8 +5,8 @@ import "sync"
 // outputs are buffers for replies. An idle connection holds none.
 var outputs = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
-// maxPooledOutput is as long as a burst's replies usually get.
-const maxPooledOutput = 2 * burstOutput
+// maxPooledOutput is from where on a buffer is not kept: a reply to which a client of the usual jute.maxbuffer says no.
+const maxPooledOutput = 4 << 20
 
 // borrowOutput gives the connection a buffer before something is appended. c.mu is held.
 func (c *conn) borrowOutput() {
