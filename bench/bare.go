@@ -31,7 +31,8 @@ func serveBare(synced bool) (err error) {
 			return errors.Join(err, l.Close())
 		}
 		defer func() { err = errors.Join(err, log.remove()) }()
-		go log.run() // ends with the process, which waits for nothing but its input
+		// Ends with the process, which waits for nothing but its input.
+		go log.run()
 	}
 	fmt.Println(l.Addr())
 	// Ends with the process, as do the connections.
@@ -41,7 +42,8 @@ func serveBare(synced bool) (err error) {
 			if err != nil {
 				return
 			}
-			go func() { _ = bareConn(conn, log) }() // ends with its connection; the other end notices what goes wrong
+			// Ends with its connection; nobody awaits it, and the other end notices what goes wrong.
+			go func() { _ = bareConn(conn, log) }()
 		}
 	}()
 	_, err = io.Copy(io.Discard, os.Stdin)
