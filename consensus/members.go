@@ -98,9 +98,6 @@ func (n *Node) tickHandOver() {
 	n.handOver, n.handOverTicks = nil, 0
 }
 
-// leads reports whether other members wait for this one's heartbeats, or may.
-func (n *Node) leads() bool { return n.cfg.PeerListener != nil && n.core.role != raft.StateFollower }
-
 // send gives a message of the core to the network, for flushMessages. What is dropped there is found out by raft and by the streams.
 func (n *Node) send(m message) {
 	frame, err := m.encode()

@@ -395,8 +395,7 @@ func (n *Node) offerReceived() error {
 }
 
 // work does what the core wants until it wants nothing more. Messages go out and the log is given its work before batches are applied, so that
-// network, disk and processor are busy at the same time. Messages are first, for the write may happen here; what must not leave before a write is
-// not among them but among its responses.
+// network, disk and processor are busy at the same time. What must not leave before a write is not among the messages but among its responses.
 func (n *Node) work() error {
 	for {
 		now := n.cfg.Now()
@@ -413,7 +412,7 @@ func (n *Node) work() error {
 			n.publish()
 			return nil
 		}
-		alone := !n.leads() && len(out.batches) == 0 && n.inbox.empty()
+		alone := n.cfg.PeerListener == nil && len(out.batches) == 0 && n.inbox.empty()
 		if err := n.persist(out.appends, alone); err != nil {
 			return err
 		}

@@ -13,9 +13,10 @@ import (
 
 // persist gives appends to the log. In memory there is nothing to wait for, so the responses go back at once.
 //
-// alone says that there is nothing else to do meanwhile. Then, unless the log goroutine is busy, the write happens here: two changes of goroutine,
-// each with a wake-up, cost about as much as the sync is worth. What comes during the sync gathers in the inbox and becomes one entry, or one
-// message to the leader together with this one's response. A leader and a candidate are never alone: others wait for their heartbeats.
+// alone says that there is nothing else to do meanwhile. Then, unless the log goroutine is busy, the write happens here: for
+// a lone client two changes of goroutine, each with a wake-up, cost about as much as the sync is worth. What comes during
+// the sync gathers in the inbox and becomes one entry. With other members the loop is never alone: they wait for its heartbeats, or for its
+// answers to theirs.
 func (n *Node) persist(appends []*raftpb.Message, alone bool) error {
 	awaited := false
 	for _, m := range appends {
