@@ -3,6 +3,7 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net"
 	"syscall"
@@ -60,10 +61,10 @@ func (s *rawConn) fill(in *input) error {
 func (s *rawConn) readOnce(fd uintptr) bool {
 	s.in.borrow()
 	s.inN, s.inErr = readNow(fd, s.in.buf)
-	for s.inErr == syscall.EINTR {
+	for errors.Is(s.inErr, syscall.EINTR) {
 		s.inN, s.inErr = readNow(fd, s.in.buf)
 	}
-	if s.inErr == syscall.EAGAIN {
+	if errors.Is(s.inErr, syscall.EAGAIN) {
 		s.in.release()
 		return false
 	}
@@ -86,11 +87,11 @@ func (s *rawConn) tryWrite(b []byte) (n int, err error) {
 func (s *rawConn) writeAll(fd uintptr) bool {
 	for len(s.out) > 0 {
 		n, err := writeNow(fd, s.out)
-		switch err {
-		case nil:
+		switch {
+		case err == nil:
 			s.out = s.out[n:]
-		case syscall.EINTR:
-		case syscall.EAGAIN:
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
 			return true
 		default:
 			s.outErr = err
