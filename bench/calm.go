@@ -44,11 +44,17 @@ type moment struct {
 // and while checkpoints are written, a member catches up, and all sessions reconnect at once.
 func benchCalm(ctx context.Context, s *settings) error {
 	var all []moment
-	for _, part := range []func(context.Context, *settings, kind) ([]moment, error){calmCheckpoints, calmCatchUp, calmReconnects} {
+	for _, part := range []struct {
+		what string
+		of   func(context.Context, *settings, kind) ([]moment, error)
+	}{{checkpointing, calmCheckpoints}, {catchingUp, calmCatchUp}, {reconnecting, calmReconnects}} {
 		for _, k := range s.servers {
-			ms, err := part(ctx, s, k)
+			ms, err := part.of(ctx, s, k)
 			if err != nil {
-				return fmt.Errorf("%s: %w", k.name, err)
+				if err := s.out.fail(ctx, fmt.Sprintf(calmRowPattern, part.what), k.name, err); err != nil {
+					return err
+				}
+				continue
 			}
 			for _, m := range ms {
 				progress("calm: %-16s %-24s p50 %s p99 %s p99.9 %s max %s µs, sent late p99.9 %s; %s", m.server, m.what, micros(m.seen.latencies.quantile(0.5)),

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"time"
 )
 
@@ -15,24 +14,46 @@ type comparePart struct {
 	name   string
 	run    func(context.Context, *settings) error
 	change func(*settings)
+	// about is how long it takes, as seen on two processors.
+	about func(*settings) time.Duration
 }
 
 // compareParts are the commands whose figures the goals need, and what else belongs beside them.
 func compareParts() []comparePart {
 	asTold := func(*settings) {}
+	// rounds is how long so many rows take at all shapes, with what is created and removed unmeasured.
+	rounds := func(s *settings, rows int) time.Duration {
+		servers := time.Duration(len(s.servers))
+		return time.Duration(rows) * servers * (s.warm + time.Duration(len(s.shapes)*s.rounds)*s.seconds) * 11 / 10
+	}
+	// filled is what depends on how many znodes are created, twice as long for ZooKeeper as for gozkd.
+	filled := func(s *settings, each time.Duration) time.Duration {
+		return each * time.Duration(len(s.servers)*s.znodes) / 1_000_000
+	}
+	servers := func(s *settings, each time.Duration) time.Duration { return each * time.Duration(len(s.servers)) }
 	return []comparePart{
-		{"limits", benchLimits, asTold},
-		{"start", benchStart, asTold},
-		{"latency", benchLatency, asTold},
-		{"throughput", benchThroughput, asTold},
-		{"connects", benchConnects, asTold},
-		{"watches", benchWatches, asTold},
-		{"resident", benchResident, asTold},
-		{"ensemble", benchEnsemble, asTold},
-		{"failover", benchFailover, asTold},
-		{"calm", benchCalm, asTold},
-		{"recipes", benchRecipes, func(s *settings) { s.rows, s.warm = "handover", min(s.warm, 4*time.Second) }},
-		{"targets", benchTargets, asTold},
+		{"limits", benchLimits, asTold, func(s *settings) time.Duration {
+			return 15*time.Second + 3*time.Duration(len(s.shapes)*s.rounds)*s.seconds
+		}},
+		{"start", benchStart, asTold, func(s *settings) time.Duration { return servers(s, 10*time.Second) + filled(s, 50*time.Second) }},
+		{"latency", benchLatency, asTold, func(s *settings) time.Duration { return servers(s, 5*time.Second) }},
+		{"throughput", benchThroughput, asTold, func(s *settings) time.Duration { return rounds(s, len(workloads())) }},
+		{"connects", benchConnects, asTold, func(s *settings) time.Duration { return servers(s, s.warm+time.Duration(s.rounds)*s.seconds) }},
+		{"watches", benchWatches, asTold, func(s *settings) time.Duration { return servers(s, 3*s.warm+60*time.Second) }},
+		{"resident", benchResident, asTold, func(s *settings) time.Duration {
+			return servers(s, 25*time.Second+8*s.seconds) + filled(s, 15*time.Second)
+		}},
+		{"ensemble", benchEnsemble, asTold, func(s *settings) time.Duration { return rounds(s, len(ensembleRows)) }},
+		{"failover", benchFailover, asTold, func(s *settings) time.Duration {
+			return servers(s, time.Duration(len(s.ticks)*s.kills)*6*time.Second)
+		}},
+		{"calm", benchCalm, asTold, func(s *settings) time.Duration {
+			return servers(s, 4*s.calm+50*time.Second) + filled(s, 30*time.Second)
+		}},
+		{"recipes", benchRecipes, func(s *settings) { s.rows, s.warm = "handover", min(s.warm, 4*time.Second) }, func(s *settings) time.Duration {
+			return servers(s, 3*time.Duration(s.rounds)*(s.warm+s.seconds+time.Second))
+		}},
+		{"targets", benchTargets, asTold, func(*settings) time.Duration { return 0 }},
 	}
 }
 
@@ -52,20 +73,42 @@ func setCompareDefaults(flags *flag.FlagSet) error {
 	return err
 }
 
-// benchCompare runs all parts. It says on standard error how long each took, and all together.
+// benchCompare runs all parts, whatever becomes of those before. It says on standard error what it will do and how far it is, and at the
+// end what went wrong.
 func benchCompare(ctx context.Context, s *settings, args []string) error {
 	start := time.Now()
-	for _, part := range compareParts() {
-		began := time.Now()
-		settings := *s
-		part.change(&settings)
-		if err := s.out.begin(part.name, args); err != nil {
-			return err
-		}
-		if err := part.run(ctx, &settings); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
-		}
-		progress("compare: %s took %s, %s since the start", part.name, time.Since(began).Round(time.Second), time.Since(start).Round(time.Second))
+	parts := compareParts()
+	var left time.Duration
+	progress("compare: what will be done, and about how long it takes")
+	for i, part := range parts {
+		about := part.about(part.settings(s))
+		left += about
+		progress("%4d %-12s %6s", i+1, part.name, about.Round(time.Second))
 	}
-	return nil
+	progress("compare: %s in all", left.Round(time.Second))
+	var all error
+	for i, part := range parts {
+		began, settings := time.Now(), part.settings(s)
+		progress("compare: %d of %d, %s; %s since the start, about %s left", i+1, len(parts), part.name, began.Sub(start).Round(time.Second), left.Round(time.Second))
+		left -= part.about(settings)
+		s.out.conditions = settings.conditions(s.out.conditions.Commit)
+		err := s.out.begin(part.name, args)
+		if err == nil {
+			err = s.out.end(part.name, part.run(ctx, settings))
+		}
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		all = errors.Join(all, err)
+		progress("compare: %s took %s", part.name, time.Since(began).Round(time.Second))
+	}
+	progress("compare: %s in all", time.Since(start).Round(time.Second))
+	return all
+}
+
+// settings returns those of the part.
+func (p *comparePart) settings(s *settings) *settings {
+	changed := *s
+	p.change(&changed)
+	return &changed
 }

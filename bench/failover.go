@@ -52,7 +52,9 @@ func benchFailover(ctx context.Context, s *settings) error {
 	for _, tick := range s.ticks {
 		rows, figures, err := failoverAt(ctx, s, tick)
 		if err != nil {
-			return err
+			if err := s.out.fail(ctx, failoverRow(tick), "", err); err != nil {
+				return err
+			}
 		}
 		table, list = append(table, rows...), append(list, figures...)
 	}
@@ -60,6 +62,8 @@ func benchFailover(ctx context.Context, s *settings) error {
 		"no write succeeded: median", "max", "until every client of the others wrote: median", "max", "connections to the others lost"}, table)
 	return s.out.readings("failover", list)
 }
+
+func failoverRow(tick int) string { return fmt.Sprintf("leader killed, tickTime %d", tick) }
 
 func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, list []reading, err error) {
 	var ensembles []*server.Ensemble
@@ -80,12 +84,19 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, l
 			return nil, nil, err
 		}
 	}
-	seen := make([][]outage, len(ensembles))
+	seen, broken := make([][]outage, len(ensembles)), make([]bool, len(ensembles))
 	for i := range s.kills {
 		for j, e := range ensembles {
+			if broken[j] {
+				continue
+			}
 			o, err := failoverOnce(ctx, e)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %w\n%s", e.Name(), err, e.Log())
+				if err := s.out.fail(ctx, failoverRow(tick), e.Name(), fmt.Errorf("kill %d of %d: %w\n%s", i+1, s.kills, err, e.Log())); err != nil {
+					return nil, nil, err
+				}
+				broken[j] = true // the figures would be those of some kills, and the next one would be of an ensemble that is not whole
+				continue
 			}
 			progress("failover, tickTime %d, %s %d/%d: no write for %s, all wrote after %s, %d connections lost",
 				tick, e.Name(), i+1, s.kills, o.without, o.all, o.lost)
@@ -93,13 +104,16 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, l
 		}
 	}
 	for j, e := range ensembles {
+		if broken[j] {
+			continue
+		}
 		var without, all []time.Duration
 		lost := 0
 		for _, o := range seen[j] {
 			without, all, lost = append(without, o.without), append(all, o.all), lost+o.lost
 		}
 		n := len(seen[j])
-		row := fmt.Sprintf("leader killed, tickTime %d", tick)
+		row := failoverRow(tick)
 		list = append(list, reading{row, "no write ms", e.Name(), spreadOf(milliseconds(without))},
 			reading{row, "until all wrote ms", e.Name(), spreadOf(milliseconds(all))},
 			reading{row, "clients of the others cut", e.Name(), once(float64(lost))})

@@ -136,6 +136,9 @@ func bandwidth(note func(row, what string, v float64)) error {
 	return nil
 }
 
+// bareFile is the name of the files with the bare server's figures.
+const bareFile = "limits-bare"
+
 // bareSynced is added to the name of a row that the bare server syncs for.
 const bareSynced = ", synced"
 
@@ -163,5 +166,5 @@ func bareLimits(ctx context.Context, s *settings) error {
 			all = append(all, c)
 		}
 	}
-	return s.out.comparisons("limits-bare", fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
+	return s.out.comparisons(bareFile, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
 }

@@ -85,6 +85,16 @@ func (l *load) close() error {
 	return errors.Join(err, unix.Close(l.epoll))
 }
 
+// abandon closes the sockets of a load that has failed: what may still be in flight on them keeps sessions from being closed. The server
+// expires these.
+func (l *load) abandon() error {
+	err := unix.Close(l.epoll)
+	for _, c := range l.clients {
+		err = errors.Join(err, unix.Close(c.fd))
+	}
+	return err
+}
+
 // run sends w's requests until d is over, or with d == 0 until w has no more, then waits for the replies that are still
 // due: those after d are not counted. pids are the processes whose CPU time counts as the server's.
 func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {

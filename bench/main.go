@@ -187,6 +187,11 @@ func run(ctx context.Context, args []string) error {
 	if s.out.machine, err = machine(dir); err != nil {
 		return err
 	}
+	commit, err := commit(ctx)
+	if err != nil {
+		return err
+	}
+	s.out.conditions = s.conditions(commit)
 	if command == "compare" {
 		return benchCompare(ctx, &s, args)
 	}
@@ -198,8 +203,8 @@ func run(ctx context.Context, args []string) error {
 		if err := s.out.begin(name, args); err != nil {
 			return err
 		}
-		if err := commands[name](ctx, &s); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if err := s.out.end(name, commands[name](ctx, &s)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,10 +17,26 @@ import (
 // output is where figures go: tables to standard output, and where a folder is given, into a Markdown file per command
 // there, with JSON and pictures beside it.
 type output struct {
-	dir     string // empty: there is none
-	machine string // what everything is measured on
-	w       io.Writer
-	failed  error // the first error of writing
+	dir        string // empty: there is none
+	machine    string // what everything is measured on
+	conditions conditions
+	w          io.Writer
+	file       *os.File        // the Markdown of the command, or nil
+	problems   []problem       // of the command
+	wrote      map[string]bool // JSON files of the command, without their ending
+	failed     error           // the first error of writing
+}
+
+// conditions are what the flags say of how the figures were measured, beside them in JSON. What a command has no use for says nothing.
+type conditions struct {
+	Date     string  `json:"date"`
+	Commit   string  `json:"commit"` // of the tree that gozkd and this program are built from
+	Rounds   int     `json:"rounds"`
+	Seconds  float64 `json:"seconds_of_a_round"`
+	Warm     float64 `json:"seconds_of_load_before"`
+	Znodes   int     `json:"znodes"`
+	Sessions int     `json:"sessions"`
+	Kills    int     `json:"kills"`
 }
 
 func newOutput(dir string) (*output, error) {
@@ -31,19 +48,41 @@ func newOutput(dir string) (*output, error) {
 	return &output{dir: dir, w: os.Stdout}, nil
 }
 
-// begin is called before each command.
+// begin is called before each command. Figures that an earlier run of it left in the folder are removed: whatever fails now would leave
+// them among the new ones.
 func (o *output) begin(command string, flags []string) error {
-	o.w = os.Stdout
+	o.w, o.problems, o.wrote = os.Stdout, nil, map[string]bool{}
+	o.conditions.Date = time.Now().Format(time.DateOnly)
 	if o.dir != "" {
+		for _, name := range filesOf(command) {
+			for _, ending := range []string{".json", ".svg"} {
+				if err := os.Remove(filepath.Join(o.dir, name+ending)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+			}
+		}
 		f, err := os.Create(filepath.Join(o.dir, command+".md"))
 		if err != nil {
 			return err
 		}
-		o.w = io.MultiWriter(os.Stdout, f) // closed with the process: what is written is not buffered
+		if o.file != nil { // what is written is not buffered
+			_ = o.file.Close()
+		}
+		o.file = f // the last one is closed with the process
+		o.w = io.MultiWriter(os.Stdout, f)
 	}
 	line := strings.Join(append([]string{"go run ./bench", command}, flags...), " ")
-	o.printf("%s, `%s`\n\n%s\n", time.Now().Format(time.DateOnly), line, o.machine)
+	o.printf("%s, `%s`, commit %s\n\n%s\n", o.conditions.Date, line, o.conditions.Commit, o.machine)
 	return o.failed
+}
+
+// filesOf returns the names of a command's JSON files and pictures, without their endings. Growth has more, which are not removed: its
+// pieces are chosen by flags, and nothing judges them.
+func filesOf(command string) []string {
+	if command == "limits" {
+		return []string{command, bareFile}
+	}
+	return []string{command}
 }
 
 func (o *output) printf(format string, args ...any) {
@@ -56,12 +95,13 @@ func (o *output) printf(format string, args ...any) {
 func (o *output) table(title string, head []string, rows [][]string) {
 	width := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
-		for i, cell := range row {
+		for i, cell := range row[:min(len(row), len(head))] {
 			width[i] = max(width[i], len([]rune(cell)))
 		}
 	}
 	line := func(row []string) {
 		var b strings.Builder
+		row = append(row, make([]string, max(len(head)-len(row), 0))...)
 		for i, cell := range row {
 			b.WriteString("| " + cell + strings.Repeat(" ", width[i]-len([]rune(cell))+1))
 		}
@@ -83,8 +123,11 @@ func (o *output) table(title string, head []string, rows [][]string) {
 type comparison struct {
 	Row     string    `json:"row"`
 	Shape   string    `json:"shape"`
-	Servers []figures `json:"servers"`
+	Servers []figures `json:"servers,omitempty"` // none: it failed
 }
+
+// key names the row and the shape as goals and problems do.
+func (c *comparison) key() string { return c.Row + ", " + c.Shape }
 
 // figures are what one server did, in all rounds of a comparison. Times are microseconds.
 type figures struct {
@@ -138,19 +181,24 @@ func (m *measured) figures(server string, mem memory) figures {
 func (o *output) comparisons(name, how string, all []comparison) error {
 	var rates, rest [][]string
 	head := []string{"row", "shape"}
-	for i, c := range all {
+	for _, c := range all {
+		if c.Servers == nil {
+			rates = append(rates, []string{c.Row, c.Shape, "failed"})
+			continue
+		}
+		first := len(head) == 2 // it names the columns
 		cells := []string{c.Row, c.Shape}
 		compare := func(what string, of func(figures) spread, format func(float64) string) {
 			for _, f := range c.Servers {
 				v := of(f)
 				cells = append(cells, fmt.Sprintf("%s (%.0f%%)", format(v.Median), 100*(v.Max-v.Min)/v.Median))
-				if i == 0 {
+				if first {
 					head = append(head, f.Server+", "+what)
 				}
 			}
 			if n := len(c.Servers); n > 1 {
 				cells = append(cells, ratio(of(c.Servers[0]), of(c.Servers[n-1])))
-				if i == 0 {
+				if first {
 					head = append(head, "ratio")
 				}
 			}
@@ -165,15 +213,17 @@ func (o *output) comparisons(name, how string, all []comparison) error {
 			})
 		}
 	}
+	if len(head) == 2 { // all failed
+		head = append(head, "")
+	}
 	o.table("Operations per second, and CPU of the server for each: "+how+" (spread)", head, rates)
 	o.table("The same rounds: latency in µs, and what else it took", []string{
 		"row", "shape", "server", "p50", "p99", "p99.9", "max", "disk bytes/op", "disk syncs/s", "ops/sync", "RSS MiB", "generator µs/op (of one CPU)",
 	}, rest)
-	err := o.json(name, struct {
-		Machine string       `json:"machine"`
-		How     string       `json:"how"`
-		Rows    []comparison `json:"rows"`
-	}{o.machine, how, all})
+	err := o.json(name, contents{How: how, Rows: all})
+	if !slices.ContainsFunc(all, func(c comparison) bool { return len(c.Servers) > 1 }) {
+		return err // nothing to compare
+	}
 	return errors.Join(err, o.picture(name, ratiosPicture(all)))
 }
 

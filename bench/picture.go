@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // ratiosPicture draws, for each row and shape, how many times as fast the first server was as the last, and how many times
@@ -19,7 +20,8 @@ func ratiosPicture(all []comparison) []byte {
 	)
 	type pair struct{ speed, cpu float64 }
 	var pairs []pair
-	limit := 10.0 // the axis goes from 1/2 to this
+	limit := 10.0                                                                                   // the axis goes from 1/2 to this
+	all = slices.DeleteFunc(slices.Clone(all), func(c comparison) bool { return c.Servers == nil }) // failed
 	for _, c := range all {
 		a, b := c.Servers[0], c.Servers[len(c.Servers)-1]
 		p := pair{a.OpsPerSecond.Median / b.OpsPerSecond.Median, b.CPU.Median / a.CPU.Median}

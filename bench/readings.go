@@ -16,23 +16,32 @@ type reading struct {
 	Value  spread `json:"value"`
 }
 
-// readings writes the figures as <name>.json where there is a folder.
-func (o *output) readings(name string, list []reading) error {
-	return o.json(name, struct {
-		Machine  string    `json:"machine"`
-		Readings []reading `json:"readings"`
-	}{o.machine, list})
+// contents is what is in a JSON file.
+type contents struct {
+	Machine    string       `json:"machine"`
+	Conditions conditions   `json:"conditions"`
+	How        string       `json:"how,omitempty"`
+	Rows       []comparison `json:"rows,omitempty"`
+	Readings   []reading    `json:"readings,omitempty"`
+	Failed     []problem    `json:"failed,omitempty"`
 }
 
-// json writes v as <name>.json where there is a folder. It returns the first error of all writing so far.
-func (o *output) json(name string, v any) error {
+// readings writes the figures as <name>.json where there is a folder.
+func (o *output) readings(name string, list []reading) error {
+	return o.json(name, contents{Readings: list})
+}
+
+// json writes c as <name>.json where there is a folder, with what is the same in all. It returns the first error of all writing so far.
+func (o *output) json(name string, c contents) error {
 	if o.dir == "" || o.failed != nil {
 		return o.failed
 	}
-	b, err := json.MarshalIndent(v, "", " ")
+	c.Machine, c.Conditions, c.Failed = o.machine, o.conditions, o.problems
+	b, err := json.MarshalIndent(c, "", " ")
 	if err != nil {
 		return err
 	}
+	o.wrote[name] = true
 	return os.WriteFile(filepath.Join(o.dir, name+".json"), append(b, '\n'), 0o644)
 }
 

@@ -59,7 +59,9 @@ func benchRecipes(ctx context.Context, s *settings) error {
 		}
 		figures, err := recipesOn(ctx, s, k, p, peers)
 		if err := errors.Join(err, p.Stop()); err != nil {
-			return fmt.Errorf("%s: %w", k.name, err)
+			if err := s.out.fail(ctx, "", k.name, err); err != nil {
+				return err
+			}
 		}
 		list = append(list, figures...)
 	}
@@ -82,7 +84,10 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 				root := fmt.Sprintf("/bench-%s-%s-%d", row.name, peer.name, round)
 				r, err := runPeer(ctx, s, p, peer, row.name, root)
 				if err != nil {
-					return nil, fmt.Errorf("%s, %s: %w", row.name, peer.name, err)
+					if err := s.out.fail(ctx, row.name+", "+peer.name, p.Name(), err); err != nil {
+						return nil, err
+					}
+					continue
 				}
 				results[peer.name] = append(results[peer.name], r)
 			}

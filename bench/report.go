@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 // progress says on standard error what is going on.
@@ -36,6 +39,34 @@ func machine(dir string) (string, error) {
 	}
 	return fmt.Sprintf("%s, %d processors; Linux %s; file system type %#x; %s, GOGC %s; %s", processor(), runtime.NumCPU(),
 		unix.ByteSliceToString(uts.Release[:]), fs.Type, runtime.Version(), gogc, javaVersion()), nil
+}
+
+// conditions returns what stands beside the figures of a commit.
+func (s *settings) conditions(commit string) conditions {
+	return conditions{
+		Commit: commit, Rounds: s.rounds, Seconds: s.seconds.Seconds(), Warm: s.warm.Seconds(), Znodes: s.znodes, Sessions: s.sessions, Kills: s.kills,
+	}
+}
+
+// commit returns that of the tree, and says so if files of it have been changed.
+func commit(ctx context.Context) (string, error) {
+	root, err := install.Root(ctx)
+	if err != nil {
+		return "", err
+	}
+	id, err := exec.CommandContext(ctx, "git", "-C", root, "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return "unknown", nil // not from a repository, or no git here
+	}
+	changed, err := exec.CommandContext(ctx, "git", "-C", root, "status", "--porcelain", "--untracked-files=no", "--", "*.go", "go.mod").Output()
+	if err != nil {
+		return "", fmt.Errorf("git status: %w", err)
+	}
+	s := strings.TrimSpace(string(id))
+	if len(changed) > 0 {
+		s += " with changes"
+	}
+	return s, nil
 }
 
 func processor() string {

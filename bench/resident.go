@@ -43,7 +43,10 @@ func benchResident(ctx context.Context, s *settings) error {
 		} {
 			more, err := residentOf(ctx, k, part.row, part.do)
 			if err != nil {
-				return fmt.Errorf("%s: %w", part.row, err)
+				if err := s.out.fail(ctx, part.row, k.name, err); err != nil {
+					return err
+				}
+				continue
 			}
 			if part.row != residentLoaded {
 				more = more[1:] // empty is said once
@@ -53,6 +56,9 @@ func benchResident(ctx context.Context, s *settings) error {
 			}
 			lines = append(lines, more...)
 		}
+	}
+	if lines == nil {
+		return nil // all has failed
 	}
 	var table [][]string
 	for _, l := range lines {

@@ -47,17 +47,25 @@ func benchStart(ctx context.Context, s *settings) error {
 			for range start.n {
 				d, product, err := start.once(ctx, k)
 				if err != nil {
-					return err
+					if err := s.out.fail(ctx, start.row, k.name, err); err != nil {
+						return err
+					}
+					break
 				}
 				took, name = append(took, d.Seconds()*1e3), product
 			}
-			note(start.row, "wall ms", name, took)
+			if len(took) == start.n {
+				note(start.row, "wall ms", name, took)
+			}
 		}
 	}
 	for _, k := range s.servers {
 		again, err := startsAfterKill(ctx, k, s.znodes)
 		if err != nil {
-			return err
+			if err := s.out.fail(ctx, startAgain, k.name, err); err != nil {
+				return err
+			}
+			continue
 		}
 		var took, cpu []float64
 		for _, r := range again {

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,59 +20,109 @@ type goal struct {
 	title      string
 	file       string // of the folder, without its ending
 	row, what  string // of the readings; a row of a throughput table is its name, a comma, and its shape
-	ratio      bool
+	kind       goalKind
 	least, aim float64
 	more       bool // larger is better
+
+	// What must be so for the figure to count; 0: it makes no difference.
+	znodes, sessions int
 }
+
+// goalKind says what is compared with least and aim.
+type goalKind string
+
+const (
+	itself  goalKind = ""             // gozkd's figure
+	ratioTo goalKind = "ratio"        // gozkd's over ZooKeeper's
+	factor  goalKind = "times better" // ZooKeeper's over gozkd's, of what is better if it is less
+)
 
 // goals returns what must be reached, in the order of the table.
 func goals() []goal {
+	const manyZnodes, manySessions = 1_000_000, 5_000
 	var all []goal
 	// speed adds the two figures that most rows have: operations per second, and CPU of each.
 	speed := func(title, file, row string, leastSpeed, leastCPU, aimSpeed, aimCPU float64) {
-		all = append(all, goal{title, file, row, "ops/s", true, leastSpeed, aimSpeed, true}, goal{title, file, row, "CPU µs/op", true, leastCPU, aimCPU, false})
+		all = append(all, goal{title: title, file: file, row: row, what: "ops/s", kind: ratioTo, least: leastSpeed, aim: aimSpeed, more: true},
+			goal{title: title, file: file, row: row, what: "CPU µs/op", kind: ratioTo, least: leastCPU, aim: aimCPU})
 	}
-	lower := func(title, file, row, what string, ratio bool, least, aim float64) {
-		all = append(all, goal{title, file, row, what, ratio, least, aim, false})
+	lower := func(title, file, row, what string, kind goalKind, least, aim float64) *goal {
+		all = append(all, goal{title: title, file: file, row: row, what: what, kind: kind, least: least, aim: aim, more: kind == factor})
+		return &all[len(all)-1]
 	}
 	speed("get 100 B, 16x16", "throughput", "get 100 B, 16x16", 6, 0.12, 10, 0.06)
 	speed("get, 100x1", "throughput", "get 100 B, 100x1", 1.6, 0.5, 2.3, 0.33)
-	lower("get, 1x1", "throughput", "get 100 B, 1x1", "p50 µs", true, 0.25, 0.15)
+	lower("get, 1x1", "throughput", "get 100 B, 1x1", "p50 µs", ratioTo, 0.25, 0.15)
 	speed("getChildren of 1,000, 16x16", "throughput", "getChildren of 1000, 16x16", 5, 0.2, 12, 0.06)
 	speed("mixed 90/10, 16x16", "throughput", "mixed: 90% get, 10% set, 16x16", 2.5, 0.3, 4, 0.15)
 	speed("set 100 B, 16x16", "throughput", "set 100 B, 16x16", 3, 0.25, 5, 0.12)
 	speed("create, 16x16", "throughput", "create 100 B, 16x16", 3, 0.25, 5, 0.12)
 	speed("set 100 B, 100x1", "throughput", "set 100 B, 100x1", 1.5, 0.6, 2.3, 0.4)
-	lower("set 100 B, 1x1", "throughput", "set 100 B, 1x1", "p50 µs", true, 0.7, 0.5)
+	lower("set 100 B, 1x1", "throughput", "set 100 B, 1x1", "p50 µs", ratioTo, 0.7, 0.5)
 	speed("multi of 10, 16x16", "throughput", "multi of 10 sets, 16x16", 4, 0.2, 6, 0.1)
 	watchers := fanOuts[0].String()
-	lower("watch: 1,000 notified, time", "watches", watchers, "µs per event", true, 1/1.4, 1/2.0)
-	lower("watch: 1,000 notified, CPU", "watches", watchers, "CPU µs per event", true, 0.6, 0.4)
+	lower("watch: 1,000 watchers notified", "watches", watchers, "µs per event", factor, 1.4, 2)
+	lower("watch: 1,000 watchers notified", "watches", watchers, "CPU µs per event", ratioTo, 0.6, 0.4)
 	speed("session opened and closed", "connects", "session opened and closed, 16x1", 1.8, 0.6, 2.8, 0.35)
 	speed("three members: set 16x16", "ensemble", "set 100 B, 16x16", 3, 0.33, 5, 0.18)
 	speed("three members: set 100x1", "ensemble", "set 100 B, 100x1", 2, 0.5, 3, 0.3)
-	lower("three members: set 1x1 through a follower", "ensemble", "set 100 B, 1x1", "p50 µs", true, 0.75, 0.5)
+	lower("three members: set 1x1 through a follower", "ensemble", "set 100 B, 1x1", "p50 µs", ratioTo, 0.75, 0.5)
 	speed("three members: get 16x16", "ensemble", "get 100 B, 16x16", 5, 0.15, 9, 0.07)
-	lower("start, empty, one member", "start", startOne, "wall ms", false, 50, 15)
-	lower("start, empty, three members", "start", startThree, "wall ms", false, 500, 150)
-	lower("start after kill, time", "start", startAgain, "wall ms", true, 1/4.0, 1/10.0)
-	lower("start after kill, CPU", "start", startAgain, "CPU ms", true, 1/4.0, 1/10.0)
-	lower("resident, empty", "resident", residentEmpty, "RSS MB", false, 20, 10)
-	lower("resident, under load with few znodes", "resident", residentLoaded, "peak MB", false, 50, 25)
-	lower("resident, 1,000,000 znodes, at the end", "resident", residentZnodes, "RSS MB", false, 440, 300)
-	lower("resident, 1,000,000 znodes, at the peak", "resident", residentZnodes, "peak MB", false, 440, 300)
-	lower("resident, 5,000 idle sessions", "resident", residentSessions, "RSS MB", false, 65, 30)
-	lower("leader killed: no write for", "failover", "leader killed, tickTime 2000", "no write ms", false, 400, 150)
-	lower("leader killed: clients of the others cut", "failover", "leader killed, tickTime 2000", "clients of the others cut", false, 0, 0)
-	lower("p99.9 of writes while checkpoints run, to without", "calm", fmt.Sprintf(calmRowPattern, checkpointing), "p99.9 ratio", false, 3, 1.5)
+	lower("exec to first answered create, empty, one member", "start", startOne, "wall ms", itself, 50, 15)
+	lower("exec to first answered create, empty, three members", "start", startThree, "wall ms", itself, 500, 150)
+	for _, what := range []string{"wall ms", "CPU ms"} {
+		lower("start after kill with 1,000,000 znodes", "start", startAgain, what, factor, 4, 10).znodes = manyZnodes
+	}
+	lower("resident, empty", "resident", residentEmpty, "RSS MB", itself, 20, 10)
+	for _, what := range []string{"RSS MB", "peak MB"} {
+		lower("resident, under load with few znodes", "resident", residentLoaded, what, itself, 50, 25)
+	}
+	for _, what := range []string{"RSS MB", "peak MB"} {
+		lower("resident, 1,000,000 znodes of 100 B", "resident", residentZnodes, what, itself, 440, 300).znodes = manyZnodes
+	}
+	lower("resident, 5,000 idle sessions", "resident", residentSessions, "RSS MB", itself, 65, 30).sessions = manySessions
+	lower("leader killed: no successful write for", "failover", failoverRow(goalTick), "no write ms", itself, 400, 150)
+	lower("leader killed: clients of living members cut", "failover", failoverRow(goalTick), "clients of the others cut", itself, 0, 0)
+	lower("writes while checkpoints of 1,000,000 znodes run, to without", "calm", fmt.Sprintf(calmRowPattern, checkpointing), "p99.9 ratio", itself, 3, 1.5).znodes = manyZnodes
 	return all
+}
+
+// goalTick is the tickTime that the goals of a killed leader are for: the default.
+const goalTick = 2000
+
+// goalWarm is for how many seconds a JVM must have been under load before what counts.
+const goalWarm = 10
+
+// otherwise says how the conditions are not those that the goal is for, or nothing.
+func (g *goal) otherwise(c conditions) string {
+	switch warmed := g.file == "throughput" || g.file == "ensemble" || g.file == "connects" || g.file == "watches"; {
+	case g.znodes != 0 && c.Znodes != g.znodes:
+		return thousands(float64(c.Znodes)) + " znodes"
+	case g.sessions != 0 && c.Sessions != g.sessions:
+		return thousands(float64(c.Sessions)) + " sessions"
+	case warmed && c.Warm < goalWarm:
+		return number(c.Warm) + " s of load before"
+	}
+	return ""
 }
 
 // standing is how a goal stands.
 type standing struct {
 	goal
-	measured, own, other, ceiling float64 // measured is own, or own over other; NaN: not there
+	measured, own, other, ceiling float64 // measured is own, or of own and other what the kind of the goal says; NaN: not there
+	failed                        bool    // it was tried
+	differently                   string  // how the conditions are not the goal's; empty: they are
 }
+
+// verdicts are how near a goal is.
+const (
+	aimMet      = "aim met"
+	leastMet    = "least met"
+	missed      = "missed"
+	failed      = "failed"
+	notMeasured = "not measured"
+	notAsAsked  = "not as asked" // measured under other conditions
+)
 
 // verdict says how near the goal is.
 func (s *standing) verdict() string {
@@ -82,14 +133,18 @@ func (s *standing) verdict() string {
 		return s.measured <= limit
 	}
 	switch {
+	case s.failed:
+		return failed
 	case math.IsNaN(s.measured):
-		return "not measured"
+		return notMeasured
+	case s.differently != "":
+		return notAsAsked
 	case reached(s.aim):
-		return "aim met"
+		return aimMet
 	case reached(s.least):
-		return "least met"
+		return leastMet
 	}
-	return "missed"
+	return missed
 }
 
 // benchTargets reads the figures of the folder and says which goals they reach.
@@ -115,25 +170,54 @@ func benchTargets(_ context.Context, s *settings) error {
 			return number(v)
 		}
 		what := g.what
-		if g.ratio {
-			what += ", ratio"
+		if g.kind != itself {
+			what += ", " + string(g.kind)
 		}
-		table = append(table, []string{g.title, what, cell(st.own), cell(st.other), cell(st.ceiling), cell(st.measured), number(g.least), number(g.aim), st.verdict()})
+		verdict := st.verdict()
+		if verdict == notAsAsked {
+			verdict += ": " + st.differently
+		}
+		table = append(table, []string{g.title, what, cell(st.own), cell(st.other), cell(st.ceiling), cell(st.measured), number(g.least), number(g.aim), verdict})
 	}
 	s.out.table("What is to be reached, and what is", []string{"row", "quantity", "gozkd", "ZooKeeper", "bare server", "measured", "at least", "aim", ""}, table)
-	s.out.printf("\n%d goals: %d aims met, %d met at least, %d missed, %d not measured.\n", len(all), count["aim met"], count["least met"], count["missed"], count["not measured"])
+	s.out.printf("\n%d goals: %d aims met, %d met at least, %d missed; %d failed, %d not measured, %d measured under other conditions.\n", len(all),
+		count[aimMet], count[leastMet], count[missed], count[failed], count[notMeasured], count[notAsAsked])
+	s.out.printf("\nMeasured is gozkd's figure itself, or its ratio to ZooKeeper's, or how many times better it is where less is better. " +
+		"The bare server does nothing but read frames, write a log and answer; only gets and sets have one.\n")
+	for _, line := range figures.from() {
+		s.out.printf("\n* %s", line)
+	}
+	s.out.printf("\n\n![How far each goal is reached](targets.svg)\n")
 	return errors.Join(s.out.failed, s.out.picture("targets", targetsPicture(all)))
 }
 
 // figureKey names a figure of a folder.
 type figureKey struct{ file, row, what string }
 
-// figuresFound are the medians of a folder, by server: the first word of its name.
-type figuresFound map[figureKey]map[string]float64
+// figuresFound is what a folder has.
+type figuresFound struct {
+	medians    map[figureKey]map[string]float64 // by server: the first word of its name
+	conditions map[string]conditions            // by file
+	failed     map[[2]string]bool               // by file and row; row "": all of it
+}
+
+// from says for each file that goals need when and from which commit its figures are.
+func (f *figuresFound) from() (lines []string) {
+	for _, g := range goals() {
+		line := g.file + ": not measured"
+		if c, ok := f.conditions[g.file]; ok {
+			line = fmt.Sprintf("%s: %s, commit %s", g.file, c.Date, c.Commit)
+		}
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
 
 // readFigures reads all JSON files of a folder that commands wrote.
-func readFigures(dir string) (figuresFound, error) {
-	found := figuresFound{}
+func readFigures(dir string) (*figuresFound, error) {
+	found := &figuresFound{map[figureKey]map[string]float64{}, map[string]conditions{}, map[[2]string]bool{}}
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
 		return nil, err
@@ -146,46 +230,46 @@ func readFigures(dir string) (figuresFound, error) {
 		if err != nil {
 			return nil, err
 		}
-		var content struct {
-			Rows     []comparison `json:"rows"`
-			Readings []reading    `json:"readings"`
-		}
-		if err := json.Unmarshal(b, &content); err != nil {
-			continue // another command's, of another form
+		var c contents
+		if err := json.Unmarshal(b, &c); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		file := strings.TrimSuffix(filepath.Base(name), ".json")
-		for _, r := range content.Readings {
+		found.conditions[file] = c.Conditions
+		for _, p := range c.Failed {
+			found.failed[[2]string{file, p.Row}] = true
+		}
+		for _, r := range c.Readings {
 			found.note(figureKey{file, r.Row, r.What}, r.Server, r.Value.Median)
 		}
-		for _, c := range content.Rows {
-			row := c.Row + ", " + c.Shape
+		for _, c := range c.Rows {
 			for _, f := range c.Servers {
-				found.note(figureKey{file, row, "ops/s"}, f.Server, f.OpsPerSecond.Median)
-				found.note(figureKey{file, row, "CPU µs/op"}, f.Server, f.CPU.Median)
-				found.note(figureKey{file, row, "p50 µs"}, f.Server, f.P50)
+				found.note(figureKey{file, c.key(), "ops/s"}, f.Server, f.OpsPerSecond.Median)
+				found.note(figureKey{file, c.key(), "CPU µs/op"}, f.Server, f.CPU.Median)
+				found.note(figureKey{file, c.key(), "p50 µs"}, f.Server, f.P50)
 			}
 		}
 	}
 	return found, nil
 }
 
-func (f figuresFound) note(k figureKey, server string, v float64) {
-	if f[k] == nil {
-		f[k] = map[string]float64{}
+func (f *figuresFound) note(k figureKey, server string, v float64) {
+	if f.medians[k] == nil {
+		f.medians[k] = map[string]float64{}
 	}
 	kind, _, _ := strings.Cut(server, " ")
-	f[k][kind] = v
+	f.medians[k][kind] = v
 }
 
 // get returns a figure, or NaN.
-func (f figuresFound) get(k figureKey, kind string) float64 {
-	if v, ok := f[k][kind]; ok {
+func (f *figuresFound) get(k figureKey, kind string) float64 {
+	if v, ok := f.medians[k][kind]; ok {
 		return v
 	}
 	return math.NaN()
 }
 
-func (f figuresFound) standing(g goal) standing {
+func (f *figuresFound) standing(g goal) standing {
 	k := figureKey{g.file, g.row, g.what}
 	st := standing{goal: g, own: f.get(k, "gozkd"), other: f.get(k, "ZooKeeper"), ceiling: math.NaN()}
 	if g.file == "throughput" { // the same frames of a bare server, which syncs for sets
@@ -195,8 +279,14 @@ func (f figuresFound) standing(g goal) standing {
 		}
 		st.ceiling = f.get(figureKey{"limits-bare", row, g.what}, "bare")
 	}
-	if st.measured = st.own; g.ratio {
+	switch st.measured = st.own; g.kind {
+	case ratioTo:
 		st.measured = st.own / st.other
+	case factor:
+		st.measured = st.other / st.own
 	}
+	st.differently = g.otherwise(f.conditions[g.file])
+	// What was measured counts, though something else of the same row has failed.
+	st.failed = math.IsNaN(st.measured) && (f.failed[[2]string{g.file, g.row}] || f.failed[[2]string{g.file, ""}])
 	return st
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -13,18 +14,28 @@ import (
 )
 
 func TestTargets_ReadFromWhatCommandsWrite(t *testing.T) {
-	o := &output{dir: t.TempDir(), w: io.Discard}
+	asGoals := conditions{Warm: goalWarm, Znodes: 1_000_000, Sessions: 5_000}
+	o := &output{dir: t.TempDir(), w: io.Discard, wrote: map[string]bool{}, conditions: asGoals}
 	server := func(name string, rate, cpu, p50 float64) figures {
 		return figures{Server: name, OpsPerSecond: once(rate), CPU: once(cpu), P50: p50}
 	}
 	err := errors.Join(
 		o.comparisons("throughput", "", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{
 			server("gozkd 0.1.0", 700, 1, 5), server("ZooKeeper 3.9.5", 100, 10, 50)}}}),
+		o.readings("watches", []reading{{fanOuts[0].String(), "µs per event", "gozkd 0.1.0", once(10)}, {fanOuts[0].String(), "µs per event", "ZooKeeper 3.9.5", once(15)}}),
 		o.comparisons("limits-bare", "", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{server("bare server", 900, 0.5, 4)}}}),
 		o.readings("resident", []reading{{residentEmpty, "RSS MB", "gozkd 0.1.0", once(9)}, {residentEmpty, "RSS MB", "ZooKeeper 3.9.5", once(70)}}),
 		o.readings("failover", []reading{{"leader killed, tickTime 2000", "no write ms", "gozkd 0.1.0", once(401)},
 			{"leader killed, tickTime 2000", "clients of the others cut", "gozkd 0.1.0", once(0)}}),
 	)
+	o.problems = []problem{{Row: startOne, Server: "gozkd", Why: "it did not"}}
+	err = errors.Join(err, o.readings("start", []reading{{startThree, "wall ms", "gozkd 0.1.0", once(499)},
+		{startAgain, "wall ms", "gozkd 0.1.0", once(1)}, {startAgain, "wall ms", "ZooKeeper 3.9.5", once(20)}}))
+	o.problems = []problem{{Why: "all of it"}}
+	err = errors.Join(err, o.readings("calm", nil))
+	o.problems, o.conditions = nil, conditions{Warm: goalWarm - 1}
+	err = errors.Join(err, o.comparisons("connects", "", []comparison{{Row: "session opened and closed", Shape: "16x1", Servers: []figures{
+		server("gozkd 0.1.0", 700, 1, 5), server("ZooKeeper 3.9.5", 100, 10, 50)}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,11 +44,18 @@ func TestTargets_ReadFromWhatCommandsWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{ // those without a line are not measured
-		"get 100 B, 16x16/ops/s":                                             "least met",
-		"get 100 B, 16x16/CPU µs/op":                                         "least met",
-		"resident, empty/RSS MB":                                             "aim met",
-		"leader killed: no write for/no write ms":                            "missed",
-		"leader killed: clients of the others cut/clients of the others cut": "aim met",
+		"get 100 B, 16x16/ops/s":                                                   "least met",
+		"get 100 B, 16x16/CPU µs/op":                                               "least met",
+		"resident, empty/RSS MB":                                                   "aim met",
+		"leader killed: no successful write for/no write ms":                       "missed",
+		"leader killed: clients of living members cut/clients of the others cut":   "aim met",
+		"watch: 1,000 watchers notified/µs per event":                              leastMet,
+		"exec to first answered create, empty, one member/wall ms":                 failed,
+		"exec to first answered create, empty, three members/wall ms":              leastMet,
+		"start after kill with 1,000,000 znodes/wall ms":                           aimMet,
+		"writes while checkpoints of 1,000,000 znodes run, to without/p99.9 ratio": failed,
+		"session opened and closed/ops/s":                                          notAsAsked,
+		"session opened and closed/CPU µs/op":                                      notAsAsked,
 	}
 	for _, g := range goals() {
 		st, key := f.standing(g), g.title+"/"+g.what
@@ -97,5 +115,98 @@ func TestTargetsPicture_IsXML(t *testing.T) {
 	}
 	if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf")) {
 		t.Errorf("a coordinate is no number:\n%s", svg)
+	}
+}
+
+func TestTargets_OtherConditions(t *testing.T) {
+	asGoals := conditions{Warm: goalWarm, Znodes: 1_000_000, Sessions: 5_000}
+	fewer, shorter, lonely := asGoals, asGoals, asGoals
+	fewer.Znodes, shorter.Warm, lonely.Sessions = 200_000, 5, 100
+	seen := map[string]int{}
+	for _, g := range goals() {
+		if why := g.otherwise(asGoals); why != "" {
+			t.Errorf("%s: %s", g.title, why)
+		}
+		for _, c := range []conditions{fewer, shorter, lonely} {
+			if why := g.otherwise(c); why != "" {
+				seen[why]++
+			}
+		}
+	}
+	if seen["200,000 znodes"] != 5 || seen["100 sessions"] != 1 || seen["5.00 s of load before"] < 20 {
+		t.Errorf("how many goals are not for these conditions: %v", seen)
+	}
+}
+
+// A command that fails in one row, or altogether, leaves figures that say so, and none of an earlier run.
+func TestOutput_FailedCommandSaysSo(t *testing.T) {
+	o := &output{dir: t.TempDir()}
+	begin := func(command string) {
+		t.Helper()
+		if err := o.begin(command, nil); err != nil {
+			t.Fatal(err)
+		}
+		o.w = io.Discard
+	}
+	list := []reading{{residentEmpty, "RSS MB", "gozkd 0.1.0", once(9)}}
+	begin("resident")
+	if err := errors.Join(o.readings("resident", list), o.end("resident", nil)); err != nil {
+		t.Fatal(err)
+	}
+	standing := func() standing {
+		t.Helper()
+		f, err := readFigures(o.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range goals() {
+			if g.row == residentEmpty {
+				return f.standing(g)
+			}
+		}
+		panic("no goal " + residentEmpty)
+	}
+	if st := standing(); st.verdict() != aimMet {
+		t.Errorf("%s, want %s", st.verdict(), aimMet)
+	}
+
+	begin("resident")
+	broken := errors.New("broken")
+	if err := o.end("resident", broken); !errors.Is(err, broken) {
+		t.Errorf("end: %v", err)
+	}
+	if st := standing(); st.verdict() != failed {
+		t.Errorf("after a run that failed: %s, want %s", st.verdict(), failed)
+	}
+
+	begin("resident")
+	if err := o.fail(t.Context(), residentEmpty, "ZooKeeper 3.9.5", broken); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(o.readings("resident", list), o.end("resident", nil)); !errors.Is(err, broken) {
+		t.Errorf("end: %v", err)
+	}
+	if st := standing(); st.verdict() != aimMet {
+		t.Errorf("what was measured beside what failed: %s, want %s", st.verdict(), aimMet)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := o.fail(ctx, residentEmpty, "", broken); !errors.Is(err, context.Canceled) {
+		t.Errorf("fail after an interrupt: %v", err)
+	}
+}
+
+func TestComparisons_FailedRow(t *testing.T) {
+	o := &output{dir: t.TempDir(), w: io.Discard, wrote: map[string]bool{}}
+	whole := comparison{Row: "a", Shape: "1x1", Servers: []figures{{Server: "A", OpsPerSecond: once(2), CPU: once(1)}, {Server: "B", OpsPerSecond: once(1), CPU: once(1)}}}
+	for _, all := range [][]comparison{{{Row: "b", Shape: "1x1"}}, {{Row: "b", Shape: "1x1"}, whole}, {whole, {Row: "b", Shape: "1x1"}}} {
+		var text bytes.Buffer
+		o.w = &text
+		if err := o.comparisons("x", "", all); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text.String(), "failed") {
+			t.Errorf("a row that failed is not shown:\n%s", &text)
+		}
 	}
 }

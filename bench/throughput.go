@@ -100,44 +100,62 @@ func compareThroughput(ctx context.Context, s *settings, name string, rows []*wo
 	return s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
 }
 
-// compareRows gives each target the same load in turn. Before each row each has some, unmeasured, for as long as warm says.
+// compareRows gives each target the same load in turn. Before each row each has some, unmeasured, for as long as warm says. A row that fails
+// has no servers in its comparison.
 func compareRows(ctx context.Context, s *settings, rows []*workload, targets []target, warm time.Duration) ([]comparison, error) {
 	var all []comparison
 	for _, w := range rows {
 		if warm > 0 {
 			for _, t := range targets {
 				if _, err := runOnce(t, shape{16, 16}, w, warm); err != nil {
-					return nil, fmt.Errorf("%s: %w", t.name, err)
+					if err := s.out.fail(ctx, w.name+", before the rounds", t.name, err); err != nil {
+						return nil, err
+					}
 				}
 			}
 		}
 		for _, sh := range s.shapes {
-			seen := make([]measured, len(targets))
-			for range s.rounds {
-				for i, t := range targets {
-					r, err := runOnce(t, sh, w, s.seconds)
-					if err != nil {
-						return nil, fmt.Errorf("%s: %w", t.name, err)
-					}
-					seen[i].add(r)
-					progress("%-24s %-6s %-16s %9.0f ops/s %8.2f µs of CPU per op", w.name, sh, t.name, r.opsPerSecond(), r.cpuPerOp())
-					if ctx.Err() != nil {
-						return nil, ctx.Err()
-					}
-				}
+			c, err := compareRow(ctx, s, w, sh, targets)
+			if err == nil {
+				err = ctx.Err()
 			}
-			c := comparison{Row: w.name, Shape: sh.String()}
-			for i, t := range targets {
-				m, err := memoryOfAll(t.pids)
-				if err != nil {
+			if err != nil {
+				if err := s.out.fail(ctx, c.key(), "", err); err != nil {
 					return nil, err
 				}
-				c.Servers = append(c.Servers, seen[i].figures(t.name, m))
+				c.Servers = nil
 			}
 			all = append(all, c)
 		}
 	}
 	return all, nil
+}
+
+// compareRow gives each target one row at one shape, in rounds.
+func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets []target) (comparison, error) {
+	c := comparison{Row: w.name, Shape: sh.String()}
+	seen := make([]measured, len(targets))
+	for range s.rounds {
+		for i, t := range targets {
+			r, err := runOnce(t, sh, w, s.seconds)
+			if err != nil {
+				return c, fmt.Errorf("%s: %w", t.name, err)
+			}
+			seen[i].add(r)
+			progress("%-24s %-6s %-16s %9.0f ops/s %8.2f µs of CPU per op", w.name, sh, t.name, r.opsPerSecond(), r.cpuPerOp())
+			if ctx.Err() != nil {
+				return c, ctx.Err()
+			}
+		}
+	}
+	for i, t := range targets {
+		m, err := memoryOfAll(t.pids)
+		if err != nil {
+			return c, err
+		}
+		c.Servers = append(c.Servers, seen[i].figures(t.name, m))
+	}
+	return c, nil
 }
 
 // runOnce opens new connections for one load, and removes what it made.
@@ -147,11 +165,16 @@ func runOnce(t target, sh shape, w *workload, d time.Duration) (*result, error) 
 		return nil, err
 	}
 	r, err := l.run(w, d, t.pids)
+	if err == nil && d > 0 && r.ops == 0 {
+		err = fmt.Errorf("nothing was answered within %s", d)
+	}
 	if err == nil && w.undo != nil {
 		_, err = l.run(w.undo, 0, nil)
 	}
 	if err == nil {
 		err = l.close()
+	} else {
+		err = errors.Join(err, l.abandon())
 	}
 	if err == nil && w.after != nil {
 		err = w.after(t.addrs)

@@ -53,7 +53,10 @@ func benchWatches(ctx context.Context, s *settings) error {
 		}
 		rows, figures, err := compareFanOut(ctx, s, f)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f, err)
+			if err := s.out.fail(ctx, f.String(), "", err); err != nil {
+				return err
+			}
+			table = append(table, []string{f.String(), "failed"})
 		}
 		table, list = append(table, rows...), append(list, figures...)
 	}
@@ -122,10 +125,11 @@ func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Durat
 		return err
 	}
 	defer func() {
-		// After an error, events that nobody took would be one error more for each connection.
-		if closeErr := watchers.close(); err == nil {
-			err = closeErr
+		if err != nil { // events that nobody took would be one error more for each connection
+			err = errors.Join(err, watchers.abandon())
+			return
 		}
+		err = watchers.close()
 	}()
 	for _, c := range watchers.clients {
 		c.in = make([]byte, 1<<10) // it grows where there is more
