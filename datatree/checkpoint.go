@@ -225,6 +225,7 @@ type restorer struct {
 	limits  []string // targets of quotas
 }
 
+// step reads one key. Records are made anew, so that a form of one which is not ours has another digest than its own, and is refused in the end.
 func (r *restorer) step(key, value []byte) error {
 	if len(key) == 1 && key[0] == metaPrefix {
 		r.hasMeta = true
@@ -239,20 +240,18 @@ func (r *restorer) step(key, value []byte) error {
 	if len(key) > 1 && key[0] == znodePrefix {
 		return r.znode(textOf(key[1:]), value)
 	}
-	var digest uint64
-	digest, r.t.buf = recordDigest(r.t.buf, key, value)
 	switch {
 	case len(key) == 1 && key[0] == ensemblePrefix:
-		return r.ensemble(value, digest)
+		return r.ensemble(value)
 	case len(key) == 1 && key[0] == rewoundPrefix:
-		return r.rewound(value, digest)
+		return r.rewound(value)
 	case len(key) == 9 && key[0] == sessionPrefix:
-		return r.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value, digest)
+		return r.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value)
 	}
 	return errors.New("unknown kind of key")
 }
 
-func (r *restorer) ensemble(value []byte, digest uint64) error {
+func (r *restorer) ensemble(value []byte) error {
 	if !r.t.ensemble.empty() {
 		return errors.New("comes twice")
 	}
@@ -263,13 +262,21 @@ func (r *restorer) ensemble(value []byte, digest uint64) error {
 	if rec.empty() {
 		return errors.New("it names no members")
 	}
-	rec.digest = digest
-	r.t.ensemble = rec
-	r.t.digest += digest
+	last := r.t.lastZxid
+	if pending := rec.pending.Serial; rec.version < 0 || pending < 0 || max(rec.version, pending) > last || pending != 0 && pending <= rec.version {
+		return fmt.Errorf("zxids %v %v, the last one is %v", rec.version, pending, last)
+	}
+	for _, set := range rec.both() {
+		if (set.Serial == 0) != (len(set.Members.Voters()) == 0) {
+			return fmt.Errorf("the members of zxid %v are %v", set.Serial, set.Members)
+		}
+	}
+	r.t.ensemble = r.t.sealEnsemble(*rec)
+	r.t.digest += r.t.ensemble.digest
 	return nil
 }
 
-func (r *restorer) rewound(value []byte, digest uint64) error {
+func (r *restorer) rewound(value []byte) error {
 	if r.t.rewound != 0 {
 		return errors.New("comes twice")
 	}
@@ -281,11 +288,11 @@ func (r *restorer) rewound(value []byte, digest uint64) error {
 	if r.t.rewound <= 0 || r.t.rewound > r.t.lastZxid {
 		return fmt.Errorf("rewound at zxid %v, the last one is %v", r.t.rewound, r.t.lastZxid)
 	}
-	r.t.digest += digest
+	r.t.digest += r.t.rewoundDigest(r.t.rewound)
 	return nil
 }
 
-func (r *restorer) session(id proto.SessionID, value []byte, digest uint64) error {
+func (r *restorer) session(id proto.SessionID, value []byte) error {
 	if r.t.sessions[id] != nil {
 		return errors.New("comes twice")
 	}
@@ -293,13 +300,15 @@ func (r *restorer) session(id proto.SessionID, value []byte, digest uint64) erro
 	if err != nil {
 		return err
 	}
-	rec.digest = digest
+	if rec.connEpoch < 0 || rec.connEpoch > r.t.lastZxid {
+		return fmt.Errorf("attached at zxid %v, the last one is %v", rec.connEpoch, r.t.lastZxid)
+	}
+	rec = r.t.sealSession(*rec)
 	r.t.sessions[id] = &session{rec: rec}
-	r.t.digest += digest
+	r.t.digest += rec.digest
 	return nil
 }
 
-// znode makes the record anew, so that a form of it which is not ours has another digest than its own, and is refused in the end.
 func (r *restorer) znode(path string, value []byte) error {
 	t := r.t
 	if err := proto.ValidatePath(path); err != nil {
@@ -314,9 +323,15 @@ func (r *restorer) znode(path string, value []byte) error {
 	}
 	var parent *znode
 	if path != "/" {
-		if parent = t.get(proto.ParentPath(path)); parent == nil {
+		switch parent = t.get(proto.ParentPath(path)); {
+		case parent == nil:
 			return errors.New("its parent is missing before it")
+		case parent.kind() == ephemeral:
+			return errors.New("its parent is ephemeral")
 		}
+	}
+	if err := rec.plausible(t.lastZxid); err != nil {
+		return err
 	}
 	if t.index.len() >= t.limit {
 		return fmt.Errorf("it is one more than %d, which are the most", t.limit)

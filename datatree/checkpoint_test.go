@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/members"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -161,6 +162,44 @@ func TestRestore_Refuses(t *testing.T) {
 			s := make(store)
 			s.merge(t, fuzzEnsemble(t).Capture())
 			c.do(s)
+			if _, err := Restore(Options{}, s.sorted); !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Restore: %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestRestore_RefusesWhatAgrees is the same for what no digest finds, since the meta record agrees: what would break later is refused, too.
+func TestRestore_RefusesWhatAgrees(t *testing.T) {
+	zxids := func(czxid, mzxid, pzxid proto.Zxid) []byte {
+		return appendRecord(nil, &record{czxid: czxid, mzxid: mzxid, pzxid: pzxid})
+	}
+	config := func(version, pending proto.Zxid) []byte {
+		var e ensembleRecord
+		e.current, _, _ = members.ParseConfig("server.1=h1:1:2") // it is valid
+		e.version, e.pending = version, Pending{pending, e.current}
+		return appendEnsemble(nil, &e)
+	}
+	for _, c := range []struct{ name, want, key, value string }{
+		{"a child of an ephemeral", "its parent is ephemeral", "z/fuzz/e/x", string(zxids(1, 1, 1))},
+		{"an ephemeral of no session", "belongs to no session", "z/x", string(appendRecord(nil, &record{kind: ephemeral}))},
+		{"a time to live of nothing", "it lives for 0 ms", "z/x", string(appendRecord(nil, &record{kind: ttl}))},
+		{"a time to live of too much", "it lives for 1099511627776 ms", "z/x", string(appendRecord(nil, &record{kind: ttl, owner: maxTTLMs + 1}))},
+		{"a zxid below 0", "zxids", "z/x", string(zxids(-1, 1, 1))},
+		{"written before it was made", "zxids", "z/x", string(zxids(2, 1, 2))},
+		{"children before it was made", "zxids", "z/x", string(zxids(2, 2, 1))},
+		{"made later", "zxids", "z/x", string(zxids(7, 7, 7))},
+		{"a session of later", "attached at zxid 0x7", "s" + string([]byte{2, 0, 0, 0, 0, 0, 0, 1}), string(appendSession(nil, &sessionRecord{connEpoch: 7}))},
+		{"members of later", "zxids 0x7", "p", string(config(7, 0))},
+		{"pending members of later", "zxids 0x1 0x7", "p", string(config(1, 7))},
+		{"members of no zxid", "the members of zxid 0x0", "p", string(appendText(appendText(nil, "server.1=h1:1:2"), "server.1=h1:1:2\nversion=1"))},
+		{"pending members of before", "zxids 0x2 0x1", "p", string(config(2, 1))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := make(store)
+			s.merge(t, fuzzEnsemble(t).Capture())
+			s[c.key] = []byte(c.value)
+			s.agree()
 			if _, err := Restore(Options{}, s.sorted); !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Restore: %v, want %q", err, c.want)
 			}

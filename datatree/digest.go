@@ -15,14 +15,6 @@ import (
 // change. LastZxid is no part of it.
 func (t *Tree) Digest() uint64 { return t.digest }
 
-// recordDigest hashes one key and its value in a checkpoint.
-func recordDigest(buf, key, value []byte) (uint64, []byte) {
-	buf = binary.AppendUvarint(buf[:0], uint64(len(key)))
-	buf = append(buf, key...)
-	buf = append(buf, value...)
-	return xxhash.Sum64(buf), buf
-}
-
 // sealEnsemble returns rec as an immutable record with its digest.
 func (t *Tree) sealEnsemble(rec ensembleRecord) *ensembleRecord {
 	rec.digest = 0

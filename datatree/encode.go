@@ -3,6 +3,7 @@ package datatree
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
@@ -94,6 +95,19 @@ func (t *Tree) decodeRecord(b []byte) (record, error) {
 		return record{}, fmt.Errorf("null data of %d bytes", len(r.data))
 	}
 	return r, nil
+}
+
+// plausible refuses what no tree with that last zxid has.
+func (r *record) plausible(last proto.Zxid) error {
+	switch {
+	case r.czxid < 0 || r.mzxid < r.czxid || r.pzxid < r.czxid || max(r.mzxid, r.pzxid) > last:
+		return fmt.Errorf("zxids %v %v %v, the last one is %v", r.czxid, r.mzxid, r.pzxid, last)
+	case r.kind == ttl && (r.owner == 0 || r.owner > maxTTLMs):
+		return fmt.Errorf("it lives for %d ms", r.owner)
+	case r.kind == ephemeral && r.owner == 0:
+		return errors.New("it is ephemeral and belongs to no session")
+	}
+	return nil
 }
 
 // appendEnsemble writes the members in the form of /zookeeper/config; a text without members is left empty.

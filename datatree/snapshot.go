@@ -154,13 +154,8 @@ func (s *snapshotReader) record(path string, value []byte) (rec record, now *zno
 	} else if rec, err = s.t.decodeRecord(value); err != nil {
 		return rec, nil, false, err
 	}
-	switch {
-	case rec.czxid < 0 || rec.mzxid < rec.czxid || rec.pzxid < rec.czxid || max(rec.mzxid, rec.pzxid) > s.zxid:
-		return rec, nil, false, fmt.Errorf("zxids %v %v %v in a snapshot of %v", rec.czxid, rec.mzxid, rec.pzxid, s.zxid)
-	case rec.kind == ttl && (rec.owner == 0 || rec.owner > maxTTLMs):
-		return rec, nil, false, fmt.Errorf("it lives for %d ms", rec.owner)
-	case rec.kind == ephemeral && rec.owner == 0:
-		return rec, nil, false, errors.New("it is ephemeral and belongs to no session")
+	if err := rec.plausible(s.zxid); err != nil {
+		return rec, nil, false, err
 	}
 	return rec, now, same, nil
 }
