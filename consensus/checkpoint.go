@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -49,7 +47,7 @@ func (c checkpointFile) use(path string, readOnly bool, f func(*bolt.DB) error) 
 		}
 	}()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		ReadOnly: readOnly, InitialMmapSize: mappedBytes(path), PreLoadFreelist: true, FreelistType: bolt.FreelistMapType, Timeout: time.Second,
+		ReadOnly: readOnly, PreLoadFreelist: true, FreelistType: bolt.FreelistMapType, Timeout: time.Second,
 		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 			file, err = os.OpenFile(name, flag, mode)
 			return file, err
@@ -65,21 +63,6 @@ func (c checkpointFile) use(path string, readOnly bool, f func(*bolt.DB) error) 
 		return corruptCheckpoint(path, err)
 	}
 	return errors.Join(f(db), db.Close())
-}
-
-// mappedBytes is how much of the file bbolt maps at first; 0 is what it chooses. It would map anew whenever the file has doubled, in the middle
-// of a transaction, and copy all that it has in hand each time: a sixth of what creates cost. Mapping takes addresses and no memory, but where
-// there are few, and on Windows, where the file would become as long. A small file is left alone: with a large mapping it
-// would grow by 16 MiB at once.
-func mappedBytes(path string) int {
-	const small, large = 16 << 20, 1 << 30
-	if runtime.GOOS == "windows" || math.MaxInt == math.MaxInt32 {
-		return 0
-	}
-	if info, err := os.Stat(path); err != nil || info.Size() < small { // what is wrong with the file, bbolt says
-		return 0
-	}
-	return large
 }
 
 func corruptCheckpoint(path string, cause error) error {
@@ -174,9 +157,11 @@ func readMeta(p *pages, b bucket) (meta checkpointMeta, err error) {
 	return meta, err
 }
 
-// write adds changes and sets meta, in one transaction. The first checkpoint is made aside and renamed, so that a crash
-// while bbolt lays out a new file leaves none.
-func (c checkpointFile) write(meta checkpointMeta, changes Changes) error {
+// write adds changes to the checkpoint of index base and sets meta, in one transaction. The first checkpoint, for which base is of no account, is made
+// aside and renamed, so that a crash while a new file is laid out leaves none.
+//
+// After an error the checkpoint in the file is that of base, or the new one.
+func (c checkpointFile) write(base uint64, meta checkpointMeta, changes Changes) error {
 	path := c.path
 	_, statErr := os.Stat(path)
 	fresh := errors.Is(statErr, fs.ErrNotExist)
@@ -186,7 +171,7 @@ func (c checkpointFile) write(meta checkpointMeta, changes Changes) error {
 			return fmt.Errorf("consensus: checkpoint: %w", err)
 		}
 	}
-	if err := mergeFile(path, fresh, meta, changes); err != nil {
+	if err := mergeFile(path, fresh, base, meta, changes); err != nil {
 		return blame("write", path, err)
 	}
 	if fresh {
@@ -204,7 +189,7 @@ func (c checkpointFile) write(meta checkpointMeta, changes Changes) error {
 var errFileInUse = errors.New("it is in use by another process")
 
 // mergeFile writes changes and meta into the file, as a transaction.
-func mergeFile(path string, fresh bool, meta checkpointMeta, changes Changes) (err error) {
+func mergeFile(path string, fresh bool, base uint64, meta checkpointMeta, changes Changes) (err error) {
 	open := vfs.OS{}.OpenRW
 	if fresh {
 		open = vfs.OS{}.Create
@@ -217,10 +202,10 @@ func mergeFile(path string, fresh bool, meta checkpointMeta, changes Changes) (e
 	if err := lockFile(file, true); err != nil {
 		return err
 	}
-	return mergeInto(file, fresh, meta, changes)
+	return mergeInto(file, fresh, base, meta, changes)
 }
 
-func mergeInto(file vfs.File, fresh bool, meta checkpointMeta, changes Changes) (err error) {
+func mergeInto(file vfs.File, fresh bool, base uint64, meta checkpointMeta, changes Changes) (err error) {
 	var old *pages
 	if !fresh {
 		if old, err = openPages(file, false); err != nil {
@@ -230,6 +215,14 @@ func mergeInto(file vfs.File, fresh bool, meta checkpointMeta, changes Changes) 
 	m, err := beginMerge(file, old, os.Getpagesize())
 	if err != nil {
 		return err
+	}
+	if !fresh {
+		if m.base != base { // what changed since another one is not all
+			return fmt.Errorf("it has the state as of entry %d, and should have that of entry %d", m.base, base)
+		}
+		if err := old.settle(file); err != nil {
+			return err
+		}
 	}
 	if err := changes.Range(m.put); err != nil {
 		return err

@@ -15,12 +15,13 @@ import (
 // does not grow with the checkpoint; new leaves are written one behind the other. Pages without changes stay where they are.
 //
 // On disk stays the transaction before until commit writes the meta page, which is the last step. So a merge that ends anywhere else changes
-// nothing (C4).
+// nothing (C4), if the transaction before was settled when it began.
 type merge struct {
 	file vfs.File
 	old  *pages // nil: a new file
 	size int    // of a page
 	txid uint64
+	base uint64 // index of the checkpoint in old
 
 	path   []treeStep // from the root of the old tree to where the merge is; empty: behind its end
 	height int        // of the old tree's root: leaves have height 0
@@ -88,11 +89,12 @@ func beginMerge(f vfs.File, old *pages, size int) (*merge, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It is written anew.
-	if err := old.pairs(buckets[0], func([]byte, []byte) error { return nil }); err != nil {
+	before, err := readMeta(old, buckets[0])
+	if err != nil {
 		return nil, err
 	}
-	for id := uint64(2); id < old.end; id++ { // of the buckets' names and the meta bucket
+	m.base = before.Index
+	for id := uint64(2); id < old.end; id++ { // of the buckets' names and the meta bucket, which are written anew
 		if old.used[id/64]&(1<<(id%64)) != 0 {
 			m.freed = append(m.freed, id)
 		}

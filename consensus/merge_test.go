@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -246,5 +247,169 @@ func TestMerge_Order(t *testing.T) {
 		if err := m.put([]byte(key), []byte("2")); err == nil {
 			t.Errorf("%s behind b", key)
 		}
+	}
+}
+
+// The process dies between the meta page of a transaction and its sync, or the sync fails and the pages are clean all the same. The next process reads that
+// transaction, and what it writes in the place of the one before must not be on disk sooner. A power loss at any moment leaves a transaction.
+func TestC4_PowerLossAfterAKill(t *testing.T) {
+	for _, lose := range []bool{false, true} {
+		t.Run(fmt.Sprintf("failed sync %v", lose), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(5, 6))
+			mem := vfs.NewMem()
+			states := []map[string]string{{}}
+			var index, base, durable uint64 // of the transaction that is written; of the one below it; of the last that is known to be on disk
+			syncs, die, crashes := 0, false, 0
+			errDied := errors.New("died")
+			disk := vfs.NewFaulty(mem, func(op vfs.Op) error {
+				if index == 0 || op.Kind != vfs.OpWrite && op.Kind != vfs.OpSync {
+					return nil
+				}
+				if syncs > 0 { // the transaction below is settled
+					durable = base
+				}
+				for _, choose := range []func(int) int{rng.IntN, func(int) int { return 0 }, func(n int) int { return n - 1 }} {
+					after, err := mem.Crash(choose).Open("checkpoint.db")
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, state, err := stateOf(after)
+					if err != nil || got < durable || got > index || !maps.Equal(state, states[got]) {
+						t.Fatalf("power loss before %v of transaction %d: transaction %d with %d keys, %v", op, index, got, len(state), err)
+					}
+					crashes++
+					_ = after.Close()
+				}
+				if op.Kind == vfs.OpSync {
+					if syncs++; die && syncs == 3 { // the last one
+						if lose {
+							mem.LoseUnsynced(op.Path)
+						}
+						return errDied
+					}
+				}
+				return nil
+			})
+			merge := func(d delta) error {
+				f, err := disk.OpenRW("checkpoint.db")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = f.Close() }()
+				syncs = 0
+				if base, _, err = stateOf(f); err != nil {
+					return err
+				}
+				return mergeInto(f, false, base, checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}, d)
+			}
+			f, err := disk.Create("checkpoint.db")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(mergeDelta(f, nil, nil, 0, true), f.Close(), mem.SyncDir(".")); err != nil {
+				t.Fatal(err)
+			}
+			for index = 1; index <= 30; index++ {
+				d := make(delta)
+				for range 1 + rng.IntN(60) {
+					d[fmt.Sprintf("%05d", rng.IntN(300))] = strings.Repeat("v", rng.IntN(900))
+				}
+				next := maps.Clone(states[index-1])
+				d.to(next)
+				states = append(states, next)
+				die = rng.IntN(2) == 0
+				switch err := merge(d); {
+				case err == nil:
+					durable = index
+				case !errors.Is(err, errDied):
+					t.Fatal(err)
+				}
+			}
+			t.Logf("%d crashes", crashes)
+		})
+	}
+}
+
+// Each operation of a transaction fails in turn, some after a part of a write. The transaction before counts, and the next merge finds all as it was.
+func TestC4_FailuresInAMerge(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	mem := vfs.NewMem()
+	errFull := errors.New("no space left on device")
+	countdown := 0
+	disk := vfs.NewFaulty(mem, func(op vfs.Op) error {
+		if countdown--; countdown != 0 {
+			return nil
+		}
+		if op.Kind == vfs.OpWrite {
+			return &vfs.ShortWrite{N: rng.IntN(5000), Err: errFull}
+		}
+		return errFull
+	})
+	f, err := disk.Create("checkpoint.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := mergeDelta(f, nil, nil, 0, true); err != nil {
+		t.Fatal(err)
+	}
+	state, base, failed := map[string]string{}, uint64(0), 0
+	for index := uint64(1); index <= 12; index++ {
+		d := make(delta)
+		for range 1 + rng.IntN(200) {
+			d[fmt.Sprintf("%05d", rng.IntN(500))] = strings.Repeat("v", rng.IntN(3000))
+		}
+		next := maps.Clone(state)
+		d.to(next)
+		for at := 1; ; at++ {
+			countdown = at
+			err := mergeInto(f, false, base, checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}, d)
+			countdown = 0
+			if err == nil {
+				break
+			}
+			failed++
+			got, is, other := stateOf(f)
+			if !errors.Is(err, errFull) || other != nil || got != index && !maps.Equal(is, state) || got == index && !maps.Equal(is, next) {
+				t.Fatalf("transaction %d, operation %d: %v; transaction %d with %d keys, %v", index, at, err, got, len(is), other)
+			}
+			base = got
+		}
+		state, base = next, index
+		if got, is, err := stateOf(f); err != nil || got != index || !maps.Equal(is, state) {
+			t.Fatalf("transaction %d: %d, %v", index, got, err)
+		}
+	}
+	t.Logf("%d failures", failed)
+}
+
+// The newest meta page is damaged while a server runs: what changed since is not merged into the state before, as if that were all.
+func TestC4_MergeIntoAnotherState(t *testing.T) {
+	c := checkpointFile{filepath.Join(t.TempDir(), "checkpoint.db")}
+	write := func(base, index uint64) error {
+		d := delta{fmt.Sprint(index): "v"}
+		return c.write(base, checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}, d)
+	}
+	for index := range uint64(4) {
+		if err := write(index-1, index); err != nil { // of the first there is none
+			t.Fatal(err)
+		}
+	}
+	good := readFile(t, c.path)
+	page := os.Getpagesize()
+	newest := 0
+	if word(good[page+pageHead+48:]) > word(good[pageHead+48:]) {
+		newest = page
+	}
+	bad := slices.Clone(good)
+	bad[newest+pageHead+20] ^= 1
+	writeFile(t, c.path, bad)
+	mustBeCorrupt(t, c.path, write(3, 4))
+	if !slices.Equal(readFile(t, c.path), bad) {
+		t.Error("the file was changed")
+	}
+	writeFile(t, c.path, good)
+	if err := write(3, 4); err != nil {
+		t.Error(err)
 	}
 }

@@ -449,7 +449,7 @@ func (n *Node) form() error {
 		err := n.writer.begin(n.core.firstState())
 		n.writer.mu.Unlock()
 		if err == nil {
-			err = n.checkpoints.write(meta, n.cfg.StateMachine.Capture())
+			err = n.checkpoints.write(n.lastCheckpoint, meta, n.cfg.StateMachine.Capture())
 		}
 		if err != nil {
 			return err
@@ -526,7 +526,7 @@ func (n *Node) checkpoint() {
 	}
 	n.checkpointing = true
 	n.cadence.begun()
-	meta, changes := n.core.meta(), n.cfg.StateMachine.Capture()
+	base, meta, changes := n.lastCheckpoint, n.core.meta(), n.cfg.StateMachine.Capture()
 	for _, to := range n.out.wanted {
 		n.core.transferStarted(to, meta.Index) // the log behind it is kept
 	}
@@ -535,7 +535,7 @@ func (n *Node) checkpoint() {
 	go func() {
 		defer n.background.Done()
 		start := time.Now()
-		if err := n.checkpoints.write(meta, changes); err != nil {
+		if err := n.checkpoints.write(base, meta, changes); err != nil {
 			n.inbox.put(input{err: err})
 			return
 		}

@@ -41,6 +41,7 @@ type pages struct {
 	freelist uint64
 	end      uint64 // pages from here on are none
 	txid     uint64
+	meta     []byte   // of the transaction, as it stands in the file
 	used     []uint64 // bits: they have an owner
 	buffers  [][]byte // by depth, for pages on the way to the one that is looked at
 	ahead    []byte   // read in advance
@@ -59,13 +60,25 @@ func openPages(f vfs.File, strict bool) (*pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pages{file: f, size: size, root: word(meta[16:]), freelist: word(meta[32:]), end: word(meta[40:]), txid: word(meta[48:])}
+	p := &pages{file: f, size: size, meta: meta}
+	meta = meta[pageHead:]
+	p.root, p.freelist, p.end, p.txid = word(meta[16:]), word(meta[32:]), word(meta[40:]), word(meta[48:])
 	if p.end < 2 || p.end > uint64(bytes)/uint64(size) {
 		return nil, fmt.Errorf("it should have %d pages, and has %d", p.end, bytes/size)
 	}
 	p.used = make([]uint64, p.end/64+1)
 	p.used[0] = 3 // the metas
 	return p, nil
+}
+
+// settle makes the transaction durable that the file is at. Whoever wrote it may have died between its meta page and the last sync, or that sync may have
+// failed, behind which pages can be clean without being on disk; what it refers to was synced before. The transaction before it, which the disk may
+// still be at, needs the pages that are free now.
+func (p *pages) settle(f vfs.File) error {
+	if _, err := f.WriteAt(p.meta, int64(p.txid%2)*p.size); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // checkPages walks over all pages of a file that are in use, and returns what is wrong with the first that is.
@@ -94,33 +107,42 @@ func checkPages(path string, strict bool) (err error) {
 
 func word(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
 
-// newestMeta returns the meta that counts, and the size of a page.
+// newestMeta returns the page of the meta that counts, and the size of a page. One that can't be read is not one that is damaged: then nobody knows which
+// counts.
 func newestMeta(f io.ReaderAt, size int64, strict bool) (newest []byte, pageSize int64, err error) {
 	good := 0
-	look := func(at int64) {
+	look := func(at int64) error {
 		b := make([]byte, pageHead+metaBytes)
-		if _, err := f.ReadAt(b, at); err != nil {
-			return // it is cut short
+		if _, err := f.ReadAt(b, at); errors.Is(err, io.EOF) {
+			return nil // it is cut short
+		} else if err != nil {
+			return err
 		}
 		m := b[pageHead:]
 		u32 := binary.NativeEndian.Uint32
 		if u32(m) != boltMagic || u32(m[4:]) != boltVersion || metaSum(m) != word(m[metaBytes-8:]) || binary.NativeEndian.Uint16(b[8:]) != pageMeta {
-			return
+			return nil
+		}
+		if id := word(m[48:]) % 2; word(b) != id || at != int64(id)*int64(u32(m[8:])) {
+			return nil // it is the other one's, in the wrong place
 		}
 		good++
-		if pageSize = int64(u32(m[8:])); newest == nil || word(m[48:]) > word(newest[48:]) {
-			newest = m
+		if pageSize = int64(u32(m[8:])); newest == nil || word(m[48:]) > word(newest[pageHead+48:]) {
+			newest = b
 		}
+		return nil
 	}
-	look(0)
+	err = look(0)
 	if good == 0 { // the size of a page is in the other one
-		for guess := int64(minPage); guess <= maxPage && good == 0; guess *= 2 {
-			look(guess)
+		for guess := int64(minPage); err == nil && guess <= maxPage && good == 0; guess *= 2 {
+			err = look(guess)
 		}
 	} else if pageSize >= minPage && pageSize < size {
-		look(pageSize)
+		err = look(pageSize)
 	}
 	switch {
+	case err != nil:
+		return nil, 0, err
 	case good == 0:
 		return nil, 0, errors.New("neither of its meta pages is good")
 	case strict && good == 1:
