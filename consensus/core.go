@@ -72,6 +72,7 @@ type core struct {
 	incoming []group // leading: what others forwarded, to be proposed
 	underWay int     // leading: entries with requests that are proposed and not handed out
 	madeMs   int64   // when the last of these was made
+	nowMs    int64   // the time of the last ready
 	proposed int64   // requests that went into entries here
 
 	applied  uint64 // index of the last entry that was handed out
@@ -252,6 +253,7 @@ func (c *core) tick() {
 // ready hands out what is to be done. nowMs is the wall clock, used if this server leads. Call it again until it is empty.
 func (c *core) ready(nowMs int64) (output, error) {
 	var out output
+	c.nowMs = nowMs
 	for {
 		if err := c.flush(&out, nowMs); err != nil {
 			return output{}, err

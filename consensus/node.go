@@ -37,7 +37,7 @@ type Node struct {
 
 	changed   chan struct{} // capacity 1: who leads is not as it was when it was last read
 	leading   chan struct{} // closed when a leader is known and its first entry is applied
-	gathering atomic.Int64  // core.gathering, as of the end of the loop's last turn
+	gather    gather
 	status    atomic.Pointer[Status]
 	logBytes  atomic.Int64
 	cluster   atomic.Uint64
@@ -115,6 +115,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		inbox: newMailbox[input](), toLog: newMailbox[logWork](),
 		leading: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
+	n.gather.init(n.inbox.signal)
 	n.status.Store(&Status{})
 	defer func() {
 		if err != nil {
@@ -180,13 +181,10 @@ func (n *Node) random() uint64 {
 // then unknown, it may be in the log. The payload belongs to the node and is not nil.
 func (n *Node) Propose(payload []byte, ref any) { n.request(input{payload: payload, ref: ref}) }
 
-// request gives the loop a request. It is not woken while an entry is under way that all which comes has to wait for.
-//
-// Invariant: what is added without a signal is seen. The loop says that it gathers before it looks whether the inbox is empty, so if it said
-// something else before that was read here, it has not looked yet.
+// request gives the loop a request. It is not woken at once while requests gather.
 func (n *Node) request(in input) {
 	n.inbox.add(in)
-	if until := n.gathering.Load(); until == 0 || n.cfg.Now().UnixMilli() >= until {
+	if !n.gather.waits() {
 		n.inbox.signal()
 	}
 }
@@ -271,11 +269,12 @@ func (n *Node) release() (err error) {
 func (n *Node) loop(ctx context.Context) error {
 	ticker := time.NewTicker(n.cfg.Tick)
 	defer ticker.Stop()
+	defer n.gather.end()
 	for {
 		if err := n.work(); err != nil {
 			return err
 		}
-		n.gathering.Store(n.core.gathering())
+		n.gather.turn(n.core.gathering())
 		if !n.inbox.empty() { // it may have come without a signal
 			n.inbox.signal()
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"time"
 
 	"go.etcd.io/raft/v3"
 )
@@ -134,20 +135,28 @@ func (c *core) tickStreams() {
 const (
 	// maxUnderWay is how many entries a leader has on their way at most.
 	maxUnderWay = 8
-	// gatherMs is for how long, in milliseconds, there is only one. Each costs messages, wake-ups, a sync and a place in the log for every member, so
+	// gatherTime is for how long there is only one. Each costs messages, wake-ups, a sync and a place in the log for every member, so
 	// what comes meanwhile waits and shares the next one. Where an entry takes longer, because disk or network do, that costs little beside them, and
 	// waiting for its end would cost much.
-	gatherMs = 2
+	gatherTime = 2 * time.Millisecond
+	gatherMs   = int64(gatherTime / time.Millisecond)
 )
 
-// gathering returns until when, by the clock of ready, requests need not be looked at, because they would only wait: the end of the entry that is
-// under way comes back to ready by itself. 0: they are to be looked at now.
-func (c *core) gathering() (untilMs int64) {
-	if c.role != raft.StateLeader || c.underWay == 0 {
-		return 0
+// gathering reports whether requests need not be looked at now, because they would only wait: for the end of an entry that is under way, which comes
+// back to ready by itself, or for gatherTime to pass. after: some wait here already, and may go on when so much time has passed; 0: there are
+// none, or they may not. It is of the time of the last ready, so that whoever waits was looked at with the same clock.
+func (c *core) gathering() (gathers bool, after time.Duration) {
+	if c.role != raft.StateLeader || c.mayMake(c.nowMs) {
+		return false, 0
 	}
-	return c.madeMs + gatherMs
+	if c.waiting() && c.underWay < maxUnderWay {
+		after = time.Duration(c.madeMs+gatherMs-c.nowMs) * time.Millisecond
+	}
+	return true, after
 }
+
+// waiting reports whether there are requests to make an entry of.
+func (c *core) waiting() bool { return c.own.sent < len(c.own.pending) || len(c.incoming) > 0 }
 
 // mayMake reports whether there may be another entry now.
 func (c *core) mayMake(nowMs int64) bool {
@@ -166,7 +175,7 @@ func decodeCluster(payload []byte) uint64 {
 
 // lead makes entries of what is pending here and of what others forwarded.
 func (c *core) lead(nowMs int64) error {
-	for (c.own.sent < len(c.own.pending) || len(c.incoming) > 0) && c.mayMake(nowMs) {
+	for c.waiting() && c.mayMake(nowMs) {
 		entry := appendBatchHeader(make([]byte, 0, 256), nowMs)
 		if c.cluster == 0 {
 			id := binary.BigEndian.AppendUint64(nil, c.random()|1)
