@@ -70,8 +70,8 @@ func corruptCheckpoint(path string, cause error) error {
 		"move the whole data directory away and let this server fetch it from them", ErrCorruptCheckpoint, path, cause)
 }
 
-// load reads the checkpoint, if there is one, and passes its state to restore.
-func (c checkpointFile) load(restore func(iter.Seq2[[]byte, []byte]) error) (meta checkpointMeta, found bool, err error) {
+// load reads the checkpoint, if there is one, and passes its state to restore. With strict both meta pages must be good.
+func (c checkpointFile) load(strict bool, restore func(iter.Seq2[[]byte, []byte]) error) (meta checkpointMeta, found bool, err error) {
 	switch info, err := os.Stat(c.path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return checkpointMeta{}, false, nil
@@ -80,7 +80,7 @@ func (c checkpointFile) load(restore func(iter.Seq2[[]byte, []byte]) error) (met
 	case info.Size() == 0: // bbolt would take it for a new file
 		return checkpointMeta{}, false, corruptCheckpoint(c.path, errors.New("the file is empty"))
 	}
-	err = c.read(false, func(p *pages, buckets []bucket) error {
+	err = c.read(strict, func(p *pages, buckets []bucket) error {
 		if meta, err = readMeta(p, buckets[0]); err != nil {
 			return err
 		}

@@ -42,12 +42,10 @@ type Held struct {
 var ErrNoState = errors.New("consensus: no state")
 
 // ReadCheckpoint restores sm from a checkpoint file, which is not changed. A copy that was made of a stopped server's file, or by bbolt's
-// Tx.WriteTo of a running one's, is as good as the file. A damaged one is ErrCorruptCheckpoint.
+// Tx.WriteTo of a running one's, is as good as the file. A damaged one is ErrCorruptCheckpoint. If it is that of a running server, that one's next
+// checkpoint waits, for a minute at most.
 func ReadCheckpoint(path string, sm StateMachine) (Held, error) {
-	if err := checkPages(path, true); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Held{}, corruptCheckpoint(path, err)
-	}
-	meta, found, err := checkpointFile{path}.load(func(seq iter.Seq2[[]byte, []byte]) error { return restoreInto(sm, seq) })
+	meta, found, err := checkpointFile{path}.load(true, func(seq iter.Seq2[[]byte, []byte]) error { return restoreInto(sm, seq) })
 	switch {
 	case err != nil:
 		return Held{}, err
@@ -79,7 +77,7 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ Held, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return Held{}, fmt.Errorf("consensus: data directory: %w", err)
 	}
-	meta, found, err := checkpointFile{where.checkpoint}.load(func(seq iter.Seq2[[]byte, []byte]) error { return restoreInto(sm, seq) })
+	meta, found, err := checkpointFile{where.checkpoint}.load(false, func(seq iter.Seq2[[]byte, []byte]) error { return restoreInto(sm, seq) })
 	if err != nil {
 		return Held{}, err
 	}

@@ -12,17 +12,18 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// lockFile locks a checkpoint file as bbolt does, for a tool that may look into it. It waits a second at most.
+// lockFile locks a checkpoint file as bbolt does: a tool may look into that of a running server, and sees one transaction as long as it does. Who reads
+// waits a second at most. Who writes waits a minute, in which a tool has read it: a server stops if it can't write its checkpoint.
 func lockFile(f vfs.File, exclusive bool) error {
 	file, ok := f.(interface{ Fd() uintptr })
 	if !ok { // in memory
 		return nil
 	}
-	how := syscall.LOCK_SH
+	const step = 50 * time.Millisecond
+	how, tries := syscall.LOCK_SH, int(time.Second/step)
 	if exclusive {
-		how = syscall.LOCK_EX
+		how, tries = syscall.LOCK_EX, int(time.Minute/step)
 	}
-	const step, tries = 50 * time.Millisecond, 20
 	for try := 1; ; try++ {
 		err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
 		switch {

@@ -81,30 +81,6 @@ func (p *pages) settle(f vfs.File) error {
 	return f.Sync()
 }
 
-// checkPages walks over all pages of a file that are in use, and returns what is wrong with the first that is.
-func checkPages(path string, strict bool) (err error) {
-	f, err := vfs.OS{}.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	p, err := openPages(f, strict)
-	if err != nil {
-		return err
-	}
-	buckets, err := p.buckets()
-	if err != nil {
-		return err
-	}
-	for _, b := range buckets {
-		if err := p.pairs(b, func([]byte, []byte) error { return nil }); err != nil {
-			return err
-		}
-	}
-	_, _, err = p.free()
-	return err
-}
-
 func word(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
 
 // newestMeta returns the page of the meta that counts, and the size of a page. One that can't be read is not one that is damaged: then nobody knows which

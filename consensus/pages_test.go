@@ -8,7 +8,39 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
+
+// checkPages reads all pages of a file that are in use.
+func checkPages(t *testing.T, path string, strict bool) error {
+	t.Helper()
+	f, err := vfs.OS{}.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	p, err := openPages(f, strict)
+	if err != nil {
+		return err
+	}
+	return walk(p)
+}
+
+// walk reads all pages that are in use.
+func walk(p *pages) error {
+	buckets, err := p.buckets()
+	if err != nil {
+		return err
+	}
+	for _, b := range buckets {
+		if err := p.pairs(b, func([]byte, []byte) error { return nil }); err != nil {
+			return err
+		}
+	}
+	_, _, err = p.free()
+	return err
+}
 
 // What makes bbolt go round in circles, take memory without bound, fault, or take an older state for the newest, is an error before bbolt sees it.
 func TestCheckPages(t *testing.T) {
@@ -24,7 +56,7 @@ func TestCheckPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := checkPages(path, true); err != nil {
+	if err := checkPages(t, path, true); err != nil {
 		t.Fatal(err)
 	}
 	page := os.Getpagesize()
@@ -41,7 +73,7 @@ func TestCheckPages(t *testing.T) {
 		if kind(id) == pageBranch && word(good[id*page:]) == uint64(id) {
 			wrong := slices.Clone(good)
 			wrong[id*page+8] = 0
-			if p := filepath.Join(t.TempDir(), "f"); os.WriteFile(p, wrong, 0o600) == nil && checkPages(p, true) != nil {
+			if p := filepath.Join(t.TempDir(), "f"); os.WriteFile(p, wrong, 0o600) == nil && checkPages(t, p, true) != nil {
 				branch = id // in use
 			}
 		}
@@ -84,7 +116,7 @@ func TestCheckPages(t *testing.T) {
 		if _, err := ReadCheckpoint(path, &list{}); !errors.Is(err, ErrCorruptCheckpoint) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := checkPages(path, false); (err == nil) != (name == "the newest meta") {
+		if err := checkPages(t, path, false); (err == nil) != (name == "the newest meta") {
 			t.Errorf("%s, when it is opened: %v", name, err)
 		}
 	}

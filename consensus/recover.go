@@ -39,7 +39,10 @@ func (n *Node) recover(r *recovered) error {
 	if err := n.removeReceived(); err != nil {
 		return err
 	}
-	meta, found, err := n.checkpoints.load(func(seq iter.Seq2[[]byte, []byte]) error {
+	if err := (vfs.OS{}).SyncDir(cfg.Dir); err != nil { // the process before may have died behind a rename: it was not to be built on yet
+		return fmt.Errorf("consensus: data directory: %w", err)
+	}
+	meta, found, err := n.checkpoints.load(false, func(seq iter.Seq2[[]byte, []byte]) error {
 		install, err := cfg.StateMachine.Restore(seq)
 		if err == nil {
 			install()
