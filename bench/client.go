@@ -121,7 +121,10 @@ func setPatience(fd int, d time.Duration) error {
 	return nil
 }
 
+// handshake opens the session. It leaves the client with as much room as its answer needs; fill makes more.
 func (c *client) handshake() error {
+	const enough = 256
+	c.in = make([]byte, enough)
 	c.appendConnect()
 	if err := c.writeAll(); err != nil {
 		return err

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -29,14 +31,14 @@ func benchConnects(ctx context.Context, s *settings) (err error) {
 			return err
 		}
 		processes = append(processes, p)
-		if _, err := connectsFor(p, s.warm); err != nil {
+		if _, err := connectsFor(ctx, p, s.warm); err != nil {
 			return fmt.Errorf("%s: %w", p.Name(), err)
 		}
 	}
 	seen := make([]measured, len(processes))
 	for range s.rounds {
 		for i, p := range processes {
-			r, err := connectsFor(p, s.seconds)
+			r, err := connectsFor(ctx, p, s.seconds)
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.Name(), err)
 			}
@@ -58,37 +60,120 @@ func benchConnects(ctx context.Context, s *settings) (err error) {
 	return s.out.comparisons("connects", fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), []comparison{c})
 }
 
-// connectsFor has clients open a session and close it, again and again. A session counts when its close was answered.
-func connectsFor(p *server.Process, d time.Duration) (*result, error) {
+// connectsFor has clients open a session on a new connection and close it, again and again, from one goroutine. A session counts when its
+// close was answered, with the time since its connection was begun; those that are under way when d is over do not count.
+func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *result, err error) {
+	l := &load{window: 1}
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	for i := range connectors {
+		l.clients = append(l.clients, &client{index: i, fd: -1, in: make([]byte, 256), sentAt: make([]time.Duration, 1)})
+	}
+	defer func() { err = errors.Join(err, l.abandon()) }()
 	pids := []int{p.Pid()}
 	before, err := usedBy(pids)
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	results, errs := make([]result, connectors), make([]error, connectors)
-	var wg sync.WaitGroup
-	for i := range connectors {
-		// Ends when the time is over; awaited below.
-		wg.Go(func() {
-			for errs[i] == nil && time.Since(start) < d {
-				began := time.Now()
-				c, err := dial(p.Addr(), i, 1)
-				if err == nil {
-					err = c.close()
-				}
-				if errs[i] = err; err == nil {
-					results[i].ops++
-					results[i].latencies.note(time.Since(began))
-				}
+	res, start := new(result), time.Now()
+	for i := range l.clients {
+		if err := l.beginSession(i, p.Addr(), 0); err != nil {
+			return nil, err
+		}
+	}
+	counting, open := true, len(l.clients)
+	events := make([]unix.EpollEvent, connectors)
+	for open > 0 {
+		n, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("epoll: %w", err)
+		}
+		if n == 0 {
+			return nil, fmt.Errorf("no answer within %s, %d are due", ioTimeout, open)
+		}
+		now := time.Since(start)
+		if counting && now >= d {
+			counting = false
+			if err := res.finish(now, pids, before); err != nil {
+				return nil, err
 			}
-		})
+		}
+		for _, e := range events[:n] {
+			i := int(e.Fd)
+			closed, err := l.goOn(i)
+			if err != nil {
+				return nil, fmt.Errorf("client %d: %w", i, err)
+			}
+			if !closed {
+				continue
+			}
+			if now = time.Since(start); counting {
+				res.ops++
+				res.latencies.note(now - l.clients[i].sentAt[0])
+			}
+			if !counting || ctx.Err() != nil {
+				open--
+				continue
+			}
+			if err := l.beginSession(i, p.Addr(), now); err != nil {
+				return nil, err
+			}
+		}
 	}
-	wg.Wait()
-	all := new(result)
-	for i := range results {
-		all.ops += results[i].ops
-		all.latencies.add(&results[i].latencies)
+	return res, ctx.Err()
+}
+
+// beginSession gives a client that has none a new connection, and sends on it what asks for a new session.
+func (l *load) beginSession(i int, addr string, now time.Duration) error {
+	c := l.clients[i]
+	c.session, c.passwd, c.sent, c.got, c.sentAt[0] = 0, [proto.PasswdBytes]byte{}, 0, 0, now
+	if err := c.startConnect(addr); err != nil {
+		return err
 	}
-	return all, errors.Join(errors.Join(errs...), all.finish(time.Since(start), pids, before))
+	c.appendConnect()
+	if err := c.write(); err != nil {
+		return err
+	}
+	events := uint32(unix.EPOLLIN)
+	if c.writing = len(c.out) > 0; c.writing { // not connected yet
+		events |= unix.EPOLLOUT
+	}
+	return l.watch(unix.EPOLL_CTL_ADD, i, events)
+}
+
+// goOn takes the next step of a client of connectsFor: with its session it asks for the end of that, and with the answer to it closes the
+// connection and reports true.
+func (l *load) goOn(i int) (closed bool, err error) {
+	c := l.clients[i]
+	if c.writing {
+		if err := c.write(); err != nil || len(c.out) > 0 {
+			return false, err
+		}
+		c.writing = false
+		return false, l.watch(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN)
+	}
+	if _, err := c.fill(); err != nil {
+		return false, err
+	}
+	b := c.frame()
+	if b == nil {
+		return false, nil
+	}
+	if c.session == 0 {
+		if err := c.takeSession(b); err != nil {
+			return false, err
+		}
+		c.request(proto.OpCloseSession, func(b []byte) []byte { return b })
+		return false, c.write()
+	}
+	if err := c.answer(b, 0); err != nil {
+		return false, err
+	}
+	fd := c.fd
+	c.fd = -1
+	return true, unix.Close(fd) // leaves the epoll set with it
 }

@@ -57,6 +57,7 @@ func openLoad(addrs []string, connections, window int) (_ *load, err error) {
 		if err != nil {
 			return nil, err
 		}
+		c.in = nil // what comes now is more: fill makes room for it
 		l.clients = append(l.clients, c)
 		if err := unix.SetNonblock(c.fd, true); err != nil {
 			return nil, fmt.Errorf("nonblock: %w", err)
@@ -90,7 +91,9 @@ func (l *load) close() error {
 func (l *load) abandon() error {
 	err := unix.Close(l.epoll)
 	for _, c := range l.clients {
-		err = errors.Join(err, unix.Close(c.fd))
+		if c.fd >= 0 {
+			err = errors.Join(err, unix.Close(c.fd))
+		}
 	}
 	return err
 }

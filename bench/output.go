@@ -20,7 +20,8 @@ type output struct {
 	dir        string // empty: there is none
 	machine    string // what everything is measured on
 	conditions conditions
-	w          io.Writer
+	stdout     io.Writer
+	w          io.Writer       // stdout, and the Markdown of the command
 	file       *os.File        // the Markdown of the command, or nil
 	problems   []problem       // of the command
 	wrote      map[string]bool // JSON files of the command, without their ending
@@ -45,13 +46,13 @@ func newOutput(dir string) (*output, error) {
 			return nil, err
 		}
 	}
-	return &output{dir: dir, w: os.Stdout}, nil
+	return &output{dir: dir, stdout: os.Stdout}, nil
 }
 
 // begin is called before each command. Figures that an earlier run of it left in the folder are removed: whatever fails now would leave
 // them among the new ones.
 func (o *output) begin(command string, flags []string) error {
-	o.w, o.problems, o.wrote = os.Stdout, nil, map[string]bool{}
+	o.w, o.problems, o.wrote = o.stdout, nil, map[string]bool{}
 	o.conditions.Date = time.Now().Format(time.DateOnly)
 	if o.dir != "" {
 		for _, name := range filesOf(command) {
@@ -69,7 +70,7 @@ func (o *output) begin(command string, flags []string) error {
 			_ = o.file.Close()
 		}
 		o.file = f // the last one is closed with the process
-		o.w = io.MultiWriter(os.Stdout, f)
+		o.w = io.MultiWriter(o.stdout, f)
 	}
 	line := strings.Join(append([]string{"go run ./bench", command}, flags...), " ")
 	o.printf("%s, `%s`, commit %s\n\n%s\n", o.conditions.Date, line, o.conditions.Commit, o.machine)

@@ -140,13 +140,12 @@ func TestTargets_OtherConditions(t *testing.T) {
 
 // A command that fails in one row, or altogether, leaves figures that say so, and none of an earlier run.
 func TestOutput_FailedCommandSaysSo(t *testing.T) {
-	o := &output{dir: t.TempDir()}
+	o := &output{dir: t.TempDir(), stdout: io.Discard}
 	begin := func(command string) {
 		t.Helper()
 		if err := o.begin(command, nil); err != nil {
 			t.Fatal(err)
 		}
-		o.w = io.Discard
 	}
 	list := []reading{{residentEmpty, "RSS MB", "gozkd 0.1.0", once(9)}}
 	begin("resident")

@@ -13,9 +13,9 @@ import (
 // by that factor; a mark shows where the aim is.
 func targetsPicture(all []standing) []byte {
 	const (
-		left, right, top = 400, 70, 40
+		left, right, top = 480, 70, 40
 		rowHeight, bar   = 20, 12
-		width            = 1000
+		width            = 1080
 		lowest, highest  = 0.25, 16.0
 	)
 	x := func(v float64) float64 {
@@ -31,7 +31,7 @@ func targetsPicture(all []standing) []byte {
 	}
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
-	text(left, 16, "start", "How many times better than the least that is asked for; the dark mark is the aim")
+	text(width-right/2, 16, "end", "How many times better than the least that is asked for; the dark mark is the aim. Green: aim met, blue: least met, red: missed, grey: not as asked")
 	for _, tick := range []float64{0.25, 0.5, 1, 2, 4, 8, 16} {
 		colour := "#ddd"
 		if tick == 1 {
@@ -49,7 +49,7 @@ func targetsPicture(all []standing) []byte {
 			text(x(1)+4, y+bar-1, "start", s.verdict())
 			continue
 		}
-		colour := map[string]string{"aim met": "#3ca951", "least met": "#4269d0", "missed": "#ff725c"}[s.verdict()]
+		colour := map[string]string{aimMet: "#3ca951", leastMet: "#4269d0", missed: "#ff725c", notAsAsked: "#bbb"}[s.verdict()]
 		from, to := min(x(1), x(v)), max(x(1), x(v))
 		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`+"\n", from, y, to-from, bar, colour)
 		text(to+4, y+bar-1, "start", number(s.measured))
