@@ -116,6 +116,27 @@ func BenchmarkCreateDelete(b *testing.B) {
 	}
 }
 
+// BenchmarkCreateDeleteBelowData creates and deletes a znode whose parent has data.
+func BenchmarkCreateDeleteBelowData(b *testing.B) {
+	for _, kib := range []int{1, 16, 100, 1024} {
+		b.Run(fmt.Sprintf("KiB=%d", kib), func(b *testing.B) {
+			t, _ := benchTree(b, 1000)
+			set := Request{Op: proto.OpSetData, Body: (&proto.SetDataRequest{Path: "/parent07", Data: make([]byte, kib<<10), Version: -1}).Append(nil)}
+			create := Request{Op: proto.OpCreate, Body: (&proto.CreateRequest{Path: "/parent07/new", ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)}
+			remove := Request{Op: proto.OpDelete, Body: (&proto.PathVersionRequest{Path: "/parent07/new", Version: -1}).Append(nil)}
+			t.Apply(Header{t.LastZxid() + 1, 1}, &set)
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, r := range []*Request{&create, &remove} {
+					if res, _ := t.Apply(Header{t.LastZxid() + 1, 1}, r); res.Err != proto.OK {
+						b.Fatal(res.Err)
+					}
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkCreateSequential is the create of a queue's or lock's znode, in one parent that grows.
 func BenchmarkCreateSequential(b *testing.B) {
 	t, _ := benchTree(b, 1000)

@@ -11,40 +11,84 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// blob is a znode as it stands in a checkpoint, in one piece: the length of the key as a uvarint, the key, which is the path with a letter in
+// blob is a znode as it stands in a checkpoint: the length of the key as a uvarint, the key, which is the path with a letter in
 // front, and the value, which ends with the data. So it is what the digest is a sum of, and what a checkpoint writes. Layout: docs/formats.md.
 //
 // It is immutable: a change makes a new one, so data and paths that were handed out stay as they are, and a checkpoint reads old
-// ones while the tree moves on. It has no pointers, so to the garbage collector it is one thing to mark and nothing to look into.
-type blob string
+// ones while the tree moves on. It is one piece without pointers, so to the garbage collector it is one thing to mark and nothing to look
+// into; but large data are a second piece, which the znode's next blob has too unless they changed: most changes of a large znode are
+// those of its children.
+type blob struct {
+	text  string // all of it, or all but the data if they are apart
+	apart *apart // nil: the data stand in text
+}
 
-// seal makes the blob of a record. It copies path, ACL and data.
+// apart is a blob with large data.
+type apart struct {
+	text string
+	data string
+	hash uint64
+}
+
+// apartBytes is how many bytes data have at least that are kept apart. To copy fewer takes no longer than to make three pieces instead of one.
+const apartBytes = 1 << 10
+
+// seal makes the blob of a record. It copies path and ACL, and data that are not a blob's own.
 func (t *Tree) seal(path string, r *record) blob {
 	b := binary.AppendUvarint(t.buf[:0], uint64(1+len(path)))
 	b = append(b, znodePrefix)
 	b = append(b, path...)
 	b = appendHead(b, r)
 	t.buf = b
+	if len(r.data) >= apartBytes {
+		return sealApart(string(b), r)
+	}
 	var s strings.Builder // allocates once, without zeroing first
 	s.Grow(len(b) + len(r.data))
 	s.Write(b)
 	s.WriteString(r.data)
-	return blob(s.String())
+	return blob{text: s.String()}
+}
+
+func sealApart(text string, r *record) blob {
+	a := &apart{text: text, data: r.data}
+	if !r.sealed {
+		a.data = strings.Clone(r.data)
+	}
+	var h xxhash.Digest
+	h.Reset()
+	_, _ = h.WriteString(text) // never fails
+	_, _ = h.WriteString(a.data)
+	a.hash = h.Sum64()
+	return blob{text, a}
 }
 
 // hash returns the blob's part of the digest.
-func (b blob) hash() uint64 { return xxhash.Sum64String(string(b)) }
+func (b blob) hash() uint64 {
+	if b.apart != nil {
+		return b.apart.hash
+	}
+	return xxhash.Sum64String(b.text)
+}
+
+// tail returns the data if they are kept apart.
+func (b blob) tail() string {
+	if b.apart != nil {
+		return b.apart.data
+	}
+	return ""
+}
 
 // keyAt returns where the key begins and ends.
 func (b blob) keyAt() (start, end int) {
-	n, start := uvarintAt(string(b), 0)
+	n, start := uvarintAt(b.text, 0)
 	return start, start + int(n)
 }
 
 // path returns the path, which shares the blob's memory, as all that is read from it.
 func (b blob) path() string {
 	start, end := b.keyAt()
-	return string(b[start+1 : end])
+	return b.text[start+1 : end]
 }
 
 // name returns the last part of the path.
@@ -56,13 +100,33 @@ func (b blob) name() string {
 // key returns the key in a checkpoint, not to be changed.
 func (b blob) key() []byte {
 	start, end := b.keyAt()
-	return bytesOf(string(b[start:end]))
+	return bytesOf(b.text[start:end])
 }
 
 // value returns the value in a checkpoint, not to be changed.
 func (b blob) value() []byte {
+	if b.apart != nil {
+		return b.appendValue(make([]byte, 0, b.valueBytes()))
+	}
 	_, end := b.keyAt()
-	return bytesOf(string(b[end:]))
+	return bytesOf(b.text[end:])
+}
+
+func (b blob) valueBytes() int {
+	_, end := b.keyAt()
+	return len(b.text) - end + len(b.tail())
+}
+
+func (b blob) appendValue(to []byte) []byte {
+	_, end := b.keyAt()
+	return append(append(to, b.text[end:]...), b.tail()...)
+}
+
+// hasValue reports whether value is the blob's.
+func (b blob) hasValue(value []byte) bool {
+	_, end := b.keyAt()
+	head, ok := strings.CutSuffix(textOf(value), b.tail())
+	return ok && head == b.text[end:]
 }
 
 // dataSize returns the bytes of path and data.
@@ -72,20 +136,20 @@ func (b blob) dataSize() int64 {
 	kind := b.kind()
 	i++
 	for left := 8; left > 0; i++ { // from czxid to aversion
-		if b[i] < 0x80 {
+		if b.text[i] < 0x80 {
 			left--
 		}
 	}
 	if kind == ephemeral || kind == ttl {
 		i += 8
 	}
-	return int64(path + len(b) - aclEnd(string(b), i))
+	return int64(path + len(b.text) - aclEnd(b.text, i) + len(b.tail()))
 }
 
 // kind is record().kind.
 func (b blob) kind() kind {
 	_, end := b.keyAt()
-	return kind(b[end] &^ nullData)
+	return kind(b.text[end] &^ nullData)
 }
 
 // record takes the value apart.
@@ -96,7 +160,7 @@ func (b blob) record() (r record) {
 
 // read sets a zero r to the record.
 func (b blob) read(r *record) {
-	s := string(b)
+	s := b.text
 	_, i := b.keyAt()
 	r.kind, r.null = kind(s[i]&^nullData), s[i]&nullData != 0
 	i++
@@ -124,7 +188,9 @@ func (b blob) read(r *record) {
 		end := aclEnd(s, i)
 		r.acl, i = s[i:end], end
 	}
-	r.data = s[i:]
+	if r.data = s[i:]; b.apart != nil {
+		r.data, r.sealed = b.apart.data, true
+	}
 }
 
 // aclEnd returns where the ACL that begins at i ends.

@@ -1,8 +1,10 @@
 package datatree
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -27,7 +29,8 @@ func TestBlob_IsARecord(t *testing.T) {
 			want.owner = rapid.Uint64().Draw(rt, "owner")
 		}
 		if !want.null {
-			want.data = rapid.StringN(-1, 300, -1).Draw(rt, "data")
+			data := rapid.OneOf(rapid.StringN(-1, 300, -1), rapid.Map(rapid.IntRange(apartBytes-1, 2*apartBytes), func(n int) string { return strings.Repeat("d", n) }))
+			want.data = data.Draw(rt, "data")
 		}
 		var list []proto.ACL
 		for range rapid.IntRange(0, 3).Draw(rt, "entries") {
@@ -39,7 +42,14 @@ func TestBlob_IsARecord(t *testing.T) {
 		}
 		path := "/" + rapid.StringN(-1, 300, -1).Draw(rt, "path")
 		b := tree.seal(path, &want)
-		if got := b.record(); got != want || b.kind() != want.kind || b.path() != path {
+		got := b.record()
+		if apart := len(want.data) >= apartBytes; got.sealed != apart || apart != (b.apart != nil) {
+			rt.Fatalf("%d bytes of data are kept apart: %v %v", len(want.data), got.sealed, b.apart != nil)
+		}
+		if again := tree.seal(path, &got); string(again.value()) != string(b.value()) || again.hash() != b.hash() {
+			rt.Fatalf("%q has hash %#x, sealed again %q has %#x", b.value(), b.hash(), again.value(), again.hash())
+		}
+		if got.sealed = false; got != want || b.kind() != want.kind || b.path() != path {
 			rt.Fatalf("%q of kind %d: %+v, want %q: %+v", b.path(), b.kind(), got, path, want)
 		}
 		if size := int64(len(path) + len(want.data)); b.dataSize() != size {
@@ -50,6 +60,16 @@ func TestBlob_IsARecord(t *testing.T) {
 		}
 		if got, value := string(b.value()), string(appendRecord(nil, &want)); got != value {
 			rt.Fatalf("value %q, want %q", got, value)
+		}
+		value := b.value()
+		if !b.hasValue(value) || b.valueBytes() != len(value) || b.hasValue(value[:len(value)-1]) || b.hasValue(append([]byte{value[0]}, value...)) {
+			rt.Fatalf("%q of %d bytes is not its value", value, b.valueBytes())
+		}
+		for _, i := range []int{0, len(value) - 1} {
+			other := bytes.Clone(value)
+			if other[i]++; b.hasValue(other) {
+				rt.Fatalf("%q is the value of %q", other, value)
+			}
 		}
 		if digest := recordDigest(string(b.key()), b.value()); b.hash() != digest {
 			rt.Fatalf("hash %#x, want %#x", b.hash(), digest)

@@ -113,8 +113,9 @@ func (c *checker) place(n *znode) {
 // record checks n's record, and adds it up.
 func (c *checker) record(n *znode) {
 	t, path, r := c.t, n.path(), n.record()
-	if fresh := t.seal(path, &r); fresh != n.blob() {
-		c.say("D3: %q is %q, its record makes %q", path, n.blob(), fresh)
+	fresh := t.seal(path, &r)
+	if b := n.blob(); fresh.text != b.text || fresh.tail() != b.tail() || fresh.hash() != b.hash() {
+		c.say("D3: %q is %q with hash %#x, its record makes %q with hash %#x", path, b.value(), b.hash(), fresh.value(), fresh.hash())
 	}
 	if size := int64(len(path) + len(r.data)); n.blob().dataSize() != size {
 		c.say("D3: %q counts %d bytes of path and data, they are %d", path, n.blob().dataSize(), size)
@@ -135,7 +136,7 @@ func (c *checker) record(n *znode) {
 		c.numEphemerals++
 	}
 	c.numZnodes++
-	c.digest += n.blob().hash()
+	c.digest += fresh.hash()
 	c.dataSize += int64(len(path) + len(r.data))
 	if int(n.acl) > len(t.acls.lists) || n.acl != 0 && t.aclOf(n) == nil || t.acls.key(n.acl) != r.acl {
 		c.say("D3: %q has an ACL that is not number %d", path, n.acl)

@@ -2,12 +2,12 @@ package datatree
 
 // note is a znode of which a checkpoint is to learn, as it is now or as it last was.
 type note struct {
-	first *byte // of the blob
+	first *byte // as in znode
 	size  uint32
 	id    znodeID // 0: the znode was deleted, and the blob is its last
 }
 
-func (e *note) blob() blob { return (&znode{first: e.first, size: e.size}).blob() }
+func (e *note) blob() blob { return blobAt(e.first, e.size) }
 
 // noteFresh is the bit of znode.note that says that no capture has the znode.
 const noteFresh = 1 << 31

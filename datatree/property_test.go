@@ -158,7 +158,8 @@ var (
 		"/zookeeper", "/zookeeper/config", "/a/b0000000000", "/a/b0000000001",
 		"/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats",
 		"/zookeeper/quota/a/b", "/zookeeper/quota/a/b/zookeeper_limits", "/zookeeper/quota/a/b/zookeeper_stats"}
-	someData = [][]byte{nil, {}, []byte("x"), []byte("some data"), []byte("countHardLimit=3"), []byte("byteHardLimit=9,count=1")}
+	someData = [][]byte{nil, {}, []byte("x"), []byte("some data"), []byte("countHardLimit=3"), []byte("byteHardLimit=9,count=1"),
+		bytes.Repeat([]byte("large"), apartBytes/4)}
 	someACLs = [][]proto.ACL{
 		proto.OpenACL(), proto.OpenACL(), proto.OpenACL(), proto.ReadACL(), {},
 		{{Perms: proto.PermAll, ID: proto.ID{Scheme: "digest", ID: "u:h"}}},

@@ -1,7 +1,6 @@
 package datatree
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,10 +35,9 @@ func (t *Tree) Snapshot() []byte {
 	b = append(b, snapshotVersion)
 	b = binary.AppendUvarint(b, uint64(t.lastZxid))
 	for _, n := range znodes {
-		value := n.value()
 		b = appendText(b, n.path())
-		b = binary.AppendUvarint(b, uint64(len(value)))
-		b = append(b, value...)
+		b = binary.AppendUvarint(b, uint64(n.valueBytes()))
+		b = n.appendValue(b)
 	}
 	return binary.BigEndian.AppendUint64(b, xxhash.Sum64(b))
 }
@@ -149,7 +147,7 @@ func (s *snapshotReader) znode(path string, value []byte) error {
 // record decodes one, and returns what the tree has under its path, and whether that is the same: mostly nearly all are.
 func (s *snapshotReader) record(path string, value []byte) (rec record, now *znode, same bool, err error) {
 	now = s.t.get(path)
-	if same = now != nil && bytes.Equal(now.blob().value(), value); same {
+	if same = now != nil && now.blob().hasValue(value); same {
 		rec = now.record()
 	} else if rec, err = s.t.decodeRecord(value); err != nil {
 		return rec, nil, false, err

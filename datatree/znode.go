@@ -45,6 +45,7 @@ type record struct {
 	aversion            int32
 	kind                kind
 	null                bool // the data is null, which is not the same as empty
+	sealed              bool // the data is a blob's own piece, so that another blob may have it too
 }
 
 // bytes returns the data as a slice that must not be changed: nil if null, not nil if empty.
@@ -56,7 +57,7 @@ func (r *record) bytes() []byte {
 }
 
 // setData takes data, which it shares until the record is sealed.
-func (r *record) setData(data []byte) { r.data, r.null = textOf(data), data == nil }
+func (r *record) setData(data []byte) { r.data, r.null, r.sealed = textOf(data), data == nil, false }
 
 // znodeID is a znode's number in Tree.znodes. 0 is none.
 type znodeID = uint32
@@ -69,8 +70,8 @@ const maxZnodes = 1<<30 - 1
 //
 // NB: 40 bytes, of which one pointer: a page of 1024 is exactly five pages of the heap.
 type znode struct {
-	first    *byte // of the blob; nil: a free place
-	size     uint32
+	first    *byte  // of the blob, or the apart of it; nil: a free place
+	size     uint32 // of the blob; 0: it has an apart
 	id       znodeID
 	parent   znodeID // 0: the root has none
 	childIdx int32   // place in the parent's children
@@ -86,13 +87,26 @@ type dir struct {
 	nameBytes int       // the sum over the children's names
 }
 
-func (n *znode) blob() blob { return blob(unsafe.String(n.first, int(n.size))) }
+func (n *znode) blob() blob { return blobAt(n.first, n.size) }
+
+// blobAt returns what setBlob stored.
+func blobAt(first *byte, size uint32) blob {
+	if size == 0 {
+		a := (*apart)(unsafe.Pointer(first))
+		return blob{a.text, a}
+	}
+	return blob{text: unsafe.String(first, int(size))}
+}
 
 func (n *znode) setBlob(b blob) {
-	if uint64(len(b)) > math.MaxUint32 {
-		panic(fmt.Sprintf("datatree: a znode of %d bytes", len(b))) // requests and checkpoints have 31 bits for a length
+	if b.apart != nil {
+		n.first, n.size = (*byte)(unsafe.Pointer(b.apart)), 0
+		return
 	}
-	n.first, n.size = unsafe.StringData(string(b)), uint32(len(b))
+	if uint64(len(b.text)) > math.MaxUint32 {
+		panic(fmt.Sprintf("datatree: a znode of %d bytes without its data", len(b.text))) // requests and checkpoints have 31 bits for a length
+	}
+	n.first, n.size = unsafe.StringData(b.text), uint32(len(b.text))
 }
 
 func (n *znode) path() string { return n.blob().path() }
