@@ -1,0 +1,334 @@
+package consensus
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// bboltAgrees has bbolt check a file and read its state.
+func bboltAgrees(t *testing.T, path string, want map[string]string) {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true, FreelistType: bolt.FreelistMapType, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		for err := range tx.Check() {
+			t.Errorf("bbolt's check: %v", err)
+		}
+		n := 0
+		err := tx.Bucket(stateBucket).ForEach(func(k, v []byte) error {
+			if n++; want[string(k)] != string(v) {
+				return fmt.Errorf("key %.20q has %d bytes, want %d", k, len(v), len(want[string(k)]))
+			}
+			return nil
+		})
+		if err == nil && n != len(want) {
+			err = fmt.Errorf("%d keys, want %d", n, len(want))
+		}
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Files of before have the size of pages of the machine that made them. Values of megabytes, the longest keys, a branch that loses all its
+// children, a state that is emptied, and one of a single key, in each.
+func TestC4_MergeSizes(t *testing.T) {
+	for _, size := range []int{minPage, 4096, 16384, maxPage} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "checkpoint.db")
+			db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: size})
+			if err != nil {
+				t.Fatal(err)
+			}
+			meta := checkpointMeta{Member: 1, Conf: &raftpb.ConfState{}}
+			state := map[string]string{"one": "1"}
+			err = db.Update(func(tx *bolt.Tx) error {
+				s, err := tx.CreateBucket(stateBucket)
+				if err != nil {
+					return err
+				}
+				m, err := tx.CreateBucket(metaBucket)
+				return errors.Join(err, s.Put([]byte("one"), []byte("1")), m.Put(metaKey, meta.append(nil)))
+			})
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			many := func(prefix string, n, value int) delta {
+				d := make(delta)
+				for i := range n {
+					d[fmt.Sprintf("%s%06d", prefix, i)] = strings.Repeat("v", value)
+				}
+				return d
+			}
+			none := func(d delta) delta {
+				gone := make(delta)
+				for k := range d {
+					gone[k] = ""
+				}
+				return gone
+			}
+			huge := delta{"h1": strings.Repeat("h", 3<<20), "h2": strings.Repeat("i", 1<<20+1), "h3": strings.Repeat("j", size-pageHead-pageElement-2)}
+			longest := delta{strings.Repeat("l", bolt.MaxKeySize): "v", strings.Repeat("m", bolt.MaxKeySize): "w", strings.Repeat("l", bolt.MaxKeySize-1): "x"}
+			deep := many("d", 20_000, 40)
+			for i, d := range []delta{
+				{}, {"one": ""}, {}, {"two": "2"}, {"two": ""}, // one key, and none
+				deep, {}, many("d", 10, 5000), none(deep), // all below several branches
+				huge, {"h2": "small"}, {"h2": strings.Repeat("k", 2<<20)}, none(huge),
+				longest, {}, many("k", 500, 1), none(longest), many("n", 500, 1),
+				none(many("k", 499, 1)), none(many("n", 499, 1)), // one is left of each
+				{"never there": ""},
+			} {
+				next := uint64(i + 1)
+				m := checkpointMeta{Member: 1, Index: next, Conf: &raftpb.ConfState{}}
+				if err := (checkpointFile{path}).write(next-1, m, d); err != nil {
+					t.Fatal(err)
+				}
+				d.to(state)
+				f, err := vfs.OS{}.Open(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				index, got, err := stateOf(f)
+				if err := errors.Join(err, f.Close()); err != nil || index != next || !maps.Equal(got, state) {
+					t.Fatalf("step %d: entry %d, %d keys, want %d; %v", i, index, len(got), len(state), err)
+				}
+				if i%3 == 0 || len(d) < 4 {
+					bboltAgrees(t, path, state)
+				}
+			}
+			bboltAgrees(t, path, state)
+		})
+	}
+}
+
+// More free pages than the head of their list can count.
+func TestC4_MergeManyFreePages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "checkpoint.db")
+	f, err := vfs.OS{}.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	state := make(map[string]string)
+	merge := func(index uint64, d delta) (free int) {
+		t.Helper()
+		var old *pages
+		if index > 0 {
+			if old, err = openPages(f, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := mergeDelta(f, old, d, index, false); err != nil {
+			t.Fatal(err)
+		}
+		d.to(state)
+		if got, is, err := stateOf(f); err != nil || got != index || !maps.Equal(is, state) {
+			t.Fatalf("transaction %d: %d, %d keys, want %d; %v", index, got, len(is), len(state), err)
+		}
+		p, err := openPages(f, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, _, err := p.free()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ids)
+	}
+	all, gone := make(delta), make(delta)
+	for i := range 0x10000 {
+		all[fmt.Sprintf("%06d", i)] = strings.Repeat("v", minPage) // two pages each
+		gone[fmt.Sprintf("%06d", i)] = ""
+	}
+	merge(0, all)
+	if free := merge(1, gone); free <= 0xFFFF {
+		t.Fatalf("%d free pages are too few", free)
+	}
+	bboltAgrees(t, path, state)
+	before, err := f.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for index := range uint64(3) {
+		if free := merge(2+index, delta{fmt.Sprint(index): "v"}); free <= 0xFFFF {
+			t.Fatalf("%d free pages are left", free)
+		}
+	}
+	bboltAgrees(t, path, state)
+	merge(5, all)
+	if after, err := f.Size(); err != nil || after > before+before/16 {
+		t.Errorf("%d bytes, it had %d: the free pages were not used; %v", after, before, err)
+	}
+	bboltAgrees(t, path, state)
+}
+
+// A file does not grow where the state does not: some keys change, or all, or values of other sizes, a thousand times.
+func TestC4_MergesDoNotGrow(t *testing.T) {
+	for name, change := range map[string]func(rng *rand.Rand) delta{
+		"a few": func(rng *rand.Rand) delta {
+			d := make(delta)
+			for range 20 {
+				d[fmt.Sprintf("%05d", rng.IntN(3000))] = strings.Repeat("v", 100)
+			}
+			return d
+		},
+		"sizes": func(rng *rand.Rand) delta {
+			d := make(delta)
+			for range 200 {
+				d[fmt.Sprintf("%05d", rng.IntN(3000))] = strings.Repeat("v", 1+rng.IntN(199))
+			}
+			return d
+		},
+		"large": func(rng *rand.Rand) delta {
+			d := make(delta)
+			for range 10 {
+				d[fmt.Sprintf("%05d", 10*rng.IntN(20))] = strings.Repeat("v", 1+rng.IntN(20_000))
+			}
+			return d
+		},
+		"queue": func(rng *rand.Rand) delta {
+			d, at := make(delta), rng.IntN(2900)
+			for i := range 100 {
+				d[fmt.Sprintf("%05d", at+i)] = strings.Repeat("v", 100*rng.IntN(2)) // half of them go
+			}
+			return d
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(13, 14))
+			f, err := vfs.NewMem().Create("checkpoint.db")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = f.Close() }()
+			all := make(delta)
+			for i := range 3000 {
+				all[fmt.Sprintf("%05d", i)] = strings.Repeat("v", 100)
+			}
+			if err := mergeDelta(f, nil, all, 0, true); err != nil {
+				t.Fatal(err)
+			}
+			var early uint64
+			for index := uint64(1); index <= 1000; index++ {
+				old, err := openPages(f, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := mergeDelta(f, old, change(rng), index, true); err != nil {
+					t.Fatal(err)
+				}
+				if index == 200 {
+					early = old.end
+				}
+				if index == 1000 {
+					p, err := openPages(f, true)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ids, _, err := p.free()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if p.end > early+early/4 {
+						t.Errorf("%d pages, after 200 transactions %d", p.end, early)
+					}
+					t.Logf("%d pages after 200 transactions, %d after 1000, of which %d are in use", early, p.end, p.end-uint64(len(ids)))
+				}
+			}
+		})
+	}
+}
+
+// Any damage to any page of a file ends in an error or in the state as it was read, never in a panic, or in more memory or time than the file is worth.
+func FuzzPages(f *testing.F) {
+	mem := vfs.NewMem()
+	file, err := mem.Create("checkpoint.db")
+	if err != nil {
+		f.Fatal(err)
+	}
+	var old *pages
+	for index := range uint64(3) {
+		d := make(delta)
+		for i := range 60 {
+			d[fmt.Sprintf("%03d", i*int(index+1))] = strings.Repeat("v", 10*i)
+		}
+		if err := mergeDelta(file, old, d, index, true); err != nil {
+			f.Fatal(err)
+		}
+		if old, err = openPages(file, true); err != nil {
+			f.Fatal(err)
+		}
+	}
+	size, err := file.Size()
+	if err != nil {
+		f.Fatal(err)
+	}
+	good := make([]byte, size)
+	if _, err := file.ReadAt(good, 0); err != nil {
+		f.Fatal(err)
+	}
+	for page := range uint32(size / minPage) {
+		f.Add(page*minPage+8, []byte{0xff}, uint32(0))
+		f.Add(page*minPage+12, []byte{1, 0, 0, 0x80}, uint32(0))
+		f.Add(page*minPage+pageHead, []byte{1, 2, 3, 4, 5, 6, 7, 8}, uint32(1))
+	}
+	limit := 4 * uint64(size)
+	f.Fuzz(func(t *testing.T, at uint32, damage []byte, more uint32) {
+		bad := bytes.Clone(good)
+		for i, b := range damage {
+			bad[(int(at)+i)%len(bad)] ^= b
+		}
+		if more > 0 { // in a meta page whose sum is right: what it refers to may be anything
+			m := bad[int(more%2)*minPage+pageHead:][:metaBytes]
+			binary.NativeEndian.PutUint64(m[metaBytes-8:], metaSum(m))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		p, err := openPages(bytesFile{bytes.NewReader(bad)}, false)
+		if err == nil {
+			err = walk(p)
+		}
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20+limit {
+			t.Errorf("%d bytes for a file of %d: %v", used, size, err)
+		}
+		// What is read without complaint can be merged into, or is refused then.
+		copied, createErr := vfs.NewMem().Create("f")
+		if createErr != nil {
+			t.Fatal(createErr)
+		}
+		if _, err := copied.WriteAt(bad, 0); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := openPages(copied, false); err == nil {
+			_ = mergeDelta(copied, p, delta{"030": "w", "055": "", "9": "x"}, 3, false) // an error will do
+		}
+	})
+}
+
+// bytesFile is a file that can only be read.
+type bytesFile struct{ *bytes.Reader }
+
+func (f bytesFile) WriteAt([]byte, int64) (int, error) { return 0, os.ErrPermission }
+func (f bytesFile) Sync() error                        { return os.ErrPermission }
+func (f bytesFile) Preallocate(int64, int64) error     { return os.ErrPermission }
+func (f bytesFile) Close() error                       { return nil }
+func (f bytesFile) Size() (int64, error)               { return f.Reader.Size(), nil }
