@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -44,10 +45,15 @@ type moment struct {
 // and while checkpoints are written, a member catches up, and all sessions reconnect at once.
 func benchCalm(ctx context.Context, s *settings) error {
 	var all []moment
+	chosen := 0
 	for _, part := range []struct {
 		what string
 		of   func(context.Context, *settings, kind) ([]moment, error)
 	}{{checkpointing, calmCheckpoints}, {catchingUp, calmCatchUp}, {reconnecting, calmReconnects}} {
+		if !strings.HasPrefix(part.what, s.rows) {
+			continue
+		}
+		chosen++
 		for _, k := range s.servers {
 			ms, err := part.of(ctx, s, k)
 			if err != nil {
@@ -62,6 +68,9 @@ func benchCalm(ctx context.Context, s *settings) error {
 			}
 			all = append(all, ms...)
 		}
+	}
+	if chosen == 0 {
+		return fmt.Errorf("nothing that goes on begins with %q: there are %s, %s, %s", s.rows, checkpointing, catchingUp, reconnecting)
 	}
 	s.out.table(fmt.Sprintf("%d paced writes of %d bytes per second, while something goes on: latency in µs from when each was due, and how many times that without",
 		s.rate, dataBytes), []string{"while", "server", "p50", "ratio", "p99", "ratio", "p99.9", "ratio", "max", "ratio", "sent late, p99.9", "what went on"}, calmTable(all))

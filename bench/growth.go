@@ -54,7 +54,8 @@ func benchGrowth(ctx context.Context, s *settings) error {
 		"CPU is the server's, all members added up. Per tenfold: what the figure is multiplied by where the size is ten times as large, by a fit through all sizes;\n"+
 		"last step: the same between the two largest sizes alone. Grows as: flat, if no figure is far from the mean (%.0f%%) and the last step is as small, else what fits best.\n",
 		growthWarm, growthRound, 100*flatOff)
-	for _, p := range chosen {
+	for i, p := range chosen {
+		progress("growth: %d of %d, %s; %s since the start", i+1, len(chosen), p.name, time.Since(begun).Round(time.Second))
 		g, err := p.run(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
@@ -91,7 +92,11 @@ func (p growthPiece) run(ctx context.Context, s *settings) (*growth, error) {
 				return nil, ctx.Err()
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", k.name, thousands(float64(size)), err)
+				if err := s.out.fail(ctx, fmt.Sprintf("%s, %s %s", p.name, thousands(float64(size)), p.axis), k.name, err); err != nil {
+					return nil, err
+				}
+				g.remark("%s failed at %s %s: what it did before that is in the figures.", k.name, thousands(float64(size)), p.axis)
+				continue
 			}
 			progress("growth: %s %s: %s done in %s", p.name, thousands(float64(size)), k.name, time.Since(begun).Round(100*time.Millisecond))
 		}

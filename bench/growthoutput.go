@@ -85,6 +85,9 @@ func (g *growth) remark(format string, args ...any) {
 
 // print prints the table and what it amounts to, and writes growth-<piece>.json and .svg where there is a folder.
 func (g *growth) print(o *output) error {
+	if g.curves == nil { // all has failed
+		return nil
+	}
 	for _, c := range g.curves {
 		if f, ok := fitOf(c.Points); ok {
 			c.Fit = &f
@@ -105,10 +108,12 @@ func (g *growth) print(o *output) error {
 	o.printf("\n![%s](%s.svg)\n", g.piece.title, name)
 	b, err := json.MarshalIndent(struct {
 		Machine string   `json:"machine"`
+		Date    string   `json:"date"`
+		Commit  string   `json:"commit"`
 		Title   string   `json:"title"`
 		Size    string   `json:"size"` // what it counts
 		Curves  []*curve `json:"curves"`
-	}{o.machine, g.piece.title, g.piece.axis, g.curves}, "", " ")
+	}{o.machine, o.conditions.Date, o.conditions.Commit, g.piece.title, g.piece.axis, g.curves}, "", " ")
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func createAndDelete() *workload {
 
 // checkpoint makes the server write one and returns how long the server says that it took.
 func checkpoint(ctx context.Context, t target, size int) (time.Duration, error) {
-	const snapCount, patience = 100_000, 2 * time.Minute
+	const snapCount, patience = 100_000, 5 * time.Minute // a server may rest for some time after the checkpoint before
 	if err := awaitIdle(ctx, t.pids); err != nil {
 		return 0, err
 	}
