@@ -57,7 +57,8 @@ func newChanges() *Changes {
 // Capture returns what changed since the last Capture, or since New or Restore, and begins anew. It takes the same
 // short time however much that is. The tree must have been made with TrackDirty.
 //
-// A key may be reported deleted that no capture reported before.
+// A key may be reported deleted that no capture reported before. The tree does not remember what it returned: who loses a capture can't go on with the
+// next one, but with CaptureAll.
 func (t *Tree) Capture() *Changes {
 	c := t.dirty
 	t.dirty = newChanges()
@@ -228,6 +229,9 @@ type restorer struct {
 // step reads one key. Records are made anew, so that a form of one which is not ours has another digest than its own, and is refused in the end.
 func (r *restorer) step(key, value []byte) error {
 	if len(key) == 1 && key[0] == metaPrefix {
+		if r.hasMeta {
+			return errors.New("comes twice")
+		}
 		r.hasMeta = true
 		var err error
 		r.want, err = decodeMeta(value)

@@ -210,6 +210,26 @@ func TestRestore_RefusesWhatAgrees(t *testing.T) {
 	}
 }
 
+// TestRestore_RefusesTwice tells each key twice.
+func TestRestore_RefusesTwice(t *testing.T) {
+	s := make(store)
+	tree := fuzzEnsemble(t)
+	tree.setRewound(1)
+	s.merge(t, tree.Capture())
+	for twice := range s {
+		_, err := Restore(Options{}, func(yield func(key, value []byte) bool) {
+			for key, value := range s.sorted {
+				if !yield(key, value) || string(key) == twice && !yield(key, value) {
+					return
+				}
+			}
+		})
+		if !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), "comes twice") {
+			t.Errorf("%q twice: %v", twice, err)
+		}
+	}
+}
+
 // TestCapture_IsReadWhileTheTreeMovesOn is for the race detector, and for the promise that a capture stays as it is.
 func TestCapture_IsReadWhileTheTreeMovesOn(t *testing.T) {
 	tree := goldenTree(t)

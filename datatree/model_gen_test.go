@@ -77,7 +77,10 @@ func (s *machine) data(t *rapid.T) []byte {
 	case 1:
 		return []byte{}
 	default:
-		if n == 9 {
+		switch n {
+		case 8:
+			n = 2000 // so large that the tree keeps them in a piece of their own
+		case 9:
 			n = 40 // more than some requests may have, see MaxBuffer
 		}
 		s.unique++
