@@ -11,7 +11,8 @@ const (
 )
 
 // cadence decides when a checkpoint is made. What it costs grows with the changed keys, and what is set again and again counts once; so under load
-// fewer and larger ones are cheaper, and each is a time in which others wait longer.
+// fewer and larger ones are cheaper, and each is a time in which others wait longer. Times are those of the runtime's clock, which does not jump: behind
+// a jump back each would have to wait for checkpointStretch.
 type cadence struct {
 	requests int   // applied since the last capture
 	bytes    int64 // of them

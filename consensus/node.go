@@ -312,7 +312,7 @@ func (n *Node) receive() error {
 		case in.err != nil:
 			return in.err
 		case in.checkpoint != 0:
-			n.cadence.written(n.cfg.Now(), in.took)
+			n.cadence.written(time.Now(), in.took)
 			if err := n.checkpointWritten(in.checkpoint); err != nil {
 				return err
 			}
@@ -512,7 +512,7 @@ func (n *Node) publish() {
 // maybeCheckpoint starts a checkpoint if enough was applied since the last and none is being written or sent.
 func (n *Node) maybeCheckpoint() {
 	if n.log != nil && len(n.out.active) == 0 && !n.installing && n.prepared == nil && !n.core.start.fresh &&
-		n.cadence.due(n.cfg.Now(), n.cfg.CheckpointRequests, n.cfg.CheckpointBytes) {
+		n.cadence.due(time.Now(), n.cfg.CheckpointRequests, n.cfg.CheckpointBytes) {
 		n.checkpoint()
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -43,7 +45,7 @@ type simMember struct {
 	toPersist      []logWork
 	queue          []logWork
 	writing        bool // a turn of the disk is due
-	sinceRequests  int
+	cadence        cadence
 	checkpointing  bool
 	lastCheckpoint uint64
 	out            outgoing
@@ -147,7 +149,7 @@ func (m *simMember) recover() error {
 		nonce: m.w.rng.Uint64(), graceTicks: simFormTick, tail: limits, random: m.w.rng.Uint64, logger: quiet,
 	})
 	m.w.must(err)
-	m.sinceRequests = int(m.id%8) * m.checkpointRequests() / 8
+	m.cadence = cadence{requests: int(m.id%8) * m.checkpointRequests() / 8}
 	return nil
 }
 
@@ -264,7 +266,7 @@ func (m *simMember) apply(batches []Batch) {
 	for i := range batches {
 		b := &batches[i]
 		m.w.checks.apply(m, b)
-		m.sinceRequests += len(b.Requests)
+		m.cadence.note(b)
 	}
 }
 
@@ -331,7 +333,8 @@ func (m *simMember) diskTurn() {
 func (m *simMember) persisted(responses []*raftpb.Message, installed *received) {
 	if installed != nil {
 		m.installing = false
-		m.lastCheckpoint, m.sinceRequests = installed.meta.Index, 0
+		m.lastCheckpoint = installed.meta.Index
+		m.cadence.begun()
 		for _, ref := range m.core.installed(installed.meta, installed.incarnation) {
 			m.answered = ref.(uint64)
 		}
@@ -403,10 +406,11 @@ func (m *simMember) tickHandOver() {
 }
 
 // Checkpoints: maybeCheckpoint, checkpoint, checkpointWritten, sendCheckpoints, startTransfers, receiveCheckpoint and offerReceived are
-// those of Node, with events in the place of goroutines.
+// those of Node, with events in the place of goroutines. None rests after another, as if they took no time to write: so there are more.
 
 func (m *simMember) maybeCheckpoint() {
-	if len(m.out.active) == 0 && !m.installing && m.prepared == nil && !m.core.start.fresh && m.sinceRequests >= m.checkpointRequests() {
+	if len(m.out.active) == 0 && !m.installing && m.prepared == nil && !m.core.start.fresh &&
+		m.cadence.due(time.Time{}, m.checkpointRequests(), math.MaxInt64) {
 		m.writeCheckpoint()
 	}
 }
@@ -415,7 +419,8 @@ func (m *simMember) writeCheckpoint() {
 	if m.checkpointing {
 		return
 	}
-	m.checkpointing, m.sinceRequests = true, 0
+	m.checkpointing = true
+	m.cadence.begun()
 	meta, changes := m.core.meta(), m.machine.capture()
 	if m.w.bug == bugIndexOffByOne {
 		meta.Index--
