@@ -27,7 +27,7 @@ var (
 	metaKey     = []byte("meta")
 )
 
-// checkpointFile is the checkpoint on disk: one bbolt file, changed in one transaction per checkpoint (C4). It is open
+// checkpointFile is the checkpoint on disk: one file of bbolt's format, changed in one transaction per checkpoint (C4). It is open
 // only while it is used, so that its mapped pages don't stay in the process's resident memory.
 type checkpointFile struct{ path string }
 

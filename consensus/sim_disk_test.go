@@ -15,7 +15,7 @@ import (
 // errPower is what the disk answers from the moment of a crash on.
 var errPower = errors.New("power loss")
 
-// simDisk is a member's disk: the log's file system, and checkpoints, which are whole or not there, as bbolt's transactions are.
+// simDisk is a member's disk: the log's file system, and checkpoints, which are whole or not there, as merges are.
 type simDisk struct {
 	w          *simWorld
 	fs         *vfs.Mem
