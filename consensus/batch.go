@@ -21,10 +21,13 @@ type group struct {
 // last is the number of the last request.
 func (g *group) last() uint64 { return g.first + uint64(len(g.payloads)) - 1 }
 
-// size is about what the group takes up in an entry.
+// requestBytes is what a request takes up in an entry beside its payload, at most.
+const requestBytes = binary.MaxVarintLen32
+
+// size is what the group's requests take up in an entry, at most.
 func (g *group) size() (n int) {
 	for _, p := range g.payloads {
-		n += len(p) + 5
+		n += len(p) + requestBytes
 	}
 	return n
 }

@@ -74,6 +74,8 @@ type core struct {
 	madeMs   int64   // when the last of these was made
 	nowMs    int64   // the time of the last ready
 	proposed int64   // requests that went into entries here
+	// othersFirst: the requests of others come first in the next entry, not our own.
+	othersFirst bool
 
 	applied  uint64 // index of the last entry that was handed out
 	term     uint64 // of that entry

@@ -302,3 +302,50 @@ func TestRead_WaitsForWhatTheOthersCommitted(t *testing.T) {
 		t.Fatalf("%d reads ran, want 1", w.nReads)
 	}
 }
+
+// Who has more than an entry holds at any time keeps nobody else out, be it the leader's own clients or others'.
+func TestCore_NobodyIsShutOut(t *testing.T) {
+	for _, many := range []uint64{1, 2} {
+		_, m := lead(t)
+		next := streams{1: {m.state.Incarnation, 1}, 2: {1, 1}}
+		request := func(server uint64, size int) {
+			p, payload := next[server], make([]byte, size)
+			next[server] = position{p.incarnation, p.number + 1}
+			if server == 1 {
+				m.core.propose(payload, nil)
+				return
+			}
+			g := &group{server: server, incarnation: p.incarnation, first: p.number, payloads: [][]byte{payload}}
+			if err := m.core.step(message{from: server, forward: g}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		one := 3 - many
+		request(many, 2*maxBatchBytes)
+		request(one, maxBatchBytes/2)
+		for range 5 { // entries
+			for range 8 {
+				request(many, maxBatchBytes/4)
+			}
+			for {
+				out, err := m.core.ready(m.w.nowMs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out.empty() {
+					break
+				}
+				for i := range out.batches {
+					if b := &out.batches[i]; len(b.Requests) > 5 {
+						t.Errorf("an entry of %d requests", len(b.Requests))
+					}
+				}
+				m.queue = append(m.queue, out.appends...)
+			}
+			m.write(len(m.queue))
+		}
+		if m.core.streams[many].number < 5 || m.core.streams[one].number != 1 {
+			t.Errorf("of member %d, which has much, %d requests are applied, of the other %d", many, m.core.streams[many].number, m.core.streams[one].number)
+		}
+	}
+}

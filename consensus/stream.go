@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"sort"
 	"time"
 
@@ -95,24 +96,28 @@ func (o *own) skipTo(p position) (lost []any) {
 	return lost
 }
 
-// run returns the next requests that are not on their way, as many as fit into an entry, at least one.
-func (c *core) run() (g group, size int) {
-	g = group{server: c.id, incarnation: c.own.incarnation, first: c.own.first + uint64(c.own.sent)}
-	for _, r := range c.own.pending[c.own.sent:] {
-		n := len(r.payload) + 5
-		if size+n > maxBatchBytes && len(g.payloads) > 0 {
+// run returns the next requests that are not on their way, as many as fit into an entry beside size bytes of others; at least one where there are
+// no others.
+func (c *core) run(size int) group {
+	waiting, n := c.own.pending[c.own.sent:], 0
+	for ; n < len(waiting); n++ {
+		bytes := len(waiting[n].payload) + requestBytes
+		if size > 0 && size+bytes > maxBatchBytes {
 			break
 		}
-		size += n
-		g.payloads = append(g.payloads, r.payload)
+		size += bytes
 	}
-	return g, size
+	g := group{server: c.id, incarnation: c.own.incarnation, first: c.own.first + uint64(c.own.sent), payloads: make([][]byte, n)}
+	for i := range g.payloads {
+		g.payloads[i] = waiting[i].payload
+	}
+	return g
 }
 
 // forward sends what is pending to the leader.
 func (c *core) forward(out *output) {
 	for c.own.sent < len(c.own.pending) {
-		g, _ := c.run()
+		g := c.run(0)
 		out.messages = append(out.messages, message{to: c.leader, from: c.id, forward: &g})
 		c.own.sent += len(g.payloads)
 	}
@@ -176,56 +181,93 @@ func decodeCluster(payload []byte) uint64 {
 // lead makes entries of what is pending here and of what others forwarded.
 func (c *core) lead(nowMs int64) error {
 	for c.waiting() && c.mayMake(nowMs) {
-		entry := appendBatchHeader(make([]byte, 0, 256), nowMs)
-		if c.cluster == 0 {
-			id := binary.BigEndian.AppendUint64(nil, c.random()|1)
-			entry = appendGroup(entry, &group{server: clusterStream, payloads: [][]byte{id}})
-		}
-		size, mine, theirs := 0, 0, 0
-		if c.own.sent < len(c.own.pending) {
-			var g group
-			g, size = c.run()
-			entry = appendGroup(entry, &g)
-			mine = len(g.payloads)
-		}
-		requests := mine
-		heads := make(streams)
-		for _, g := range c.incoming {
-			if size > 0 && size+g.size() > maxBatchBytes {
-				break
-			}
-			theirs++
-			if !c.trim(&g, heads) {
-				continue
-			}
-			size += g.size()
-			requests += len(g.payloads)
-			entry = appendGroup(entry, &g)
-			heads[g.server] = position{g.incarnation, g.last()}
-		}
-		if mine > 0 || len(heads) > 0 {
-			switch err := c.node.Propose(entry); {
+		d := c.draft()
+		if len(d.groups) > 0 {
+			switch err := c.node.Propose(c.encode(&d, nowMs)); {
 			case errors.Is(err, raft.ErrProposalDropped):
 				return nil // leadership is being handed over; a tick or its end comes back here
 			case err != nil:
 				return fmt.Errorf("consensus: propose: %w", err)
 			}
-		}
-		c.own.sent += mine
-		c.incoming = c.incoming[theirs:]
-		for server, p := range heads {
-			c.heads[server] = p
-		}
-		if mine > 0 || len(heads) > 0 {
 			c.underWay++
 			c.madeMs = nowMs
-			c.proposed += int64(requests)
+			c.othersFirst = !c.othersFirst
 		}
+		for i := range d.groups {
+			c.proposed += int64(len(d.groups[i].payloads))
+		}
+		c.own.sent += d.mine
+		c.incoming = c.incoming[d.theirs:]
+		maps.Copy(c.heads, d.heads)
 	}
 	if len(c.incoming) == 0 {
 		c.incoming = nil
 	}
 	return nil
+}
+
+// draft is what the next entry is made of.
+type draft struct {
+	groups []group
+	size   int     // of their requests
+	mine   int     // how many of own.pending are in it
+	theirs int     // how many of incoming are in it, or of no use
+	heads  streams // those behind it, of the servers of incoming
+}
+
+// draft gathers as much as fits into an entry. Own requests and those of others come first in turns: else large ones of one side could keep out the other's
+// for ever.
+func (c *core) draft() (d draft) {
+	if c.othersFirst {
+		c.draftOthers(&d)
+	}
+	if c.own.sent < len(c.own.pending) {
+		if g := c.run(d.size); len(g.payloads) > 0 {
+			d.add(g)
+			d.mine = len(g.payloads)
+		}
+	}
+	if !c.othersFirst {
+		c.draftOthers(&d)
+	}
+	return d
+}
+
+func (c *core) draftOthers(d *draft) {
+	for _, g := range c.incoming {
+		if d.size > 0 && d.size+g.size() > maxBatchBytes {
+			return
+		}
+		d.theirs++
+		if !c.trim(&g, d.heads) {
+			continue
+		}
+		if d.heads == nil {
+			d.heads = make(streams)
+		}
+		d.heads[g.server] = position{g.incarnation, g.last()}
+		d.add(g)
+	}
+}
+
+func (d *draft) add(g group) {
+	d.size += g.size()
+	d.groups = append(d.groups, g)
+}
+
+// encode makes the entry. The first of an ensemble says what tells it from others.
+func (c *core) encode(d *draft, nowMs int64) []byte {
+	const headBytes, groupBytes = 1 + binary.MaxVarintLen64, 4 * binary.MaxVarintLen64
+	entry := make([]byte, 0, headBytes+d.size+len(d.groups)*groupBytes)
+	entry = appendBatchHeader(entry, nowMs)
+	if c.cluster == 0 {
+		id := binary.BigEndian.AppendUint64(nil, c.random()|1)
+		entry = appendGroup(entry, &group{server: clusterStream, payloads: [][]byte{id}})
+	}
+	for i := range d.groups {
+		entry = appendGroup(entry, &d.groups[i])
+	}
+	return entry
 }
 
 // trim cuts off the requests that are in the log already. It returns false if there is nothing left, or if the run does
