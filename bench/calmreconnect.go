@@ -31,7 +31,9 @@ func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err 
 	if err != nil {
 		return nil, fmt.Errorf("%d sessions: %w", s.sessions, err)
 	}
-	defer func() { err = errors.Join(err, idle.close()) }()
+	// Without closing the sessions: a server may come to a connection that its client has given up after the one that took its place, and
+	// close that for it.
+	defer func() { err = errors.Join(err, idle.abandon()) }()
 	sets := workloadNamed("set 100 B")
 	quiet, err := pacedFor(ctx, []string{p.Addr()}, s.rate, sets, sleepFor(s.calm))
 	if err != nil {
@@ -62,57 +64,109 @@ func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err 
 			reconnects, thousands(float64(s.sessions)), between.Median, between.Min, between.Max)}}, nil
 }
 
-// reconnect closes all sockets, connects all again without waiting for any, and returns when each has its session back. Nothing may be
-// in flight.
+// reconnectRetry is after how long without an answer a client gives a connection up and makes a new one: a server whose queue of new
+// connections is full loses some of them.
+const reconnectRetry = 2 * time.Second
+
+// reconnect closes all sockets, connects all again without waiting for any, and returns when each has had its session back. Nothing may
+// be in flight.
 func (l *load) reconnect(ctx context.Context, addr string) error {
 	for _, c := range l.clients {
-		if err := unix.Close(c.fd); err != nil { // leaves the epoll set with it
-			return fmt.Errorf("close: %w", err)
-		}
-		c.fd = -1
-	}
-	for i, c := range l.clients {
-		if err := c.startConnect(addr); err != nil {
-			return fmt.Errorf("session %d: %w", i, err)
-		}
-		if err := l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLOUT); err != nil {
+		if err := l.hangUp(c); err != nil {
 			return err
 		}
 	}
+	start := time.Now()
+	began, back := make([]time.Duration, len(l.clients)), make([]bool, len(l.clients))
+	for i := range l.clients {
+		if err := l.resume(i, addr); err != nil {
+			return fmt.Errorf("session %d: %w", i, err)
+		}
+		began[i] = time.Since(start)
+	}
 	const interval, patience = 100 * time.Millisecond, time.Minute
-	start, left := time.Now(), len(l.clients)
+	left, swept := len(l.clients), time.Since(start)
 	events := make([]unix.EpollEvent, 512)
 	for left > 0 {
 		n, err := unix.EpollWait(l.epoll, events, int(interval.Milliseconds()))
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("epoll: %w", err)
 		}
-		if ctx.Err() != nil || time.Since(start) > patience {
-			return fmt.Errorf("%d of %d sessions are not back after %s: %w", left, len(l.clients), time.Since(start), ctx.Err())
+		now := time.Since(start)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if now > patience {
+			return fmt.Errorf("%d of %d sessions are not back after %s", left, len(l.clients), patience)
 		}
 		for _, e := range events[:max(n, 0)] {
 			i := int(e.Fd)
-			c := l.clients[i]
-			if e.Events&unix.EPOLLOUT != 0 { // connected, or refused, which the write finds out
-				c.appendConnect()
-				if err := c.write(); err != nil {
-					return fmt.Errorf("session %d: %w", i, err)
-				}
-				if err := l.watch(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN); err != nil {
+			b, err := l.resumed(i, e.Events)
+			if err != nil { // refused, or reset: as if nothing came
+				if err := l.hangUp(l.clients[i]); err != nil {
 					return err
 				}
 				continue
 			}
-			if _, err := c.fill(); err != nil {
-				return fmt.Errorf("session %d: %w", i, err)
-			}
-			if b := c.frame(); b != nil {
-				if err := c.takeSession(b); err != nil {
+			if b != nil {
+				if err := l.clients[i].takeSession(b); err != nil {
 					return fmt.Errorf("session %d: %w", i, err)
 				}
+				back[i] = true
 				left--
 			}
 		}
+		if now-swept < interval {
+			continue
+		}
+		swept = now
+		for i, c := range l.clients {
+			if back[i] || now-began[i] < reconnectRetry {
+				continue
+			}
+			if err := errors.Join(l.hangUp(c), l.resume(i, addr)); err != nil {
+				return fmt.Errorf("session %d: %w", i, err)
+			}
+			began[i] = now
+		}
 	}
 	return nil
+}
+
+// hangUp closes a client's socket, if it has one, and forgets what was under way on it.
+func (l *load) hangUp(c *client) error {
+	c.out, c.r, c.w = c.out[:0], 0, 0
+	if c.fd < 0 {
+		return nil
+	}
+	fd := c.fd
+	c.fd = -1
+	if err := unix.Close(fd); err != nil { // leaves the epoll set with it
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// resume connects a client that has no socket.
+func (l *load) resume(i int, addr string) error {
+	if err := l.clients[i].startConnect(addr); err != nil {
+		return err
+	}
+	return l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLOUT)
+}
+
+// resumed asks for the session of a client whose socket is connected, or returns the answer to that, if it is there.
+func (l *load) resumed(i int, events uint32) ([]byte, error) {
+	c := l.clients[i]
+	if events&unix.EPOLLOUT != 0 { // connected, or refused, which the write finds out
+		c.appendConnect()
+		if err := c.write(); err != nil {
+			return nil, err
+		}
+		return nil, l.watch(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN)
+	}
+	if _, err := c.fill(); err != nil {
+		return nil, err
+	}
+	return c.frame(), nil
 }

@@ -92,6 +92,10 @@ func growWatches(ctx context.Context, g *growth, k kind, size int) error {
 }
 
 func growWatchers(ctx context.Context, g *growth, k kind, size int) error {
+	const going = 2 // of those who watch, in growWatched
+	if size < going {
+		return fmt.Errorf("%d connections: want at least %d", size, going)
+	}
 	return g.serve(ctx, k, server.Options{}, func(p *server.Process) error {
 		t := targetOf(p)
 		if err := fillOne(p.Addr(), quietPath, "/watched"); err != nil {
