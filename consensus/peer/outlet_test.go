@@ -66,3 +66,66 @@ func TestP1_FlushKeepsTheOrder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A peer that never reads holds up nobody who calls Flush; what waits for it is bounded, and is let go of with the connection, also while Flush goes on.
+func TestFlush_ToOneThatNeverReads(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip("no loopback:", err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	other, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+
+	const limit = 1 << 20
+	p := newPeer(&Network{cfg: Config{QueueBytes: limit, Logger: hclog.NewNullLogger()}}, 2)
+	p.setUp(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- p.write(ctx, conn) }() // stopped by cancel and the end of conn, awaited below
+	frame := make([]byte, 1000)
+	eventually(t, "so much waits that frames are dropped", func() bool {
+		dropped := false
+		for range 1000 {
+			dropped = !p.queue.put(frame) || dropped
+			p.flush()
+		}
+		return dropped
+	})
+	if bytes := p.queue.bytes.Load(); bytes < limit || bytes > limit+2*int64(len(frame)) {
+		t.Errorf("%d bytes wait, the limit is %d", bytes, limit)
+	}
+	stop, flushed := make(chan struct{}), make(chan struct{})
+	go func() { // stopped by stop, awaited below
+		defer close(flushed)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				p.queue.put(frame)
+				p.flush()
+			}
+		}
+	}()
+	cancel()
+	_ = conn.Close()
+	if err := <-ended; err == nil {
+		t.Error("write ends without an error")
+	}
+	p.setUp(false)
+	close(stop)
+	<-flushed
+	if p.queue.put(frame); p.queue.bytes.Load() != 0 || len(p.out.rest)+len(p.out.frames) != 0 {
+		t.Errorf("%d bytes wait, %d of them in a frame that was begun", p.queue.bytes.Load(), len(p.out.rest))
+	}
+}
