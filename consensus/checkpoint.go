@@ -31,23 +31,23 @@ var (
 // only while it is used, so that its mapped pages don't stay in the process's resident memory.
 type checkpointFile struct{ path string }
 
-// use opens the file at path, runs f, and closes it again.
+// use has bbolt make a new file, runs f, and closes it again.
 //
 // bbolt trusts its file: a damaged page makes it panic, and a file that is cut short makes the mapping fault. Both are
 // turned into an error here and nowhere else. bbolt may then hold locks of its own, on which its Close would wait for
 // ever. So only the file is unlocked and closed; the mapping stays until the process ends.
-func (c checkpointFile) use(path string, readOnly bool, f func(*bolt.DB) error) (err error) {
+func (c checkpointFile) use(f func(*bolt.DB) error) (err error) {
 	var file *os.File
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = corruptCheckpoint(path, fmt.Errorf("%v", p))
+			err = corruptCheckpoint(c.path, fmt.Errorf("%v", p))
 			unlockFile(file)
 			_ = file.Close() // of no more use, whatever this says
 		}
 	}()
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		ReadOnly: readOnly, PreLoadFreelist: true, FreelistType: bolt.FreelistMapType, Timeout: time.Second,
+	db, err := bolt.Open(c.path, 0o600, &bolt.Options{
+		PreLoadFreelist: true, FreelistType: bolt.FreelistMapType, Timeout: time.Second,
 		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 			file, err = os.OpenFile(name, flag, mode)
 			return file, err
@@ -56,11 +56,11 @@ func (c checkpointFile) use(path string, readOnly bool, f func(*bolt.DB) error) 
 	var errno syscall.Errno
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return fmt.Errorf("consensus: checkpoint %s is in use by another process", path)
+		return fmt.Errorf("consensus: checkpoint %s is in use by another process", c.path)
 	case errors.As(err, &errno):
-		return fmt.Errorf("consensus: open checkpoint %s: %w", path, err)
+		return fmt.Errorf("consensus: open checkpoint %s: %w", c.path, err)
 	case err != nil: // bbolt has no common error for what it finds wrong in the file
-		return corruptCheckpoint(path, err)
+		return corruptCheckpoint(c.path, err)
 	}
 	return errors.Join(f(db), db.Close())
 }

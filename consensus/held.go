@@ -164,7 +164,7 @@ func (c checkpointFile) create(meta checkpointMeta, state Changes, room func() e
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("consensus: checkpoint: %w", err)
 	}
-	return c.use(c.path, false, func(db *bolt.DB) error {
+	return c.use(func(db *bolt.DB) error {
 		db.NoSync = true // synced once, below
 		w := fileReceiver{db: db, room: room}
 		err := state.Range(func(k, v []byte) error {

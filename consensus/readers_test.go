@@ -1,10 +1,16 @@
 package consensus
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"iter"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -98,6 +104,68 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 	if held, err := ReadCheckpoint(c.path, after); err != nil || held.Index != 5 || !maps.Equal(after.items, state) {
 		t.Errorf("entry %d, %d keys, want %d; %v", held.Index, len(after.items), len(state), err)
 	}
+}
+
+// A page is damaged while a server runs, and then its checkpoint is sent to another member: a tree that goes round in a circle ends that, and not the process.
+func TestC4_DamageWhileSending(t *testing.T) {
+	c := checkpointFile{filepath.Join(t.TempDir(), "checkpoint.db")}
+	d := make(delta)
+	for i := range 500 {
+		d[fmt.Sprintf("%05d", i)] = strings.Repeat("v", 1000)
+	}
+	if err := c.write(0, checkpointMeta{Member: 1, Index: 1, Conf: &raftpb.ConfState{}}, d); err != nil {
+		t.Fatal(err)
+	}
+	var whole bytes.Buffer
+	if err := c.stream(&whole, 1); err != nil {
+		t.Fatal(err)
+	}
+	b, page, damaged := readFile(t, c.path), os.Getpagesize(), 0
+	for at := 2 * page; at < len(b); at += page {
+		if binary.NativeEndian.Uint16(b[at+8:]) == pageBranch {
+			copy(b[at+pageHead+8:], b[at:at+8]) // its first child is itself
+			damaged++
+		}
+	}
+	if damaged == 0 {
+		t.Fatal("no branch")
+	}
+	writeFile(t, c.path, b)
+	mustBeCorrupt(t, c.path, c.stream(io.Discard, 1))
+	errGone := errors.New("gone")
+	writeFile(t, c.path, b[:0])
+	mustBeCorrupt(t, c.path, c.stream(io.Discard, 1))
+	if err := (checkpointFile{c.path + " that is not there"}).stream(io.Discard, 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := c.write(0, checkpointMeta{Member: 1, Index: 1, Conf: &raftpb.ConfState{}}, d); err == nil {
+		t.Error("merged into an empty file")
+	}
+	if err := os.Remove(c.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.write(0, checkpointMeta{Member: 1, Index: 1, Conf: &raftpb.ConfState{}}, d); err != nil {
+		t.Fatal(err)
+	}
+	for room := range whole.Len() / 20_000 { // the other member's affair is not the file's
+		if err := c.stream(&brokenPipe{20_000 * room, errGone}, 1); !errors.Is(err, errGone) || errors.Is(err, ErrCorruptCheckpoint) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// brokenPipe takes so many bytes.
+type brokenPipe struct {
+	room int
+	err  error
+}
+
+func (p *brokenPipe) Write(b []byte) (int, error) {
+	if len(b) > p.room {
+		return 0, p.err
+	}
+	p.room -= len(b)
+	return len(b), nil
 }
 
 // A reader without a lock, such as a copy of the file: the next merge takes nothing from the transaction that it stands on. The one after that does, and

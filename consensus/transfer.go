@@ -207,7 +207,7 @@ func (n *Node) receiveFile(got *received, r *bufio.Reader) (err error) {
 			err = errors.Join(err, removeIfThere(got.path))
 		}
 	}()
-	return checkpointFile{got.path}.use(got.path, false, func(db *bolt.DB) error {
+	return checkpointFile{got.path}.use(func(db *bolt.DB) error {
 		db.NoSync = true // synced once, below
 		f := fileReceiver{db: db}
 		var streamErr error
@@ -336,21 +336,34 @@ func (c checkpointFile) replace(path string) error {
 	return nil
 }
 
-// stream writes the whole file as a checkpoint stream.
+// stream writes the whole file as a checkpoint stream. A page that is damaged ends it with ErrCorruptCheckpoint.
 func (c checkpointFile) stream(w io.Writer, term uint64) error {
-	return c.use(c.path, true, func(db *bolt.DB) error {
-		return db.View(func(tx *bolt.Tx) error {
-			metas, state := tx.Bucket(metaBucket), tx.Bucket(stateBucket)
-			if metas == nil || state == nil {
-				return corruptCheckpoint(c.path, errors.New("a bucket is missing"))
-			}
-			meta, err := decodeMeta(metas.Get(metaKey))
-			if err != nil {
-				return corruptCheckpoint(c.path, err)
-			}
-			return writeTransfer(w, term, meta, func(yield func(k, v []byte) error) error {
-				return state.ForEach(yield)
+	var sent error
+	err := c.read(false, func(p *pages, buckets []bucket) error {
+		meta, err := readMeta(p, buckets[0])
+		if err != nil {
+			return err
+		}
+		var damage error
+		sent = writeTransfer(w, term, meta, func(yield func(k, v []byte) error) (err error) {
+			damage = p.pairs(buckets[1], func(k, v []byte) error {
+				if err = yield(k, v); err != nil {
+					return errEnough
+				}
+				return nil
 			})
+			if err == nil {
+				err = damage
+			}
+			return err
 		})
+		if errors.Is(damage, errEnough) {
+			return nil
+		}
+		return damage
 	})
+	if err != nil {
+		return err
+	}
+	return sent
 }
