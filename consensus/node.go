@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type Node struct {
 	changed   chan struct{} // capacity 1: who leads is not as it was when it was last read
 	leading   chan struct{} // closed when a leader is known and its first entry is applied
 	gather    gather
+	crowd     crowd // owned by Run
 	status    atomic.Pointer[Status]
 	logBytes  atomic.Int64
 	cluster   atomic.Uint64
@@ -280,6 +282,9 @@ func (n *Node) loop(ctx context.Context) error {
 		}
 		select {
 		case <-n.inbox.wake:
+			if n.crowd.expected() {
+				runtime.Gosched()
+			}
 		case <-ticker.C:
 			n.lookAtPeers()
 			n.core.tick()
@@ -297,7 +302,9 @@ func (n *Node) loop(ctx context.Context) error {
 
 // receive feeds the core with what others sent.
 func (n *Node) receive() error {
-	for _, in := range n.inbox.take() {
+	inputs := n.inbox.take()
+	n.crowd.came(len(inputs))
+	for _, in := range inputs {
 		switch {
 		case in.payload != nil:
 			n.core.propose(in.payload, in.ref)

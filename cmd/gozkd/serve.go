@@ -31,11 +31,13 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 	if inv.Kit() {
 		return serveKit(stop, inv, log)
 	}
-	return serveOne(stop, cancel, inv, again, log)
+	return serveOne(stop, cancel, inv, again, log, env.Getenv("GOMAXPROCS") == "")
 }
 
-// serveOne runs a server. kill lets the next signal end the process at once.
-func serveOne(stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger) (err error) {
+// serveOne runs a server. kill lets the next signal end the process at once. tune: how many processors it uses is not given.
+func serveOne(
+	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger, tune bool,
+) (err error) {
 	s, err := server.New(serverConfig(inv.Config, log))
 	if err != nil {
 		return err
@@ -69,6 +71,10 @@ func serveOne(stop context.Context, kill func(), inv *config.Invocation, again f
 		}
 	}
 	r.serves(s.ConnectString())
+	if tune {
+		// As tuneGC.
+		go tuneProcs(stop, s.Traffic)
+	}
 	for {
 		select {
 		case <-hangup:
