@@ -212,7 +212,7 @@ func mergeInto(file vfs.File, fresh bool, base uint64, meta checkpointMeta, chan
 			return err
 		}
 	}
-	m, err := beginMerge(file, old, os.Getpagesize())
+	m, err := beginMerge(file, old, os.Getpagesize(), true)
 	if err != nil {
 		return err
 	}
@@ -227,5 +227,5 @@ func mergeInto(file vfs.File, fresh bool, base uint64, meta checkpointMeta, chan
 	if err := changes.Range(m.put); err != nil {
 		return err
 	}
-	return m.commit(meta.append(nil), true)
+	return m.commit(meta.append(nil))
 }

@@ -20,6 +20,7 @@ type merge struct {
 	file vfs.File
 	old  *pages // nil: a new file
 	size int    // of a page
+	sync bool   // else the caller syncs, and the file is of no use before
 	txid uint64
 	base uint64 // index of the checkpoint in old
 
@@ -34,8 +35,9 @@ type merge struct {
 	freed []uint64
 	end   uint64 // of the file, in pages
 
-	buf []byte // pages that follow one another and are not in the file yet
-	at  uint64 // the first of them
+	buf      []byte // pages that follow one another and are not in the file yet
+	at       uint64 // the first of them
+	unsynced int    // bytes
 }
 
 // treeStep is a page on the way to where the merge is.
@@ -78,9 +80,10 @@ func least(height int) int { return min(height+1, 2) }
 // fullPercent is how full a page is made where more follow: values grow by a few bytes when they are set.
 const fullPercent = 90
 
-// beginMerge starts a transaction on the file of old, or on a new one, with pages of that size.
-func beginMerge(f vfs.File, old *pages, size int) (*merge, error) {
-	m := &merge{file: f, old: old, size: size, end: 2, txid: 1}
+// beginMerge starts a transaction on the file of old, or on a new one, with pages of that size. Without sync the caller syncs, and the file is
+// of no use before.
+func beginMerge(f vfs.File, old *pages, size int, sync bool) (*merge, error) {
+	m := &merge{file: f, old: old, size: size, sync: sync, end: 2, txid: 1}
 	if old == nil {
 		return m, nil
 	}
@@ -362,8 +365,12 @@ func appendHead(b []byte, id uint64, flags uint16, count, pages int) []byte {
 	return binary.NativeEndian.AppendUint32(b, uint32(pages-1))
 }
 
-// mergeBuffer is how much is written at once, if it is in one place.
-const mergeBuffer = 256 << 10
+const (
+	// mergeBuffer is how much is written at once, if it is in one place.
+	mergeBuffer = 256 << 10
+	// mergeSync is how much is written without a sync. One at the end would have all of it to write, and the log's syncs would wait behind it.
+	mergeSync = 1 << 20
+)
 
 // place finds a place for so many bytes; what is appended to m.buf next goes there.
 func (m *merge) place(bytes int) (id uint64, err error) {
@@ -381,9 +388,16 @@ func (m *merge) write() error {
 	if len(m.buf) == 0 {
 		return nil
 	}
-	_, err := m.file.WriteAt(m.buf, int64(m.at)*int64(m.size))
+	if _, err := m.file.WriteAt(m.buf, int64(m.at)*int64(m.size)); err != nil {
+		return err
+	}
+	m.unsynced += len(m.buf)
 	m.at, m.buf = m.at+uint64(len(m.buf)/m.size), m.buf[:0]
-	return err
+	if m.sync && m.unsynced >= mergeSync {
+		m.unsynced = 0
+		return m.file.Sync()
+	}
+	return nil
 }
 
 // allocate takes free pages that follow one another, or new ones.
@@ -413,8 +427,8 @@ func (m *merge) allocate(pages uint64) uint64 {
 	return m.end - pages
 }
 
-// commit writes the rest, and then the transaction counts. Without sync the caller syncs, and the file is of no use before.
-func (m *merge) commit(meta []byte, sync bool) error {
+// commit writes the rest, and then the transaction counts.
+func (m *merge) commit(meta []byte) error {
 	if err := m.advance(nil); err != nil {
 		return err
 	}
@@ -438,7 +452,7 @@ func (m *merge) commit(meta []byte, sync bool) error {
 			return err
 		}
 	}
-	if sync {
+	if m.sync {
 		if err := m.file.Sync(); err != nil {
 			return err
 		}
@@ -446,7 +460,7 @@ func (m *merge) commit(meta []byte, sync bool) error {
 	if err := m.writeMeta(m.txid, top, list); err != nil {
 		return err
 	}
-	if sync {
+	if m.sync {
 		return m.file.Sync()
 	}
 	return nil

@@ -46,12 +46,12 @@ func (d delta) to(state map[string]string) {
 
 // mergeDelta is a transaction, on pages of a kilobyte in a new file.
 func mergeDelta(f vfs.File, old *pages, d delta, index uint64, sync bool) error {
-	m, err := beginMerge(f, old, minPage)
+	m, err := beginMerge(f, old, minPage, sync)
 	if err != nil {
 		return err
 	}
 	meta := checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}
-	return errors.Join(d.Range(m.put), m.commit(meta.append(nil), sync))
+	return errors.Join(d.Range(m.put), m.commit(meta.append(nil)))
 }
 
 // stateOf reads a file, all of it checked.
@@ -236,7 +236,7 @@ func TestMerge_Order(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	m, err := beginMerge(f, nil, minPage)
+	m, err := beginMerge(f, nil, minPage, false)
 	if err != nil {
 		t.Fatal(err)
 	}
