@@ -158,7 +158,9 @@ func (l *Lab) attached() map[attachment]bool {
 func (l *Lab) settle(ctx context.Context) error {
 	for _, m := range l.majority() {
 		if s := m.Server(); s != nil {
-			if err := s.CatchUp(ctx); err != nil && !errors.Is(err, server.ErrClosed) && m.State() == Running {
+			err := s.CatchUp(ctx)
+			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted) // who starts it waits for it
+			if err != nil && !notServing && m.State() == Running {
 				return fmt.Errorf("lab: %s: %w", m.name(), ofServer(err))
 			}
 		}
