@@ -37,7 +37,7 @@ func newTypist(env program.Env, complete func(ctx context.Context, before string
 		t.interrupts, t.stop = env.Interrupts()
 	}
 	t.history, t.noHistory = console.LoadHistory(historyFile(env.Getenv), keepsNoSecret)
-	t.console = console.New(console.Config{In: in, Out: out, History: t.history, Complete: complete})
+	t.console = console.New(console.Config{In: in, Out: out, History: t.history, Complete: complete, LineDone: t.forget})
 	return t
 }
 
@@ -70,12 +70,17 @@ func (t *typist) readLine(ctx context.Context, prompt func() string) (string, er
 // errInterrupted is the cause of a ctx that Ctrl-C ended.
 var errInterrupted = errors.New("interrupted")
 
-// running returns a ctx for a command, which Ctrl-C ends. done must be called when the command has returned.
-func (t *typist) running(ctx context.Context) (command context.Context, done func()) {
+// forget drops an interrupt that was meant for a command before the line that is typed.
+func (t *typist) forget() {
 	select {
-	case <-t.interrupts: // meant for a command before this one
+	case <-t.interrupts:
 	default:
 	}
+}
+
+// running returns a ctx for a command, which Ctrl-C ends, also when it came since the line before was typed: what the
+// command does may be on the screen already. done must be called when the command has returned.
+func (t *typist) running(ctx context.Context) (command context.Context, done func()) {
 	command, cancel := context.WithCancelCause(ctx)
 	listened := make(chan struct{})
 	// Stopped by done, which waits for it.

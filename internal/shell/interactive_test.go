@@ -3,6 +3,8 @@
 package shell
 
 import (
+	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -10,7 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/gozkd/gozkd/internal/program"
 	"github.com/gozkd/gozkd/internal/testkit/pty"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -235,4 +239,41 @@ func TestInteractive_InterruptedBeforeTheSession(t *testing.T) {
 	s.Type("\x03")
 	s.AwaitFunc("what ended the wait", func(screen string) bool { return strings.HasSuffix(screen, "gozkd cli: Interrupted") })
 	s.leave(1)
+}
+
+// Ctrl-C between a line and its command ends the command; one that was meant for the command before does not.
+func TestTypist_InterruptedEarly(t *testing.T) {
+	home := t.TempDir()
+	term := pty.Open(t, 100, 10)
+	files := term.Program()
+	interrupts := make(chan os.Signal, 1)
+	p := newTypist(program.Env{
+		In: files, Out: files, Getenv: func(string) string { return home },
+		Interrupts: func() (<-chan os.Signal, func()) { return interrupts, func() {} },
+	}, nil)
+	for _, line := range []string{"the first session", "a command"} {
+		interrupts <- os.Interrupt
+		command, done := p.running(t.Context())
+		select {
+		case <-command.Done():
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s goes on", line)
+		}
+		done()
+		if !errors.Is(context.Cause(command), errInterrupted) {
+			t.Errorf("%s ended with %v", line, context.Cause(command))
+		}
+
+		interrupts <- os.Interrupt // too late
+		got, err := p.readLine(t.Context(), func() string {
+			term.Type("ls /\r") // the terminal is raw by now
+			return "> "
+		})
+		if got != "ls /" || err != nil {
+			t.Fatalf("read %q, %v", got, err)
+		}
+		if len(interrupts) > 0 {
+			t.Fatalf("what was meant for %s is kept for the next command", line)
+		}
+	}
 }

@@ -22,6 +22,9 @@ type Config struct {
 	// Complete says what Tab does to a line that is typed up to before. It may wait, not longer than people do; others
 	// may print meanwhile. Nil: Tab does nothing.
 	Complete func(ctx context.Context, before string) Completion
+	// LineDone is called at the end of each ReadLine, while Ctrl-C is still a key: a signal that came before is for
+	// nothing that begins after the line, one that comes later may be. It may not call the Console. Nil: nothing is called.
+	LineDone func()
 }
 
 // Console is a terminal. Write is safe for concurrent use, also beside ReadLine; ReadLine is for one goroutine.
@@ -118,6 +121,9 @@ func (c *Console) begin(ctx context.Context, prompt func() string) (restore func
 		defer c.mu.Unlock()
 		c.editor.SetBracketedPasteMode(false)
 		c.editor = nil
+		if c.cfg.LineDone != nil {
+			c.cfg.LineDone()
+		}
 		return back()
 	}, nil
 }

@@ -132,6 +132,30 @@ func TestConsole_Interrupt(t *testing.T) {
 	}
 }
 
+func TestConsole_LineDone(t *testing.T) {
+	term := pty.Open(t, 40, 12)
+	files := term.Program()
+	calls := 0
+	c := New(Config{In: files, Out: files, History: new(History), LineDone: func() {
+		calls++
+		if term.Cooked() {
+			t.Error("Ctrl-C is a signal again before LineDone")
+		}
+	}})
+	for i, keys := range []string{"ls /\r", "ls\x03"} {
+		line, err := c.ReadLine(t.Context(), func() string {
+			term.Type(keys) // the terminal is raw by now
+			return "> "
+		})
+		if i == 0 && (line != "ls /" || err != nil) || i == 1 && !errors.Is(err, ErrInterrupted) {
+			t.Errorf("%q: read %q, %v", keys, line, err)
+		}
+		if calls != i+1 {
+			t.Errorf("%q: called %d times", keys, calls)
+		}
+	}
+}
+
 func TestConsole_Tab(t *testing.T) {
 	p := sit(t, new(History), func(_ context.Context, before string) Completion {
 		switch before {
