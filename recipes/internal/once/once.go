@@ -16,6 +16,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -90,7 +91,8 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 	}
 }
 
-// Close deletes the marker, if there is one. A later Do makes another.
+// Close deletes the marker, if there is one. What can't be done before ctx ends goes on in the background, until the Client is closed; the
+// error, with Unknown set, says why it was not waited for. A later Do makes another.
 func (w *Writer) Close(ctx context.Context) error {
 	if err := w.begin(ctx); err != nil {
 		return err
@@ -100,7 +102,15 @@ func (w *Writer) Close(ctx context.Context) error {
 	if w.marker = ""; marker == "" {
 		return nil
 	}
-	return w.client.DeleteGuaranteed(ctx, marker)
+	err := w.client.Delete(ctx, marker, -1)
+	var e *recipes.Error
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil
+	case errors.As(err, &e) && !e.Refused():
+		e.Unknown = w.deleteLater(marker) == nil || e.Unknown
+	}
+	return err
 }
 
 func (w *Writer) begin(ctx context.Context) error {
@@ -192,10 +202,36 @@ func (w *Writer) forget() {
 	if w.marker == "" {
 		return
 	}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = w.client.DeleteGuaranteed(ended, w.marker) // not waited for: it goes on until it is done
+	_ = w.deleteLater(w.marker) // else the Client is closed, and with it goes what it made
 	w.marker = ""
+}
+
+// Deleting goes on for as long as the connection is lost; the pause between two tries grows from the first to the last.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// deleteLater deletes a marker in the background, and goes on until it is done, the server refuses, or the Client is closed. Then the error is
+// ErrClosed if nothing was begun.
+//
+// It deletes the marker of any session, unlike recipes.Client.DeleteGuaranteed: go-zookeeper sends what waited to be sent when a session ended
+// in the next one, and so it makes the marker there, ahead of this delete. Nobody else has its name, which is random.
+func (w *Writer) deleteLater(marker string) error {
+	return w.client.Background(context.Background(), func(ctx context.Context) {
+		for pause := firstPause; ; pause = min(2*pause, lastPause) {
+			err := w.client.Delete(ctx, marker, -1)
+			var e *recipes.Error
+			if err == nil || errors.As(err, &e) && e.Refused() {
+				return
+			}
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 // failedAt returns the index of the op that failed: those before it have no error.
