@@ -22,8 +22,9 @@ const (
 	dataParent   = rootPath + "/data"
 	listedParent = rootPath + "/children"
 	fewParent    = rootPath + "/few"
-	madeParent   = rootPath + "/made" // one znode per connection, what it creates below
+	madeParent   = rootPath + "/made" // madeParents znodes per connection, what it creates below
 	maxLoad      = 128                // connections that may create
+	madeParents  = 16                 // for as many as a fast server creates in a row's rounds, the list of one is soon too long for a reply
 )
 
 var (
@@ -181,7 +182,7 @@ func madePath(client, n int) string {
 	var room [64]byte
 	b := append(room[:0], madeParent...)
 	b = append(b, '/')
-	b = strconv.AppendInt(b, int64(client), 10)
+	b = strconv.AppendInt(b, int64(client+n%madeParents*maxLoad), 10)
 	b = append(b, "/n00000000"...)
 	digits(b[len(b)-8:], n)
 	return string(b)
@@ -254,7 +255,7 @@ func prepare(addr string) error {
 			return err
 		}
 	}
-	return createAll(addr, 1, maxLoad, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
+	return createAll(addr, 1, maxLoad*madeParents, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
 }
 
 // prepareOnce prepares a server or an ensemble that may be prepared already.

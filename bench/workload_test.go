@@ -37,8 +37,8 @@ func BenchmarkClient_Answer(b *testing.B) {
 }
 
 func TestMadePath(t *testing.T) {
-	for _, at := range [][2]int{{0, 0}, {7, 12345678}, {127, 99_999_999}} {
-		if got, want := madePath(at[0], at[1]), fmt.Sprintf("%s/%d/n%08d", madeParent, at[0], at[1]); got != want {
+	for _, at := range [][3]int{{0, 0, 0}, {7, 12345678, 7 + 14*maxLoad}, {127, 99_999_999, maxLoad*madeParents - 1}} {
+		if got, want := madePath(at[0], at[1]), fmt.Sprintf("%s/%d/n%08d", madeParent, at[2], at[1]); got != want {
 			t.Errorf("%d, %d: %s, want %s", at[0], at[1], got, want)
 		}
 	}
