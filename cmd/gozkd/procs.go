@@ -18,9 +18,10 @@ const (
 	procsMore  = 0.9
 	procsFewer = 0.8
 	procsCalm  = 10
-	// One saves a write about twice of what it costs a read. So there must be one change for so many requests, and so many changes.
+	// One saves a write about twice of what it costs a read. So there must be one change for so many requests.
 	procsRequests = 3
-	procsChanges  = 10
+	// procsLoad is how many changes or requests there must be for a look to tell anything.
+	procsLoad = 10
 )
 
 // tuneProcs sets GOMAXPROCS while ctx lasts: 1 while clients mostly write and one processor is enough, else the runtime's default. traffic is
@@ -82,10 +83,12 @@ type procs struct {
 // next is told what happened since the last look. changed: what it says is not what it said then.
 func (p *procs) next(w work) (one, changed bool) {
 	before := p.one
-	switch writes := w.changes >= procsChanges && w.changes*procsRequests >= w.requests; {
+	writes := w.changes*procsRequests >= w.requests
+	switch {
 	case p.one:
-		p.one, p.calm = writes && w.procs <= procsMore, 0
-	case writes && w.procs < procsFewer:
+		idle := w.requests < procsLoad
+		p.one, p.calm = (writes || idle) && w.procs <= procsMore, 0
+	case writes && w.changes >= procsLoad && w.procs < procsFewer:
 		p.calm++
 		p.one = p.calm == procsCalm
 	default:

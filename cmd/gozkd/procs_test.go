@@ -13,6 +13,7 @@ func TestProcs(t *testing.T) {
 		half   = work{procs: 0.5, requests: 1000, changes: 500}
 		reads  = work{procs: 0.5, requests: 1000, changes: 300}
 		few    = work{procs: 0.1, requests: 9, changes: 9}
+		idle   = work{procs: 0.01, requests: 9}
 		others = work{procs: 0.5, requests: 0, changes: 1000} // clients of other members write
 		reset  = work{procs: 0.5, requests: -100000, changes: 1000}
 	)
@@ -25,7 +26,8 @@ func TestProcs(t *testing.T) {
 		{"in a row", []work{calm, calm, calm, calm, calm, busy, calm, calm, calm, calm, calm, calm, calm, calm, calm, calm}, "aaaaaaaaaaaaaaa1"},
 		{"all at once when one is not enough", append(repeat(calm, 10), busy, busier, calm), "aaaaaaaaa11aa"},
 		{"or clients read", append(repeat(calm, 10), reads, calm), "aaaaaaaaa1aa"},
-		{"or do little", append(repeat(calm, 10), few, calm), "aaaaaaaaa1aa"},
+		{"but not because they do little", append(repeat(calm, 10), few, idle, calm), "aaaaaaaaa1111"},
+		{"nor for little", repeat(few, 20), strings.Repeat("a", 20)},
 		{"and one again", append(append(repeat(calm, 10), reads), repeat(calm, 10)...), "aaaaaaaaa1aaaaaaaaaa1"},
 		{"readers keep all", repeat(reads, 20), strings.Repeat("a", 20)},
 	} {
