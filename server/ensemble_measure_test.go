@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -253,7 +254,11 @@ func TestMonitor_MovesSeldom(t *testing.T) {
 	if n["connection_rejected"] != 1 {
 		t.Errorf("%d connections were rejected, want 1", n["connection_rejected"])
 	}
-	if n["snapshottime"] < 1 || n["snapshottime"] != n["gozkd_checkpoint_duration_seconds"] {
-		t.Errorf("%d and %d checkpoints", n["snapshottime"], n["gozkd_checkpoint_duration_seconds"])
+	if n["snapshottime"] < 1 {
+		t.Errorf("%d checkpoints", n["snapshottime"])
+	}
+	for n["snapshottime"] != n["gozkd_checkpoint_duration_seconds"] { // one that ends now is counted by one of them first
+		runtime.Gosched()
+		n = counted(s)
 	}
 }
