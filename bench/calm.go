@@ -129,6 +129,30 @@ func calmReadings(all []moment) (list []reading) {
 	return list
 }
 
+// leastPaced is for how long writes are counted at least, also where what goes on takes less.
+const leastPaced = 2 * time.Second
+
+// while adds what pacedFor sees while f runs, and says how many milliseconds f took.
+func (s *pacedSeen) while(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context) error) (ms float64, err error) {
+	seen, err := pacedFor(ctx, addrs, rate, w, func(ctx context.Context) error {
+		start := time.Now()
+		if err := f(ctx); err != nil {
+			return err
+		}
+		took := time.Since(start)
+		ms = took.Seconds() * 1e3
+		if took < leastPaced {
+			return sleepFor(leastPaced - took)(ctx)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.add(seen)
+	return ms, nil
+}
+
 // pacedFor sends paced writes to the addresses while f runs, and a while before it that does not count.
 func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context) error) (_ *pacedSeen, err error) {
 	l, err := openLoad(addrs, calmConnections, 1)

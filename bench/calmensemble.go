@@ -12,10 +12,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-const (
-	catchUps   = 3               // how often a member is stopped and catches up
-	leastCatch = 2 * time.Second // writes are counted at least so long, also where the member needs less
-)
+// catchUps is how often a member is stopped and catches up.
+const catchUps = 3
 
 // calmCatchUp compares writes to two members of three while the third is there, and while it catches up with what the others wrote
 // without it, which is more than their logs need to keep.
@@ -55,24 +53,16 @@ func calmCatchUp(ctx context.Context, s *settings, k kind) (ms []moment, err err
 		if err := writesWithout(addrs, s.lag); err != nil {
 			return nil, err
 		}
-		h, err := pacedFor(ctx, addrs, s.rate, sets, func(ctx context.Context) error {
-			start := time.Now()
+		ms, err := during.while(ctx, addrs, s.rate, sets, func(ctx context.Context) error {
 			if err := lagging.Start(); err != nil {
 				return err
 			}
-			if err := awaitSynced(ctx, lagging); err != nil {
-				return err
-			}
-			took = append(took, time.Since(start).Seconds()*1e3)
-			if left := leastCatch - time.Since(start); left > 0 {
-				return sleepFor(left)(ctx)
-			}
-			return nil
+			return awaitSynced(ctx, lagging)
 		})
 		if err != nil {
 			return nil, err
 		}
-		during.add(h)
+		took = append(took, ms)
 	}
 	between := spreadOf(took)
 	return []moment{{what: aloneThree, server: e.Name(), seen: quiet},

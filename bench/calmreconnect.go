@@ -42,21 +42,13 @@ func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err 
 	during := new(pacedSeen)
 	var took []float64
 	for range reconnects {
-		h, err := pacedFor(ctx, []string{p.Addr()}, s.rate, sets, func(ctx context.Context) error {
-			start := time.Now()
-			if err := idle.reconnect(ctx, p.Addr()); err != nil {
-				return err
-			}
-			took = append(took, time.Since(start).Seconds()*1e3)
-			if left := leastCatch - time.Since(start); left > 0 {
-				return sleepFor(left)(ctx)
-			}
-			return nil
+		ms, err := during.while(ctx, []string{p.Addr()}, s.rate, sets, func(ctx context.Context) error {
+			return idle.reconnect(ctx, p.Addr())
 		})
 		if err != nil {
 			return nil, err
 		}
-		during.add(h)
+		took = append(took, ms)
 	}
 	between := spreadOf(took)
 	return []moment{{what: aloneSessions, server: p.Name(), seen: quiet},

@@ -85,14 +85,11 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *re
 	counting, open := true, len(l.clients)
 	events := make([]unix.EpollEvent, connectors)
 	for open > 0 {
-		n, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		ready, err := l.wait(events)
 		if err != nil {
-			return nil, fmt.Errorf("epoll: %w", err)
+			return nil, err
 		}
-		if n == 0 {
+		if len(ready) == 0 {
 			return nil, fmt.Errorf("no answer within %s, %d are due", ioTimeout, open)
 		}
 		now := time.Since(start)
@@ -102,7 +99,7 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *re
 				return nil, err
 			}
 		}
-		for _, e := range events[:n] {
+		for _, e := range ready {
 			i := int(e.Fd)
 			closed, err := l.goOn(i)
 			if err != nil {

@@ -66,21 +66,5 @@ func crowdedChild(i int) string { return fmt.Sprintf("%s/c%05d", crowdedPath, i)
 
 // childAndBack creates a child per connection and deletes it. Its name has six characters too, and sorts among the others.
 func childAndBack() *workload {
-	path := func(c *client) string { return fmt.Sprintf("%s/c4999%c", crowdedPath, 'a'+c.index) }
-	remove := func(c *client) bool {
-		if c.made == 0 {
-			return false
-		}
-		c.made = 0
-		c.request(proto.OpDelete, (&proto.PathVersionRequest{Path: path(c), Version: -1}).Append)
-		return true
-	}
-	return &workload{name: "create/delete", next: func(c *client) bool {
-		if remove(c) {
-			return true
-		}
-		c.made = 1
-		appendCreate(c, path(c), nil)
-		return true
-	}, undo: &workload{name: "delete", next: remove}}
+	return createAndDelete(nil, func(c *client) string { return fmt.Sprintf("%s/c4999%c", crowdedPath, 'a'+c.index) })
 }

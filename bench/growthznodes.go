@@ -49,7 +49,7 @@ func growZnodesIn(ctx context.Context, g *growth, k kind, size int, dir string) 
 		if _, err := g.noteMemory(t, size); err != nil {
 			return err
 		}
-		rows := []*workload{getMany(size), setMany(size), createAndDelete()}
+		rows := []*workload{getMany(size), setMany(size), madeAndBack()}
 		if err := g.warm(ctx, t, rows...); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func digits(b []byte, v int) {
 	}
 }
 
-// fillMany creates n such znodes, and the parents for what createAndDelete creates.
+// fillMany creates n such znodes, and the parents for what madeAndBack creates.
 func fillMany(ctx context.Context, addr string, n int, data []byte) error {
 	if err := fillOne(addr, growthMade); err != nil {
 		return err
@@ -134,9 +134,13 @@ func setMany(n int) *workload {
 	}}
 }
 
-// createAndDelete leaves the size as it is.
-func createAndDelete() *workload {
-	path := func(c *client) string { return growthMade + "/" + strconv.Itoa(c.index) + "/made" }
+// madeAndBack leaves the size as it is.
+func madeAndBack() *workload {
+	return createAndDelete(payload, func(c *client) string { return growthMade + "/" + strconv.Itoa(c.index) + "/made" })
+}
+
+// createAndDelete has each connection create the znode at its path and delete it, in turn.
+func createAndDelete(data []byte, path func(*client) string) *workload {
 	remove := func(c *client) bool {
 		if c.made == 0 {
 			return false
@@ -150,7 +154,7 @@ func createAndDelete() *workload {
 			return true
 		}
 		c.made = 1
-		appendCreate(c, path(c), payload)
+		appendCreate(c, path(c), data)
 		return true
 	}, undo: &workload{name: "delete", next: remove}}
 }

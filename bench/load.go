@@ -117,17 +117,14 @@ func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
 	}
 	events := make([]unix.EpollEvent, 128)
 	for inFlight > 0 {
-		n, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		ready, err := l.wait(events)
 		if err != nil {
-			return nil, fmt.Errorf("epoll: %w", err)
+			return nil, err
 		}
-		if n == 0 {
+		if len(ready) == 0 {
 			return nil, fmt.Errorf("no reply within %s, %d are due", ioTimeout, inFlight)
 		}
-		for _, e := range events[:n] {
+		for _, e := range ready {
 			i := int(e.Fd)
 			c := l.clients[i]
 			if _, err := c.fill(); err != nil {
@@ -209,4 +206,17 @@ func (r *result) finish(elapsed time.Duration, pids []int, before used) error {
 	r.elapsed, r.serverCPU, r.ownCPU = elapsed, after.server-before.server, after.own-before.own
 	r.disk = after.disk.since(before.disk)
 	return err
+}
+
+// wait returns what is ready, in events' memory; none, if nothing is within ioTimeout.
+func (l *load) wait(events []unix.EpollEvent) ([]unix.EpollEvent, error) {
+	for {
+		n, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
+		switch {
+		case err == nil:
+			return events[:n], nil
+		case !errors.Is(err, unix.EINTR):
+			return nil, fmt.Errorf("epoll: %w", err)
+		}
+	}
 }

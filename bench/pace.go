@@ -58,14 +58,11 @@ func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan str
 	inFlight, sending := 0, true
 	events := make([]unix.EpollEvent, 128)
 	for sending || inFlight > 0 {
-		n, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		ready, err := l.wait(events)
 		if err != nil {
-			return nil, fmt.Errorf("epoll: %w", err)
+			return nil, err
 		}
-		for _, e := range events[:n] {
+		for _, e := range ready {
 			if e.Fd == isTimer {
 				var expirations [8]byte
 				if _, err := unix.Read(timer, expirations[:]); err != nil && err != unix.EAGAIN {

@@ -35,13 +35,7 @@ func ratiosPicture(all []comparison) []byte {
 	}
 	height := top + rowHeight*len(all) + 20
 	var b bytes.Buffer
-	text := func(x, y float64, anchor, s string) {
-		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="%s">`, x, y, anchor)
-		_ = xml.EscapeText(&b, []byte(s)) // a Buffer takes everything
-		b.WriteString("</text>\n")
-	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
+	text := beginBars(&b, width, height)
 	if len(all) > 0 {
 		s := all[0].Servers
 		text(left, 16, "start", fmt.Sprintf("%s against %s: how many times", s[0].Server, s[len(s)-1].Server))
@@ -73,4 +67,15 @@ func ratiosPicture(all []comparison) []byte {
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes()
+}
+
+// beginBars begins a picture of that size with a white ground. text writes into it.
+func beginBars(b *bytes.Buffer, width, height int) (text func(x, y float64, anchor, s string)) {
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
+	return func(x, y float64, anchor, s string) {
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s">`, x, y, anchor)
+		_ = xml.EscapeText(b, []byte(s)) // a Buffer takes everything
+		b.WriteString("</text>\n")
+	}
 }

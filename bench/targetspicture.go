@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/xml"
 	"fmt"
 	"math"
 )
@@ -24,13 +23,7 @@ func targetsPicture(all []standing) []byte {
 	}
 	height := top + rowHeight*len(all) + 24
 	var b bytes.Buffer
-	text := func(x, y float64, anchor, s string) {
-		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" text-anchor="%s">`, x, y, anchor)
-		_ = xml.EscapeText(&b, []byte(s)) // a Buffer takes everything
-		b.WriteString("</text>\n")
-	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n", width, height)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
+	text := beginBars(&b, width, height)
 	text(width-right/2, 16, "end", "How many times better than the least that is asked for; the dark mark is the aim. Green: aim met, blue: least met, red: missed, grey: not as asked")
 	for _, tick := range []float64{0.25, 0.5, 1, 2, 4, 8, 16} {
 		colour := "#ddd"

@@ -224,17 +224,14 @@ var nothing = &workload{next: func(*client) bool { return false }}
 func (l *load) await(n int, take func(c *client, b []byte) error) error {
 	events := make([]unix.EpollEvent, 512)
 	for n > 0 {
-		ready, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		ready, err := l.wait(events)
 		if err != nil {
-			return fmt.Errorf("epoll: %w", err)
+			return err
 		}
-		if ready == 0 {
+		if len(ready) == 0 {
 			return fmt.Errorf("nothing came within %s, %d are due", ioTimeout, n)
 		}
-		for _, e := range events[:ready] {
+		for _, e := range ready {
 			i := int(e.Fd)
 			c := l.clients[i]
 			if e.Events&unix.EPOLLOUT != 0 {
