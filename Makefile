@@ -1,7 +1,7 @@
 # The targets that .ci/run and a developer share. `make test` needs only Go; `make help` lists the rest.
 
 GO        ?= go
-FUZZTIME  ?= 30s
+FUZZRUNS  ?= 500000x
 KILLS     ?= 100
 TIME      ?= 2m
 SEEDS     ?= 1000
@@ -21,8 +21,8 @@ race:     ## all tests with the race detector, never without
 	CGO_ENABLED=1 $(GO) test -timeout 10m -race ./...
 inv:      ## all tests with the invariant checks compiled in
 	$(GO) test -timeout 10m -tags invariants ./...
-fuzz:     ## each fuzz target for FUZZTIME (30s)
-	.ci/fuzz $(FUZZTIME)
+fuzz:     ## each fuzz target FUZZRUNS (500000x) times
+	.ci/fuzz $(FUZZRUNS)
 bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
 bench-compare: ## all that is to be reached, next to ZooKeeper, into docs/benchmarks; about 40 minutes on a quiet machine; BENCH for flags
