@@ -40,8 +40,8 @@ type conn struct {
 	heardAt atomic.Int64 // nanoseconds from Server.started to the last bytes that came
 	blocked atomic.Bool  // it is not read, because writes wait: whether its client is there can't be heard
 
-	touched bool // owned by the goroutine of Apply
-	dead    bool // guarded by Server.connMu: it is gone, or going
+	touched touched // owned by the goroutine of Apply
+	dead    bool    // guarded by Server.connMu: it is gone, or going
 
 	mu   sync.Mutex // guards all below
 	room sync.Cond  // signalled when queue or output shrink, the handshake ends, or the connection closes
@@ -72,6 +72,15 @@ type conn struct {
 	latency  latency
 	hot      hotSkip
 }
+
+// touched is why a connection has output to be sent when a call of Apply is over.
+type touched uint8
+
+const (
+	touchedNot touched = iota
+	touchedByEvent
+	touchedByReply // and maybe by an event before
+)
 
 // pending is a request that was not answered yet, or a write of the server itself (conn nil).
 type pending struct {
@@ -153,7 +162,7 @@ func (p *pending) bytes() int { return len(p.body) + len(p.req.Body) }
 func (c *conn) complete(t *tally, w *pending, res *datatree.Result, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.server.touch(c)
+	c.server.touch(c, touchedByReply)
 	switch {
 	case w.req.Op == proto.OpCreateSession || w.req.Op == proto.OpReattachSession:
 		t.ran(w.req.Op, w.received, false)

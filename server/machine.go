@@ -49,13 +49,19 @@ func (m machine) Apply(batches []consensus.Batch) {
 	}
 	s.lastApply.Store(int64(time.Since(s.begun)))
 	s.reached.wake()
-	for i, c := range s.touched {
-		c.touched = false
-		c.flushAsync()
-		s.touched[i] = nil
-	}
-	s.touched = s.touched[:0]
+	s.flushTouched(&s.replied) // who changes what a thousand watch does not wait until all of them are told
 	way.written(s)
+	s.flushTouched(&s.notified)
+}
+
+// flushTouched sends what the connections have on their outputs, and empties the list.
+func (s *Server) flushTouched(list *[]*conn) {
+	for _, c := range *list {
+		c.touched = touchedNot
+		c.flushAsync()
+	}
+	clear(*list)
+	*list = (*list)[:0]
 }
 
 func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
@@ -121,7 +127,8 @@ func (s *Server) deliver(e *datatree.Event) {
 		return
 	}
 	s.stats.watchers(e.Type).note(int64(len(s.watchers)), 1)
-	frame := appendEvent(nil, e.Zxid, e.Type, e.Path)
+	frame := appendEvent(make([]byte, 0, eventBytes+len(e.Path)), e.Zxid, e.Type, e.Path)
+	frame = frame[:len(frame):len(frame)]
 	for _, id := range s.watchers {
 		s.connMu.Lock()
 		c := s.conns[id]
@@ -131,23 +138,28 @@ func (s *Server) deliver(e *datatree.Event) {
 		}
 		c.mu.Lock()
 		if s.state.Readable(e.ACL, c.caller()) {
-			c.borrowOutput()
-			c.out = append(c.out, frame...)
+			c.appendShared(frame)
 			c.sentPackets++
 			s.tally.event(len(frame))
 			c.boundOutput()
-			s.touch(c)
+			s.touch(c, touchedByEvent)
 		}
 		c.mu.Unlock()
 	}
 }
 
-// touch notes that c has output to be sent when the write lock is released. Only the goroutine of Apply calls it.
-func (s *Server) touch(c *conn) {
-	if !c.touched {
-		c.touched = true
-		s.touched = append(s.touched, c)
+// touch notes that c has output to be sent when the write lock is released. Only the goroutine of Apply calls it. A connection that an event
+// touches before a reply does is on both lists: the second time it has nothing left to send.
+func (s *Server) touch(c *conn, by touched) {
+	switch {
+	case c.touched >= by:
+		return
+	case by == touchedByReply:
+		s.replied = append(s.replied, c)
+	default:
+		s.notified = append(s.notified, c)
 	}
+	c.touched = by
 }
 
 // noteSession keeps what the server knows of sessions in step with the replicated table.

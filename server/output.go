@@ -3,10 +3,14 @@ package server
 import "sync"
 
 // outputs are buffers for replies. An idle connection holds none.
-var outputs = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+var outputs = sync.Pool{New: func() any { b := make([]byte, 0, minPooledOutput); return &b }}
 
-// maxPooledOutput is from where on a buffer is not kept: a reply to which a client of the usual jute.maxbuffer says no.
-const maxPooledOutput = 4 << 20
+// A buffer is kept if it has from minPooledOutput to maxPooledOutput bytes: a reply that is longer is one to which a client of the usual
+// jute.maxbuffer says no, and a shorter one may be a frame that connections share, see appendShared.
+const (
+	minPooledOutput = 4 << 10
+	maxPooledOutput = 4 << 20
+)
 
 // borrowOutput gives the connection a buffer before something is appended. c.mu is held.
 func (c *conn) borrowOutput() {
@@ -15,10 +19,21 @@ func (c *conn) borrowOutput() {
 	}
 }
 
+// appendShared appends a frame that other connections get too. Nobody changes it any more, and its capacity is its length: so it can be the
+// output as it is, and who appends to that gets a copy. c.mu is held.
+func (c *conn) appendShared(frame []byte) {
+	if c.out == nil && len(frame) < minPooledOutput {
+		c.out = frame
+		return
+	}
+	c.borrowOutput()
+	c.out = append(c.out, frame...)
+}
+
 func putOutput(b []byte) {
-	if c := cap(b); c > 0 && c <= maxPooledOutput {
-		b = b[:0]
-		outputs.Put(&b)
+	if c := cap(b); c >= minPooledOutput && c <= maxPooledOutput {
+		kept := b[:0] // b itself would be on the heap in every call
+		outputs.Put(&kept)
 	}
 }
 

@@ -69,7 +69,8 @@ type Server struct {
 	// Owned by the goroutine of Apply.
 	tally          tally
 	way            way
-	touched        []*conn
+	replied        []*conn // touched by replies
+	notified       []*conn // touched by events
 	watchers       []watch.ConnID
 	reconfigs      map[proto.Zxid]*pending // by serial: clients that wait for a change of the ensemble
 	membersChanged bool
