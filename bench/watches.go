@@ -118,30 +118,25 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 	return table, list, nil
 }
 
-// fireBlock opens the watchers' connections and measures some rounds, the first ones and as many as fit into warm unmeasured.
+// fireBlock opens the connections and measures some rounds, the first ones and as many as fit into warm unmeasured.
 func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Duration, seen *fired) (err error) {
-	watchers, err := openLoad([]string{p.Addr()}, f.watchers, 1)
+	l, err := openLoad([]string{p.Addr()}, f.watchers+1, setsInFlight)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil { // events that nobody took would be one error more for each connection
-			err = errors.Join(err, watchers.abandon())
+			err = errors.Join(err, l.abandon())
 			return
 		}
-		err = watchers.close()
+		err = l.close()
 	}()
-	for _, c := range watchers.clients {
+	for _, c := range l.clients {
 		c.in = make([]byte, 1<<10) // it grows where there is more
 	}
-	writer, err := openLoad([]string{p.Addr()}, 1, 64)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, writer.close()) }()
 	start := time.Now()
 	for round := 0; round < watchRounds; {
-		took, cpu, err := fireOnce(p.Pid(), watchers, writer, f)
+		took, cpu, err := fireOnce(p.Pid(), l, f)
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
@@ -170,38 +165,46 @@ func (f fanOut) fitting() (fanOut, error) {
 	return f, nil
 }
 
-// fireOnce sets all watches, unmeasured, then changes each znode once and waits for all events.
-func fireOnce(pid int, watchers, writer *load, f fanOut) (took, cpu time.Duration, err error) {
-	for i := range watchers.clients {
+// setsInFlight is how many of a round's changes may be under way at once.
+const setsInFlight = 64
+
+// fireOnce sets all watches, unmeasured, then changes each znode once and waits for all events and replies. The last connection of the load
+// makes the changes, all others watch. What comes is read in the order in which it comes: a generator that waited for the reply to a change
+// before it looked at the events would do its work after the server's, and the time would be the sum of both.
+func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration, err error) {
+	for i := range f.watchers {
 		for z := range f.znodes {
-			watchers.clients[i].request(proto.OpGetData, (&proto.PathWatchRequest{Path: watchedPath(z), Watch: true}).Append)
+			l.clients[i].request(proto.OpGetData, (&proto.PathWatchRequest{Path: watchedPath(z), Watch: true}).Append)
 		}
-		if _, err := watchers.send(nothing, i, 0, 0); err != nil {
+		if _, err := l.send(nothing, i, 0, 0); err != nil {
 			return 0, 0, err
 		}
 	}
 	n := f.watchers * f.znodes
-	if err := watchers.await(n, func(c *client, b []byte) error { return c.answer(b, 0) }); err != nil {
+	if err := l.await(nothing, n, func(c *client, b []byte) error { return c.answer(b, 0) }); err != nil {
 		return 0, 0, fmt.Errorf("set watches: %w", err)
 	}
-	before, err := preciseCPU(pid)
-	if err != nil {
-		return 0, 0, err
-	}
-	start := time.Now()
-	z := 0
+	writer, z := l.clients[f.watchers], 0
 	sets := &workload{name: "set", next: func(c *client) bool {
-		if z == f.znodes {
+		if c != writer || z == f.znodes {
 			return false
 		}
 		c.request(proto.OpSetData, (&proto.SetDataRequest{Path: watchedPath(z), Data: payload, Version: -1}).Append)
 		z++
 		return true
 	}}
-	if _, err := writer.run(sets, 0, nil); err != nil {
+	before, err := preciseCPU(pid)
+	if err != nil {
 		return 0, 0, err
 	}
-	err = watchers.await(n, func(_ *client, b []byte) error {
+	start := time.Now()
+	if _, err := l.send(sets, f.watchers, setsInFlight, 0); err != nil {
+		return 0, 0, err
+	}
+	err = l.await(sets, n+f.znodes, func(c *client, b []byte) error {
+		if c == writer {
+			return c.answer(b, 0)
+		}
 		var h proto.ReplyHeader
 		d := jute.NewDecoder(b)
 		if h.Decode(&d); d.Err() != nil || h.Xid != proto.XidEvent {
@@ -220,8 +223,8 @@ func fireOnce(pid int, watchers, writer *load, f fanOut) (took, cpu time.Duratio
 // nothing is a workload without requests: what was appended to the output before is sent.
 var nothing = &workload{next: func(*client) bool { return false }}
 
-// await takes n frames, from whichever connections.
-func (l *load) await(n int, take func(c *client, b []byte) error) error {
+// await takes n frames, from whichever connections, and sends as many requests of w as there were frames on a connection.
+func (l *load) await(w *workload, n int, take func(c *client, b []byte) error) error {
 	events := make([]unix.EpollEvent, 512)
 	for n > 0 {
 		ready, err := l.wait(events)
@@ -234,19 +237,19 @@ func (l *load) await(n int, take func(c *client, b []byte) error) error {
 		for _, e := range ready {
 			i := int(e.Fd)
 			c := l.clients[i]
-			if e.Events&unix.EPOLLOUT != 0 {
-				if _, err := l.send(nothing, i, 0, 0); err != nil {
-					return err
-				}
-			}
 			if _, err := c.fill(); err != nil {
 				return fmt.Errorf("connection %d: %w", c.index, err)
 			}
+			taken := 0
 			for b := c.frame(); b != nil; b = c.frame() {
 				if err := take(c, b); err != nil {
 					return fmt.Errorf("connection %d: %w", c.index, err)
 				}
-				n--
+				taken++
+			}
+			n -= taken
+			if _, err := l.send(w, i, taken, 0); err != nil {
+				return fmt.Errorf("connection %d: %w", c.index, err)
 			}
 		}
 	}
