@@ -68,7 +68,10 @@ func appendHead(b []byte, r *record) []byte {
 }
 
 // decodeRecord reads a record of which nothing is known. Its data share b.
-func (t *Tree) decodeRecord(b []byte) (record, error) {
+func (t *Tree) decodeRecord(b []byte) (record, error) { return decodeRecord(b, t.aclKey) }
+
+// decodeRecord does so with another function that tells the encoding of an ACL.
+func decodeRecord(b []byte, aclKey func([]proto.ACL) string) (record, error) {
 	d := reader{b: b}
 	first := d.byte()
 	if first&^nullData > byte(ttl) {
@@ -85,7 +88,7 @@ func (t *Tree) decodeRecord(b []byte) (record, error) {
 		r.owner = d.fixed64()
 	}
 	if list := d.acl(); list != nil {
-		r.acl = t.aclKey(list)
+		r.acl = aclKey(list)
 	}
 	if d.err != nil {
 		return record{}, d.err

@@ -7,10 +7,15 @@ import "github.com/gozkd/gozkd/proto"
 
 // newZnode makes a znode of a record, which is not in the tree yet: see insert.
 func (t *Tree) newZnode(parent *znode, path string, r *record) *znode {
+	return t.place(parent, t.seal(path, r), r.acl)
+}
+
+// place makes a znode of a blob with that ACL.
+func (t *Tree) place(parent *znode, b blob, acl string) *znode {
 	id, n := t.znodes.alloc()
 	n.id = id
-	n.setBlob(t.seal(path, r))
-	n.acl = t.acls.retain(r.acl)
+	n.setBlob(b)
+	n.acl = t.acls.retain(acl)
 	if parent != nil {
 		n.parent = parent.id
 	}
@@ -75,16 +80,21 @@ func (t *Tree) swap(n *znode, is blob, acl string) {
 	}
 }
 
-// link does the part of insert that restoring needs as well.
+// link does the part of insert that New needs as well.
 func (t *Tree) link(n *znode) {
+	b := n.blob()
+	t.linkSealed(n, b.hash(), b.dataSize())
+}
+
+// linkSealed does so for a znode of which the blob's hash and data size are known.
+func (t *Tree) linkSealed(n *znode, hash uint64, dataSize int64) {
 	t.index.put(n)
 	if p := t.parent(n); p != nil {
 		t.addChild(p, n)
 	}
 	t.own(n)
-	b := n.blob()
-	t.digest += b.hash()
-	t.dataSize += b.dataSize()
+	t.digest += hash
+	t.dataSize += dataSize
 }
 
 // own lists n with its session, or with what is collected.

@@ -137,15 +137,11 @@ func TestTree_Full(t *testing.T) {
 	if err := tree.Check(); err != nil {
 		t.Error(err)
 	}
-	r := restorer{t: empty(Options{})}
+	r := newRestorer(empty(Options{}))
 	r.t.limit = 1
-	var err error
-	_ = New(Options{}).CaptureAll().Range(func(key, value []byte) error {
-		if err == nil {
-			err = r.step(key, value)
-		}
-		return nil
-	})
+	s := make(store)
+	s.merge(t, New(Options{}).CaptureAll())
+	_, err := r.restore(s.sorted)
 	if err == nil || !strings.Contains(err.Error(), "one more than 1") {
 		t.Errorf("restore: %v", err)
 	}

@@ -1,0 +1,184 @@
+package datatree
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// largeTree has so many znodes that a builder works beside the restorer: some batches full, with children below children, ACLs, ephemerals, and znodes
+// that are collected.
+func largeTree(t testing.TB) *Tree {
+	t.Helper()
+	tree := fuzzTree(t)
+	create := func(path string, mode proto.CreateMode, ttl int64, acl []proto.ACL, data []byte) {
+		op := proto.OpCreate
+		if ttl > 0 {
+			op = proto.OpCreateTTL
+		}
+		body := (&proto.CreateRequest{Path: path, Data: data, ACL: acl, Mode: mode, TTL: ttl}).Append(nil, op)
+		r := Request{Op: op, Session: fuzzSession, ConnEpoch: 1, Flags: FlagSkipACL, Body: body}
+		if res, _ := tree.Apply(Header{tree.LastZxid() + 1, 1}, &r); res.Err != proto.OK {
+			t.Fatalf("create %s: %v", path, res.Err)
+		}
+	}
+	for i := range 12 {
+		parent := fmt.Sprintf("/p%02d", i)
+		create(parent, 0, 0, proto.OpenACL(), nil)
+		for k := range batchZnodes {
+			path := fmt.Sprintf("%s/n%04d", parent, k)
+			switch k % 8 {
+			case 0:
+				create(path, 1, 0, proto.OpenACL(), []byte("ephemeral"))
+			case 1:
+				create(path, 5, 1000, proto.OpenACL(), nil)
+			case 2:
+				create(path, 0, 0, []proto.ACL{{Perms: proto.Perms(1 + i), ID: proto.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}, []byte{})
+			case 3:
+				create(path, 0, 0, proto.OpenACL(), make([]byte, 2*apartBytes))
+			case 4:
+				create(path, 0, 0, proto.ReadACL(), []byte("above"))
+				create(path+"/below", 0, 0, proto.ReadACL(), []byte("below"))
+			default:
+				create(path, 0, 0, proto.OpenACL(), []byte(path))
+			}
+		}
+	}
+	create("/zookeeper/quota/p05", 0, 0, proto.OpenACL(), nil)
+	create("/zookeeper/quota/p05/zookeeper_limits", 0, 0, proto.OpenACL(), []byte("count=100000,bytes=-1"))
+	create("/zookeeper/quota/p05/zookeeper_stats", 0, 0, proto.OpenACL(), nil)
+	return tree
+}
+
+// TestRestore_Large restores what does not fit into one batch.
+func TestRestore_Large(t *testing.T) {
+	tree, s := largeTree(t), make(store)
+	s.merge(t, tree.Capture())
+	s.verify(t, tree)
+	// Parents come before their children, which is all the order that Restore needs of znodes; and a record of another kind may stand between them.
+	keys := slices.SortedFunc(maps.Keys(s), func(a, b string) int {
+		return slices.Compare([]int{rank(a), strings.Count(a, "/"), len(a)}, []int{rank(b), strings.Count(b, "/"), len(b)})
+	})
+	at := slices.IndexFunc(keys, func(key string) bool { return key[0] == sessionPrefix })
+	for _, move := range []int{len(keys) / 2, len(keys)} {
+		moved := slices.Insert(slices.Clone(keys), move, "r")
+		s["r"] = []byte{1}
+		s.agree()
+		restored, err := Restore(Options{}, s.inOrder(moved))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := restored.Check(); err != nil {
+			t.Error(err)
+		}
+		if want := restored.meta(); tree.NumZnodes() != restored.NumZnodes() || want.digest != tree.Digest()+restored.rewoundDigest(1) {
+			t.Errorf("restored %+v, want %+v and a rewind", want, tree.meta())
+		}
+	}
+	// An ephemeral is refused before its session, as in a small tree.
+	late := append(slices.Delete(slices.Clone(keys), at, at+1), keys[at])
+	if _, err := Restore(Options{}, s.inOrder(late)); err == nil || !strings.Contains(err.Error(), "its owner, session") {
+		t.Errorf("the session comes last: %v", err)
+	}
+}
+
+// rank is the order of the kinds of keys.
+func rank(key string) int { return strings.IndexByte("mprsz", key[0]) }
+
+// inOrder goes through keys.
+func (s store) inOrder(keys []string) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		for _, key := range keys {
+			k, v := []byte(key), slices.Clone(s[key])
+			more := yield(k, v)
+			clear(k) // they were valid for the step alone
+			clear(v)
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// TestRestore_NamesTheFirst spoils two znodes, of which one is found bad when it is taken apart, the other one when it is put in the tree.
+func TestRestore_NamesTheFirst(t *testing.T) {
+	good := make(store)
+	good.merge(t, largeTree(t).Capture())
+	keys := slices.Sorted(maps.Keys(good))
+	apart := func(s store, keys []string, i int) []string { s[keys[i]] = []byte{0x08}; return keys }
+	twice := func(_ store, keys []string, i int) []string { return slices.Insert(keys, i+1, keys[i]) }
+	orphan := func(_ store, keys []string, i int) []string {
+		for keys[i][0] != znodePrefix || !strings.HasSuffix(keys[i], "/below") {
+			i++
+		}
+		return slices.Delete(keys, i-1, i)
+	}
+	for _, c := range []struct {
+		name   string
+		first  func(s store, keys []string, i int) []string
+		second func(s store, keys []string, i int) []string
+		want   string
+	}{
+		{"found at once, then late", apart, twice, "first byte"},
+		{"found late, then at once", twice, apart, "comes twice"},
+		{"both late", orphan, twice, "its parent is missing"},
+	} {
+		for _, gap := range []int{1, 20, batchZnodes, 3 * batchZnodes, 8 * batchZnodes} {
+			s, i := maps.Clone(good), 2*batchZnodes+17
+			keys := c.first(s, c.second(s, slices.Clone(keys), i+gap+16), i)
+			_, err := Restore(Options{}, s.inOrder(keys))
+			if !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %d behind it: %v, want %s", c.name, gap, err, c.want)
+			}
+		}
+	}
+}
+
+// TestRestore_StopsReading has no end behind a bad znode.
+func TestRestore_StopsReading(t *testing.T) {
+	s := make(store)
+	s.merge(t, fuzzTree(t).Capture())
+	s["z/orphan/x"] = s["z/fuzz"]
+	value := slices.Clone(s["z/fuzz"])
+	_, err := Restore(Options{}, func(yield func(key, value []byte) bool) {
+		for key, value := range s.sorted {
+			if !yield(key, value) {
+				return
+			}
+		}
+		for i := 0; yield(fmt.Appendf(nil, "z/z%09d", i), value); i++ {
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), `key "z/orphan/x": its parent is missing`) {
+		t.Errorf("Restore: %v", err)
+	}
+}
+
+// TestRestore_SurvivesPanic leaves no goroutine behind, which TestMain sees.
+func TestRestore_SurvivesPanic(t *testing.T) {
+	s := make(store)
+	s.merge(t, largeTree(t).Capture())
+	defer func() {
+		if p := recover(); p != "the disk is gone" {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	_, err := Restore(Options{}, func(yield func(key, value []byte) bool) {
+		n := 0
+		for key, value := range s.sorted {
+			if n++; n == 5*batchZnodes {
+				panic("the disk is gone")
+			}
+			if !yield(key, value) {
+				return
+			}
+		}
+	})
+	t.Errorf("Restore returned %v", err)
+}
