@@ -16,6 +16,8 @@ const (
 	maxBatchBytes = 1 << 20
 	// maxInflightBytes bounds what the leader sends to a member that has not answered.
 	maxInflightBytes = 32 << 20
+	// maxKeptRequests is how many requests there is room kept for between two turns.
+	maxKeptRequests = 4096
 )
 
 // Batch is what the state machine applies in one step: the requests of one raft entry.
@@ -23,7 +25,7 @@ type Batch struct {
 	Index   uint64 // of the raft entry
 	NewTerm bool   // first entry of a new raft term
 	TimeMs  int64  // the leader's wall clock, Unix milliseconds, never less than in the batch before (C6)
-	// Requests are those that were accepted (C2), in order; it may be empty.
+	// Requests are those that were accepted (C2), in order; it may be empty. The slice is valid during Apply.
 	Requests []Request
 	// Proposed is when this member sent its own requests of the batch to the leader or, if it leads, made the entry; Came when the
 	// entry was made or came here; Synced when it was in the log here. By Config.Now; zero: not known, as of what was in the log at
@@ -90,6 +92,10 @@ type core struct {
 	start  startup
 	pace   pace
 	outbox []message // made outside of ready, to go out with the next one
+
+	// Kept for their memory alone.
+	entry    []byte    // of encode
+	requests []Request // of the batches of the last ready
 }
 
 type coreConfig struct {
@@ -256,6 +262,7 @@ func (c *core) tick() {
 func (c *core) ready(nowMs int64) (output, error) {
 	var out output
 	c.nowMs = nowMs
+	c.reuseRequests()
 	for {
 		if err := c.flush(&out, nowMs); err != nil {
 			return output{}, err
@@ -343,7 +350,7 @@ func (c *core) flush(out *output, nowMs int64) error {
 // once that they are applied.
 func (c *core) handOut(out *output, m *raftpb.Message) error {
 	for _, e := range m.GetEntries() {
-		b, own := Batch{Index: e.GetIndex(), NewTerm: e.GetTerm() != c.term}, c.own.first
+		b, own, requests := Batch{Index: e.GetIndex(), NewTerm: e.GetTerm() != c.term}, c.own.first, len(c.requests)
 		switch {
 		case e.GetType() == raftpb.EntryConfChangeV2:
 			if err := c.changeConf(e); err != nil {
@@ -353,11 +360,12 @@ func (c *core) handOut(out *output, m *raftpb.Message) error {
 			return fmt.Errorf("consensus: entry %d is of type %v, which this version does not write", e.GetIndex(), e.GetType())
 		case len(e.Data) > 0:
 			timeMs, err := readBatch(e.Data, func(server, incarnation, number uint64, payload []byte) {
-				c.accept(&b, server, incarnation, number, payload)
+				c.accept(server, incarnation, number, payload)
 			})
 			if err != nil {
 				return fmt.Errorf("entry %d: %w", e.GetIndex(), err)
 			}
+			b.Requests = c.requests[requests:len(c.requests):len(c.requests)]
 			c.timeMs = max(c.timeMs, timeMs)
 			if c.underWay > 0 && e.GetTerm() == c.raftTerm {
 				c.underWay--
@@ -379,8 +387,17 @@ func (c *core) handOut(out *output, m *raftpb.Message) error {
 	return nil
 }
 
-// accept adds a request of an entry to the batch, if it is the next one of its stream (C2).
-func (c *core) accept(b *Batch, server, incarnation, number uint64, payload []byte) {
+// reuseRequests forgets the requests of the last ready, which are applied by now.
+func (c *core) reuseRequests() {
+	if cap(c.requests) > maxKeptRequests {
+		c.requests = nil
+	}
+	clear(c.requests)
+	c.requests = c.requests[:0]
+}
+
+// accept adds a request of an entry to those of its batch, if it is the next one of its stream (C2).
+func (c *core) accept(server, incarnation, number uint64, payload []byte) {
 	if server == clusterStream {
 		if c.cluster == 0 {
 			c.cluster = decodeCluster(payload)
@@ -398,7 +415,7 @@ func (c *core) accept(b *Batch, server, incarnation, number uint64, payload []by
 	case incarnation > c.own.incarnation:
 		c.own.renumber(leap(incarnation, c.random()))
 	}
-	b.Requests = append(b.Requests, r)
+	c.requests = append(c.requests, r)
 }
 
 // incarnationBehind is that of this server's stream when the checkpoint is installed. Where the checkpoint knows of the present one or an

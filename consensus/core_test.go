@@ -1,7 +1,9 @@
 package consensus
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/cryptotest"
 	"time"
@@ -105,6 +107,34 @@ func TestCore_OneEntryForAllThatIsReady(t *testing.T) {
 	m.pump()
 	if m.applied != before+1 || m.answered != 100 {
 		t.Fatalf("100 requests made %d entries, %d answered", m.applied-before, m.answered)
+	}
+}
+
+// The buffer of an entry is that of the next one: raft keeps a copy.
+func TestCore_EntriesUnderWayStayAsTheyAre(t *testing.T) {
+	w, m := lead(t)
+	want := make([][]byte, 3)
+	for i := range want {
+		want[i] = bytes.Repeat([]byte{'a' + byte(i)}, 100)
+		m.core.propose(want[i], nil)
+		m.pump()
+		w.nowMs += gatherMs
+	}
+	var got [][]byte
+	for _, appends := range m.queue {
+		for _, e := range appends.GetEntries() {
+			_, err := readBatch(e.Data, func(server, _, _ uint64, payload []byte) {
+				if server == m.id {
+					got = append(got, payload)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !slices.EqualFunc(got, want, bytes.Equal) {
+		t.Errorf("%q are to be written, want %q", got, want)
 	}
 }
 

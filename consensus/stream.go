@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sort"
 	"time"
 
@@ -255,10 +256,14 @@ func (d *draft) add(g group) {
 	d.groups = append(d.groups, g)
 }
 
-// encode makes the entry. The first of an ensemble says what tells it from others.
+// encode makes the entry, which holds until the next one is made: raft copies what is proposed. The first of an ensemble says what tells it from
+// others.
 func (c *core) encode(d *draft, nowMs int64) []byte {
 	const headBytes, groupBytes = 1 + binary.MaxVarintLen64, 4 * binary.MaxVarintLen64
-	entry := make([]byte, 0, headBytes+d.size+len(d.groups)*groupBytes)
+	entry := slices.Grow(c.entry[:0], headBytes+d.size+len(d.groups)*groupBytes)
+	if c.entry = entry; cap(entry) > 2*maxBatchBytes {
+		c.entry = nil
+	}
 	entry = appendBatchHeader(entry, nowMs)
 	if c.cluster == 0 {
 		id := binary.BigEndian.AppendUint64(nil, c.random()|1)

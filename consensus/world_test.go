@@ -172,6 +172,7 @@ func (m *member) apply(b *Batch) {
 		t.Fatalf("member %d applies entry %d after %d", m.id, b.Index, m.applied)
 	}
 	m.applied = b.Index
+	b.Requests = slices.Clone(b.Requests) // the log keeps them
 	for i := range b.Requests {
 		r := &b.Requests[i]
 		var server, incarnation uint64
