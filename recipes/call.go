@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// call runs f, which asks the connection, and returns what it returns; or, when ctx ends before, a ctxError. Then late gets f's result
-// when there is one. late may be nil. The caller is counted in k.calls.
+// call runs f, which asks the connection, and returns what it returns; or, when ctx ends before, a ctxError. Then f is among those that Sync waits
+// for, and late gets its result when there is one. late may be nil. The caller is counted in k.calls. When call returns what f did, the session
+// that is the present one is over if another was there when f was answered.
 func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -17,6 +18,7 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T,
 	k.calls.more()
 	if ctx.Done() == nil {
 		defer k.calls.end()
+		defer k.endOutdated()
 		return f()
 	}
 	type result struct {
@@ -24,28 +26,34 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T,
 		err error
 	}
 	var (
-		settled atomic.Bool // by who comes first: the result, or the end of ctx
+		settled atomic.Bool   // by who comes first: the result, or the end of ctx
+		left    chan struct{} // written before ctx's end settles it, and read after
 		results = make(chan result, 1)
 	)
 	// Ends when the connection answers or gives up, at the latest when it is closed; Close waits for it.
 	go func() {
 		defer k.calls.end()
 		v, err := f()
-		switch {
-		case settled.CompareAndSwap(false, true):
+		k.endOutdated()
+		if settled.CompareAndSwap(false, true) {
 			results <- result{v, err}
-		case late != nil:
+			return
+		}
+		if late != nil {
 			late(v, err)
 		}
+		k.left.remove(left)
 	}()
 	select {
 	case r := <-results:
 		return r.v, r.err
 	case <-ctx.Done():
 	}
+	left = k.left.add()
 	if settled.CompareAndSwap(false, true) {
 		return none, newCtxError(ctx, true)
 	}
+	k.left.remove(left)
 	r := <-results
 	return r.v, r.err
 }

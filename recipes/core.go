@@ -29,6 +29,7 @@ type core struct {
 	closing chan struct{}
 	calls   pending        // calls and work in the background
 	probing pending        // a probe that is not answered yet
+	left    leftovers      // of calls
 	loops   sync.WaitGroup // prober, follower of events
 	kick    chan struct{}  // lets the prober probe now; holds one
 	ready   chan struct{}  // closed when there is the first session

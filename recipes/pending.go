@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -67,4 +68,48 @@ func (p *pending) wait(patience time.Duration) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.n
+}
+
+// leftovers are the requests whose callers wait for them no more. The zero value has none. Safe for concurrent use.
+type leftovers struct {
+	mu  sync.Mutex
+	all map[chan struct{}]struct{} // each closed when its request has come to its end
+}
+
+func (l *leftovers) add() chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = make(map[chan struct{}]struct{})
+	}
+	one := make(chan struct{})
+	l.all[one] = struct{}{}
+	return one
+}
+
+func (l *leftovers) remove(one chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.all, one)
+	close(one)
+}
+
+// wait waits until those that there are now have come to their end. It fails when ctx ends, or when closing is closed.
+func (l *leftovers) wait(ctx context.Context, closing <-chan struct{}) error {
+	l.mu.Lock()
+	now := make([]chan struct{}, 0, len(l.all))
+	for one := range l.all {
+		now = append(now, one)
+	}
+	l.mu.Unlock()
+	for _, one := range now {
+		select {
+		case <-one:
+		case <-ctx.Done():
+			return newCtxError(ctx, false)
+		case <-closing:
+			return ErrClosed
+		}
+	}
+	return nil
 }

@@ -112,6 +112,17 @@ func (k *core) forgetEphemeral(path string) {
 	delete(k.ephemerals, path)
 }
 
+// endOutdated ends the session that the Client takes for the present one if a wrapped connection has another by now, whose events may come late.
+// Connect's connections tell of it before they send anything in the next.
+func (k *core) endOutdated() {
+	if !k.wrapped {
+		return
+	}
+	if s := k.currentSession(); s != nil && s.id != k.conn.SessionID() {
+		s.end(ErrSessionLost)
+	}
+}
+
 // follow reads a wrapped connection's events.
 func (k *core) follow() {
 	for {

@@ -105,8 +105,12 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat
 }
 
 // Sync lets the server catch up with the leader: what is read afterwards through this Client is at least as new as what anybody had
-// written before.
+// written before. What this Client was asked for before, and gave up waiting for when a ctx ended, has come to its end then: it is done, or never
+// will be. Until then it may be sent yet, in whichever session there is: so the end of the session for which it was meant tells nothing.
 func (c *Client) Sync(ctx context.Context, path string) error {
+	if err := c.core.left.wait(ctx, c.core.closing); err != nil {
+		return &Error{"sync", path, err, false}
+	}
 	_, err := c.read(ctx, "sync", path, c.core.sync)
 	return err
 }

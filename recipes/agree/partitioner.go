@@ -178,7 +178,10 @@ func (m *Member) Acquire(ctx context.Context) (*Share, error) {
 // withdraw deletes what may come of a create that nobody waits for: even in a later session, if it was not sent before. The name is used once.
 func (m *Member) withdraw(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := m.client.Delete(ctx, m.znode(), -1) // goes the same way as the create, after it
+		err := m.client.Sync(ctx, m.znode()) // waits for the create
+		if err == nil {
+			err = m.client.Delete(ctx, m.znode(), -1)
+		}
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
 			return
 		}

@@ -142,7 +142,8 @@ func (e *engine) apply(ctx context.Context) error {
 	return nil
 }
 
-// stepDown lets somebody else become chief.
+// stepDown lets somebody else become chief. If the delete waits to be sent when the session ends, it is sent in the next one, and another may be chief
+// by then: it goes on as before, and so there are two for a while, which costs requests and nothing else.
 func (e *engine) stepDown(ctx context.Context) error {
 	c := &e.consumer
 	if c.rank != chief || c.session.Context().Err() != nil {

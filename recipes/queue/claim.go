@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +33,18 @@ func (e *engine) claim(ctx context.Context, found []pair) {
 	r, err := c.writer.Write(in, ops...)
 	cancel()
 	switch {
+	case err == nil && r.Session == nil && slices.ContainsFunc(found, func(p pair) bool { return p.taker.locked }):
+		wg.Wait()
+		c.list, c.listed = nil, time.Time{}
+		var locked []pair // in a later session than s: nobody holds them
+		for _, p := range found {
+			if p.taker.locked {
+				locked = append(locked, p)
+				continue
+			}
+			e.give(ctx, p, r)
+		}
+		e.resolve(ctx, s, locked, &recipes.Error{Op: "take", Path: e.path, Err: recipes.ErrSessionLost, Unknown: true})
 	case err == nil:
 		c.batch, c.missed = min(2*c.batch, mostTaken), 0
 		if c.place != "" {
@@ -149,7 +162,7 @@ func (e *engine) give(ctx context.Context, p pair, r once.Result) {
 	}
 	if p.taker.locked {
 		result.item.held.End()
-		_ = e.unlock(ctx, r.Session, p.name) // nobody waits to hear of it
+		_ = e.unlock(ctx, r.Session, p.name, r.Marker) // nobody waits to hear of it
 		return
 	}
 	e.putBack(ctx, p.entry)
@@ -169,7 +182,7 @@ func (e *engine) result(x *entry, t *taker, r once.Result) taken {
 		}
 	}
 	i := &Item{Message: m}
-	if t.locked && r.Session != nil {
+	if t.locked {
 		i.engine, i.marker = e, r.Marker
 		i.held = e.client.Hold(r.Session, e.lock(x.name), r.Zxid)
 		e.hold(i.held)
@@ -199,7 +212,8 @@ func (e *engine) putBack(ctx context.Context, x *entry) {
 }
 
 // resolve finds out, as far as that can be, what came of a claim in s that the session's end left open, or a RetryPolicy that had enough. What is
-// there was not taken, and what s had not done it never will. A lock goes with s, or is let go.
+// there was not taken, and after the sync never will be. A lock went with s, or was made by a claim that was sent in a later session, where nobody
+// has it: then it is let go.
 func (e *engine) resolve(ctx context.Context, s *recipes.Session, found []pair, unknown error) {
 	alive := s.Context().Err() == nil
 	_, err := e.client.AwaitSession(ctx)
@@ -209,12 +223,15 @@ func (e *engine) resolve(ctx context.Context, s *recipes.Session, found []pair, 
 	var retry, drop []pair
 	for _, p := range found {
 		if p.taker.locked {
-			if err == nil && !alive {
-				retry = append(retry, p)
+			if err != nil || alive {
+				e.serve(p.taker, taken{err: unknown})
+				drop = append(drop, p)
 				continue
 			}
-			e.serve(p.taker, taken{err: unknown})
-			drop = append(drop, p)
+			retry = append(retry, p)
+			if stat, lookErr := e.client.Exists(ctx, e.lock(p.name)); stat != nil || lookErr != nil {
+				drop = append(drop, p)
+			}
 			continue
 		}
 		there := false
@@ -232,7 +249,9 @@ func (e *engine) resolve(ctx context.Context, s *recipes.Session, found []pair, 
 		e.serve(p.taker, result)
 	}
 	for _, p := range drop { // before anybody here locks the same again
-		e.dropLock(ctx, s, p.name)
+		if now, err := e.client.AwaitSession(ctx); err == nil {
+			e.dropLock(ctx, now, p.name)
+		}
 	}
 	e.again(retry)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/once"
 )
 
 // Item is an item that is locked: it stays in the queue until Done, and comes back when its taker's session ends, or with Return. One of
@@ -120,7 +121,7 @@ func (i *Item) letGo(ctx context.Context) error {
 	e, s := i.engine, i.held.Session()
 	i.held.End()
 	done := make(chan error, 1) // who answers does not wait
-	if err := e.client.Background(ctx, func(ctx context.Context) { done <- e.unlock(ctx, s, i.Name) }); err != nil {
+	if err := e.client.Background(ctx, func(ctx context.Context) { done <- e.unlock(ctx, s, i.Name, i.marker) }); err != nil {
 		return err
 	}
 	select {
@@ -131,15 +132,28 @@ func (i *Item) letGo(ctx context.Context) error {
 	}
 }
 
-// unlock deletes the lock of s on an item, once: the next holder's lock has the same name.
-func (e *engine) unlock(ctx context.Context, s *recipes.Session, name string) error {
+// unlock deletes the lock of s on an item, once: the next holder's lock has the same name. marker is one of s.
+func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker string) error {
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	_, err := e.putWriter.Write(in, &zk.DeleteRequest{Path: e.lock(name), Version: -1})
-	if s.Context().Err() != nil || errors.Is(err, zk.ErrNoNode) {
-		return nil // it went with its session, or somebody has deleted it
+	marked, err := e.deleteLock(in, name, marker)
+	if s.Context().Err() != nil {
+		return nil // it went with its session
+	}
+	if !marked {
+		e.dropLock(ctx, s, name)
 	}
 	return err
+}
+
+// deleteLock deletes the lock on an item if the marker is there, and reports whether it was. The marker is of the lock's session: in the next, where
+// the delete may be sent if it waits to be sent when the session ends, the lock may be another's.
+func (e *engine) deleteLock(ctx context.Context, name, marker string) (marked bool, err error) {
+	r, err := e.putWriter.Write(ctx, &zk.CheckVersionRequest{Path: marker, Version: -1}, &zk.DeleteRequest{Path: e.lock(name), Version: -1})
+	if errors.Is(err, zk.ErrNoNode) {
+		return failedAt(r.Ops) > 0, nil // somebody has deleted the marker, or the lock
+	}
+	return true, err
 }
 
 // dropLock deletes the lock on an item if it is of s, also when there is no connection for a while.
@@ -156,11 +170,19 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 				return
 			}
 		}
+		var r once.Result
 		if err == nil {
-			err = e.unlock(in, s, name)
+			r, err = e.putWriter.Write(in) // for its marker
+			if errors.Is(err, zk.ErrNoNode) {
+				err = e.makePaths(in)
+			}
+		}
+		marked := false
+		if err == nil && r.Session == s {
+			marked, err = e.deleteLock(in, name, r.Marker)
 		}
 		var refused *recipes.Error
-		if err == nil || errors.As(err, &refused) && refused.Refused() {
+		if marked && err == nil || errors.As(err, &refused) && refused.Refused() {
 			return
 		}
 		select {

@@ -146,8 +146,8 @@ func (v *Value) create(ctx context.Context, data []byte) (Versioned[[]byte], boo
 	}
 }
 
-// undone looks after the session was lost whether what was asked for there was surely not applied. Nothing of that session is on its way any
-// more: it was closed before there was another.
+// undone looks after the session was lost whether what was asked for there was surely not applied. Nothing of that is on its way any more: the
+// session was closed before there was another, and what was not sent until then has come to its end before the sync.
 func (v *Value) undone(ctx context.Context, old Versioned[[]byte]) (bool, error) {
 	if _, err := v.client.AwaitSession(ctx); err != nil {
 		return false, err

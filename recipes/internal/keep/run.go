@@ -63,11 +63,16 @@ func (k *keeper) round(ctx context.Context) (rested bool, err error) {
 		}
 	}
 	s := k.client.Session()
+	if k.opts.ephemeral() {
+		if s, err = k.client.AwaitSession(ctx); err != nil {
+			return false, err
+		}
+	}
 	stat, fires, err := k.client.ExistsW(ctx, k.path)
 	switch {
 	case err != nil:
 		return false, err
-	case s != k.client.Session(): // whose was it?
+	case s != k.client.Session(), k.opts.ephemeral() && s.Context().Err() != nil: // whose was it?
 		return false, nil
 	case stat == nil:
 		k.gone(nil)
@@ -171,7 +176,7 @@ func (k *keeper) takeOver(ctx context.Context, stat *zk.Stat) error {
 	k.mu.Lock()
 	data, mine := k.data, k.wanted
 	k.mu.Unlock()
-	s := k.client.Session()
+	s := k.client.Session() // if it is done in the next one, the look that follows tells
 	k.may = true
 	results, err := k.client.Multi(ctx, &zk.DeleteRequest{Path: k.path, Version: stat.Version},
 		&zk.CreateRequest{Path: k.path, Data: data, Acl: k.opts.ACL, Flags: zk.FlagEphemeral})

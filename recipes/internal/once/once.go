@@ -49,8 +49,8 @@ func New(c *recipes.Client, dir string) *Writer {
 // Result is what came of a write.
 type Result struct {
 	Zxid    int64              // of the write
-	Session *recipes.Session   // in which it was done
-	Marker  string             // the path of the marker, which lives as long as that session, if the Writer is not closed
+	Session *recipes.Session   // in which it was done; nil if that was a later one than it was meant for: it was late, and what it made is there now
+	Marker  string             // the path of the marker, which lives as long as that session, if the Writer is not closed; "" without Session
 	Ops     []zk.MultiResponse // those of ops; nil if the answer was lost and the marker told
 }
 
@@ -144,10 +144,9 @@ func (w *Writer) try(ctx context.Context, ops []any) (r Result, again bool, err 
 	switch {
 	case err == nil:
 		w.marker = marker
-		return Result{results[len(all)-1].Stat.Mzxid, w.session, marker, r.Ops}, false, nil
+		return w.done(results[len(all)-1].Stat, r.Ops), false, nil
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
-		zxid, again, err := w.look(ctx, in, marker, string(number), err)
-		return Result{Zxid: zxid, Session: w.session, Marker: marker}, again, err
+		return w.look(ctx, in, marker, string(number), err)
 	case w.marker != "" && failedAt(results) == len(ops): // somebody has deleted the marker
 		w.marker = ""
 		return r, true, nil
@@ -155,8 +154,17 @@ func (w *Writer) try(ctx context.Context, ops []any) (r Result, again bool, err 
 	return r, in.Err() != nil && ctx.Err() == nil, err
 }
 
+// done is the result of a write that gave the marker this Stat, and ops those results.
+func (w *Writer) done(stat *zk.Stat, ops []zk.MultiResponse) Result {
+	if stat.EphemeralOwner != w.session.ID() { // go-zookeeper sends what waited to be sent when a session ended in the next one
+		w.forget()
+		return Result{Zxid: stat.Mzxid, Ops: ops}
+	}
+	return Result{stat.Mzxid, w.session, w.marker, ops}
+}
+
 // look finds out whether a multi was applied whose answer is not known. in is the session's.
-func (w *Writer) look(ctx, in context.Context, marker, number string, unknown error) (zxid int64, again bool, err error) {
+func (w *Writer) look(ctx, in context.Context, marker, number string, unknown error) (r Result, again bool, err error) {
 	before := w.marker
 	w.marker = marker
 	// The multi was sent before the sync, and where that was over another connection, the leader takes nothing from that any more: so what
@@ -170,9 +178,9 @@ func (w *Writer) look(ctx, in context.Context, marker, number string, unknown er
 		}
 		switch {
 		case err == nil && string(data) == number:
-			return stat.Mzxid, false, nil
+			return w.done(stat, nil), false, nil
 		case err == nil:
-			return 0, true, unknown
+			return Result{}, true, unknown
 		}
 	}
 	if before == "" {
@@ -181,7 +189,7 @@ func (w *Writer) look(ctx, in context.Context, marker, number string, unknown er
 	if ctx.Err() == nil {
 		unknown = errors.Join(unknown, err)
 	}
-	return 0, false, unknown
+	return Result{}, false, unknown
 }
 
 // sameSession makes the marker that was not there, and fails if that was done in another session than that of in: then the marker may have
@@ -216,11 +224,14 @@ const (
 // ErrClosed if nothing was begun.
 //
 // It deletes the marker of any session, unlike recipes.Client.DeleteGuaranteed: go-zookeeper sends what waited to be sent when a session ended
-// in the next one, and so it makes the marker there, ahead of this delete. Nobody else has its name, which is random.
+// in the next one, and so it makes the marker there. The sync waits until that has happened. Nobody else has the marker's name, which is random.
 func (w *Writer) deleteLater(marker string) error {
 	return w.client.Background(context.Background(), func(ctx context.Context) {
 		for pause := firstPause; ; pause = min(2*pause, lastPause) {
-			err := w.client.Delete(ctx, marker, -1)
+			err := w.client.Sync(ctx, marker)
+			if err == nil {
+				err = w.client.Delete(ctx, marker, -1)
+			}
 			var e *recipes.Error
 			if err == nil || errors.As(err, &e) && e.Refused() {
 				return

@@ -22,7 +22,7 @@ func TestDo_SessionGone(t *testing.T) {
 			switch {
 			case r.Op == zktest.Multi && r.N == 1:
 				w.DropReply(zktest.Multi)
-			case r.Op == zktest.Sync:
+			case r.Op == zktest.Sync && r.N == 2: // the one after it is for the marker
 				w.ExpireSession(session)
 			}
 			return nil
@@ -77,4 +77,29 @@ func closed(t testing.TB, w *recipetest.World, o *once.Writer) {
 	if _, markers := written(w, ""); markers != 0 {
 		t.Errorf("%d markers", markers)
 	}
+}
+
+// TestRegress_SentAfterItsMarkerWasDeleted: the write is sent in the next session so late that the marker is deleted already that it makes.
+func TestRegress_SentAfterItsMarkerWasDeleted(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/dir": ""})
+		c, h := w.Hooked()
+		session := c.Session().ID()
+		o := once.New(c, "/dir")
+		h.Arm(func(r recipetest.Request) error {
+			if r.Op == zktest.Multi && r.N == 1 {
+				w.ExpireSession(session)
+				time.Sleep(5 * time.Second)
+			}
+			return nil
+		}, nil)
+		if _, err := o.Do(t.Context(), append1("item-")); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+		if items, _ := written(w, "item-"); items != 1 || c.Session().ID() == session {
+			t.Errorf("%d items, session %#x", items, c.Session().ID())
+		}
+		closed(t, w, o)
+	})
 }

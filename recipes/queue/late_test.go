@@ -1,0 +1,213 @@
+package queue_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/recipes/queue"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// sendLate has the next multi of a client be sent in the session after the one for which it was meant, a while after that was lost: it happens to
+// what go-zookeeper has not sent when a session ends.
+func sendLate(w *recipetest.World, c *recipes.Client, h *recipetest.Hooks) {
+	session := c.Session().ID()
+	var once atomic.Bool
+	h.Arm(func(r recipetest.Request) error {
+		if r.Op == zktest.Multi && once.CompareAndSwap(false, true) {
+			w.ExpireSession(session)
+			time.Sleep(5 * time.Second)
+		}
+		return nil
+	}, nil)
+}
+
+// locked is a queue with locks, in which there are as many items.
+func locked(t testing.TB, c *recipes.Client, items int) *queue.Queue {
+	t.Helper()
+	q := queue.New(c, "/q", queue.Locks("/q-locks"))
+	for range items {
+		if err := q.Put(t.Context(), []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return q
+}
+
+// TestRegress_LockedInTheNextSession: what locks an item is sent in the next session, late enough for another taker to have had the item meanwhile.
+// Nobody has that lock, so it must not stay.
+func TestRegress_LockedInTheNextSession(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		locked(t, w.Client(), 1)
+		c, h := w.Hooked()
+		session := c.Session().ID()
+		q := locked(t, c, 0)
+		sendLate(w, c, h)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		i, err := q.TakeLocked(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.Context().Err() != nil || c.Session().ID() == session {
+			t.Errorf("%v, session %#x", i.Context().Err(), c.Session().ID())
+		}
+		if err := i.Return(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+		if i, err = q.TryTakeLocked(t.Context()); err != nil || i == nil {
+			t.Fatalf("%+v, %v", i, err)
+		}
+		if err := i.Done(t.Context()); err != nil {
+			t.Error(err)
+		}
+		left(t, w, q)
+	})
+}
+
+// TestRegress_LockedFromTheQueue is the same with what waits in go-zookeeper's queue to be sent.
+func TestRegress_LockedFromTheQueue(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		locked(t, w.Client(), 2)
+		c := w.Client()
+		session := c.Session().ID()
+		q := locked(t, c, 0)
+		first, err := q.TakeLocked(t.Context()) // now it has listed the queue, and has read what comes next
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Close(t.Context()); err != nil { // it has no marker any more
+			t.Fatal(err)
+		}
+		w.Unplug(c)
+		time.Sleep(100 * time.Millisecond) // until the connection knows
+		w.ExpireSession(session)
+		plugged := time.AfterFunc(300*time.Millisecond, func() { w.Plug(c) })
+		defer plugged.Stop()
+		i, err := q.TryTakeLocked(t.Context())
+		if err != nil || i == nil {
+			t.Fatalf("%+v, %v", i, err)
+		}
+		if i.Context().Err() != nil || c.Session().ID() == session {
+			t.Errorf("%v, session %#x", i.Context().Err(), c.Session().ID())
+		}
+		if err := i.Done(t.Context()); err != nil {
+			t.Error(err)
+		}
+		left(t, w, q)
+	})
+}
+
+// TestRegress_ReturnedInTheNextSession: what lets an item go is sent in the next session, when another has locked it.
+func TestRegress_ReturnedInTheNextSession(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		other := locked(t, w.Client(), 1)
+		c, h := w.Hooked()
+		q := locked(t, c, 0)
+		first, err := q.TakeLocked(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sendLate(w, c, h)
+		if err := first.Return(t.Context()); err != nil {
+			t.Error(err)
+		}
+		i, err := other.TakeLocked(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if i.Context().Err() != nil {
+			t.Error(context.Cause(i.Context()))
+		}
+		if err := i.Done(t.Context()); err != nil {
+			t.Error(err)
+		}
+		left(t, w, q, other)
+	})
+}
+
+// TestRegress_LockedUnawares: a wrapped connection has the next session, and its event is still to be read, when an item is locked for the one before.
+func TestRegress_LockedUnawares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		locked(t, recipetest.Open(t, recipetest.Connect, server.Service, recipetest.Timeout), 2)
+		conn, _, err := zk.Connect([]string{server.ConnectString()}, recipetest.Timeout,
+			zk.WithDialer(server.Dialer()), zk.WithLogger(recipetest.NewLogger(t)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		c, err := recipes.Wrap(t.Context(), conn, make(chan zk.Event), recipetest.Timeout, recipes.Logger(recipetest.NewLogger(t)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		q := locked(t, c, 0)
+		first, err := q.TakeLocked(t.Context()) // now it has listed the queue, and has read what comes next
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Close(t.Context()); err != nil { // it has no marker any more
+			t.Fatal(err)
+		}
+		session := c.Session()
+		server.ExpireSession(session.ID())
+		for conn.State() != zk.StateHasSession || conn.SessionID() == session.ID() {
+			time.Sleep(time.Millisecond)
+		}
+		if c.Session() != session || session.Context().Err() != nil {
+			t.Fatal("the test has come too late")
+		}
+		i, err := q.TryTakeLocked(t.Context())
+		if err != nil || i == nil {
+			t.Fatalf("%+v, %v", i, err)
+		}
+		time.Sleep(5 * time.Second)
+		if i.Context().Err() != nil {
+			t.Error(context.Cause(i.Context()))
+		}
+		if err := i.Done(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Second)
+		for _, dir := range []string{"/q", "/q-locks"} {
+			server.AssertChildren(dir)
+		}
+	})
+}
+
+// left checks that nothing is left of queues that are closed.
+func left(t testing.TB, w *recipetest.World, all ...*queue.Queue) {
+	t.Helper()
+	for _, q := range all {
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	time.Sleep(10 * time.Second)
+	for _, dir := range []string{"/q", "/q-locks"} {
+		w.AssertChildren(dir)
+	}
+}
