@@ -97,7 +97,7 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 
 	parent.pzxid = x.Zxid
 	parent.cversion++ // the next sequence number: goes on from the smallest int32 after the largest, so that no name comes twice soon
-	t.replace(p, &parent)
+	t.update(p, &parent, 0)
 	t.insert(n)
 	t.emit(x, proto.EventCreated, n)
 	t.emit(x, proto.EventChildrenChanged, p)

@@ -78,7 +78,7 @@ func (t *Tree) unlink(x *txn, n *znode) {
 	t.remove(n)
 	parent := p.record()
 	parent.pzxid = x.Zxid
-	t.replace(p, &parent)
+	t.update(p, &parent, 0)
 	t.emit(x, proto.EventDeleted, n)
 	t.emit(x, proto.EventChildrenChanged, p)
 	t.discard(n)

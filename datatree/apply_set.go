@@ -35,7 +35,7 @@ func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (pr
 	rec.setData(data)
 	rec.version++
 	rec.mzxid, rec.mtimeMs = x.Zxid, x.TimeMs
-	t.replace(n, &rec)
+	t.update(n, &rec, grown)
 	t.emit(x, proto.EventDataChanged, n)
 	return t.stat(n, &rec), proto.OK
 }
@@ -65,7 +65,7 @@ func (t *Tree) setACL(x *txn) proto.ErrCode {
 	}
 	rec.acl = t.aclKey(list)
 	rec.aversion++
-	t.replace(n, &rec)
+	t.update(n, &rec, 0)
 	x.res.Stat = t.stat(n, &rec)
 	return proto.OK
 }

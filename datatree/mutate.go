@@ -58,10 +58,16 @@ func (t *Tree) remove(n *znode) {
 }
 
 // replace gives n another record of the same owner and kind.
-func (t *Tree) replace(n *znode, r *record) { t.swap(n, t.seal(n.path(), r), r.acl) }
+func (t *Tree) replace(n *znode, r *record) {
+	is := t.seal(n.path(), r)
+	t.swap(n, is, r.acl, is.dataSize()-n.blob().dataSize())
+}
 
-// swap gives n another blob, of the same path, owner and kind, with that ACL.
-func (t *Tree) swap(n *znode, is blob, acl string) {
+// update is replace for who knows that the data are longer by so many bytes: to find it out, both blobs would have to be read.
+func (t *Tree) update(n *znode, r *record, grown int64) { t.swap(n, t.seal(n.path(), r), r.acl, grown) }
+
+// swap gives n another blob, of the same path, owner and kind, with that ACL, and data that are longer by so many bytes.
+func (t *Tree) swap(n *znode, is blob, acl string, grown int64) {
 	was := n.blob()
 	if t.inMulti {
 		t.undo = append(t.undo, change{what: replaced, n: n, was: was})
@@ -74,7 +80,7 @@ func (t *Tree) swap(n *znode, is blob, acl string) {
 	}
 	t.digest += is.hash() - was.hash()
 	t.noteChange(n, false)
-	if grown := is.dataSize() - was.dataSize(); grown != 0 {
+	if grown != 0 {
 		t.dataSize += grown
 		t.account(n, 0, grown)
 	}
@@ -170,7 +176,7 @@ func (t *Tree) rollback() {
 			t.insert(c.n)
 		case replaced:
 			r := c.was.record()
-			t.swap(c.n, c.was, r.acl)
+			t.swap(c.n, c.was, r.acl, c.was.dataSize()-c.n.blob().dataSize())
 		}
 	}
 	t.keepStats = false

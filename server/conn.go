@@ -97,11 +97,15 @@ type pending struct {
 	zxid        proto.Zxid             // kindStatus: 0 for auth, -1 for unknown ops
 	reply       []byte                 // a done write's reply that waits for those before it
 	close       bool                   // close the connection behind the reply
+	spent       bool                   // a write that was answered and is not in the queue any more
 	hasReadOnly bool                   // handshake: the client sent the read-only byte
 	applied     func(*datatree.Result) // of a write of the server itself: who waits for it; nil: nobody
 	heard       time.Time              // when its last bytes came
 	received    time.Time              // when it was looked at
 }
+
+// tell tells who waits for a write of the server itself.
+func (p *pending) tell(res datatree.Result) { p.applied(&res) }
 
 type kind uint8
 
@@ -185,6 +189,7 @@ func (c *conn) complete(t *tally, w *pending, res *datatree.Result, now time.Tim
 		c.out = appendResult(c.out, w, res)
 		c.answered(t, w, res.Zxid, at)
 		c.dequeue()
+		w.spent = w.req.Op != proto.OpReconfig // which c.changing remembers
 	} else {
 		w.reply, w.zxid, w.done = appendResult(nil, w, res), res.Zxid, true
 	}

@@ -261,12 +261,13 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 	if !s.outstanding.try(len(body)) {
 		return true
 	}
-	p := &pending{conn: c, xid: h.Xid, kind: kindWrite, heard: c.cameAt(), received: now}
+	p := spentWrites.Get().(*pending)
+	*p = pending{conn: c, xid: h.Xid, kind: kindWrite, heard: c.cameAt(), received: now}
 	p.req = datatree.Request{
 		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.cfg.MaxBuffer,
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
-	payload := p.req.Append(make([]byte, 0, len(body)+96))
+	payload := p.req.Append(make([]byte, 0, len(body)+64))
 	p.req.Body = payload[len(payload)-len(body):] // the body ends the record; the frame's buffer is not kept
 	c.enqueue(p)
 	s.node.Propose(payload, p)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -51,7 +52,21 @@ func (m machine) Apply(batches []consensus.Batch) {
 	s.reached.wake()
 	s.flushTouched(&s.replied) // who changes what a thousand watch does not wait until all of them are told
 	way.written(s)
+	s.reuseSpent()
 	s.flushTouched(&s.notified)
+}
+
+// spentWrites are for the next writes. A write is spent when it was answered at once, as nearly all are, and the goroutine of Apply has let go of it.
+var spentWrites = sync.Pool{New: func() any { return new(pending) }}
+
+// reuseSpent gives away what was answered.
+func (s *Server) reuseSpent() {
+	for _, p := range s.spent {
+		*p = pending{}
+		spentWrites.Put(p)
+	}
+	clear(s.spent)
+	s.spent = s.spent[:0]
 }
 
 // flushTouched sends what the connections have on their outputs, and empties the list.
@@ -76,7 +91,8 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 			// replica differ from the others without anybody noticing.
 			panic("server: request in the log: " + err.Error())
 		}
-		req = &decoded
+		s.foreign = decoded
+		req = &s.foreign
 	}
 	res, events := s.state.Apply(datatree.Header{Zxid: s.state.LastZxid().Next(), TimeMs: timeMs}, req)
 	if res.Why != "" {
@@ -96,8 +112,11 @@ func (s *Server) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	case w.conn != nil:
 		w.conn.complete(&s.tally, w, &res, now)
 		s.outstanding.release(w.bytes())
+		if w.spent {
+			s.spent = append(s.spent, w)
+		}
 	case w.applied != nil:
-		w.applied(&res)
+		w.tell(res)
 	}
 }
 
@@ -109,7 +128,7 @@ func (s *Server) lost(ref any) {
 	case w.conn != nil:
 		s.outstanding.release(w.bytes())
 	case w.applied != nil:
-		w.applied(&datatree.Result{Err: errUnknownOutcome})
+		w.tell(datatree.Result{Err: errUnknownOutcome})
 	}
 }
 

@@ -69,8 +69,10 @@ type Server struct {
 	// Owned by the goroutine of Apply.
 	tally          tally
 	way            way
-	replied        []*conn // touched by replies
-	notified       []*conn // touched by events
+	foreign        datatree.Request // that is being applied and came from elsewhere
+	spent          []*pending       // writes that were answered
+	replied        []*conn          // touched by replies
+	notified       []*conn          // touched by events
 	watchers       []watch.ConnID
 	reconfigs      map[proto.Zxid]*pending // by serial: clients that wait for a change of the ensemble
 	membersChanged bool
