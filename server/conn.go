@@ -238,7 +238,9 @@ func (c *conn) drain(t *tally) {
 		}
 		c.dequeue()
 	}
-	c.room.Broadcast()
+	if !c.closeAfter { // else the end wakes who waits
+		c.room.Broadcast()
+	}
 	c.boundOutput()
 }
 
@@ -264,6 +266,9 @@ func (c *conn) answered(t *tally, p *pending, zxid proto.Zxid, at int) {
 // that could expire if the client does not read. c.mu is held.
 func (c *conn) finish() {
 	c.closeAfter = true
+	if c.raw != nil && !c.flushing { // who writes now looks at it
+		c.raw.last = true
+	}
 	// It fails on a connection that is closed already. The runtime's clock counts here, as in the handshake.
 	_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.live.Load().HandshakeTimeout))
 }

@@ -27,6 +27,7 @@ const (
 	pauseAlone               // the next request waits until none is in front of it
 	pauseSync                // the next request is a write and waits until no sync and no held read is in front of it
 	pauseLimit               // too many writes are under way in the server
+	pauseEnd                 // the next answer is the last
 	pauseClosed              // the connection is closed or closing
 )
 
@@ -36,10 +37,10 @@ func (c *conn) serve() {
 	var in input
 	defer in.release()
 	ok, err := c.handshake(&in)
+	if ok && err == nil && in.r < in.w { // requests came right behind that for the session
+		ok, err = c.handle(&in)
+	}
 	for ok && err == nil {
-		if ok, err = c.handle(&in); !ok || err != nil {
-			break
-		}
 		if readErr := in.fill(c); readErr != nil {
 			if !errors.Is(readErr, net.ErrClosed) {
 				c.server.stats.connsBroken.Add(1)
@@ -50,6 +51,7 @@ func (c *conn) serve() {
 			return
 		}
 		c.noteHeard(c.server.cfg.Now())
+		ok, err = c.handle(&in)
 	}
 	if err != nil {
 		c.logger().Warn("connection closed: bad request", "reason", err)
@@ -86,6 +88,10 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 			return true, nil
 		case p == pauseClosed:
 			return false, nil
+		case p == pauseEnd:
+			in.release()
+			c.awaitClosed()
+			return false, nil
 		case p == pauseLimit:
 			c.blocked.Store(true)
 			begin, st := c.server.cfg.Now(), &c.server.stats
@@ -110,6 +116,16 @@ func (c *conn) awaitQueue(inTheWay func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.closed && !c.closeAfter && inTheWay() {
+		c.room.Wait()
+	}
+}
+
+// awaitClosed waits until the connection is closed, as it is behind the answer to the end of its session. Until then it is not read: there is nothing
+// to be done for the session any more.
+func (c *conn) awaitClosed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed {
 		c.room.Wait()
 	}
 }
@@ -203,6 +219,9 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 		}
 		if c.write(h, d.Rest(), now) {
 			return pauseLimit, nil
+		}
+		if h.Op == proto.OpCloseSession {
+			p = pauseEnd
 		}
 	case proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpPing,
 		proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpAddWatch, proto.OpWhoAmI:

@@ -177,9 +177,12 @@ func (s *Server) clampTimeout(ms int32) time.Duration {
 	return min(max(time.Duration(ms)*time.Millisecond, bounds.MinSessionTimeout), bounds.MaxSessionTimeout)
 }
 
-// established takes the result of attach's request. Called by Apply with c.mu held.
+// established takes the result of attach's request. Called by Apply with c.mu held. The connection's goroutine is woken when the answer is
+// written, and no sooner: the client sends nothing before, and Apply has the locks.
 func (c *conn) established(w *pending, res *datatree.Result) {
-	defer c.room.Broadcast()
+	if c.raw == nil { // the client may want to write to its end of a pipe before it reads the answer
+		c.room.Broadcast()
+	}
 	if c.closed {
 		return
 	}

@@ -5,7 +5,7 @@ package server
 import "net"
 
 // rawConn is not available here: connections are read through small buffers and written by goroutines.
-type rawConn struct{}
+type rawConn struct{ last bool }
 
 func newRawConn(net.Conn) *rawConn                    { return nil }
 func (s *rawConn) fill(*input) error                  { panic("server: no raw sockets here") }

@@ -23,6 +23,7 @@ type rawConn struct {
 	write  func(fd uintptr) (done bool)
 	out    []byte
 	outErr error
+	last   bool // the connection is closed behind what is written
 }
 
 // newRawConn returns nil if nc is no socket.
@@ -86,7 +87,7 @@ func (s *rawConn) tryWrite(b []byte) (n int, err error) {
 // writeAll never asks the runtime to wait.
 func (s *rawConn) writeAll(fd uintptr) bool {
 	for len(s.out) > 0 {
-		n, err := writeNow(fd, s.out)
+		n, err := writeNow(fd, s.out, s.last)
 		switch {
 		case err == nil:
 			s.out = s.out[n:]

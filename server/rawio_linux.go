@@ -14,8 +14,19 @@ func readNow(fd uintptr, b []byte) (int, error) {
 	return transfer(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-func writeNow(fd uintptr, b []byte) (int, error) {
-	return transfer(unix.SYS_SENDTO, fd, b, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+// writeNow sends the last bytes together with the end of the stream, in one packet. The end is not left to the close, which resets the connection
+// without them if something that the client sent was not read.
+func writeNow(fd uintptr, b []byte, last bool) (int, error) {
+	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
+	if !last {
+		return transfer(unix.SYS_SENDTO, fd, b, flags)
+	}
+	n, err := transfer(unix.SYS_SENDTO, fd, b, flags|unix.MSG_MORE)
+	if n == len(b) {
+		// It fails if the connection is lost, and then the close is all that is left to do.
+		_, _, _ = syscall.RawSyscall(unix.SYS_SHUTDOWN, fd, unix.SHUT_WR, 0)
+	}
+	return n, err
 }
 
 // transfer returns 0 and a syscall.Errno, or what the system call returned and nil. b is not empty.

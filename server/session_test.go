@@ -2,12 +2,15 @@ package server_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -182,4 +185,43 @@ func TestPipelinedBehindConnect(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What came behind the end of the session is not read, and yet the answer to it arrives.
+func TestCloseIsAnsweredBeforeReset(t *testing.T) {
+	s, err := server.New(server.Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 50 {
+		nc, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &raw{t: t, nc: nc}
+		r.connect(30000, 0, nil)
+		frames := (&proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}).Append(binary.BigEndian.AppendUint32(nil, 8))
+		for range 5000 { // more than is read at once
+			frames = (&proto.RequestHeader{Xid: proto.XidPing, Op: proto.OpPing}).Append(binary.BigEndian.AppendUint32(frames, 8))
+		}
+		_, _ = nc.Write(frames) // the connection may end before all is written
+		b := r.tryRecv()
+		if b == nil {
+			t.Fatal("no answer to the end of the session")
+		}
+		var h proto.ReplyHeader
+		d := jute.NewDecoder(b)
+		if h.Decode(&d); d.Err() != nil || h.Xid != 1 || h.Err != proto.OK {
+			t.Fatalf("answer %+v, %v", h, d.Err())
+		}
+		_ = nc.Close()
+	}
 }
