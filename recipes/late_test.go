@@ -6,8 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/zktest"
@@ -47,32 +45,12 @@ func TestSync_WaitsForLeft(t *testing.T) {
 func TestWrap_KnowsNotOfTheNextSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
-		conn, _, err := zk.Connect([]string{server.ConnectString()}, recipes.DefaultSessionTimeout,
-			zk.WithDialer(server.Dialer()), zk.WithLogger(recipetest.NewLogger(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		c, err := recipes.Wrap(t.Context(), conn, make(chan zk.Event), recipes.DefaultSessionTimeout, recipes.Logger(recipetest.NewLogger(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
+		c, next := recipetest.OpenUnaware(t, server.Service)
 		time.Sleep(100 * time.Millisecond) // the next probe is far
 		session := c.Session()
 		in, cancel := session.Within(t.Context())
 		defer cancel()
-		server.ExpireSession(session.ID())
-		for conn.State() != zk.StateHasSession || conn.SessionID() == session.ID() {
-			time.Sleep(time.Millisecond)
-		}
-		if c.Session() != session || session.Context().Err() != nil {
-			t.Fatal("the test has come too late")
-		}
+		next()
 		path, err := c.Create(in, "/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true})
 		if !errors.Is(err, recipes.ErrSessionLost) || !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Errorf("%q, %v", path, err)

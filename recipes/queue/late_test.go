@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/queue"
@@ -143,21 +141,7 @@ func TestRegress_LockedUnawares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		locked(t, recipetest.Open(t, recipetest.Connect, server.Service, recipetest.Timeout), 2)
-		conn, _, err := zk.Connect([]string{server.ConnectString()}, recipetest.Timeout,
-			zk.WithDialer(server.Dialer()), zk.WithLogger(recipetest.NewLogger(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		c, err := recipes.Wrap(t.Context(), conn, make(chan zk.Event), recipetest.Timeout, recipes.Logger(recipetest.NewLogger(t)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
+		c, next := recipetest.OpenUnaware(t, server.Service)
 		q := locked(t, c, 0)
 		first, err := q.TakeLocked(t.Context()) // now it has listed the queue, and has read what comes next
 		if err != nil {
@@ -169,14 +153,7 @@ func TestRegress_LockedUnawares(t *testing.T) {
 		if err := q.Close(t.Context()); err != nil { // it has no marker any more
 			t.Fatal(err)
 		}
-		session := c.Session()
-		server.ExpireSession(session.ID())
-		for conn.State() != zk.StateHasSession || conn.SessionID() == session.ID() {
-			time.Sleep(time.Millisecond)
-		}
-		if c.Session() != session || session.Context().Err() != nil {
-			t.Fatal("the test has come too late")
-		}
+		next()
 		i, err := q.TryTakeLocked(t.Context())
 		if err != nil || i == nil {
 			t.Fatalf("%+v, %v", i, err)

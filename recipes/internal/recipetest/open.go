@@ -44,11 +44,7 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 	case Connect:
 		c, err = recipes.Connect(t.Context(), servers, opts...)
 	case Wrap:
-		conn, events, e := zk.Connect(servers, timeout, zk.WithDialer(withoutRace(dial)), zk.WithLogger(NewLogger(t)))
-		if e != nil {
-			t.Fatal(e)
-		}
-		t.Cleanup(conn.Close)
+		conn, events := connect(t, servers, dial, timeout)
 		var asked recipes.Conn = conn
 		if h != nil {
 			h.conn = conn
@@ -61,12 +57,50 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeAfter(t, c)
+	return c
+}
+
+// OpenUnaware is Open of a wrapped connection of which no event is heard. next ends the session, and returns when the connection has the next one,
+// of which the Client does not know yet.
+func OpenUnaware(t testing.TB, s *zktest.Service) (c *recipes.Client, next func()) {
+	t.Helper()
+	conn, _ := connect(t, strings.Split(s.ConnectString(), ","), s.Dialer(), Timeout)
+	c, err := recipes.Wrap(t.Context(), conn, make(chan zk.Event), Timeout, recipes.Logger(NewLogger(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAfter(t, c)
+	return c, func() {
+		t.Helper()
+		session := c.Session()
+		s.ExpireSession(session.ID())
+		for conn.State() != zk.StateHasSession || conn.SessionID() == session.ID() {
+			time.Sleep(time.Millisecond)
+		}
+		if c.Session() != session || session.Context().Err() != nil {
+			t.Fatal("the test has come too late")
+		}
+	}
+}
+
+// connect returns a connection to be wrapped, which is closed with the test.
+func connect(t testing.TB, servers []string, dial zk.Dialer, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
+	t.Helper()
+	conn, events, err := zk.Connect(servers, timeout, zk.WithDialer(withoutRace(dial)), zk.WithLogger(NewLogger(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn, events
+}
+
+func closeAfter(t testing.TB, c *recipes.Client) {
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return c
 }
 
 // withoutRace spares the race detector what go-zookeeper does when it connects again.
