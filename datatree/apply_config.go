@@ -3,7 +3,7 @@ package datatree
 import (
 	"encoding/binary"
 
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -40,7 +40,7 @@ func (t *Tree) reconfig(x *txn) proto.ErrCode {
 	case r.ConfigID != -1 && r.ConfigID != int64(now.version):
 		return proto.ErrBadVersion
 	}
-	next, code := members.Reconfigure(now.current, r.Joining, r.Leaving, r.NewMembers)
+	next, code := serverlist.Reconfigure(now.current, r.Joining, r.Leaving, r.NewMembers)
 	switch {
 	case code != proto.OK:
 		return code
@@ -55,7 +55,7 @@ func (t *Tree) initConfig(x *txn) proto.ErrCode {
 	if x.Session != 0 {
 		return proto.ErrUnimplemented
 	}
-	first, _, err := members.ParseConfig(string(x.Body))
+	first, _, err := serverlist.ParseConfig(string(x.Body))
 	switch now := t.ensemble; {
 	case err != nil:
 		x.res.Why = err.Error()
@@ -72,7 +72,7 @@ func (t *Tree) initConfig(x *txn) proto.ErrCode {
 }
 
 // begin makes next pending.
-func (t *Tree) begin(x *txn, next members.Set) proto.ErrCode {
+func (t *Tree) begin(x *txn, next serverlist.Set) proto.ErrCode {
 	if code := x.fits("data", configPath, dataReplyBytes(len(next.Text(x.Zxid)))); code != proto.OK {
 		return code
 	}

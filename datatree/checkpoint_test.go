@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -176,7 +176,7 @@ func TestRestore_RefusesWhatAgrees(t *testing.T) {
 	}
 	config := func(version, pending proto.Zxid) []byte {
 		var e ensembleRecord
-		e.current, _, _ = members.ParseConfig("server.1=h1:1:2") // it is valid
+		e.current, _, _ = serverlist.ParseConfig("server.1=h1:1:2") // it is valid
 		e.version, e.pending = version, Pending{pending, e.current}
 		return appendEnsemble(nil, &e)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -130,7 +130,7 @@ func decodeEnsemble(b []byte) (*ensembleRecord, error) {
 	var sets [2]Pending
 	for i := range sets {
 		var err error
-		if sets[i].Members, sets[i].Serial, err = members.ParseConfig(d.text()); err != nil {
+		if sets[i].Members, sets[i].Serial, err = serverlist.ParseConfig(d.text()); err != nil {
 			return nil, err
 		}
 	}

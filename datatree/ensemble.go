@@ -1,7 +1,7 @@
 package datatree
 
 import (
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -9,7 +9,7 @@ import (
 // configDone.
 type Pending struct {
 	Serial  proto.Zxid // of the reconfig or initConfig that asked for it
-	Members members.Set
+	Members serverlist.Set
 }
 
 // Config returns the members of the ensemble and the zxid of the configDone that made them so. A standalone server has none,
@@ -17,7 +17,7 @@ type Pending struct {
 //
 // They are kept apart from the text of /zookeeper/config, which a superuser may overwrite: here as in ZooKeeper that misleads
 // readers until the next reconfig, and changes nothing else.
-func (t *Tree) Config() (members.Set, proto.Zxid) { return t.ensemble.current, t.ensemble.version }
+func (t *Tree) Config() (serverlist.Set, proto.Zxid) { return t.ensemble.current, t.ensemble.version }
 
 // PendingConfig returns the change that is under way, or false. Whoever leads works on it, also one who finds it in a
 // checkpoint: it does not end with the leader that proposed it.
@@ -29,7 +29,7 @@ func (t *Tree) PendingConfig() (Pending, bool) {
 // checkpoint, and an empty one in the tree.
 type ensembleRecord struct {
 	version proto.Zxid // 0: no current members
-	current members.Set
+	current serverlist.Set
 	pending Pending // Serial 0: none
 	digest  uint64  // 0 if empty
 }

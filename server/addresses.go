@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -18,21 +18,21 @@ import (
 // moves a member, or brings a new one, its address there counts. That is kept in a file beside the data, as ZooKeeper keeps it in its
 // dynamic configuration file.
 type addressBook struct {
-	path       string      // of the file; empty: none is kept
-	configured members.Set // by this server's own configuration
-	replicated members.Set // as of the state, when it was newest
-	version    proto.Zxid  // of replicated; 0: the state named no members yet
-	here       members.Set // where this server looks for them
-	extra      members.Set // members to come
-	left       members.Set // members that were removed, as the state named them: they are served as long as they run
-	leftHere   members.Set // the same, with the addresses that this server used
+	path       string         // of the file; empty: none is kept
+	configured serverlist.Set // by this server's own configuration
+	replicated serverlist.Set // as of the state, when it was newest
+	version    proto.Zxid     // of replicated; 0: the state named no members yet
+	here       serverlist.Set // where this server looks for them
+	extra      serverlist.Set // members to come
+	left       serverlist.Set // members that were removed, as the state named them: they are served as long as they run
+	leftHere   serverlist.Set // the same, with the addresses that this server used
 }
 
 const bookSections = 3
 
 // openBook reads the file, if there is one. Lines that the configuration changed since it was written are taken from
 // the configuration.
-func openBook(dir string, configured members.Set) (*addressBook, error) {
+func openBook(dir string, configured serverlist.Set) (*addressBook, error) {
 	b := &addressBook{configured: configured, here: configured}
 	if dir == "" {
 		return b, nil
@@ -45,9 +45,9 @@ func openBook(dir string, configured members.Set) (*addressBook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: addresses of the members: %w", err)
 	}
-	var sets []members.Set
+	var sets []serverlist.Set
 	for section := range strings.SplitSeq(string(text), "\n\n") {
-		set, version, err := members.ParseConfig(strings.TrimSpace(section))
+		set, version, err := serverlist.ParseConfig(strings.TrimSpace(section))
 		if err != nil {
 			return nil, fmt.Errorf("server: %s: %w; it can be removed: the addresses are then those of the configuration", b.path, err)
 		}
@@ -68,13 +68,13 @@ func openBook(dir string, configured members.Set) (*addressBook, error) {
 
 // update takes the members of the state, and those that are to come. A state that is older than what is known already, as after a
 // restart before the log behind the checkpoint is applied again, says nothing of addresses.
-func (b *addressBook) update(replicated members.Set, version proto.Zxid, wanted members.Set) error {
+func (b *addressBook) update(replicated serverlist.Set, version proto.Zxid, wanted serverlist.Set) error {
 	b.extra = wanted
 	if version <= b.version {
 		return nil
 	}
 	b.version = version
-	var here members.Set
+	var here serverlist.Set
 	for _, m := range b.here {
 		if before, was := b.replicated.Get(m.ID); was {
 			if _, is := replicated.Get(m.ID); !is {
@@ -122,7 +122,7 @@ func (b *addressBook) save() error {
 // addresses returns host:port by member.
 func (b *addressBook) addresses() map[uint64]string {
 	all := make(map[uint64]string)
-	for _, set := range []members.Set{b.leftHere, b.extra, b.here} {
+	for _, set := range []serverlist.Set{b.leftHere, b.extra, b.here} {
 		for _, m := range set {
 			all[m.ID] = m.PeerAddress()
 		}

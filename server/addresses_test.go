@@ -3,13 +3,13 @@ package server
 import (
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
-func parseSet(t *testing.T, text string) members.Set {
+func parseSet(t *testing.T, text string) serverlist.Set {
 	t.Helper()
-	set, _, err := members.ParseConfig(text)
+	set, _, err := serverlist.ParseConfig(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	update := func(set members.Set, version proto.Zxid, wanted members.Set) {
+	update := func(set serverlist.Set, version proto.Zxid, wanted serverlist.Set) {
 		t.Helper()
 		if err := b.update(set, version, wanted); err != nil {
 			t.Fatal(err)

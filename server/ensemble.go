@@ -8,7 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -16,14 +16,14 @@ import (
 func (s *Server) alone() bool { return len(s.members) == 0 }
 
 // parseMembers reads Config.Members.
-func (c *Config) parseMembers() (members.Set, error) {
+func (c *Config) parseMembers() (serverlist.Set, error) {
 	if len(c.Members) == 0 {
 		return nil, nil
 	}
-	var set members.Set
+	var set serverlist.Set
 	var errs []error
 	for _, line := range c.Members {
-		one, _, err := members.ParseConfig(line)
+		one, _, err := serverlist.ParseConfig(line)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("server: Members: %w", err))
 		}
@@ -105,7 +105,7 @@ func (s *Server) beginEnsemble() {
 	}
 	there := 1 // a server that grows into an ensemble waits for the others
 	for _, id := range s.node.Connected() {
-		if m, ok := s.members.Get(id); ok && m.Role == members.Participant {
+		if m, ok := s.members.Get(id); ok && m.Role == serverlist.Participant {
 			there++
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
 // Member is one server of an ensemble as all know it. Addresses are host:port, or empty where none is known.
@@ -23,7 +23,7 @@ func (s *Server) Members() []Member {
 	all := make([]Member, 0, len(set))
 	for _, m := range set {
 		one := Member{
-			ID: int(m.ID), Observer: m.Role == members.Observer, PeerAddress: m.PeerAddress(), ClientAddress: m.ClientAddress(),
+			ID: int(m.ID), Observer: m.Role == serverlist.Observer, PeerAddress: m.PeerAddress(), ClientAddress: m.ClientAddress(),
 		}
 		if m.ElectionPort != 0 {
 			one.ElectionAddress = net.JoinHostPort(m.Host, strconv.Itoa(m.ElectionPort))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
 // monitorMember appends what only a member of an ensemble has: ZooKeeper's values, then ours.
@@ -56,7 +56,7 @@ func (s *Server) monitorMember(values values) values {
 }
 
 // monitorLearners appends what the leader knows of the others.
-func (s *Server) monitorLearners(values values, set members.Set, st consensus.Status) values {
+func (s *Server) monitorLearners(values values, set serverlist.Set, st consensus.Status) values {
 	var learners, followers, notVoting, observers int64
 	for _, p := range st.Peers {
 		if !p.Active {
@@ -66,7 +66,7 @@ func (s *Server) monitorLearners(values values, set members.Set, st consensus.St
 		m, known := set.Get(p.ID)
 		switch {
 		case !p.InStep:
-		case known && m.Role == members.Observer:
+		case known && m.Role == serverlist.Observer:
 			observers++
 		default:
 			followers++

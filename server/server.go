@@ -12,7 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/session"
 	"github.com/gozkd/gozkd/watch"
@@ -37,7 +37,7 @@ type Server struct {
 	started  time.Time                // by Config.Now
 	begun    time.Time                // by the runtime's clock
 
-	members members.Set // Config.Members
+	members serverlist.Set // Config.Members
 	book    *addressBook
 
 	tree    sync.RWMutex // guards state; see the package comment for the order of locks

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/gozkd/gozkd/consensus"
-	"github.com/gozkd/gozkd/internal/members"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -26,19 +26,19 @@ func (s *Server) mode() string {
 	return s.modeIn(set, s.node.Status())
 }
 
-func (s *Server) modeIn(set members.Set, st consensus.Status) string {
+func (s *Server) modeIn(set serverlist.Set, st consensus.Status) string {
 	own, known := set.Get(uint64(s.cfg.MemberID))
 	switch {
 	case st.Leading:
 		return modeLeader
-	case known && own.Role == members.Observer, !known && !st.Voter:
+	case known && own.Role == serverlist.Observer, !known && !st.Voter:
 		return modeObserver
 	}
 	return modeFollower
 }
 
 // ensemble returns the members as the state has them, or as this server is configured while there is no such state yet.
-func (s *Server) ensemble() (set members.Set, version proto.Zxid) {
+func (s *Server) ensemble() (set serverlist.Set, version proto.Zxid) {
 	s.tree.RLock()
 	defer s.tree.RUnlock()
 	if set, version = s.state.Config(); version == 0 {
@@ -55,7 +55,7 @@ func (s *Server) memberSettings() []Setting {
 		own, _ = s.members.Get(uint64(s.cfg.MemberID))
 	}
 	peerType := "0"
-	if own.Role == members.Observer {
+	if own.Role == serverlist.Observer {
 		peerType = "1"
 	}
 	return []Setting{

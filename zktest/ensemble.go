@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/gozkd/gozkd/internal/lab"
+	"github.com/gozkd/gozkd/internal/cluster"
 )
 
 // Stop stops all members that run, at the same time.
@@ -14,7 +14,7 @@ func (e *Ensemble) Stop() {
 	errs := make([]error, len(members))
 	var wg sync.WaitGroup
 	for i, m := range members {
-		if m.State() == lab.Running {
+		if m.State() == cluster.Running {
 			wg.Go(func() { errs[i] = m.Stop() })
 		}
 	}
@@ -26,7 +26,7 @@ func (e *Ensemble) Stop() {
 func (e *Ensemble) Start() {
 	e.t.Helper()
 	for _, m := range e.Members() {
-		if m.m.State() == lab.Down {
+		if m.m.State() == cluster.Down {
 			m.Start()
 		}
 	}

@@ -3,7 +3,7 @@ package zktest
 import (
 	"time"
 
-	"github.com/gozkd/gozkd/internal/wirefault"
+	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -28,22 +28,22 @@ const (
 )
 
 // Match narrows the requests that a fault waits for.
-type Match func(*wirefault.Fault)
+type Match func(*faultproxy.Fault)
 
 // OnPath matches requests for a path that begins with prefix, as the client sends it: a sequential name has no number yet. A
 // multi is matched by any of its paths.
-func OnPath(prefix string) Match { return func(f *wirefault.Fault) { f.PathPrefix = prefix } }
+func OnPath(prefix string) Match { return func(f *faultproxy.Fault) { f.PathPrefix = prefix } }
 
 // OfSession matches the requests of one client.
-func OfSession(id int64) Match { return func(f *wirefault.Fault) { f.Session = id } }
+func OfSession(id int64) Match { return func(f *faultproxy.Fault) { f.Session = id } }
 
 // Times lets the fault happen to the first n requests that match instead of one; a negative n to all until Remove.
-func Times(n int) Match { return func(f *wirefault.Fault) { f.Times = n } }
+func Times(n int) Match { return func(f *faultproxy.Fault) { f.Times = n } }
 
 // Fault is one that waits for its request, or has had it.
 type Fault struct {
 	service *Service
-	armed   *wirefault.Armed
+	armed   *faultproxy.Armed
 }
 
 // Wait waits until the fault has happened, as often as it shall; to one for all requests, once.
@@ -68,25 +68,25 @@ func (f *Fault) Remove() { f.armed.Remove() }
 // whether it was done.
 func (s *Service) DropReply(op Op, match ...Match) *Fault {
 	s.t.Helper()
-	return s.arm(wirefault.Fault{Kind: wirefault.DropReply, Op: wirefault.Op(op)}, match)
+	return s.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.Op(op)}, match)
 }
 
 // Delay holds the next such request back for d, and with it what follows on the same connection, before the server gets it.
 func (s *Service) Delay(op Op, d time.Duration, match ...Match) *Fault {
 	s.t.Helper()
-	return s.arm(wirefault.Fault{Kind: wirefault.Delay, Op: wirefault.Op(op), Delay: d}, match)
+	return s.arm(faultproxy.Fault{Kind: faultproxy.Delay, Op: faultproxy.Op(op), Delay: d}, match)
 }
 
 // FailNext answers the next such request with the code, and does nothing of it.
 func (s *Service) FailNext(op Op, code proto.ErrCode, match ...Match) *Fault {
 	s.t.Helper()
-	return s.arm(wirefault.Fault{Kind: wirefault.Fail, Op: wirefault.Op(op), Code: code}, match)
+	return s.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.Op(op), Code: code}, match)
 }
 
 // ClearFaults takes back all faults that did not happen yet.
 func (s *Service) ClearFaults() { s.lab.Disarm() }
 
-func (s *Service) arm(f wirefault.Fault, match []Match) *Fault {
+func (s *Service) arm(f faultproxy.Fault, match []Match) *Fault {
 	s.t.Helper()
 	for _, m := range match {
 		m(&f)

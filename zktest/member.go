@@ -7,14 +7,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/internal/lab"
+	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/server"
 )
 
 // Member is one server, through all its lives: its address and its data stay.
 type Member struct {
 	service *Service
-	m       *lab.Member
+	m       *cluster.Member
 }
 
 func (s *Service) member(id int) *Member {
@@ -117,7 +117,7 @@ func (e *Ensemble) Members() (members []*Member) {
 // Leader waits until one member leads, and returns it.
 func (e *Ensemble) Leader() *Member {
 	e.t.Helper()
-	var leader *lab.Member
+	var leader *cluster.Member
 	e.do(func(ctx context.Context) (err error) {
 		leader, err = e.lab.Leader(ctx)
 		return err
@@ -140,7 +140,7 @@ func (e *Ensemble) Followers() (followers []*Member) {
 // MemberOf waits until a client is connected, and returns the member that it is connected to.
 func (e *Ensemble) MemberOf(conn interface{ SessionID() int64 }) *Member {
 	e.t.Helper()
-	var member *lab.Member
+	var member *cluster.Member
 	e.eventually(func() (err error) {
 		member, err = e.lab.MemberOf(conn.SessionID())
 		return err
@@ -179,13 +179,13 @@ func (s *Service) eventually(f func() error) {
 }
 
 // State is how a member is.
-type State = lab.State
+type State = cluster.State
 
 // The states of a member.
 const (
-	Running = lab.Running
-	Paused  = lab.Paused
-	Down    = lab.Down // stopped or killed
+	Running = cluster.Running
+	Paused  = cluster.Paused
+	Down    = cluster.Down // stopped or killed
 )
 
 // State returns how the member is.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/gozkd/gozkd/internal/lab"
+	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -75,7 +75,7 @@ func (s *Service) walk(path string, f func(server.Znode) bool) (found bool) {
 	ctx, cancel := s.context()
 	defer cancel()
 	err := s.lab.Walk(ctx, path, f)
-	if errors.Is(err, lab.ErrNotFound) {
+	if errors.Is(err, cluster.ErrNotFound) {
 		return false
 	}
 	s.must(err)

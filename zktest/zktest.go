@@ -11,7 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/gozkd/gozkd/internal/lab"
+	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -76,7 +76,7 @@ type Ensemble struct {
 func StartEnsemble(t testing.TB, members int, opts ...Option) *Ensemble {
 	t.Helper()
 	if members < 1 {
-		t.Fatalf("zktest: %d members, allowed are 1 to %d", members, lab.MaxMembers)
+		t.Fatalf("zktest: %d members, allowed are 1 to %d", members, cluster.MaxMembers)
 	}
 	return &Ensemble{start(t, members, opts)}
 }
@@ -90,7 +90,7 @@ func (e *Ensemble) With(t testing.TB) *Ensemble {
 // Service is what a server and an ensemble have in common: clients, znodes, sessions, time, and faults that wait for a request.
 type Service struct {
 	t     testing.TB
-	lab   *lab.Lab
+	lab   *cluster.Lab
 	logs  *logs
 	begun int         // where the log was when t came to use it
 	shown atomic.Bool // how things were when t had failed
@@ -109,7 +109,7 @@ func start(t testing.TB, members int, opts []Option) *Service {
 		opt(&o)
 	}
 	s := &Service{t: t, logs: &logs{}}
-	cfg := lab.Config{Members: members, InMemory: inBubble(), Adapt: func(member int, c *server.Config) {
+	cfg := cluster.Config{Members: members, InMemory: inBubble(), Adapt: func(member int, c *server.Config) {
 		for _, f := range o.adapt {
 			f(member, c)
 		}
@@ -122,7 +122,7 @@ func start(t testing.TB, members int, opts []Option) *Service {
 	ctx, cancel := s.context()
 	defer cancel()
 	var err error
-	if s.lab, err = lab.Start(ctx, cfg); err != nil {
+	if s.lab, err = cluster.Start(ctx, cfg); err != nil {
 		t.Fatalf("zktest: %s\n%s", plain(err), s.logs.from(0))
 	}
 	t.Cleanup(func() {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
 // file reads a file of deploy, and matches what is wanted of it.

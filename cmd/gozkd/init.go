@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gozkd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
 const initUsage = `usage: gozkd init [--myid N] [--configfile FILE]
@@ -28,7 +28,7 @@ Exit status: 0 when it is done, 1 when there is data already or it can't be writ
 `
 
 // initialize prepares the data directories of a server, as zkServer-initialize.sh does.
-func initialize(_ context.Context, args []string, env program.Env) int {
+func initialize(_ context.Context, args []string, env cli.Env) int {
 	flags := flag.NewFlagSet("init", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the usage follows the error, on Err
 	id := flags.String("myid", "", "")
@@ -40,7 +40,7 @@ func initialize(_ context.Context, args []string, env program.Env) int {
 		if _, err := io.WriteString(env.Out, initUsage); err != nil {
 			return failed(env, err)
 		}
-		return program.OK
+		return cli.OK
 	}
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("%q is one word too many", flags.Arg(0))
@@ -48,7 +48,7 @@ func initialize(_ context.Context, args []string, env program.Env) int {
 	if err != nil {
 		failed(env, "init:", err)
 		_, _ = fmt.Fprint(env.Err, "\n", initUsage) // when Err fails there is nowhere left to say so
-		return program.Usage
+		return cli.Usage
 	}
 	words := []string{"serve"}
 	for name, value := range map[string]string{"--id": *id, "--data-dir": *dir} {
@@ -69,7 +69,7 @@ func initialize(_ context.Context, args []string, env program.Env) int {
 	if _, err := fmt.Fprintf(env.Out, "%s is ready for a new server.\n", inv.Config.DataDir); err != nil {
 		return failed(env, err)
 	}
-	return program.OK
+	return cli.OK
 }
 
 // prepare creates the directories, and the file myid if there is an id for it.

@@ -6,16 +6,16 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/gozkd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/lab"
-	"github.com/gozkd/gozkd/internal/lab/remote"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/cluster/remote"
 )
 
 // serveKit runs servers for tests, all in this process, until stop ends.
 func serveKit(stop context.Context, inv *config.Invocation, log hclog.Logger) (err error) {
 	common := serverConfig(inv.Config, log)
 	common.Listen = "" // each has its own, and Dir too
-	l, err := lab.Start(stop, lab.Config{
+	l, err := cluster.Start(stop, cluster.Config{
 		Members: inv.Members(), Host: inv.Config.ClientPortAddress, ClientPort: inv.Config.ClientPort, Dir: inv.Config.DataDir,
 		Server: common, Logger: log,
 	})

@@ -15,21 +15,21 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gozkd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
 func main() {
-	env := program.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ, Interrupts: takeInterrupts}
+	env := cli.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ, Interrupts: takeInterrupts}
 	os.Exit(run(os.Args[0], os.Args[1:], env))
 }
 
 // run is main with its surroundings handed in; it returns the exit status. name is what the program was called as.
-func run(name string, args []string, env program.Env) int {
+func run(name string, args []string, env cli.Env) int {
 	args, ok := asGozkd(name, args)
 	if !ok {
 		_, _ = fmt.Fprintln(env.Err, zkServerUsage) // when Err fails there is nowhere left to say so
-		return program.Usage
+		return cli.Usage
 	}
 	if len(args) > 0 {
 		command := commands[args[0]]
@@ -48,7 +48,7 @@ func run(name string, args []string, env program.Env) int {
 			near = "; did you mean " + near + "?"
 		}
 		say("gozkd: " + args[0] + " is neither a command nor a file" + near + "\n\n" + config.Usage)
-		return program.Usage
+		return cli.Usage
 	}
 	load := func() (*config.Invocation, error) { return config.Load(args, env.Getenv, names(env)) }
 	inv, err := load()
@@ -61,15 +61,15 @@ func run(name string, args []string, env program.Env) int {
 		}
 		if wrong.Usage() {
 			say("\n" + config.Usage)
-			return program.Usage
+			return cli.Usage
 		}
-		return program.Failed
+		return cli.Failed
 	}
 	switch inv.Command {
 	case config.ShowHelp:
 		_, err = io.WriteString(env.Out, config.Help)
 	case config.ShowVersion:
-		_, err = fmt.Fprintln(env.Out, program.Version())
+		_, err = fmt.Fprintln(env.Out, cli.Version())
 	case config.CheckConfig:
 		_, err = io.WriteString(env.Out, inv.Config.String())
 	default:
@@ -77,13 +77,13 @@ func run(name string, args []string, env program.Env) int {
 	}
 	if err != nil {
 		say("gozkd:", err)
-		return program.Failed
+		return cli.Failed
 	}
-	return program.OK
+	return cli.OK
 }
 
 // names returns the names of the environment's variables, sorted.
-func names(env program.Env) []string {
+func names(env cli.Env) []string {
 	if env.Environ == nil {
 		return nil
 	}

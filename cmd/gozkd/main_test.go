@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
 // outside is what surrounds a program that has no input and no environment.
-func outside(out, err io.Writer) program.Env {
-	return program.Env{In: strings.NewReader(""), Out: out, Err: err, Getenv: func(string) string { return "" }}
+func outside(out, err io.Writer) cli.Env {
+	return cli.Env{In: strings.NewReader(""), Out: out, Err: err, Getenv: func(string) string { return "" }}
 }
 
 func TestRun(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/gozkd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/server"
 )
 
 // serve runs a server until a signal ends it or its disk fails, or servers for tests. again reads the configuration once more.
-func serve(inv *config.Invocation, again func() (*config.Invocation, error), env program.Env) error {
+func serve(inv *config.Invocation, again func() (*config.Invocation, error), env cli.Env) error {
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd", Level: hclog.LevelFromString(inv.Config.LogLevel), Output: env.Err, JSONFormat: inv.LogJSON,
 	})

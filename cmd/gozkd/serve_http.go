@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gozkd/gozkd/admin"
-	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
 )

@@ -21,8 +21,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
-	"github.com/gozkd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/lab"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/cluster"
 )
 
 // asProgram makes this test binary the program.
@@ -261,8 +261,8 @@ func TestServe_KitCannot(t *testing.T) {
 
 // The command line allows what the servers do.
 func TestMaxEnsemble(t *testing.T) {
-	if config.MaxEnsemble != lab.MaxMembers {
-		t.Errorf("--ensemble may be %d, and there may be %d members", config.MaxEnsemble, lab.MaxMembers)
+	if config.MaxEnsemble != cluster.MaxMembers {
+		t.Errorf("--ensemble may be %d, and there may be %d members", config.MaxEnsemble, cluster.MaxMembers)
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gozkd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/program"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
 // serverWords are what zkServer.sh and its neighbours are asked for, beside start-foreground, which is serve, and status.
-var serverWords = map[string]program.Main{
+var serverWords = map[string]cli.Main{
 	"init":      initialize,
 	"print-cmd": printCommand,
 	"restart":   background("`systemctl restart gozkd`, or stop it, and start it again"),
@@ -75,36 +75,36 @@ func mistyped(args []string, getenv func(string) string) (near string, is bool) 
 }
 
 // background refuses what needs a server that runs on its own: a service manager does that better than a file with a process id.
-func background(instead string) program.Main {
-	return func(_ context.Context, _ []string, env program.Env) int {
+func background(instead string) cli.Main {
+	return func(_ context.Context, _ []string, env cli.Env) int {
 		return failed(env, "there is no background mode and no pid file: "+instead)
 	}
 }
 
 // failed says why a command could not do its work.
-func failed(env program.Env, why ...any) int {
+func failed(env cli.Env, why ...any) int {
 	_, _ = fmt.Fprintln(env.Err, append([]any{"gozkd:"}, why...)...) // when Err fails there is nowhere left to say so
-	return program.Failed
+	return cli.Failed
 }
 
-func version(_ context.Context, _ []string, env program.Env) int {
-	if _, err := fmt.Fprintln(env.Out, program.Version()); err != nil {
+func version(_ context.Context, _ []string, env cli.Env) int {
+	if _, err := fmt.Fprintln(env.Out, cli.Version()); err != nil {
 		return failed(env, err)
 	}
-	return program.OK
+	return cli.OK
 }
 
 // cleanup has nothing to do.
-func cleanup(_ context.Context, _ []string, env program.Env) int {
+func cleanup(_ context.Context, _ []string, env cli.Env) int {
 	const text = "Nothing to clean up: a server cuts its log after each checkpoint, and has one checkpoint, which it updates in place."
 	if _, err := fmt.Fprintln(env.Out, text); err != nil {
 		return failed(env, err)
 	}
-	return program.OK
+	return cli.OK
 }
 
 // printCommand prints what start-foreground would run, for a shell.
-func printCommand(_ context.Context, args []string, env program.Env) int {
+func printCommand(_ context.Context, args []string, env cli.Env) int {
 	inv, err := config.Load(append([]string{"serve"}, args...), env.Getenv, nil)
 	if err != nil {
 		return failed(env, err)
@@ -123,5 +123,5 @@ func printCommand(_ context.Context, args []string, env program.Env) int {
 	if _, err := fmt.Fprintln(env.Out, strings.Join(words, " ")); err != nil {
 		return failed(env, err)
 	}
-	return program.OK
+	return cli.OK
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
 // The words of ZooKeeper's scripts, by the program's name and as the first word.

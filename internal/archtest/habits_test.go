@@ -141,7 +141,7 @@ func processWide(srcs []source) []string {
 }
 
 // commandLines are packages that are handed a command line: that of the server, or of a command beside it.
-var commandLines = []string{"internal/backup", "internal/config", "internal/status", "internal/top"}
+var commandLines = []string{"cmd/gozkd/internal/backup", "cmd/gozkd/internal/config", "cmd/gozkd/internal/status", "cmd/gozkd/internal/top"}
 
 func TestGoroutinesAreAccountedFor(t *testing.T)  { report(t, strayGoroutines(load(t))) }
 func TestExportedNamesAreDocumented(t *testing.T) { report(t, undocumented(load(t))) }
@@ -181,8 +181,8 @@ func TestProcessBelongsToMain_Finds(t *testing.T) {
 		{"server/a.go", "package server\nimport \"os\"\nvar home = os.Getenv(\"HOME\")", "os.Getenv"},
 		{"server/a.go", "package server\nimport \"os/signal\"\nvar f = signal.Stop", "os/signal"},
 		{"server/a.go", "package server\nimport \"flag\"\nvar f = flag.NewFlagSet", "import of flag"},
-		{"internal/config/a.go", "package config\nimport \"flag\"\nvar f = flag.NewFlagSet", ""},
-		{"internal/config/a.go", "package config\nimport \"flag\"\nvar f = flag.Parse", "flag.Parse"},
+		{"cmd/gozkd/internal/config/a.go", "package config\nimport \"flag\"\nvar f = flag.NewFlagSet", ""},
+		{"cmd/gozkd/internal/config/a.go", "package config\nimport \"flag\"\nvar f = flag.Parse", "flag.Parse"},
 		{"test/compat/server/a.go", "package server\nimport \"os\"\nvar home = os.Getenv(\"HOME\")", ""},
 		{"cmd/gozkd/a.go", "package main\nimport \"os\"\nfunc f() { os.Exit(1) }", ""},
 	} {

@@ -9,11 +9,11 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // await waits for the decision, and makes it when it is the part's turn. first is the place of who has begun the transaction.
-func (p *part) await(ctx context.Context, first *line.Place) (Decision, error) {
+func (p *part) await(ctx context.Context, first *contend.Place) (Decision, error) {
 	for {
 		d, err := p.awaitInLine(ctx, first)
 		switch {
@@ -30,7 +30,7 @@ func (p *part) await(ctx context.Context, first *line.Place) (Decision, error) {
 }
 
 // awaitInLine is await for as long as the place is there.
-func (p *part) awaitInLine(ctx context.Context, first *line.Place) (Decision, error) {
+func (p *part) awaitInLine(ctx context.Context, first *contend.Place) (Decision, error) {
 	in, cancel := p.place.Session().Within(ctx)
 	defer cancel()
 	if p.tally == nil || p.tally.place != p.place {
@@ -43,7 +43,7 @@ func (p *part) awaitInLine(ctx context.Context, first *line.Place) (Decision, er
 		}
 		before := ""
 		turn, err := p.place.Try(in, func(names []string, own int) string {
-			before = line.Exclusive(names, own)
+			before = contend.Exclusive(names, own)
 			return before
 		})
 		var one, two <-chan zk.Event
@@ -51,7 +51,7 @@ func (p *part) awaitInLine(ctx context.Context, first *line.Place) (Decision, er
 		case err != nil:
 			return Undecided, err
 		case turn == nil:
-			_, _, one, err = p.client.GetW(in, line.Child(p.here(), before))
+			_, _, one, err = p.client.GetW(in, contend.Child(p.here(), before))
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}
@@ -73,7 +73,7 @@ func (p *part) awaitInLine(ctx context.Context, first *line.Place) (Decision, er
 
 // tally is what who decides has seen so far, also in calls whose ctx has ended.
 type tally struct {
-	place     *line.Place
+	place     *contend.Place
 	patient   bool            // sites that were not seen yet are waited for
 	seen      map[string]bool // the labels of sites that stood in line once
 	committed map[string]bool // sites that have voted for it
@@ -88,7 +88,7 @@ func (p *part) count(ctx context.Context, t *tally) (d Decision, voted, changed 
 	}
 	here := make(map[string]bool)
 	for _, name := range names {
-		label := line.Label(name)
+		label := contend.Label(name)
 		here[label], t.seen[label] = true, true
 	}
 	sites, _, err := p.client.Children(ctx, p.sites())

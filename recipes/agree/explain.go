@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // TransactionExplanation is how a transaction is, as seen from outside.
@@ -40,7 +40,7 @@ func ExplainTransaction(ctx context.Context, c *recipes.Client, path string) (e 
 	for i, site := range sites {
 		paths[i] = t.vote(site)
 	}
-	votes, err := line.Read(ctx, c, paths)
+	votes, err := contend.Read(ctx, c, paths)
 	if err != nil {
 		return e, err
 	}
@@ -66,16 +66,16 @@ type PartitionExplanation struct {
 // ExplainPartitioner says who takes part at path, and who has what.
 func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (PartitionExplanation, error) {
 	e := PartitionExplanation{make(map[string][]recipes.Contender), make(map[string]recipes.Line)}
-	party := line.Child(path, partyName)
+	party := contend.Child(path, partyName)
 	names, _, err := c.Children(ctx, party)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return e, err
 	}
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = line.Child(party, name)
+		paths[i] = contend.Child(party, name)
 	}
-	members, err := line.Read(ctx, c, paths)
+	members, err := contend.Read(ctx, c, paths)
 	if err != nil {
 		return e, err
 	}
@@ -83,13 +83,13 @@ func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (Pa
 		id := identifierOf(m.Path[strings.LastIndexByte(m.Path, '/')+1:])
 		e.Members[id] = append(e.Members[id], m)
 	}
-	locks := line.Child(path, locksName)
+	locks := contend.Child(path, locksName)
 	parts, _, err := c.Children(ctx, locks)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return e, err
 	}
 	for _, part := range parts {
-		l, err := explainLine(ctx, c, line.Child(locks, part))
+		l, err := explainLine(ctx, c, contend.Child(locks, part))
 		if err != nil {
 			return e, err
 		}
@@ -102,7 +102,7 @@ func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (Pa
 
 // explainLine is the line of a mutex.
 func explainLine(ctx context.Context, c *recipes.Client, dir string) (recipes.Line, error) {
-	all, err := line.Contenders(ctx, c, dir, nil)
+	all, err := contend.Contenders(ctx, c, dir, nil)
 	if err != nil || len(all) == 0 {
 		return recipes.Line{}, err
 	}

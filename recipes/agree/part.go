@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Participant is a site that takes part. Its methods are for one goroutine at a time.
@@ -17,7 +17,7 @@ type Participant struct{ *part }
 // Coordinator takes part without a site. Its methods are for one goroutine at a time.
 type Coordinator struct {
 	*part
-	first *line.Place // of who has begun it; nil in its place
+	first *contend.Place // of who has begun it; nil in its place
 }
 
 // part is one who takes part, and stands in the line of those.
@@ -25,7 +25,7 @@ type part struct {
 	*Transaction
 	site    string // "" for a coordinator
 	task    []byte
-	place   *line.Place
+	place   *contend.Place
 	tally   *tally // what it has seen at its place; nil before it has looked
 	outcome Decision
 }
@@ -136,7 +136,7 @@ func (p *part) stand(ctx context.Context) error {
 	if p.site != "" {
 		label = siteLabel + p.site + "-"
 	}
-	place, err := line.Join(ctx, p.client, p.here(), label, []byte(p.site))
+	place, err := contend.Join(ctx, p.client, p.here(), label, []byte(p.site))
 	if err == nil {
 		p.place = place
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Rendezvous lets those meet who know nothing of each other but a path: who comes first is the host, and says where it is; who comes later
@@ -43,7 +43,7 @@ func (r *Rendezvous) Meet(ctx context.Context, address []byte) (*Meeting, error)
 		if m != nil || err != nil {
 			return m, err
 		}
-		held, err := line.TryAcquire(ctx, r.client, r.path, "host-", address, line.Exclusive)
+		held, err := contend.TryAcquire(ctx, r.client, r.path, "host-", address, contend.Exclusive)
 		switch {
 		case held != nil:
 			return &Meeting{client: r.client, path: held.Path(), address: address, host: held, ctx: held.Context()}, nil
@@ -131,7 +131,7 @@ func (r *Rendezvous) guest(ctx context.Context, name string) (*Meeting, error) {
 	}
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	path := line.Child(r.path, name)
+	path := contend.Child(r.path, name)
 	data, _, fires, err := r.client.GetW(in, path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), ctx.Err() == nil && errors.Is(err, recipes.ErrSessionLost):

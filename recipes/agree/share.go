@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // atOnce is how many locks of a share are taken at a time.
@@ -138,15 +138,15 @@ func (s *Share) lock(ctx context.Context) error {
 // lockPart takes the lock of one part.
 func (s *Share) lockPart(ctx context.Context, part string) error {
 	m := s.member
-	dir := line.Child(line.Child(m.path, locksName), part)
-	p, err := line.Join(ctx, m.client, dir, lockLabel, []byte(m.identifier))
+	dir := contend.Child(contend.Child(m.path, locksName), part)
+	p, err := contend.Join(ctx, m.client, dir, lockLabel, []byte(m.identifier))
 	if err != nil {
 		return err
 	}
 	if p.Session() != m.session {
 		return errors.Join(&recipes.Error{Op: "acquire", Path: dir, Err: recipes.ErrSessionLost}, known(p.Leave(ctx)))
 	}
-	held, err := p.Await(ctx, line.Exclusive)
+	held, err := p.Await(ctx, contend.Exclusive)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (s *Share) follow(members []string, fires <-chan zk.Event) {
 		case <-s.ctx.Done():
 			return
 		}
-		names, _, again, err := s.member.client.ChildrenW(s.ctx, line.Child(s.member.path, partyName))
+		names, _, again, err := s.member.client.ChildrenW(s.ctx, contend.Child(s.member.path, partyName))
 		slices.Sort(names)
 		if err != nil || !slices.Equal(names, members) {
 			s.change(ErrMembersChanged)

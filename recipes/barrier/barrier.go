@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Barrier holds back all who wait at it while it is set, that is, while there is a znode at its path. Whoever may sets it and removes it.
@@ -84,7 +84,7 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 	case <-s.Context().Done():
 		return false, nil
 	case <-ctx.Done():
-		return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: line.EndOf(ctx)}
+		return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: contend.EndOf(ctx)}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // readyName is the znode that is the sign that the barrier is open. All other children are members.
@@ -95,7 +95,7 @@ type entry struct {
 // enter makes the member's znode, and waits for a sign that is younger. Who opens the barrier gives the sign, and who finds one that is valid
 // renews it: so it is younger than all who are in with it, and one that is older than all who are in is left over from those who died.
 func (e *entry) enter(ctx context.Context) (err error) {
-	e.own, err = e.client.Create(ctx, line.Child(e.path, memberName), []byte(e.id),
+	e.own, err = e.client.Create(ctx, contend.Child(e.path, memberName), []byte(e.id),
 		recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true, Parents: true})
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (e *entry) enter(ctx context.Context) (err error) {
 				return nil
 			}
 		case <-ctx.Done():
-			return &recipes.Error{Op: "enter barrier", Path: e.path, Err: line.EndOf(ctx)}
+			return &recipes.Error{Op: "enter barrier", Path: e.path, Err: contend.EndOf(ctx)}
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (e *entry) judge(ctx context.Context, sign *zk.Stat) (verdict, error) {
 	if err != nil {
 		return changed, err
 	}
-	members, err := line.Read(ctx, e.client, e.paths(names))
+	members, err := contend.Read(ctx, e.client, e.paths(names))
 	if err != nil {
 		return changed, err
 	}
@@ -230,7 +230,7 @@ func (e *entry) giveUp(ctx context.Context, err error) error {
 	return err
 }
 
-func (d *Double) ready() string { return line.Child(d.path, readyName) }
+func (d *Double) ready() string { return contend.Child(d.path, readyName) }
 
 // listing is who is in.
 type listing struct {
@@ -258,7 +258,7 @@ func (d *Double) list(ctx context.Context) (listing, error) {
 func (d *Double) paths(names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = line.Child(d.path, name)
+		paths[i] = contend.Child(d.path, name)
 	}
 	return paths
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Status is a Barrier as seen from outside. Those who wait at it leave no trace on the server.
@@ -37,7 +37,7 @@ func ExplainDouble(ctx context.Context, c *recipes.Client, path string) (recipes
 	if err != nil {
 		return recipes.Line{}, err
 	}
-	members, err := line.Read(ctx, c, d.paths(l.names))
+	members, err := contend.Read(ctx, c, d.paths(l.names))
 	if err != nil {
 		return recipes.Line{}, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Leave waits until all who are in have come to leave, and leaves. Who comes in after it has left, for the next round, is not waited for.
@@ -87,7 +87,7 @@ func (l *leaving) awaitTurn(ctx context.Context) (gone bool, err error) {
 		if i == 0 {
 			watched = names[len(names)-1]
 		}
-		_, stat, fires, err := l.client.GetW(ctx, line.Child(l.path, watched))
+		_, stat, fires, err := l.client.GetW(ctx, contend.Child(l.path, watched))
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
@@ -150,7 +150,7 @@ func (l *leaving) watchFirst(ctx context.Context) (again bool, err error) {
 	if len(l.others) == 0 {
 		return false, nil
 	}
-	_, stat, fires, err := l.client.GetW(ctx, line.Child(l.path, l.others[0]))
+	_, stat, fires, err := l.client.GetW(ctx, contend.Child(l.path, l.others[0]))
 	if errors.Is(err, zk.ErrNoNode) || err == nil && stat.Czxid > l.bound {
 		l.others = l.others[1:]
 		return true, nil
@@ -165,6 +165,6 @@ func (l *leaving) await(ctx context.Context, fires <-chan zk.Event) error {
 	case <-fires:
 		return nil
 	case <-ctx.Done():
-		return &recipes.Error{Op: "leave barrier", Path: l.member.Path(), Err: line.EndOf(ctx)}
+		return &recipes.Error{Op: "leave barrier", Path: l.member.Path(), Err: contend.EndOf(ctx)}
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/keep"
+	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 )
 
 var (
 	// ErrTaken means that another session has registered under the same service and id.
-	ErrTaken = keep.ErrTaken
+	ErrTaken = persistentnode.ErrTaken
 	// ErrClosed means that it was unregistered, or that the Client was closed.
-	ErrClosed = keep.ErrClosed
+	ErrClosed = persistentnode.ErrClosed
 )
 
 // Register registers an instance, and returns when it can be found. Whatever happens to the session, it is registered again as soon as it can
@@ -34,7 +34,7 @@ func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registrat
 	if err != nil {
 		return nil, fmt.Errorf("discovery: register %s: %w", path, err)
 	}
-	n := keep.New(d.client, path, data, keep.Options{Mode: in.Type.mode(), TakeOver: in.Type.dynamic()})
+	n := persistentnode.New(d.client, path, data, persistentnode.Options{Mode: in.Type.mode(), TakeOver: in.Type.dynamic()})
 	n.Start()
 	if _, err := n.Wait(ctx); err != nil {
 		_ = n.Close(ctx) // why it could not be registered says more
@@ -45,7 +45,7 @@ func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registrat
 
 // Registration is an instance that is registered. Safe for concurrent use.
 type Registration[T any] struct {
-	n *keep.Node
+	n *persistentnode.Node
 
 	mu       sync.Mutex // guards instance, and that its changes and those of the data come in the same order
 	instance Instance[T]

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 var (
@@ -46,7 +46,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	for _, name := range recipes.Sequential(names) {
-		data, _, err := c.client.Get(ctx, line.Child(c.path, name))
+		data, _, err := c.client.Get(ctx, contend.Child(c.path, name))
 		if !errors.Is(err, zk.ErrNoNode) { // who has gone meanwhile leads no more
 			return string(data), err
 		}
@@ -56,7 +56,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 
 // Candidates returns the ids of all who stand, in the order in which they will lead; the first does.
 func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
-	all, err := line.Contenders(ctx, c.client, c.path, nil)
+	all, err := contend.Contenders(ctx, c.client, c.path, nil)
 	var ids []string
 	for _, x := range all {
 		ids = append(ids, string(x.Data))
@@ -66,7 +66,7 @@ func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
 
 // Explain returns who leads at path, and who waits for that, in order. Contender.Data is the id.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Line, error) {
-	all, err := line.Contenders(ctx, c, path, nil)
+	all, err := contend.Contenders(ctx, c, path, nil)
 	if err != nil || len(all) == 0 {
 		return recipes.Line{}, err
 	}

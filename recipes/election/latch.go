@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Latch stands in an election from Start to Close: Curator's LeaderLatch. When it loses its session it stands again, at the end of the line, and
@@ -73,7 +73,7 @@ func (l *Latch) Await(ctx context.Context) (*recipes.Held, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, &recipes.Error{Op: "await leadership", Path: l.path, Err: line.EndOf(ctx)}
+			return nil, &recipes.Error{Op: "await leadership", Path: l.path, Err: contend.EndOf(ctx)}
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (l *Latch) stand() {
 		}
 		if err == nil {
 			var held *recipes.Held
-			if held, err = place.Await(l.standing, line.Exclusive); err == nil {
+			if held, err = place.Await(l.standing, contend.Exclusive); err == nil {
 				l.lead(held)
 			}
 			// It may be that it waited when it was closed, or that leadership ended otherwise than by the znode's going.
@@ -138,11 +138,11 @@ func (l *Latch) stand() {
 }
 
 // join takes a place in line. One that is being taken is not given up at once when the latch is closed, or it might come when Close has returned.
-func (l *Latch) join() (*line.Place, error) {
+func (l *Latch) join() (*contend.Place, error) {
 	if _, err := l.client.AwaitSession(l.standing); err != nil {
 		return nil, err
 	}
-	return line.Join(l.closing, l.client, l.path, l.name, []byte(l.id))
+	return contend.Join(l.closing, l.client, l.path, l.name, []byte(l.id))
 }
 
 // lead returns when leadership has ended.

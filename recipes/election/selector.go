@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Selector calls a function while it leads: Curator's LeaderSelector. Safe for concurrent use: each call stands on its own.
@@ -34,7 +34,7 @@ type LeadFunc func(ctx context.Context, held *recipes.Held) error
 // The error is that of f, with recipes.ErrSessionLost or recipes.ErrNotHeld if leadership was lost before f returned; or says why it could
 // not lead, and f was not called. That resigning goes on in the background is no error.
 func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
-	held, err := line.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), line.Exclusive)
+	held, err := contend.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), contend.Exclusive)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
 // of the connection, but never before f has returned.
 func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 	for {
-		held, err := line.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), line.Exclusive)
+		held, err := contend.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), contend.Exclusive)
 		switch {
 		case err == nil:
 			// f's error may be about something else that was lost.
@@ -61,7 +61,7 @@ func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 			pause(ctx, err)
 		}
 		if ctx.Err() != nil {
-			return errors.Join(err, &recipes.Error{Op: "stand", Path: s.path, Err: line.EndOf(ctx)})
+			return errors.Join(err, &recipes.Error{Op: "stand", Path: s.path, Err: contend.EndOf(ctx)})
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/keep"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 )
 
 // Member is one who is in a group.
@@ -71,7 +71,7 @@ func Explain(ctx context.Context, c *recipes.Client, path string) ([]Member, err
 // Membership is that of this process. Safe for concurrent use.
 type Membership struct {
 	id string
-	n  *keep.Node
+	n  *persistentnode.Node
 }
 
 // ID is the one under which it has joined.
@@ -98,7 +98,7 @@ func (m *Membership) with(ctx context.Context, f func(ctx context.Context) error
 }
 
 func join(ctx context.Context, c *recipes.Client, dir, name, id string, payload []byte) (*Membership, error) {
-	n := keep.New(c, line.Child(dir, name), payload, keep.Options{Mode: recipes.Ephemeral, TakeOver: true})
+	n := persistentnode.New(c, contend.Child(dir, name), payload, persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: true})
 	n.Start()
 	if _, err := n.Wait(ctx); err != nil {
 		_ = n.Close(ctx) // why it could not join says more
@@ -127,9 +127,9 @@ func children(ctx context.Context, c *recipes.Client, path string) ([]string, er
 func read(ctx context.Context, c *recipes.Client, path string, names []string) ([]Member, error) {
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = line.Child(path, name)
+		paths[i] = contend.Child(path, name)
 	}
-	all, err := line.Read(ctx, c, paths)
+	all, err := contend.Read(ctx, c, paths)
 	if err != nil {
 		return nil, err
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/keep"
+	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 )
 
 var (
 	// ErrTaken means that the znode is there, and is another session's; or an ephemeral where none is wanted.
-	ErrTaken = keep.ErrTaken
+	ErrTaken = persistentnode.ErrTaken
 	// ErrClosed means that the Node was closed, or its Client.
-	ErrClosed = keep.ErrClosed
+	ErrClosed = persistentnode.ErrClosed
 )
 
 // NodeOptions is how a Node's znode is made. The zero value is a persistent one with the Client's ACL.
@@ -32,12 +32,12 @@ type NodeOptions struct {
 //
 // Others may change the data: that stays so until SetData, or until the znode is made again.
 type Node struct {
-	n *keep.Node
+	n *persistentnode.Node
 }
 
 // NewNode returns a Node for the znode at path. It does nothing before Start. data is not kept.
 func NewNode(c *recipes.Client, path string, data []byte, o NodeOptions) *Node {
-	return &Node{keep.New(c, path, data, keep.Options{Mode: o.Mode, TTL: o.TTL, ACL: o.ACL})}
+	return &Node{persistentnode.New(c, path, data, persistentnode.Options{Mode: o.Mode, TTL: o.TTL, ACL: o.ACL})}
 }
 
 // Start begins to keep the znode, on a goroutine, and does not wait for it. It must be followed by Close. Once is enough, and after Close it

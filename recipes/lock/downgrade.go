@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Downgrade makes a read lock of the write lock w, with no other writer in between, and unlocks w once; readers that wait come in then. When
@@ -40,7 +40,7 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Held) (*Lock, er
 	defer cancel()
 	_, prefix, _ := recipes.Sequence(w.Path())
 	number := w.Path()[len(prefix):]
-	path, err := m.client.Create(in, line.Child(m.path, m.read+number), m.data, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
+	path, err := m.client.Create(in, contend.Child(m.path, m.read+number), m.data, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
 	if err != nil {
 		return nil, err
 	}

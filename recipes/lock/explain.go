@@ -9,13 +9,13 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Explain returns who holds the mutex or the read/write lock of a path and who waits for it, whatever client they use. It only reads,
 // and what it reads is not of one moment. Whose read lock came of a write lock that is still there holds both.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Line, error) {
-	all, err := line.Contenders(ctx, c, path, nil)
+	all, err := contend.Contenders(ctx, c, path, nil)
 	if err != nil {
 		return recipes.Line{}, err
 	}
@@ -29,7 +29,7 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Line,
 	first, _, _ := recipes.Sequence(names[0])
 	var found recipes.Line
 	for i, who := range all {
-		rule := line.Exclusive
+		rule := contend.Exclusive
 		if reads(names[i]) {
 			rule = shared
 		}
@@ -60,15 +60,15 @@ func (s *Semaphore) Explain(ctx context.Context) (recipes.Line, error) {
 	}
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = line.Child(s.leases, name)
+		paths[i] = contend.Child(s.leases, name)
 	}
-	leases, err := line.Read(ctx, s.client, paths)
+	leases, err := contend.Read(ctx, s.client, paths)
 	if err != nil {
 		return recipes.Line{}, err
 	}
 	slices.SortFunc(leases, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
 	// Read after the leases: whose lease was there then and who has left the line since has got it.
-	waiters, err := line.Contenders(ctx, s.client, s.mutex.path, nil)
+	waiters, err := contend.Contenders(ctx, s.client, s.mutex.path, nil)
 	if err != nil {
 		return recipes.Line{}, err
 	}

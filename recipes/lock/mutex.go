@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // The names of Curator's InterProcessMutex and of kazoo's Lock and WriteLock.
@@ -36,12 +36,12 @@ func NewKazooMutex(c *recipes.Client, path string, data []byte) *Mutex {
 
 // Lock waits for the lock until ctx ends. If its session is lost while it waits, it stands in line again.
 func (m *Mutex) Lock(ctx context.Context) (*Lock, error) {
-	return acquire(ctx, m.client, m.path, m.name, m.data, line.Exclusive)
+	return acquire(ctx, m.client, m.path, m.name, m.data, contend.Exclusive)
 }
 
 // TryLock returns ErrNotAcquired if somebody has the lock, or waits for it.
 func (m *Mutex) TryLock(ctx context.Context) (*Lock, error) {
-	return tryAcquire(ctx, m.client, m.path, m.name, m.data, line.Exclusive)
+	return tryAcquire(ctx, m.client, m.path, m.name, m.data, contend.Exclusive)
 }
 
 // With runs f while it holds the lock, and unlocks, also when f panics. The ctx of f ends with ctx, and when the lock is lost; it has the
@@ -52,16 +52,16 @@ func (m *Mutex) With(ctx context.Context, f func(ctx context.Context) error) err
 
 func (m *Mutex) owner() *recipes.Client { return m.client }
 
-func acquire(ctx context.Context, c *recipes.Client, path, name string, data []byte, rule line.Rule) (*Lock, error) {
-	held, err := line.Acquire(ctx, c, path, name, data, rule)
+func acquire(ctx context.Context, c *recipes.Client, path, name string, data []byte, rule contend.Rule) (*Lock, error) {
+	held, err := contend.Acquire(ctx, c, path, name, data, rule)
 	if err != nil {
 		return nil, err
 	}
 	return newLock(held), nil
 }
 
-func tryAcquire(ctx context.Context, c *recipes.Client, path, name string, data []byte, rule line.Rule) (*Lock, error) {
-	held, err := line.TryAcquire(ctx, c, path, name, data, rule)
+func tryAcquire(ctx context.Context, c *recipes.Client, path, name string, data []byte, rule contend.Rule) (*Lock, error) {
+	held, err := contend.TryAcquire(ctx, c, path, name, data, rule)
 	switch {
 	case err != nil:
 		return nil, err

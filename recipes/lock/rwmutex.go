@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // The names of Curator's InterProcessReadWriteLock, and of kazoo's ReadLock; its WriteLock is kazooName.
@@ -39,12 +39,12 @@ func NewKazooRWMutex(c *recipes.Client, path string, data []byte) *RWMutex {
 
 // Lock waits for the write lock until ctx ends. If its session is lost while it waits, it stands in line again.
 func (m *RWMutex) Lock(ctx context.Context) (*Lock, error) {
-	return m.writer(acquire(ctx, m.client, m.path, m.write, m.data, line.Exclusive))
+	return m.writer(acquire(ctx, m.client, m.path, m.write, m.data, contend.Exclusive))
 }
 
 // TryLock returns ErrNotAcquired if somebody has the lock in either way, or waits for it.
 func (m *RWMutex) TryLock(ctx context.Context) (*Lock, error) {
-	return m.writer(tryAcquire(ctx, m.client, m.path, m.write, m.data, line.Exclusive))
+	return m.writer(tryAcquire(ctx, m.client, m.path, m.write, m.data, contend.Exclusive))
 }
 
 // RLock waits for a read lock until ctx ends. If its session is lost while it waits, it stands in line again.

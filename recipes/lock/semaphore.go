@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // The names of Curator's InterProcessSemaphoreV2.
@@ -65,7 +65,7 @@ func NewSharedSemaphore(c *recipes.Client, path string, maximum Maximum, data []
 }
 
 func newSemaphore(c *recipes.Client, path string, data []byte) *Semaphore {
-	return &Semaphore{client: c, mutex: NewMutex(c, line.Child(path, locksDir), data), leases: line.Child(path, leasesDir), data: data}
+	return &Semaphore{client: c, mutex: NewMutex(c, contend.Child(path, locksDir), data), leases: contend.Child(path, leasesDir), data: data}
 }
 
 // Acquire waits for a lease until ctx ends.
@@ -166,7 +166,7 @@ func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 	)
 	for i := range n {
 		// Ends with its answer, or ctx; awaited below.
-		wg.Go(func() { paths[i], errs[i] = s.client.Create(ctx, line.Child(s.leases, leaseName), s.data, o) })
+		wg.Go(func() { paths[i], errs[i] = s.client.Create(ctx, contend.Child(s.leases, leaseName), s.data, o) })
 	}
 	wg.Wait()
 	return slices.DeleteFunc(paths, func(path string) bool { return path == "" }), firstOf(errs)
@@ -208,7 +208,7 @@ func (s *Semaphore) await(ctx context.Context, paths []string, wait bool) (token
 		case <-fires:
 		case <-changed:
 		case <-ctx.Done():
-			return 0, fmt.Errorf("lock: wait for a lease of %s: %w", s.leases, line.EndOf(ctx))
+			return 0, fmt.Errorf("lock: wait for a lease of %s: %w", s.leases, contend.EndOf(ctx))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // rank is how a consumer waits when there is nothing to take. It is for a session.
@@ -92,7 +92,7 @@ func (e *engine) stand(ctx context.Context) (nudged bool, err error) {
 	}
 	for c.rank != chief && !c.first {
 		if c.place == "" {
-			path := line.Child(e.members, waitPrefix)
+			path := contend.Child(e.members, waitPrefix)
 			o := recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}
 			if c.place, err = e.client.Create(ctx, path, nil, o); err != nil {
 				return false, err
@@ -116,7 +116,7 @@ func (e *engine) stand(ctx context.Context) (nudged bool, err error) {
 		case own < 0: // somebody has deleted it
 			c.place = ""
 		default:
-			if nudged, err := e.awaitGone(ctx, line.Child(e.members, waiting[own-1])); nudged || err != nil {
+			if nudged, err := e.awaitGone(ctx, contend.Child(e.members, waiting[own-1])); nudged || err != nil {
 				return nudged, err
 			}
 		}
@@ -127,7 +127,7 @@ func (e *engine) stand(ctx context.Context) (nudged bool, err error) {
 // apply tries to become chief.
 func (e *engine) apply(ctx context.Context) error {
 	c := &e.consumer
-	_, err := e.client.Create(ctx, line.Child(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true})
+	_, err := e.client.Create(ctx, contend.Child(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true})
 	switch {
 	case err == nil:
 		c.rank = chief
@@ -150,7 +150,7 @@ func (e *engine) stepDown(ctx context.Context) error {
 		return nil
 	}
 	c.rank = unranked
-	return e.client.DeleteGuaranteed(ctx, line.Child(e.members, chiefName))
+	return e.client.DeleteGuaranteed(ctx, contend.Child(e.members, chiefName))
 }
 
 // leaveLine returns the znode that is to be deleted, or "".

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/once"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
 // claim takes what was found, all with one request, and gives it to those for whom it was taken. What nobody waits for any more goes to
@@ -153,7 +153,7 @@ func (e *engine) serveAll(found []pair, r taken) {
 }
 
 // give gives what was taken to the one for whom it was, or else to another, or back.
-func (e *engine) give(ctx context.Context, p pair, r once.Result) {
+func (e *engine) give(ctx context.Context, p pair, r exactlyonce.Result) {
 	result := e.result(p.entry, p.taker, r)
 	for t := p.taker; t != nil; t = e.instead(p.taker) {
 		if e.serve(t, result) {
@@ -169,7 +169,7 @@ func (e *engine) give(ctx context.Context, p pair, r once.Result) {
 }
 
 // result is what a taker gets.
-func (e *engine) result(x *entry, t *taker, r once.Result) taken {
+func (e *engine) result(x *entry, t *taker, r exactlyonce.Result) taken {
 	m := Message{Name: x.name, Data: x.item.data, Put: time.UnixMilli(x.item.stat.Ctime)}
 	var err error
 	if e.layout.framed {
@@ -244,7 +244,7 @@ func (e *engine) resolve(ctx context.Context, s *recipes.Session, found []pair, 
 			retry = append(retry, p)
 			continue
 		}
-		result := e.result(p.entry, &taker{}, once.Result{})
+		result := e.result(p.entry, &taker{}, exactlyonce.Result{})
 		result.err = unknown
 		e.serve(p.taker, result)
 	}

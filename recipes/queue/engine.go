@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
-	"github.com/gozkd/gozkd/recipes/internal/once"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
 // membersSuffix makes of a queue's path that of the znode whose children are those who use it from Go. It can't be in the queue: what kazoo
@@ -41,8 +41,8 @@ type engine struct {
 
 	nudge chan struct{} // tells who has the baton that somebody wants an answer now; holds one
 
-	putWriter *once.Writer // of who is flying
-	consumer  consumer     // of who has the baton
+	putWriter *exactlyonce.Writer // of who is flying
+	consumer  consumer            // of who has the baton
 }
 
 // engineKey is what queues of one Client have in common that are one.
@@ -60,8 +60,8 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 	for _, o := range opts {
 		o(e)
 	}
-	e.putWriter = once.New(c, e.members)
-	e.consumer = consumer{writer: once.New(c, e.members), batch: firstTaken}
+	e.putWriter = exactlyonce.New(c, e.members)
+	e.consumer = consumer{writer: exactlyonce.New(c, e.members), batch: firstTaken}
 	return c.Shared(engineKey{path, items, l, e.locks, e.max}, func() any { return e }).(*engine)
 }
 
@@ -115,9 +115,9 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-func (e *engine) child(name string) string { return line.Child(e.path, name) }
+func (e *engine) child(name string) string { return contend.Child(e.path, name) }
 
-func (e *engine) lock(name string) string { return line.Child(e.locks, name) }
+func (e *engine) lock(name string) string { return contend.Child(e.locks, name) }
 
 // makePaths makes the znodes that a queue needs. Those that Curator and kazoo make persistent are so here: a container that goes and comes
 // back would begin with names that were there before.

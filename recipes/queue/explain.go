@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // State is how a queue is, as seen from outside.
@@ -46,7 +46,7 @@ func (e *engine) Explain(ctx context.Context) (State, error) {
 		paths[i] = e.child(x.name)
 		byPath[paths[i]] = x
 	}
-	items, err := line.Read(ctx, e.client, paths)
+	items, err := contend.Read(ctx, e.client, paths)
 	if err != nil {
 		return s, err
 	}
@@ -105,9 +105,9 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 		}
 	}
 	for i, name := range all {
-		all[i] = line.Child(dir, name)
+		all[i] = contend.Child(dir, name)
 	}
-	return line.Read(ctx, e.client, all)
+	return contend.Read(ctx, e.client, all)
 }
 
 func nameOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -9,12 +9,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/once"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
 // consumer is what those who take have in common. It belongs to who has the baton.
 type consumer struct {
-	writer *once.Writer
+	writer *exactlyonce.Writer
 
 	list    []*entry  // what was there and can be taken, but for what has been taken since
 	listed  time.Time // zero: it is to be listed again

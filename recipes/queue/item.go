@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/once"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
 // Item is an item that is locked: it stays in the queue until Done, and comes back when its taker's session ends, or with Return. One of
@@ -170,7 +170,7 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 				return
 			}
 		}
-		var r once.Result
+		var r exactlyonce.Result
 		if err == nil {
 			r, err = e.putWriter.Write(in) // for its marker
 			if errors.Is(err, zk.ErrNoNode) {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // roomPrefix begins the names of those who wait for room in a queue that has all it may have.
@@ -26,7 +26,7 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 		return none, err
 	}
 	for {
-		held, err := line.Acquire(ctx, e.client, e.members, roomPrefix, nil, roomRule)
+		held, err := contend.Acquire(ctx, e.client, e.members, roomPrefix, nil, roomRule)
 		if err != nil {
 			return none, err
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
-	"github.com/gozkd/gozkd/recipes/internal/once"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
 // Explanation is how a Value or Number is, as seen from outside.
@@ -35,11 +35,11 @@ func Explain(ctx context.Context, c *recipes.Client, path, lock string) (Explana
 	}
 	var markers []string
 	for _, name := range children {
-		if once.IsMarker(name) {
-			markers = append(markers, line.Child(path, name))
+		if exactlyonce.IsMarker(name) {
+			markers = append(markers, contend.Child(path, name))
 		}
 	}
-	if e.Writers, err = line.Read(ctx, c, markers); err != nil || lock == "" {
+	if e.Writers, err = contend.Read(ctx, c, markers); err != nil || lock == "" {
 		return e, err
 	}
 	e.Lock, err = explainLine(ctx, c, lock)
@@ -61,7 +61,7 @@ func ExplainLease(ctx context.Context, c *recipes.Client, path string) (e LeaseE
 	if e.Lookers, err = explainLine(ctx, c, path); err != nil {
 		return e, err
 	}
-	data, stat, err := c.Get(ctx, line.Child(path, holderName))
+	data, stat, err := c.Get(ctx, contend.Child(path, holderName))
 	if err != nil {
 		if errors.Is(err, zk.ErrNoNode) {
 			return e, nil
@@ -76,7 +76,7 @@ func ExplainLease(ctx context.Context, c *recipes.Client, path string) (e LeaseE
 
 // explainLine is the line of a mutex.
 func explainLine(ctx context.Context, c *recipes.Client, dir string) (recipes.Line, error) {
-	all, err := line.Contenders(ctx, c, dir, func(name string) bool { return !strings.HasPrefix(name, holderName) })
+	all, err := contend.Contenders(ctx, c, dir, func(name string) bool { return !strings.HasPrefix(name, holderName) })
 	if err != nil || len(all) == 0 {
 		return recipes.Line{}, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // ErrLeaseTaken means that another has the lease, and its time is not over.
@@ -50,7 +50,7 @@ func NewLease(c *recipes.Client, path, holder string, duration time.Duration) *L
 func NewMultiLease(c *recipes.Client, path string, n int, holder string, duration time.Duration) *Lease {
 	l := &Lease{client: c, holder: holder, duration: duration}
 	for i := range n {
-		l.paths = append(l.paths, line.Child(path, strconv.Itoa(i)))
+		l.paths = append(l.paths, contend.Child(path, strconv.Itoa(i)))
 	}
 	return l
 }
@@ -146,12 +146,12 @@ func (t *Tenancy) Release(ctx context.Context) error {
 
 // obtain takes the lease of one path.
 func (l *Lease) obtain(ctx context.Context, path string) (*Tenancy, error) {
-	holder := line.Child(path, holderName)
+	holder := contend.Child(path, holderName)
 	if _, err := l.look(ctx, holder); err != nil { // without the lock: who has it has it
 		return nil, err
 	}
 	for {
-		turn, err := line.Acquire(ctx, l.client, path, "__lock__", []byte(l.holder), line.Exclusive)
+		turn, err := contend.Acquire(ctx, l.client, path, "__lock__", []byte(l.holder), contend.Exclusive)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // Names gives each of a few names to one at a time. Who has one keeps it until it is released or the session is over, and then another may get
@@ -99,13 +99,13 @@ func (n *Names) With(ctx context.Context, f func(ctx context.Context, name strin
 
 // ExplainNames returns who has which name.
 func ExplainNames(ctx context.Context, c *recipes.Client, path string) (map[string]recipes.Line, error) {
-	all, err := line.Contenders(ctx, c, path, func(znode string) bool { return line.Label(znode) != "" })
+	all, err := contend.Contenders(ctx, c, path, func(znode string) bool { return contend.Label(znode) != "" })
 	if err != nil {
 		return nil, err
 	}
 	lines := make(map[string]recipes.Line)
 	for _, one := range all {
-		name := line.Label(one.Path[strings.LastIndexByte(one.Path, '/')+1:])
+		name := contend.Label(one.Path[strings.LastIndexByte(one.Path, '/')+1:])
 		l := lines[name]
 		if len(l.Holders) == 0 {
 			l.Holders = append(l.Holders, one)
@@ -125,7 +125,7 @@ func (n *Names) free(ctx context.Context) ([]string, error) {
 	}
 	claimed := make(map[string]bool)
 	for _, znode := range children {
-		claimed[line.Label(znode)] = true
+		claimed[contend.Label(znode)] = true
 	}
 	var free []string
 	for _, name := range n.names {
@@ -138,7 +138,7 @@ func (n *Names) free(ctx context.Context) ([]string, error) {
 
 // claim takes a name if nobody was faster, and else returns how many were.
 func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
-	p, err := line.Join(ctx, n.client, n.path, name+"-", nil)
+	p, err := contend.Join(ctx, n.client, n.path, name+"-", nil)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -146,7 +146,7 @@ func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
 	held, err := p.Try(ctx, func(znodes []string, own int) (before string) {
 		faster = 0
 		for _, znode := range znodes[:own] {
-			if line.Label(znode) == name {
+			if contend.Label(znode) == name {
 				before = znode
 				faster++
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/line"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
 // optimistic tries until nobody is faster, or the policy has enough.
@@ -30,7 +30,7 @@ func (v *Value) optimistic(ctx context.Context, f func([]byte) ([]byte, error), 
 // promoted tries with the lock, where those only are faster that have not been slow for long enough. The lock makes it likely and the version
 // makes it right: it does not matter if the lock is lost meanwhile.
 func (v *Value) promoted(ctx context.Context, f func([]byte) ([]byte, error), change *Change[[]byte]) (err error) {
-	held, err := line.Acquire(ctx, v.client, v.cfg.lock, "lock-", nil, line.Exclusive)
+	held, err := contend.Acquire(ctx, v.client, v.cfg.lock, "lock-", nil, contend.Exclusive)
 	if err != nil {
 		return err
 	}

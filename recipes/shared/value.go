@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/once"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
 // Value is bytes at a znode that many change. The znode is made by the first change. Safe for concurrent use; one Value changes one thing
@@ -23,12 +23,12 @@ type Value struct {
 	client *recipes.Client
 	path   string
 	cfg    config
-	writer *once.Writer
+	writer *exactlyonce.Writer
 }
 
 // NewValue returns the value at path.
 func NewValue(c *recipes.Client, path string, opts ...Option) *Value {
-	return &Value{client: c, path: path, cfg: newConfig(opts), writer: once.New(c, path)}
+	return &Value{client: c, path: path, cfg: newConfig(opts), writer: exactlyonce.New(c, path)}
 }
 
 // Close deletes what the Value has made for itself. It may be used again afterwards.

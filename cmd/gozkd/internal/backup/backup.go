@@ -1,0 +1,112 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+const backupUsage = `usage: gozkd backup --from SOURCE [--log-dir DIR] [--auth-file FILE] FILE
+
+Writes a backup to FILE, which must not exist: one file with the state of one moment. It is read again and checked before it gets its name.
+
+SOURCE is one of
+  http://HOST:8080  the admin endpoint of a running server: all that was committed when the copy begins. Clients are served meanwhile
+  DIR               the data directory of a server that is stopped: its checkpoint and all of its log
+  FILE              a checkpoint file, such as a copy of checkpoint.db
+
+flags:
+  --from SOURCE     what to copy
+  --log-dir DIR     where the log of a data directory is, if dataLogDir says otherwise than dataDir
+  --auth-file FILE  what to show the admin endpoint, as in its Authorization header: digest USER:PASSWORD,
+                    who must have all permissions on the root znode; without it whoever, which is enough where all may do all
+`
+
+// Backup is `gozkd backup`.
+func Backup(ctx context.Context, args []string, env cli.Env) int {
+	c := &command{env: env, name: "backup", usage: backupUsage}
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	from := flags.String("from", "", "")
+	logDir := flags.String("log-dir", "", "")
+	authFile := flags.String("auth-file", "", "")
+	words, status, done := c.parse(flags, args)
+	switch {
+	case done:
+		return status
+	case *from == "":
+		return c.wrong("--from is missing: what to copy")
+	case len(words) != 1:
+		return c.wrong("name one FILE to write to")
+	}
+	path := words[0]
+	got, err := backup(ctx, *from, *logDir, *authFile, path)
+	if err != nil {
+		return c.failed(err)
+	}
+	c.line("backup", "%s, %s, read again and good", path, inBytes(sizeOf(path)))
+	c.describeState(got)
+	return cli.OK
+}
+
+func backup(ctx context.Context, from, logDir, authFile, path string) (*source, error) {
+	if err := mustNotExist(path); err != nil {
+		return nil, err
+	}
+	if isURL(from) {
+		if logDir != "" {
+			return nil, errors.New("--log-dir is for a data directory")
+		}
+		auth := nobody
+		if authFile != "" {
+			text, err := os.ReadFile(authFile)
+			if err != nil {
+				return nil, err
+			}
+			auth = strings.TrimSpace(string(text))
+		}
+		return writeNew(path, func(aside string) error { return download(ctx, from, auth, aside) }, nil)
+	}
+	if authFile != "" {
+		return nil, errors.New("--auth-file is for an admin endpoint")
+	}
+	s, err := readSource(from, logDir)
+	if errors.Is(err, vfs.ErrLocked) {
+		err = fmt.Errorf("%w\nIt is in use. Of a running server name the admin endpoint: --from http://HOST:8080", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return writeNew(path, func(aside string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return s.held.WriteCheckpoint(aside, s.tree.CaptureAll(), nil)
+	}, s)
+}
+
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// describeState says what a state is.
+func (c *command) describeState(s *source) {
+	written := "never"
+	if !s.held.Time.IsZero() {
+		written = s.held.Time.UTC().Format(time.RFC3339)
+	}
+	c.line("state", "zxid %v, last written %s, term %d, index %d", s.tree.LastZxid(), written, s.held.Term, s.held.Index)
+	c.line("holds", "%d znodes, %d of them ephemeral, %s in paths and data; %d sessions", s.tree.NumZnodes(), s.tree.NumEphemerals(),
+		inBytes(s.tree.ApproximateDataSize()), s.tree.NumSessions())
+	c.line("digest", "%#016x", s.tree.Digest())
+}

@@ -1,0 +1,498 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs a server with a data directory until stop.
+func serve(t *testing.T, cfg server.Config) (s *server.Server, stop func()) {
+	t.Helper()
+	cfg.InProcess, cfg.Tick = true, 200*time.Millisecond
+	s, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	stop = func() {
+		if !closed {
+			closed = true
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return s, stop
+}
+
+func connect(t *testing.T, s *server.Server) (*zk.Conn, <-chan zk.Event) {
+	t.Helper()
+	c, events, err := zk.Connect([]string{s.ConnectString()}, 20*time.Second, zk.WithDialer(s.Dialer()), zk.WithLogger(log.New(io.Discard, "", 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, events
+}
+
+// fill makes some of everything, by two clients that keep their sessions.
+func fill(t *testing.T, s *server.Server, n int) {
+	t.Helper()
+	a, _ := connect(t, s)
+	b, _ := connect(t, s)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	make := func(c *zk.Conn, path string, flags int32) {
+		t.Helper()
+		_, err := c.Create(path, []byte(path), flags, zk.WorldACL(zk.PermAll))
+		must(err)
+	}
+	make(a, "/app", 0)
+	make(a, "/app/locks", 0)
+	for i := range n {
+		make(a, fmt.Sprintf("/app/%d", i), 0)
+		make(b, "/app/locks/l-", zk.FlagEphemeral|zk.FlagSequence)
+		if i%3 == 0 {
+			_, err := b.Set(fmt.Sprintf("/app/%d", i), bytes.Repeat([]byte("x"), i), -1)
+			must(err)
+		}
+		if i%5 == 0 {
+			must(a.Delete(fmt.Sprintf("/app/%d", i), -1))
+			_, err := a.Multi(&zk.CheckVersionRequest{Path: "/app", Version: 77}, &zk.DeleteRequest{Path: "/app/locks", Version: -1})
+			if err == nil {
+				t.Fatal("a multi that can't succeed did")
+			}
+		}
+	}
+	must(a.AddAuth("digest", []byte("user:secret")))
+	_, err := a.Create("/private", nil, 0, zk.AuthACL(zk.PermAll))
+	must(err)
+}
+
+// run runs one of the commands.
+func run(t *testing.T, main cli.Main, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	return status, out.String(), errs.String()
+}
+
+func mustRun(t *testing.T, main cli.Main, args ...string) (stdout string) {
+	t.Helper()
+	status, stdout, stderr := run(t, main, args...)
+	if status != cli.OK {
+		t.Fatalf("%v: status %d\n%s%s", args, status, stdout, stderr)
+	}
+	return stdout
+}
+
+func mustRead(t *testing.T, path string) *source {
+	t.Helper()
+	s, err := readSource(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// fingerprint is of all files of a directory, or of one file.
+func fingerprint(t *testing.T, path string) string {
+	t.Helper()
+	h := sha256.New()
+	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		_, _ = fmt.Fprintf(h, "%s %d\n%s", path, len(data), data) // a hash never fails
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// What is read of a stopped server is what it had: the same as the running server gave, wherever the checkpoint is. Reading changes nothing.
+func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
+	for _, snapCount := range []int{7, 100_000} {
+		dir := t.TempDir()
+		cfg := server.Config{Dir: filepath.Join(dir, "data"), LogDir: filepath.Join(dir, "log"), SnapCount: snapCount, SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}
+		s, stop := serve(t, cfg)
+		fill(t, s, 40)
+		web := httptest.NewServer(admin.New(s, admin.Options{Snapshot: true, Interval: -1}))
+		secret := filepath.Join(dir, "secret")
+		if err := os.WriteFile(secret, []byte("digest super:test\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		online, offline, copied := filepath.Join(dir, "online.db"), filepath.Join(dir, "offline.db"), filepath.Join(dir, "copied.db")
+		mustRun(t, Backup, "--from", web.URL, "--auth-file", secret, online)
+		mustRun(t, Backup, "--from", web.URL, filepath.Join(dir, "open.db")) // where everybody has all permissions on the root, nobody in particular has to ask
+		if status, _, stderr := run(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline); status != 1 || !strings.Contains(stderr, "It is in use. Of a running server") {
+			t.Errorf("of a directory in use: %d %s", status, stderr)
+		}
+		web.Close()
+		stop()
+		before := fingerprint(t, cfg.Dir) + fingerprint(t, cfg.LogDir)
+		out := mustRun(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline)
+		if !strings.Contains(out, "read again and good") || !strings.Contains(out, "; 2 sessions") {
+			t.Error(out)
+		}
+		if out := mustRun(t, Inspect, "--log-dir", cfg.LogDir, cfg.Dir); !strings.Contains(out, "log         whole") {
+			t.Error(out)
+		}
+		if after := fingerprint(t, cfg.Dir) + fingerprint(t, cfg.LogDir); after != before {
+			t.Error("the source was changed")
+		}
+		mustRun(t, Backup, "--from", offline, copied)
+		a, b, c := mustRead(t, online), mustRead(t, offline), mustRead(t, copied)
+		if a.tree.Digest() != b.tree.Digest() || a.tree.LastZxid() != b.tree.LastZxid() || a.held.Index != b.held.Index || a.held.Cluster != b.held.Cluster {
+			t.Errorf("SnapCount %d: online zxid %v, %d znodes, %+v\noffline %v, %d, %+v", snapCount,
+				a.tree.LastZxid(), a.tree.NumZnodes(), a.held, b.tree.LastZxid(), b.tree.NumZnodes(), b.held)
+		}
+		if c.tree.Digest() != b.tree.Digest() || c.held.Index != b.held.Index {
+			t.Errorf("a copy of a backup is another: %+v", c.held)
+		}
+	}
+}
+
+// content is every znode that no session owns, without what a child that goes leaves in its parent.
+func content(t *testing.T, tree *datatree.Tree) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	super := datatree.Caller{SkipACL: true}
+	var walk func(path string)
+	walk = func(path string) {
+		data, stat, code := tree.GetData(path, super)
+		acl, _, aclCode := tree.GetACL(path, super)
+		if code != proto.OK || aclCode != proto.OK {
+			t.Fatalf("%s: %v %v", path, code, aclCode)
+		}
+		if stat.EphemeralOwner > 0 || path == "/zookeeper/config" {
+			return
+		}
+		stat.Pzxid, stat.Cversion, stat.NumChildren = 0, 0, 0
+		all[path] = fmt.Sprintf("%q %v %+v", data, acl, stat)
+		list, _, _ := tree.AppendChildren(nil, path, super)
+		d := jute.NewDecoder(list)
+		for n := d.Int(); n > 0; n-- {
+			walk(strings.TrimSuffix(path, "/") + "/" + d.String())
+		}
+	}
+	walk("/")
+	return all
+}
+
+// A restored server has what was in the backup, without sessions and ephemerals, and goes on with zxids above all that the old one gave out since.
+func TestRestore(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old")
+	s, stop := serve(t, server.Config{Dir: old, SnapCount: 50})
+	fill(t, s, 40)
+	stop()
+	copied := filepath.Join(dir, "copy.db") // as by cp
+	data, err := os.ReadFile(checkpointIn(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, data, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	s, stop = serve(t, server.Config{Dir: old, SnapCount: 50}) // the old one goes on
+	c, _ := connect(t, s)
+	if _, err := c.Create("/later", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	gone := mustRead(t, old)
+
+	for _, from := range []string{copied, old} {
+		was := mustRead(t, from)
+		before, fresh := fingerprint(t, from), filepath.Join(t.TempDir(), "fresh")
+		out := mustRun(t, Restore, "--from", from, "--data-dir", fresh, "--id=9")
+		if fingerprint(t, from) != before {
+			t.Errorf("%s was changed", from)
+		}
+		if want := fmt.Sprintf("closed      %d sessions, with their %d ephemeral znodes", was.tree.NumSessions(), was.tree.NumEphemerals()); !strings.Contains(out, want) || was.tree.NumSessions() == 0 {
+			t.Errorf("%s\nwant %s", out, want)
+		}
+		if strings.Contains(out, "WARNING") {
+			t.Errorf("it was alone:\n%s", out)
+		}
+		is := mustRead(t, fresh)
+		if want, got := content(t, was.tree), content(t, is.tree); !maps.Equal(want, got) || len(want) < 30 {
+			t.Errorf("%s: the content is another", from)
+		}
+		if is.tree.NumSessions() != 0 || is.tree.NumEphemerals() != 0 || is.held.Cluster == was.held.Cluster || is.held.Cluster == 0 || is.held.Member != 9 || !slices.Equal(is.held.Voters, []uint64{9}) {
+			t.Errorf("%+v", is.held)
+		}
+		if is.tree.LastZxid() <= gone.tree.LastZxid() || is.held.Term <= gone.held.Term {
+			t.Errorf("zxid %v and term %d; the old one came to %v and %d", is.tree.LastZxid(), is.held.Term, gone.tree.LastZxid(), gone.held.Term)
+		}
+		s, stop := serve(t, server.Config{Dir: fresh, MemberID: 9})
+		c, _ := connect(t, s)
+		if _, err := c.Create("/new", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		if _, stat, err := c.Get("/app/1"); err != nil || stat.Czxid > int64(was.tree.LastZxid()) {
+			t.Errorf("%+v %v", stat, err)
+		}
+		if later, _, err := c.Exists("/later"); err != nil || later != (from == old) {
+			t.Errorf("/later is there: %v %v", later, err)
+		}
+		stop()
+		if status, _, stderr := run(t, Restore, "--from", copied, "--data-dir", fresh); status != 1 || !strings.Contains(stderr, "is not empty") {
+			t.Errorf("into a directory with data: %d %s", status, stderr)
+		}
+	}
+}
+
+// Each thing that can be wrong is refused with a reason, and nothing is left behind.
+func TestCommands_Refuse(t *testing.T) {
+	dir := t.TempDir()
+	data, good, ensemble := filepath.Join(dir, "data"), filepath.Join(dir, "good.db"), filepath.Join(dir, "diverged")
+	s, stop := serve(t, server.Config{Dir: data})
+	fill(t, s, 3)
+	stop()
+	mustRun(t, Backup, "--from", data, good)
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	whole, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("diverged/DIVERGED", "it differs.\n")
+	write("nolog/checkpoint.db", string(whole))
+	write("nostate/myid", "1\n")
+	bad := write("bad.db", strings.Replace(string(whole), "/app/1", "/app/9", 1))
+	cut := write("cut.db", string(whole[:len(whole)/2]))
+	text := write("text.db", "this is no backup")
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/half":
+			w.Header().Set("Content-Length", fmt.Sprint(len(whole)))
+			_, _ = w.Write(whole[:len(whole)/2]) // the test looks at what arrives
+		case "/bad":
+			_, _ = io.WriteString(w, "no bbolt file")
+		default:
+			http.Error(w, "not authorized", http.StatusUnauthorized)
+		}
+	}))
+	defer web.Close()
+	to := filepath.Join(dir, "out", "new.db")
+	if err := os.Mkdir(filepath.Dir(to), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(dir, "out", "empty")
+	for _, c := range []struct {
+		main   cli.Main
+		args   []string
+		status int
+		stderr string
+	}{
+		{Backup, nil, 2, "--from is missing"},
+		{Backup, []string{"--from", data}, 2, "name one FILE"},
+		{Backup, []string{"--from", data, to, to}, 2, "name one FILE"},
+		{Backup, []string{"--form", data, to}, 2, "usage: gozkd backup"},
+		{Backup, []string{"--from", data, good}, 1, "never takes the place of a file"},
+		{Backup, []string{"--from", filepath.Join(dir, "none"), to}, 1, "no such file"},
+		{Backup, []string{"--from", data, filepath.Join(dir, "none", "x.db")}, 1, "no such file"},
+		{Backup, []string{"--from", bad, to}, 1, "corrupt checkpoint"},
+		{Backup, []string{"--from", cut, to}, 1, "corrupt checkpoint"},
+		{Backup, []string{"--from", text, to}, 1, "corrupt checkpoint"},
+		{Backup, []string{"--from", good, "--log-dir", data, to}, 1, "a log belongs to a data directory"},
+		{Backup, []string{"--from", web.URL, to}, 1, "401"},
+		{Backup, []string{"--from", web.URL + "/half", to}, 1, "not all of it came"},
+		{Backup, []string{"--from", web.URL + "/bad", to}, 1, "not good"},
+		{Backup, []string{"--from", web.URL, "--log-dir", data, to}, 1, "--log-dir is for a data directory"},
+		{Backup, []string{"--from", data, "--auth-file", text, to}, 1, "--auth-file is for an admin endpoint"},
+		{Backup, []string{"--from", "http://127.0.0.1:1", to}, 1, "127.0.0.1:1"},
+		{Restore, nil, 2, "--from is missing"},
+		{Restore, []string{"--from"}, 2, "--from needs a value"},
+		{Restore, []string{"--from", good, "--nonsense"}, 2, "usage: gozkd restore"},
+		{Restore, []string{"--from", good, "--memory"}, 2, "data directory of one server"},
+		{Restore, []string{"--from", good, "-o", "tickTime=x"}, 2, "tickTime"},
+		{Restore, []string{"--from", good, "--data-dir", data}, 1, "is not empty"},
+		{Restore, []string{"--from", good, "--data-dir", empty, "-o", "dataLogDir=" + data}, 1, "is not empty"},
+		{Restore, []string{"--from", bad, "--data-dir", empty}, 1, "corrupt checkpoint"},
+		{Restore, []string{"--from", ensemble, "--data-dir", empty}, 1, "differs from that of the other servers"},
+		{Restore, []string{"--from", filepath.Join(dir, "nolog"), "--data-dir", empty}, 1, "takes the checkpoint alone"},
+		{Restore, []string{"--from", filepath.Join(dir, "nostate"), "--data-dir", empty}, 1, "no state"},
+		{Restore, []string{"--from", web.URL, "--data-dir", empty}, 1, "make a backup of it first"},
+		{Inspect, nil, 2, "name a data directory"},
+		{Inspect, []string{"--log-dir", data, data, data}, 2, "of one data directory"},
+		{Inspect, []string{text}, 1, "corrupt checkpoint"},
+		{Inspect, []string{filepath.Join(dir, "nolog")}, 1, "log in"},
+	} {
+		before := fingerprint(t, dir)
+		status, _, stderr := run(t, c.main, c.args...)
+		if status != c.status || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("%v: status %d\n%swant %d, %s", c.args, status, stderr, c.status, c.stderr)
+		}
+		if fingerprint(t, dir) != before {
+			t.Errorf("%v: it changed something", c.args)
+		}
+		if entries, err := os.ReadDir(filepath.Dir(to)); err != nil || len(entries) > 0 {
+			t.Fatalf("%v: it left %v %v", c.args, entries, err)
+		}
+	}
+	for _, main := range []cli.Main{Backup, Restore, Inspect} {
+		if out := mustRun(t, main, "--help"); !strings.HasPrefix(out, "usage: gozkd ") {
+			t.Error(out)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := backup(ctx, data, "", "", to); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := restore(ctx, data, "", target{1, empty, empty}, time.Now()); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// A directory with nothing but the number of the server is empty; the checkpoint alone can be taken by its name.
+func TestRestore_TakesACheckpointAlone(t *testing.T) {
+	dir := t.TempDir()
+	data, fresh := filepath.Join(dir, "data"), filepath.Join(dir, "fresh")
+	s, stop := serve(t, server.Config{Dir: data, SnapCount: 20})
+	fill(t, s, 30)
+	stop()
+	if err := os.RemoveAll(filepath.Join(data, "wal")); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, stderr := run(t, Inspect, data); status != 1 || !strings.Contains(out, "NOT WHOLE") || !strings.Contains(out, "znodes") || !strings.Contains(stderr, "is missing") {
+		t.Errorf("%d\n%s%s", status, out, stderr)
+	}
+	if err := os.Mkdir(fresh, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(fresh, "myid"), []byte("3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := mustRun(t, Restore, "--from", checkpointIn(data), "--data-dir", fresh, "-o", "server.3=a:1:2", "-o", "server.4=b:1:2", "-o", "server.5=c:1:2")
+	if !strings.Contains(out, "member 3 of the new ensemble") || !strings.Contains(out, "EMPTY data directory") {
+		t.Error(out)
+	}
+	if is := mustRead(t, fresh); is.held.Member != 3 {
+		t.Errorf("%+v", is.held)
+	}
+}
+
+func TestLeapSince(t *testing.T) {
+	now := time.Unix(2_000_000_000, 0)
+	for _, c := range []struct {
+		written time.Time
+		want    uint64
+	}{{time.Time{}, leastLeap}, {now, leastLeap}, {now.Add(time.Hour), leastLeap}, {now.Add(-time.Hour), leastLeap + 3600}} {
+		if got := leapSince(c.written, now); got != c.want {
+			t.Errorf("since %v: %d, want %d", c.written, got, c.want)
+		}
+	}
+}
+
+// No room for epochs is a refusal, not an overflow.
+func TestRestore_NoRoomForEpochs(t *testing.T) {
+	tree := datatree.New(datatree.Options{})
+	tree.SetLastZxid(proto.MakeZxid(1<<31-70_000, 5))
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	s, stop := serve(t, server.Config{Dir: data})
+	fill(t, s, 0) // so that there is a time
+	stop()
+	held := mustRead(t, data).held
+	file, fresh := filepath.Join(dir, "late.db"), filepath.Join(dir, "fresh")
+	if err := held.WriteCheckpoint(file, tree.CaptureAll(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restore(t.Context(), file, "", target{1, fresh, fresh}, held.Time); err != nil {
+		t.Error("there is room for 70,000:", err)
+	}
+	_, err := restore(t.Context(), file, "", target{1, filepath.Join(dir, "other"), filepath.Join(dir, "other")}, held.Time.Add(24*time.Hour))
+	if err == nil || !strings.Contains(err.Error(), "leaves no room") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "other")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// Who restores what one of several had is told whose it was; what one had alone is no loss of anybody's.
+func TestTell_WhoseStateItWas(t *testing.T) {
+	for _, c := range []struct {
+		member uint64
+		voters []uint64
+		want   string
+	}{
+		{1, []uint64{1}, ""},
+		{2, []uint64{1, 2, 3}, "dir is what ONE of 3 voters had."},
+		{4, []uint64{1, 2, 3}, "dir is what member 4, an observer or no member any more, had."},
+		{2, []uint64{1}, "dir is what member 2, an observer or no member any more, had."},
+	} {
+		var out strings.Builder
+		r := &restored{from: &source{path: "dir", dir: true, held: consensus.Held{Member: c.member, Voters: c.voters}, tree: datatree.New(datatree.Options{})}}
+		(&command{env: cli.Env{Out: &out, Err: &out}}).tell(r, false)
+		warned := strings.Contains(out.String(), "WARNING")
+		if warned != (c.want != "") || !strings.Contains(out.String(), c.want) {
+			t.Errorf("member %d of %v:\n%s", c.member, c.voters, &out)
+		}
+		if others := strings.Contains(out.String(), "Only then start the others"); others != warned {
+			t.Errorf("member %d of %v, the others: %v", c.member, c.voters, others)
+		}
+	}
+}
+
+// Whoever may not have a backup learns what to say.
+func TestBackup_NotAuthorized(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Not authorized", http.StatusForbidden) }))
+	defer web.Close()
+	status, _, stderr := run(t, Backup, "--from", web.URL, filepath.Join(t.TempDir(), "backup.db"))
+	if status != cli.Failed || !strings.Contains(stderr, "403 Forbidden: Not authorized; --auth-file names who may") {
+		t.Errorf("%d %s", status, stderr)
+	}
+}

@@ -1,0 +1,136 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+const inspectUsage = `usage: gozkd inspect [--log-dir DIR] DIR|FILE...
+
+Says what the data directory of a stopped server holds, or a checkpoint file, and changes nothing. Of several it says which has most.
+
+flags:
+  --log-dir DIR  where the log of the one data directory is, if dataLogDir says otherwise than dataDir
+`
+
+// Inspect is `gozkd inspect`.
+func Inspect(ctx context.Context, args []string, env cli.Env) int {
+	c := &command{env: env, name: "inspect", usage: inspectUsage}
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	logDir := flags.String("log-dir", "", "")
+	words, status, done := c.parse(flags, args)
+	switch {
+	case done:
+		return status
+	case len(words) == 0:
+		return c.wrong("name a data directory, or a checkpoint file")
+	case *logDir != "" && len(words) > 1:
+		return c.wrong("--log-dir is of one data directory")
+	}
+	var most *source
+	clusters := make(map[uint64]bool)
+	for i, path := range words {
+		if ctx.Err() != nil {
+			return c.failed(ctx.Err())
+		}
+		if i > 0 {
+			c.say(env.Out, "\n")
+		}
+		s, err := c.inspect(path, *logDir)
+		if err != nil {
+			status = c.failed(err)
+		}
+		if s == nil {
+			continue
+		}
+		clusters[s.held.Cluster] = true
+		if most == nil || newer(s, most) {
+			most = s
+		}
+	}
+	switch {
+	case len(words) == 1 || most == nil:
+	case len(clusters) > 1:
+		c.say(env.Out, "\nThey are of different ensembles, which can't be compared.\n")
+	default:
+		c.say(env.Out, fmt.Sprintf("\nMost: %s, whose last entry is of term %d and has index %d.\n", most.path, most.held.Term, most.held.Index))
+	}
+	return status
+}
+
+// newer reports whether a has more than b, as raft decides it.
+func newer(a, b *source) bool {
+	if a.held.Term != b.held.Term {
+		return a.held.Term > b.held.Term
+	}
+	return a.held.Index > b.held.Index
+}
+
+// inspect describes one. Where the log is bad and the checkpoint good, it describes the checkpoint, and returns it with the error.
+func (c *command) inspect(path, logDir string) (*source, error) {
+	s, err := readSource(path, logDir)
+	log := "whole"
+	if broken := (*logError)(nil); errors.As(err, &broken) && !errors.Is(err, vfs.ErrLocked) {
+		alone, aloneErr := readSource(broken.checkpoint, "")
+		if aloneErr != nil {
+			return nil, errors.Join(err, aloneErr)
+		}
+		s, log = alone, "NOT WHOLE: what follows is the checkpoint alone"
+	}
+	if s == nil {
+		return nil, err
+	}
+	h := s.held
+	if s.path == path && s.dir {
+		c.line("directory", "%s", path)
+		if h.TornBytes > 0 {
+			log = fmt.Sprintf("whole, and %d bytes of an append that was never acknowledged", h.TornBytes)
+		}
+	} else {
+		c.line("file", "%s", s.path)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if logDir == "" {
+			logDir = path
+		}
+		c.line("log", "%s; %s in %s", log, inBytes(sizeBelow(filepath.Join(logDir, "wal"))), filepath.Join(logDir, "wal"))
+	}
+	c.line("checkpoint", "index %d, %s", h.Checkpoint, inBytes(sizeOf(checkpointOf(s))))
+	c.line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
+	c.line("member", "%d of ensemble %016x, voters %v, learners %v", h.Member, h.Cluster, h.Voters, h.Learners)
+	if set, version := s.tree.Config(); len(set) > 0 {
+		c.line("servers", "%s", strings.ReplaceAll(set.Text(version), "\n", "\n            "))
+	}
+	c.describeState(s)
+	return s, err
+}
+
+func checkpointOf(s *source) string {
+	if s.dir {
+		return checkpointIn(s.path)
+	}
+	return s.path
+}
+
+// sizeBelow adds up the files in a directory.
+func sizeBelow(dir string) (n int64) {
+	// What can't be read is not counted: the number is for people.
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
+}

@@ -1,0 +1,301 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/serverlist"
+)
+
+// confDir names the folder of the zoo.cfg in a container.
+const confDir = "ZOO_CONF_DIR"
+
+// Who understands a variable.
+const (
+	official = "official"
+	bitnami  = "Bitnami"
+	both     = "both"
+)
+
+// variable is one row of the table of what the container images of ZooKeeper are told in their environment. Each may also be given as
+// NAME_FILE, the path of a file with the value.
+type variable struct {
+	name string
+	of   string // official, bitnami or both
+	// key is what it sets, by read, which turns its value into the key's, or reports false; nil: the value is the key's.
+	key  string
+	read func(string) (string, bool)
+	// image is its value where ZOO_CONF_DIR is set, names no zoo.cfg, and the variable is not set.
+	image  string
+	status status
+	note   string
+	// always: it counts beside a zoo.cfg too.
+	always bool
+}
+
+// variables is the table, in the order of docs/container.md. It is read only.
+var variables = []variable{
+	{name: confDir, of: official, status: works, always: true, note: "the folder of `zoo.cfg`. If there is one in it, that counts, and of these variables only those that say so; if not, the variables do. `ZOOCFGDIR` and `ZOOCFG` of `zkServer.sh` are known too"},
+	{name: "ZOO_DATA_DIR", of: official, key: "dataDir", status: works, note: "the folder of the data"},
+	{name: "ZOO_DATA_LOG_DIR", of: both, key: "dataLogDir", status: works, note: "the folder of the log"},
+	{name: "ZOO_LOG_DIR", of: official, status: harmless, always: true, note: "logs go to standard error"},
+	{name: "ZOO_MY_ID", of: official, key: "myid", image: "1", status: works, always: true, note: "the number of this server, if the file `myid` in the data folder does not say it. They must not differ"},
+	{name: "ZOO_SERVER_ID", of: bitnami, key: "myid", status: works, always: true, note: "as ZOO_MY_ID"},
+	{name: "ZOO_SERVERS", of: both, image: "server.1=localhost:2888:3888;2181", status: works, note: "the servers: `server.N=host:2888:3888;2181` with white space between them, or `host:2888:3888::N` with white space, `,` or `;` between them, where one alone is a standalone server. No server may be called 0.0.0.0, since all keep the same list: with ZOO_LISTEN_ALLIPS_ENABLED it listens on all addresses all the same"},
+	{name: "ZOO_PORT_NUMBER", of: bitnami, key: "clientPort", status: works, note: "the port for clients"},
+	{name: "ZOO_PORT", of: official, key: "clientPort", status: works, note: "the same, in images of ZooKeeper 3.4. `tcp://…`, which Kubernetes sets for a service called zoo, has no effect"},
+	{name: "ZOO_TICK_TIME", of: both, key: "tickTime", image: "2000", status: works, note: "ms"},
+	{name: "ZOO_INIT_LIMIT", of: both, key: "initLimit", image: "5", status: works, note: "ticks"},
+	{name: "ZOO_SYNC_LIMIT", of: both, key: "syncLimit", image: "2", status: works, note: "ticks"},
+	{name: "ZOO_MAX_CLIENT_CNXNS", of: both, key: "maxClientCnxns", image: "60", status: works, note: "connections per client address"},
+	{name: "ZOO_MAX_CNXNS", of: bitnami, key: "maxCnxns", status: works, note: "connections in all"},
+	{name: "ZOO_MAX_SESSION_TIMEOUT", of: bitnami, key: "maxSessionTimeout", status: works, note: "ms"},
+	{name: "ZOO_STANDALONE_ENABLED", of: official, key: "standaloneEnabled", image: "true", status: works, note: "one server is a standalone server"},
+	{name: "ZOO_4LW_COMMANDS_WHITELIST", of: both, key: "4lw.commands.whitelist", status: works, note: "the four-letter words to answer"},
+	{name: "ZOO_ADMINSERVER_ENABLED", of: official, key: adminServer, image: "true", status: works, note: "the admin commands over HTTP"},
+	{name: "ZOO_ENABLE_ADMIN_SERVER", of: bitnami, key: adminServer, read: yes("true", "false"), status: works, note: "the same"},
+	{name: "ZOO_ADMIN_SERVER_ADDRESS", of: bitnami, key: "admin.serverAddress", image: "0.0.0.0", status: works, note: "where they listen: in the image on all addresses of the container, as in the official one; 127.0.0.1 keeps them in it"},
+	{name: "ZOO_ADMIN_SERVER_PORT_NUMBER", of: bitnami, key: "admin.serverPort", status: works, note: "their port"},
+	{name: "ZOO_ENABLE_PROMETHEUS_METRICS", of: bitnami, key: "metricsProvider.className", read: yes(prometheusProvider, defaultProvider), status: works, note: "the endpoint for Prometheus"},
+	{name: "ZOO_PROMETHEUS_METRICS_PORT_NUMBER", of: bitnami, key: "metricsProvider.httpPort", status: works, note: "its port"},
+	{name: "ZOO_RECONFIG_ENABLED", of: bitnami, key: "reconfigEnabled", read: yes("true", "false"), status: works, note: "clients may change the members"},
+	{name: "ZOO_LISTEN_ALLIPS_ENABLED", of: bitnami, key: "quorumListenOnAllIPs", read: yes("true", "false"), status: works, note: "listen for other servers on all addresses"},
+	{name: "ZOO_PRE_ALLOC_SIZE", of: bitnami, key: "preAllocSize", status: works, note: "KiB; size of a segment of the log"},
+	{name: "ZOO_SNAPCOUNT", of: bitnami, key: "snapCount", status: works, note: "transactions after which a checkpoint is written; up to 4 times as many where checkpoints would take more than a fifth of the time"},
+	{name: "ZOO_LOG_LEVEL", of: bitnami, key: "gozkd.logLevel", read: javaLevel, status: works, note: "ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF"},
+	{name: "ZOO_LOG4J_PROP", of: official, key: "gozkd.logLevel", read: rootLogger, status: works, note: "its first word is the level; images of ZooKeeper before 3.8"},
+	{name: "ZOO_CFG_EXTRA", of: official, status: works, note: "keys of `zoo.cfg`: `key=value` with white space between them"},
+	{name: "ZOO_CFG_*", of: bitnami, status: works, note: "the key whose name follows, with `_` for `.`: `ZOO_CFG_admin_idleTimeout`"},
+	{name: "SERVER_JVMFLAGS", of: both, status: works, always: true, note: "its `-Dkey=value` set keys that `zoo.cfg` does not; other flags of a JVM have no effect"},
+	{name: "JVMFLAGS", of: both, status: works, always: true, note: "the same, after SERVER_JVMFLAGS"},
+	{name: "ZOO_DATADIR_AUTOCREATE_DISABLE", of: official, key: "datadir.autocreate", read: func(v string) (string, bool) { return "false", true }, status: works, note: "whatever its value: data folders that are missing are an error"},
+	{name: "ZOO_PEER_TYPE", of: bitnami, key: "peerType", status: harmless, note: "the entry of ZOO_SERVERS has the role"},
+	{name: "ZOO_AUTOPURGE_PURGEINTERVAL", of: official, key: "autopurge.purgeInterval", status: harmless, note: "the log is cut after each checkpoint"},
+	{name: "ZOO_AUTOPURGE_INTERVAL", of: bitnami, key: "autopurge.purgeInterval", status: harmless, note: "the same"},
+	{name: "ZOO_AUTOPURGE_SNAPRETAINCOUNT", of: official, key: "autopurge.snapRetainCount", status: harmless, note: "the one checkpoint is updated in place"},
+	{name: "ZOO_AUTOPURGE_RETAIN_COUNT", of: bitnami, key: "autopurge.snapRetainCount", status: harmless, note: "the same"},
+	{name: "ZK_SERVER_HEAP", of: official, status: harmless, always: true, note: "there is no JVM; `GOMEMLIMIT` bounds the memory"},
+	{name: "ZOO_HEAP_SIZE", of: bitnami, status: harmless, always: true, note: "the same"},
+	{name: "ZOO_HC_TIMEOUT", of: bitnami, status: harmless, always: true, note: "the timeout of the image's HEALTHCHECK is Docker's"},
+	{name: "ZOO_FIPS_MODE", of: bitnami, status: harmless, always: true, note: "the FIPS mode of Go is a matter of `GODEBUG`"},
+	{name: "ALLOW_ANONYMOUS_LOGIN", of: bitnami, status: harmless, always: true, note: "who may connect is not restricted"},
+	{name: "ALLOW_EMPTY_PASSWORD", of: bitnami, status: harmless, always: true, note: "the same"},
+	{name: "ZOO_TLS_CLIENT_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "there is no TLS yet: clients would find nobody there"},
+	{name: "ZOO_TLS_QUORUM_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "there is no TLS between servers yet"},
+	{name: "ZOO_ENABLE_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "there is no SASL: clients that it should keep out would get in"},
+	{name: "ZOO_ENABLE_QUORUM_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "there is no SASL between servers"},
+	{name: "ZOO_TLS_*", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_TLS_CLIENT_ENABLE and ZOO_TLS_QUORUM_ENABLE"},
+	{name: "ZOO_CLIENT_*", of: bitnami, status: harmless, always: true, note: "ZOO_CLIENT_USER, ZOO_CLIENT_PASSWORD: nothing without ZOO_ENABLE_AUTH"},
+	{name: "ZOO_SERVER_USERS", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_ENABLE_AUTH"},
+	{name: "ZOO_SERVER_PASSWORDS", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_ENABLE_AUTH"},
+	{name: "ZOO_QUORUM_*", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_ENABLE_QUORUM_AUTH"},
+}
+
+// yes reads a boolean as Bitnami's scripts do: what is not yes is no.
+func yes(yes, no string) func(string) (string, bool) {
+	return func(v string) (string, bool) {
+		if v == "1" || strings.EqualFold(v, "yes") || strings.EqualFold(v, "true") {
+			return yes, true
+		}
+		return no, true
+	}
+}
+
+// javaLevel turns a level of log4j or logback into one of ours.
+func javaLevel(v string) (string, bool) {
+	switch level := strings.ToLower(v); level {
+	case "all":
+		return "trace", true
+	case "fatal":
+		return "error", true
+	case "trace", "debug", "info", "warn", "error", "off":
+		return level, true
+	default:
+		return "", false
+	}
+}
+
+// rootLogger takes the level from "INFO, CONSOLE".
+func rootLogger(v string) (string, bool) {
+	level, _, _ := strings.Cut(v, ",")
+	return javaLevel(trim(level))
+}
+
+// container is an environment, read by the table.
+type container struct {
+	r      *resolver
+	getenv func(string) string
+	names  []string // of all variables
+	image  bool     // where the environment says nothing, the defaults of the official image hold
+}
+
+// value returns what a variable says, itself or in the file that NAME_FILE names, and where it was said; "" when nowhere.
+func (c container) value(name string) (value string, from Origin) {
+	from = Origin{Source: name, layer: fromEnvironment}
+	value = trim(c.getenv(name))
+	file := trim(c.getenv(name + "_FILE"))
+	switch {
+	case file == "":
+		return value, from
+	case value != "":
+		c.r.problem(from, "", "is set, and so is %s_FILE: keep one of them", name)
+		return "", from
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		c.r.problem(Origin{Source: name + "_FILE", layer: fromEnvironment}, "", "%v", err)
+		return "", from
+	}
+	return trim(string(data)), Origin{Source: name + "_FILE", layer: fromEnvironment}
+}
+
+// read adds what the variables say, as settings of the environment. beside is the zoo.cfg that was found, or empty.
+func (c container) read(beside string) {
+	var idle []string
+	for _, v := range variables {
+		if strings.HasSuffix(v.name, "*") || v.name == "ZOO_SERVERS" || v.key == "" && v.status != refused {
+			if beside != "" && !v.always && trim(c.getenv(v.name)+c.getenv(v.name+"_FILE")) != "" {
+				idle = append(idle, v.name)
+			}
+			continue
+		}
+		value, from := c.value(v.name)
+		switch {
+		case value == "" && c.image && v.image != "" && !c.given(v.key):
+			value, from = v.image, Origin{Source: "the default of " + v.name, layer: fromImage}
+		case value == "":
+			continue
+		case beside != "" && !v.always:
+			if v.name != "ZOO_DATA_DIR" && v.name != "ZOO_DATA_LOG_DIR" { // the image has them set
+				idle = append(idle, v.name)
+			}
+			continue
+		}
+		c.one(v, value, from)
+	}
+	if beside != "" {
+		for _, name := range c.names {
+			if strings.HasPrefix(name, "ZOO_CFG_") && !strings.HasPrefix(name, "ZOO_CFG_EXTRA") {
+				idle = append(idle, name)
+			}
+		}
+		if len(idle) > 0 {
+			c.r.warnings = append(c.r.warnings, fmt.Sprintf("%s: without effect, as in ZooKeeper's images: %s is there, and it counts", strings.Join(idle, ", "), beside))
+		}
+		return
+	}
+	c.keys()
+	c.extra()
+	c.servers()
+	c.unknown()
+}
+
+// given reports whether another variable sets the key.
+func (c container) given(key string) bool {
+	return slices.ContainsFunc(variables, func(v variable) bool {
+		return v.key == key && trim(c.getenv(v.name)+c.getenv(v.name+"_FILE")) != ""
+	})
+}
+
+// one adds what one variable says.
+func (c container) one(v variable, value string, from Origin) {
+	if v.name == "ZOO_PORT" && strings.Contains(value, "://") {
+		c.r.warnings = append(c.r.warnings, fmt.Sprintf("%s: %s has no effect: Kubernetes and Docker set that for a service called zoo", from, value))
+		return
+	}
+	if v.read != nil {
+		key, ok := v.read(value)
+		if !ok {
+			c.r.problem(from, "", "is %q; allowed: %s", value, v.note)
+			return
+		}
+		if v.status == refused {
+			if key == "true" {
+				c.r.problem(from, "", "is %s, which this version can't serve: %s", value, v.note)
+			}
+			return
+		}
+		value = key
+	}
+	c.r.set(setting{key: v.key, value: value, from: from})
+}
+
+// keys adds the keys that Bitnami's ZOO_CFG_* name.
+func (c container) keys() {
+	for _, name := range c.names {
+		key, ok := strings.CutPrefix(name, "ZOO_CFG_")
+		if !ok || name == "ZOO_CFG_EXTRA" || name == "ZOO_CFG_EXTRA_FILE" {
+			continue
+		}
+		from := Origin{Source: name, layer: fromEnvironment}
+		c.r.set(setting{key: strings.ReplaceAll(key, "_", "."), value: trim(c.getenv(name)), from: from})
+	}
+}
+
+// extra adds the keys of ZOO_CFG_EXTRA.
+func (c container) extra() {
+	words, from := c.value("ZOO_CFG_EXTRA")
+	for _, word := range strings.Fields(words) {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok || key == "" {
+			c.r.problem(from, "", "has %q; allowed: key=value, with white space between them", word)
+			continue
+		}
+		c.r.set(setting{key: key, value: value, from: from})
+	}
+}
+
+// servers adds the server lines of ZOO_SERVERS, in the form of one image or the other.
+func (c container) servers() {
+	text, from := c.value("ZOO_SERVERS")
+	port := "2181"
+	if w, ok := c.r.won["clientPort"]; ok {
+		port = w.value
+	}
+	if text == "" && c.image && !slices.ContainsFunc(c.r.order, func(key string) bool { return key == "dynamicConfigFile" || isMembership(key) }) {
+		text, from = "server.1=localhost:2888:3888;"+port, Origin{Source: "the default of ZOO_SERVERS", layer: fromImage}
+	}
+	if !strings.Contains(text, "=") {
+		c.bitnamiServers(text, port, from)
+		return
+	}
+	for _, word := range strings.Fields(text) {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok || !strings.HasPrefix(key, "server.") {
+			c.r.problem(from, "", "has %q; allowed: server.N=%s, with spaces between them", word, serverlist.Form)
+			continue
+		}
+		c.r.set(setting{key: key, value: value, from: from})
+	}
+}
+
+// bitnamiServers adds host:port:port[:role][::N]; without N they are numbered from 1. One alone is a standalone server.
+func (c container) bitnamiServers(text, port string, from Origin) {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || r <= ' ' })
+	c.r.exposed = c.r.exposed || len(words) > 0
+	if len(words) == 1 {
+		return
+	}
+	for i, word := range words {
+		line, id, ok := strings.Cut(word, "::")
+		if !ok {
+			id = fmt.Sprint(i + 1)
+		}
+		c.r.set(setting{key: "server." + id, value: line + ";" + port, from: from})
+	}
+}
+
+// unknown warns of variables that look as if they said something, and say nothing.
+func (c container) unknown() {
+	for _, name := range c.names {
+		known := !strings.HasPrefix(name, "ZOO_") || slices.ContainsFunc(variables, func(v variable) bool {
+			prefix, pattern := strings.CutSuffix(v.name, "*")
+			return name == v.name || name == v.name+"_FILE" || pattern && strings.HasPrefix(name, prefix)
+		})
+		if !known {
+			c.r.warnings = append(c.r.warnings, name+": is not a variable that gozkd knows, so it has no effect")
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestKeys_Table: every row can be reached by its name and by every alias, says what is allowed, and gives a
+// reason where it does not work.
+func TestKeys_Table(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, k := range keys {
+		for _, name := range append([]string{k.name}, k.aliases...) {
+			if seen[name] {
+				t.Errorf("%s stands in the table twice", name)
+			}
+			seen[name] = true
+			written := strings.Replace(name, "*", "x", 1)
+			for _, w := range []string{written, "zookeeper." + written} {
+				if got, _, ok := lookup(w); !ok || got.name != k.name {
+					t.Errorf("%s finds row %q", w, got.name)
+				}
+			}
+		}
+		if k.reload && k.bind.get == nil {
+			t.Errorf("%s reloads, but has no field", k.name)
+		}
+		if k.note == "" || k.kind.parse == nil || k.kind.allowed == "" {
+			t.Errorf("%s: note %q, allowed %q", k.name, k.note, k.kind.allowed)
+		}
+		for _, v := range k.fine {
+			if canonical, ok := k.kind.parse(v); !ok || canonical != v {
+				t.Errorf("%s: %q is called fine, but is not a canonical value", k.name, v)
+			}
+		}
+		if k.status == works && len(k.fine) > 0 {
+			t.Errorf("%s works, so no value needs to be called fine", k.name)
+		}
+		if k.status != works && k.bind.set != nil && k.status != harmless {
+			t.Errorf("%s is %s, but has a field", k.name, k.status)
+		}
+	}
+}
+
+// values of each kind, by what it allows: accepted ones and refused ones.
+var values = map[string]struct{ good, bad []string }{
+	boolean.allowed:   {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
+	yesNo.allowed:     {[]string{"yes", "no", "No"}, []string{"", "true", "on"}},
+	text.allowed:      {[]string{"a", "a b"}, []string{""}},
+	anything.allowed:  {[]string{"", "a"}, nil},
+	wordList.allowed:  {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
+	host.allowed:      {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
+	urlPath.allowed:   {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
+	digestAlg.allowed: {[]string{"SHA1", "sha-1", "SHA-256"}, []string{""}},
+	digestID.allowed:  {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
+}
+
+// TestKeys_Values sets every key that can be set in a zoo.cfg to good and bad values of its kind.
+func TestKeys_Values(t *testing.T) {
+	for _, k := range keys {
+		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" || k.name == "datadir.autocreate" { // have tests of their own
+			continue
+		}
+		name := strings.Replace(k.name, "*", "x", 1)
+		v, ok := values[k.kind.allowed]
+		if !ok {
+			v.good, v.bad = numbers(t, k.kind.allowed)
+			if v.good == nil {
+				v.good, v.bad = strings.Split(k.kind.allowed, ", "), []string{"", "else"}
+			}
+		}
+		for _, value := range v.good {
+			canonical, ok := k.kind.parse(trim(value))
+			if !ok {
+				t.Errorf("%s=%s is not accepted", name, value)
+				continue
+			}
+			r := newResolver()
+			r.set(setting{key: name, value: trim(value), from: Origin{Source: "zoo.cfg", Line: 1, layer: fromFile}})
+			c := r.resolve(false)
+			fine := slices.Contains(k.fine, canonical)
+			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return strings.Contains(p.What, "more than maxSessionTimeout") })
+			if refusedHere := k.status == refused && !fine; (len(r.problems) > 0) != refusedHere {
+				t.Errorf("%s=%s: problems %v", name, value, r.problems)
+			}
+			if k.bind.get == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" {
+				continue // without a field, or with a default that depends on others
+			}
+			if got := k.bind.get(&c); got != canonical {
+				t.Errorf("%s=%s became %s, want %s", name, value, got, canonical)
+			}
+		}
+		for _, value := range v.bad {
+			r := newResolver()
+			r.set(setting{key: name, value: trim(value), from: Origin{Source: "zoo.cfg", Line: 7, layer: fromFile}})
+			r.resolve(false)
+			if len(r.problems) == 0 {
+				t.Errorf("%s=%s was accepted", name, value)
+				continue
+			}
+			for _, want := range []string{"zoo.cfg:7: " + name + ": is ", k.kind.allowed} {
+				if got := r.problems[0].String(); !strings.Contains(got, want) {
+					t.Errorf("%s=%s: %q does not say %q", name, value, got, want)
+				}
+			}
+		}
+	}
+}
+
+// numbers returns both ends of the range that allowed tells, what is just outside, and what is no number; nil if
+// allowed tells of no range.
+func numbers(t *testing.T, allowed string) (good, bad []string) {
+	t.Helper()
+	var low, high int64
+	if n, _ := fmt.Sscanf(allowed, "a whole number from %d to %d", &low, &high); n != 2 {
+		return nil, nil
+	}
+	good = []string{fmt.Sprint(low), fmt.Sprint(high)}
+	bad = []string{"", "x", "1.5", "1 2", "99999999999999999999", "--1"}
+	if low-1 < low {
+		bad = append(bad, fmt.Sprint(low-1))
+	}
+	if high+1 > high {
+		bad = append(bad, fmt.Sprint(high+1))
+	}
+	if strings.Contains(allowed, "hexadecimal") {
+		good = append(good, fmt.Sprintf("%#x", high), "0"+fmt.Sprintf("%o", high), "#7fff")
+		bad = append(bad, "0x", "0x-1", "08", "0xg")
+		good = slices.DeleteFunc(good, func(v string) bool { n, err := decode(v); return err != nil || n > high })
+	}
+	return good, bad
+}
+
+// TestConfig_ReadsBack: a printed Config reads back as itself, whatever it holds.
+func TestConfig_ReadsBack(t *testing.T) {
+	dir := t.TempDir()
+	anyText := rapid.StringMatching(`[a-zA-Z0-9/\\:=#! ü\t\n$%{}]*`)
+	rapid.Check(t, func(rt *rapid.T) {
+		r := newResolver()
+		for _, k := range keys {
+			if k.bind.set == nil || k.name == "datadir.autocreate" || !rapid.Bool().Draw(rt, k.name+" is set") {
+				continue
+			}
+			value := drawValue(rt, k, anyText)
+			r.set(setting{key: k.name, value: trim(value), from: Origin{Source: "rapid", layer: fromFlags}})
+		}
+		for id := range uint64(rapid.IntRange(0, 5).Draw(rt, "servers")) {
+			line := fmt.Sprintf("h%d:2888:3888:%s", id+1, rapid.SampledFrom([]string{"participant", "participant;10.0.0.1:5", "observer;6"}).Draw(rt, "line"))
+			r.set(setting{key: fmt.Sprintf("server.%d", id+1), value: line, from: Origin{Source: "rapid", layer: fromFile}})
+		}
+		if rapid.Bool().Draw(rt, "likely myid") {
+			r.set(setting{key: "myid", value: "1", from: Origin{Source: "rapid", layer: fromFlags}})
+		}
+		c := r.resolve(false)
+		if len(r.problems) > 0 {
+			rt.Skip("not a valid configuration")
+		}
+		file := filepath.Join(dir, "zoo.cfg")
+		if err := os.WriteFile(file, []byte(c.String()), 0o644); err != nil {
+			rt.Fatal(err)
+		}
+		inv, err := Load([]string{file}, func(string) string { return "" }, nil)
+		if err != nil {
+			rt.Fatalf("%v\nin\n%s", err, c)
+		}
+		if fmt.Sprintf("%#v", inv.Config) != fmt.Sprintf("%#v", c) {
+			rt.Fatalf("read back\n%#v\nwant\n%#v\nfrom\n%s", inv.Config, c, c)
+		}
+	})
+}
+
+func drawValue(rt *rapid.T, k key, anyText *rapid.Generator[string]) string {
+	if v, ok := values[k.kind.allowed]; ok && k.kind.allowed != text.allowed {
+		return rapid.SampledFrom(v.good).Draw(rt, k.name)
+	}
+	var low, high int64
+	if n, _ := fmt.Sscanf(k.kind.allowed, "a whole number from %d to %d", &low, &high); n == 2 {
+		return fmt.Sprint(rapid.Int64Range(low, high).Draw(rt, k.name))
+	}
+	words := strings.Split(k.kind.allowed, ", ")
+	if !slices.ContainsFunc(words, func(w string) bool { _, ok := k.kind.parse(w); return !ok }) && k.kind.allowed != text.allowed {
+		return rapid.SampledFrom(words).Draw(rt, k.name)
+	}
+	return anyText.Draw(rt, k.name)
+}
+
+// FuzzLoad: any zoo.cfg gives a Config or problems that each say where, and what is accepted reads back.
+func FuzzLoad(f *testing.F) {
+	f.Add("dataDir=/d\ntickTime=2000\nserver.1=a:1:2;3\n4lw.commands.whitelist=*\n")
+	f.Add("dataDir=/d\nserver.1=a:1:2;3\nserver.2=[::1]:1:2:observer\nserver.3=b:1\nmyid=2\nclientPortAddress=::\n")
+	f.Add("dataDir=/d\nserver.1=a:1:2;3\nmyid=1\nstandaloneEnabled=false\nquorumListenOnAllIPs=true\ninitLimit=2\n")
+	f.Add("jute.maxbuffer=0x10000\nforceSync=no\nadmin.enableServer=true\nx=y")
+	f.Fuzz(func(t *testing.T, zooCfg string) {
+		if strings.Contains(zooCfg, "dynamicConfigFile") || strings.Contains(zooCfg, "\\") {
+			t.Skip("could name any file of this machine")
+		}
+		load := func(text string) (Config, error) {
+			r := newResolver()
+			r.hasFile = true
+			props, problems := readProperties("zoo.cfg", []byte(text))
+			r.problems = problems
+			for _, p := range props {
+				if strings.HasSuffix(p.key, "dataDir") {
+					p.value = "/nonexistent/" + strings.ToValidUTF8(p.value, "")
+				}
+				r.set(setting{key: p.key, value: p.value, from: Origin{Source: "zoo.cfg", Line: p.line, layer: fromFile}})
+			}
+			c := r.resolve(false)
+			if len(r.problems) > 0 {
+				return c, &Error{Problems: r.problems}
+			}
+			return c, nil
+		}
+		c, err := load(zooCfg)
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "zoo.cfg:") && !strings.HasPrefix(line, "dataDir: ") && !strings.HasPrefix(line, "/nonexistent/") {
+					t.Errorf("a problem without a place: %s", line)
+				}
+			}
+			return
+		}
+		text := strings.Replace(c.String(), "dataDir=/nonexistent/", "dataDir=", 1)
+		if again, err := load(text); err != nil || fmt.Sprintf("%#v", again) != fmt.Sprintf("%#v", c) {
+			t.Errorf("read back\n%#v\n%v\nwant\n%#v", again, err, c)
+		}
+	})
+}
+
+var rewrite = flag.Bool("rewrite", false, "write the tables of docs/configuration.md and docs/container.md")
+
+// TestDocumentation: docs/configuration.md shows the table as it is, and the help as it is.
+func TestDocumentation(t *testing.T) {
+	const path = "../../docs/configuration.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := replaceBetween(t, string(page), "keys", keyTable())
+	want = replaceBetween(t, want, "help", "```\n"+Help+"```\n")
+	keepPage(t, path, string(page), want)
+}
+
+// keepPage fails if a page is not what it should be, or writes it.
+func keepPage(t *testing.T, path, page, want string) {
+	t.Helper()
+	if want == page {
+		return
+	}
+	if !*rewrite {
+		t.Fatalf("%s is out of date: go test ./cmd/gozkd/internal/config -run Documentation -rewrite", path)
+	}
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keyTable is the table in Markdown.
+func keyTable() string {
+	cell := func(s string) string {
+		return strings.NewReplacer("|", `\|`, "*", `\*`).Replace(s)
+	}
+	var b strings.Builder
+	b.WriteString("| key | allowed | default | status | what it does, or why not |\n|---|---|---|---|---|\n")
+	for _, k := range keys {
+		name := "`" + k.name + "`"
+		for _, a := range k.aliases {
+			name += ", `" + a + "`"
+		}
+		note, status := k.note, string(k.status)
+		if k.reload {
+			status += ", reloads"
+		}
+		if len(k.fine) > 0 {
+			note = "fine: `" + strings.Join(k.fine, "`, `") + "`. Else: " + note
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, cell(k.kind.allowed), cell(k.def), status, note)
+	}
+	return b.String()
+}
+
+func replaceBetween(t *testing.T, page, name, text string) string {
+	t.Helper()
+	begin, end := "<!-- "+name+": generated -->\n", "<!-- "+name+": end -->\n"
+	before, rest, ok := strings.Cut(page, begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("the page has no place for %s", name)
+	}
+	return before + begin + text + end + after
+}

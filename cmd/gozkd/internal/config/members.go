@@ -1,0 +1,249 @@
+package config
+
+import (
+	"errors"
+	"math"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/serverlist"
+)
+
+// members settles who the servers are and which of them this one is. One server line is a standalone server, unless
+// standaloneEnabled is false; more are an ensemble.
+func (r *resolver) members(c *Config) {
+	lines := r.serverLines()
+	me := r.identity(c)
+	if c.ClientPortAddress == "" && len(lines) == 0 && !r.hasFile && !r.exposed {
+		c.ClientPortAddress = "127.0.0.1" // nobody said that others should find this server
+	}
+	role := serverlist.Participant
+	switch {
+	case len(lines) == 0 && !c.StandaloneEnabled:
+		w := r.won["standaloneEnabled"]
+		r.problem(w.from, w.key, "is false, but there is no server line: name the servers, or leave this key out")
+	case len(lines) == 0:
+	case len(lines) == 1 && c.StandaloneEnabled:
+		r.soleMember(c, lines[0])
+	default:
+		role = r.ensemble(c, lines, me)
+	}
+	if w, ok := r.won["peerType"]; ok && !strings.EqualFold(w.value, role.String()) {
+		r.warn(w.from, w.key, "%s has no effect: the role is that of the server line, %s", w.value, role)
+	}
+}
+
+// serverLines returns the server lines, those of the dynamic configuration file too.
+func (r *resolver) serverLines() []won {
+	if w, ok := r.won["dynamicConfigFile"]; ok && w.value != "" {
+		r.dynamicFile(w)
+	}
+	var lines []won
+	var best layer
+	for _, name := range r.order {
+		if strings.HasPrefix(name, "server.") {
+			lines = append(lines, r.won[name])
+			best = max(best, r.won[name].from.layer)
+		}
+	}
+	if best <= fromEnvironment {
+		return lines
+	}
+	// What ZOO_SERVERS names is an ensemble of its own and never a part of another.
+	kept := lines[:0]
+	for _, l := range lines {
+		if l.from.layer == fromEnvironment {
+			r.warn(l.from, l.key, "has no effect: the servers are named elsewhere")
+			continue
+		}
+		kept = append(kept, l)
+	}
+	return kept
+}
+
+// isMembership reports whether a key belongs into a dynamic configuration file.
+func isMembership(key string) bool {
+	return strings.HasPrefix(key, "server.") || strings.HasPrefix(key, "group.") || strings.HasPrefix(key, "weight.")
+}
+
+// dynamicFile adds the lines of a dynamic configuration file, which may hold nothing but members, and which has them all.
+func (r *resolver) dynamicFile(named won) {
+	elsewhere := false
+	for _, name := range r.order {
+		if w := r.won[name]; isMembership(name) && w.from.layer == fromFile {
+			elsewhere = true
+			r.problem(w.from, w.key, "must stand in the dynamic configuration file, which is named at %s", named.from)
+		}
+	}
+	if elsewhere {
+		return
+	}
+	for _, p := range r.readFile(named.value) {
+		from := Origin{Source: named.value, Line: p.line, layer: fromFile}
+		switch {
+		case p.key == "version":
+		case isMembership(p.key):
+			r.set(setting{key: p.key, value: p.value, from: from})
+		default:
+			r.problem(from, p.key, "does not belong in a dynamic configuration file; allowed: server.N, group.N, weight.N, version")
+		}
+	}
+}
+
+// parseLine reads a server line, or adds a problem.
+func (r *resolver) parseLine(line won, key string) (serverlist.Member, bool) {
+	m, err := serverlist.Parse(key, line.value)
+	var bad *serverlist.Error
+	if errors.As(err, &bad) {
+		r.problem(line.from, line.key, "is %q: %s; allowed: server.N=%s", line.value, bad.What, serverlist.Form)
+	}
+	return m, err == nil
+}
+
+// soleMember takes the client address of the one server line of a standalone server. Its number may be any: HBase
+// writes server.0.
+func (r *resolver) soleMember(c *Config, line won) {
+	if _, err := strconv.ParseUint(strings.TrimPrefix(line.canonical, "server."), 10, 63); err != nil {
+		r.problem(line.from, line.key, "is not server.N with a number N")
+		return
+	}
+	m, ok := r.parseLine(line, "server.1")
+	if !ok {
+		return
+	}
+	if m.Role == serverlist.Observer {
+		r.problem(line.from, line.key, "is an observer, and there is no other server: make it a participant, or name the others")
+		return
+	}
+	r.clientAddress(c, line, m)
+}
+
+// clientAddress takes the client address of this server's own line, unless a flag sets it.
+// Source: spec section 13.2; ZooKeeper QuorumPeerConfig.setupClientPort.
+func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
+	if m.ClientPort == 0 {
+		return
+	}
+	hostname := m.ClientHost
+	if hostname == "0.0.0.0" {
+		hostname = "" // ZooKeeper's word for all addresses, IPv6 included
+	}
+	port, address := r.won["clientPort"], r.won["clientPortAddress"]
+	switch {
+	case port.from.layer > line.from.layer:
+		return
+	case port.from.layer == line.from.layer && c.ClientPort != m.ClientPort:
+		r.problem(line.from, line.key, "has client port %d, but clientPort is %d at %s", m.ClientPort, c.ClientPort, port.from)
+		return
+	case address.from.layer == line.from.layer && hostname != "" && !sameHost(hostname, c.ClientPortAddress):
+		r.problem(line.from, line.key, "has client address %s, but clientPortAddress is %s at %s", hostname, c.ClientPortAddress, address.from)
+		return
+	}
+	c.ClientPort = m.ClientPort
+	if address.from.layer <= line.from.layer && hostname != "" {
+		c.ClientPortAddress = hostname
+	}
+}
+
+// sameHost reports whether two hosts are written alike; it does not resolve names.
+func sameHost(a, b string) bool {
+	x, errX := netip.ParseAddr(a)
+	y, errY := netip.ParseAddr(b)
+	return strings.EqualFold(a, b) || errX == nil && errY == nil && x.Unmap() == y.Unmap()
+}
+
+// ensemble reads the server lines of an ensemble, checks what only an ensemble has to do with, and returns this
+// server's role.
+func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role {
+	before := len(r.problems)
+	line := make(map[uint64]won)
+	var set serverlist.Set
+	for _, l := range lines {
+		m, ok := r.parseLine(l, l.canonical)
+		if !ok {
+			continue
+		}
+		if other, again := line[m.ID]; again { // server.1 and server.01; of equal keys only one is here
+			r.problem(l.from, l.key, "is the second server %d, after %s: each has a number of its own", m.ID, other.from)
+			continue
+		}
+		for _, other := range set {
+			if sameHost(m.Host, other.Host) && m.PeerPort == other.PeerPort {
+				r.problem(l.from, l.key, "has the address %s, as %s at %s has: each server has an address of its own", m.PeerAddress(), other.Key(), line[other.ID].from)
+			}
+		}
+		if ip, err := netip.ParseAddr(m.Host); err == nil && ip.IsUnspecified() {
+			r.problem(l.from, l.key, "has the address %s, where no other server can reach it: name one where they can; quorumListenOnAllIPs=true makes the server listen on all", m.Host)
+		}
+		line[m.ID], set = l, set.With(m)
+	}
+	r.ensembleKeys(c)
+	if len(r.problems) > before {
+		return serverlist.Participant
+	}
+	r.voters(c, lines[0], set)
+	if !me.check(r, lines[0], set) {
+		return serverlist.Participant
+	}
+	m, _ := set.Get(c.MyID)
+	r.clientAddress(c, line[m.ID], m)
+	c.Members = announce(set, *c)
+	return m.Role
+}
+
+// announce returns the set with the client address that a flag gave this server in place of its line's: clients read
+// the set. A port that is chosen at the start can't be announced.
+func announce(set serverlist.Set, c Config) serverlist.Set {
+	m, _ := set.Get(c.MyID)
+	if m.ClientPort == 0 || m.ClientPort == c.ClientPort && (m.ClientHost == "0.0.0.0" || sameHost(m.ClientHost, c.ClientPortAddress)) {
+		return set
+	}
+	m.ClientHost, m.ClientPort = c.ClientPortAddress, c.ClientPort
+	switch {
+	case m.ClientPort == 0:
+		m.ClientHost = ""
+	case m.ClientHost == "":
+		m.ClientHost = "0.0.0.0"
+	}
+	return set.With(m)
+}
+
+// voters checks who votes. Source: ZooKeeper QuorumPeerConfig.parseDynamicConfig.
+func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
+	switch n := len(set.Voters()); {
+	case n == 0:
+		r.problem(first.from, first.key, "is an observer, as all others are: somebody must vote, so make some of them participants")
+	case n == 1 && c.StandaloneEnabled:
+		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: name more, or set standaloneEnabled=false", len(set), set.Voters()[0])
+	case n%2 == 0:
+		r.warn(first.from, first.key, "is one of %d participants, of which %d may fail, no more than of %d", n, (n-1)/2, n-1)
+	}
+}
+
+// ensembleKeys checks keys that do nothing on a standalone server.
+func (r *resolver) ensembleKeys(c *Config) {
+	for _, name := range r.order {
+		w := r.won[name]
+		switch {
+		case strings.HasPrefix(name, "group."), strings.HasPrefix(name, "weight."):
+			r.problem(w.from, w.key, "is not possible: each participant has one vote, and a majority of them decides; take it out")
+		case (name == "sslQuorum" || name == "quorum.auth.enableSasl") && strings.EqualFold(w.value, "true"):
+			r.problem(w.from, w.key, "is true, which this version can't serve: servers talk to each other without TLS and SASL")
+		case name == "oraclePath" && w.value != "":
+			r.warn(w.from, w.key, "%s has no effect: a majority of the participants decides, also of two", w.value)
+		}
+	}
+	for _, limit := range []struct {
+		key   string
+		ticks int
+	}{{"initLimit", c.InitLimit}, {"syncLimit", c.SyncLimit}} {
+		if int64(limit.ticks)*c.TickTime.Milliseconds() > math.MaxInt32 {
+			w := r.won[limit.key]
+			if w.key == "" {
+				w = r.won["tickTime"]
+			}
+			r.problem(w.from, w.key, "is %s: %s is %d ticks of %d ms, more than %d ms in all", w.value, limit.key, limit.ticks, c.TickTime.Milliseconds(), math.MaxInt32)
+		}
+	}
+}

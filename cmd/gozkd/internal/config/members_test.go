@@ -1,0 +1,229 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/serverlist"
+)
+
+func TestLoad_SoleMember(t *testing.T) {
+	for _, c := range []struct{ lines, listens string }{
+		{"server.1=localhost:2888:3888", ":2181"},
+		{"server.0=localhost:2888:3888;2182", ":2182"},
+		{"server.1=localhost:2888:3888:participant;0.0.0.0:2182", ":2182"},
+		{"server.1=[::1]:2888:3888;[::1]:2182", "[::1]:2182"},
+		{"server.1=a:1:2;127.0.0.1:2182", "127.0.0.1:2182"},
+		{"server.1=a:1:2;2182\nclientPort=2182\ngroup.1=1\nweight.1=1\nsslQuorum=true", ":2182"},
+		{"server.1=a:1:2;2182\nclientPortAddress=h", "h:2182"},
+		{"server.1=a:1:2;[::1]:2182\nclientPortAddress=0:0:0:0:0:0:0:1", "[::1]:2182"},
+	} {
+		inv := good(t, "dataDir=d\n"+c.lines, nil)
+		if got := inv.Config.ListenAddress(); got != c.listens || len(inv.Warnings) > 0 || len(inv.Config.Members) > 0 || inv.Config.PeerListenAddress() != "" {
+			t.Errorf("%s: listens on %s, members %v, warnings %q; want %s", c.lines, got, inv.Config.Members, inv.Warnings, c.listens)
+		}
+	}
+	if inv := good(t, "dataDir=d\nserver.1=a:1:2;h:2182", nil, "--client-port", "7", "--client-address", "::1"); inv.Config.ListenAddress() != "[::1]:7" {
+		t.Errorf("flags must win over a server line: %s", inv.Config.ListenAddress())
+	}
+	inv := good(t, "dataDir=d\nserver.1=a:1:2\npeerType=observer", nil)
+	wantLines(t, inv.Warnings, "zoo.cfg:3: peerType: observer has no effect: the role is that of the server line, participant")
+	const allowed = "; allowed: server.N=" + serverlist.Form
+	for _, c := range []struct{ lines, want string }{
+		{"server.one=a:1:2", `zoo.cfg:2: server.one: is not server.N with a number N`},
+		{"server.1=a", `zoo.cfg:2: server.1: is "a": there is no peer port` + allowed},
+		{"server.1=a:1:70000", `zoo.cfg:2: server.1: is "a:1:70000": the election port "70000" is not one of 0 to 65535` + allowed},
+		{"server.1=a:1:2:boss", `zoo.cfg:2: server.1: is "a:1:2:boss": the role "boss" is neither participant nor observer` + allowed},
+		{"server.1=a:1:2:observer", `zoo.cfg:2: server.1: is an observer, and there is no other server: make it a participant, or name the others`},
+		{"server.1=a:1:2;1;2", `zoo.cfg:2: server.1: is "a:1:2;1;2": there is no TLS yet for a secure client port` + allowed},
+		{"server.1=a:1:2;2182\nclientPort=2181", "zoo.cfg:2: server.1: has client port 2182, but clientPort is 2181 at zoo.cfg:3"},
+		{"server.1=a:1:2;b:2182\nclientPortAddress=c", "zoo.cfg:2: server.1: has client address b, but clientPortAddress is c at zoo.cfg:3"},
+		{"standaloneEnabled=false", "zoo.cfg:2: standaloneEnabled: is false, but there is no server line: name the servers, or leave this key out"},
+	} {
+		wantLines(t, problems(t, "dataDir=d\n"+c.lines, nil), c.want)
+	}
+}
+
+// lines are three servers, from line 1 of a file.
+const lines = "server.1=a:2888:3888;2181\nserver.2=b:2888:3888;b:2182\nserver.3=c:2888:3888:observer;2183\n"
+
+const printed = "[server.1=a:2888:3888:participant;0.0.0.0:2181 server.2=b:2888:3888:participant;b:2182 server.3=c:2888:3888:observer;0.0.0.0:2183]"
+
+func TestLoad_Ensemble(t *testing.T) {
+	inv := good(t, lines+"dataDir=d\nmyid=2\ninitLimit=7\nsyncLimit=3\nlinearizableReads=true\nreconfigEnabled=true\npeerType=participant\nelectionAlg=3\n", nil)
+	c := inv.Config
+	if fmt.Sprint(c.Members) != printed || c.MyID != 2 || c.InitLimit != 7 || c.SyncLimit != 3 || !c.LinearizableReads || !c.ReconfigEnabled {
+		t.Errorf("%+v", c)
+	}
+	if c.ListenAddress() != "b:2182" || c.PeerListenAddress() != "b:2888" {
+		t.Errorf("listens on %s and %s", c.ListenAddress(), c.PeerListenAddress())
+	}
+	wantLines(t, inv.Warnings, "zoo.cfg:1: server.1: is one of 2 participants, of which 0 may fail, no more than of 1")
+	for _, want := range []string{"server.1=a:2888:3888:participant;0.0.0.0:2181\n", "myid=2\n", "initLimit=7\n", "syncLimit=3\n", "linearizableReads=true\n"} {
+		if !strings.Contains(c.String(), want) {
+			t.Errorf("%s is not in\n%s", want, c)
+		}
+	}
+
+	c = good(t, lines+"dataDir=d\nquorumListenOnAllIPs=true", nil, "--id", "3").Config
+	if c.MyID != 3 || c.PeerListenAddress() != ":2888" || c.ListenAddress() != ":2183" || c.InitLimit != 10 || c.SyncLimit != 5 {
+		t.Errorf("%+v", c)
+	}
+	inv = good(t, lines+"dataDir=d\npeerType=participant", nil, "--id", "3")
+	if len(inv.Warnings) != 2 || !strings.HasSuffix(inv.Warnings[1], "the role is that of the server line, observer") {
+		t.Errorf("%q", inv.Warnings)
+	}
+	c = good(t, "server.1=a:1\nserver.2=b:1\nserver.3=[::1]:1\ndataDir=d\nclientPort=5", nil, "--id", "3", "--memory").Config
+	if c.ListenAddress() != ":5" || c.PeerListenAddress() != "[::1]:1" || c.Members[2].ClientPort != 0 {
+		t.Errorf("without client ports in the lines: %+v", c)
+	}
+	c = good(t, "server.5=a:1:2;3\nstandaloneEnabled=false\ndataDir=d\nmyid=5", nil).Config
+	if len(c.Members) != 1 || c.MyID != 5 {
+		t.Errorf("an ensemble of one: %+v", c)
+	}
+}
+
+// TestLoad_EnsembleFlags: what flags say of the client address is what the ensemble is told.
+func TestLoad_EnsembleFlags(t *testing.T) {
+	for _, c := range []struct{ flags, own, listens string }{
+		{"", "server.2=b:2888:3888:participant;b:2182", "b:2182"},
+		{"--client-port 7", "server.2=b:2888:3888:participant;0.0.0.0:7", ":7"},
+		{"--client-port 7 --client-address h", "server.2=b:2888:3888:participant;h:7", "h:7"},
+		{"--client-address h", "server.2=b:2888:3888:participant;h:2182", "h:2182"},
+		{"--client-port 0", "server.2=b:2888:3888:participant", ":0"},
+	} {
+		inv := good(t, lines+"dataDir=d\n", nil, append(strings.Fields(c.flags), "--id", "2")...)
+		if got := inv.Config.Members[1].String(); got != c.own || inv.Config.ListenAddress() != c.listens {
+			t.Errorf("%s: %s, listens on %s; want %s, %s", c.flags, got, inv.Config.ListenAddress(), c.own, c.listens)
+		}
+	}
+}
+
+func TestLoad_EnsembleProblems(t *testing.T) {
+	const allowed = "; allowed: server.N=" + serverlist.Form
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{lines, []string{"zoo.cfg:1: server.1: is one of 3 servers, and nothing says which of them this one is: write its number into " +
+			filepath.Join("d", "myid") + ", or set myid in zoo.cfg, --id or ZOO_MY_ID"}},
+		{lines + "myid=4", []string{"zoo.cfg:4: myid: is 4, but the servers are server.1, server.2, server.3: name this one among them, at zoo.cfg:1, or correct the number"}},
+		{lines + "myid=255", []string{`zoo.cfg:4: myid: is "255"; allowed: a whole number from 1 to 254`}},
+		{"server.1=a:1:2\nserver.1=b:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:2: server.1: is there already, at zoo.cfg:1: each server has a number of its own"}},
+		{"server.1=a:1:2\nserver.01=b:1:2\nmyid=1", []string{"zoo.cfg:2: server.01: is the second server 1, after zoo.cfg:1: each has a number of its own"}},
+		{"server.1=a:1:2\nserver.2=A:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the address A:1, as server.1 at zoo.cfg:1 has: each server has an address of its own"}},
+		{"server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the address 127.0.0.1:1, as server.1 at zoo.cfg:1 has: each server has an address of its own"}},
+		{"server.0=a:1:2\nserver.2=b\nserver.x=c:1:2\nmyid=1", []string{
+			`zoo.cfg:1: server.0: is "a:1:2": the id 0 is not one of 1 to 254` + allowed,
+			`zoo.cfg:2: server.2: is "b": there is no peer port` + allowed,
+			`zoo.cfg:3: server.x: is "c:1:2": the id "x" is not a number` + allowed}},
+		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{`zoo.cfg:1: server.1: is "a:1:2|b:1:2": several addresses for one server are not supported: name one` + allowed}},
+		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where no other server can reach it: name one where they can; quorumListenOnAllIPs=true makes the server listen on all"}},
+		{lines + "myid=1\ngroup.1=1:2:3\nweight.1=1\nsslQuorum=true\nquorum.auth.enableSasl=true", []string{
+			"zoo.cfg:5: group.1: is not possible: each participant has one vote, and a majority of them decides; take it out",
+			"zoo.cfg:6: weight.1: is not possible: each participant has one vote, and a majority of them decides; take it out",
+			"zoo.cfg:7: sslQuorum: is true, which this version can't serve: servers talk to each other without TLS and SASL",
+			"zoo.cfg:8: quorum.auth.enableSasl: is true, which this version can't serve: servers talk to each other without TLS and SASL"}},
+		{lines + "myid=1\nclientPort=5", []string{"zoo.cfg:1: server.1: has client port 2181, but clientPort is 5 at zoo.cfg:5"}},
+		{lines + "myid=1\ninitLimit=0\nsyncLimit=x", []string{
+			`zoo.cfg:5: initLimit: is "0"; allowed: a whole number from 1 to 2147483647`,
+			`zoo.cfg:6: syncLimit: is "x"; allowed: a whole number from 1 to 2147483647`}},
+		{lines + "myid=1\ninitLimit=2147483647", []string{"zoo.cfg:5: initLimit: is 2147483647: initLimit is 2147483647 ticks of 3000 ms, more than 2147483647 ms in all"}},
+		{lines + "myid=1\ntickTime=99999999\nsyncLimit=1\ninitLimit=22", []string{"zoo.cfg:7: initLimit: is 22: initLimit is 22 ticks of 99999999 ms, more than 2147483647 ms in all"}},
+		{"server.1=a:1:2\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is one of 2 servers, but only server.1 is a participant: name more, or set standaloneEnabled=false"}},
+		{"server.1=a:1:2:observer\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is an observer, as all others are: somebody must vote, so make some of them participants"}},
+	} {
+		wantLines(t, problems(t, c.text+"\ndataDir=d\n", nil), c.want...)
+	}
+	wantLines(t, problems(t, lines, nil, "--memory"), "zoo.cfg:1: server.1: is one of 3 servers, and nothing says which of them this one is: write its number into myid in zoo.cfg, --id or ZOO_MY_ID")
+}
+
+func TestLoad_Myid(t *testing.T) {
+	file := filepath.Join("d", "myid")
+	for _, c := range []struct {
+		text, myid string
+		want       uint64
+		problem    string
+	}{
+		{lines, "3\n", 3, ""},
+		{lines, " 2 \r\nmore\n", 2, ""},
+		{lines + "myid=2\n", "2", 2, ""},
+		{lines + "myid=2\n", "3", 0, "zoo.cfg:4: myid: is 2, but " + file + " says 3: the data is that of server 3; keep one of them"},
+		{lines, "300", 0, file + ":1: is 300; allowed in an ensemble: the number of a server line, 1 to 254"},
+		{lines, "4", 0, file + ":1: is 4, but the servers are server.1, server.2, server.3: name this one among them, at zoo.cfg:1, or correct the number"},
+		{lines, "", 0, file + `:1: is ""; allowed: the number of this server`},
+		{"", "one\n", 0, file + `:1: is "one"; allowed: the number of this server`},
+		{"", "300\n", 0, ""},
+		{"", "7\n", 7, ""},
+		{"server.1=a:1:2\n", "7\n", 7, ""},
+	} {
+		t.Chdir(t.TempDir())
+		write(t, "zoo.cfg", c.text+"dataDir=d\n")
+		write(t, file, c.myid)
+		inv, err := Load([]string{"zoo.cfg"}, func(string) string { return "" }, nil)
+		if got := fmt.Sprint(err); c.problem != "" && got != c.problem || c.problem == "" && err != nil {
+			t.Errorf("%q in %q: %s, want %s", c.myid, c.text, got, c.problem)
+		}
+		if err == nil && inv.Config.MyID != c.want {
+			t.Errorf("%q in %q: it is server %d, want %d", c.myid, c.text, inv.Config.MyID, c.want)
+		}
+	}
+	t.Chdir(t.TempDir())
+	write(t, filepath.Join(file, "x"), "")
+	_, err := Load([]string{"--data-dir", "d"}, func(string) string { return "" }, nil)
+	wantLines(t, strings.Split(fmt.Sprint(err), "\n"), file+": can't be read: is a directory")
+}
+
+func TestLoad_DockerEnvironment(t *testing.T) {
+	servers := strings.ReplaceAll(lines, "\n", " \t")
+	env := map[string]string{"ZOO_MY_ID": "1", "ZOO_SERVERS": servers}
+	inv := good(t, "", env)
+	if c := inv.Config; fmt.Sprint(c.Members) != printed || c.MyID != 1 || c.ListenAddress() != ":2181" || c.DataDir != DefaultDataDir {
+		t.Errorf("%+v", c)
+	}
+	if c := good(t, "", env, "--id", "2").Config; c.MyID != 2 {
+		t.Errorf("the flag must win: %+v", c)
+	}
+	if c := good(t, "", map[string]string{"ZOO_SERVERS": "server.1=localhost:2888:3888;2182"}).Config; len(c.Members) > 0 || c.ListenAddress() != ":2182" {
+		t.Errorf("one server: %+v", c)
+	}
+	inv = good(t, "dataDir=d\nserver.1=x:1\nserver.2=y:1\n", env)
+	wantLines(t, inv.Warnings,
+		"ZOO_SERVERS: without effect, as in ZooKeeper's images: zoo.cfg is there, and it counts",
+		"zoo.cfg:2: server.1: is one of 2 participants, of which 0 may fail, no more than of 1")
+	if got := fmt.Sprint(inv.Config.Members); got != "[server.1=x:1:0:participant server.2=y:1:0:participant]" {
+		t.Errorf("zoo.cfg must win: %s", got)
+	}
+	wantLines(t, problems(t, "", map[string]string{"ZOO_MY_ID": "one", "ZOO_SERVERS": "zoo1:2888:3888::1 server.2=b:1 server.2=c:1"}),
+		`ZOO_SERVERS: has "zoo1:2888:3888::1"; allowed: server.N=`+serverlist.Form+", with spaces between them",
+		"ZOO_SERVERS: server.2: is there already, at ZOO_SERVERS: each server has a number of its own",
+		`ZOO_MY_ID: myid: is "one"; allowed: a whole number from 1 to 254`)
+}
+
+func TestLoad_DynamicFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	load := func() (*Invocation, error) {
+		return Load([]string{"zoo.cfg"}, func(string) string { return "" }, nil)
+	}
+	write(t, "zoo.cfg", "dataDir=data\ndynamicConfigFile=dyn")
+	write(t, "dyn", "server.1=a:1:2;2199\nversion=100000000")
+	write(t, "data/myid", "1\n")
+	inv, err := load()
+	if err != nil || inv.Config.ClientPort != 2199 || len(inv.Config.Members) > 0 {
+		t.Errorf("%+v %v", inv, err)
+	}
+	write(t, "dyn", lines)
+	if inv, err = load(); err != nil || fmt.Sprint(inv.Config.Members) != printed || inv.Config.ClientPort != 2181 {
+		t.Errorf("%+v %v", inv, err)
+	}
+	write(t, "dyn", "tickTime=1\nserver.1=a:1:2")
+	_, err = load()
+	wantLines(t, strings.Split(fmt.Sprint(err), "\n"),
+		"dyn:1: tickTime: does not belong in a dynamic configuration file; allowed: server.N, group.N, weight.N, version")
+	write(t, "zoo.cfg", "dataDir=data\nserver.1=a:1:2\ndynamicConfigFile=dyn")
+	_, err = load()
+	wantLines(t, strings.Split(fmt.Sprint(err), "\n"),
+		"zoo.cfg:2: server.1: must stand in the dynamic configuration file, which is named at zoo.cfg:3")
+}

@@ -1,0 +1,150 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answering returns an Asker whose servers read a word and then run answer with the connection.
+func answering(t *testing.T, answer func(nc net.Conn, word string)) Asker {
+	var servers sync.WaitGroup
+	t.Cleanup(servers.Wait)
+	return Asker{Dial: func(context.Context, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		servers.Go(func() { // ends with the exchange, since the asker closes its end
+			defer theirs.Close()
+			word := make([]byte, 4)
+			if _, err := io.ReadFull(theirs, word); err != nil {
+				t.Errorf("no word came: %v", err)
+				return
+			}
+			answer(theirs, string(word))
+		})
+		return ours, nil
+	}}
+}
+
+func saying(t *testing.T, text string) Asker {
+	return answering(t, func(nc net.Conn, _ string) { _, _ = io.WriteString(nc, text) }) // the asker may have enough before
+}
+
+func TestAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := answering(t, func(nc net.Conn, word string) {
+			for range 3 { // an answer may come in parts
+				_, _ = io.WriteString(nc, word+"!")
+				time.Sleep(time.Second)
+			}
+		})
+		if got, err := a.Ask(t.Context(), "s:1", "mntr"); err != nil || got != "mntr!mntr!mntr!" {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+func TestAsk_Refused(t *testing.T) {
+	for _, c := range []struct {
+		answer, word string
+		is           error
+		want         string
+	}{
+		{"mntr is not executed because it is not in the whitelist.\n", "mntr", ErrNotAllowed,
+			"s:1: mntr: not in the whitelist: add mntr to 4lw.commands.whitelist in zoo.cfg"},
+		{"This ZooKeeper instance is not currently serving requests\n", "srvr", ErrNotServing,
+			"s:1: srvr: not part of a quorum, so not serving"},
+		{"This ZooKeeper instance is not currently serving requests", "hash", ErrNotServing, ""},
+		{"", "hotp", ErrNoAnswer, "s:1: hotp: the connection was closed without an answer"},
+		{strings.Repeat("x", 101), "cons", ErrTooLarge, "s:1: cons: the answer is too long"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := saying(t, c.answer)
+			a.MaxBytes = 100
+			got, err := a.Ask(t.Context(), "s:1", c.word)
+			if !errors.Is(err, c.is) || c.want != "" && err.Error() != c.want {
+				t.Errorf("%s: %v, want %s", c.word, err, c.want)
+			}
+			if want := c.answer[:min(100, len(c.answer))]; errors.Is(c.is, ErrTooLarge) && got != want || !errors.Is(c.is, ErrTooLarge) && got != "" {
+				t.Errorf("%s: the answer is %q", c.word, got)
+			}
+			if Reached(err) == errors.Is(c.is, ErrNoAnswer) {
+				t.Errorf("%s: Reached is %t", c.word, Reached(err))
+			}
+		})
+	}
+}
+
+func TestAsk_AtTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := saying(t, strings.Repeat("x", 100))
+		a.MaxBytes = 100
+		if got, err := a.Ask(t.Context(), "s:1", "cons"); err != nil || len(got) != 100 {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	})
+}
+
+// A server that is stopped, and one that sends a byte now and then, hold nobody for longer than the timeout.
+func TestAsk_Timeout(t *testing.T) {
+	for name, answer := range map[string]func(net.Conn, string){
+		"silent": func(nc net.Conn, _ string) { _, _ = nc.Read(make([]byte, 1)) },
+		"slow": func(nc net.Conn, _ string) {
+			for err := error(nil); err == nil; time.Sleep(time.Second) {
+				_, err = io.WriteString(nc, "x")
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			a := answering(t, answer)
+			_, err := a.Ask(t.Context(), "s:1", "srvr")
+			if took := time.Since(start); took != DefaultTimeout {
+				t.Errorf("%s: it took %v", name, took)
+			}
+			if !errors.Is(err, os.ErrDeadlineExceeded) || err.Error() != "s:1: srvr: no answer within 5s" {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+func TestAsk_Cancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		a := answering(t, func(nc net.Conn, _ string) { _, _ = nc.Read(make([]byte, 1)) })
+		if _, err := a.Ask(ctx, "s:1", "srvr"); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// Nobody listens: the address and the system's words, once.
+func TestAsk_Unreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Asker{}.Ask(t.Context(), address, "srvr")
+	if err == nil || err.Error() != address+": srvr: connection refused" || Reached(err) {
+		t.Error(err)
+	}
+	if _, err := (Asker{}).Ask(t.Context(), "127.0.0.1", "srvr"); err == nil || !strings.Contains(err.Error(), "missing port in address") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,89 @@
+package probe
+
+import (
+	"net"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Connection is one line of cons.
+type Connection struct {
+	// Client is host:port.
+	Client string
+	// Session is 0 on a connection that has none, such as that of a four-letter word.
+	Session proto.SessionID
+	// Queued are requests that were received and not answered; Received and Sent count packets since crst.
+	Queued, Received, Sent int64
+	// LastOp is ZooKeeper's abbreviation of the last operation, such as GETD.
+	LastOp string
+	// SinceMs is when the connection was made, in Unix milliseconds by the server's clock.
+	SinceMs   int64
+	TimeoutMs int64
+	LastZxid  proto.Zxid
+	LatencyMs Latency
+}
+
+// ParseConnections reads an answer to cons. An answer that was cut off gives the lines that are whole.
+func ParseConnections(cons string) []Connection {
+	var conns []Connection
+	for line := range strings.Lines(cons) {
+		if c, ok := parseConnection(strings.TrimSpace(line)); ok {
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
+// parseConnection reads "/127.0.0.1:4312[1](queued=0,recved=2,sent=2,sid=0x1,…)".
+func parseConnection(line string) (Connection, bool) {
+	line, whole := strings.CutSuffix(line, ")")
+	address, pairs, ok := strings.Cut(line, "](") // an address with a zone may have brackets, but not these
+	bracket := strings.LastIndexByte(address, '[')
+	if !whole || !ok || bracket < 0 {
+		return Connection{}, false
+	}
+	c := Connection{Client: printable(clientAddress(address[:bracket]))}
+	for pair := range strings.SplitSeq(pairs, ",") {
+		key, value, _ := strings.Cut(pair, "=")
+		switch key {
+		case "queued":
+			c.Queued = number(value)
+		case "recved":
+			c.Received = number(value)
+		case "sent":
+			c.Sent = number(value)
+		case "sid":
+			c.Session = proto.SessionID(hex(value))
+		case "lop":
+			c.LastOp = printable(value)
+		case "est":
+			c.SinceMs = number(value)
+		case "to":
+			c.TimeoutMs = number(value)
+		case "lzxid":
+			c.LastZxid = proto.Zxid(hex(value))
+		case "minlat":
+			c.LatencyMs.Min = number(value)
+		case "avglat":
+			c.LatencyMs.Avg = float64(number(value))
+		case "maxlat":
+			c.LatencyMs.Max = number(value)
+		}
+	}
+	return c, true
+}
+
+// clientAddress brings Java's "host/1.2.3.4:5" and "/0:0:0:0:0:0:0:1:5", and our "/[::1]:5", into the form of Go.
+func clientAddress(s string) string {
+	s = s[strings.IndexByte(s, '/')+1:]
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s
+	}
+	host := strings.Trim(s[:i], "[]")
+	if ip := net.ParseIP(host); ip != nil {
+		host = ip.String()
+	}
+	return net.JoinHostPort(host, s[i+1:])
+}

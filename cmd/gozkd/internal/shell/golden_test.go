@@ -1,0 +1,36 @@
+package shell_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell"
+	"github.com/gozkd/gozkd/server"
+	compat "github.com/gozkd/gozkd/test/compat/shell"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// What zkCli.sh 3.9.5 printed on a ZooKeeper, line by line. make compat asks the real one.
+func TestMain_AsZkCli(t *testing.T) {
+	zk := zktest.Start(t, zktest.WithConfig(func(_ int, c *server.Config) {
+		c.SuperDigest = "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=" // super:admin
+	}))
+	addr := zk.ConnectString()
+	var out bytes.Buffer // both outputs: the shell writes one after the other
+	env := cli.Env{In: strings.NewReader(compat.Script(addr)), Out: &out, Err: &out, Getenv: func(string) string { return "" }}
+	status := shell.Main(t.Context(), []string{"-server", addr}, env)
+	if status != cli.Failed {
+		t.Errorf("exit status %d, want that of the last command before quit, %d", status, cli.Failed)
+	}
+	results := compat.Compare(compat.Recorded, out.String()+"exit status 1\n")
+	if len(results) < 10 {
+		t.Errorf("only %d cases", len(results))
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			t.Errorf("%s:\n%v", r.Name, r.Err)
+		}
+	}
+}

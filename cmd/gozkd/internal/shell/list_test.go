@@ -1,0 +1,54 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// stopAt cancels when a text is written.
+type stopAt struct {
+	lockedBuffer
+	text string
+	stop context.CancelFunc
+}
+
+func (w *stopAt) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), w.text) {
+		w.stop()
+	}
+	return w.lockedBuffer.Write(p)
+}
+
+// What ls -R has found is printed while it goes on, and a signal ends it with the word for that.
+func TestListBelow_Streams(t *testing.T) {
+	at := zktest.Start(t).ConnectString()
+	var script strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&script, "create /a%03d\ncreate /a%03d/b\n", i, i)
+	}
+	if got := runCLI(t, script.String(), nil, "-server", at); got.status != cli.OK {
+		t.Fatal(got.err)
+	}
+	for _, line := range []string{"ls -R /", "find /", "export /"} {
+		ctx, stop := context.WithCancel(t.Context())
+		out, errs := &stopAt{text: "/", stop: stop}, &lockedBuffer{}
+		status := Main(ctx, append([]string{"-server", at}, split(line)...), testEnv("", out, errs, nil))
+		if status != cli.Failed || errs.String() != "Interrupted\n" {
+			t.Errorf("%s: status %d, %q", line, status, errs)
+		}
+		if got := out.String(); got == "" || strings.Contains(got, "/a299/b") {
+			t.Errorf("%s: %d bytes, wholly or not at all", line, len(got))
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	out, errs := &lockedBuffer{}, &lockedBuffer{}
+	if status := Main(ctx, []string{"-server", at}, testEnv("", out, errs, nil)); status != cli.Failed {
+		t.Errorf("a script: status %d", status)
+	}
+}

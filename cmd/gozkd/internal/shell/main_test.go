@@ -1,0 +1,47 @@
+package shell
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+)
+
+// asProgram makes the test's own binary gozkd cli: a process is what a signal of a terminal goes to.
+const asProgram = "GOZKD_TEST_AS_CLI"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		os.Exit(Main(ctx, os.Args[1:], cli.Env{
+			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
+			Interrupts: func() (<-chan os.Signal, func()) {
+				signal.Reset(os.Interrupt)
+				c := make(chan os.Signal, 1)
+				signal.Notify(c, os.Interrupt)
+				return c, func() { signal.Stop(c) }
+			},
+		}))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// ranCLI is what became of a gozkd cli.
+type ranCLI struct {
+	status   int
+	out, err string
+}
+
+// runCLI runs gozkd cli in this process, with in as its input and no environment but env.
+func runCLI(t *testing.T, in string, env map[string]string, args ...string) ranCLI {
+	t.Helper()
+	var out, errs lockedBuffer
+	status := Main(t.Context(), args, testEnv(in, &out, &errs, env))
+	return ranCLI{status, out.String(), errs.String()}
+}

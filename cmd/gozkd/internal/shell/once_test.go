@@ -1,0 +1,179 @@
+package shell
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// once runs one command on the servers and compares what it prints and its exit status.
+func once(t *testing.T, connect, line string, want ranCLI) {
+	t.Helper()
+	got := runCLI(t, "", nil, append([]string{"-server", connect}, split(line)...)...)
+	if got != want {
+		t.Errorf("%s:\n got %+v\nwant %+v", line, got, want)
+	}
+}
+
+func TestOnce(t *testing.T) {
+	at := zktest.Start(t).ConnectString()
+	once(t, at, "create /a one", ranCLI{err: "Created /a\n"})
+	once(t, at, "get /a", ranCLI{out: "one"})
+	once(t, at+"/a", "get /", ranCLI{out: "one"})
+	once(t, at, "get -b /a", ranCLI{out: "b25l\n"})
+	once(t, at, "set /a -b gP8AZA==", ranCLI{})
+	once(t, at, "get /a", ranCLI{out: "\x80\xFF\x00d"})
+	once(t, at, "create /null", ranCLI{err: "Created /null\n"})
+	once(t, at, "get /null", ranCLI{})
+	once(t, at, "ls /", ranCLI{out: "[a, null, zookeeper]\n"})
+	once(t, at, "create -e /gone", ranCLI{err: "Created /gone\n"})
+	once(t, at, "stat /gone", ranCLI{status: cli.Failed, err: "Node does not exist: /gone\n"})
+	once(t, at, "get -w /a", ranCLI{out: "\x80\xFF\x00d"})
+	once(t, at, "set -v 7 /a x", ranCLI{status: cli.Failed, err: "version No is not valid : /a\n"})
+	once(t, at, "deleteall /none", ranCLI{status: cli.Failed, err: "Node does not exist: /none\n"})
+	once(t, at, "setAcl /a digest:ann:x:cdrwa", ranCLI{})
+	once(t, at, "setAcl -R /a world:anyone:r", ranCLI{status: cli.Failed, err: "Insufficient permission : /a\n"})
+	once(t, at, "delquota /a", ranCLI{status: cli.Failed, out: "Quota does not exist for /a\n"})
+	once(t, at, "quit", ranCLI{})
+	if got := runCLI(t, "", nil, "-server", at, "get", "-s", "/a"); got.status != cli.Failed {
+		t.Errorf("without permission: %+v", got)
+	}
+	if got := runCLI(t, "", nil, "-server", at, "get", "-s", "/null"); !strings.HasPrefix(got.out, "cZxid = 0x") {
+		t.Errorf("the Stat of a znode without data: %+v", got)
+	}
+}
+
+// What is wrong with a command line is said without asking a server: there is none.
+func TestOnce_Usage(t *testing.T) {
+	const nowhere = "127.0.0.1:1"
+	once(t, nowhere, "delete", ranCLI{status: cli.Usage, err: "delete [-v version] path\n"})
+	once(t, nowhere, "delete -q /a", ranCLI{status: cli.Usage,
+		err: "org.apache.commons.cli.UnrecognizedOptionException: Unrecognized option: -q\ndelete [-v version] path\n"})
+	once(t, "a:b:c", "ls /", ranCLI{status: cli.Usage,
+		err: "gozkd cli: client: connect string \"a:b:c\": address a:b:c: too many colons in address\n" + Usage + "\n"})
+	got := runCLI(t, "", nil, "-server", nowhere, "lss", "/")
+	if got.status != cli.Usage || got.out != "" || !strings.Contains(got.err, "\n\tls [-s] [-w] [-R] path\n") ||
+		!strings.HasSuffix(got.err, "\nCommand not found: Command not found lss\n") {
+		t.Errorf("an unknown command: %+v", got)
+	}
+	for _, args := range [][]string{{"-server"}, {"-timeout", "soon"}, {"-timeout", "0"}, {"--output", "xml"}, {"-nosuch"}, {"-client-configuration", "f"}} {
+		if got := runCLI(t, "", nil, args...); got.status != cli.Usage || got.out != "" || !strings.HasSuffix(got.err, Usage+"\n") {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+	if got := runCLI(t, "", nil, "--help"); got.status != cli.OK || !strings.HasPrefix(got.out, Usage) {
+		t.Errorf("--help: %+v", got)
+	}
+	if got := runCLI(t, "", nil, "-server", nowhere, "help", "delete"); got.status != cli.OK ||
+		got.out != "delete [-v version] path\ndelete a znode that has no children\n -v <arg>   version\n" {
+		t.Errorf("help delete: %+v", got)
+	}
+}
+
+func TestOnce_Unreachable(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := silent.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	// One who refuses, without a limit of time that a busy machine could miss.
+	got := runCLI(t, "", nil, "-server", "127.0.0.1:1", "ls", "/")
+	if want := "gozkd cli: client: no session: 127.0.0.1:1: connect: connection refused\n"; got.status != cli.Failed || got.out != "" || got.err != want {
+		t.Errorf("%+v, want %q", got, want)
+	}
+	started := time.Now()
+	got = runCLI(t, "", nil, "-timeout", "200", "-server", "127.0.0.1:1,"+silent.Addr().String(), "ls", "/")
+	if took := time.Since(started); took > 5*time.Second {
+		t.Errorf("it took %s to see that nobody answers within 200 ms", took)
+	}
+	if got.status != cli.Failed || got.out != "" {
+		t.Errorf("%+v", got)
+	}
+	for _, want := range []string{"127.0.0.1:1: ", silent.Addr().String() + ": "} {
+		if !strings.Contains(got.err, want) {
+			t.Errorf("%q is not said: %q", want, got.err)
+		}
+	}
+}
+
+func TestScript(t *testing.T) {
+	at := zktest.Start(t).ConnectString()
+	const begin = "Connecting to AT\nWelcome to ZooKeeper!\n"
+	for _, c := range []struct {
+		name, in string
+		want     ranCLI
+	}{
+		{"no newline at the end", "create /a 1\r\n\nget /a", ranCLI{out: begin + "1\n", err: "Created /a\n"}},
+		{"the status is that of the last command", "get /none\nget /a\n", ranCLI{out: begin + "1\n", err: "Node does not exist: /none\n"}},
+		{"the last fails", "get /a\nget /none\n", ranCLI{cli.Failed, begin + "1\n", "Node does not exist: /none\n"}},
+		{"the last is wrong", "ls\n", ranCLI{cli.Usage, begin, "ls [-s] [-w] [-R] path\n"}},
+		{"quit ends it", "get /none\nquit\nget /a\n", ranCLI{cli.Failed, begin, "Node does not exist: /none\n"}},
+		{"redo", "get /a\nredo 0\nredo 1\nredo 2\nhistory\n", ranCLI{
+			out: begin + "1\n1\n1\n1\n0 - get /a\n1 - get /a\n2 - get /a\n3 - get /a\n4 - history\n"}},
+		{"without a session", "close\nget /a\n", ranCLI{cli.Failed, begin + "Not connected\n", ""}},
+		{"words that are wrong", "printwatches maybe\nredo\nredo x\n", ranCLI{cli.Usage, begin,
+			"printwatches on|off\nredo cmdno\nx is no number\nredo cmdno\n"}},
+	} {
+		c.want.out = strings.ReplaceAll(c.want.out, "AT", at)
+		got := runCLI(t, c.in, nil, "-server", at)
+		got.out = withoutWatcher(got.out)
+		if got != c.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// withoutWatcher takes events out, which come when they come.
+func withoutWatcher(out string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(out, "\nWATCHER::\n\nWatchedEvent ") {
+		if b.Len() > 0 {
+			_, part, _ = strings.Cut(part, "\n")
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// A member is taken out and put back by an ensemble that lets it happen.
+func TestReconfig(t *testing.T) {
+	zk := zktest.StartEnsemble(t, 3, zktest.WithConfig(func(_ int, c *server.Config) {
+		c.ReconfigEnabled = true
+		c.SkipACL = true
+	}))
+	at := zk.ConnectString()
+	var config ranCLI
+	var lines []string
+	for late := time.Now().Add(10 * time.Second); len(lines) != 4 && time.Now().Before(late); { // a new ensemble writes it down soon
+		config = runCLI(t, "", nil, "-server", at, "config")
+		lines = strings.Split(strings.TrimSpace(config.out), "\n")
+	}
+	if config.status != cli.OK || len(lines) != 4 || !strings.HasPrefix(lines[2], "server.3=") {
+		t.Fatalf("config: %+v", config)
+	}
+	got := runCLI(t, "", nil, "-server", at, "reconfig", "-remove", "3", "-s")
+	if got.status != cli.OK || !strings.HasPrefix(got.out, "Committed new configuration:\n"+lines[0]+"\n"+lines[1]+"\nversion=") ||
+		!strings.Contains(got.out, "\ncZxid = 0x0\n") {
+		t.Errorf("reconfig -remove: %+v", got)
+	}
+	if got := runCLI(t, "", nil, "-server", at, "config", "-c"); strings.Count(got.out, ",") != 1 {
+		t.Errorf("config -c of two: %+v", got)
+	}
+	got = runCLI(t, "", nil, "-server", at, "reconfig", "-v", "1", "-add", lines[2])
+	if want := "version No is not valid : \n"; got.status != cli.Failed || got.err != want {
+		t.Errorf("reconfig of another version: %+v, want %q", got, want)
+	}
+	got = runCLI(t, "", nil, "-server", at, "reconfig", "-add", lines[2])
+	if got.status != cli.OK || !strings.Contains(got.out, lines[2]) {
+		t.Errorf("reconfig -add: %+v", got)
+	}
+}

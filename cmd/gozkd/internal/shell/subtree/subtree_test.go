@@ -1,0 +1,452 @@
+package subtree_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+func walk(t testing.TB, c *client.Client, root string, o subtree.Options) (paths []string) {
+	t.Helper()
+	if err := subtree.Walk(t.Context(), c, root, o, func(n *subtree.Node) error {
+		paths = append(paths, n.Path)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// grow makes a tree of n znodes with random data and ACLs, and returns its paths.
+func grow(t testing.TB, c *client.Client, root string, n int, seed uint64) []string {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 0))
+	paths := []string{root}
+	create(t, c, client.CreateOptions{}, root)
+	for i := range n - 1 {
+		parent := paths[r.IntN(len(paths))]
+		if r.IntN(3) == 0 { // wide ones too
+			parent = paths[r.IntN(min(3, len(paths)))]
+		}
+		path := subtree.Join(parent, fmt.Sprintf("%c%d", 'a'+r.IntN(26), i))
+		var data []byte
+		switch r.IntN(4) {
+		case 0:
+		case 1:
+			data = []byte{}
+		case 2:
+			data = []byte(fmt.Sprintf("text <%d> \u2028 \x00 \u00e9", i))
+		case 3:
+			data = make([]byte, r.IntN(300))
+			for j := range data {
+				data[j] = byte(r.Uint32())
+			}
+		}
+		var o client.CreateOptions
+		if r.IntN(3) == 0 {
+			o.ACL = append(proto.ReadACL(), proto.ACL{Perms: proto.Perms(1 + r.IntN(31)), ID: proto.ID{Scheme: "ip", ID: "10.0.0.1"}},
+				proto.ACL{Perms: proto.PermCreate | proto.PermDelete | proto.PermAdmin, ID: proto.ID{Scheme: "world", ID: "anyone"}})
+		}
+		if _, _, err := c.Create(t.Context(), path, data, o); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// TestWalk_Order: the order is that of a sort by names on the way down, whatever the shape, with more znodes than are read ahead.
+func TestWalk_Order(t *testing.T) {
+	c, _ := start(t)
+	for seed := range uint64(3) {
+		root := fmt.Sprintf("/t%d", seed)
+		want := grow(t, c, root, 1500, seed)
+		slices.SortFunc(want, func(a, b string) int {
+			return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+		})
+		for _, o := range []subtree.Options{{Below: subtree.All}, {Data: true, ACL: true, Below: subtree.All}} {
+			if got := walk(t, c, root, o); !slices.Equal(got, want) {
+				t.Errorf("seed %d: %d of %d paths, or another order", seed, len(got), len(want))
+			}
+		}
+		level := slices.DeleteFunc(slices.Clone(want), func(p string) bool { return strings.Count(p, "/") > 2 })
+		if got := walk(t, c, root, subtree.Options{Below: 1}); !slices.Equal(got, level) {
+			t.Errorf("seed %d: one level has %d of %d", seed, len(got), len(level))
+		}
+	}
+	if got := walk(t, c, "/", subtree.Options{Below: 1, NoSystem: true}); !slices.Equal(got, []string{"/", "/t0", "/t1", "/t2"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestWalk_Root(t *testing.T) {
+	c, _ := start(t)
+	for _, o := range []subtree.Options{{}, {Below: subtree.All}, {Data: true}} {
+		err := subtree.Walk(t.Context(), c, "/none", o, func(*subtree.Node) error { return nil })
+		if !errors.Is(err, proto.ErrNoNode) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// TestWalk_Denied: what may not be read is told of, and not what is below it.
+func TestWalk_Denied(t *testing.T) {
+	c, _ := start(t)
+	create(t, c, client.CreateOptions{}, "/t", "/t/a", "/t/b", "/t/b/x", "/t/c")
+	if _, err := c.SetACL(t.Context(), "/t/b", []proto.ACL{{Perms: proto.PermWrite, ID: proto.ID{Scheme: "world", ID: "anyone"}}}, -1); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := subtree.Walk(t.Context(), c, "/t", subtree.Options{Below: subtree.All}, func(n *subtree.Node) error {
+		got = append(got, fmt.Sprint(n.Path, " ", n.Denied != nil))
+		return nil
+	})
+	if want := []string{"/t false", "/t/a false", "/t/b true", "/t/c false"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestWalk_WhileOthersWrite: znodes that vanish are no error, those that stay are all seen, connections that break do no harm.
+func TestWalk_WhileOthersWrite(t *testing.T) {
+	c, w := start(t)
+	other := connect(t, w)
+	stay := grow(t, c, "/t", 300, 7)
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() { // ends when stop is closed
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if i%100 == 99 {
+				w.breakAll()
+			}
+			path := subtree.Join(stay[i%len(stay)], "~gone")
+			_, _, _ = other.Create(context.Background(), path, nil, client.CreateOptions{}) // whether it works is of no interest
+			_ = other.Delete(context.Background(), path, -1)
+		}
+	})
+	for range 5 {
+		seen := walk(t, c, "/t", subtree.Options{Data: true, ACL: true, Below: subtree.All})
+		seen = slices.DeleteFunc(seen, func(p string) bool { return strings.HasSuffix(p, "~gone") })
+		if len(seen) != len(stay) {
+			t.Errorf("saw %d of %d", len(seen), len(stay))
+		}
+	}
+	close(stop)
+	writer.Wait()
+}
+
+// TestWalk_Stops: an error of visit comes back, and nothing is left behind.
+func TestWalk_Stops(t *testing.T) {
+	c, _ := start(t)
+	grow(t, c, "/t", 500, 1)
+	n := 0
+	err := subtree.Walk(t.Context(), c, "/t", subtree.Options{Below: subtree.All}, func(*subtree.Node) error {
+		if n++; n == 100 {
+			return io.ErrClosedPipe
+		}
+		return nil
+	})
+	if !errors.Is(err, io.ErrClosedPipe) || n != 100 {
+		t.Errorf("%v after %d", err, n)
+	}
+}
+
+func export(t testing.TB, c *client.Client, root string) ([]byte, *subtree.Exported) {
+	t.Helper()
+	var b bytes.Buffer
+	e, err := subtree.Export(t.Context(), subtree.Side{ZK: c, Path: root}, true, func(line any) error {
+		l, err := subtree.Line(line)
+		b.Write(l)
+		return err
+	}, func(*subtree.Exported) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes(), e
+}
+
+func load(ctx context.Context, text []byte, l *subtree.Loader) error {
+	r, err := subtree.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	for {
+		record, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return l.Flush(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.Add(ctx, record); err != nil {
+			return err
+		}
+	}
+}
+
+func diff(t testing.TB, a, b subtree.Side) (changes []string) {
+	t.Helper()
+	if _, err := subtree.Diff(t.Context(), a, b, true, func(c subtree.Change) error {
+		changes = append(changes, fmt.Sprint(c.Rel, " ", c.Left != nil, c.Right != nil, c.Data, c.ACL, c.Ephemeral))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return changes
+}
+
+// TestExportImport: what comes back on another server is the same, byte for byte, also where connections break meanwhile.
+func TestExportImport(t *testing.T) {
+	c, _ := start(t)
+	other, w := start(t)
+	n := int64(len(grow(t, c, "/t", 2000, 3)))
+	text, e := export(t, c, "/t")
+	if e.Znodes != n {
+		t.Errorf("exported %d of %d", e.Znodes, n)
+	}
+	l := &subtree.Loader{ZK: other, To: "/copy"}
+	written := 0
+	l.Seen = func(*subtree.Loader) {
+		if written++; written%2 == 0 {
+			w.breakAll()
+		}
+	}
+	if err := load(t.Context(), text, l); err != nil || l.Created != n {
+		t.Fatalf("created %d of %d: %v", l.Created, n, err)
+	}
+	if d := diff(t, subtree.Side{ZK: c, Path: "/t"}, subtree.Side{ZK: other, Path: "/copy"}); d != nil {
+		t.Errorf("%q", d)
+	}
+	again, _ := export(t, other, "/copy")
+	_, a, _ := bytes.Cut(text, []byte("\n"))
+	_, b, _ := bytes.Cut(again, []byte("\n"))
+	if !bytes.Equal(a, b) {
+		t.Error("the export of the copy is another text")
+	}
+}
+
+func TestImport_Existing(t *testing.T) {
+	c, _ := start(t)
+	create(t, c, client.CreateOptions{}, "/t", "/t/a", "/t/b", "/u")
+	text, _ := export(t, c, "/t")
+	create(t, c, client.CreateOptions{}, "/u/a")
+	l := &subtree.Loader{ZK: c, To: "/u"}
+	if err := load(t.Context(), text, l); !errors.Is(err, proto.ErrNodeExists) || l.Created != 0 {
+		t.Errorf("%v, created %d", err, l.Created)
+	}
+	l = &subtree.Loader{ZK: c, To: "/u", Existing: subtree.Keep}
+	if err := load(t.Context(), text, l); err != nil || l.Created != 1 || l.Kept != 2 {
+		t.Errorf("%v, created %d, kept %d", err, l.Created, l.Kept)
+	}
+	if data, _, err := c.Get(t.Context(), "/u/a", false); err != nil || string(data) != "data of /u/a" {
+		t.Errorf("%q, %v", data, err)
+	}
+	l = &subtree.Loader{ZK: c, To: "/u", Existing: subtree.Replace}
+	if err := load(t.Context(), text, l); err != nil || l.Created != 0 || l.Changed != 3 {
+		t.Errorf("%v, created %d, changed %d", err, l.Created, l.Changed)
+	}
+	if d := diff(t, subtree.Side{ZK: c, Path: "/t"}, subtree.Side{ZK: c, Path: "/u"}); d != nil {
+		t.Errorf("%q", d)
+	}
+}
+
+// TestImport_Kinds: containers, TTLs and ephemerals, which a text may have though no client can read the first two.
+func TestImport_Kinds(t *testing.T) {
+	c, _ := start(t)
+	text := `{"gozkd_export":1,"root":"/x","zxid":"0x1"}
+{"path":"/"}
+{"path":"/c","kind":"container","data":"x"}
+{"path":"/e","kind":"ephemeral","owner":"0x1"}
+{"path":"/t","kind":"ttl","ttl_ms":100000}
+{"end":true,"znodes":4}
+`
+	l := &subtree.Loader{ZK: c, To: "/k"}
+	if err := load(t.Context(), []byte(text), l); err != nil || l.Created != 3 || l.Skipped != 1 {
+		t.Fatalf("%v, created %d, skipped %d", err, l.Created, l.Skipped)
+	}
+	l = &subtree.Loader{ZK: c, To: "/k", Existing: subtree.Keep, Ephemerals: true}
+	if err := load(t.Context(), []byte(text), l); err != nil || l.Created != 1 {
+		t.Fatalf("%v, created %d", err, l.Created)
+	}
+	if mine, err := c.Ephemerals(t.Context(), "/k"); err != nil || !slices.Equal(mine, []string{"/k/e"}) {
+		t.Errorf("%q, %v", mine, err)
+	}
+}
+
+func TestReader_Refuses(t *testing.T) {
+	const head = `{"gozkd_export":1,"root":"/x","zxid":"0x1"}` + "\n"
+	for _, c := range []struct{ text, want string }{
+		{"", "it is empty"},
+		{"hello\n", "no export"},
+		{`{"gozkd_export":2,"root":"/","zxid":"0x1"}` + "\n", "an export of form 2"},
+		{head, "cut off"},
+		{head + `{"path":"/a"}` + "\n", "cut off"},
+		{head + `{"path":"/a"}` + "\n" + `{"end":true,"znodes":2}` + "\n", "has 1 znodes"},
+		{head + `{"path":"a"}` + "\n", "line 2: "},
+		{head + `{"path":"/a/../b"}` + "\n", "line 2: "},
+		{head + `{"path":"/a","kind":"odd"}` + "\n", "unknown kind"},
+		{head + `{"path":"/a","kind":"ttl"}` + "\n", "ttl_ms 0"},
+		{head + `{"path":"/a","kind":"ttl","ttl_ms":18446744073710}` + "\n", "ttl_ms 18446744073710"},
+		{head + `{"path":"/a","colour":1}` + "\n", "unknown field"},
+		{head + `{"path":"/a"} {}` + "\n", "something stands behind"},
+		{head + `{"path":"/a","data":"x","data_base64":"eA=="}` + "\n", "data and data_base64"},
+		{head + `{"path":"/a","acl":[{"scheme":"world","id":"anyone","perms":"q"}]}` + "\n", "permissions"},
+	} {
+		r, err := subtree.NewReader(strings.NewReader(c.text))
+		for err == nil {
+			_, err = r.Next()
+		}
+		if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	c, _ := start(t)
+	create(t, c, client.CreateOptions{}, "/a", "/a/same", "/a/x", "/a/x/y", "/a/x!", "/a/data")
+	text, _ := export(t, c, "/a")
+	if err := load(t.Context(), text, &subtree.Loader{ZK: c, To: "/b"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"/a/x/y", "/b/x!"} {
+		if err := c.Delete(t.Context(), p, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Set(t.Context(), "/b/data", nil, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.SetACL(t.Context(), "/b/x", proto.ReadACL(), -1); err != nil {
+		t.Fatal(err)
+	}
+	create(t, c, client.CreateOptions{Ephemeral: true}, "/b/new")
+	got := diff(t, subtree.Side{ZK: c, Path: "/a"}, subtree.Side{ZK: c, Path: "/b"})
+	want := []string{
+		"/data true true true false false", "/new false true false false false", "/x true true false true false",
+		"/x/y false true false false false", "/x! true false false false false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCopyAndMove(t *testing.T) {
+	c, _ := start(t)
+	other, _ := start(t)
+	for _, size := range []int{50, 9000} { // within and above one transaction
+		root := fmt.Sprintf("/t%d", size)
+		paths := grow(t, c, root, size, uint64(size))
+		n := int64(len(paths))
+		for i, work := range []subtree.Copying{
+			{From: subtree.Side{ZK: c, Path: root}, To: subtree.Side{ZK: c, Path: root + "-copy"}, Recursive: true},
+			{From: subtree.Side{ZK: c, Path: root}, To: subtree.Side{ZK: other, Path: root}, Recursive: true},
+			{From: subtree.Side{ZK: c, Path: root}, To: subtree.Side{ZK: c, Path: root + "-moved"}, Move: true},
+		} {
+			done, err := work.Run(t.Context())
+			if err != nil || done.Created != n || done.Atomic != (size == 50 && i != 1) {
+				t.Fatalf("%d, %d: %+v, %v", size, i, done, err)
+			}
+			if work.Move && done.Deleted != n {
+				t.Errorf("%d: deleted %d", size, done.Deleted)
+			}
+		}
+		for _, to := range []subtree.Side{{ZK: c, Path: root + "-moved"}, {ZK: other, Path: root}} {
+			if d := diff(t, subtree.Side{ZK: c, Path: root + "-copy"}, to); d != nil {
+				t.Errorf("%d: %q", size, d[:min(len(d), 5)])
+			}
+		}
+		if _, there, err := c.Exists(t.Context(), root, false); there || err != nil {
+			t.Errorf("%d: the source is there: %v", size, err)
+		}
+	}
+}
+
+func TestCopy_Refuses(t *testing.T) {
+	c, _ := start(t)
+	create(t, c, client.CreateOptions{}, "/a", "/a/b", "/x", "/there")
+	create(t, c, client.CreateOptions{Ephemeral: true}, "/x/e")
+	run := func(from, to string, move bool) error {
+		_, err := (&subtree.Copying{
+			From: subtree.Side{ZK: c, Path: from}, To: subtree.Side{ZK: c, Path: to}, Recursive: true, Move: move,
+		}).Run(t.Context())
+		return err
+	}
+	for _, r := range []struct {
+		from, to string
+		move     bool
+		want     string
+	}{
+		{"/a", "/a/b/c", false, "or below it"},
+		{"/a", "/a", true, "or below it"},
+		{"/", "/a/c", false, "or below it"},
+		{"/none", "/n", false, "no node"},
+		{"/a", "/there", false, "node exists"},
+		{"/a", "/none/b", false, "no node"},
+		{"/x", "/y", true, "/x/e is ephemeral"},
+	} {
+		if err := run(r.from, r.to, r.move); err == nil || !strings.Contains(err.Error(), r.want) {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	if err := run("/x", "/y", false); err != nil { // the ephemeral stays out
+		t.Error(err)
+	}
+	if got := walk(t, c, "/y", subtree.Options{Below: subtree.All}); !slices.Equal(got, []string{"/y"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestMove_Changed: what others write while a large subtree is moved is not lost.
+func TestMove_Changed(t *testing.T) {
+	c, w := start(t)
+	other := connect(t, w)
+	paths := grow(t, c, "/t", 9000, 5)
+	changed := false
+	_, err := (&subtree.Copying{
+		From: subtree.Side{ZK: c, Path: "/t"}, To: subtree.Side{ZK: c, Path: "/moved"}, Move: true,
+		Seen: func(*subtree.Copied) {
+			if !changed {
+				changed = true
+				if _, err := other.Set(t.Context(), paths[8000], []byte("new"), -1); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), paths[8000]+" changed while it was moved") {
+		t.Errorf("%v", err)
+	}
+	if data, _, err := c.Get(t.Context(), paths[8000], false); err != nil || string(data) != "new" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// BenchmarkWalk walks a tree of 10,000 znodes on a server in the process.
+func BenchmarkWalk(b *testing.B) {
+	c, _ := start(b)
+	grow(b, c, "/t", 10_000, 1)
+	for _, o := range []subtree.Options{{Below: subtree.All}, {Data: true, ACL: true, Below: subtree.All}} {
+		b.Run(fmt.Sprintf("data=%v", o.Data), func(b *testing.B) {
+			for b.Loop() {
+				walk(b, c, "/t", o)
+			}
+			b.ReportMetric(float64(b.N)*10_000/b.Elapsed().Seconds(), "znodes/s")
+		})
+	}
+}

@@ -1,0 +1,317 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve listens on the loopback as a server that gives one answer to every word, and returns its address.
+func serve(t *testing.T, answer string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepting sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		accepting.Wait()
+	})
+	accepting.Go(func() { // ends when the test closes the listener
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := io.ReadFull(nc, make([]byte, 4)); err != nil {
+				t.Errorf("no word came: %v", err)
+			}
+			_, _ = io.WriteString(nc, answer) // who asked sees it if not
+			_ = nc.Close()
+		}
+	})
+	return l.Addr().String()
+}
+
+// member is what srvr says of one in a mode.
+func member(mode string) string {
+	return "Zookeeper version: 3.9.5-gozkd-0.1.0, built on 11/21/2026 09:52 UTC\nLatency min/avg/max: 0/0.5469/24\nReceived: 14194\nSent: 14189\n" +
+		"Connections: 3\nOutstanding: 2\nZxid: 0x100001705\nMode: " + mode + "\nNode count: 2137\n"
+}
+
+const cutOff = "This ZooKeeper instance is not currently serving requests\n"
+
+// nobody returns an address that nobody listens on.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// call runs a command and returns what it printed.
+func call(t *testing.T, main cli.Main, getenv func(string) string, args ...string) (status int, out, errs string) {
+	t.Helper()
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	var o, e strings.Builder
+	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &o, Err: &e, Getenv: getenv})
+	return status, o.String(), e.String()
+}
+
+func TestStatus_One(t *testing.T) {
+	for _, c := range []struct {
+		answer       string
+		status       int
+		out, problem string
+	}{
+		{member("standalone"), 0, "Mode: standalone\n", ""},
+		{member("leader"), 0, "Mode: leader\n", ""},
+		{member("follower"), 0, "Mode: follower\n", ""},
+		{member("observer"), 0, "Mode: observer\n", ""},
+		{member("read-only"), 1, "Mode: read-only\n", "serves reads only: it is not part of a quorum"},
+		{cutOff, 1, "Error contacting service. It runs, but does not serve.\n", "not part of a quorum, so not serving"},
+		{"SSH-2.0-OpenSSH_9.2\r\n", 1, "Error contacting service. It is probably not running.\n", `no ZooKeeper: it answered "SSH-2.0-OpenSSH_9.2\r"`},
+	} {
+		address := serve(t, c.answer)
+		status, out, errs := call(t, Main, nil, "-server", address)
+		want := ""
+		if c.problem != "" {
+			want = "gozkd status: " + address + ": " + c.problem + "\n"
+		}
+		if status != c.status || out != c.out || errs != want {
+			t.Errorf("%q: status %d\n%s%s", c.answer, status, out, errs)
+		}
+	}
+	address := nobody(t)
+	status, out, errs := call(t, Main, nil, "--server", address)
+	if status != 1 || out != "Error contacting service. It is probably not running.\n" || errs != "gozkd status: "+address+": connection refused\n" {
+		t.Errorf("nobody there: status %d\n%s%s", status, out, errs)
+	}
+}
+
+func TestStatus_Ensemble(t *testing.T) {
+	leader, follower, observer := serve(t, member("leader")), serve(t, member("follower")), serve(t, member("observer"))
+	second, alone, cut, down := serve(t, member("leader")), serve(t, member("standalone")), serve(t, cutOff), nobody(t)
+	for _, c := range []struct {
+		servers  []string
+		problems []string
+	}{
+		{[]string{leader, follower, observer}, nil},
+		{[]string{follower, follower, leader, leader}, nil},
+		{[]string{follower, observer}, []string{"none of them leads"}},
+		{[]string{leader, follower, second}, []string{"2 servers lead: " + leader + ", " + second}},
+		{[]string{leader, down}, []string{down + ": connection refused"}},
+		{[]string{cut, down}, []string{cut + ": not part of a quorum, so not serving", down + ": connection refused",
+			"none of those that answer leads"}},
+		{[]string{leader, alone}, []string{alone + ": is standalone and no member of an ensemble"}},
+	} {
+		status, out, errs := call(t, Main, nil, "-server", strings.Join(c.servers, ","))
+		want := ""
+		for _, p := range c.problems {
+			want += "gozkd status: " + p + "\n"
+		}
+		wantStatus := 0
+		if want != "" {
+			wantStatus = 1
+		}
+		if status != wantStatus || errs != want {
+			t.Errorf("status %d, %s\nwant %s", status, errs, want)
+		}
+		for _, s := range c.servers {
+			if n := strings.Count(out, s+" "); n != 1 {
+				t.Errorf("%d lines of %s in\n%s", n, s, out)
+			}
+		}
+	}
+}
+
+func TestStatus_Table(t *testing.T) {
+	leader, cut, down := serve(t, member("leader")), serve(t, cutOff), nobody(t)
+	_, out, _ := call(t, Main, nil, "-server", leader+","+cut+","+down+"/a/chroot")
+	for _, want := range []string{
+		`(?m)^SERVER +MODE +ZXID +CONNECTIONS  OUTSTANDING  LATENCY ms min/avg/max  ZNODES  VERSION$`,
+		`(?m)^` + leader + ` +leader +0x100001705  3            2            0/0.5469/24             2137    3\.9\.5-gozkd-0\.1\.0$`,
+		`(?m)^` + cut + ` +not serving  not part of a quorum, so not serving$`,
+		`(?m)^` + down + ` +down         connection refused$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no line %s in\n%s", want, out)
+		}
+	}
+}
+
+func TestStatus_JSON(t *testing.T) {
+	leader, down := serve(t, member("leader")), nobody(t)
+	status, out, _ := call(t, Main, nil, "-server", leader+","+down, "--output", "json")
+	var got struct {
+		OK      bool
+		Servers []struct {
+			Server, Mode, Error, Zxid, Version string
+			Connections, Znodes                int
+			LatencyMs                          struct{ Avg float64 } `json:"latency_ms"`
+		}
+		Problems []string
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if status != 1 || got.OK || len(got.Servers) != 2 || len(got.Problems) != 1 {
+		t.Fatalf("status %d: %s", status, out)
+	}
+	if s := got.Servers[0]; s.Server != leader || s.Mode != "leader" || s.Zxid != "0x100001705" || s.Connections != 3 || s.Znodes != 2137 ||
+		s.LatencyMs.Avg != 0.5469 || s.Version != "3.9.5-gozkd-0.1.0" || s.Error != "" {
+		t.Errorf("%+v", s)
+	}
+	if s := got.Servers[1]; s.Mode != "down" || s.Error != "connection refused" || s.Zxid != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A zoo.cfg says where the server listens, as it does to zkServer.sh, whose first line scripts know.
+func TestStatus_ZooCfg(t *testing.T) {
+	address := serve(t, member("follower"))
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"alone.cfg":    "dataDir=" + dir + "\nclientPort=" + port + "\nclientPortAddress=127.0.0.1\n",
+		"ensemble.cfg": "dataDir=" + dir + "\nserver.1=127.0.0.1:1:2;127.0.0.1:1\nserver.2=127.0.0.1:3:4;127.0.0.1:" + port + "\nserver.3=127.0.0.1:5:6;127.0.0.1:5\n",
+		"all.cfg":      "dataDir=" + dir + "\nclientPort=" + port + "\n",
+		"any.cfg":      "dataDir=" + dir + "\nclientPort=0\n",
+		"bad.cfg":      "dataDir=" + dir + "\nclientPort=many\n",
+		"myid":         "2\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		file, host string
+	}{{"alone.cfg", "127.0.0.1"}, {"ensemble.cfg", "127.0.0.1"}, {"all.cfg", "localhost"}} {
+		status, out, errs := call(t, Main, nil, filepath.Join(dir, c.file))
+		want := "Client port found: " + port + ". Client address: " + c.host + ". Client SSL: false.\nMode: follower\n"
+		if status != 0 || out != want || errs != "" {
+			t.Errorf("%s: status %d\n%s%s", c.file, status, out, errs)
+		}
+		if status, out, errs := call(t, Ruok, nil, filepath.Join(dir, c.file), "-ready"); status != 0 || out != "imok\n" || errs != "" {
+			t.Errorf("%s: ruok is %d\n%s%s", c.file, status, out, errs)
+		}
+	}
+	for file, want := range map[string]string{
+		"any.cfg": "name it with -server", "bad.cfg": "clientPort", "missing.cfg": "no such file",
+	} {
+		status, out, errs := call(t, Main, nil, filepath.Join(dir, file))
+		if status != 1 || out != "" || !strings.HasPrefix(errs, "gozkd status: ") || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d\n%s%s", file, status, out, errs)
+		}
+	}
+}
+
+// The server of this machine is asked without a look at /etc/hosts, by IPv4 and then by IPv6.
+func TestDialLoopback(t *testing.T) {
+	for _, listens := range []string{"127.0.0.1:5", "[::1]:5", "nowhere"} {
+		var tried []string
+		dial := func(_ context.Context, network, address string) (net.Conn, error) {
+			if tried = append(tried, address); address == listens {
+				c, _ := net.Pipe()
+				return c, nil
+			}
+			return nil, errors.New(network + " " + address + ": refused")
+		}
+		conn, err := dialLoopback(t.Context(), dial, "localhost:5")
+		want := []string{"127.0.0.1:5", "[::1]:5"}
+		if listens == want[0] {
+			want = want[:1]
+		}
+		if !slices.Equal(tried, want) || (conn != nil) != (listens != "nowhere") || (err == nil) != (conn != nil) {
+			t.Errorf("%s: tried %v: %v", listens, tried, err)
+		}
+		if listens == "nowhere" && err.Error() != "tcp 127.0.0.1:5: refused" {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRuok(t *testing.T) {
+	serving, cut, readOnly, down := serve(t, member("follower")), serve(t, cutOff), serve(t, member("read-only")), nobody(t)
+	for _, c := range []struct {
+		args   string
+		status int
+		errs   string
+	}{
+		{serving, 0, ""},
+		{cut, 0, ""},
+		{readOnly, 0, ""},
+		{down, 1, down + ": connection refused"},
+		{serving + "," + cut, 0, ""},
+		{serving + "," + down, 1, down + ": connection refused"},
+		{serving + " -ready", 0, ""},
+		{cut + " -ready", 1, cut + ": lives, but is not ready: it is not part of a quorum"},
+		{readOnly + " -ready", 1, readOnly + ": lives, but serves reads only: it is not part of a quorum"},
+	} {
+		out, errs := "imok\n", ""
+		if c.status != 0 {
+			out, errs = "", "gozkd ruok: "+c.errs+"\n"
+		}
+		status, gotOut, gotErrs := call(t, Ruok, nil, append([]string{"-server"}, strings.Fields(c.args)...)...)
+		if status != c.status || gotOut != out || gotErrs != errs {
+			t.Errorf("%s: status %d\n%s%s", c.args, status, gotOut, gotErrs)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for name, main := range map[string]cli.Main{"status": Main, "ruok": Ruok} {
+		for _, args := range []string{"-nonsense", "-server", "-server h:port", "-server h:1 zoo.cfg", "a.cfg b.cfg", "-timeout 0s", "-timeout soon"} {
+			status, out, errs := call(t, main, nil, strings.Fields(args)...)
+			if status != cli.Usage || out != "" || !strings.HasPrefix(errs, "gozkd "+name+": ") || !strings.Contains(errs, "\nusage: gozkd "+name+" ") {
+				t.Errorf("%s %s: status %d\n%s%s", name, args, status, out, errs)
+			}
+		}
+		if status, out, errs := call(t, main, nil, "-help"); status != 0 || !strings.HasPrefix(out, "usage: gozkd "+name) || errs != "" {
+			t.Errorf("%s -help: status %d\n%s%s", name, status, out, errs)
+		}
+	}
+	if status, _, errs := call(t, Main, nil, "-output", "xml"); status != cli.Usage || !strings.Contains(errs, "xml") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}
+
+// A signal ends the wait for a server that never answers.
+func TestStatus_Interrupted(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // never accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs strings.Builder
+	env := cli.Env{Out: &out, Err: &errs, Getenv: func(string) string { return "" }}
+	if status := Main(ctx, []string{"-server", l.Addr().String()}, env); status != 1 || !strings.Contains(errs.String(), "canceled") {
+		t.Errorf("status %d: %s", status, errs.String())
+	}
+}

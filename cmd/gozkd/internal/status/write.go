@@ -1,0 +1,102 @@
+package status
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+)
+
+// writeOne writes what zkServer.sh status prints.
+func writeOne(w io.Writer, t targets, s server) error {
+	if t.config != nil {
+		if _, err := fmt.Fprintf(w, "Client port found: %d. Client address: %s. Client SSL: false.\n", t.config.ClientPort, t.config.ClientPortAddress); err != nil {
+			return err
+		}
+	}
+	line := "Mode: " + s.state.Mode
+	if s.err != nil {
+		line = "Error contacting service. It is probably not running."
+		if probe.Reached(s.err) {
+			line = "Error contacting service. It runs, but does not serve."
+		}
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// mode is what stands in the column of that name.
+func (s *server) mode() string {
+	switch {
+	case s.err == nil:
+		return s.state.Mode
+	case errors.Is(s.err, probe.ErrNotServing):
+		return "not serving"
+	}
+	return "down"
+}
+
+// writeTable writes a line for each server. Why one does not answer stands in the place of what it would have answered.
+func writeTable(w io.Writer, servers []server) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SERVER\tMODE\tZXID\tCONNECTIONS\tOUTSTANDING\tLATENCY ms min/avg/max\tZNODES\tVERSION")
+	for i := range servers {
+		s := &servers[i]
+		fmt.Fprintf(table, "%s\t%s\t", s.address, s.mode())
+		st := &s.state
+		if s.err != nil {
+			// A cell that no tab ends does not widen its column.
+			fmt.Fprintln(table, probe.Cause(s.err))
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d/%s/%d\t%d\t%s\n", st.Zxid, st.Connections, st.Outstanding,
+			st.LatencyMs.Min, strconv.FormatFloat(st.LatencyMs.Avg, 'f', -1, 64), st.LatencyMs.Max, st.Znodes, st.Version)
+	}
+	return table.Flush()
+}
+
+// serverJSON is a server of the JSON output. What is missing is not known.
+type serverJSON struct {
+	Server      string         `json:"server"`
+	Mode        string         `json:"mode"`
+	Error       string         `json:"error,omitempty"`
+	Zxid        string         `json:"zxid,omitempty"`
+	Connections *int64         `json:"connections,omitempty"`
+	Outstanding *int64         `json:"outstanding,omitempty"`
+	LatencyMs   *probe.Latency `json:"latency_ms,omitempty"`
+	Received    *int64         `json:"received,omitempty"`
+	Sent        *int64         `json:"sent,omitempty"`
+	Znodes      *int64         `json:"znodes,omitempty"`
+	Version     string         `json:"version,omitempty"`
+}
+
+// writeJSON writes one object: {"ok":…,"servers":[…],"problems":[…]}.
+func writeJSON(w io.Writer, servers []server, problems []string) error {
+	list := make([]serverJSON, len(servers))
+	for i := range servers {
+		s := &servers[i]
+		list[i] = serverJSON{Server: s.address, Mode: s.mode()}
+		if s.err != nil {
+			list[i].Error = probe.Cause(s.err)
+			continue
+		}
+		st := &s.state
+		list[i].Zxid, list[i].Version, list[i].LatencyMs = st.Zxid.String(), st.Version, &st.LatencyMs
+		list[i].Connections, list[i].Outstanding, list[i].Znodes = &st.Connections, &st.Outstanding, &st.Znodes
+		list[i].Received, list[i].Sent = &st.Received, &st.Sent
+	}
+	if problems == nil {
+		problems = []string{}
+	}
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(struct {
+		OK       bool         `json:"ok"`
+		Servers  []serverJSON `json:"servers"`
+		Problems []string     `json:"problems"`
+	}{len(problems) == 0, list, problems})
+}

@@ -1,0 +1,131 @@
+package top
+
+import (
+	"strconv"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+)
+
+// memberColumns are those of a member that serves. The widest screen shows them all.
+func memberColumns(e *ensemble, th theme) []column[*member] {
+	plain := func(text func(m *member) string) func(*member, int) (string, lipgloss.Style) {
+		return func(m *member, _ int) (string, lipgloss.Style) { return text(m), lipgloss.Style{} }
+	}
+	number := func(title string, width, rank int, text func(m *member) string) column[*member] {
+		return column[*member]{title: title, width: width, rank: rank, right: true, cell: plain(text)}
+	}
+	monitored := func(key string, format func(int64) string) func(*member) string {
+		return func(m *member) string {
+			if n, ok := m.last.Monitor.Int(key); ok {
+				return format(n)
+			}
+			return absent
+		}
+	}
+	decimal := func(n int64) string { return count(float64(n)) }
+	top := 0.0
+	for _, m := range e.members {
+		top = max(top, peak(m.values(requests)))
+	}
+	return []column[*member]{
+		{title: "ID", width: 3, right: true, cell: plain(idText)},
+		{title: "SERVER", width: 15, grows: true, most: 28, cell: plain(func(m *member) string { return m.Address })},
+		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, lipgloss.Style) { return roleText(m), roleStyle(m, th) }},
+		number("ZXID", 13, 6, func(m *member) string { return m.last.State.Zxid.String() }),
+		number("LAG", 6, 1, func(m *member) string { return lagText(e.lag(m)) }),
+		number("REQ/S", 5, 0, func(m *member) string { return perSecond(m.rates.Requests) }),
+		{title: "TREND", width: 8, rank: 2, cell: func(m *member, width int) (string, lipgloss.Style) {
+			return sparkline(m.values(requests), width, top), th.trend
+		}},
+		number("READ/S", 6, 7, func(m *member) string { return perSecond(m.rates.Reads) }),
+		number("WRITE/S", 7, 7, func(m *member) string { return perSecond(m.rates.Writes) }),
+		number("LAT ms", 6, 1, latencyText),
+		number("FSYNC", 5, 3, func(m *member) string { return millis(m.rates.FsyncMs) }),
+		number("OUT", 4, 1, func(m *member) string { return decimal(m.last.State.Outstanding) }),
+		number("CONN", 5, 1, func(m *member) string { return decimal(m.last.State.Connections) }),
+		number("WATCH", 5, 5, monitored("watch_count", decimal)),
+		number("ZNODES", 6, 8, func(m *member) string { return decimal(m.last.State.Znodes) }),
+		number("DATA", 5, 8, monitored("approximate_data_size", size)),
+		{title: "VERSION", width: 12, rank: 9, grows: true, most: 24, cell: plain(versionText)},
+	}
+}
+
+func idText(m *member) string {
+	if m.ID == 0 {
+		return absent
+	}
+	return strconv.FormatUint(m.ID, 10)
+}
+
+func roleText(m *member) string {
+	switch {
+	case !m.heard:
+		return "asking"
+	case m.last.Err == nil:
+		return m.last.State.Mode
+	case probe.Reached(m.last.Err):
+		return "cut off"
+	}
+	return "down"
+}
+
+func roleStyle(m *member, th theme) lipgloss.Style {
+	switch {
+	case !m.heard:
+		return th.dim
+	case m.last.Err != nil:
+		return th.bad
+	case m.last.State.Mode == probe.ModeLeader, m.last.State.Mode == probe.ModeStandalone:
+		return th.leader
+	case m.last.State.Mode == probe.ModeReadOnly:
+		return th.warn
+	}
+	return lipgloss.Style{}
+}
+
+func lagText(l lag) string {
+	switch {
+	case !l.known:
+		return absent
+	case l.estimated && l.n > 0:
+		return "~" + count(float64(l.n))
+	}
+	return count(float64(l.n))
+}
+
+// versionText is the release; of ours what stands behind that of ZooKeeper.
+func versionText(m *member) string {
+	release, rest, _ := strings.Cut(m.last.State.Version, "-")
+	if m.last.State.Gozkd() {
+		return clean(rest)
+	}
+	return clean(release)
+}
+
+// latencyText is that of the last round; where mntr does not tell of it, that since the member's start, with a star.
+func latencyText(m *member) string {
+	if _, ok := m.last.Monitor["cnt_readlatency"]; ok {
+		return millis(m.rates.LatencyMs)
+	}
+	return millis(m.last.State.LatencyMs.Avg) + "*"
+}
+
+// A metric is one of the rates.
+type metric func(*Rates) float64
+
+func requests(r *Rates) float64    { return r.Requests }
+func latencyMs(r *Rates) float64   { return r.LatencyMs }
+func fsyncMs(r *Rates) float64     { return r.FsyncMs }
+func outstanding(r *Rates) float64 { return r.Outstanding }
+
+// values returns the trend of a metric.
+func (m *member) values(of metric) []float64 {
+	list := make([]float64, len(m.trend))
+	for i := range m.trend {
+		list[i] = of(&m.trend[i])
+	}
+	return list
+}

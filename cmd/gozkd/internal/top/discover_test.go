@@ -1,0 +1,52 @@
+package top
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// Three servers of ours with ZooKeeper's whitelist, which has only srvr: the one that was named gives away the others.
+func TestDiscover(t *testing.T) {
+	ensemble := zktest.StartEnsemble(t, 3, zktest.WithConfig(func(_ int, c *server.Config) { c.Words = []string{"srvr"} }))
+	var want []Entry
+	for id := 1; id <= 3; id++ {
+		want = append(want, Entry{Address: ensemble.Member(id).Address(), ID: uint64(id)})
+	}
+	const timeout = 20 * time.Second
+	// Their members are in the znode a moment after they serve, so that nothing of them is asked here.
+	for _, named := range want {
+		s, err := discoverer(timeout)(t.Context(), named.Address)
+		if err != nil || s.ServerID != named.ID {
+			t.Errorf("%s says %+v, %v", named.Address, s, err)
+		}
+	}
+
+	given := []string{want[1].Address}
+	asker := probe.Asker{Timeout: timeout}
+	w := &watcher{roster: newRoster(given, places(t.Context(), given, timeout)), interval: 20 * time.Millisecond, ask: asker.Ask, discover: discoverer(timeout)}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	up := make(map[string]bool)
+	var roster []Entry
+	w.run(ctx, func(r Report) {
+		roster = r.Roster
+		if up[r.Sample.Address] = r.Sample.Err == nil; up[want[0].Address] && up[want[1].Address] && up[want[2].Address] {
+			cancel()
+		}
+	})
+	if !slices.Equal(roster, want) || len(up) != 3 {
+		t.Errorf("roster %v, of which answered %v; want %v", roster, up, want)
+	}
+}
+
+func TestDiscover_Nobody(t *testing.T) {
+	if s, err := discoverer(time.Second)(t.Context(), "127.0.0.1:1"); err == nil {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,308 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// remembered is how many rounds a trend goes back.
+const remembered = 240
+
+// ensemble is all that is known. Not safe for concurrent use.
+type ensemble struct {
+	now     time.Time // of the newest sample
+	members []*member // in the order of the roster
+}
+
+// member is one of the ensemble.
+type member struct {
+	Entry
+	heard bool   // whether there is a sample
+	last  Sample // the newest
+	since time.Time
+	rates Rates
+	// trend are the rates of the last rounds, the newest last.
+	trend []Rates
+	// clients are those of the newest sample, with their rates.
+	clients []session
+}
+
+// session is a connection of a session with a member.
+type session struct {
+	probe.Connection
+	Member *member
+	// Requests are packets per second, NaN if not known.
+	Requests float64
+}
+
+// up reports whether the member answered and serves.
+func (m *member) up() bool { return m.heard && m.last.Err == nil }
+
+// observe takes in a report.
+func (e *ensemble) observe(r Report) {
+	if r.Sample.At.After(e.now) {
+		e.now = r.Sample.At
+	}
+	known := e.members
+	e.members = make([]*member, 0, len(r.Roster))
+	for _, entry := range r.Roster {
+		m := &member{Entry: entry, rates: noRates()}
+		if i := slices.IndexFunc(known, func(k *member) bool { return k.Address == entry.Address }); i >= 0 {
+			m = known[i]
+			m.Entry = entry
+		}
+		e.members = append(e.members, m)
+	}
+	// The sample of a member that has just left is nobody's.
+	if i := slices.IndexFunc(e.members, func(m *member) bool { return m.Address == r.Sample.Address }); i >= 0 {
+		e.members[i].observe(r.Sample)
+	}
+}
+
+func (m *member) observe(s Sample) {
+	if !m.heard || (m.last.Err == nil) != (s.Err == nil) {
+		m.since = s.At
+	}
+	before := m.last
+	m.rates = noRates()
+	if m.heard {
+		m.rates = ratesBetween(&before, &s)
+	}
+	m.clients = clientsBetween(m, &before, &s)
+	m.heard, m.last = true, s
+	m.trend = append(m.trend, m.rates)
+	if over := len(m.trend) - remembered; over > 0 {
+		m.trend = slices.Delete(m.trend, 0, over)
+	}
+}
+
+// clientsBetween returns the connections of b with what they did since a.
+func clientsBetween(m *member, a, b *Sample) []session {
+	type key struct {
+		address string
+		session proto.SessionID
+		since   int64
+	}
+	of := func(c *probe.Connection) key { return key{c.Client, c.Session, c.SinceMs} }
+	before := make(map[key]int64, len(a.Clients))
+	for i := range a.Clients {
+		before[of(&a.Clients[i])] = a.Clients[i].Received
+	}
+	elapsed := b.At.Sub(a.At)
+	list := make([]session, len(b.Clients))
+	for i := range b.Clients {
+		c := &b.Clients[i]
+		list[i] = session{Connection: *c, Member: m, Requests: unknown}
+		// A count that fell was reset by crst.
+		if was, ok := before[of(c)]; ok && elapsed >= shortest && c.Received >= was {
+			list[i].Requests = float64(c.Received-was) / elapsed.Seconds()
+		}
+	}
+	return list
+}
+
+// leaders returns the members that say that they lead.
+func (e *ensemble) leaders() []*member {
+	var list []*member
+	for _, m := range e.members {
+		if m.up() && m.last.State.Mode == probe.ModeLeader {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// leader returns the member that leads; of two, as during a change of leaders, the one with the newer epoch. nil: none.
+func (e *ensemble) leader() *member {
+	list := e.leaders()
+	if len(list) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(list, func(a, b *member) int { return cmp.Compare(a.last.State.Zxid, b.last.State.Zxid) })
+}
+
+// zxid returns the newest that a member has.
+func (e *ensemble) zxid() (newest proto.Zxid) {
+	for _, m := range e.members {
+		if m.up() {
+			newest = max(newest, m.last.State.Zxid)
+		}
+	}
+	return newest
+}
+
+// lag is how far a member is behind the leader.
+type lag struct {
+	n     int64
+	known bool
+	// estimated: not what the leader says, but the difference of two zxids that were not read at the same moment.
+	estimated bool
+}
+
+// lag returns that of a member.
+func (e *ensemble) lag(m *member) lag {
+	leader := e.leader()
+	if leader == nil || leader == m {
+		return lag{}
+	}
+	if n, ok := leader.last.Monitor.Int("gozkd_peer_" + strconv.FormatUint(m.ID, 10) + "_lag_entries"); ok && m.ID != 0 {
+		return lag{n: n, known: true}
+	}
+	if !m.up() || leader.last.State.Gozkd() && leader.last.MonitorErr == nil {
+		return lag{} // a leader of ours that says nothing knows nothing
+	}
+	ours, theirs := m.last.State.Zxid, leader.last.State.Zxid
+	if ours.Epoch() != theirs.Epoch() {
+		return lag{} // the counter began anew
+	}
+	return lag{n: max(0, int64(theirs-ours)), known: true, estimated: true}
+}
+
+// totals are sums over the members that serve; NaN and -1 are not known.
+type totals struct {
+	up                                                   int
+	rates                                                Rates
+	connections, outstanding, watches, znodes, dataBytes int64
+}
+
+func (e *ensemble) totals() totals {
+	t := totals{rates: noRates(), watches: -1, dataBytes: -1}
+	var weighted, requests float64
+	for _, m := range e.members {
+		if !m.up() {
+			continue
+		}
+		st := &m.last.State
+		t.up++
+		t.connections += st.Connections
+		t.outstanding += st.Outstanding
+		t.znodes = max(t.znodes, st.Znodes)
+		t.rates.Requests = sum(t.rates.Requests, m.rates.Requests)
+		t.rates.Reads, t.rates.Writes = sum(t.rates.Reads, m.rates.Reads), sum(t.rates.Writes, m.rates.Writes)
+		if n := m.rates.Reads + m.rates.Writes; !math.IsNaN(m.rates.LatencyMs) {
+			weighted, requests = weighted+n*m.rates.LatencyMs, requests+n
+		}
+		if n, ok := m.last.Monitor.Int("watch_count"); ok {
+			t.watches = max(t.watches, 0) + n
+		}
+		if n, ok := m.last.Monitor.Int("approximate_data_size"); ok {
+			t.dataBytes = max(t.dataBytes, n)
+		}
+	}
+	t.rates.LatencyMs = mean(requests, weighted)
+	return t
+}
+
+// problems returns what is wrong with the ensemble as a whole, one sentence each.
+func (e *ensemble) problems() []string {
+	var list []string
+	heard := 0
+	var standalone, readers []string
+	for _, m := range e.members {
+		if m.heard {
+			heard++
+		}
+		if m.up() && m.last.State.Mode == probe.ModeStandalone {
+			standalone = append(standalone, m.Address)
+		}
+		if m.up() && m.last.State.Mode == probe.ModeReadOnly {
+			readers = append(readers, m.Address)
+		}
+	}
+	leaders := e.leaders()
+	switch {
+	case heard < len(e.members):
+		// It is too early to say.
+	case len(leaders) == 0 && len(standalone) == 0:
+		list = append(list, "no leader: nobody can write")
+	case len(leaders) > 1:
+		names := make([]string, len(leaders))
+		for i, m := range leaders {
+			names[i] = m.Address
+		}
+		list = append(list, fmt.Sprintf("%d members say that they lead: %s", len(leaders), strings.Join(names, ", ")))
+	case len(standalone) > 0 && len(e.members) > 1:
+		list = append(list, "standalone, and not of one ensemble with the others: "+strings.Join(standalone, ", "))
+	}
+	if len(readers) > 0 {
+		list = append(list, "without a quorum, serving reads only: "+strings.Join(readers, ", "))
+	}
+	return list
+}
+
+// clients returns all connections of sessions, and why some may be missing: one sentence for each cause.
+func (e *ensemble) clients() (list []session, missing []string) {
+	for _, m := range e.members {
+		list = append(list, m.clients...)
+	}
+	return list, e.missing(func(s *Sample) error { return s.ClientsErr })
+}
+
+// missing says of which members something is not known, and why.
+func (e *ensemble) missing(of func(*Sample) error) []string {
+	var causes []string
+	who := make(map[string][]string)
+	up := 0
+	for _, m := range e.members {
+		if !m.up() {
+			continue
+		}
+		up++
+		if err := of(&m.last); err != nil {
+			cause := probe.Cause(err)
+			if who[cause] == nil {
+				causes = append(causes, cause)
+			}
+			who[cause] = append(who[cause], m.name())
+		}
+	}
+	list := make([]string, len(causes))
+	for i, cause := range causes {
+		list[i] = "member " + strings.Join(who[cause], ", ") + ": " + cause
+		if len(who[cause]) == up {
+			list[i] = cause
+		}
+	}
+	return list
+}
+
+// name is the member's number, or its address.
+func (m *member) name() string {
+	if m.ID == 0 {
+		return m.Address
+	}
+	return strconv.FormatUint(m.ID, 10)
+}
+
+// hot returns what all members together have most of, the hottest first.
+func (e *ensemble) hot() (h probe.Hot, missing []string) {
+	paths := make(map[string]int)
+	for _, m := range e.members {
+		if !m.up() {
+			continue
+		}
+		for _, p := range m.last.Hot.Paths {
+			i, ok := paths[p.Path]
+			if !ok {
+				i = len(h.Paths)
+				paths[p.Path] = i
+				h.Paths = append(h.Paths, probe.HotPath{Path: p.Path})
+			}
+			h.Paths[i].Reads += p.Reads
+			h.Paths[i].Writes += p.Writes
+		}
+		h.Clients = append(h.Clients, m.last.Hot.Clients...) // a session is at one member
+		h.WindowS = max(h.WindowS, m.last.Hot.WindowS)
+	}
+	slices.SortStableFunc(h.Paths, func(a, b probe.HotPath) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })
+	slices.SortStableFunc(h.Clients, func(a, b probe.HotClient) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })
+	return h, e.missing(func(s *Sample) error { return s.HotErr })
+}

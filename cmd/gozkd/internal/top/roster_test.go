@@ -1,0 +1,57 @@
+package top
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+)
+
+const three = "server.1=h1:2888:3888:participant;0.0.0.0:2181\nserver.2=h2:2888:3888:participant;h2c:2182\nserver.3=10.0.0.3:2888:3888:observer"
+
+func settingsOf(id string, lines string) probe.Settings {
+	return probe.ParseSettings("clientPort=2181\nserverId=" + id + "\n" + lines)
+}
+
+func TestRoster(t *testing.T) {
+	r := newRoster([]string{"lb:2181"}, nil)
+	check := func(when string, want ...Entry) {
+		t.Helper()
+		if got := r.entries(); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	check("at first", Entry{"lb:2181", 0})
+	r.learn("lb:2181", probe.Settings{})
+	check("a standalone server", Entry{"lb:2181", 0})
+	r.learn("lb:2181", settingsOf("2", three))
+	// A host that is all addresses is the member's; a line without a client port has that of the one who told.
+	check("learned", Entry{"h1:2181", 1}, Entry{"lb:2181", 2}, Entry{"10.0.0.3:2181", 3})
+	r.learn("h1:2181", settingsOf("1", "server.1=h1:2888:3888;2181\nserver.4=h4:2888:3888;2181"))
+	check("3 left, 4 came; what was given stays", Entry{"h1:2181", 1}, Entry{"lb:2181", 2}, Entry{"h4:2181", 4})
+	r.learn("lb:2181", settingsOf("4", "server.1=h1:2888:3888;2181\nserver.4=h4:2888:3888;2181"))
+	check("another server behind the name", Entry{"h1:2181", 1}, Entry{"lb:2181", 4})
+}
+
+// A given server that is down can't say who it is; its address can.
+func TestRoster_OtherNames(t *testing.T) {
+	r := newRoster([]string{"localhost:2181", "localhost:2182"}, map[string]string{
+		"localhost:2181": "localhost:2181", "127.0.0.1:2181": "localhost:2181", "[::1]:2181": "localhost:2181",
+		"localhost:2182": "localhost:2182", "127.0.0.1:2182": "localhost:2182",
+	})
+	r.learn("localhost:2181", settingsOf("1", "server.1=127.0.0.1:1:2;127.0.0.1:2181\nserver.2=127.0.0.1:3:4;127.0.0.1:2182\nserver.3=127.0.0.1:5:6;127.0.0.1:2183"))
+	want := []Entry{{"localhost:2181", 1}, {"localhost:2182", 2}, {"127.0.0.1:2183", 3}}
+	if got := r.entries(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Two names of one server: the last that said who it is has the number, the other is watched all the same.
+func TestRoster_TwoNames(t *testing.T) {
+	r := newRoster([]string{"a:2181", "b:2181"}, nil)
+	r.learn("a:2181", settingsOf("1", "server.1=h1:2888:3888;2181"))
+	r.learn("b:2181", settingsOf("1", "server.1=h1:2888:3888;2181"))
+	if got := r.entries(); !slices.Equal(got, []Entry{{"b:2181", 1}, {"a:2181", 0}}) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,204 @@
+package top
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+)
+
+// screen returns the whole screen: m.height lines of m.width cells at most.
+func (m *model) screen() string {
+	if m.help {
+		return m.frame(helpLines(m.theme), nil)
+	}
+	lines := m.head()
+	footer := []string{m.footer()}
+	// A high screen has room for the trends at all times.
+	const panelRoom = 12
+	if trends := m.trendLines(); m.panel != trendsPanel && len(lines)+len(trends)+panelRoom < m.height {
+		lines = append(lines, trends...)
+	}
+	fixed, rows := m.panelLines()
+	lines = append(lines, fixed...)
+	room := m.height - len(lines) - len(footer)
+	rows = rows[max(0, min(m.scroll, len(rows)-room)):]
+	if more := len(rows) - room; more > 0 && room > 0 {
+		rows = append(rows[:room-1:room-1], m.theme.dim.Render(fmt.Sprintf("… %d more", more+1)))
+	}
+	return m.frame(append(lines, rows...), footer)
+}
+
+// frame puts the footer at the bottom and cuts off what has no room.
+func (m *model) frame(lines, footer []string) string {
+	room := max(0, m.height-len(footer))
+	if len(lines) > room {
+		lines = lines[:room]
+	}
+	for len(lines) < room {
+		lines = append(lines, "")
+	}
+	lines = append(lines, footer...)
+	narrow := lipgloss.NewStyle().MaxWidth(m.width)
+	for i, l := range lines {
+		if lipgloss.Width(l) > m.width {
+			lines[i] = narrow.Render(l)
+		}
+	}
+	return strings.Join(lines[:min(len(lines), m.height)], "\n")
+}
+
+// head returns the lines above the panel: the ensemble as a whole and its members.
+func (m *model) head() []string {
+	e, th := &m.ensemble, m.theme
+	lines := []string{m.titleLine(), m.totalsLine()}
+	for _, p := range e.problems() {
+		lines = append(lines, th.bad.Render(fit("! "+clean(p), m.width, false)))
+	}
+	lines = append(lines, memberLines(e, th, m.width, max(3, m.height/2))...)
+	lines = append(lines, m.notes(e.missing(func(s *Sample) error { return s.MonitorErr }))...)
+	return append(lines, "")
+}
+
+func (m *model) titleLine() string {
+	e := &m.ensemble
+	t := e.totals()
+	role := "no leader"
+	if l := e.leader(); l != nil {
+		role = "leader " + l.name()
+	} else if len(e.members) == 1 && e.members[0].up() {
+		role = e.members[0].last.State.Mode
+	}
+	text := fmt.Sprintf("gozkd top  %d of %d up  %s", t.up, len(e.members), role)
+	if t.up > 0 {
+		text += fmt.Sprintf("  epoch %d  zxid %s", e.zxid().Epoch(), e.zxid())
+	}
+	clock := ""
+	if !e.now.IsZero() {
+		clock = e.now.Format("15:04:05")
+	}
+	if m.interval > 0 {
+		clock = "every " + m.interval.String() + "  " + clock
+	}
+	if m.paused {
+		clock = "PAUSED  " + clock
+	}
+	left := max(0, m.width-len(clock)-1)
+	return m.theme.title.Render(fit(fit(text, left, false)+" "+clock, m.width, false))
+}
+
+// totalsLine has as many of the totals as there is room for, the more important ones first.
+func (m *model) totalsLine() string {
+	t := m.ensemble.totals()
+	parts := []string{fmt.Sprintf("req %s/s", perSecond(t.rates.Requests))}
+	add := func(known bool, format string, args ...any) {
+		if known {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(!math.IsNaN(t.rates.LatencyMs), "lat %s ms", millis(t.rates.LatencyMs))
+	add(true, "out %s", count(float64(t.outstanding)))
+	add(true, "conns %s", count(float64(t.connections)))
+	add(t.watches >= 0, "watches %s", count(float64(t.watches)))
+	add(true, "znodes %s", count(float64(t.znodes)))
+	add(t.dataBytes >= 0, "data %s", size(t.dataBytes))
+	add(!math.IsNaN(t.rates.Reads), "reads %s/s", perSecond(t.rates.Reads))
+	add(!math.IsNaN(t.rates.Writes), "writes %s/s", perSecond(t.rates.Writes))
+	text := parts[0]
+	for _, p := range parts[1:] {
+		if len(text)+2+len(p) > m.width {
+			break
+		}
+		text += "  " + p
+	}
+	return text
+}
+
+// memberLines returns the table of members, with a line for each of at most most.
+func memberLines(e *ensemble, th theme, width, most int) []string {
+	columns := lay(memberColumns(e, th), width)
+	lines := []string{heading(columns, th.heading, "", false)}
+	for i, m := range e.members {
+		if i == most-1 && len(e.members) > most {
+			lines = append(lines, th.dim.Render(fmt.Sprintf("… %d more", len(e.members)-i)))
+			break
+		}
+		if m.up() {
+			lines = append(lines, line(columns, m))
+			continue
+		}
+		// What it would have said, it does not say: the cause has that room.
+		named := columns[:min(3, len(columns))]
+		text := line(named, m)
+		left := width - gap
+		for _, c := range named {
+			left -= c.width + gap
+		}
+		lines = append(lines, text+" "+th.bad.Render(fit(causeText(e, m), left+gap, false)))
+	}
+	return lines
+}
+
+// causeText says why a member does not serve and for how long, and how far it is behind, if the leader knows.
+func causeText(e *ensemble, m *member) string {
+	if !m.heard {
+		return ""
+	}
+	text := clean(probe.Cause(m.last.Err)) + " (for " + age(e.now.Sub(m.since)) + ")"
+	if l := e.lag(m); l.known {
+		text += ", lag " + lagText(l)
+	}
+	return text
+}
+
+func (m *model) footer() string {
+	keys := []struct{ key, does string }{
+		{"1-3 tab", "panel"}, {"s", "sort"}, {"r", "reverse"}, {"↑↓", "scroll"}, {"p", "pause"}, {"space", "now"}, {"?", "help"}, {"q", "quit"},
+	}
+	var b strings.Builder
+	used := 0
+	for _, k := range keys {
+		n := len([]rune(k.key)) + 1 + len(k.does) + 2
+		if used += n; used > m.width+2 {
+			break
+		}
+		b.WriteString(m.theme.key.Render(k.key) + " " + k.does + "  ")
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// helpLines are the page behind the key ?.
+func helpLines(th theme) []string {
+	text := []string{
+		"gozkd top",
+		"",
+		"  1 2 3, tab      panel: clients, hot paths and clients, trends",
+		"  s S             sort the clients by the next, the previous column",
+		"  r               reverse the order",
+		"  ↑ ↓ pgup pgdn   scroll the panel; home and end too",
+		"  p               pause: the screen stays as it is",
+		"  space           ask all members now",
+		"  ? q             this page, quit",
+		"",
+		"  REQ/S           requests per second since the round before, pings among them",
+		"  LAG             entries of the log that the member lacks, as the leader says; with ~",
+		"                  it is how many transactions its zxid is behind, read a moment apart",
+		"  LAT ms          mean latency of the requests since the round before; with * since",
+		"                  the member's start, because mntr does not tell",
+		"  FSYNC           mean time of a sync of the log, in ms",
+		"  OUT CONN WATCH  requests not answered yet, connections, watches",
+		"  cut off         the member runs, but has no leader",
+		"",
+		"  A gap in a trend: the member was down, or its counters were reset.",
+		"  What is missing: 4lw.commands.whitelist=srvr,mntr,cons,conf,hotp in zoo.cfg",
+	}
+	for i, l := range text {
+		if i == 0 {
+			text[i] = th.title.Render(l)
+		}
+	}
+	return append(text, "", th.dim.Render("  any key: back"))
+}

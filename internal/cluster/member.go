@@ -1,0 +1,340 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/gozkd/gozkd/internal/faultproxy"
+	"github.com/gozkd/gozkd/server"
+)
+
+// State is how a member is.
+type State string
+
+// The states of a member.
+const (
+	Running State = "running"
+	Paused  State = "paused"
+	Down    State = "down" // stopped or killed
+)
+
+// Member is one server of a lab, through all its lives. Its methods may be called from any goroutine.
+type Member struct {
+	lab    *Lab
+	id     int
+	port   *port
+	memory *server.Memory // nil: it has a directory
+
+	turn   baton // held while the member changes from one state to another; guards what follows
+	server *server.Server
+	gate   *faultproxy.Gate
+	clock  *clock
+	dead   *atomic.Bool // of this life: what the process would send is lost
+	cut    bool         // off its clients
+	now    atomic.Pointer[life]
+}
+
+// life is what others may see of a member that changes at the moment.
+type life struct {
+	state  State
+	server *server.Server
+	gate   *faultproxy.Gate
+	start  *outcome
+	gone   chan struct{} // closed when it ends
+}
+
+// outcome is that of a server's Start.
+type outcome struct {
+	over chan struct{} // closed when it has returned
+	err  error         // what it returned, then
+}
+
+// as returns the same life in another state.
+func (l *life) as(s State) *life {
+	return &life{state: s, server: l.server, gate: l.gate, start: l.start, gone: l.gone}
+}
+
+// ID returns the member's number; that of a server alone is 1.
+func (m *Member) ID() int { return m.id }
+
+// Address returns host:port for clients. It never changes.
+func (m *Member) Address() string { return m.port.address }
+
+// State returns how the member is.
+func (m *Member) State() State { return m.now.Load().state }
+
+// Server returns the server of the present life, or nil.
+func (m *Member) Server() *server.Server { return m.now.Load().server }
+
+// Dir returns the data directory, or "" if the member has none.
+func (m *Member) Dir() string {
+	return m.own(m.lab.cfg.Dir)
+}
+
+// own returns the member's part of a directory, and none of none.
+func (m *Member) own(dir string) string {
+	if dir == "" || len(m.lab.members) == 1 {
+		return dir
+	}
+	return filepath.Join(dir, strconv.Itoa(m.id))
+}
+
+func (m *Member) host() string { return "m" + strconv.Itoa(m.id) }
+
+func (m *Member) name() string {
+	if len(m.lab.members) == 1 {
+		return "the server"
+	}
+	return fmt.Sprintf("member %d", m.id)
+}
+
+// Start starts a member that is down. With a majority of the members running it returns when they serve, this one too;
+// without one it can't serve yet, and Start returns at once. Where members are being let in it waits a moment until they vote.
+func (m *Member) Start(ctx context.Context) error {
+	if err := m.launch(nil); err != nil {
+		return err
+	}
+	return m.lab.awaitServing(ctx, m)
+}
+
+// launch begins a life, on the listener of who opened the port.
+func (m *Member) launch(l net.Listener) error {
+	m.turn.lock()
+	defer m.turn.unlock()
+	return m.begin(l)
+}
+
+// begin is launch for who has the member's turn.
+func (m *Member) begin(l net.Listener) (err error) {
+	switch {
+	case m.server != nil:
+		return kindf(ErrState, "lab: %s is %s already", m.name(), m.State())
+	case m.lab.closed.Load():
+		return errClosed
+	}
+	if l == nil {
+		if l, err = m.port.listen(); err != nil {
+			return err
+		}
+	}
+	gate := faultproxy.NewGate(l, &m.lab.rules)
+	gate.Cut(m.cut)
+	m.dead = new(atomic.Bool)
+	cfg, err := m.config(gate, m.dead)
+	if err != nil {
+		return errors.Join(err, gate.Close())
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		return errors.Join(err, gate.Close(), closePeers(&cfg))
+	}
+	m.server, m.gate = s, gate
+	started := &outcome{over: make(chan struct{})}
+	gone := make(chan struct{})
+	m.now.Store(&life{state: Running, server: s, gate: gate, start: started, gone: gone})
+	// Ends with the life; Close of the lab waits for it.
+	m.lab.lives.Go(func() {
+		started.err = s.Start(context.Background())
+		close(started.over)
+		if started.err != nil { // for who waits for the start, and takes the member down
+			<-gone
+			return
+		}
+		select {
+		case err := <-s.Err():
+			m.crashed(s, err)
+		case <-gone:
+		}
+	})
+	return nil
+}
+
+// crashed takes a member down whose server stopped by itself.
+func (m *Member) crashed(s *server.Server, cause error) {
+	m.turn.lock()
+	defer m.turn.unlock()
+	if m.server != s {
+		return
+	}
+	err := errors.Join(fmt.Errorf("lab: %s stopped by itself: %w", m.name(), cause), m.end(m.server.Abort))
+	select {
+	case m.lab.failures <- err:
+	default: // one is enough
+	}
+}
+
+func closePeers(cfg *server.Config) error {
+	if cfg.PeerListener == nil {
+		return nil
+	}
+	return cfg.PeerListener.Close()
+}
+
+// config is what the member is started with.
+func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, error) {
+	l := m.lab
+	cfg := l.cfg.Server
+	cfg.MemberID, cfg.Listener, cfg.InProcess, cfg.Members = uint8(m.id), gate, false, nil
+	cfg.Dir, cfg.LogDir, cfg.Memory = m.Dir(), m.own(cfg.LogDir), m.memory
+	cfg.Now, cfg.Logger = m.clock.now, l.cfg.Logger
+	if len(l.members) > 1 {
+		for _, other := range l.members {
+			cfg.Members = append(cfg.Members, fmt.Sprintf("server.%d=%s:%d:%d:participant;%s", other.id, other.host(), peerPort, peerPort+1, other.Address()))
+		}
+		cfg.Logger = l.cfg.Logger.Named(m.host())
+		peers, err := l.network.Listen(net.JoinHostPort(m.host(), strconv.Itoa(peerPort)))
+		if err != nil {
+			return cfg, err
+		}
+		cfg.PeerListener = peers
+		cfg.PeerDial = func(ctx context.Context, address string) (net.Conn, error) {
+			if dead.Load() {
+				return nil, net.ErrClosed
+			}
+			return l.network.Dial(ctx, m.host(), address)
+		}
+	}
+	if l.cfg.Adapt != nil {
+		l.cfg.Adapt(m.id, &cfg)
+	}
+	return cfg, nil
+}
+
+// Stop closes the member's server in an orderly way: it hands the lead over, and its clients' connections are closed.
+func (m *Member) Stop() error {
+	m.turn.lock()
+	defer m.turn.unlock()
+	if err := m.mustRun(); err != nil {
+		return err
+	}
+	return m.end(m.server.Close)
+}
+
+// Kill ends the member's server like kill -9: connections break, and nobody is told. What it acknowledged is there again when it
+// is started. A paused member can be killed.
+func (m *Member) Kill() error {
+	m.turn.lock()
+	defer m.turn.unlock()
+	if m.server == nil {
+		return kindf(ErrState, "lab: %s is down already", m.name())
+	}
+	return m.kill()
+}
+
+func (m *Member) kill() error {
+	m.dead.Store(true)
+	m.gate.CloseConns()
+	if len(m.lab.members) > 1 {
+		m.lab.network.Kill(m.host())
+	}
+	return m.end(m.server.Abort)
+}
+
+// end ends the present life.
+func (m *Member) end(how func() error) error {
+	before := m.now.Swap(&life{state: Down})
+	close(before.gone)
+	m.clock.set(false)
+	err := how()
+	<-before.start.over
+	if before.state == Paused {
+		m.lab.relink()
+	}
+	m.port.hold()
+	m.server, m.gate = nil, nil
+	return err
+}
+
+// Restart stops the member in an orderly way if it runs, ends it if it is paused, and starts it.
+func (m *Member) Restart(ctx context.Context) error {
+	if err := m.again(); err != nil {
+		return err
+	}
+	return m.lab.awaitServing(ctx, m)
+}
+
+// again ends a life and begins another, so that nobody else can begin one in between.
+func (m *Member) again() (err error) {
+	m.turn.lock()
+	defer m.turn.unlock()
+	switch m.State() {
+	case Running:
+		err = m.end(m.server.Close)
+	case Paused:
+		err = m.kill()
+	}
+	if err != nil {
+		return err
+	}
+	return m.begin(nil)
+}
+
+// Pause makes the member stand still, as kill -STOP does, or a long stop of a garbage collector: it answers nobody and notices
+// nothing, and goes on where it was with Resume.
+func (m *Member) Pause() error {
+	m.turn.lock()
+	defer m.turn.unlock()
+	if err := m.mustRun(); err != nil {
+		return err
+	}
+	m.lab.moving.Lock()
+	m.now.Store(m.now.Load().as(Paused))
+	m.clock.set(true)
+	m.lab.moving.Unlock()
+	m.lab.relink()
+	return nil
+}
+
+// Resume lets a paused member go on.
+func (m *Member) Resume() error {
+	m.turn.lock()
+	defer m.turn.unlock()
+	if m.State() != Paused {
+		return kindf(ErrState, "lab: %s is %s, not paused", m.name(), m.State())
+	}
+	m.now.Store(m.now.Load().as(Running))
+	m.lab.relink()
+	m.clock.set(false)
+	return nil
+}
+
+// Partition cuts the member off from its clients and from all other members: nothing that is sent arrives, and nothing breaks, until
+// Heal.
+func (m *Member) Partition() error { return m.partition(true) }
+
+// Heal takes back what Partition of this member did.
+func (m *Member) Heal() error { return m.partition(false) }
+
+func (m *Member) partition(cut bool) error {
+	m.turn.lock()
+	defer m.turn.unlock()
+	m.cut = cut
+	if m.gate != nil {
+		m.gate.Cut(cut)
+	}
+	m.lab.isolate(m.id, cut)
+	return nil
+}
+
+// CloseConnections breaks the connections of all clients of the member. Their sessions live on.
+func (m *Member) CloseConnections() error {
+	m.turn.lock()
+	defer m.turn.unlock()
+	if m.gate == nil {
+		return kindf(ErrState, "lab: %s is down", m.name())
+	}
+	m.gate.CloseConns()
+	return nil
+}
+
+func (m *Member) mustRun() error {
+	if s := m.State(); s != Running {
+		return kindf(ErrState, "lab: %s is %s", m.name(), s)
+	}
+	return nil
+}

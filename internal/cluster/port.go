@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/gozkd/gozkd/internal/memnet"
+)
+
+// port is where clients reach a member, through all its lives. While nobody listens, connections are refused, but the
+// port stays ours: else another program may be given it, and the member could not come back.
+type port struct {
+	network *memnet.Network // nil: TCP
+	address string
+
+	mu   sync.Mutex
+	held func() // lets go; nil: not held
+}
+
+// openPort takes a port, and returns it with its first listener.
+func openPort(network *memnet.Network, address string) (*port, net.Listener, error) {
+	p := &port{network: network, address: address}
+	if sharedHold { // before anybody listens: with who does it can't be shared any more
+		p.hold()
+	}
+	l, err := p.listen()
+	if err != nil {
+		p.release()
+		return nil, nil, err
+	}
+	p.address = l.Addr().String()
+	return p, l, nil
+}
+
+func (p *port) listen() (net.Listener, error) {
+	if p.network != nil {
+		return p.network.Listen(p.address)
+	}
+	if !sharedHold {
+		p.release()
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.address)
+	if err != nil {
+		return nil, fmt.Errorf("lab: client port: %w", err)
+	}
+	return l, nil
+}
+
+// hold keeps the port while nobody listens. A port 0 becomes a free one. Where that can't be done the port is free until the member comes
+// back.
+func (p *port) hold() {
+	if p.network != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held != nil {
+		return
+	}
+	address, err := net.ResolveTCPAddr("tcp", p.address)
+	if err != nil {
+		return // whoever listens gets the same error
+	}
+	number, letGo := holdPort(address.IP, address.Port)
+	if letGo != nil {
+		p.held, p.address = letGo, net.JoinHostPort(address.IP.String(), strconv.Itoa(number))
+	}
+}
+
+func (p *port) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held != nil {
+		p.held()
+		p.held = nil
+	}
+}

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"syscall"
+	"testing"
+)
+
+// takePort takes a port if nobody has it in any way.
+func takePort(ctx context.Context, address string) (net.Listener, error) {
+	alone := func(_, _ string, c syscall.RawConn) (err error) {
+		ctrlErr := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 0) })
+		if ctrlErr != nil {
+			return ctrlErr
+		}
+		return err
+	}
+	return (&net.ListenConfig{Control: alone}).Listen(ctx, "tcp", address)
+}
+
+// While a member comes and goes its port is nobody else's, not for a moment.
+func TestPort_IsKept(t *testing.T) {
+	l := start(t, Config{})
+	m := member(t, l, 1)
+	address := m.Address()
+	stop, taken := make(chan struct{}), make(chan bool)
+	// Stopped by stop, awaited by taken.
+	go func() {
+		for {
+			select {
+			case <-stop:
+				taken <- false
+				return
+			default:
+			}
+			if other, err := takePort(t.Context(), address); err == nil {
+				_ = other.Close()
+				taken <- true
+				return
+			}
+		}
+	}()
+	for range 200 {
+		if err := m.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start(t.Context()); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(stop)
+	if <-taken || m.Address() != address {
+		t.Errorf("somebody else got the port %s; it is %s now", address, m.Address())
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	other, err := takePort(t.Context(), address)
+	if err != nil {
+		t.Fatal("after Close it is held still: ", err)
+	}
+	_ = other.Close()
+	if busy, err := Start(t.Context(), Config{ClientPort: 65535, Members: 2}); err == nil {
+		_ = busy.Close()
+		t.Error("there is no port 65536")
+	}
+}
+
+// A port that is in use says so, and nothing is left of the lab.
+func TestPort_InUse(t *testing.T) {
+	inUse, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = inUse.Close() }()
+	number := inUse.Addr().(*net.TCPAddr).Port
+	_, err = Start(t.Context(), Config{ClientPort: number - 1, Members: 2})
+	t.Log(err)
+	if err == nil {
+		t.Fatal("it was started")
+	}
+	before, err := takePort(t.Context(), (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: number - 1}).String())
+	if err != nil {
+		t.Fatal("the first member's port is held still: ", err)
+	}
+	_ = before.Close()
+}

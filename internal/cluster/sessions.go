@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gozkd/gozkd/server"
+)
+
+// MemberOf returns the member that a session is connected to, or an error if it is connected to none.
+func (l *Lab) MemberOf(session int64) (*Member, error) {
+	for _, m := range l.members {
+		if gate := m.now.Load().gate; gate != nil && slices.Contains(gate.Sessions(), session) {
+			return m, nil
+		}
+	}
+	if !l.knows(session) {
+		return nil, kindf(ErrNotFound, "lab: there is no session 0x%x (%s)", uint64(session), l.states())
+	}
+	return nil, kindf(ErrState, "lab: session 0x%x is not connected to any member (%s)", uint64(session), l.states())
+}
+
+// knows reports whether any member knows of a session.
+func (l *Lab) knows(session int64) bool {
+	for _, m := range l.living() {
+		if s := m.Server(); s != nil && slices.ContainsFunc(s.Sessions(), func(known server.Session) bool { return known.ID == session }) {
+			return true
+		}
+	}
+	return false
+}
+
+// ExpireSession ends a session as if its client had been silent for too long, and returns when all members that serve have applied
+// that.
+func (l *Lab) ExpireSession(ctx context.Context, id int64) error {
+	again := false
+	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+		err := s.ExpireSession(ctx, id)
+		if again && errors.Is(err, server.ErrNoSession) {
+			return nil // the leader before did it
+		}
+		again = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return l.settle(ctx)
+}
+
+// CloseConnection breaks the connection of one client. Its session lives on.
+func (l *Lab) CloseConnection(session int64) error {
+	m, err := l.MemberOf(session)
+	if err != nil {
+		return err
+	}
+	if gate := m.now.Load().gate; gate == nil || !gate.CloseConn(session) {
+		return kindf(ErrState, "lab: session 0x%x is not connected any more", uint64(session))
+	}
+	return nil
+}
+
+// Advance lets time pass: d is over at once for sessions, TTL znodes and containers, and for the times that znodes are given. A
+// client that is connected counts as having sent its pings. It is away for the whole of d if it is not connected, or not
+// to a member that the leader hears. Timers of clients, elections and Delay count real time. It returns when all that is
+// due by then is applied at all members that serve. If another member comes to lead meanwhile, it gives every session its full timeout,
+// as new leaders do.
+func (l *Lab) Advance(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return kindf(ErrInvalid, "lab: time goes forward, so not by %v", d)
+	}
+	l.moves.lock()
+	defer l.moves.unlock()
+	if _, err := l.Leader(ctx); err != nil {
+		return err
+	}
+	before := l.attached()
+	l.moveClocks(func() []int64 {
+		connected := l.connected()
+		l.skipped.add(d)
+		return connected
+	})
+	if err := l.settle(ctx); err != nil {
+		return err
+	}
+	// Who was being let in just then is connected now, and was not yet.
+	connected := l.connected()
+	for at := range l.attached() {
+		if !before[at] {
+			connected = append(connected, at.session)
+		}
+	}
+	l.moveClocks(func() []int64 { return connected })
+	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.ExpireDue(ctx) })
+	if err != nil {
+		return err
+	}
+	return l.settle(ctx)
+}
+
+// moveClocks calls move while no member can expire anybody, and lets all know of the sessions that it returns.
+func (l *Lab) moveClocks(move func() []int64) {
+	l.moving.Lock()
+	defer l.moving.Unlock()
+	var connected []int64
+	all := func() []int64 {
+		connected = move()
+		return connected
+	}
+	for _, m := range l.living() {
+		if s := m.Server(); s != nil {
+			within := all
+			all = func() []int64 {
+				s.MoveClock(within)
+				return connected
+			}
+		}
+	}
+	all()
+}
+
+// connected returns the sessions whose clients have a connection to a member that the leader hears.
+func (l *Lab) connected() []int64 {
+	ids := []int64{} // nil would mean something else
+	for _, m := range l.majority() {
+		if gate := m.now.Load().gate; gate != nil {
+			ids = append(ids, gate.Sessions()...)
+		}
+	}
+	return ids
+}
+
+// attachment is a session and the member where it is attached.
+type attachment struct {
+	member  int
+	session int64
+}
+
+// attached returns the sessions that the members take for connected. Some clients don't know it yet, and some are gone already.
+func (l *Lab) attached() map[attachment]bool {
+	all := make(map[attachment]bool)
+	for _, m := range l.majority() {
+		if s := m.Server(); s != nil && !l.links.isIsolated(m) {
+			for _, session := range s.Sessions() {
+				if session.Connected {
+					all[attachment{m.id, session.ID}] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// settle returns when all members that serve have applied what was committed before.
+func (l *Lab) settle(ctx context.Context) error {
+	for _, m := range l.majority() {
+		if s := m.Server(); s != nil {
+			err := s.CatchUp(ctx)
+			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted) // who starts it waits for it
+			if err != nil && !notServing && m.State() == Running {
+				return fmt.Errorf("lab: %s: %w", m.name(), ofServer(err))
+			}
+		}
+	}
+	return nil
+}
+
+// Sessions returns the sessions of all clients. Which of them are connected, and where, MemberOf tells.
+func (l *Lab) Sessions(ctx context.Context) (sessions []server.Session, err error) {
+	err = l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+		err := s.CatchUp(ctx)
+		sessions = s.Sessions()
+		return err
+	})
+	for i := range sessions {
+		_, at := l.MemberOf(sessions[i].ID)
+		sessions[i].Connected = at == nil
+	}
+	return sessions, err
+}
+
+// Answers reports whether a client with that session can be answered now: the member that it is connected to is one of those that serve.
+func (l *Lab) Answers(session int64) bool {
+	m, err := l.MemberOf(session)
+	return err == nil && slices.Contains(l.majority(), m)
+}

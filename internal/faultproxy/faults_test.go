@@ -1,0 +1,548 @@
+package faultproxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/testkit/pipenet"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// bubble runs f in synctest bubbles, with a world on pipes and with one on a network in memory, which has buffers. That it comes
+// to its end shows that all waits there are durably blocking: the clock of a bubble stands still otherwise.
+func bubble(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := pipenet.Listen()
+		f(t, newWorld(t, l, l.Dial))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New(0)
+		l, err := n.Listen("server:2181")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, newWorld(t, l, func() (net.Conn, error) { return n.Dial(t.Context(), "client", "server:2181") }))
+	})
+}
+
+func TestFail_ServerDoesNotSeeIt(t *testing.T) {
+	w := tcpWorld(t)
+	a := w.arm(Fault{Kind: Fail, Op: OpCreate, PathPrefix: "/a", Code: proto.ErrNodeExists, Times: 2})
+	c, _ := w.connect()
+	stand := func(xid int32) []byte { return requestFrame(xid, proto.OpExists, path("/")) }
+	for _, r := range []struct {
+		xid        int32
+		op         proto.OpCode
+		body       record
+		got, reply []byte
+	}{
+		{1, proto.OpGetData, path("/a"), nil, nil},
+		{2, proto.OpCreate, create("/ab"), nil, nil},
+		{3, proto.OpCreate2, create("/a"), stand(3), replyFrame(3, 103, proto.ErrNodeExists, nil)},
+		{4, proto.OpCreateContainer, create("/a/b"), stand(4), replyFrame(4, 104, proto.ErrNodeExists, nil)},
+		{5, proto.OpCreate, create("/a"), nil, nil},
+	} {
+		sent := requestFrame(r.xid, r.op, r.body)
+		if r.got == nil {
+			r.got, r.reply = sent, replyFrame(r.xid, proto.Zxid(100+r.xid), proto.OK, sent[requestBytes:])
+		}
+		c.send(sent)
+		w.expectGot(r.got)
+		c.expect(r.reply)
+	}
+	expectCount(t, a, 2, true)
+	if len(w.rules.armed()) != 0 {
+		t.Error("a rule that is used up is still looked at")
+	}
+}
+
+// Requests that go out together are answered in their order, those that fail among them.
+func TestFail_InItsPlace(t *testing.T) {
+	w := tcpWorld(t)
+	w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoAuth, Times: -1})
+	c, _ := w.connect()
+	var all []byte
+	for xid := int32(1); xid <= 6; xid++ {
+		op := proto.OpExists
+		if xid%2 == 0 {
+			op = proto.OpGetData
+		}
+		all = append(all, requestFrame(xid, op, path("/a"))...)
+	}
+	c.send(all)
+	for xid := int32(1); xid <= 6; xid++ {
+		if xid%2 == 0 {
+			c.expect(replyFrame(xid, proto.Zxid(100+xid), proto.ErrNoAuth, nil))
+		} else {
+			c.expect(replyFrame(xid, proto.Zxid(100+xid), proto.OK, path("/a").Append(nil)))
+		}
+	}
+}
+
+// The first rule that matches takes a request; one that is used up leaves it to the next.
+func TestRules_InOrder(t *testing.T) {
+	w := tcpWorld(t)
+	first := w.arm(Fault{Kind: Fail, Op: OpAny, Code: proto.ErrNoAuth})
+	second := w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoNode, Times: -1})
+	third := w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrBadVersion})
+	c, _ := w.connect()
+	fails := func(xid int32, code proto.ErrCode) {
+		t.Helper()
+		c.send(requestFrame(xid, proto.OpGetData, path("/")))
+		c.expect(replyFrame(xid, proto.Zxid(100+xid), code, nil))
+	}
+	expectCount(t, second, 0, false)
+	fails(1, proto.ErrNoAuth)
+	fails(2, proto.ErrNoNode)
+	expectCount(t, second, 1, true)
+	fails(3, proto.ErrNoNode)
+	second.Remove()
+	second.Remove()
+	fails(4, proto.ErrBadVersion)
+	expectCount(t, first, 1, true)
+	expectCount(t, second, 2, true)
+	expectCount(t, third, 1, true)
+	w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrBadVersion})
+	w.rules.Clear()
+	c.send(requestFrame(5, proto.OpGetData, path("/")))
+	c.expect(replyFrame(5, 105, proto.OK, path("/").Append(nil)))
+}
+
+func TestFail_Multi(t *testing.T) {
+	errs := func(codes ...proto.ErrCode) []byte {
+		var m proto.MultiResponse
+		for _, c := range codes {
+			m.Results = append(m.Results, proto.MultiResult{Op: proto.OpError, Err: c})
+		}
+		return m.Append(nil)
+	}
+	for name, c := range map[string]struct {
+		op     proto.OpCode
+		body   record
+		prefix string
+		code   proto.ErrCode
+		header proto.ErrCode
+		reply  []byte
+	}{
+		"the first op":             {proto.OpMulti, multi("/a", "/b", "/c"), "", proto.ErrNoNode, proto.OK, errs(proto.ErrNoNode, -2, -2)},
+		"the op of the path":       {proto.OpMulti, multi("/a", "/b", "/c"), "/b", proto.ErrNoNode, proto.OK, errs(0, proto.ErrNoNode, -2)},
+		"error of no op":           {proto.OpMulti, multi("/a", "/b"), "", proto.ErrSessionExpired, proto.ErrSessionExpired, nil},
+		"no op":                    {proto.OpMulti, multi(), "", proto.ErrNoNode, proto.ErrNoNode, nil},
+		"malformed":                {proto.OpMulti, bare("rubbish"), "", proto.ErrNoNode, proto.ErrNoNode, nil},
+		"reads":                    {proto.OpMultiRead, &proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpGetData, Path: "/a"}}}, "/a", proto.ErrNoNode, proto.ErrNoNode, nil},
+		"too long to be looked at": {proto.OpMulti, bare(make([]byte, maxMultiBytes)), "", proto.ErrNoNode, proto.ErrNoNode, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tcpWorld(t)
+			w.arm(Fault{Kind: Fail, Op: OpMulti, PathPrefix: c.prefix, Code: c.code})
+			cl, _ := w.connect()
+			cl.send(requestFrame(1, c.op, c.body))
+			cl.expect(replyFrame(1, 101, c.header, c.reply))
+		})
+	}
+}
+
+// A malformed multi, and one that is too long, are for no path.
+func TestPath_MultiWithoutOne(t *testing.T) {
+	w := tcpWorld(t)
+	a := w.arm(Fault{Kind: Fail, Op: OpMulti, PathPrefix: "/", Code: proto.ErrNoNode})
+	c, _ := w.connect()
+	for i, body := range []record{bare("rubbish"), bare(make([]byte, maxMultiBytes)), multi()} {
+		f := requestFrame(int32(i), proto.OpMulti, body)
+		c.send(f)
+		c.expect(replyFrame(int32(i), proto.Zxid(100+i), proto.OK, f[requestBytes:]))
+	}
+	expectCount(t, a, 0, false)
+}
+
+func TestDropReply(t *testing.T) {
+	w := tcpWorld(t)
+	a := w.arm(Fault{Kind: DropReply, Op: OpCreate})
+	c, _ := w.connect()
+	get, lost := requestFrame(1, proto.OpGetData, path("/a")), requestFrame(2, proto.OpCreate, create("/a"))
+	c.send(append(get, lost...))
+	w.expectGot(get)
+	w.expectGot(lost)
+	c.expect(replyFrame(1, 101, proto.OK, get[requestBytes:]))
+	c.expectEnd()
+	expectCount(t, a, 1, true)
+	w.expectGot(nil) // for the server the connection is gone too
+	c, _ = w.connect()
+	c.send(lost)
+	c.expect(replyFrame(2, 102, proto.OK, lost[requestBytes:]))
+}
+
+// What was sent before arrives, also where the client reads it only after the connection broke for the server.
+func TestDropReply_WhatWasBeforeArrives(t *testing.T) {
+	w := tcpWorld(t)
+	w.arm(Fault{Kind: DropReply, Op: OpCreate})
+	c, _ := w.connect()
+	if err := c.nc.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := (<-w.conns).(*conn).Conn.(*net.TCPConn).SetWriteBuffer(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	big := requestFrame(1, proto.OpSetData, bare(make([]byte, 150<<10))) // more than one buffer takes, less than the other
+	last := requestFrame(2, proto.OpCreate, create("/a"))
+	c.send(append(big, last...))
+	w.expectGot(big)
+	w.expectGot(last)
+	w.expectGot(nil)
+	c.expect(replyFrame(1, 101, proto.OK, big[requestBytes:]))
+	c.expectEnd()
+}
+
+// Of two answers with the same xid the right one is lost.
+func TestDropReply_SecondPing(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		c, _ := w.connect()
+		hold := w.arm(Fault{Kind: Delay, Op: OpExists, Delay: time.Minute})
+		_ = c.nc.SetDeadline(time.Time{})
+		a := w.arm(Fault{Kind: DropReply, Op: OpPing})
+		go func() { // ends when it is read, or with the connection
+			_, _ = c.nc.Write(append(requestFrame(1, proto.OpExists, path("/a")), requestFrame(proto.XidPing, proto.OpPing, nil)...))
+		}()
+		<-hold.Done()
+		a.Remove()
+		a = w.arm(Fault{Kind: DropReply, Op: OpPing, Times: 1})
+		c.expect(replyFrame(1, 101, proto.OK, path("/a").Append(nil)))
+		c.expectEnd()
+		expectCount(t, a, 1, true)
+	})
+	// White box: the first is not marked, the second is.
+	var o outstanding
+	m := &mark{}
+	o.add(unanswered{xid: proto.XidPing})
+	o.add(unanswered{xid: 5})
+	o.add(unanswered{xid: proto.XidPing, mark: m})
+	if u := o.answered(proto.XidPing); u.mark != nil {
+		t.Error("the first ping's answer is the second's")
+	}
+	if u := o.answered(77); u.mark != nil {
+		t.Error("an answer to nothing")
+	}
+	if u := o.answered(proto.XidPing); u.mark != m {
+		t.Error("the second ping's answer is not its own")
+	}
+	if o.answered(5); len(o.list) != 0 {
+		t.Errorf("%d are left", len(o.list))
+	}
+}
+
+func TestOutstanding_KeepsNoMoreThanItMust(t *testing.T) {
+	var o outstanding
+	for range 10 {
+		o.add(unanswered{})
+	}
+	for i := range int32(100_000) {
+		o.add(unanswered{xid: i})
+		o.answered(o.list[o.head].xid)
+	}
+	if cap(o.list) > 100 {
+		t.Errorf("room for %d with 10 in use", cap(o.list))
+	}
+}
+
+// A rule whose request died with its connection before it was answered is armed again.
+func TestDropReply_ArmedAgain(t *testing.T) {
+	var rules Rules
+	g := NewGate(nil, &rules)
+	a, err := rules.Add(Fault{Kind: DropReply, Op: OpCreate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := requestFrame(2, proto.OpCreate, create("/a"))
+	attempt := func() *conn {
+		inner := &script{in: append(connectFrame(0), f...), piece: func(n int) int { return n }}
+		c := newConn(g, inner)
+		p := make([]byte, 1000)
+		if n, err := c.Read(p); n != len(inner.in)+len(connectFrame(0))+len(f) || err != nil {
+			t.Fatal(n, err)
+		}
+		return c
+	}
+	for range 3 {
+		c := attempt()
+		if a.taken != 1 {
+			t.Fatal("not taken")
+		}
+		if other := attempt(); a.taken != 1 || other.outstanding.list[0].mark != nil {
+			t.Fatal("taken twice, but armed once")
+		}
+		_ = c.Close()
+		expectCount(t, a, 0, false)
+	}
+	c := attempt()
+	if _, err := c.Write(append(welcomeFrame(1), replyFrame(2, 1, 0, nil)...)); err != net.ErrClosed { //nolint:errorlint // exactly this one is promised
+		t.Fatal(err)
+	}
+	expectCount(t, a, 1, true)
+}
+
+// Removed in the meantime, a rule drops nothing.
+func TestDropReply_RemovedBeforeTheAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		c, _ := w.connect()
+		a := w.arm(Fault{Kind: DropReply, Op: OpCreate})
+		f := requestFrame(1, proto.OpCreate, create("/a"))
+		c.send(f[:len(f)-1])
+		synctest.Wait()
+		if a.taken != 1 {
+			t.Fatal("not taken: the rest of the request decides nothing")
+		}
+		a.Remove()
+		c.send(f[len(f)-1:])
+		c.expect(replyFrame(1, 101, proto.OK, f[requestBytes:]))
+		expectCount(t, a, 0, false)
+	})
+}
+
+func TestDropReply_Connect(t *testing.T) {
+	w := tcpWorld(t)
+	a := w.arm(Fault{Kind: DropReply, Op: OpConnect, Session: 0x77})
+	c, _ := w.connect() // another session
+	c.send(requestFrame(1, proto.OpPing, nil))
+	lost := w.open()
+	lost.send(connectFrame(0x77))
+	lost.expectEnd()
+	expectCount(t, a, 1, true)
+	again := w.open()
+	again.send(connectFrame(0x77))
+	again.expect(welcomeFrame(0x77))
+}
+
+func TestSessionFilter(t *testing.T) {
+	w := tcpWorld(t)
+	one, id := w.connect()
+	two, other := w.connect()
+	if id == other {
+		t.Fatal("one session for two")
+	}
+	a := w.arm(Fault{Kind: Fail, Op: OpAny, Session: other, Code: proto.ErrNoAuth})
+	f := requestFrame(1, proto.OpGetData, path("/"))
+	one.send(f)
+	one.expect(replyFrame(1, 101, proto.OK, f[requestBytes:]))
+	expectCount(t, a, 0, false)
+	two.send(f)
+	two.expect(replyFrame(1, 101, proto.ErrNoAuth, nil))
+	expectCount(t, a, 1, true)
+}
+
+func TestDelay(t *testing.T) {
+	for _, op := range []Op{OpConnect, OpCreate} {
+		bubble(t, func(t *testing.T, w *world) {
+			a := w.arm(Fault{Kind: Delay, Op: op, Delay: time.Hour})
+			c := w.open()
+			_ = c.nc.SetDeadline(time.Time{})
+			at := time.Now()
+			c.send(connectFrame(0))
+			if op == OpConnect {
+				expectAfter(t, a, at, time.Hour, func() { c.expect(welcomeFrame(1)) })
+				return
+			}
+			c.expect(welcomeFrame(1))
+			go c.send(append(requestFrame(1, proto.OpExists, path("/")), append(requestFrame(2, proto.OpCreate, create("/a")), // ends when it is read
+				requestFrame(3, proto.OpExists, path("/"))...)...))
+			c.expect(replyFrame(1, 101, proto.OK, path("/").Append(nil)))
+			expectAfter(t, a, at, time.Hour, func() { c.expect(replyFrame(2, 102, proto.OK, create("/a").Append(nil))) })
+			expectAfter(t, a, at, time.Hour, func() { c.expect(replyFrame(3, 103, proto.OK, path("/").Append(nil))) })
+		})
+	}
+}
+
+// expectAfter checks that f ends d after at, and that a has happened by then.
+func expectAfter(t *testing.T, a *Armed, at time.Time, d time.Duration, f func()) {
+	t.Helper()
+	<-a.Done() // when the request came
+	f()
+	if took := time.Since(at); took != d {
+		t.Errorf("after %v, want %v", took, d)
+	}
+}
+
+func TestDelay_EndsWithItsRule(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		a := w.arm(Fault{Kind: Delay, Op: OpCreate, Delay: time.Hour, Times: -1})
+		c, _ := w.connect()
+		at := time.Now()
+		c.send(requestFrame(2, proto.OpCreate, create("/a")))
+		<-a.Done()
+		w.rules.Clear()
+		c.expect(replyFrame(2, 102, proto.OK, create("/a").Append(nil)))
+		if took := time.Since(at); took != 0 {
+			t.Errorf("after %v", took)
+		}
+	})
+}
+
+// A frame that comes byte by byte, and one that is longer than any buffer, are judged like others.
+func TestFrames_AnySize(t *testing.T) {
+	w := tcpWorld(t)
+	a := w.arm(Fault{Kind: Fail, Op: OpSet, PathPrefix: "/a", Code: proto.ErrBadVersion, Times: -1})
+	c, _ := w.connect()
+	set := func(p string, size int) record { return &proto.SetDataRequest{Path: p, Data: make([]byte, size)} }
+	for _, b := range requestFrame(1, proto.OpSetData, set("/a", 3)) {
+		c.send([]byte{b})
+	}
+	c.expect(replyFrame(1, 101, proto.ErrBadVersion, nil))
+	big := requestFrame(2, proto.OpSetData, set("/a", 5<<20))
+	next := requestFrame(3, proto.OpSetData, set("/b", 5<<20))
+	c.send(append(big, next...))
+	c.expect(replyFrame(2, 102, proto.ErrBadVersion, nil))
+	c.expect(replyFrame(3, 103, proto.OK, next[requestBytes:]))
+	expectCount(t, a, 2, true)
+}
+
+// A request that fails is swallowed to its end, however its rest comes.
+func TestFail_SwallowsTheRest(t *testing.T) {
+	for _, size := range []int{1, 10, readBytes, 10 * readBytes} {
+		var rules Rules
+		next := requestFrame(2, proto.OpGetData, path("/b"))
+		in := slices.Concat(connectFrame(0), requestFrame(1, proto.OpSetData, bare(make([]byte, size))), next)
+		for _, piece := range []int{20, 100, 3 * readBytes} {
+			rules.Clear()
+			if _, err := rules.Add(Fault{Kind: Fail, Op: OpSet, Code: proto.ErrNoAuth}); err != nil {
+				t.Fatal(err)
+			}
+			c := newConn(NewGate(nil, &rules), &script{in: in, piece: func(most int) int { return min(most, piece) }})
+			got, err := io.ReadAll(c)
+			if want := slices.Concat(connectFrame(0), requestFrame(1, proto.OpExists, path("/")), next); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%d bytes in pieces of %d: %d bytes, %v, want %d", size, piece, len(got), err, len(want))
+			}
+		}
+	}
+}
+
+// A request with the xid of events can't be told from those by its answer: it may be late, but no more.
+func TestRules_XidOfEvents(t *testing.T) {
+	w := tcpWorld(t)
+	w.arm(Fault{Kind: Fail, Op: OpAny, Code: proto.ErrNoAuth})
+	w.arm(Fault{Kind: DropReply, Op: OpAny})
+	late := w.arm(Fault{Kind: Delay, Op: OpAny, Delay: 1})
+	c, _ := w.connect()
+	f := requestFrame(proto.XidEvent, proto.OpGetData, path("/"))
+	c.send(f)
+	c.expect(replyFrame(proto.XidEvent, 99, proto.OK, f[requestBytes:]))
+	expectCount(t, late, 1, true)
+}
+
+// What is no frame makes the gate look away: on what the client sends from there on, and on both if it is the server's.
+func TestBlind(t *testing.T) {
+	var rules Rules
+	a, err := rules.Add(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoAuth, Times: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := requestFrame(1, proto.OpGetData, path("/"))
+	bad := []byte{0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7}
+	all := func(n int) int { return n }
+	inner := &script{in: slices.Concat(connectFrame(0), get, bad, get), piece: all}
+	c := newConn(NewGate(nil, &rules), inner)
+	got, err := io.ReadAll(c)
+	if want := slices.Concat(connectFrame(0), requestFrame(1, proto.OpExists, path("/")), bad, get); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the server got %x, %v", got, err)
+	}
+	if _, err := c.Write(slices.Concat(welcomeFrame(1), replyFrame(1, 1, 0, nil), replyFrame(1, 2, 0, nil))); err != nil {
+		t.Error(err)
+	}
+	if want := slices.Concat(welcomeFrame(1), replyFrame(1, 1, proto.ErrNoAuth, nil), replyFrame(1, 2, 0, nil)); !slices.Equal(inner.out.Bytes(), want) {
+		t.Errorf("the client got %x", inner.out.Bytes())
+	}
+
+	inner = &script{in: connectFrame(0), piece: all}
+	c = newConn(NewGate(nil, &rules), inner)
+	if _, err := c.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(slices.Concat(welcomeFrame(1), bad)); err != nil {
+		t.Fatal(err)
+	}
+	inner.in = get
+	if got, err := io.ReadAll(c); err != nil || !slices.Equal(got, get) {
+		t.Errorf("the server got %x, %v", got, err)
+	}
+	expectCount(t, a, 1, true)
+}
+
+// A connection that breaks while a request is being read takes nothing from the rules.
+func TestRules_NotTakenByTheDead(t *testing.T) {
+	var rules Rules
+	var armed []*Armed
+	for _, f := range []Fault{{Kind: DropReply, Op: OpConnect}, {Kind: DropReply, Op: OpGet}} {
+		a, err := rules.Add(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		armed = append(armed, a)
+	}
+	inner := &script{in: slices.Concat(connectFrame(0), requestFrame(1, proto.OpGetData, path("/"))), piece: func(n int) int { return n }}
+	c := newConn(NewGate(nil, &rules), inner)
+	inner.piece = func(n int) int { _ = c.Close(); return n }
+	_, _ = c.Read(make([]byte, 1000))
+	for _, a := range armed {
+		if a.taken != 0 {
+			t.Errorf("%v: taken %d times", a, a.taken)
+		}
+	}
+	inner = &script{in: inner.in, piece: func(n int) int { return n }}
+	inner.in = slices.Concat(connectFrame(0), requestFrame(1, proto.OpGetData, path("/")))
+	c = newConn(NewGate(nil, &rules), inner)
+	_, _ = c.Read(make([]byte, 1000))
+	for _, a := range armed {
+		if a.taken != 1 {
+			t.Errorf("%v: taken %d times", a, a.taken)
+		}
+	}
+	_ = c.Close()
+	for _, a := range armed {
+		if a.taken != 0 {
+			t.Errorf("%v: taken %d times by who is gone", a, a.taken)
+		}
+	}
+}
+
+// Bytes that come with an error of the wrapped connection are not lost.
+func TestRead_BytesWithAnError(t *testing.T) {
+	for _, size := range []int{10, 100} {
+		get := requestFrame(1, proto.OpGetData, path("/"))
+		c := newConn(NewGate(nil, new(Rules)), &hasty{in: slices.Concat(connectFrame(0), get)})
+		var got []byte
+		for {
+			p := make([]byte, size)
+			n, err := c.Read(p)
+			got = append(got, p[:n]...)
+			if errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := slices.Concat(connectFrame(0), get); !slices.Equal(got, want) {
+			t.Errorf("got %x, want %x", got, want)
+		}
+	}
+}
+
+// hasty says that the time is over, and at last that the stream is, together with bytes.
+type hasty struct {
+	net.Conn
+	in []byte
+}
+
+func (h *hasty) Read(p []byte) (int, error) {
+	n := copy(p[:min(len(p), 7)], h.in)
+	h.in = h.in[n:]
+	if len(h.in) == 0 {
+		return n, io.EOF
+	}
+	return n, os.ErrDeadlineExceeded
+}

@@ -1,0 +1,254 @@
+package faultproxy
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// maxArrived is how many connections are taken from the listener during a cut; others wait in its own queue.
+const maxArrived = 1024
+
+// A Gate is a listener for the clients of a ZooKeeper server whose connections follow the rules. Safe for concurrent use.
+//
+// Its connections are plain net.Conns, with the addresses of those that they wrap. One Read and one Write may be under way on
+// each of them at a time, with Close and the deadlines at any time.
+type Gate struct {
+	inner net.Listener
+	rules *Rules
+	stall atomic.Pointer[stall] // nil: not cut. Changed under mu
+
+	start sync.Once
+	done  chan struct{} // closed when the goroutine that accepts has ended
+
+	mu      sync.Mutex // guards all below
+	changed sync.Cond  // signalled when any of these, or stall, changes
+	arrived []arrival
+	err     error // the listener is closed, by Close or by others
+	conns   map[*conn]struct{}
+}
+
+// stall is a cut; over is closed when it is undone.
+type stall struct{ over chan struct{} }
+
+// arrival is what the wrapped listener's Accept returned.
+type arrival struct {
+	nc   net.Conn
+	err  error
+	held bool // it waited during a cut
+}
+
+// NewGate returns a listener that accepts what inner accepts. The caller closes the gate, and so inner.
+func NewGate(inner net.Listener, rules *Rules) *Gate {
+	g := &Gate{inner: inner, rules: rules, done: make(chan struct{}), conns: make(map[*conn]struct{})}
+	g.changed.L = &g.mu
+	return g
+}
+
+// Addr returns the wrapped listener's address.
+func (g *Gate) Addr() net.Addr { return g.inner.Addr() }
+
+// Accept returns the next connection. During a cut it waits. Errors: net.ErrClosed after Close, and those of the wrapped
+// listener.
+func (g *Gate) Accept() (net.Conn, error) {
+	g.start.Do(func() {
+		// Close stops it and waits for it.
+		go g.accept()
+	})
+	for {
+		a, c, err := g.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case a.err != nil:
+			return nil, a.err
+		case a.held && c.left():
+			_ = c.Close() // its client has closed it
+		default:
+			return c, nil
+		}
+	}
+}
+
+// next waits for an arrival. Its connection is among g.conns from then on.
+func (g *Gate) next() (arrival, *conn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.arrived) == 0 && g.err == nil || len(g.arrived) > 0 && g.stall.Load() != nil {
+		g.changed.Wait()
+	}
+	if len(g.arrived) == 0 {
+		return arrival{}, nil, g.err
+	}
+	a := g.arrived[0]
+	g.arrived = slices.Delete(g.arrived, 0, 1)
+	g.changed.Broadcast()
+	if a.err != nil {
+		return a, nil, nil
+	}
+	c := newConn(g, a.nc)
+	g.conns[c] = struct{}{}
+	return a, c, nil
+}
+
+// accept takes connections from the wrapped listener: one at a time, and during a cut all that come. They are not left in the
+// listener's queue then, because of those whose clients have given up in the meantime a server would take up the sessions
+// again, away from where the clients are now.
+func (g *Gate) accept() {
+	defer close(g.done)
+	for {
+		nc, err := g.inner.Accept()
+		if !g.arrive(nc, err) {
+			return
+		}
+	}
+}
+
+// arrive hands over what Accept returned, and waits until more is wanted. It returns false if there can be no more.
+func (g *Gate) arrive(nc net.Conn, err error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	defer g.changed.Broadcast()
+	if g.err != nil {
+		if err == nil {
+			_ = nc.Close() // nobody has seen it
+		}
+		return false
+	}
+	if errors.Is(err, net.ErrClosed) {
+		g.err = err
+		return false
+	}
+	g.arrived = append(g.arrived, arrival{nc: nc, err: err, held: g.stall.Load() != nil})
+	g.changed.Broadcast()
+	for g.err == nil && len(g.arrived) > 0 && (g.stall.Load() == nil || err != nil || len(g.arrived) >= maxArrived) {
+		g.changed.Wait()
+	}
+	return true
+}
+
+// Close closes the wrapped listener and the connections that were not accepted yet. Accepted ones stay open. It waits for the
+// gate's goroutine.
+func (g *Gate) Close() error {
+	g.mu.Lock()
+	if g.err == nil {
+		g.err = net.ErrClosed
+	}
+	arrived := g.arrived
+	g.arrived = nil
+	g.changed.Broadcast()
+	g.mu.Unlock()
+	err := g.inner.Close()
+	for _, a := range arrived {
+		if a.nc != nil {
+			err = errors.Join(err, a.nc.Close())
+		}
+	}
+	g.start.Do(func() { close(g.done) }) // it never began
+	<-g.done
+	return err
+}
+
+// CloseConns breaks all connections, over TCP with a reset, also during a cut and those that wait for its end. The gate goes
+// on listening.
+func (g *Gate) CloseConns() {
+	g.mu.Lock()
+	conns := make([]*conn, 0, len(g.conns))
+	for c := range g.conns {
+		conns = append(conns, c)
+	}
+	var waiting []net.Conn
+	g.arrived = slices.DeleteFunc(g.arrived, func(a arrival) bool {
+		if a.nc != nil {
+			waiting = append(waiting, a.nc)
+		}
+		return a.nc != nil
+	})
+	g.changed.Broadcast()
+	g.mu.Unlock()
+	for _, c := range conns {
+		_ = c.shut(true) // an error would say that it is closed already
+	}
+	for _, nc := range waiting {
+		_ = reset(nc) // as above
+	}
+}
+
+// CloseConn breaks the connections to which the session is attached, and reports whether there was one.
+func (g *Gate) CloseConn(session int64) bool {
+	found := false
+	for _, c := range g.attached() {
+		if c.attachedTo() == proto.SessionID(session) {
+			found = true
+			_ = c.shut(true) // an error would say that it is closed already
+		}
+	}
+	return found
+}
+
+// Cut parts the server from its clients, or undoes that. No byte passes meanwhile in either direction, and no connection is
+// accepted; nothing is lost, bytes and connections come when it is undone, except connections that their clients have closed
+// until then. What the server was reading or writing at that very moment may still pass, and so does what the operating
+// system has taken over. Connections that the server closes are closed for their clients too.
+func (g *Gate) Cut(cut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.stall.Load()
+	switch {
+	case cut && s == nil:
+		g.stall.Store(&stall{over: make(chan struct{})})
+		for i := range g.arrived {
+			g.arrived[i].held = true
+		}
+	case !cut && s != nil:
+		g.stall.Store(nil)
+		close(s.over)
+	}
+	g.changed.Broadcast()
+}
+
+// Sessions returns the sessions that are attached over open connections, in ascending order. During a cut there are none.
+func (g *Gate) Sessions() []int64 {
+	if g.stall.Load() != nil {
+		return nil
+	}
+	var ids []int64
+	for _, c := range g.attached() {
+		if id := c.attachedTo(); id != 0 {
+			ids = append(ids, int64(id))
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// attached returns the connections with a session.
+func (g *Gate) attached() []*conn {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var conns []*conn
+	for c := range g.conns {
+		if c.attachedTo() != 0 {
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
+func (g *Gate) forget(c *conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, c)
+}
+
+// reset closes a connection without a farewell where it knows how.
+func reset(nc net.Conn) error {
+	if l, ok := nc.(interface{ SetLinger(seconds int) error }); ok {
+		_ = l.SetLinger(0) // it fails on a connection that is closed already
+	}
+	return nc.Close()
+}

@@ -1,0 +1,294 @@
+package faultproxy_test
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/faultproxy"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+)
+
+// lab is a real server behind a gate.
+type lab struct {
+	t     *testing.T
+	gate  *faultproxy.Gate
+	rules faultproxy.Rules
+}
+
+func start(t *testing.T) *lab {
+	t.Helper()
+	t.Parallel() // clients wait a second before they connect again
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lab := &lab{t: t}
+	lab.gate = faultproxy.NewGate(l, &lab.rules)
+	s, err := server.New(server.Config{Listener: lab.gate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return lab
+}
+
+// zk returns a connected client that tells nobody what it does.
+func (l *lab) zk() *zk.Conn {
+	l.t.Helper()
+	c, events, err := zk.Connect([]string{l.gate.Addr().String()}, 20*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(c.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			return c
+		}
+	}
+	l.t.Fatal("not connected")
+	return nil
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func (l *lab) arm(f faultproxy.Fault) *faultproxy.Armed {
+	l.t.Helper()
+	a, err := l.rules.Add(f)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return a
+}
+
+func (l *lab) create(c *zk.Conn, path string) error {
+	_, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	return err
+}
+
+func (l *lab) expect(what string, got, want error) {
+	l.t.Helper()
+	if !errors.Is(got, want) {
+		l.t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func (l *lab) expectExists(c *zk.Conn, path string, want bool) {
+	l.t.Helper()
+	ok, _, err := c.Exists(path)
+	for errors.Is(err, zk.ErrNoServer) { // the client had not noticed that its connection was lost, and has not asked yet
+		ok, _, err = c.Exists(path)
+	}
+	if ok != want || err != nil {
+		l.t.Errorf("%s exists: %v, %v", path, ok, err)
+	}
+}
+
+// createAtLast creates a znode, however often the client loses its connection or has not noticed yet that it did.
+func (l *lab) createAtLast(c *zk.Conn, path string) error {
+	for {
+		lost := (*net.OpError)(nil)
+		switch err := l.create(c, path); {
+		case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoServer), errors.As(err, &lost):
+		case errors.Is(err, zk.ErrNodeExists): // an earlier one whose answer was lost
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+func TestServer_Fail(t *testing.T) {
+	l := start(t)
+	c := l.zk()
+	a := l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.OpCreate, PathPrefix: "/a", Code: proto.ErrNodeExists})
+	l.expect("create elsewhere", l.create(c, "/b"), nil)
+	l.expect("create", l.create(c, "/a"), zk.ErrNodeExists)
+	l.expectExists(c, "/a", false)
+	l.expect("create again", l.create(c, "/a"), nil)
+	<-a.Done()
+	// Every kind of request, and every body, may fail.
+	codes := map[faultproxy.Op]func() error{
+		faultproxy.OpGet:      func() error { _, _, err := c.Get("/a"); return err },
+		faultproxy.OpSet:      func() error { _, err := c.Set("/a", make([]byte, 500_000), -1); return err },
+		faultproxy.OpExists:   func() error { _, _, err := c.Exists("/a"); return err },
+		faultproxy.OpChildren: func() error { _, _, err := c.Children("/"); return err },
+		faultproxy.OpDelete:   func() error { return c.Delete("/a", -1) },
+		faultproxy.OpSync:     func() error { _, err := c.Sync("/"); return err },
+		faultproxy.OpGetACL:   func() error { _, _, err := c.GetACL("/a"); return err },
+		faultproxy.OpSetACL:   func() error { _, err := c.SetACL("/a", zk.WorldACL(zk.PermAll), -1); return err },
+		faultproxy.OpReconfig: func() error { _, err := c.IncrementalReconfig(nil, nil, -1); return err },
+	}
+	for op, call := range codes {
+		for _, by := range []faultproxy.Op{op, faultproxy.OpAny} {
+			a := l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: by, Code: proto.ErrNoAuth})
+			l.expect(string(op), call(), zk.ErrNoAuth)
+			if a.Count() != 1 {
+				t.Errorf("%v", a)
+			}
+		}
+	}
+	l.expectExists(c, "/a", true)
+}
+
+func TestServer_DropReply(t *testing.T) {
+	l := start(t)
+	c := l.zk()
+	id := c.SessionID()
+	a := l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.OpCreate, PathPrefix: "/q/item-"})
+	l.expect("create", l.create(c, "/q"), nil)
+	_, err := c.Create("/q/item-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	l.expect("sequential create", err, zk.ErrConnectionClosed)
+	if a.Count() != 1 {
+		t.Errorf("%v", a)
+	}
+	l.expectExists(c, "/q/item-0000000000", true)
+	if c.SessionID() != id || !slices.Contains(l.gate.Sessions(), id) {
+		t.Errorf("session %x, attached are %x, at first %x", c.SessionID(), l.gate.Sessions(), id)
+	}
+}
+
+// A session whose connect was not answered is there; the client gets another one.
+func TestServer_DropReplyOfConnect(t *testing.T) {
+	l := start(t)
+	a := l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.OpConnect})
+	c := l.zk()
+	if a.Count() != 1 || c.SessionID() == 0 {
+		t.Errorf("%v; session %x", a, c.SessionID())
+	}
+	if got := l.gate.Sessions(); !slices.Equal(got, []int64{c.SessionID()}) {
+		t.Errorf("attached are %x", got)
+	}
+}
+
+// A watch's event, which the server sends before the answer that is lost, arrives.
+func TestServer_DropReplyBehindEvent(t *testing.T) {
+	l := start(t)
+	c := l.zk()
+	_, _, events, err := c.ExistsW("/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.OpCreate})
+	l.expect("create", l.create(c, "/a"), zk.ErrConnectionClosed)
+	if e := <-events; e.Type != zk.EventNodeCreated {
+		t.Errorf("event %v", e)
+	}
+}
+
+func TestServer_Delay(t *testing.T) {
+	l := start(t)
+	c, other := l.zk(), l.zk()
+	a := l.arm(faultproxy.Fault{Kind: faultproxy.Delay, Op: faultproxy.OpCreate, Session: c.SessionID(), Delay: time.Hour})
+	done := make(chan error)
+	go func() { done <- l.create(c, "/a") }() // received below
+	<-a.Done()
+	l.expect("create of another session", l.create(other, "/b"), nil)
+	l.expectExists(other, "/a", false)
+	a.Remove()
+	l.expect("create", <-done, nil)
+	l.expectExists(other, "/a", true)
+
+	a = l.arm(faultproxy.Fault{Kind: faultproxy.Delay, Op: faultproxy.OpGet, Delay: 50 * time.Millisecond})
+	at := time.Now()
+	_, _, err := c.Get("/a")
+	l.expect("get", err, nil)
+	if took := time.Since(at); took < 50*time.Millisecond || a.Count() != 1 {
+		t.Errorf("%v; it took %v", a, took)
+	}
+}
+
+func TestServer_Session(t *testing.T) {
+	l := start(t)
+	c, other := l.zk(), l.zk()
+	l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.OpAny, Session: other.SessionID(), Code: proto.ErrSessionExpired, Times: -1})
+	l.expect("create", l.create(c, "/a"), nil)
+	l.expect("create of the other", l.create(other, "/b"), zk.ErrSessionExpired)
+	want := []int64{c.SessionID(), other.SessionID()}
+	slices.Sort(want)
+	if got := l.gate.Sessions(); !slices.Equal(got, want) {
+		t.Errorf("attached are %x, want %x", got, want)
+	}
+	other.Close()
+	if got := l.gate.Sessions(); !slices.Equal(got, want[:1]) && !slices.Equal(got, want[1:]) {
+		t.Errorf("attached are %x after one was closed", got)
+	}
+}
+
+func TestServer_Multi(t *testing.T) {
+	l := start(t)
+	c := l.zk()
+	l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.OpMulti, PathPrefix: "/b", Code: proto.ErrNodeExists})
+	ops := func() []any {
+		var ops []any
+		for _, p := range []string{"/a", "/b", "/c"} {
+			ops = append(ops, &zk.CreateRequest{Path: p, Acl: zk.WorldACL(zk.PermAll)})
+		}
+		return ops
+	}
+	res, err := c.Multi(ops()...)
+	l.expect("multi", err, zk.ErrNodeExists)
+	var got []error
+	for _, r := range res {
+		got = append(got, r.Error)
+	}
+	if len(got) != 3 || got[0] != nil || !errors.Is(got[1], zk.ErrNodeExists) || got[2] == nil {
+		t.Errorf("results %v", got)
+	}
+	l.expectExists(c, "/a", false)
+
+	l.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.OpMulti, Code: proto.ErrSessionMoved})
+	_, err = c.Multi(ops()...)
+	l.expect("multi", err, zk.ErrSessionMoved)
+
+	l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.OpMulti, PathPrefix: "/c"})
+	_, err = c.Multi(ops()...)
+	l.expect("multi", err, zk.ErrConnectionClosed)
+	l.expectExists(c, "/a", true)
+}
+
+func TestServer_CloseConns(t *testing.T) {
+	l := start(t)
+	c := l.zk()
+	id := c.SessionID()
+	if !l.gate.CloseConn(id) || l.gate.CloseConn(1) {
+		t.Error("CloseConn")
+	}
+	l.expect("create", l.createAtLast(c, "/a"), nil)
+	if c.SessionID() != id {
+		t.Error("another session")
+	}
+}
+
+// After a cut that clients tried to get around by connecting again, each session is attached once and works.
+func TestServer_Cut(t *testing.T) {
+	l := start(t)
+	c := l.zk()
+	l.gate.Cut(true)
+	done := make(chan error)
+	go func() { done <- l.createAtLast(c, "/a") }() // received below
+	if n := len(l.gate.Sessions()); n != 0 {
+		t.Errorf("%d sessions are attached", n)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("create during a cut: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	l.gate.Cut(false)
+	l.expect("create", <-done, nil)
+}

@@ -1,0 +1,147 @@
+package faultproxy
+
+import (
+	"encoding/binary"
+	"net"
+	"slices"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// replyBytes are looked at of every answer and event: its length and header. Of the answer to a connect the same number of
+// bytes reaches to the end of the session id.
+const replyBytes = 4 + proto.ReplyHeaderBytes
+
+// writer is what Write keeps.
+type writer struct {
+	begun   []byte // the first bytes of a frame, held back until there are replyBytes of it
+	greeted bool   // the answer to the connect was there
+	pass    int    // bytes of the frame under way that pass without a look
+	swallow int    // bytes of the frame under way that were replaced
+}
+
+// Write writes what the server answers, as the rules let it. Up to 19 bytes, of a frame of which no more was written yet, wait
+// for the rest. Errors: os.ErrDeadlineExceeded; net.ErrClosed after Close, or when the gate has broken the connection; those of
+// the wrapped connection.
+func (c *conn) Write(p []byte) (int, error) {
+	if err := c.awaitHealed(&c.writeDeadline); err != nil {
+		return 0, err
+	}
+	out, lost := c.answers(p)
+	if len(out) > 0 {
+		if n, err := c.Conn.Write(out); err != nil {
+			return min(n, len(p)), err
+		}
+	}
+	if lost {
+		// Not with a reset: that would overtake what was just written, where the client's window is full.
+		_ = c.shut(false) // an error would say that it is closed already
+		return 0, net.ErrClosed
+	}
+	return len(p), nil
+}
+
+// answers returns what of p goes to the client, and whether the answer behind that is to be lost. It may return p itself.
+func (c *conn) answers(p []byte) (out []byte, lost bool) {
+	w := &c.w
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := p
+	if len(w.begun) > 0 {
+		b = append(w.begun, p...)
+		w.begun = nil
+	}
+	i, kept := 0, 0 // b[kept:i] goes out as it is, behind what is in out
+	for i < len(b) {
+		rest := b[i:]
+		switch {
+		case c.blindWriter:
+			i = len(b)
+		case w.pass > 0:
+			n := min(w.pass, len(rest))
+			w.pass -= n
+			i += n
+		case w.swallow > 0: // kept is i: the frame was replaced
+			n := min(w.swallow, len(rest))
+			w.swallow -= n
+			i += n
+			kept = i
+		case len(rest) >= 4 && int32(binary.BigEndian.Uint32(rest)) < proto.ReplyHeaderBytes:
+			c.blindWriter = true
+		case len(rest) < replyBytes:
+			w.begun = slices.Clone(rest)
+			return join(out, b[kept:i]), false
+		default:
+			bytes := 4 + int(binary.BigEndian.Uint32(rest))
+			replaced, lost := c.answer(rest[4:replyBytes])
+			switch {
+			case lost:
+				return join(out, b[kept:i]), true
+			case replaced != nil:
+				out = append(append(out, b[kept:i]...), replaced...)
+				kept = i
+				w.swallow = bytes
+			default:
+				w.pass = bytes
+			}
+		}
+	}
+	return join(out, b[kept:]), false
+}
+
+// join appends b to a, and returns b itself if a is empty.
+func join(a, b []byte) []byte {
+	if len(a) == 0 {
+		return b
+	}
+	return append(a, b...)
+}
+
+// answer decides about an answer or event that begins with head: it passes, or is replaced by a whole frame, or lost. c.mu is
+// held.
+func (c *conn) answer(head []byte) (replaced []byte, lost bool) {
+	d := jute.NewDecoder(head)
+	if !c.w.greeted {
+		c.w.greeted = true
+		return nil, c.welcome(&d)
+	}
+	var h proto.ReplyHeader
+	h.Decode(&d)
+	if h.Xid == proto.XidEvent {
+		return nil, false
+	}
+	u := c.outstanding.answered(h.Xid)
+	if u.close && h.Err == proto.OK {
+		c.session = 0
+	}
+	switch {
+	case u.mark == nil:
+		return nil, false
+	case u.mark.rule.fault.Kind == DropReply:
+		return nil, u.mark.rule.happened()
+	}
+	u.mark.rule.happened()
+	if u.mark.body == nil {
+		h.Err = u.mark.rule.fault.Code
+	} else {
+		h.Err = proto.OK
+	}
+	b := binary.BigEndian.AppendUint32(nil, uint32(proto.ReplyHeaderBytes+len(u.mark.body)))
+	return append(h.Append(b), u.mark.body...), false
+}
+
+// welcome takes note of the answer to a connect, and reports whether it is to be lost.
+func (c *conn) welcome(d *jute.Decoder) (lost bool) {
+	d.Int() // protocol version
+	timeout, session := d.Int(), proto.SessionID(d.Long())
+	m := c.greeting
+	c.greeting = nil
+	if m != nil && m.rule.happened() {
+		return true
+	}
+	if timeout > 0 && !c.isShut {
+		c.session = session
+	}
+	return false
+}

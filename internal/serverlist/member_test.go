@@ -1,0 +1,162 @@
+package serverlist
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+	"pgregory.net/rapid"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		key, value string
+		want       Member
+		text       string // what it is printed as
+	}{
+		{"server.1", "host:2888:3888:participant;0.0.0.0:2181",
+			Member{ID: 1, Host: "host", PeerPort: 2888, ElectionPort: 3888, ClientHost: "0.0.0.0", ClientPort: 2181},
+			"server.1=host:2888:3888:participant;0.0.0.0:2181"},
+		{"server.2", "host:2888:3888;2181",
+			Member{ID: 2, Host: "host", PeerPort: 2888, ElectionPort: 3888, ClientHost: "0.0.0.0", ClientPort: 2181},
+			"server.2=host:2888:3888:participant;0.0.0.0:2181"},
+		{"server.254", " host:2888:3888:Observer ",
+			Member{ID: 254, Host: "host", PeerPort: 2888, ElectionPort: 3888, Role: Observer},
+			"server.254=host:2888:3888:observer"},
+		{"server.3", "10.0.0.1:2888", Member{ID: 3, Host: "10.0.0.1", PeerPort: 2888}, "server.3=10.0.0.1:2888:0:participant"},
+		{"server.4", "[2001:DB8::1]:2888:3888;[::]:2181",
+			Member{ID: 4, Host: "2001:db8::1", PeerPort: 2888, ElectionPort: 3888, ClientHost: "::", ClientPort: 2181},
+			"server.4=[2001:db8:0:0:0:0:0:1]:2888:3888:participant;[0:0:0:0:0:0:0:0]:2181"},
+		{"server.5", "[fe80::1%eth0]:1:2", Member{ID: 5, Host: "fe80::1%eth0", PeerPort: 1, ElectionPort: 2},
+			"server.5=[fe80:0:0:0:0:0:0:1%eth0]:1:2:participant"},
+		{"server.6", "[::ffff:10.0.0.1]:1:2", Member{ID: 6, Host: "10.0.0.1", PeerPort: 1, ElectionPort: 2}, "server.6=10.0.0.1:1:2:participant"},
+		{"server.7", "a:1:2;b:3;", Member{ID: 7, Host: "a", PeerPort: 1, ElectionPort: 2, ClientHost: "b", ClientPort: 3}, "server.7=a:1:2:participant;b:3"},
+	} {
+		m, err := Parse(c.key, c.value)
+		if err != nil || m != c.want {
+			t.Errorf("%s=%s: %+v %v, want %+v", c.key, c.value, m, err, c.want)
+			continue
+		}
+		if m.String() != c.text {
+			t.Errorf("%s=%s is printed as %s, want %s", c.key, c.value, m, c.text)
+		}
+		if again, err := Parse(c.key, strings.TrimPrefix(m.String(), c.key+"=")); again != m {
+			t.Errorf("%s reads back as %+v %v", m, again, err)
+		}
+	}
+}
+
+func TestParse_Errors(t *testing.T) {
+	for _, c := range []struct{ key, value, want string }{
+		{"peer.1", "a:1:2", "the key of a server line is server.N"},
+		{"server.x", "a:1:2", `the id "x" is not a number`},
+		{"server.", "a:1:2", `the id "" is not a number`},
+		{"server.0", "a:1:2", "the id 0 is not one of 1 to 254"},
+		{"server.255", "a:1:2", "the id 255 is not one of 1 to 254"},
+		{"server.-1", "a:1:2", "the id -1 is not one of 1 to 254"},
+		{"server.1", "", "the host can't be read"},
+		{"server.1", ":1:2", "the host can't be read"},
+		{"server.1", "a b:1:2", "the host can't be read"},
+		{"server.1", "[::1:1:2", "the host can't be read"},
+		{"server.1", "[a]:1:2", "the host can't be read"},
+		{"server.1", "[::1]1:2", "the host can't be read"},
+		{"server.1", "a", "there is no peer port"},
+		{"server.1", "[::1]", "there is no peer port"},
+		{"server.1", "a;2181", "there is no peer port"},
+		{"server.1", "a:x:2", `the peer port "x" is not one of 1 to 65535`},
+		{"server.1", "a:0:2", `the peer port "0" is not one of 1 to 65535`},
+		{"server.1", "a:65536:2", `the peer port "65536" is not one of 1 to 65535`},
+		{"server.1", "a:1:participant", `the election port "participant" is not one of 0 to 65535`},
+		{"server.1", "a:1:1", "peer port and election port are both 1"},
+		{"server.1", "a:1:2:boss", `the role "boss" is neither participant nor observer`},
+		{"server.1", "a:1:2:observer:3", "there is too much after the host"},
+		{"server.1", "a:1:2|b:1:2", "several addresses for one server are not supported"},
+		{"server.1", "a:1:2;", "the client port \"\" is not one of 1 to 65535"},
+		{"server.1", "a:1:2;x", `the client port "x" is not one of 1 to 65535`},
+		{"server.1", "a:1:2;0", `the client port "0" is not one of 1 to 65535`},
+		{"server.1", "a:1:2;b:1:2", "the client address is not [host:]port"},
+		{"server.1", "a:1:2;2181;2281", "there is no TLS yet for a secure client port"},
+	} {
+		_, err := Parse(c.key, c.value)
+		var e *Error
+		if !errors.As(err, &e) || !strings.HasPrefix(e.What, c.want) || e.Key != c.key || e.Value != c.value {
+			t.Errorf("%s=%s: %v, want %s", c.key, c.value, err, c.want)
+		}
+		if err != nil && err.Error() != "members: "+c.key+"="+c.value+": "+e.What {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestMember_Addresses(t *testing.T) {
+	m := must(t, "server.1=[::1]:1:2;3")[0]
+	if m.PeerAddress() != "[::1]:1" || m.ClientAddress() != "0.0.0.0:3" {
+		t.Errorf("%s %s", m.PeerAddress(), m.ClientAddress())
+	}
+	if m := must(t, "server.1=a:1:2")[0]; m.ClientAddress() != "" {
+		t.Errorf("%s", m.ClientAddress())
+	}
+}
+
+// must reads server lines with newlines or commas between them.
+func must(t testing.TB, text string) Set {
+	t.Helper()
+	s, _, err := ParseConfig(strings.ReplaceAll(text, ",", "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func drawHost(t *rapid.T) string {
+	return rapid.OneOf(rapid.StringMatching(`[a-z][a-z0-9.-]{0,8}`),
+		rapid.SampledFrom([]string{"10.0.0.1", "::1", "2001:db8::5", "fe80::1%eth0", "0.0.0.0", "::"})).Draw(t, "host")
+}
+
+func drawMember(t *rapid.T) Member {
+	m := Member{
+		ID:           rapid.Uint64Range(1, MaxID).Draw(t, "id"),
+		Host:         drawHost(t),
+		PeerPort:     rapid.IntRange(1, 65535).Draw(t, "peer port"),
+		ElectionPort: rapid.IntRange(0, 65535).Draw(t, "election port"),
+		Role:         rapid.SampledFrom([]Role{Participant, Observer}).Draw(t, "role"),
+	}
+	if m.ElectionPort == m.PeerPort {
+		m.ElectionPort = 0
+	}
+	if rapid.Bool().Draw(t, "has client") {
+		m.ClientHost, m.ClientPort = drawHost(t), rapid.IntRange(1, 65535).Draw(t, "client port")
+	}
+	return m
+}
+
+func TestParse_RoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMember(t)
+		got, err := Parse(m.Key(), m.Value())
+		if err != nil || got != m {
+			t.Fatalf("%s reads back as %+v %v, want %+v", m, got, err, m)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, value := range []string{"host:2888:3888:participant;0.0.0.0:2181", "[::1]:1:2:observer;[::]:3", "a:1", "[fe80::1%e]:1:2;3;", "a|b", ";;", "[", "[]:"} {
+		f.Add("server.1", value)
+	}
+	f.Fuzz(func(t *testing.T, key, value string) {
+		m, err := Parse(key, value)
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.code == proto.OK {
+				t.Fatalf("error %#v", err)
+			}
+			return
+		}
+		again, err := Parse(m.Key(), m.Value())
+		if err != nil || again != m {
+			t.Fatalf("%q=%q gives %+v, and %s gives %+v %v", key, value, m, m, again, err)
+		}
+	})
+}

@@ -1,0 +1,237 @@
+package contend_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+func TestMain(m *testing.M) { recipetest.Main(m) }
+
+func open(t *testing.T, s *zktest.Service) *recipes.Client {
+	t.Helper()
+	c, err := recipes.Connect(t.Context(), strings.Split(s.ConnectString(), ","), recipes.Dialer(s.Dialer()), recipes.Retry(recipes.Forever(50*time.Millisecond)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func TestAcquire_InOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		c := open(t, s.Service)
+		first, err := contend.Acquire(t.Context(), c, "/a/line", "lock-", []byte("first"), contend.Exclusive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held, err := contend.TryAcquire(t.Context(), c, "/a/line", "lock-", nil, contend.Exclusive); held != nil || err != nil {
+			t.Errorf("%v, %v", held, err)
+		}
+		var wg sync.WaitGroup
+		var order []int
+		for i := range 5 {
+			wg.Go(func() {
+				h, err := contend.Acquire(t.Context(), c, "/a/line", "lock-", fmt.Append(nil, i), contend.Exclusive)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, i)
+				time.Sleep(time.Second)
+				if err := h.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+			time.Sleep(time.Millisecond)
+		}
+		// Who gives up is passed over, and one whose znode somebody deletes goes to the end.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := contend.Acquire(ctx, c, "/a/line", "lock-", nil, contend.Exclusive); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		all, err := contend.Contenders(t.Context(), c, "/a/line", nil)
+		if err != nil || len(all) != 6 || string(all[0].Data) != "first" || string(all[2].Data) != "1" || all[2].Session != c.Session().ID() {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		if err := c.Delete(t.Context(), all[2].Path, -1); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if err := first.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if got := fmt.Sprint(order); got != "[0 2 3 4 1]" {
+			t.Error(got)
+		}
+		s.AssertChildren("/a/line")
+	})
+}
+
+// TestAcquire_NoDirectory: somebody deletes all there is while it is waited. That is no reason to give up.
+func TestAcquire_NoDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := zktest.Start(t)
+		c := open(t, s.Service)
+		first, err := contend.Acquire(t.Context(), c, "/line", "lock-", nil, contend.Exclusive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { // ends when the directory is gone; awaited below
+			_, err := contend.Acquire(t.Context(), c, "/line", "lock-", nil, contend.Exclusive)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		ops := []any{&zk.DeleteRequest{Path: first.Path(), Version: -1}}
+		names, _, err := c.Children(t.Context(), "/line")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if path := "/line/" + name; path != first.Path() {
+				ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
+			}
+		}
+		if _, err := c.Multi(t.Context(), append(ops, &zk.DeleteRequest{Path: "/line", Version: -1})...); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestExclusive is L1, L2 and L4: whatever happens, no two turns are alive at once, their tokens rise, and nothing is left. Who deletes
+// another's znode or session, which nobody can know beforehand, breaks the first of these and not the second.
+func TestExclusive(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
+		troubles := rapid.SliceOfN(rapid.SampledFrom([]string{"expire", "drop", "disconnect", "kill", "delete", "leader", "partition"}), 0, 12).Draw(rt, "troubles")
+		pause := time.Duration(rapid.IntRange(1, 5000).Draw(rt, "pause")) * time.Millisecond
+		synctest.Test(t, func(t *testing.T) { exclusive(t, members, troubles, pause) })
+		if t.Failed() {
+			rt.Fatalf("failed")
+		}
+	})
+}
+
+func exclusive(t *testing.T, members int, troubles []string, pause time.Duration) {
+	e := zktest.StartEnsemble(t, members)
+	ctx, stop := context.WithCancel(t.Context())
+	var (
+		wg      sync.WaitGroup
+		mu      sync.Mutex
+		alive   *recipes.Held
+		token   int64
+		turns   int
+		clients []*recipes.Client
+	)
+	forced := slices.Contains(troubles, "expire") || slices.Contains(troubles, "delete")
+	for range 4 {
+		c := open(t, e.Service)
+		clients = append(clients, c)
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				within, cancel := context.WithTimeout(ctx, 7*time.Second)
+				h, err := contend.Acquire(within, c, "/line", "lock-", nil, contend.Exclusive)
+				cancel()
+				if err != nil {
+					if within.Err() == nil {
+						t.Error(err)
+					}
+					continue
+				}
+				mu.Lock()
+				if h.Context().Err() == nil {
+					if alive != nil && !forced && alive.Context().Err() == nil {
+						t.Errorf("two turns: %s and %s", alive.Path(), h.Path())
+					}
+					if h.Token() <= token {
+						t.Errorf("token %d after %d", h.Token(), token)
+					}
+					alive, token = h, h.Token()
+					turns++
+				}
+				mu.Unlock()
+				select {
+				case <-h.Context().Done():
+				case <-time.After(300 * time.Millisecond):
+				}
+				_ = h.Release(t.Context()) // goes on in the background
+			}
+		})
+	}
+	for i, what := range troubles {
+		time.Sleep(pause)
+		m := e.Member(1 + i%members)
+		switch what {
+		case "expire":
+			err := e.Leader().Server().ExpireSession(t.Context(), clients[i%4].Session().ID())
+			if err != nil && !errors.Is(err, server.ErrNoSession) {
+				t.Error(err)
+			}
+		case "drop":
+			e.DropReply(zktest.Any)
+		case "disconnect":
+			m.Disconnect()
+		case "kill":
+			m.Kill()
+			time.Sleep(pause)
+			m.Start()
+		case "leader":
+			l := e.Leader()
+			l.Kill()
+			time.Sleep(pause)
+			l.Start()
+		case "partition":
+			m.Partition()
+			time.Sleep(2 * pause)
+			m.Heal()
+		case "delete":
+			for path := range e.Tree("/") {
+				if strings.HasPrefix(path, "/line/") {
+					if err := clients[i%4].Delete(t.Context(), path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+						t.Error(err)
+					}
+				}
+			}
+		}
+	}
+	time.Sleep(5 * time.Second)
+	stop()
+	wg.Wait()
+	time.Sleep(time.Minute)
+	e.ClearFaults()
+	if turns == 0 {
+		t.Error("nobody had a turn")
+	}
+	for path := range e.Tree("/") {
+		if strings.HasPrefix(path, "/line/") {
+			t.Errorf("%s is left", path)
+		}
+	}
+}

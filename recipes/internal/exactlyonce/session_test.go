@@ -1,0 +1,105 @@
+package exactlyonce_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+// TestDo_SessionGone: the answer is lost, and the session, and with it the marker, ends before anybody could look. Its absence says nothing then.
+func TestDo_SessionGone(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/dir": ""})
+		c, h := w.Hooked()
+		session := c.Session().ID()
+		o := exactlyonce.New(c, "/dir")
+		h.Arm(func(r recipetest.Request) error {
+			switch {
+			case r.Op == zktest.Multi && r.N == 1:
+				w.DropReply(zktest.Multi)
+			case r.Op == zktest.Sync && r.N == 2: // the one after it is for the marker
+				w.ExpireSession(session)
+			}
+			return nil
+		}, nil)
+		if _, err := o.Do(t.Context(), append1("item-")); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Error(err)
+		}
+		if items, _ := written(w, "item-"); items != 1 {
+			t.Errorf("%d items", items)
+		}
+		closed(t, w, o)
+	})
+}
+
+// TestRegress_SentInTheNextSession: the session ends while the write waits to be sent, which happens in the next session then, and makes the
+// marker there: of a session that the Writer knew nothing of when it gave the marker up.
+func TestRegress_SentInTheNextSession(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/dir": ""})
+		c := w.Client()
+		session := c.Session().ID()
+		o := exactlyonce.New(c, "/dir")
+		w.Unplug(c)
+		time.Sleep(100 * time.Millisecond) // until the connection knows
+		w.ExpireSession(session)
+		done := make(chan error, 1)
+		// Ends when there is a connection again; awaited below.
+		go func() {
+			_, err := o.Do(t.Context(), append1("item-"))
+			done <- err
+		}()
+		time.Sleep(300 * time.Millisecond) // it has no server, and is queued again and again
+		w.Plug(c)
+		if err := <-done; !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Second)
+		if items, _ := written(w, "item-"); items != 1 || c.Session().ID() == session {
+			t.Errorf("%d items, session %#x", items, c.Session().ID())
+		}
+		closed(t, w, o)
+	})
+}
+
+// closed is O4.
+func closed(t testing.TB, w *recipetest.World, o *exactlyonce.Writer) {
+	t.Helper()
+	if err := o.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(5 * time.Second)
+	if _, markers := written(w, ""); markers != 0 {
+		t.Errorf("%d markers", markers)
+	}
+}
+
+// TestRegress_SentAfterItsMarkerWasDeleted: the write is sent in the next session so late that the marker is deleted already that it makes.
+func TestRegress_SentAfterItsMarkerWasDeleted(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/dir": ""})
+		c, h := w.Hooked()
+		session := c.Session().ID()
+		o := exactlyonce.New(c, "/dir")
+		h.Arm(func(r recipetest.Request) error {
+			if r.Op == zktest.Multi && r.N == 1 {
+				w.ExpireSession(session)
+				time.Sleep(5 * time.Second)
+			}
+			return nil
+		}, nil)
+		if _, err := o.Do(t.Context(), append1("item-")); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Second)
+		if items, _ := written(w, "item-"); items != 1 || c.Session().ID() == session {
+			t.Errorf("%d items, session %#x", items, c.Session().ID())
+		}
+		closed(t, w, o)
+	})
+}

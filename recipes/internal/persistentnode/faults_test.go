@@ -1,0 +1,210 @@
+package persistentnode_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+)
+
+// TestSteps_Kept is K1 and K2: whatever happens at which request, in the end the znode is there, one of it, with the last data.
+func TestSteps_Kept(t *testing.T) {
+	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.TTL} {
+		t.Run(fmt.Sprint(mode), func(t *testing.T) {
+			recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
+				n := persistentnode.New(s.Client, "/dir/n", []byte("1"), persistentnode.Options{Mode: mode, TTL: time.Hour})
+				s.Arm()
+				n.Start()
+				if _, err := n.Wait(s.Ctx); err != nil && s.Ctx.Err() == nil {
+					t.Fatal(err)
+				}
+				if err := n.SetData(s.Ctx, []byte("2")); err != nil && s.Ctx.Err() == nil {
+					t.Error(err)
+				}
+				s.Settle()
+				path, err := n.There()
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.AssertChildren("/dir", path[len("/dir/"):])
+				s.AssertData(path, "2")
+				if mode == recipes.Ephemeral || mode == recipes.EphemeralSequential {
+					s.AssertOwner(path, s.Client.Session().ID())
+				}
+				if err := n.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if mode != recipes.TTL {
+					s.AssertChildren("/dir")
+				}
+			})
+		})
+	}
+}
+
+// TestSteps_Closed is K3: when Close has returned nil the znode is gone, and when it could not wait, soon.
+func TestSteps_Closed(t *testing.T) {
+	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.Persistent} {
+		for _, wait := range []bool{true, false} {
+			if mode == recipes.Persistent && !wait {
+				continue // as an ephemeral
+			}
+			t.Run(fmt.Sprint(mode, wait), func(t *testing.T) {
+				recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
+					s.Load(map[string]string{"/dir": ""})
+					n := persistentnode.New(s.Client, "/dir/n", []byte("1"), persistentnode.Options{Mode: mode})
+					s.Arm()
+					n.Start()
+					if wait {
+						if _, err := n.Wait(s.Ctx); err != nil && s.Ctx.Err() == nil {
+							t.Fatal(err)
+						}
+					} else {
+						time.Sleep(time.Microsecond)
+					}
+					err := n.Close(s.Ctx)
+					if err != nil && s.Ctx.Err() == nil {
+						t.Error(err)
+					}
+					if err == nil && (wait || mode != recipes.EphemeralSequential) {
+						s.AssertChildren("/dir")
+					}
+					s.Settle()
+					s.AssertChildren("/dir")
+				})
+			})
+		}
+	}
+}
+
+// TestSteps_Waiting: who waits for a name that another has gets it, once that one has gone, and changes nothing of it before.
+func TestSteps_Waiting(t *testing.T) {
+	for _, takeOver := range []bool{false, true} {
+		t.Run(fmt.Sprint(takeOver), func(t *testing.T) {
+			recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
+				o := persistentnode.Options{Mode: recipes.Ephemeral}
+				first := start(t, s.World.Client(), "/n", "1", o)
+				o.TakeOver = takeOver
+				second := persistentnode.New(s.Client, "/n", []byte("2"), o)
+				s.Arm()
+				second.Start()
+				time.Sleep(10 * time.Second)
+				if !takeOver {
+					s.AssertData("/n", "1")
+				}
+				if err := first.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				s.Settle()
+				s.AssertData("/n", "2")
+				s.AssertOwner("/n", s.Client.Session().ID())
+				if err := second.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				s.AssertMissing("/n")
+			})
+		})
+	}
+}
+
+// TestTroubles is K1 to K4 for several who keep znodes, two of them the same, under whatever happens to an ensemble.
+func TestTroubles(t *testing.T) {
+	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
+		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // an ensemble takes ten times as long
+		takeOver := rapid.Bool().Draw(rt, "take over")
+		updates := rapid.IntRange(0, 5).Draw(rt, "updates")
+		patience := time.Duration(rapid.IntRange(0, 20000).Draw(rt, "patience")) * time.Millisecond
+		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
+		before := rapid.IntRange(0, len(troubles)).Draw(rt, "troubles before closing")
+		return members, func(t testing.TB, w *recipetest.World) {
+			const mine, shared = 1, 2
+			w.Load(map[string]string{"/dir": ""})
+			var nodes []*persistentnode.Node
+			var clients []*recipes.Client
+			for i := range mine + shared {
+				c := w.Client()
+				if i == 0 {
+					c, _ = w.Hooked() // a wrapped one
+				}
+				path := fmt.Sprint("/dir/", i)
+				if i >= mine {
+					path = "/dir/shared"
+				}
+				n := persistentnode.New(c, path, fmt.Append(nil, i, " 0"), persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: takeOver})
+				n.Start()
+				nodes, clients = append(nodes, n), append(clients, c)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for u := range updates {
+					for i, n := range nodes {
+						ctx, cancel := context.WithTimeout(t.Context(), patience)
+						if err := n.SetData(ctx, fmt.Append(nil, i, " ", u+1)); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+							t.Errorf("set: %v", err)
+						}
+						cancel()
+					}
+				}
+			}()
+			w.Suffer(troubles[:before])
+			<-done
+			time.Sleep(2 * recipetest.Timeout)
+			owners := map[int64]int{}
+			for i, c := range clients {
+				owners[c.Session().ID()] = i
+			}
+			tree := w.Tree("/dir")
+			for i := range mine {
+				path := fmt.Sprint("/dir/", i)
+				w.AssertData(path, fmt.Sprint(i, " ", updates))
+				w.AssertOwner(path, clients[i].Session().ID())
+			}
+			z := w.Znode("/dir/shared")
+			if z == nil || len(tree) != mine+2 {
+				t.Fatalf("%q", tree)
+			}
+			holder := owners[int64(z.Stat.EphemeralOwner)]
+			// What the other was about to set when its session ended may have come to this one.
+			if want := fmt.Sprint(" ", updates); holder < mine || !strings.HasSuffix(string(z.Data), want) {
+				t.Errorf("the shared one is %q, %d's", z.Data, holder)
+			}
+			time.Sleep(recipetest.Timeout)
+			if again := w.Znode("/dir/shared"); again == nil || again.Stat.Czxid != z.Stat.Czxid || again.Stat.Mzxid != z.Stat.Mzxid {
+				t.Error("they fight")
+			}
+
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				for i, n := range nodes {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					err := n.Close(ctx)
+					switch {
+					case err == nil && i < mine:
+						if _, there := w.Tree("/dir")[fmt.Sprint("/dir/", i)]; there {
+							t.Errorf("closed, and there is %d", i)
+						}
+					case err != nil && !errors.Is(err, context.DeadlineExceeded):
+						t.Errorf("close: %v", err)
+					}
+					cancel()
+				}
+			}()
+			w.Suffer(troubles[before:])
+			<-closed
+			time.Sleep(2 * recipetest.Timeout)
+			if left := w.Tree("/dir"); len(left) > 1 {
+				t.Errorf("left: %q", left)
+			}
+		}
+	})
+}

@@ -1,0 +1,275 @@
+package persistentnode_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
+	"github.com/gozkd/gozkd/recipes/internal/recipetest"
+	"github.com/gozkd/gozkd/zktest"
+)
+
+func TestMain(m *testing.M) { recipetest.Main(m) }
+
+// start keeps a znode until the test ends, and waits until it is there.
+func start(t testing.TB, c *recipes.Client, path, data string, o persistentnode.Options) *persistentnode.Node {
+	t.Helper()
+	n := persistentnode.New(c, path, []byte(data), o)
+	n.Start()
+	t.Cleanup(func() { _ = n.Close(context.Background()) }) // the Client is closed after it; the test has looked at what matters
+	if _, err := n.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+var modes = map[string]recipes.Mode{
+	"persistent": recipes.Persistent, "persistent sequential": recipes.PersistentSequential,
+	"ephemeral": recipes.Ephemeral, "ephemeral sequential": recipes.EphemeralSequential,
+	"container": recipes.Container, "ttl": recipes.TTL, "ttl sequential": recipes.TTLSequential,
+}
+
+// eachMode runs f in a world of one member.
+func eachMode(t *testing.T, f func(t testing.TB, w *recipetest.World, o persistentnode.Options)) {
+	for name, mode := range modes {
+		t.Run(name, func(t *testing.T) {
+			recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+				o := persistentnode.Options{Mode: mode}
+				if mode == recipes.TTL || mode == recipes.TTLSequential {
+					o.TTL = time.Minute
+				}
+				f(t, w, o)
+			})
+		})
+	}
+}
+
+func TestK1_DeletedByOthers(t *testing.T) {
+	eachMode(t, func(t testing.TB, w *recipetest.World, o persistentnode.Options) {
+		other := w.Client()
+		n := start(t, w.Client(), "/a/b/n", "1", o)
+		for _, data := range []string{"1", "2"} {
+			if err := n.SetData(t.Context(), []byte(data)); err != nil {
+				t.Fatal(err)
+			}
+			path, err := n.Wait(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.AssertData(path, data)
+			time.Sleep(time.Second)                          // for the child
+			_ = other.Delete(t.Context(), path+"/touch", -1) // it is there with a TTL only
+			if err := other.Delete(t.Context(), path, -1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			w.AssertData(path, data)
+			if again, err := n.There(); err != nil || again != path {
+				t.Errorf("%q, %v, and it was %q", again, err, path)
+			}
+		}
+	})
+}
+
+func TestK1_SessionExpires(t *testing.T) {
+	eachMode(t, func(t testing.TB, w *recipetest.World, o persistentnode.Options) {
+		c := w.Client()
+		n := start(t, c, "/n", "x", o)
+		path, _ := n.Wait(t.Context())
+		before := c.Session()
+		w.ExpireSession(before.ID())
+		<-before.Context().Done()
+		time.Sleep(time.Second) // what is no ephemeral was there all the time
+		again, err := n.Wait(t.Context())
+		if err != nil || again != path {
+			t.Fatalf("%q, %v, and it was %q", again, err, path)
+		}
+		w.AssertData(path, "x")
+		if c.Session() == before {
+			t.Error("the same session")
+		}
+	})
+}
+
+// TestK1_DataOfOthers: they stay until the znode is made again.
+func TestK1_DataOfOthers(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		n := start(t, w.Client(), "/n", "mine", persistentnode.Options{Mode: recipes.Ephemeral})
+		other := w.Client()
+		if _, err := other.Set(t.Context(), "/n", []byte("yours"), -1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.AssertData("/n", "yours")
+		if err := n.SetData(t.Context(), []byte("mine again")); err != nil { // whatever the version is
+			t.Fatal(err)
+		}
+		w.AssertData("/n", "mine again")
+	})
+}
+
+// TestK2_Waits: who comes second waits, and has the znode when the first has gone.
+func TestK2_Waits(t *testing.T) {
+	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.Persistent} {
+		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+			first := w.Client()
+			n := start(t, first, "/n", "1", persistentnode.Options{Mode: recipes.Ephemeral})
+			c := w.Client()
+			second := persistentnode.New(c, "/n", []byte("2"), persistentnode.Options{Mode: mode})
+			second.Start()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := second.Wait(ctx); !errors.Is(err, persistentnode.ErrTaken) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want taken", err)
+			}
+			if _, err := second.There(); !errors.Is(err, persistentnode.ErrTaken) {
+				t.Errorf("%v, want taken", err)
+			}
+			w.AssertData("/n", "1")
+			w.AssertOwner("/n", first.Session().ID())
+			if err := n.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := second.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.AssertData("/n", "2")
+			if err := second.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			w.AssertMissing("/n")
+		})
+	}
+}
+
+// TestK2_CloseLeavesOthers: who waits and gives up deletes nothing.
+func TestK2_CloseLeavesOthers(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		start(t, w.Client(), "/n", "1", persistentnode.Options{Mode: recipes.Ephemeral})
+		second := persistentnode.New(w.Client(), "/n", []byte("2"), persistentnode.Options{Mode: recipes.Ephemeral})
+		second.Start()
+		time.Sleep(time.Second)
+		if err := second.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.AssertData("/n", "1")
+	})
+}
+
+// TestK4: of two who take over, the second has it, and neither gives the other trouble again, whatever happens to their sessions.
+func TestK4(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		a, b := w.Client(), w.Client()
+		o := persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: true}
+		first := start(t, a, "/n", "1", o)
+		second := start(t, b, "/n", "2", o)
+		owned := w.Znode("/n").Stat.Czxid
+		time.Sleep(time.Minute)
+		w.AssertData("/n", "2")
+		if z := w.Znode("/n").Stat.Czxid; z != owned {
+			t.Error("they fight")
+		}
+		if _, err := first.There(); !errors.Is(err, persistentnode.ErrTaken) {
+			t.Errorf("%v, want taken", err)
+		}
+		w.ExpireSession(b.Session().ID()) // then the one that waits is the first
+		time.Sleep(time.Minute)
+		w.AssertData("/n", "1")
+		w.AssertOwner("/n", a.Session().ID())
+		if err := first.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := second.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.AssertOwner("/n", b.Session().ID())
+	})
+}
+
+func TestRefused(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		n := persistentnode.New(c, "/n", nil, persistentnode.Options{Mode: recipes.Ephemeral, ACL: []zk.ACL{{Perms: zk.PermAll, Scheme: "none", ID: "x"}}})
+		if _, err := n.There(); err != nil {
+			t.Error(err)
+		}
+		n.Start()
+		if _, err := n.Wait(t.Context()); !errors.Is(err, zk.ErrInvalidACL) {
+			t.Errorf("%v", err)
+		}
+		if err := n.SetData(t.Context(), []byte("x")); !errors.Is(err, zk.ErrInvalidACL) {
+			t.Errorf("%v", err)
+		}
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := n.Wait(t.Context()); !errors.Is(err, persistentnode.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		if err := n.SetData(t.Context(), nil); !errors.Is(err, persistentnode.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		if err := n.Close(t.Context()); err != nil { // twice
+			t.Error(err)
+		}
+	})
+}
+
+func TestClientCloses(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		n := start(t, c, "/n", "x", persistentnode.Options{Mode: recipes.Ephemeral})
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := n.Wait(t.Context()); !errors.Is(err, persistentnode.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		if err := n.Close(t.Context()); !errors.Is(err, recipes.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+		w.AssertMissing("/n")
+	})
+}
+
+// TestTTL: it lives as long as it is touched, whoever watches it does not notice, and it is gone two TTLs after its keeper has died, also
+// if the child was never made.
+func TestTTL(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		o := persistentnode.Options{Mode: recipes.TTL, TTL: time.Minute}
+		n := start(t, c, "/a/n", "x", o)
+		other := w.Client()
+		stat, fires, err := other.ExistsW(t.Context(), "/a/n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if len(fires) > 0 {
+			t.Error("the watch has fired")
+		}
+		if z := w.Znode("/a/n"); z == nil || int64(z.Stat.Czxid) != stat.Czxid {
+			t.Fatalf("%+v", z)
+		}
+		w.AssertChildren("/a/n", "touch")
+		if err := n.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.AssertExists("/a/n") // others may keep it too
+		time.Sleep(4 * time.Minute)
+		w.AssertMissing("/a/n")
+
+		w.FailNext(zktest.Create, -4, zktest.OnPath("/a/m/touch"), zktest.Times(-1))
+		m := start(t, c, "/a/m", "x", o)
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(4 * time.Minute)
+		w.AssertMissing("/a/m")
+	})
+}
