@@ -34,7 +34,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) recorded(address, server string, list ...string) {
 	w.t.Helper()
 	for _, word := range list {
-		text, err := os.ReadFile(filepath.Join("..", "words", "testdata", server+"."+word))
+		text, err := os.ReadFile(filepath.Join("..", "probe", "testdata", server+"."+word))
 		if err != nil {
 			w.t.Fatal(err)
 		}
