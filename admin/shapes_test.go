@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// left are keys of ZooKeeper's answers that ours don't have, or the beginning of such; docs/admin.md says why.
+// left are keys of ZooKeeper's answers that ours don't have, or the beginning of such; docs/reference/monitoring.md says why.
 var left = map[string][]string{
 	"server_stats": leftOfStats,
 	"stats":        leftOfStats,
@@ -162,7 +162,7 @@ func compare(t *testing.T, what string, got, want map[string]string, left []stri
 // measured is what summaries make of a name. The record was made without them; metrics compares these.
 var measured = regexp.MustCompile(`^(avg|min|max|cnt|sum|p50|p95|p99|p999)_.|_per_namespace$`)
 
-// compareMonitor: some keys of ZooKeeper are missing, which is said in docs/metrics.md; those that are there must be ZooKeeper's.
+// compareMonitor: some keys of ZooKeeper are missing, which is said in docs/reference/monitoring.md; those that are there must be ZooKeeper's.
 func compareMonitor(t *testing.T, role string, got, want map[string]string) {
 	t.Helper()
 	for key, typ := range got {

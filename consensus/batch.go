@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// batchVersion is the first byte of an entry that holds a batch. See docs/formats.md, "Batch".
+// batchVersion is the first byte of an entry that holds a batch. See docs/reference/formats.md, "Batch".
 const batchVersion = 1
 
 var errBadBatch = errors.New("consensus: malformed batch")

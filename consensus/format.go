@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The formats here are in docs/formats.md: "Log entry", "Log state" and "Checkpoint: meta and buckets".
+// The formats here are in docs/reference/formats.md: "Log entry", "Log state" and "Checkpoint: meta and buckets".
 
 const (
 	stateVersion = 1

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The examples of docs/formats.md. A change here is a change of the format.
+// The examples of docs/reference/formats.md. A change here is a change of the format.
 func TestFormat_Examples(t *testing.T) {
 	batch := appendGroup(appendBatchHeader(nil, 1_700_000_000_000),
 		&group{server: 1, incarnation: 7, first: 300, payloads: [][]byte{[]byte("ab"), {}}})

@@ -19,7 +19,7 @@ type message struct {
 	settled  *settled // to a candidate
 }
 
-// The first byte of a frame between members. See docs/formats.md, "Messages between members".
+// The first byte of a frame between members. See docs/reference/formats.md, "Messages between members".
 const (
 	frameRaft    = 1
 	frameForward = 2

@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// A checkpoint on its way between members: docs/formats.md, "Checkpoint stream".
+// A checkpoint on its way between members: docs/reference/formats.md, "Checkpoint stream".
 
 const (
 	transferVersion = 1

@@ -12,7 +12,7 @@ import (
 )
 
 // blob is a znode as it stands in a checkpoint: the length of the key as a uvarint, the key, which is the path with a letter in
-// front, and the value, which ends with the data. So it is what the digest is a sum of, and what a checkpoint writes. Layout: docs/formats.md.
+// front, and the value, which ends with the data. So it is what the digest is a sum of, and what a checkpoint writes. Layout: docs/reference/formats.md.
 //
 // It is immutable: a change makes a new one, so data and paths that were handed out stay as they are, and a checkpoint reads old
 // ones while the tree moves on. It is one piece without pointers, so to the garbage collector it is one thing to mark and nothing to look

@@ -23,7 +23,7 @@ const (
 	znodePrefix    = 'z'
 )
 
-// Changes is the difference between two captures, in the form of keys and values. Layout: docs/formats.md,
+// Changes is the difference between two captures, in the form of keys and values. Layout: docs/reference/formats.md,
 // "Checkpoint: the tree's keys and values". Safe for concurrent use, and independent of what happens to the tree.
 type Changes struct {
 	meta     meta

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The values of a checkpoint. Layout: docs/formats.md, "Checkpoint: the tree's keys and values".
+// The values of a checkpoint. Layout: docs/reference/formats.md, "Checkpoint: the tree's keys and values".
 
 // appendMeta ends the value with a hash of its own, which the sum over the records does not include.
 func appendMeta(b []byte, m meta) []byte {

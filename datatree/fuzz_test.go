@@ -127,7 +127,7 @@ func (s store) agree() {
 	s["m"] = appendMeta(nil, m)
 }
 
-// recordDigest hashes one key and its value in a checkpoint, as docs/formats.md says.
+// recordDigest hashes one key and its value in a checkpoint, as docs/reference/formats.md says.
 func recordDigest(key string, value []byte) uint64 {
 	return xxhash.Sum64(append(appendText(nil, key), value...))
 }

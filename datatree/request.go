@@ -37,7 +37,7 @@ type Request struct {
 	Server    uint8      // member id of the origin, 1 to 254: owner of the sessions that it creates or re-attaches
 }
 
-// Append appends the record that stands in the log. Layout: docs/formats.md, "Request".
+// Append appends the record that stands in the log. Layout: docs/reference/formats.md, "Request".
 func (r *Request) Append(b []byte) []byte {
 	b = append(b, requestVersion, byte(r.Flags), r.Server)
 	b = binary.AppendVarint(b, int64(r.Op))

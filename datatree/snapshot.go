@@ -19,7 +19,7 @@ const snapshotVersion = 1
 const snapshotHashBytes = 8
 
 // Snapshot returns the znodes as they are, as the body of a rewind: all but /zookeeper/config and what is below it. Layout:
-// docs/formats.md, "Snapshot". The bytes are the caller's. It takes time and memory that grow with the tree. It only
+// docs/reference/formats.md, "Snapshot". The bytes are the caller's. It takes time and memory that grow with the tree. It only
 // reads, so it may run concurrently with other reads.
 func (t *Tree) Snapshot() []byte {
 	znodes := make([]blob, 0, t.index.len())

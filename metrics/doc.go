@@ -2,5 +2,5 @@
 // alert rules written for ZooKeeper find what they ask for. It has no registry and no HTTP endpoint of its own: both are the
 // program's that embeds the server.
 //
-// The table of metrics is in docs/metrics.md.
+// The table of metrics is in docs/reference/monitoring.md.
 package metrics

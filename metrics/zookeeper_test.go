@@ -17,10 +17,10 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// documented returns what docs/metrics.md says of ZooKeeper's names: same, constant or left out.
+// documented returns what docs/reference/monitoring.md says of ZooKeeper's names: same, constant or left out.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/metrics.md")
+	text, err := os.ReadFile("../docs/reference/monitoring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func documented(t *testing.T) map[string]string {
 		for _, name := range strings.Fields(row[1]) {
 			name = strings.Trim(name, "`")
 			if before, twice := says[name]; twice {
-				t.Errorf("docs/metrics.md has %s twice: %s, %s", name, before, row[2])
+				t.Errorf("docs/reference/monitoring.md has %s twice: %s, %s", name, before, row[2])
 			}
 			says[name] = row[2]
 		}
@@ -68,7 +68,7 @@ func formsOf(lines map[string]string) map[string]*form {
 	return forms
 }
 
-// TestZooKeepersNames: of what a ZooKeeper says, docs/metrics.md says what becomes of it here, and so it is.
+// TestZooKeepersNames: of what a ZooKeeper says, docs/reference/monitoring.md says what becomes of it here, and so it is.
 func TestZooKeepersNames(t *testing.T) {
 	says := documented(t)
 	servers := map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true})}
@@ -83,7 +83,7 @@ func TestZooKeepersNames(t *testing.T) {
 			seen[name] = true
 			switch status, got := says[name], ours[name]; {
 			case status == "":
-				t.Errorf("docs/metrics.md does not speak of %s", name)
+				t.Errorf("docs/reference/monitoring.md does not speak of %s", name)
 			case status == "left out" && got != nil:
 				t.Errorf("%s: %s is left out, and yet there", role, name)
 			case status == "left out":
@@ -110,15 +110,15 @@ func TestZooKeepersNames(t *testing.T) {
 	}
 	for name, status := range says {
 		if !seen[name] && !strings.HasPrefix(name, "om_") && name != "jvm_pause_time_ms" && name != "prep_process_time" && name != "proposal_process_time" && name != "commit_process_time" && name != "sync_process_time" {
-			t.Errorf("docs/metrics.md speaks of %s, which no ZooKeeper has", name)
+			t.Errorf("docs/reference/monitoring.md speaks of %s, which no ZooKeeper has", name)
 		}
 		if status != "left out" && !there[name] {
-			t.Errorf("docs/metrics.md says that there is %s", name)
+			t.Errorf("docs/reference/monitoring.md says that there is %s", name)
 		}
 	}
 }
 
-// TestZooKeepersWord: the lines of mntr are ZooKeeper's, but for those that docs/metrics.md leaves out.
+// TestZooKeepersWord: the lines of mntr are ZooKeeper's, but for those that docs/reference/monitoring.md leaves out.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
@@ -153,7 +153,7 @@ func TestZooKeepersWord(t *testing.T) {
 			}
 			switch status := says[name] + texts[name]; {
 			case status == "":
-				t.Errorf("docs/metrics.md does not speak of %s", name)
+				t.Errorf("docs/reference/monitoring.md does not speak of %s", name)
 			case (status == "left out") == ours[key]:
 				t.Errorf("%s: %s is %s, and there: %v", role, key, status, ours[key])
 			}
@@ -164,7 +164,7 @@ func TestZooKeepersWord(t *testing.T) {
 	}
 }
 
-// TestAlerts: what the rules and panels for ZooKeeper that docs/metrics.md names ask for is there, on each kind of server that they ask.
+// TestAlerts: what the rules and panels for ZooKeeper that docs/reference/monitoring.md names ask for is there, on each kind of server that they ask.
 func TestAlerts(t *testing.T) {
 	three := startThree(t)
 	for role, s := range map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir()}), "leader": three[0], "follower": three[1]} {

@@ -12,5 +12,5 @@
 //     at most one armed watch per znode and kind;
 //   - G6 after Close has returned without an error, nothing of the Client runs.
 //
-// docs/recipes-ground.md says why they hold.
+// docs/internals/recipes.md says why they hold.
 package recipes

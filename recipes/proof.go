@@ -4,7 +4,7 @@ import "time"
 
 // The session's life is known to the leader alone; the server that the client is connected to reports whom it heard from. A server
 // that is cut off from the leader answers on, for syncLimit ticks (10 s, as ZooKeeper is configured), while the leader lets its sessions
-// expire. So an answer proves something only if it came from the leader, as that to a sync does. See docs/recipes-ground.md.
+// expire. So an answer proves something only if it came from the leader, as that to a sync does. See docs/internals/recipes.md.
 
 const (
 	// probesPerTimeout is how often a sync is sent. Two of its intervals must be more than the reporting interval.

@@ -18,7 +18,7 @@ const backupFolder = ".gozkd-backup-"
 // ErrNoRoom says that there is no room for a backup on the disk of the data directory.
 var ErrNoRoom = errors.New("server: no room for a backup")
 
-// Backup is a copy of the state at one moment: a checkpoint file, as docs/formats.md has it and gozkd restore takes it. It is for one goroutine.
+// Backup is a copy of the state at one moment: a checkpoint file, as docs/reference/formats.md has it and gozkd restore takes it. It is for one goroutine.
 // Who has it closes it.
 type Backup struct {
 	Zxid int64 // of the last change in it

@@ -18,7 +18,7 @@ const (
 // histogram counts values of 0 and above by their size. The zero value is empty and small: the buckets come with the first value.
 // Any goroutine may use it at any time; noting takes no lock and no memory, and never waits.
 //
-// A snapshot that is taken meanwhile may have a value in its sum and not yet among its counts. See docs/metrics.md for why it is not an
+// A snapshot that is taken meanwhile may have a value in its sum and not yet among its counts. See docs/reference/monitoring.md for why it is not an
 // HDR histogram.
 type histogram struct {
 	counts   atomic.Pointer[[nBuckets]atomic.Uint64]

@@ -123,7 +123,7 @@ func (v Value) Lines() iter.Seq2[string, any] {
 // Monitor returns what the mntr word tells, in its order. Before Start has opened the data, and when the server stopped, it returns nil. A
 // server that waits for a leader has values, though it does not answer the word. The caller owns the result.
 //
-// What each of ZooKeeper's keys means here, and which are missing and why, is in docs/metrics.md.
+// What each of ZooKeeper's keys means here, and which are missing and why, is in docs/reference/monitoring.md.
 func (s *Server) Monitor() []Value {
 	if !s.accepting.Load() {
 		return nil

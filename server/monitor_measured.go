@@ -37,7 +37,7 @@ func (s *Server) counts() consensus.Counts {
 	return c
 }
 
-// neverCounted are ZooKeeper's counters of what can't happen here, and that dashboards ask for. docs/metrics.md says why each is 0.
+// neverCounted are ZooKeeper's counters of what can't happen here, and that dashboards ask for. docs/reference/monitoring.md says why each is 0.
 var neverCounted = []string{
 	"response_packet_cache_hits", "response_packet_cache_misses", "response_packet_get_children_cache_hits",
 	"response_packet_get_children_cache_misses", "dead_watchers_queued", "dead_watchers_cleared", "add_dead_watcher_stall_time",

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// What servers tell each other beside the log, twice a tick. The first byte of a message is its kind; see docs/formats.md, "Reports
+// What servers tell each other beside the log, twice a tick. The first byte of a message is its kind; see docs/reference/formats.md, "Reports
 // between servers". All of it may be lost.
 const (
 	reportHeard  = 1 // to the leader: sessions that were heard from, and a digest

@@ -14,7 +14,7 @@ const (
 	maxLoggedPath = 512 // bytes of a path in a line: a client can ask for one as long as jute.maxbuffer
 )
 
-// slowLog writes the lines of slow requests. docs/metrics.md says what is in them.
+// slowLog writes the lines of slow requests. docs/reference/monitoring.md says what is in them.
 type slowLog struct {
 	server *Server
 

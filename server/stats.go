@@ -47,7 +47,7 @@ type stats struct {
 // stage is a part of a write's way.
 type stage int
 
-// The stages, in their order. docs/metrics.md says where each ends.
+// The stages, in their order. docs/reference/monitoring.md says where each ends.
 const (
 	stageRead stage = iota
 	stageQueued

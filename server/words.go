@@ -68,7 +68,7 @@ func (s *Server) wordAllowed(word string) bool {
 	return word == "srvr" || slices.Contains(words, "*") || slices.Contains(words, word)
 }
 
-// writeWord writes the answer to a word that came over asker. Formats: docs/words.md.
+// writeWord writes the answer to a word that came over asker. Formats: docs/reference/monitoring.md.
 func (s *Server) writeWord(w *bufio.Writer, word string, asker *conn) {
 	if !s.wordAllowed(word) {
 		say(w, "%s is not executed because it is not in the whitelist.\n", word)

@@ -81,7 +81,7 @@ func (e *ensemble) settled() (leader int) {
 }
 
 // Keys of mntr and what they say, role by role. The keys without gozkd_ are those that ZooKeeper 3.9.5 has on a member and not on a
-// standalone server, as far as they have a meaning here (docs/words.md), with the values that it gave in the same situation.
+// standalone server, as far as they have a meaning here (docs/reference/monitoring.md), with the values that it gave in the same situation.
 func TestWords_MemberMonitor(t *testing.T) {
 	alone := monitor(t, start(t, server.Config{Words: []string{"mntr"}}).ConnectString())
 	withObserver(t, func(t *testing.T, e *ensemble) {

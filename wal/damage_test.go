@@ -74,7 +74,7 @@ func makeImage(t *testing.T, recycled bool) *image {
 	return im
 }
 
-// findLastFrame walks the frames of the last segment by their lengths, as docs/formats.md draws them.
+// findLastFrame walks the frames of the last segment by their lengths, as docs/reference/formats.md draws them.
 func (im *image) findLastFrame(t *testing.T) {
 	t.Helper()
 	data := im.files[im.names[len(im.names)-1]]

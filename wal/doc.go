@@ -14,6 +14,6 @@
 //	    docs/wal.md says exactly what can't be told apart.
 //	W4  After an error of the disk the log refuses all further work. A failed fsync is never repeated.
 //
-// The bytes are in docs/formats.md, the arguments for W1 to W4 in docs/wal.md. Nothing here knows raft; there are no
+// The bytes are in docs/reference/formats.md, the arguments for W1 to W4 in docs/wal.md. Nothing here knows raft; there are no
 // goroutines.
 package wal

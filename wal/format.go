@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The layout is drawn in docs/formats.md. All integers are little-endian.
+// The layout is drawn in docs/reference/formats.md. All integers are little-endian.
 const (
 	magic         = "gozkdWAL"
 	formatVersion = 1

@@ -9,7 +9,7 @@
 //	}
 //
 // A server takes a millisecond or two to start, an ensemble of three some fifty. Any client may connect to ConnectString, in
-// this process or another. docs/testing.md has complete examples, and what each method of Curator's TestingServer and
+// this process or another. docs/guide/testing.md has complete examples, and what each method of Curator's TestingServer and
 // TestingCluster is called here.
 //
 // # Failing

@@ -1,4 +1,4 @@
-// Command gozkd is a coordination server for ZooKeeper clients. See gozkd --help and docs/configuration.md.
+// Command gozkd is a coordination server for ZooKeeper clients. See gozkd --help and docs/reference/configuration.md.
 //
 // It exits with 0 after a clean stop, with 1 when it can't do what it was asked for, and with 2 when the command line
 // is wrong.

@@ -267,7 +267,7 @@ func TestP3_HelloTooLong(t *testing.T) {
 	})
 }
 
-// The layout of the bytes is in docs/formats.md, with these examples.
+// The layout of the bytes is in docs/reference/formats.md, with these examples.
 func TestGolden(t *testing.T) {
 	hello := greeting{kind: kindFrames, from: 1, to: 2, contents: []byte("abc")}
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// linked are the modules that a program gets with a package, each with the reason. docs/embedding.md shows them.
+// linked are the modules that a program gets with a package, each with the reason. docs/guide/embedding.md shows them.
 var linked = map[string]map[string]string{
 	"server": serverModules,
 	"zktest": with(serverModules, map[string]string{

@@ -10,9 +10,11 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,7 +24,7 @@ import (
 )
 
 // update writes into the pages what they should have: go test ./internal/archtest -run Docs -update
-var update = flag.Bool("update", false, "write what docs/*.md shall show of the code")
+var update = flag.Bool("update", false, "write the parts of the pages below docs that show code")
 
 // shown is a part of a page that shows a file of the module: the line before the block names it.
 var shown = regexp.MustCompile("(?s)(<!-- file: ([^ ]+) -->\n```[a-z]*\n)(.*?)(```\n)")
@@ -78,7 +80,7 @@ func TestDocsShowTheCode(t *testing.T) {
 		switch {
 		case want == page:
 		case *update:
-			if err := os.WriteFile(filepath.Join(root, "docs", name), []byte(want), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(root, "docs", filepath.FromSlash(name)), []byte(want), 0o644); err != nil {
 				t.Error(err)
 			}
 		default:
@@ -101,19 +103,21 @@ func difference(page, want string) string {
 	return "its end"
 }
 
+// pages returns the text of each page below docs, by its path there.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no pages: %v", err)
-	}
 	pages := make(map[string]string)
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+	docs := os.DirFS(filepath.Join(root, "docs"))
+	err := fs.WalkDir(docs, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(name) != ".md" {
+			return err
 		}
-		pages[filepath.Base(name)] = string(text)
+		text, err := fs.ReadFile(docs, name)
+		pages[name] = string(text)
+		return err
+	})
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("read the pages below docs: %d found, error: %v", len(pages), err)
 	}
 	return pages
 }
@@ -135,7 +139,7 @@ func TestDocsShowTheCode_Finds(t *testing.T) {
 	}
 }
 
-// scope declares what the tables of docs/testing.md talk about.
+// scope declares what the tables of docs/guide/testing.md talk about.
 const scope = `package scope
 
 import (
@@ -183,22 +187,22 @@ func calls(page string) map[int][]string {
 	return found
 }
 
-// TestDocsCallWhatIsThere checks the types of what docs/testing.md says can be called: a method that is renamed, or takes something else,
+// TestDocsCallWhatIsThere checks the types of what docs/guide/testing.md says can be called: a method that is renamed, or takes something else,
 // must be renamed there.
 func TestDocsCallWhatIsThere(t *testing.T) {
 	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
 	check := checker(t)
 	n := 0
-	for line, code := range calls(pages(t)["testing.md"]) {
+	for line, code := range calls(pages(t)["guide/testing.md"]) {
 		for _, c := range code {
 			n++
 			if err := check(c); err != nil {
-				t.Errorf("docs/testing.md:%d: %s: %v", line, c, err)
+				t.Errorf("docs/guide/testing.md:%d: %s: %v", line, c, err)
 			}
 		}
 	}
 	if n < 50 {
-		t.Errorf("docs/testing.md calls %d times: the marks are broken", n)
+		t.Errorf("docs/guide/testing.md calls %d times: the marks are broken", n)
 	}
 	if err := check("s.Kill(1)"); err == nil {
 		t.Error("a call with too many arguments was accepted")

@@ -13,5 +13,5 @@
 //   - A6 no part of a set is in two shares whose contexts are alive;
 //   - A7 when the members have not changed for long enough, and let go of what they have to, every part is in a share.
 //
-// docs/recipes-agree.md says why they hold, and what each costs.
+// docs/internals/recipes.md says why they hold, and what each costs.
 package agree

@@ -8,8 +8,8 @@
 //     only in a moment in which so many members as it needs are in, and stays open until the last of them has gone;
 //   - B3 Leave returns nil only when all who were in when it began have left, or their sessions are over;
 //   - B4 who leaves one round can enter the next at once: neither waits for the other;
-//   - B5 who gave up, or whose session is over, leaves no znode behind but what is named in docs/recipes-barrier.md;
+//   - B5 who gave up, or whose session is over, leaves no znode behind but what is named in docs/internals/recipes.md;
 //   - B6 what happens wakes those who wait for just that, and the opening costs those who are woken no request.
 //
-// B2 and B3 hold among Go processes. docs/recipes-barrier.md says why, and what becomes of them together with Curator and kazoo.
+// B2 and B3 hold among Go processes. docs/internals/recipes.md says why, and what becomes of them together with Curator and kazoo.
 package barrier

@@ -16,5 +16,5 @@
 //   - C6 one armed watch per znode and kind, and after a change only what has changed is read again;
 //   - C7 after Close nothing of it runs.
 //
-// docs/recipes-cache.md says why they hold, and what it costs.
+// docs/internals/recipes.md says why they hold, and what it costs.
 package cache

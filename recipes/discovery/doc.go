@@ -10,5 +10,5 @@
 //   - D5 when trouble is over, what Instances and a Cache show is soon what is registered;
 //   - D6 a Provider never gives out an instance that is not in its Cache, or disabled, or down by its DownPolicy.
 //
-// docs/recipes-discovery.md says why they hold, what they cost, and how the JSON looks.
+// docs/internals/recipes.md says why they hold, what they cost, and how the JSON looks.
 package discovery

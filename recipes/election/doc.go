@@ -14,5 +14,5 @@
 //   - E4 who waits watches one znode, and the end of one leadership wakes one candidate;
 //   - E5 who is closed, or gave up, leaves no znode behind, and no goroutine.
 //
-// docs/recipes-election.md says why they hold.
+// docs/internals/recipes.md says why they hold.
 package election

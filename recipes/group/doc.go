@@ -9,5 +9,5 @@
 //   - P4 two who join under one id come to rest: who came last is the member, and the other is it again when that one has gone;
 //   - P5 when trouble is over, what Members and a View show is soon who is there, and everybody is there who did not leave.
 //
-// docs/recipes-group.md says why they hold, and what it costs.
+// docs/internals/recipes.md says why they hold, and what it costs.
 package group

@@ -14,5 +14,5 @@
 //   - K6 a read lock that comes of a write lock is there before the write lock goes: no other writer comes in between;
 //   - K7 of several locks as one, all are held or none.
 //
-// docs/recipes-lock.md says why they hold, what each costs, and what Curator and kazoo need to be told.
+// docs/internals/recipes.md says why they hold, what each costs, and what Curator and kazoo need to be told.
 package lock

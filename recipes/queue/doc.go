@@ -17,5 +17,5 @@
 //   - Q6 a change of the queue wakes at most three of those who wait, however many they are;
 //   - Q7 of who gave up nothing is left, and no item is lost by it.
 //
-// docs/recipes-queue.md says why they hold, and what they cost.
+// docs/internals/recipes.md says why they hold, and what they cost.
 package queue

@@ -15,5 +15,5 @@
 //   - S4 no name is held by two whose contexts are alive;
 //   - S5 a lease is not given to another before its end, by the clock of who takes it.
 //
-// docs/recipes-shared.md says why they hold, and what each costs.
+// docs/internals/recipes.md says why they hold, and what each costs.
 package shared

@@ -1,4 +1,4 @@
-// Package examples has the complete examples of docs/testing.md. They use nothing that a program outside this module could not.
+// Package examples has the complete examples of docs/guide/testing.md. They use nothing that a program outside this module could not.
 package examples
 
 import (

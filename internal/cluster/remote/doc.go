@@ -1,6 +1,6 @@
 // Package remote is the HTTP face of a lab: what zktest does to servers for tests in Go, it lets tests in other languages do.
 //
-// Requests and answers are JSON, small and regular; docs/faults-http.md lists them, and so does GET /. An answer with a status other
+// Requests and answers are JSON, small and regular; docs/reference/faults-http.md lists them, and so does GET /. An answer with a status other
 // than 200 is {"error":"why"}: 400 for a request that makes no sense, 404 for what does not exist, 409 for a state that does not fit, 504
 // for what did not come about in time.
 //

@@ -13,11 +13,11 @@ import (
 	"github.com/gozkd/gozkd/internal/cluster/remote"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the table of docs/faults-http.md")
+var rewrite = flag.Bool("rewrite", false, "write the table of docs/reference/faults-http.md")
 
-// TestDocumentation: docs/faults-http.md shows the table as it is.
+// TestDocumentation: docs/reference/faults-http.md shows the table as it is.
 func TestDocumentation(t *testing.T) {
-	const path, begin, end = "../../../docs/faults-http.md", "<!-- requests: generated -->\n", "<!-- requests: end -->\n"
+	const path, begin, end = "../../../docs/reference/faults-http.md", "<!-- requests: generated -->\n", "<!-- requests: end -->\n"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestDocumentation(t *testing.T) {
 	before, rest, ok := strings.Cut(string(page), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatal("docs/faults-http.md has no place for the table")
+		t.Fatal("docs/reference/faults-http.md has no place for the table")
 	}
 	var table strings.Builder
 	table.WriteString("| request | body | answer | what it does |\n|---|---|---|---|\n")
@@ -47,7 +47,7 @@ func TestDocumentation(t *testing.T) {
 		return
 	}
 	if !*rewrite {
-		t.Fatal("docs/faults-http.md is out of date: go test ./internal/cluster/remote -run Documentation -rewrite")
+		t.Fatal("docs/reference/faults-http.md is out of date: go test ./internal/cluster/remote -run Documentation -rewrite")
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/internal/cluster"
 )
 
-// route is a kind of request: a row of docs/faults-http.md.
+// route is a kind of request: a row of docs/reference/faults-http.md.
 type route struct {
 	method, path string
 	query        string // the one parameter that it may have
@@ -61,7 +61,7 @@ func routes() []route {
 	}
 }
 
-// help says in words what docs/faults-http.md says in a table.
+// help says in words what docs/reference/faults-http.md says in a table.
 func (a *api) help(context.Context, *request) (any, error) {
 	var b bytes.Buffer
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) } // to a buffer

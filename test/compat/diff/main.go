@@ -1,5 +1,5 @@
 // Command diff plays the same generated sequences of operations on two servers and compares what they answer, field by
-// field. It prints each difference that docs/differences.md does not allow, saves the smallest sequence that shows it
+// field. It prints each difference that docs/reference/differences.md does not allow, saves the smallest sequence that shows it
 // in testdata/regress, and plays all that is saved there first in every run.
 //
 // With -golden it records exchanges with one server instead, for test/golden to replay.
@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	duel.report()
 	if len(duel.findings) > 0 {
-		return fmt.Errorf("%d differences that docs/differences.md does not allow", len(duel.findings))
+		return fmt.Errorf("%d differences that docs/reference/differences.md does not allow", len(duel.findings))
 	}
 	return nil
 }

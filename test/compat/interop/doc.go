@@ -1,5 +1,5 @@
 // Package interop lets processes of several languages share recipes: one lock, one queue, one election for Curator, kazoo
-// and ours. docs/recipes-interop.md says what can be shared, and how.
+// and ours. docs/guide/recipes.md says what can be shared, and how.
 //
 // For each language there is a program, a peer, that does what it is told on its standard input: test/compat/java/src/Peer.Curator,
 // test/compat/kazoo/peer.py and test/compat/interop/gopeer. This package starts them on one server, gives them work in an order

@@ -136,7 +136,7 @@ func (c *cast) downgrades(ctx context.Context) error {
 }
 
 // ownNames holds why kazoo must be taught Curator's names: where it is only told of them, Curator comes in while it holds. If this fails,
-// somebody has made it better, and docs/recipes-interop.md wrong.
+// somebody has made it better, and docs/guide/recipes.md wrong.
 func (c *cast) ownNames(ctx context.Context) error {
 	const path = "/own-names"
 	first, second := those(c.peers, Kazoo)[0].handle(), those(c.peers, Curator)[0].handle()

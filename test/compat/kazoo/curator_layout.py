@@ -2,7 +2,7 @@
 
 kazoo decides by the middle of a znode's name who stands in line, and Curator by what follows the last "lock-", so the
 subclasses differ from kazoo's own classes in names only; the queues also in the bytes around an item, because Curator's
-have such. docs/recipes-interop.md says which need what.
+have such. docs/guide/recipes.md says which need what.
 """
 
 import json

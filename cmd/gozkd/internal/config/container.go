@@ -35,7 +35,7 @@ type variable struct {
 	always bool
 }
 
-// variables is the table, in the order of docs/container.md. It is read only.
+// variables is the table, in the order of docs/guide/container.md. It is read only.
 var variables = []variable{
 	{name: confDir, of: official, status: works, always: true, note: "the folder of `zoo.cfg`. If there is one in it, that counts, and of these variables only those that say so; if not, the variables do. `ZOOCFGDIR` and `ZOOCFG` of `zkServer.sh` are known too"},
 	{name: "ZOO_DATA_DIR", of: official, key: "dataDir", status: works, note: "the folder of the data"},

@@ -184,9 +184,9 @@ func TestContainer_File(t *testing.T) {
 	}
 }
 
-// TestDocumentation_Container: docs/container.md shows the table as it is.
+// TestDocumentation_Container: docs/guide/container.md shows the table as it is.
 func TestDocumentation_Container(t *testing.T) {
-	const path = "../../docs/container.md"
+	const path = "../../../../docs/guide/container.md"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

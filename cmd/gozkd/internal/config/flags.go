@@ -49,7 +49,7 @@ flags of serve:
   --ensemble N           for tests: run an ensemble of N servers, 1 to 9, in this process; their ports follow each
                          other, their data is in DIR/1, DIR/2, ...
   --faults-port PORT     for tests: let HTTP requests to 127.0.0.1:PORT stop, kill, cut off the servers of this process, and
-                         more; 0 means any free port (docs/faults-http.md)
+                         more; 0 means any free port (docs/reference/faults-http.md)
   --log-level LEVEL      trace, debug, info, warn, error or off (gozkd.logLevel)
   --log-json             log one JSON object per line
   -o KEY=VALUE           any key of zoo.cfg; may be given again and again; also -DKEY=VALUE
@@ -63,7 +63,7 @@ examples:
   gozkd -o 4lw.commands.whitelist=* -o tickTime=500  any key of zoo.cfg
 
 Exit status: 0 after a clean stop, 1 when the server can't start or fails, 2 when the command line is wrong.
-All keys: docs/configuration.md.
+All keys: docs/reference/configuration.md.
 `
 
 // setting is a value for a key, and who gave it.

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// keys is the table: every key that a server may find, in the order of docs/configuration.md. It is
+// keys is the table: every key that a server may find, in the order of docs/reference/configuration.md. It is
 // read only.
 var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, securityKeys, tuningKeys, otherKeys)
 

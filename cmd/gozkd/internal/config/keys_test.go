@@ -234,11 +234,11 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-var rewrite = flag.Bool("rewrite", false, "write the tables of docs/configuration.md and docs/container.md")
+var rewrite = flag.Bool("rewrite", false, "write the tables of docs/reference/configuration.md and docs/guide/container.md")
 
-// TestDocumentation: docs/configuration.md shows the table as it is, and the help as it is.
+// TestDocumentation: docs/reference/configuration.md shows the table as it is, and the help as it is.
 func TestDocumentation(t *testing.T) {
-	const path = "../../docs/configuration.md"
+	const path = "../../../../docs/reference/configuration.md"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Difference is something that gozkd does otherwise than ZooKeeper on purpose. docs/differences.md says the same at more
+// Difference is something that gozkd does otherwise than ZooKeeper on purpose. docs/reference/differences.md says the same at more
 // length, under the same id.
 type Difference struct {
 	ID     string

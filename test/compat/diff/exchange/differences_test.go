@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The table in code and docs/differences.md list the same ids.
+// The table in code and docs/reference/differences.md list the same ids.
 func TestDifferences_AreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/differences.md")
+	text, err := os.ReadFile("../../../../docs/reference/differences.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,5 +6,5 @@
 // Compare reads every reply as fields and compares each by its kind: zxids must stand in the same order and be equal in
 // the same places, times must belong to zxids, session ids and passwords must be those of the same session, lists
 // without an order are compared as sets, and everything else must be the same. What may differ beyond that is listed,
-// with its reason, in [Differences] and in docs/differences.md.
+// with its reason, in [Differences] and in docs/reference/differences.md.
 package exchange

@@ -10,7 +10,7 @@ import (
 // milliseconds, or 0 of a container. No Stat tells them from persistent ones. nil: it is not known which there are.
 type Kinds map[string]int64
 
-// ParseKinds reads what the word kind answers (docs/words.md), for a client with that chroot.
+// ParseKinds reads what the word kind answers (docs/reference/monitoring.md), for a client with that chroot.
 func ParseKinds(answer, chroot string) (Kinds, error) {
 	kinds, lines, total := Kinds{}, 0, ""
 	for line := range strings.Lines(answer) {

@@ -24,7 +24,7 @@ const (
 	TTL        = "ttl"
 )
 
-// Record is a znode of a text: one line of JSON. Its form is described in docs/shell-trees.md.
+// Record is a znode of a text: one line of JSON. Its form is described in docs/reference/shell.md.
 type Record struct {
 	Path       string      `json:"path"`           // below the root of the text; "/" is the root itself
 	Kind       string      `json:"kind,omitempty"` // empty: persistent
