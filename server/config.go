@@ -223,6 +223,3 @@ func setDefault[T comparable](v *T, def T) {
 		*v = def
 	}
 }
-
-// Version is the version of this module.
-const Version = "0.1.0"

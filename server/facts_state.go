@@ -37,11 +37,3 @@ func (s *Server) TraceMask() int64 { return s.stats.traceMask.Load() }
 
 // SetTraceMask sets the mask, like the stmk word.
 func (s *Server) SetTraceMask(mask int64) { s.stats.traceMask.Store(mask) }
-
-// Traffic returns how many requests came from this server's clients, since its start or the last ResetStats, and the newest zxid, by which
-// the changes of all clients of all members are told.
-func (s *Server) Traffic() (requests, zxid int64) {
-	s.tree.RLock()
-	defer s.tree.RUnlock()
-	return s.stats.received.Load(), int64(s.state.LastZxid())
-}

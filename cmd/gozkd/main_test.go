@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/server"
 )
 
 // outside is what surrounds a program that has no input and no environment.
@@ -28,7 +29,7 @@ func TestRun(t *testing.T) {
 		stdout, stderr string // contained; empty: nothing is written
 	}{
 		{"--help", 0, config.Help, ""},
-		{"--version", 0, "gozkd ", ""},
+		{"--version", 0, "gozkd " + server.Version, ""},
 		{"check-config", 0, "dataDir=gozkd-data\n", ""},
 		{"check-config good.cfg", 0, "tickTime=3000\n", "gozkd: warning: good.cfg:2: tickTme: "},
 		{"check-config bad.cfg", 1, "", "gozkd: bad.cfg:2: tickTime: is \"x\"; allowed: a whole number from 1 to 107374182\ngozkd: bad.cfg:3: clientPort: "},

@@ -31,12 +31,12 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 	if inv.Kit() {
 		return serveKit(stop, inv, log)
 	}
-	return serveOne(stop, cancel, inv, again, log, env.Getenv("GOMAXPROCS") == "")
+	return serveOne(stop, cancel, inv, again, log)
 }
 
-// serveOne runs a server. kill lets the next signal end the process at once. tune: how many processors it uses is not given.
+// serveOne runs a server. After kill is called, the next signal ends the process at once.
 func serveOne(
-	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger, tune bool,
+	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger,
 ) (err error) {
 	s, err := server.New(serverConfig(inv.Config, log))
 	if err != nil {
@@ -71,10 +71,6 @@ func serveOne(
 		}
 	}
 	r.serves(s.ConnectString())
-	if tune {
-		// As tuneGC.
-		go tuneProcs(stop, s.Traffic)
-	}
 	for {
 		select {
 		case <-hangup:

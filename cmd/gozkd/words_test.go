@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/server"
 )
 
 // The words of ZooKeeper's scripts, by the program's name and as the first word.
@@ -62,8 +63,8 @@ func TestWords(t *testing.T) {
 		status         int
 		stdout, stderr string // contained; empty: nothing is written
 	}{
-		{"version", 0, "gozkd ", ""},
-		{"zkServer.sh version", 0, "gozkd ", ""},
+		{"version", 0, "gozkd " + server.Version, ""},
+		{"zkServer.sh version", 0, "gozkd " + server.Version, ""},
 		{"zkCleanup.sh -n 3", 0, "Nothing to clean up", ""},
 		{"start", 1, "", "systemctl start gozkd"},
 		{"zkServer.sh stop", 1, "", "SIGTERM"},

@@ -29,6 +29,7 @@ var table = []box{
 	{pkg: "internal/memnet", there: true},
 	{pkg: "internal/lastzxid", there: true},
 	{pkg: "internal/archtest", there: true},
+	{pkg: "internal/version", there: true},
 
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
@@ -92,6 +93,7 @@ var table = []box{
 		{"watch", "whom to tell"},
 		{"datatree", "the only place where connections and the tree meet"},
 		{"internal/serverlist", "whom consensus starts with, and who is where"},
+		{"internal/version", "the version line of srvr, stat, envi and mntr"},
 		{"proto", "what clients say"},
 		{"proto/jute", "read requests are decoded, and replies encoded, in place"},
 		{"internal/vfs", "hands the disk through to consensus"},
@@ -138,7 +140,9 @@ var table = []box{
 		{"internal/serverlist", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
-	{pkg: "cmd/gozkd/internal/cli", there: true},
+	{pkg: "cmd/gozkd/internal/cli", there: true, may: []arrow{
+		{"internal/version", "gozkd --version names the version that servers name"},
+	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
 		{"consensus", "reads and founds data directories"},
 		{"datatree", "the state that they hold, and what the log does to it"},

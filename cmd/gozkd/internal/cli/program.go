@@ -10,7 +10,8 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
+
+	"github.com/gozkd/gozkd/internal/version"
 )
 
 // Env is what surrounds a command.
@@ -36,11 +37,12 @@ const (
 	Usage  = 2 // the command line is wrong; the usage is on Err
 )
 
-// Version names the module's version as the go command recorded it, and what built it for which system.
+// Version returns the line that gozkd --version prints: the version, which a server also names in its four-letter words,
+// the commit if the go command recorded it, the Go release, and the platform.
 func Version() string {
-	v := "(unknown)"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v = info.Main.Version
+	number := version.Number
+	if revision := version.Revision(); revision != "" {
+		number += " (" + revision + ")"
 	}
-	return fmt.Sprintf("gozkd %s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("gozkd %s, %s, %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
