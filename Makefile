@@ -25,7 +25,7 @@ fuzz:     ## each fuzz target FUZZRUNS (500000x) times
 	.ci/fuzz $(FUZZRUNS)
 bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m ./...
-bench-compare: ## all that is to be reached, next to ZooKeeper, into docs/benchmarks; about 40 minutes on a quiet machine; BENCH for flags
+bench-compare: ## all that is to be reached, next to ZooKeeper, into .cache/bench; about 40 minutes on a quiet machine; BENCH for flags
 	$(GO) run ./bench compare $(BENCH)
 bench-ensemble: ## three members: throughput, memory, and how long the death of the leader is felt, next to ZooKeeper
 	$(GO) run ./bench ensemble
@@ -43,7 +43,7 @@ regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
 killtest: ## kill -9 under load, again and again: KILLS rounds (100)
 	KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
-sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/simulator.md
+sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/how-we-test.md
 	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))
 jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper
 	$(GO) run ./test/jepsen-lite/jepsen -time $(TIME) $(if $(SEED),-seed $(SEED)) $(JEPSEN)

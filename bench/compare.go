@@ -58,7 +58,7 @@ func compareParts() []comparePart {
 }
 
 // compareDefaults are flags that compare sets unless they are given: rounds short enough that all of it takes three quarters of an hour.
-var compareDefaults = map[string]string{"time": "2s", "kills": "5", "ticks": "2000", "starts": "10", "out": "docs/benchmarks"}
+var compareDefaults = map[string]string{"time": "2s", "kills": "5", "ticks": "2000", "starts": "10", "out": ".cache/bench"}
 
 // setCompareDefaults sets them.
 func setCompareDefaults(flags *flag.FlagSet) error {

@@ -32,7 +32,7 @@ commands
   recipes     locks and queues of ours, of Curator and of kazoo, on each server
   load        one row against a server that runs already, for a profiler
   resident    resident memory: empty, under load, with sessions, with znodes; at once
-  compare     all that the targets need, in short rounds, into docs/benchmarks; about 40 minutes
+  compare     all that the targets need, in short rounds, into .cache/bench; about 40 minutes
   targets     what is to be reached, and what the figures in the folder of -out say
 Without a command: all of one server, that is down to znodes, one after the other.
 

@@ -41,7 +41,7 @@ func fewer(t *testing.T) {
 	})
 }
 
-// TestSim_Regress runs the smallest plans that have found a bug. docs/bugs.md says what it was.
+// TestSim_Regress runs the smallest plans that have found a bug. docs/quality/bugs.md says what it was.
 func TestSim_Regress(t *testing.T) {
 	for name, p := range map[string]plan{
 		// A request that is in the log behind an installed checkpoint, and goes out again under another incarnation.

@@ -1,5 +1,5 @@
 // Command compat runs other people's ZooKeeper clients, unchanged, through real work on Apache ZooKeeper and on gozkd,
-// and prints a table of what passed. It installs what it needs; docs/compat.md describes it.
+// and prints a table of what passed. It installs what it needs; docs/quality/compatibility.md describes it.
 //
 // It exits with 1 if a case failed or a client or server could not be run, and with 2 on wrong usage.
 package main

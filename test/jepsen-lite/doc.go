@@ -12,5 +12,5 @@
 //	report   what is said in the end
 //
 // Everything is decided by reading the history: no load judges what it sees itself. So each check is a function of a
-// history, and its tests hand it one that is wrong. The design is in docs/jepsen-lite.md.
+// history, and its tests hand it one that is wrong. The design is in docs/quality/how-we-test.md.
 package jepsenlite
