@@ -14,10 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
 func newServer(t *testing.T, cfg server.Config) *server.Server {
 	t.Helper()

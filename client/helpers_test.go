@@ -10,10 +10,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
 // startServer returns a server in the process, without a port, which ends with the test.
 func startServer(t testing.TB, cfg server.Config) *server.Server {

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 func TestMain(m *testing.M) {
 	if arg := os.Getenv(childEnv); arg != "" {
 		runChild(arg)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(watchdog.Watch(m))
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
 func start(t *testing.T, cfg server.Config) *server.Server {
 	t.Helper()

@@ -3,7 +3,6 @@ package server_test
 import (
 	"cmp"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -19,6 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -75,23 +75,7 @@ func drawPlan(t *rapid.T) plan {
 // client's view is sequential, zxids are in one order everywhere, no session is lost. The flag -rapid.checks says how many runs
 // there are, -rapid.seed repeats one.
 func TestHistory(t *testing.T) {
-	chosen := false
-	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
-	if !chosen { // rapid's default is for what takes microseconds
-		was := flag.Lookup("rapid.checks").Value.String()
-		for value, end := range map[string]bool{"20": false, was: true} {
-			set := func() {
-				if err := flag.Set("rapid.checks", value); err != nil {
-					t.Error(err)
-				}
-			}
-			if end {
-				t.Cleanup(set)
-			} else {
-				set()
-			}
-		}
-	}
+	exhaustive.Checks(t, 10, 100)
 	runs, actions, unknown := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)

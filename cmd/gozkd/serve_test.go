@@ -23,6 +23,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // asProgram makes this test binary the program.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(watchdog.Watch(m))
 }
 
 // process is gozkd in a process of its own.

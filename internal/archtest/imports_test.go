@@ -78,6 +78,7 @@ var table = []box{
 		{"zktest", "the servers, and what is done to them"},
 		{"server", "one for examples, which have no test"},
 		{"github.com/go-zookeeper/zk", "connections that tell of their requests"},
+		{"internal/testkit/...", "shared helpers of tests"},
 		{"pgregory.net/rapid", "draws what goes wrong"},
 		{"go.uber.org/goleak", "for TestMain"},
 	}},
@@ -222,6 +223,7 @@ var table = []box{
 
 	// Programs and harnesses that see the server only from outside: they start processes and speak the protocol.
 	{pkg: "internal/testkit/...", may: []arrow{
+		{"internal/testkit/...", "one helper may use another"},
 		{"proto", "builds requests"},
 		{"proto/jute", "builds frames"},
 		{"internal/vfs", "disks for tests"},

@@ -1,29 +1,17 @@
 package recipetest
 
 import (
-	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// Main is what TestMain of a family calls: it runs the tests, and fails if a goroutine is left.
-//
-// Under the race detector everything takes ten times as long, so rapid draws fewer worlds there, unless -rapid.checks says how many. The
-// same tests run without it too, with the invariant checks compiled in: make inv.
+// Main is what TestMain of a package of recipes calls. It runs the tests, and fails if a goroutine is
+// left. Each property is checked in few drawn worlds, and in 100 in make exhaustive.
 func Main(m *testing.M) {
-	flag.Parse()
-	set := false
-	flag.Visit(func(f *flag.Flag) { set = set || f.Name == checksFlag })
-	if raceDetector && !set {
-		if err := flag.Set(checksFlag, checksUnderRace); err != nil {
-			panic(err) // rapid has no such flag any more
-		}
-	}
-	goleak.VerifyTestMain(m)
+	exhaustive.DefaultChecks(12, 100)
+	goleak.VerifyTestMain(watchdog.Watch(m))
 }
-
-const (
-	checksFlag      = "rapid.checks"
-	checksUnderRace = "15"
-)

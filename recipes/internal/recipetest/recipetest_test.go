@@ -147,7 +147,7 @@ func TestSteps_Finds(t *testing.T) {
 // planted bug is not written to a file, which would be tried in each run from then on.
 func draw(t *testing.T) {
 	t.Helper()
-	for name, value := range map[string]string{"rapid.seed": "1", checksFlag: "40", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "40", "rapid.nofailfile": "true"} {
 		f := flag.Lookup(name)
 		was := f.Value.String()
 		if err := flag.Set(name, value); err != nil {

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
 // answering returns an Asker whose servers read a word and then run answer with the connection.
 func answering(t *testing.T, answer func(nc net.Conn, word string)) Asker {

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // asProgram makes the test's own binary gozkd cli: a process is what a signal of a terminal goes to.
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 			},
 		}))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(watchdog.Watch(m))
 }
 
 // ranCLI is what became of a gozkd cli.

@@ -17,9 +17,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
 // serve listens on the loopback as a server that gives one answer to every word, and returns its address.
 func serve(t *testing.T, answer string) string {

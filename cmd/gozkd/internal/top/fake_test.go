@@ -9,10 +9,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
 // start is when all of these stories begin.
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -9,10 +9,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
 // wire breaks connections on request.
 type wire struct {

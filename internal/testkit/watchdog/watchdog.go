@@ -1,0 +1,172 @@
+// Package watchdog ends a test binary in which a test hangs, and names the test.
+//
+// `go test -timeout` bounds a whole package, so its limit must exceed the time of the slowest package
+// on the slowest machine, and a hanging test wastes all of it. The watchdog bounds each step of a
+// package instead: the time between two moments at which a test, a subtest, a fuzz seed or a synctest
+// bubble begins or ends. No step of the ordinary suite takes a quarter of the limit on a quiet machine.
+//
+// On a busy machine a test that makes progress must not be stopped, so wall time is not the measure.
+// The watchdog counts a second of wall time as 1/load seconds, where load is the number of runnable
+// threads per CPU, at least 1. CPU time of the process would not do: a test that waits for ever uses
+// almost none, and neither does one that waits for its child processes. Where the system does not tell
+// the load, the watchdog assumes unknownLoad.
+//
+// The watchdog is off while benchmarks run, while a fuzz target runs, with -timeout 0, and for tests of
+// make exhaustive, which have the limit of -timeout alone.
+package watchdog
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+)
+
+const (
+	// limit is how many seconds without load a step may take. With the time to notice the load and to
+	// print the stacks, a hanging test fails within a minute on a quiet machine.
+	limit    = 50 * time.Second
+	interval = time.Second
+	// unknownLoad is the load where the system does not tell it.
+	unknownLoad = 4
+)
+
+// TestingM is what TestMain gets.
+type TestingM interface{ Run() int }
+
+// Watch returns an m whose Run is watched: goleak.VerifyTestMain(watchdog.Watch(m)).
+func Watch(m TestingM) TestingM { return watched{m} }
+
+type watched struct{ m TestingM }
+
+// Run runs the tests. It panics in a goroutine of its own when one of them hangs.
+func (w watched) Run() int {
+	flag.Parse()
+	if !applies() {
+		return w.m.Run()
+	}
+	d := &dog{load: systemLoad}
+	d.start()
+	defer d.stop()
+	return w.m.Run()
+}
+
+// applies reports whether this run of the binary is one of ordinary tests.
+func applies() bool {
+	value := func(name string) string {
+		if f := flag.Lookup("test." + name); f != nil {
+			return f.Value.String()
+		}
+		return ""
+	}
+	return value("bench") == "" && value("fuzz") == "" && value("fuzzworker") != "true" && value("timeout") != "0s" && !exhaustive.Enabled()
+}
+
+// dog watches the steps of one run. It uses a timer instead of a goroutine, because tests look for
+// goroutines that leak.
+type dog struct {
+	load func() float64
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+	step    []string // the goroutines of tests that ran at the last look
+	spent   time.Duration
+	real    time.Duration
+}
+
+func (d *dog) start() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timer = time.AfterFunc(interval, d.look)
+}
+
+func (d *dog) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped = true
+	d.timer.Stop()
+}
+
+// look panics if the step has reached the limit. Otherwise it starts the timer again.
+func (d *dog) look() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return
+	}
+	if hangs := d.charge(stacks()); hangs != "" {
+		fmt.Fprintln(os.Stderr) // the last line of the output may have no end
+		panic(hangs)
+	}
+	d.timer.Reset(interval)
+}
+
+// charge adds an interval to the time of the step, or begins a new step if the goroutines of tests are
+// not the same as at the last look. It returns what to say of a step that reached the limit.
+//
+// An interval counts once however late the timer fires, so a machine that was suspended charges nothing.
+func (d *dog) charge(dump string) (hangs string) {
+	step := testGoroutines(dump)
+	if !slices.Equal(step, d.step) {
+		d.step, d.spent, d.real = step, 0, 0
+		return ""
+	}
+	d.real += interval
+	d.spent += time.Duration(float64(interval) / max(1, d.load()))
+	if d.spent < limit {
+		return ""
+	}
+	return fmt.Sprintf("watchdog: %s hangs: no test began or ended for %v, which count as %v without other load. All goroutines:\n\n%s",
+		strings.Join(testNames(dump), ", "), d.real, d.spent.Round(time.Second), dump)
+}
+
+// stacks returns the stacks of all goroutines.
+func stacks() string {
+	for size := 1 << 20; ; size *= 2 {
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, true); n < size {
+			return string(buf[:n])
+		}
+	}
+}
+
+var (
+	// goroutine matches the head of a stack.
+	goroutine = regexp.MustCompile(`^goroutine (\d+) `)
+	// testFunction matches a frame of a test function, or of a function literal in it.
+	testFunction = regexp.MustCompile(`(?m)^\S*\.((?:Test|Fuzz|Example)\w*)(?:\.func[\d.]+)*\(`)
+)
+
+// testGoroutines returns the numbers of the goroutines that package testing started: for each test,
+// subtest and fuzz seed, and for each bubble.
+func testGoroutines(dump string) []string {
+	var ids []string
+	for stack := range strings.SplitSeq(dump, "\n\n") {
+		if m := goroutine.FindStringSubmatch(stack); m != nil && strings.Contains(stack, "\ntesting.tRunner(") {
+			ids = append(ids, m[1])
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// testNames returns the names of the test functions that some goroutine is in.
+func testNames(dump string) []string {
+	var names []string
+	for _, m := range testFunction.FindAllStringSubmatch(dump, -1) {
+		names = append(names, m[1])
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) == 0 {
+		return []string{"TestMain"}
+	}
+	return names
+}

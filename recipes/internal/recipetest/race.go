@@ -1,5 +1,0 @@
-//go:build race
-
-package recipetest
-
-const raceDetector = true
