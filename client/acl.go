@@ -35,7 +35,7 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []proto.ACL, versi
 	}
 	req := proto.SetACLRequest{Path: full, ACL: acl, Version: version}
 	var stat proto.Stat
-	err = c.do(ctx, request{op: proto.OpSetACL, path: path, write: true, body: req.Append}, stat.Decode)
+	err = c.do(ctx, request{op: proto.OpSetACL, path: path, body: req.Append}, stat.Decode)
 	return stat, err
 }
 

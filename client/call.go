@@ -10,7 +10,6 @@ import (
 type request struct {
 	op      proto.OpCode
 	path    string // for errors
-	write   bool   // an answer that does not come leaves it open whether it was carried out
 	body    func([]byte) []byte
 	watch   *watchOn            // set by the server if it answers OK, or to exists that there is no such znode
 	settled func(proto.ErrCode) // called at the answer, before what follows it on the connection, with Client.mu held
@@ -40,7 +39,7 @@ func newCall(r request) *call {
 	if r.body != nil {
 		frame = r.body(frame)
 	}
-	return &call{request: r, frame: endFrame(frame, 0), done: make(chan struct{}), unknown: r.write}
+	return &call{request: r, frame: endFrame(frame, 0), done: make(chan struct{}), unknown: r.op.Info().Write}
 }
 
 // endFrame fills in the length of the frame that begins at start and ends with b.

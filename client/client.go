@@ -125,7 +125,7 @@ func (c *Client) Close() error {
 }
 
 func (c *Client) endSession(ctx context.Context) error {
-	return c.do(ctx, request{op: proto.OpCloseSession, write: true, settled: func(proto.ErrCode) { c.end(Closed, ErrClosed) }}, nil)
+	return c.do(ctx, request{op: proto.OpCloseSession, settled: func(proto.ErrCode) { c.end(Closed, ErrClosed) }}, nil)
 }
 
 // Session returns the session as it is now.
@@ -218,7 +218,7 @@ func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) 
 	}
 	d := jute.NewDecoder(k.reply)
 	if decode(&d); d.Err() != nil {
-		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrMarshallingError, Cause: d.Err(), Unknown: r.write}
+		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrMarshallingError, Cause: d.Err(), Unknown: r.op.Info().Write}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	}
 	req := proto.CreateRequest{Path: full, Data: data, ACL: o.acl(), Mode: mode, TTL: o.ttlMs()}
 	var resp proto.CreateResponse
-	err = c.do(ctx, request{op: op, path: path, write: true, body: func(b []byte) []byte { return req.Append(b, op) }},
+	err = c.do(ctx, request{op: op, path: path, body: func(b []byte) []byte { return req.Append(b, op) }},
 		func(d *jute.Decoder) { resp.Decode(d, op) })
 	if err != nil {
 		return "", proto.Stat{}, err

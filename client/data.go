@@ -18,7 +18,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 		return err
 	}
 	req := proto.PathVersionRequest{Path: full, Version: version}
-	return c.do(ctx, request{op: proto.OpDelete, path: path, write: true, body: req.Append}, nil)
+	return c.do(ctx, request{op: proto.OpDelete, path: path, body: req.Append}, nil)
 }
 
 // Exists returns the Stat of a znode, and whether it is there: a missing one is no error. A watch waits for its creation,
@@ -71,7 +71,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	}
 	req := proto.SetDataRequest{Path: full, Data: data, Version: version}
 	var stat proto.Stat
-	err = c.do(ctx, request{op: proto.OpSetData, path: path, write: true, body: req.Append}, stat.Decode)
+	err = c.do(ctx, request{op: proto.OpSetData, path: path, body: req.Append}, stat.Decode)
 	return stat, err
 }
 

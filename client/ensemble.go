@@ -21,7 +21,7 @@ func (c *Client) Config(ctx context.Context, watch bool) ([]byte, proto.Stat, er
 func (c *Client) Reconfig(ctx context.Context, joining, leaving, members string, version int64) ([]byte, proto.Stat, error) {
 	req := proto.ReconfigRequest{Joining: nonEmpty(joining), Leaving: nonEmpty(leaving), NewMembers: nonEmpty(members), ConfigID: version}
 	var resp proto.DataResponse
-	if err := c.do(ctx, request{op: proto.OpReconfig, write: true, body: req.Append}, resp.Decode); err != nil {
+	if err := c.do(ctx, request{op: proto.OpReconfig, body: req.Append}, resp.Decode); err != nil {
 		return nil, proto.Stat{}, err
 	}
 	return resp.Data, resp.Stat, nil

@@ -96,7 +96,7 @@ func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) ([]Result
 	}
 	var resp proto.MultiResponse
 	var bad error
-	err := c.do(ctx, request{op: op, write: op == proto.OpMulti, body: req.Append}, func(d *jute.Decoder) { bad = resp.Decode(d) })
+	err := c.do(ctx, request{op: op, body: req.Append}, func(d *jute.Decoder) { bad = resp.Decode(d) })
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (c *Client) multi(ctx context.Context, op proto.OpCode, ops []Op) ([]Result
 		bad = fmt.Errorf("%d results for %d ops", len(resp.Results), len(ops))
 	}
 	if bad != nil {
-		return nil, &Error{Op: op.String(), Code: proto.ErrMarshallingError, Cause: bad, Unknown: op == proto.OpMulti}
+		return nil, &Error{Op: op.String(), Code: proto.ErrMarshallingError, Cause: bad, Unknown: op.Info().Write}
 	}
 	results := make([]Result, len(ops))
 	for i := range resp.Results {

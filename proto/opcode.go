@@ -1,11 +1,9 @@
 package proto
 
-import "strconv"
-
-// OpCode is the type of a request.
+// OpCode is the number of an operation, in the header of a request. [OpCode.Info] says what is known about it.
 type OpCode int32
 
-// The op codes of the protocol. Source: ZooKeeper's ZooDefs.OpCode.
+// The op codes of the protocol. Each has a row in the table of operations, ops.go. Source: ZooKeeper's ZooDefs.OpCode.
 const (
 	OpNotification         OpCode = 0
 	OpCreate               OpCode = 1
@@ -42,60 +40,11 @@ const (
 	OpError                OpCode = -1
 )
 
-// These stand only in our log, never on a client's wire.
+// These op codes appear only in the log, never on a client's connection.
 const (
-	OpReattachSession OpCode = -20 // a client took up its session again on a new connection
-	OpExpireSession   OpCode = -21 // the leader heard nothing of a session for its timeout
-	OpConfigDone      OpCode = -22 // the members that a reconfig asked for are reached, or cannot be
-	OpInitConfig      OpCode = -23 // the members that an ensemble begins with
+	OpReattachSession OpCode = -20 // a client resumed its session on a new connection
+	OpExpireSession   OpCode = -21 // the leader heard nothing from a session for its timeout
+	OpConfigDone      OpCode = -22 // the membership change of a reconfig completed, or cannot complete
+	OpInitConfig      OpCode = -23 // the initial members of an ensemble
 	OpRewind          OpCode = -24 // the znodes as they were at an earlier moment
 )
-
-var opNames = map[OpCode]string{
-	OpNotification: "notification", OpCreate: "create", OpDelete: "delete", OpExists: "exists", OpGetData: "getData",
-	OpSetData: "setData", OpGetACL: "getACL", OpSetACL: "setACL", OpGetChildren: "getChildren", OpSync: "sync",
-	OpPing: "ping", OpGetChildren2: "getChildren2", OpCheck: "check", OpMulti: "multi", OpCreate2: "create2",
-	OpReconfig: "reconfig", OpCheckWatches: "checkWatches", OpRemoveWatches: "removeWatches",
-	OpCreateContainer: "createContainer", OpDeleteContainer: "deleteContainer", OpCreateTTL: "createTTL",
-	OpMultiRead: "multiRead", OpAuth: "auth", OpSetWatches: "setWatches", OpSASL: "sasl",
-	OpGetEphemerals: "getEphemerals", OpGetAllChildrenNumber: "getAllChildrenNumber", OpSetWatches2: "setWatches2",
-	OpAddWatch: "addWatch", OpWhoAmI: "whoAmI", OpCreateSession: "createSession", OpCloseSession: "closeSession",
-	OpError: "error", OpReattachSession: "reattachSession", OpExpireSession: "expireSession",
-	OpConfigDone: "configDone", OpInitConfig: "initConfig", OpRewind: "rewind",
-}
-
-// String returns ZooKeeper's name of the op, or its number.
-func (o OpCode) String() string {
-	if s, ok := opNames[o]; ok {
-		return s
-	}
-	return "op(" + strconv.Itoa(int(o)) + ")"
-}
-
-// CreateMode is the flags field of a create request.
-type CreateMode int32
-
-// The create modes.
-const (
-	ModePersistent              CreateMode = 0
-	ModeEphemeral               CreateMode = 1
-	ModePersistentSequential    CreateMode = 2
-	ModeEphemeralSequential     CreateMode = 3
-	ModeContainer               CreateMode = 4
-	ModePersistentTTL           CreateMode = 5
-	ModePersistentSequentialTTL CreateMode = 6
-)
-
-// Valid reports whether m is one of the known modes.
-func (m CreateMode) Valid() bool { return m >= ModePersistent && m <= ModePersistentSequentialTTL }
-
-// Ephemeral reports whether the znode goes away with its session.
-func (m CreateMode) Ephemeral() bool { return m == ModeEphemeral || m == ModeEphemeralSequential }
-
-// Sequential reports whether the server appends a counter to the name.
-func (m CreateMode) Sequential() bool {
-	return m == ModePersistentSequential || m == ModeEphemeralSequential || m == ModePersistentSequentialTTL
-}
-
-// TTL reports whether the znode has a time to live.
-func (m CreateMode) TTL() bool { return m == ModePersistentTTL || m == ModePersistentSequentialTTL }

@@ -211,9 +211,8 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 		}
 		c.changing = nil
 	}
-	switch h.Op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData,
-		proto.OpSetACL, proto.OpMulti, proto.OpCloseSession:
+	switch h.Op.Info().Class {
+	case proto.ClassWrite:
 		if c.unsettled > 0 { // applied before what is in front of it is answered, it would be seen there (V2, V5)
 			return pauseSync, nil
 		}
@@ -223,10 +222,9 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 		if h.Op == proto.OpCloseSession {
 			p = pauseEnd
 		}
-	case proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpPing,
-		proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpAddWatch, proto.OpWhoAmI:
+	case proto.ClassRead:
 		c.readInTurn(h, d.Rest(), now, t)
-	case proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2, proto.OpGetEphemerals, proto.OpGetAllChildrenNumber:
+	case proto.ClassBulkRead:
 		// A short request for much work. Thousands of them behind a write would all run when it is applied, under the write
 		// lock (V2); so one goes only when nothing is in front of it, and gives up the lock behind it.
 		if c.queue.len() > 0 {
@@ -234,15 +232,15 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 		}
 		c.readInTurn(h, d.Rest(), now, t)
 		p = pauseOutput
-	case proto.OpSASL:
+	case proto.ClassSASL:
 		var r proto.TokenRecord
 		if r.Decode(&d); d.Err() != nil || r.Token == nil {
 			return pauseNone, fmt.Errorf("sasl request without a token")
 		}
 		c.readInTurn(h, nil, now, t)
-	case proto.OpSync:
+	case proto.ClassSync:
 		c.sync(h, &d, now, t)
-	case proto.OpReconfig:
+	case proto.ClassReconfig:
 		if c.queue.len() > 0 {
 			return pauseAlone, nil
 		}
@@ -253,10 +251,10 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 		} else {
 			c.changing = c.queue.head()
 		}
-	case proto.OpAuth:
+	case proto.ClassAuth:
 		code := c.authenticate(&d)
 		c.status(h, code, 0, code != proto.OK, now, t)
-	case proto.OpDeleteContainer:
+	case proto.ClassInternal:
 		// Only the server's own collector may: a client could delete any childless znode with it, past every ACL.
 		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
 	default:

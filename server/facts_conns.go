@@ -57,7 +57,7 @@ func (c *conn) facts() Connection {
 		Writing:  len(c.out) > 0, // more waits behind what is being written
 		Received: c.receivedPackets, Sent: c.sentPackets, Since: c.since,
 		Session: int64(c.session), Timeout: time.Duration(c.timeoutMs) * time.Millisecond,
-		LastOp: opAbbreviation(c.lastOp), LastXid: c.lastXid, LastZxid: int64(c.lastZxid), LastReply: c.lastTime, LastLatency: c.lastTook,
+		LastOp: cmp.Or(c.lastOp.Info().Abbrev, "NA"), LastXid: c.lastXid, LastZxid: int64(c.lastZxid), LastReply: c.lastTime, LastLatency: c.lastTook,
 	}
 	f.MinMs, f.AvgMs, f.MaxMs = c.latency.read()
 	timeout := f.Timeout

@@ -182,38 +182,24 @@ func (k *hotSkip) draw() {
 
 // noteHot keeps a request, or passes it over. body is the request behind its header, of which nothing is kept but copies. c.mu is held.
 func (c *conn) noteHot(op proto.OpCode, body []byte) {
-	write, counts := hotKind(op)
-	if !counts || c.hot.pass(&c.server.hot) {
+	info := op.Info()
+	if info.Session || c.hot.pass(&c.server.hot) {
 		return
 	}
-	sample := hotSample{session: c.session, weight: max(1, c.hot.every), write: write, first: true}
+	sample := hotSample{session: c.session, weight: max(1, c.hot.every), write: info.Write, first: true}
 	c.server.hot.keep(c.server.hotSecond(), sample, hotPaths(op, body))
-}
-
-// hotKind says whether requests of that kind count, and as what.
-func hotKind(op proto.OpCode) (write, counts bool) {
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData, proto.OpSetACL,
-		proto.OpMulti, proto.OpReconfig:
-		return true, true
-	case proto.OpPing, proto.OpAuth, proto.OpSASL, proto.OpCloseSession:
-		return false, false
-	}
-	return false, true
 }
 
 // hotPaths returns the paths that a request is about.
 func hotPaths(op proto.OpCode, body []byte) []string {
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData, proto.OpSetACL,
-		proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetAllChildrenNumber,
-		proto.OpSync, proto.OpAddWatch, proto.OpCheckWatches, proto.OpRemoveWatches: // all begin with it
+	switch op.Info().Path {
+	case proto.PathFirst:
 		if path := d.NullString(); d.Err() == nil && path != nil {
 			return []string{hotPath(*path)}
 		}
-	case proto.OpMulti, proto.OpMultiRead:
+	case proto.PathEach:
 		var m proto.MultiRequest
 		if len(body) > hotMultiBytes || m.Decode(&d, op) != nil {
 			return nil

@@ -121,16 +121,13 @@ func (l *slowLog) about(c *conn, op proto.OpCode, path string, session proto.Ses
 func requestPath(op proto.OpCode, body []byte) (path string, ok bool) {
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
-	switch op {
-	case proto.OpMulti, proto.OpMultiRead:
+	switch op.Info().Path {
+	case proto.PathNone:
+		return "", false
+	case proto.PathEach:
 		d.Int() // the header of the first: op, whether it is the end, error
 		d.Bool()
 		d.Int()
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpDeleteContainer, proto.OpSetData,
-		proto.OpSetACL, proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2, proto.OpSync,
-		proto.OpGetAllChildrenNumber, proto.OpGetEphemerals, proto.OpAddWatch, proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpCheck:
-	default:
-		return "", false
 	}
 	path = d.RequiredString()
 	return path, d.Err() == nil

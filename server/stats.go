@@ -70,27 +70,16 @@ func (c *counter) more(n int64) {
 	}
 }
 
-// lowestOp and highestOp bound the op codes that are measured: all that proto knows.
-const (
-	lowestOp  = proto.OpRewind
-	highestOp = proto.OpWhoAmI
-)
+// opHistograms has a histogram for each op of proto's table.
+type opHistograms [proto.NumOps]histogram
 
-// opHistograms has one for each op code.
-type opHistograms [highestOp - lowestOp + 1]histogram
+func (o *opHistograms) of(op proto.OpCode) *histogram { return &o[op.Index()] }
 
-func (o *opHistograms) of(op proto.OpCode) *histogram {
-	if op < lowestOp || op > highestOp {
-		op = proto.OpError
-	}
-	return &o[op-lowestOp]
-}
-
-// each goes through those that something was noted in.
+// each calls f for each op that has a measurement.
 func (o *opHistograms) each(f func(op proto.OpCode, h *histogram)) {
-	for i := range o {
-		if o[i].counts.Load() != nil {
-			f(lowestOp+proto.OpCode(i), &o[i])
+	for info := range proto.Ops() {
+		if h := o.of(info.Code); h.counts.Load() != nil {
+			f(info.Code, h)
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (t *tally) settle(st *stats, now time.Time) {
 		took := int64(now.Sub(r.received))
 		st.ops.of(r.op).note(took, r.n)
 		switch {
-		case isWrite(r.op):
+		case r.op.Info().Write:
 		case r.queued:
 			st.readsQueued.note(took, r.n)
 		default:
@@ -155,14 +155,4 @@ func (t *tally) settle(st *stats, now time.Time) {
 		st.readsFromQueue.note(int64(t.queued), 1)
 	}
 	t.n, t.queued = 0, 0
-}
-
-// isWrite reports whether the op is one of those that become entries, as ZooKeeper divides updatelatency from readlatency.
-func isWrite(op proto.OpCode) bool {
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData, proto.OpSetACL,
-		proto.OpMulti, proto.OpReconfig, proto.OpCreateSession, proto.OpReattachSession, proto.OpCloseSession:
-		return true
-	}
-	return false
 }

@@ -63,7 +63,7 @@ func (f *Fault) check() (meaning, error) {
 		}
 	}
 	bad(f.Kind < DropReply || f.Kind > Fail, "unknown %v of a fault", f.Kind)
-	bad(f.Kind == Fail && m.noFail, "%v can't be made to fail: clients take that for the end of more than this request", f.Op)
+	bad(f.Kind == Fail && m.ofClient, "%v can't be made to fail: clients take that for the end of more than this request", f.Op)
 	bad(f.Kind == Fail && f.Code >= 0, "a request can't fail with code %d: errors are negative", int32(f.Code))
 	bad(f.Kind != Fail && f.Code != 0, "code %d of a fault that is not %v", int32(f.Code), Fail)
 	bad(f.Kind == Delay && f.Delay <= 0, "a delay of %v", f.Delay)

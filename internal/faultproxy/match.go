@@ -62,7 +62,7 @@ func (a *Armed) selects(r *request) answer {
 // below reports whether the request is about a path with the prefix.
 func (r *request) below(prefix string) answer {
 	switch {
-	case r.header.Op == proto.OpMulti || r.header.Op == proto.OpMultiRead:
+	case r.header.Op.Info().Path == proto.PathEach:
 		switch {
 		case r.bytes > maxMultiBytes:
 			return no
@@ -73,7 +73,7 @@ func (r *request) below(prefix string) answer {
 			return yes
 		}
 		return no
-	case !beginsWithPath(r.header.Op):
+	case r.header.Op.Info().Path == proto.PathNone:
 		return no
 	}
 	const at = requestBytes + 4

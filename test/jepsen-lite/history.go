@@ -92,11 +92,8 @@ func (r *Record) Path() string {
 
 // Writes reports whether a request changes znodes if it is carried out.
 func (r *Record) Writes() bool {
-	switch r.Op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData, proto.OpMulti:
-		return r.Kind == KindReply
-	}
-	return false
+	info := r.Op.Info()
+	return r.Kind == KindReply && info.Write && info.Path != proto.PathNone
 }
 
 // A Recorder collects records. Safe for concurrent use.

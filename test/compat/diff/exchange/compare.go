@@ -212,14 +212,10 @@ func (m *Message) showsChange() bool {
 	if m.Kind != MessageReply || m.Err() != proto.OK {
 		return m.Kind == MessageEvent
 	}
-	switch m.Op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData,
-		proto.OpSetACL, proto.OpCloseSession:
-		return true
-	case proto.OpMulti: // err is 0 even if nothing was done
+	if m.Op == proto.OpMulti { // err is 0 even if nothing was done
 		return m.Has("result0.type") && m.Field("result0.type") != int64(proto.OpError)
 	}
-	return false
+	return m.Op.Info().Class == proto.ClassWrite
 }
 
 // zxids returns the first place where the zxids of the two servers do not stand in the same order.

@@ -205,19 +205,12 @@ func (g *gen) segment(slot int) {
 		send = append(send, g.anyRequest(slot, op))
 		// What follows a setACL in the same segment is mostly checked against the old ACL (specification, 7). Quotas are
 		// checked against committed counts (11.1), so what follows another write may go over them.
-		if op == proto.OpSetACL || g.quotas && isWrite(op) {
+		info := op.Info()
+		if op == proto.OpSetACL || g.quotas && info.Write && info.Path != proto.PathNone {
 			break
 		}
 	}
 	g.step(exchange.Step{Conn: slot, Send: send})
-}
-
-func isWrite(op proto.OpCode) bool {
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData, proto.OpMulti:
-		return true
-	}
-	return false
 }
 
 // request returns a request with the next xid of the slot, or sometimes with one that is out of the order.
