@@ -5,5 +5,5 @@
 // the connection is lost, what was under way fails with proto.ErrConnectionLoss, and nothing of it is sent again; the session is
 // taken up on another server, with its credentials and watches, while later requests wait.
 //
-// What holds, and what a lost request may have done, is in docs/client.md.
+// What holds, and what a lost request may have done, is in docs/internals/client.md.
 package client

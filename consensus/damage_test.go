@@ -100,7 +100,7 @@ func TestC4_DamagedPages(t *testing.T) {
 				default:
 					harmless++
 					// One of the two meta pages may be lost: the other one is good enough to go on with. What damage in the
-					// other pages does to the next checkpoint is in docs/consensus.md.
+					// other pages does to the next checkpoint is in docs/internals/consensus.md.
 					if at < 2*page {
 						writeFile(t, path, bad)
 						goOn(t, cfg, items)

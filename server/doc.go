@@ -6,7 +6,7 @@
 //	addr := s.Addr()
 //	err = s.Close()
 //
-// What holds (see also docs/server.md):
+// What holds (see also docs/internals/server.md):
 //
 //	V1  Replies leave in the order of their requests, per connection.
 //	V2  A read sees its own connection's earlier writes and none of its later ones: behind an unfinished write it waits

@@ -130,7 +130,7 @@ func mustBeCorrupt(t *testing.T, what, path string, err error) {
 	}
 }
 
-// The promise of docs/wal.md, byte by byte: a flip before the last frame of the last segment stops Open, one in
+// The promise of docs/internals/wal.md, byte by byte: a flip before the last frame of the last segment stops Open, one in
 // the last frame cuts that frame, one behind it changes nothing.
 func TestDamage_EveryByteFlipped(t *testing.T) {
 	for _, recycled := range []bool{false, true} {

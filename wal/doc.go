@@ -11,9 +11,9 @@
 //	W2  What Open recovers is all of the acknowledged appends in order, then at most one more: the one that was under way.
 //	W3  Damage stops Open with a *CorruptError, unless it takes the end of the log without leaving a trace of anything later:
 //	    damage to the very last append looks like one that a power loss has cut off, and is cut (Recovered.TornBytes).
-//	    docs/wal.md says exactly what can't be told apart.
+//	    docs/internals/wal.md says exactly what can't be told apart.
 //	W4  After an error of the disk the log refuses all further work. A failed fsync is never repeated.
 //
-// The bytes are in docs/reference/formats.md, the arguments for W1 to W4 in docs/wal.md. Nothing here knows raft; there are no
+// The bytes are in docs/reference/formats.md, the arguments for W1 to W4 in docs/internals/wal.md. Nothing here knows raft; there are no
 // goroutines.
 package wal

@@ -20,7 +20,7 @@
 //	P7  Up and Down of one peer alternate (Down may repeat while tries fail), from one goroutine; each Up has its Down before
 //	    Close returns. After Close no goroutine is left and no method of the Handler is called.
 //
-// The bytes are in docs/reference/formats.md, the reasons in docs/peer.md.
+// The bytes are in docs/reference/formats.md, the reasons in docs/internals/consensus.md.
 //
 // Goroutines: one accepts; each peer has one that dials and writes and, while connected, two more: one reads the
 // other's beats, one closes the connection when it is to end. Each accepted connection has three: they read, beat and close. All methods may be called from
