@@ -7,22 +7,22 @@ import "context"
 // begun, only what is in the background already, and says so with its ctx, can start more: else the error is ErrClosed, and f does not run.
 func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) error {
 	k := c.core
-	if !k.begin(ctx) {
+	if !k.beginCall(ctx) {
 		return &Error{"go on in the background", c.absolute("/"), ErrClosed, false}
 	}
-	defer k.calls.end()
-	k.background(func(ctx context.Context) { f(context.WithValue(ctx, inBackground{}, k)) })
+	defer k.calls.done()
+	k.background(func(ctx context.Context) { f(context.WithValue(ctx, backgroundKey{}, k)) })
 	return nil
 }
 
 // inBackground is the key under which a Background's ctx has the core whose Close waits for it.
-type inBackground struct{}
+type backgroundKey struct{}
 
 // begin counts one more call, which must be ended. False after Close has begun, but for one from the background, which Close waits for.
-func (k *core) begin(ctx context.Context) bool {
-	if ctx.Value(inBackground{}) == k {
-		k.calls.more()
+func (k *core) beginCall(ctx context.Context) bool {
+	if ctx.Value(backgroundKey{}) == k {
+		k.calls.add()
 		return true
 	}
-	return k.calls.begin()
+	return k.calls.tryAdd()
 }

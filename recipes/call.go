@@ -15,10 +15,10 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T,
 	if ctx.Err() != nil {
 		return none, newCtxError(ctx, false)
 	}
-	k.calls.more()
+	k.calls.add()
 	if ctx.Done() == nil {
-		defer k.calls.end()
-		defer k.endOutdated()
+		defer k.calls.done()
+		defer k.endReplacedSession()
 		return f()
 	}
 	type result struct {
@@ -32,9 +32,9 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T,
 	)
 	// Ends when the connection answers or gives up, at the latest when it is closed; Close waits for it.
 	go func() {
-		defer k.calls.end()
+		defer k.calls.done()
 		v, err := f()
-		k.endOutdated()
+		k.endReplacedSession()
 		if settled.CompareAndSwap(false, true) {
 			results <- result{v, err}
 			return
@@ -42,28 +42,28 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T,
 		if late != nil {
 			late(v, err)
 		}
-		k.left.remove(left)
+		k.abandonedCalls.remove(left)
 	}()
 	select {
 	case r := <-results:
 		return r.v, r.err
 	case <-ctx.Done():
 	}
-	left = k.left.add()
+	left = k.abandonedCalls.add()
 	if settled.CompareAndSwap(false, true) {
 		return none, newCtxError(ctx, true)
 	}
-	k.left.remove(left)
+	k.abandonedCalls.remove(left)
 	r := <-results
 	return r.v, r.err
 }
 
 // background runs f until it is done or the Client is closed, which waits for it. The caller is counted in k.calls.
 func (k *core) background(f func(ctx context.Context)) {
-	k.calls.more()
+	k.calls.add()
 	// Ends with background's ctx at the latest, which Close ends; Close waits for it.
 	go func() {
-		defer k.calls.end()
+		defer k.calls.done()
 		f(k.ctx)
 	}()
 }
@@ -72,10 +72,10 @@ func (k *core) background(f func(ctx context.Context)) {
 // try may have been applied. The error is an *Error.
 func (c *Client) retry(ctx context.Context, op, path string, try func(ctx context.Context, before bool) error) error {
 	k := c.core
-	if !k.begin(ctx) {
+	if !k.beginCall(ctx) {
 		return &Error{op, path, ErrClosed, false}
 	}
-	defer k.calls.end()
+	defer k.calls.done()
 	begun := k.clock.now()
 	unknown := false
 	for attempt := 1; ; attempt++ {
@@ -83,7 +83,7 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 		if err == nil {
 			return nil
 		}
-		var u *unsettled
+		var u *ambiguousError
 		if errors.As(err, &u) {
 			return &Error{op, path, u.error, true}
 		}
@@ -91,14 +91,14 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 		switch classify(err) {
 		case answered:
 			return &Error{op, path, err, false}
-		case over:
+		case stopped:
 			return fail(err)
-		case abandoned:
+		case notAwaited:
 			unknown = true
 			return fail(err)
-		case lost:
+		case replyLost:
 			unknown = true
-		case unsent:
+		case notSent:
 		}
 		wait, again := k.cfg.retry(attempt, k.clock.now()-begun)
 		if !again {

@@ -31,10 +31,10 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 		return nil, errors.New("recipes: no servers to connect to")
 	}
 	k := newCore(cfg, false)
-	provider := &hosts{closing: k.closing, hurry: k.hurry}
+	provider := &hostProvider{closing: k.closing, maxPause: k.maxReconnectPause}
 	conn, events, err := zk.Connect(servers, cfg.timeout,
 		zk.WithDialer(func(network, address string, timeout time.Duration) (net.Conn, error) {
-			provider.wait()
+			provider.pauseBeforeDial()
 			return k.dial(network, address, timeout)
 		}),
 		zk.WithHostProvider(provider),
@@ -44,7 +44,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	if err != nil {
 		return nil, fmt.Errorf("recipes: connect: %w", err)
 	}
-	k.conn, k.owned, k.events = conn, conn, events
+	k.conn, k.ownConn, k.events = conn, conn, events
 	c := &Client{core: k}
 	if err := k.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("recipes: connect: %w", err), c.Close())
@@ -70,7 +70,7 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	k.ephemerals = make(map[string]struct{})
 	c := &Client{core: k}
 	// Ends when the connection does or the Client is closed; Close waits for it.
-	k.loops.Go(k.follow)
+	k.loops.Go(k.followEvents)
 	if err := k.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("recipes: wrap: %w", err), c.Close())
 	}
@@ -139,30 +139,30 @@ func (c *Client) relative(path string) string {
 // dial makes a connection for zk.Conn, in place of the one before. go-zookeeper does not close the one on which it learned that its
 // session has expired.
 func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	k.cutWire()
+	k.closeNetConn()
 	conn, err := k.cfg.dialer(network, address, timeout)
 	if err != nil {
 		return nil, err
 	}
 	// What one session has seen means nothing to the next. A server that has less refuses who says it, for ever if it has lost its data.
 	if s := k.currentSession(); s != nil && s.Context().Err() != nil {
-		k.seen = new(lastzxid.Seen)
+		k.lastSeenZxid = new(lastzxid.Seen)
 	}
-	w := &wire{Conn: lastzxid.NewConn(conn, k.seen), attach: k, patience: time.Duration(k.timeout.Load())}
+	w := &sessionConn{Conn: lastzxid.NewConn(conn, k.lastSeenZxid), owner: k, timeout: time.Duration(k.timeout.Load())}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == Closed {
 		return nil, errors.Join(ErrClosed, conn.Close())
 	}
-	k.wire = w
+	k.netConn = w
 	return w, nil
 }
 
 // cutWire closes the network connection, if Connect made it.
-func (k *core) cutWire() {
+func (k *core) closeNetConn() {
 	k.mu.Lock()
-	w := k.wire
-	k.wire = nil
+	w := k.netConn
+	k.netConn = nil
 	k.mu.Unlock()
 	if w != nil {
 		_ = w.Conn.Close() // it is being given up

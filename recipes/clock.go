@@ -8,17 +8,17 @@ import "time"
 // It is the runtime's clock plus what the operating system tells of suspensions, so that in a bubble of testing/synctest it is the
 // bubble's time.
 type clock struct {
-	origin time.Time
-	asleep func() time.Duration // how long the machine has been suspended since some moment
-	base   time.Duration
+	origin           time.Time
+	suspended        func() time.Duration // how long the machine has been suspended since some moment
+	suspendedAtStart time.Duration
 }
 
 func newClock(asleep func() time.Duration) *clock {
-	return &clock{origin: time.Now(), asleep: asleep, base: asleep()}
+	return &clock{origin: time.Now(), suspended: asleep, suspendedAtStart: asleep()}
 }
 
 func (c *clock) now() time.Duration {
 	// The suspensions first: one that falls between the two counts as neither, and is seen by the next look.
-	asleep := c.asleep() - c.base
-	return time.Since(c.origin) + asleep
+	suspended := c.suspended() - c.suspendedAtStart
+	return time.Since(c.origin) + suspended
 }

@@ -12,4 +12,4 @@ type Contender struct {
 }
 
 // Line is who has it and who waits for it, the next one first.
-type Line struct{ Holders, Waiters []Contender }
+type Contention struct{ Holders, Waiters []Contender }

@@ -14,37 +14,37 @@ import (
 
 // core is what a Client and its namespaces share.
 type core struct {
-	cfg     config
-	clock   *clock
-	wrapped bool
-	conn    Conn
-	owned   *zk.Conn        // conn, if Connect made it; else it is wrapped
-	seen    *lastzxid.Seen  // over owned's connections, while the session lives; dial alone touches it
-	events  <-chan zk.Event // closed when conn has ended
+	cfg          config
+	clock        *clock
+	wrapped      bool
+	conn         Conn
+	ownConn      *zk.Conn        // conn, if Connect made it; else it is wrapped
+	lastSeenZxid *lastzxid.Seen  // over owned's connections, while the session lives; dial alone touches it
+	events       <-chan zk.Event // closed when conn has ended
 
 	timeout atomic.Int64 // a time.Duration: the negotiated session timeout, or the one that is asked for
 
-	ctx     context.Context // of work in the background
-	cancel  context.CancelFunc
-	closing chan struct{}
-	calls   pending        // calls and work in the background
-	probing pending        // a probe that is not answered yet
-	left    leftovers      // of calls
-	loops   sync.WaitGroup // prober, follower of events
-	kick    chan struct{}  // lets the prober probe now; holds one
-	ready   chan struct{}  // closed when there is the first session
-	watches watches
-	once    sync.Once
+	ctx            context.Context // of work in the background
+	cancel         context.CancelFunc
+	closing        chan struct{}
+	calls          callCounter    // calls and work in the background
+	activeProbes   callCounter    // a probe that is not answered yet
+	abandonedCalls abandonedCalls // of calls
+	loops          sync.WaitGroup // prober, follower of events
+	probeSoon      chan struct{}  // lets the prober probe now; holds one
+	ready          chan struct{}  // closed when there is the first session
+	watches        watchTable
+	closeOnce      sync.Once
 
 	noContainers atomic.Bool // the server has none
 	shared       sync.Map    // by sharedKey; see Client.Shared
 
-	mu      sync.Mutex // guards what follows; nothing waits while it is held
-	state   State
-	session *Session
-	wire    *wire
-	again   chan struct{}              // closed when a wrapped connection has a server again
-	readers map[chan State]func() bool // with what stops looking at the reader's ctx
+	mu              sync.Mutex // guards what follows; nothing waits while it is held
+	state           ConnState
+	session         *Session
+	netConn         *sessionConn
+	reconnectSignal chan struct{}                  // closed when a wrapped connection has a server again
+	stateReaders    map[chan ConnState]func() bool // with what stops looking at the reader's ctx
 	// ephemerals of the present session, for a wrapped connection only: nobody else can end a session that was declared lost. Some may be
 	// gone, or never have been there.
 	ephemerals map[string]struct{}
@@ -52,15 +52,15 @@ type core struct {
 
 func newCore(cfg config, wrapped bool) *core {
 	k := &core{
-		cfg:     cfg,
-		wrapped: wrapped,
-		seen:    new(lastzxid.Seen),
-		clock:   newClock(cfg.asleep),
-		closing: make(chan struct{}),
-		kick:    make(chan struct{}, 1),
-		ready:   make(chan struct{}),
-		readers: make(map[chan State]func() bool),
-		again:   make(chan struct{}),
+		cfg:             cfg,
+		wrapped:         wrapped,
+		lastSeenZxid:    new(lastzxid.Seen),
+		clock:           newClock(cfg.suspended),
+		closing:         make(chan struct{}),
+		probeSoon:       make(chan struct{}, 1),
+		ready:           make(chan struct{}),
+		stateReaders:    make(map[chan ConnState]func() bool),
+		reconnectSignal: make(chan struct{}),
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.timeout.Store(int64(cfg.timeout))
@@ -70,7 +70,7 @@ func newCore(cfg config, wrapped bool) *core {
 // start waits for the first session, and adds the credentials.
 func (k *core) start(ctx context.Context) error {
 	// Ends when the Client is closed; Close waits for it.
-	k.loops.Go(k.probe)
+	k.loops.Go(k.probeLoop)
 	select {
 	case <-k.ready:
 	case <-ctx.Done():
@@ -92,7 +92,7 @@ func (k *core) start(ctx context.Context) error {
 
 func (k *core) close() error {
 	var left int
-	k.once.Do(func() {
+	k.closeOnce.Do(func() {
 		k.calls.close()
 		patience := time.Duration(k.timeout.Load()) / 3
 		k.calls.wait(patience)
@@ -104,20 +104,20 @@ func (k *core) close() error {
 		k.mu.Unlock()
 		if session != nil {
 			session.end(ErrClosed) // before the server can end it
-			k.endWrapped(session, patience/2)
+			k.deleteWrappedEphemerals(session, patience/2)
 		}
 		close(k.closing)
-		if k.owned != nil {
+		if k.ownConn != nil {
 			if !connected {
-				k.cutWire() // who waits in a handshake does not see that it shall close
+				k.closeNetConn() // who waits in a handshake does not see that it shall close
 			}
-			k.owned.Close()
-			k.cutWire()
+			k.ownConn.Close()
+			k.closeNetConn()
 			for range k.events { // until go-zookeeper's loop has ended
 			}
 			patience = time.Hour // what is left ends by itself: its connection has
 		}
-		left = k.calls.wait(patience) + k.probing.wait(patience)
+		left = k.calls.wait(patience) + k.activeProbes.wait(patience)
 		if left == 0 {
 			k.loops.Wait()
 		}
@@ -130,17 +130,17 @@ func (k *core) close() error {
 
 // endWrapped lets go, in the background, of what hangs on a session that lives on with the connection that was wrapped. It tries for about
 // as long as limit.
-func (k *core) endWrapped(s *Session, limit time.Duration) {
+func (k *core) deleteWrappedEphemerals(s *Session, limit time.Duration) {
 	if !k.wrapped {
 		return
 	}
-	k.calls.more()
+	k.calls.add()
 	// Ends when the connection has answered or given up; Close waits for it.
 	go func() {
-		defer k.calls.end()
-		for begun := k.now(); ; time.Sleep(firstInsist) {
+		defer k.calls.done()
+		for begun := k.now(); ; time.Sleep(minBackgroundPause) {
 			err := k.deleteEphemerals(s.id)
-			if err == nil || classify(err) == over || k.now()-begun > limit {
+			if err == nil || classify(err) == stopped || k.now()-begun > limit {
 				return
 			}
 		}
@@ -150,7 +150,7 @@ func (k *core) endWrapped(s *Session, limit time.Duration) {
 func (k *core) now() time.Duration { return k.clock.now() }
 
 // hurry returns the longest pause between two tries to connect: a part of what is left of the session.
-func (k *core) hurry() time.Duration {
+func (k *core) maxReconnectPause() time.Duration {
 	if s := k.currentSession(); s != nil && s.Remaining() > 0 {
 		return max(firstPause, min(longPause/2, time.Duration(k.timeout.Load())/32))
 	}
@@ -176,18 +176,18 @@ func (k *core) event(e zk.Event) {
 			k.probeNow()
 			return
 		}
-		k.attachedState()
+		k.markConnected()
 	case zk.StateExpired:
 		if s := k.currentSession(); s != nil {
 			s.end(ErrSessionLost)
 		}
 	case zk.StateDisconnected, zk.StateConnecting:
-		k.suspend()
+		k.markSuspended()
 	}
 }
 
 // attachedState notes that there is a connection with a session.
-func (k *core) attachedState() {
+func (k *core) markConnected() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.session == nil || k.session.ended.Load() {
@@ -199,11 +199,11 @@ func (k *core) attachedState() {
 		close(k.ready)
 	case Suspended, Lost:
 		k.setState(Reconnected)
-		k.fireAgain() // go-zookeeper may have dropped the event that said so
+		k.signalReconnect() // go-zookeeper may have dropped the event that said so
 	}
 }
 
-func (k *core) suspend() {
+func (k *core) markSuspended() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == Connected || k.state == Reconnected {
@@ -212,13 +212,13 @@ func (k *core) suspend() {
 }
 
 // attached is told by the wire of a session that the server gave or gave back.
-func (k *core) attached(id int64, timeout, sent time.Duration) bool {
+func (k *core) sessionGranted(id int64, timeout, sent time.Duration) bool {
 	k.timeout.Store(int64(timeout))
 	s := k.currentSession()
 	if s != nil && s.id == id {
 		return s.resume(sent, timeout)
 	}
-	k.adopt(newSession(id, k.clock, sent, timeout, k.lost))
+	k.setSession(newSession(id, k.clock, sent, timeout, k.sessionLost))
 	if s != nil {
 		s.end(ErrSessionLost) // it has ended already, when go-zookeeper was told that it has expired
 	}
@@ -226,7 +226,7 @@ func (k *core) attached(id int64, timeout, sent time.Duration) bool {
 }
 
 // adopt makes s the present session.
-func (k *core) adopt(s *Session) {
+func (k *core) setSession(s *Session) {
 	k.mu.Lock()
 	closed := k.state == Closed
 	k.session = s
@@ -235,12 +235,12 @@ func (k *core) adopt(s *Session) {
 	if closed {
 		s.end(ErrClosed)
 	} else if s.ended.Load() {
-		k.lost(s) // its end came before it was the present one
+		k.sessionLost(s) // its end came before it was the present one
 	}
 }
 
 // lost is called when a session has ended. Its connection is cut, if it can be: who comes back with it is refused by the wire.
-func (k *core) lost(s *Session) {
+func (k *core) sessionLost(s *Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s != k.session || k.state == Closed {
@@ -252,7 +252,7 @@ func (k *core) lost(s *Session) {
 		}
 		k.setState(Lost)
 	}
-	if w := k.wire; w != nil {
+	if w := k.netConn; w != nil {
 		// To close may take a while, and who looks at the session's Context shall not wait.
 		k.background(func(context.Context) { _ = w.Conn.Close() }) // it is being given up
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -55,19 +54,19 @@ type CreateOptions struct {
 // changed it meanwhile. One that is neither protected nor answered stays, if it was created.
 func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateOptions) (created string, err error) {
 	k := c.core
-	if !k.begin(ctx) {
+	if !k.beginCall(ctx) {
 		return "", &Error{"create", path, ErrClosed, false}
 	}
-	defer k.calls.end()
+	defer k.calls.done()
 	if o.ACL == nil {
 		o.ACL = k.cfg.acl
 	}
-	n := &creation{client: c, path: c.absolute(path), data: written(data), opts: o}
+	n := &createCall{client: c, path: c.absolute(path), data: nonNil(data), opts: o}
 	if o.Protected {
 		n.protect()
 	}
 	err = c.retry(ctx, "create", path, func(ctx context.Context, _ bool) (err error) {
-		created, err = n.try(ctx)
+		created, err = n.tryOnce(ctx)
 		return err
 	})
 	var e *Error
@@ -79,9 +78,9 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 		return "", &Error{"create", path, newCtxError(ctx, true), true}
 	case err == nil:
 		return c.relative(created), nil
-	case errors.Is(err, errLostBefore):
+	case errors.Is(err, errNotRepeatable):
 		err = &Error{"create", path, zk.ErrConnectionClosed, true}
-	case errors.As(err, &e) && !n.unknown && !n.lost:
+	case errors.As(err, &e) && !n.outcomeUnknown && !n.answerLost:
 		e.Unknown = false // what was lost was the answer to something else
 	}
 	n.giveUp()
@@ -89,21 +88,21 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 }
 
 // creation is one Create under way.
-type creation struct {
-	client  *Client
-	path    string // of the server, with the prefix of a protected one
-	prefix  string // "_c_<guid>-" of a protected one
-	data    []byte
-	opts    CreateOptions
-	lost    bool // the answer to a request was lost
-	unknown bool // it was, or is not waited for
+type createCall struct {
+	client         *Client
+	path           string // of the server, with the prefix of a protected one
+	prefix         string // "_c_<guid>-" of a protected one
+	data           []byte
+	opts           CreateOptions
+	answerLost     bool // the answer to a request was lost
+	outcomeUnknown bool // it was, or is not waited for
 }
 
 // try is one try.
-func (n *creation) try(ctx context.Context) (string, error) {
-	before := n.lost
+func (n *createCall) tryOnce(ctx context.Context) (string, error) {
+	before := n.answerLost
 	if before {
-		switch found, err := n.find(ctx); {
+		switch found, err := n.findEarlier(ctx); {
 		case err != nil || found != "":
 			return found, err
 		}
@@ -116,40 +115,40 @@ func (n *creation) try(ctx context.Context) (string, error) {
 		created, err = n.send(ctx)
 	}
 	if before && errors.Is(err, zk.ErrNodeExists) && !n.opts.Mode.sequential() {
-		return n.adopt(ctx, err)
+		return n.adoptExisting(ctx, err)
 	}
 	return created, err
 }
 
 // send sends the request. If ctx ends before the answer, what comes of it is undone.
-func (n *creation) send(ctx context.Context) (string, error) {
+func (n *createCall) send(ctx context.Context) (string, error) {
 	k := n.client.core
 	created, err := call(ctx, k, n.request, func(created string, err error) {
 		switch {
 		case err == nil:
 			k.background(func(ctx context.Context) { n.undo(ctx, created) })
-		case classify(err) == lost && n.opts.Protected:
+		case classify(err) == replyLost && n.opts.Protected:
 			k.background(n.deleteOrphan)
 		}
 	})
 	switch classify(err) {
-	case lost:
-		n.lost, n.unknown = true, true
+	case replyLost:
+		n.answerLost, n.outcomeUnknown = true, true
 		if n.opts.Mode == Ephemeral {
-			k.noteEphemeral(n.path) // it may be there
+			k.rememberEphemeral(n.path) // it may be there
 		}
-	case abandoned:
-		n.unknown = true
-	case answered, unsent, over:
+	case notAwaited:
+		n.outcomeUnknown = true
+	case answered, notSent, stopped:
 		if err == nil && n.opts.Mode.ephemeral() {
-			k.noteEphemeral(created)
+			k.rememberEphemeral(created)
 		}
 	}
 	return created, err
 }
 
 // request asks the connection.
-func (n *creation) request() (string, error) {
+func (n *createCall) request() (string, error) {
 	conn, o := n.client.core.conn, n.opts
 	switch o.Mode {
 	case Container:
@@ -169,27 +168,27 @@ func (n *creation) request() (string, error) {
 }
 
 // find looks for what an earlier try may have created.
-func (n *creation) find(ctx context.Context) (string, error) {
+func (n *createCall) findEarlier(ctx context.Context) (string, error) {
 	switch {
 	case n.opts.Protected:
 		return n.findProtected(ctx)
 	case n.opts.Mode.sequential():
-		return "", errLostBefore
+		return "", errNotRepeatable
 	}
 	return "", nil
 }
 
 // adopt takes a znode that is there for the one that an earlier try created, if it may be.
-func (n *creation) adopt(ctx context.Context, exists error) (string, error) {
+func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, error) {
 	k := n.client.core
-	there, err := call(ctx, k, func() (node, error) { return k.get(n.path) }, nil)
+	there, err := call(ctx, k, func() (readResult, error) { return k.get(n.path) }, nil)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth): // whose it was can't be seen
-		return "", &unsettled{exists}
+		return "", &ambiguousError{exists}
 	case err != nil:
 		return "", err
 	case there.stat.Version != 0: // it may be this one, changed since
-		return "", &unsettled{exists}
+		return "", &ambiguousError{exists}
 	case !bytes.Equal(there.data, n.data):
 		return "", exists
 	case n.opts.Mode == Ephemeral && there.stat.EphemeralOwner != k.currentSession().ID():
@@ -198,27 +197,27 @@ func (n *creation) adopt(ctx context.Context, exists error) (string, error) {
 		return "", exists
 	}
 	if n.opts.Mode.ephemeral() {
-		k.noteEphemeral(n.path)
+		k.rememberEphemeral(n.path)
 	}
 	return n.path, nil
 }
 
 // giveUp deletes in the background what may have been created though the caller is told that it was not. What comes of a request that is
 // still under way is undone when its answer comes.
-func (n *creation) giveUp() {
-	if n.lost && n.opts.Protected {
+func (n *createCall) giveUp() {
+	if n.answerLost && n.opts.Protected {
 		n.client.core.background(n.deleteOrphan)
 	}
 }
 
 // undo deletes a znode that was created too late. Where others may know the name, it stays if it is in use already, and what another session
 // has under that name by now is none of ours.
-func (n *creation) undo(ctx context.Context, created string) {
+func (n *createCall) undo(ctx context.Context, created string) {
 	k, version := n.client.core, int32(0)
 	if n.opts.Protected || n.opts.Mode.sequential() || n.opts.Mode.ephemeral() {
 		version = -1
 	}
-	k.insist(ctx, "undo create", created, func(ctx context.Context) error {
+	k.retryInBackground(ctx, "undo create", created, func(ctx context.Context) error {
 		if n.opts.Mode.ephemeral() && !n.opts.Protected {
 			if mine, err := k.owns(ctx, created); err != nil || !mine {
 				return err
@@ -236,16 +235,9 @@ func (n *creation) undo(ctx context.Context, created string) {
 // owns reports whether the znode there is an ephemeral of the connection's session. It asks the server to catch up first: after a lost
 // answer another one may still show what is gone.
 func (k *core) owns(ctx context.Context, full string) (bool, error) {
-	if _, err := call(ctx, k, func() (node, error) { return k.sync(full) }, nil); err != nil {
+	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(full) }, nil); err != nil {
 		return false, err
 	}
-	n, err := call(ctx, k, func() (node, error) { return k.exists(full) }, nil)
+	n, err := call(ctx, k, func() (readResult, error) { return k.exists(full) }, nil)
 	return err == nil && n.exists && n.stat.EphemeralOwner == k.conn.SessionID(), err
-}
-
-func parentOf(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
 }

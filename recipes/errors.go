@@ -54,19 +54,19 @@ func (e *Error) Unwrap() []error {
 func (e *Error) Refused() bool { return !e.Unknown && classify(e.Err) == answered }
 
 // unsettled is an answer of the server to a repeated write that does not tell whether the first was applied.
-type unsettled struct{ error }
+type ambiguousError struct{ error }
 
-func (e *unsettled) Unwrap() error { return e.error }
+func (e *ambiguousError) Unwrap() error { return e.error }
 
 // class is what an error of a call tells about the request.
 type class int
 
 const (
-	answered  class = iota // the server said so, or the request was never valid: trying again changes nothing
-	unsent                 // it did not reach a server, or was refused unseen: trying again is safe
-	lost                   // it may have been applied
-	abandoned              // nobody waits for the answer any more: ctx ended
-	over                   // it was not sent, and no other will be
+	answered   class = iota // the server said so, or the request was never valid: trying again changes nothing
+	notSent                 // it did not reach a server, or was refused unseen: trying again is safe
+	replyLost               // it may have been applied
+	notAwaited              // nobody waits for the answer any more: ctx ended
+	stopped                 // it was not sent, and no other will be
 )
 
 // ctxError is that of a call whose ctx has ended.
@@ -83,9 +83,9 @@ func (e *ctxError) Error() string   { return e.cause.Error() }
 func (e *ctxError) Unwrap() []error { return []error{e.err, e.cause} }
 
 // wireError marks what the network said, for the connections that Connect makes.
-type wireError struct{ error }
+type networkError struct{ error }
 
-func (e *wireError) Unwrap() error { return e.error }
+func (e *networkError) Unwrap() error { return e.error }
 
 // classify is the one place that knows how go-zookeeper reports a lost connection: as ErrConnectionClosed where it flushes
 // what waits for an answer, as ErrNoServer where it flushes what was never sent, as ErrSessionExpired for what waited when the
@@ -93,7 +93,7 @@ func (e *wireError) Unwrap() error { return e.error }
 func classify(err error) class {
 	var (
 		gaveUp *ctxError
-		wire   *wireError
+		wire   *networkError
 		netErr net.Error
 		errno  syscall.Errno
 	)
@@ -101,20 +101,20 @@ func classify(err error) class {
 	case err == nil:
 		return answered
 	case errors.As(err, &gaveUp) && gaveUp.sent:
-		return abandoned
+		return notAwaited
 	case gaveUp != nil:
-		return over
+		return stopped
 	case errors.Is(err, ErrClosed), errors.Is(err, zk.ErrClosing):
-		return over
+		return stopped
 	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved), isCode(err, -127): // throttled: not done, to be tried again later
-		return unsent
+		return notSent
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrSessionExpired), errors.As(err, &wire):
-		return lost
+		return replyLost
 	case errors.As(err, &netErr), errors.As(err, &errno), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, io.ErrClosedPipe), errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
-		return lost
+		return replyLost
 	case isCode(err, -4), isCode(err, -7): // connection loss, operation timeout
-		return lost
+		return replyLost
 	}
 	return answered
 }

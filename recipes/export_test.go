@@ -2,8 +2,8 @@ package recipes
 
 import "time"
 
-// Asleep lets tests suspend the machine: f returns for how long it has been so far.
-func Asleep(f func() time.Duration) Option { return func(c *config) { c.asleep = f } }
+// SuspendedFor lets tests suspend the machine: f returns for how long it has been so far.
+func SuspendedFor(f func() time.Duration) Option { return func(c *config) { c.suspended = f } }
 
 // ExponentialWith is Exponential with that source of random numbers in [0, n).
 func ExponentialWith(base, limit time.Duration, n int, random func(n int64) int64) RetryPolicy {
@@ -12,14 +12,14 @@ func ExponentialWith(base, limit time.Duration, n int, random func(n int64) int6
 
 // HostPauses returns how long a host provider takes to name n servers in vain, and how long the pauses before their dials are.
 func HostPauses(n int) (naming, pauses time.Duration) {
-	h := &hosts{closing: make(chan struct{}), hurry: func() time.Duration { return 100 * time.Millisecond }}
+	h := &hostProvider{closing: make(chan struct{}), maxPause: func() time.Duration { return 100 * time.Millisecond }}
 	_ = h.Init([]string{"a", "b"}) // never an error
 	h.Connected()
 	for range n {
 		begun := time.Now()
 		h.Next()
 		named := time.Now()
-		h.wait()
+		h.pauseBeforeDial()
 		naming += named.Sub(begun)
 		pauses += time.Since(named)
 	}
@@ -27,7 +27,7 @@ func HostPauses(n int) (naming, pauses time.Duration) {
 }
 
 // Noted returns how many ephemerals the Client of a wrapped connection remembers.
-func Noted(c *Client) int {
+func RememberedEphemerals(c *Client) int {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
 	return len(c.core.ephemerals)

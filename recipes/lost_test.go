@@ -157,7 +157,7 @@ func TestLost_Multi(t *testing.T) {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 			w.Load(map[string]string{"/d": ""})
 			var asleep atomic.Int64 // a time.Duration
-			c, _ := w.Hooked(recipes.Asleep(func() time.Duration { return time.Duration(asleep.Load()) }))
+			c, _ := w.Hooked(recipes.SuspendedFor(func() time.Duration { return time.Duration(asleep.Load()) }))
 			session := c.Session()
 			create := func(path string, flags int32) *zk.CreateRequest {
 				return &zk.CreateRequest{Path: path, Flags: flags}
@@ -174,7 +174,7 @@ func TestLost_Multi(t *testing.T) {
 			if _, err := c.Multi(t.Context(), create("/d/unknown", zk.FlagEphemeral), create("/d/stays", zk.FlagPersistent)); !errors.Is(err, recipes.ErrOutcomeUnknown) {
 				t.Error(err)
 			}
-			if n := recipes.Noted(c); n != 4 {
+			if n := recipes.RememberedEphemerals(c); n != 4 {
 				t.Errorf("%d are remembered", n)
 			}
 			w.AssertExists("/d/unknown")

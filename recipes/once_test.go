@@ -81,7 +81,7 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 			}
 		})
 	}
-	e.Suffer(troubles)
+	e.Apply(troubles)
 	wg.Wait()
 	time.Sleep(time.Minute) // for what goes on in the background
 	for path := range e.Tree("/seq") {

@@ -22,7 +22,7 @@ type config struct {
 	acl     []zk.ACL
 	logger  zk.Logger
 
-	asleep func() time.Duration // tests suspend the machine
+	suspended func() time.Duration // tests suspend the machine
 }
 
 type credentials struct {
@@ -52,18 +52,18 @@ func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }
 // Logger takes the log lines, those of Connect's zk.Conn too. By default there are none.
 func Logger(l zk.Logger) Option { return func(c *config) { c.logger = l } }
 
-type silent struct{}
+type discardLogger struct{}
 
-func (silent) Printf(string, ...any) {}
+func (discardLogger) Printf(string, ...any) {}
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		timeout: DefaultSessionTimeout,
-		retry:   Exponential(50*time.Millisecond, time.Second, 10),
-		dialer:  net.DialTimeout,
-		acl:     zk.WorldACL(zk.PermAll),
-		logger:  silent{},
-		asleep:  suspended,
+		timeout:   DefaultSessionTimeout,
+		retry:     Exponential(50*time.Millisecond, time.Second, 10),
+		dialer:    net.DialTimeout,
+		acl:       zk.WorldACL(zk.PermAll),
+		logger:    discardLogger{},
+		suspended: suspended,
 	}
 	for _, opt := range opts {
 		opt(&c)

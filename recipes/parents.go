@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // parentTries bounds how often the znodes above are made in one try: containers may go again before they have a child.
@@ -18,12 +20,12 @@ func (c *Client) Ensure(ctx context.Context, path string) error {
 }
 
 // makesParents reports whether missing znodes above are to be made: all, or those of the namespace.
-func (n *creation) makesParents() bool { return n.ensures() != "" }
+func (n *createCall) makesParents() bool { return n.ensures() != "" }
 
 // ensures returns the znode down to which those that are missing are made.
-func (n *creation) ensures() string {
+func (n *createCall) ensures() string {
 	if n.opts.Parents {
-		return parentOf(n.path)
+		return znodepath.Parent(n.path)
 	}
 	if root := n.client.root; strings.HasPrefix(n.path, root+"/") {
 		return root
@@ -40,7 +42,7 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	if err := k.makeParents(ctx, parentOf(last)); err != nil {
+	if err := k.makeParents(ctx, znodepath.Parent(last)); err != nil {
 		return err
 	}
 	err = k.makeParent(ctx, last)
@@ -54,13 +56,13 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 func (k *core) makeParent(ctx context.Context, path string) error {
 	_, err := call(ctx, k, func() (string, error) {
 		if !k.noContainers.Load() {
-			created, err := k.conn.CreateContainer(path, written(nil), zk.FlagContainer, k.cfg.acl)
+			created, err := k.conn.CreateContainer(path, nonNil(nil), zk.FlagContainer, k.cfg.acl)
 			if err == nil || !isCode(err, -6) { // unimplemented
 				return created, err
 			}
 			k.noContainers.Store(true)
 		}
-		return k.conn.Create(path, written(nil), zk.FlagPersistent, k.cfg.acl)
+		return k.conn.Create(path, nonNil(nil), zk.FlagPersistent, k.cfg.acl)
 	}, nil)
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

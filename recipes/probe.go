@@ -7,14 +7,14 @@ import (
 )
 
 // probe asks the leader, through the server, a few times per session timeout, whether all is well. It alone owns the proof.
-func (k *core) probe() {
-	var p proof
+func (k *core) probeLoop() {
+	var p livenessProof
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-		case <-k.kick:
+		case <-k.probeSoon:
 		case <-k.closing:
 			return
 		}
@@ -28,38 +28,38 @@ func (k *core) probe() {
 
 func (k *core) probeNow() {
 	select {
-	case k.kick <- struct{}{}:
+	case k.probeSoon <- struct{}{}:
 	default:
 	}
 }
 
 // probeOnce reports whether the server answered.
-func (k *core) probeOnce(p *proof) bool {
+func (k *core) probeOnce(p *livenessProof) bool {
 	if k.conn.State() != zk.StateHasSession {
 		if k.wrapped { // the event may have been dropped
-			k.suspend()
+			k.markSuspended()
 		}
 		return false
 	}
-	session, latest := k.conn.SessionID(), probe{server: k.conn.Server(), sent: k.now()}
-	k.probing.more()
+	session, latest := k.conn.SessionID(), answeredSync{server: k.conn.Server(), sent: k.now()}
+	k.activeProbes.add()
 	_, err := k.conn.Sync("/")
-	k.probing.end()
+	k.activeProbes.done()
 	latest.answered = k.now()
 	if err != nil || session == 0 || k.conn.SessionID() != session || k.conn.Server() != latest.server {
 		return false
 	}
-	heard := p.alive(session, time.Duration(k.timeout.Load()), latest)
-	k.proved(session, heard)
+	heard := p.lastHeard(session, time.Duration(k.timeout.Load()), latest)
+	k.sessionHeard(session, heard)
 	return true
 }
 
 // proved notes that the leader heard of the session then, or later.
-func (k *core) proved(id int64, heard time.Duration) {
+func (k *core) sessionHeard(id int64, heard time.Duration) {
 	s := k.currentSession()
 	if s != nil && s.id == id && s.extend(heard) {
 		if k.wrapped {
-			k.attachedState()
+			k.markConnected()
 		}
 		return
 	}
@@ -72,8 +72,8 @@ func (k *core) proved(id int64, heard time.Duration) {
 			return
 		}
 	}
-	k.adopt(newSession(id, k.clock, heard, time.Duration(k.timeout.Load()), k.lost))
-	k.attachedState()
+	k.setSession(newSession(id, k.clock, heard, time.Duration(k.timeout.Load()), k.sessionLost))
+	k.markConnected()
 }
 
 // deleteEphemerals deletes what was made in a session of a wrapped connection that is over for the Client and is alive: those who held it have
@@ -98,7 +98,7 @@ func (k *core) deleteEphemerals(session int64) error {
 	return nil
 }
 
-func (k *core) noteEphemeral(path string) {
+func (k *core) rememberEphemeral(path string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ephemerals != nil {
@@ -114,7 +114,7 @@ func (k *core) forgetEphemeral(path string) {
 
 // endOutdated ends the session that the Client takes for the present one if a wrapped connection has another by now, whose events may come late.
 // Connect's connections tell of it before they send anything in the next.
-func (k *core) endOutdated() {
+func (k *core) endReplacedSession() {
 	if !k.wrapped {
 		return
 	}
@@ -124,12 +124,12 @@ func (k *core) endOutdated() {
 }
 
 // follow reads a wrapped connection's events.
-func (k *core) follow() {
+func (k *core) followEvents() {
 	for {
 		select {
 		case e, open := <-k.events:
 			if !open {
-				k.ended()
+				k.connectionClosed()
 				return
 			}
 			k.event(e)
@@ -140,7 +140,7 @@ func (k *core) follow() {
 }
 
 // ended is called when somebody has closed the wrapped connection.
-func (k *core) ended() {
+func (k *core) connectionClosed() {
 	if s := k.currentSession(); s != nil {
 		s.end(ErrSessionLost)
 	}

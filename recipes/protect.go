@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // A protected znode's name is "_c_", a GUID, "-", and the name that was asked for: so Curator writes it.
@@ -22,7 +24,7 @@ func newGUID() string {
 }
 
 // protect gives the znode a name by which it is found again.
-func (n *creation) protect() {
+func (n *createCall) protect() {
 	n.prefix = protectedPrefix + newGUID() + "-"
 	i := strings.LastIndexByte(n.path, '/') + 1
 	n.path = n.path[:i] + n.prefix + n.path[i:]
@@ -30,44 +32,44 @@ func (n *creation) protect() {
 
 // findProtected returns the znode that an earlier try created, or "". The server may be another one now, which lags behind: so it is told
 // to catch up first.
-func (n *creation) findProtected(ctx context.Context) (string, error) {
-	k, parent := n.client.core, parentOf(n.path)
-	if _, err := call(ctx, k, func() (node, error) { return k.sync(parent) }, nil); err != nil {
+func (n *createCall) findProtected(ctx context.Context) (string, error) {
+	k, parent := n.client.core, znodepath.Parent(n.path)
+	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(parent) }, nil); err != nil {
 		return "", err
 	}
-	there, err := call(ctx, k, func() (node, error) { return k.children(parent) }, nil)
+	there, err := call(ctx, k, func() (readResult, error) { return k.children(parent) }, nil)
 	if err != nil {
 		return "", ignoreNoNode(err)
 	}
 	for _, name := range there.children {
 		if strings.HasPrefix(name, n.prefix) {
-			return n.check(ctx, join(parent, name))
+			return n.checkFound(ctx, znodepath.Join(parent, name))
 		}
 	}
 	return "", nil
 }
 
 // check returns path if the znode there is as it was asked for. An ephemeral of an earlier session, which goes soon, is none.
-func (n *creation) check(ctx context.Context, path string) (string, error) {
+func (n *createCall) checkFound(ctx context.Context, path string) (string, error) {
 	if !n.opts.Mode.ephemeral() {
 		return path, nil
 	}
 	k := n.client.core
-	there, err := call(ctx, k, func() (node, error) { return k.exists(path) }, nil)
+	there, err := call(ctx, k, func() (readResult, error) { return k.exists(path) }, nil)
 	switch {
 	case err != nil || !there.exists:
 		return "", err
 	case there.stat.EphemeralOwner == k.currentSession().ID():
-		k.noteEphemeral(path)
+		k.rememberEphemeral(path)
 		return path, nil
 	}
 	return "", ignoreNoNode(k.delete(ctx, path, -1))
 }
 
 // deleteOrphan deletes what may have been created.
-func (n *creation) deleteOrphan(ctx context.Context) {
+func (n *createCall) deleteOrphan(ctx context.Context) {
 	k := n.client.core
-	k.insist(ctx, "delete orphan", n.path, func(ctx context.Context) error {
+	k.retryInBackground(ctx, "delete orphan", n.path, func(ctx context.Context) error {
 		found, err := n.findProtected(ctx)
 		if err != nil || found == "" {
 			return err
@@ -78,11 +80,4 @@ func (n *creation) deleteOrphan(ctx context.Context) {
 		}
 		return err
 	})
-}
-
-func join(parent, name string) string {
-	if parent == "/" {
-		return "/" + name
-	}
-	return parent + "/" + name
 }

@@ -8,25 +8,25 @@ import (
 )
 
 // node is what reads return.
-type node struct {
+type readResult struct {
 	data     []byte
 	children []string
 	exists   bool
 	stat     *zk.Stat
-	fires    <-chan zk.Event
+	watch    <-chan zk.Event
 }
 
 // read runs f until it is answered. What it has read does no harm if nobody waits for it.
-func (c *Client) read(ctx context.Context, op, path string, f func(path string) (node, error)) (n node, err error) {
+func (c *Client) read(ctx context.Context, op, path string, f func(path string) (readResult, error)) (n readResult, err error) {
 	full := c.absolute(path)
 	err = c.retry(ctx, op, path, func(ctx context.Context, _ bool) (err error) {
-		n, err = call(ctx, c.core, func() (node, error) { return f(full) }, nil)
+		n, err = call(ctx, c.core, func() (readResult, error) { return f(full) }, nil)
 		return err
 	})
 	var e *Error
 	if errors.As(err, &e) {
 		e.Unknown = false
-		return node{}, e
+		return readResult{}, e
 	}
 	return n, nil
 }
@@ -40,17 +40,17 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error)
 // GetW is Get with a watch: the channel gets one event when the znode's data change or it is deleted after that, or the session ends. Then
 // it is closed. See ExistsW for what channels of watches have in common.
 func (c *Client) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	n, err := c.read(ctx, "get", path, func(path string) (node, error) {
-		if ch := c.core.watches.get(path, watchData); ch != nil {
+	n, err := c.read(ctx, "get", path, func(path string) (readResult, error) {
+		if ch := c.core.watches.lookup(path, watchData); ch != nil {
 			n, err := c.core.get(path)
-			n.fires = ch
+			n.watch = ch
 			return n, err
 		}
-		again := c.core.reconnects()
+		again := c.core.nextReconnect()
 		data, stat, ch, err := c.core.conn.GetW(path)
-		return node{data: data, stat: stat, fires: c.core.armed(path, watchData, ch, again)}, err
+		return readResult{data: data, stat: stat, watch: c.core.registerWatch(path, watchData, ch, again)}, err
 	})
-	return n.data, n.stat, n.fires, err
+	return n.data, n.stat, n.watch, err
 }
 
 // Exists returns the Stat of a znode, or nil if there is none.
@@ -66,21 +66,21 @@ func (c *Client) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 // server's, not the namespace's. The channel needs not be read, and nothing has to be released: when ctx ends, at most one
 // one-shot watch per znode and kind stays armed on the server, and the next who watches the same takes it over.
 func (c *Client) ExistsW(ctx context.Context, path string) (*zk.Stat, <-chan zk.Event, error) {
-	n, err := c.read(ctx, "exists", path, func(path string) (node, error) {
-		if ch := c.core.watches.get(path, watchData, watchExist); ch != nil {
+	n, err := c.read(ctx, "exists", path, func(path string) (readResult, error) {
+		if ch := c.core.watches.lookup(path, watchData, watchExist); ch != nil {
 			n, err := c.core.exists(path)
-			n.fires = ch
+			n.watch = ch
 			return n, err
 		}
-		again := c.core.reconnects()
+		again := c.core.nextReconnect()
 		exists, stat, ch, err := c.core.conn.ExistsW(path)
 		kind := watchExist
 		if exists {
 			kind = watchData
 		}
-		return node{exists: exists, stat: stat, fires: c.core.armed(path, kind, ch, again)}, err
+		return readResult{exists: exists, stat: stat, watch: c.core.registerWatch(path, kind, ch, again)}, err
 	})
-	return n.statIfThere(), n.fires, err
+	return n.statIfThere(), n.watch, err
 }
 
 // Children returns the names of a znode's children, in no order, and its Stat.
@@ -91,53 +91,53 @@ func (c *Client) Children(ctx context.Context, path string) ([]string, *zk.Stat,
 
 // ChildrenW is Children with a watch that fires when a child is created or deleted, or the znode is deleted, or the session ends. See ExistsW.
 func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	n, err := c.read(ctx, "children", path, func(path string) (node, error) {
-		if ch := c.core.watches.get(path, watchChildren); ch != nil {
+	n, err := c.read(ctx, "children", path, func(path string) (readResult, error) {
+		if ch := c.core.watches.lookup(path, watchChildren); ch != nil {
 			n, err := c.core.children(path)
-			n.fires = ch
+			n.watch = ch
 			return n, err
 		}
-		again := c.core.reconnects()
+		again := c.core.nextReconnect()
 		children, stat, ch, err := c.core.conn.ChildrenW(path)
-		return node{children: children, stat: stat, fires: c.core.armed(path, watchChildren, ch, again)}, err
+		return readResult{children: children, stat: stat, watch: c.core.registerWatch(path, watchChildren, ch, again)}, err
 	})
-	return n.children, n.stat, n.fires, err
+	return n.children, n.stat, n.watch, err
 }
 
 // Sync lets the server catch up with the leader: what is read afterwards through this Client is at least as new as what anybody had
 // written before. What this Client was asked for before, and gave up waiting for when a ctx ended, has come to its end then: it is done, or never
 // will be. Until then it may be sent yet, in whichever session there is: so the end of the session for which it was meant tells nothing.
 func (c *Client) Sync(ctx context.Context, path string) error {
-	if err := c.core.left.wait(ctx, c.core.closing); err != nil {
+	if err := c.core.abandonedCalls.wait(ctx, c.core.closing); err != nil {
 		return &Error{"sync", path, err, false}
 	}
 	_, err := c.read(ctx, "sync", path, c.core.sync)
 	return err
 }
 
-func (n node) statIfThere() *zk.Stat {
+func (n readResult) statIfThere() *zk.Stat {
 	if !n.exists {
 		return nil
 	}
 	return n.stat
 }
 
-func (k *core) get(path string) (node, error) {
+func (k *core) get(path string) (readResult, error) {
 	data, stat, err := k.conn.Get(path)
-	return node{data: data, stat: stat}, err
+	return readResult{data: data, stat: stat}, err
 }
 
-func (k *core) exists(path string) (node, error) {
+func (k *core) exists(path string) (readResult, error) {
 	exists, stat, err := k.conn.Exists(path)
-	return node{exists: exists, stat: stat}, err
+	return readResult{exists: exists, stat: stat}, err
 }
 
-func (k *core) children(path string) (node, error) {
+func (k *core) children(path string) (readResult, error) {
 	children, stat, err := k.conn.Children(path)
-	return node{children: children, stat: stat}, err
+	return readResult{children: children, stat: stat}, err
 }
 
-func (k *core) sync(path string) (node, error) {
+func (k *core) sync(path string) (readResult, error) {
 	_, err := k.conn.Sync(path)
-	return node{}, err
+	return readResult{}, err
 }

@@ -224,7 +224,7 @@ func TestStates(t *testing.T) {
 		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		states := c.States(ctx)
-		await := func(want ...recipes.State) {
+		await := func(want ...recipes.ConnState) {
 			t.Helper()
 			for _, w := range want {
 				if got := <-states; got != w {
@@ -255,11 +255,11 @@ func TestStates(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		var got []recipes.State
+		var got []recipes.ConnState
 		for s := range all {
 			got = append(got, s)
 		}
-		if want := []recipes.State{recipes.Reconnected, recipes.Closed}; !slices.Equal(got, want) {
+		if want := []recipes.ConnState{recipes.Reconnected, recipes.Closed}; !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 		if _, _, err := c.Get(t.Context(), "/"); !errors.Is(err, recipes.ErrClosed) {
@@ -277,7 +277,7 @@ func TestAsleep(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		var asleep time.Duration
 		s := zktest.Start(t)
-		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.Asleep(func() time.Duration { return asleep }))
+		c := recipetest.Open(t, kind, s.Service, 10*time.Second, recipes.SuspendedFor(func() time.Duration { return asleep }))
 		if _, err := c.Create(t.Context(), "/e", nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
 			t.Fatal(err)
 		}

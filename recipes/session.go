@@ -12,25 +12,25 @@ type Session struct {
 	id    int64
 	clock *clock
 	ctx   *lease
-	over  func(*Session) // called once, without locks, when the session has ended
+	onEnd func(*Session) // called once, without locks, when the session has ended
 
-	until atomic.Int64 // a time.Duration on clock; from then on the session may be over
-	ended atomic.Bool
+	expiresAt atomic.Int64 // a time.Duration on clock; from then on the session may be over
+	ended     atomic.Bool
 
-	mu    sync.Mutex // guards the step from alive to ended, changes of until, and what follows
-	timer *time.Timer
-	life  time.Duration // after it was heard from
+	mu       sync.Mutex // guards the step from alive to ended, changes of until, and what follows
+	timer    *time.Timer
+	lifetime time.Duration // after it was heard from
 }
 
 // newSession returns a session with that timeout, which the leader has heard from then, or later.
 func newSession(id int64, clock *clock, heard, timeout time.Duration, over func(*Session)) *Session {
-	s := &Session{id: id, clock: clock, over: over, life: lifetime(timeout)}
-	until := heard + s.life
+	s := &Session{id: id, clock: clock, onEnd: over, lifetime: lifetime(timeout)}
+	until := heard + s.lifetime
 	inner, cancel := context.WithCancelCause(context.Background())
 	s.ctx = &lease{inner, cancel, s}
-	s.until.Store(int64(until))
+	s.expiresAt.Store(int64(until))
 	s.mu.Lock() // the timer may run before it is stored
-	s.timer = time.AfterFunc(until-clock.now(), s.wake)
+	s.timer = time.AfterFunc(until-clock.now(), s.onTimer)
 	s.mu.Unlock()
 	return s
 }
@@ -101,7 +101,7 @@ func (s *Session) Remaining() time.Duration {
 	if s.ended.Load() {
 		return 0
 	}
-	return max(0, time.Duration(s.until.Load())-s.clock.now())
+	return max(0, time.Duration(s.expiresAt.Load())-s.clock.now())
 }
 
 // extend notes that the leader has heard from the session then, or later. False if it is over, which it then stays.
@@ -112,7 +112,7 @@ func (s *Session) extend(heard time.Duration) bool {
 	if s.ended.Load() {
 		return false
 	}
-	s.until.Store(max(s.until.Load(), int64(heard+s.life)))
+	s.expiresAt.Store(max(s.expiresAt.Load(), int64(heard+s.lifetime)))
 	return true
 }
 
@@ -125,16 +125,16 @@ func (s *Session) resume(heard, timeout time.Duration) bool {
 	if s.ended.Load() {
 		return false
 	}
-	s.life = lifetime(timeout)
-	until := heard + s.life
-	s.until.Store(int64(until))
+	s.lifetime = lifetime(timeout)
+	until := heard + s.lifetime
+	s.expiresAt.Store(int64(until))
 	s.timer.Reset(until - s.clock.now())
 	return true
 }
 
 // check ends the session if its time is over.
 func (s *Session) check() {
-	if !s.ended.Load() && s.clock.now() >= time.Duration(s.until.Load()) {
+	if !s.ended.Load() && s.clock.now() >= time.Duration(s.expiresAt.Load()) {
 		s.end(nil)
 	}
 }
@@ -142,7 +142,7 @@ func (s *Session) check() {
 // end ends the session with that cause, or with nil if its time is still over under the lock.
 func (s *Session) end(cause error) {
 	s.mu.Lock()
-	if s.ended.Load() || cause == nil && s.clock.now() < time.Duration(s.until.Load()) {
+	if s.ended.Load() || cause == nil && s.clock.now() < time.Duration(s.expiresAt.Load()) {
 		s.mu.Unlock()
 		return
 	}
@@ -153,17 +153,17 @@ func (s *Session) end(cause error) {
 	s.ended.Store(true)
 	s.ctx.cancel(cause)
 	s.mu.Unlock()
-	s.over(s)
+	s.onEnd(s)
 }
 
 // wake runs at the time that was the session's end when the timer was set.
-func (s *Session) wake() {
+func (s *Session) onTimer() {
 	s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended.Load() {
 		// Never shorter than this: a clock that counts suspensions may differ from the timer's.
-		s.timer.Reset(max(time.Millisecond, time.Duration(s.until.Load())-s.clock.now()))
+		s.timer.Reset(max(time.Millisecond, time.Duration(s.expiresAt.Load())-s.clock.now()))
 	}
 }
 

@@ -6,20 +6,20 @@ import (
 )
 
 // State is how a Client stands to its session, as in Curator.
-type State int
+type ConnState int
 
 // The states. From Connecting a Client goes to Connected; from then on it is Suspended and Reconnected, or Suspended, Lost and
 // Reconnected, in turn.
 const (
-	Connecting  State = iota // there was no session yet
-	Connected                // the first session is there
-	Suspended                // the connection is gone; the session may live on
-	Reconnected              // there is a connection again, with the same session, or after Lost with a new one
-	Lost                     // the session is over, or may be: nothing that hangs on it is held any more
-	Closed                   // the Client was closed
+	Connecting  ConnState = iota // there was no session yet
+	Connected                    // the first session is there
+	Suspended                    // the connection is gone; the session may live on
+	Reconnected                  // there is a connection again, with the same session, or after Lost with a new one
+	Lost                         // the session is over, or may be: nothing that hangs on it is held any more
+	Closed                       // the Client was closed
 )
 
-func (s State) String() string {
+func (s ConnState) String() string {
 	names := [...]string{"connecting", "connected", "suspended", "reconnected", "lost", "closed"}
 	if s < 0 || int(s) >= len(names) {
 		return fmt.Sprintf("state %d", int(s))
@@ -31,7 +31,7 @@ func (s State) String() string {
 const stateBuffer = 8
 
 // State returns the present one. It looks at the clock: a session whose time is over is Lost, whether or not a timer has run.
-func (c *Client) State() State {
+func (c *Client) State() ConnState {
 	if s := c.core.currentSession(); s != nil {
 		s.check()
 	}
@@ -42,9 +42,9 @@ func (c *Client) State() State {
 
 // States returns a channel that gets the present state and then each new one, until ctx ends or the Client is closed; then it is
 // closed. A reader that is eight states behind misses the oldest, never the newest.
-func (c *Client) States(ctx context.Context) <-chan State {
+func (c *Client) States(ctx context.Context) <-chan ConnState {
 	k := c.core
-	ch := make(chan State, stateBuffer)
+	ch := make(chan ConnState, stateBuffer)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	ch <- k.state
@@ -52,11 +52,11 @@ func (c *Client) States(ctx context.Context) <-chan State {
 		close(ch)
 		return ch
 	}
-	k.readers[ch] = context.AfterFunc(ctx, func() {
+	k.stateReaders[ch] = context.AfterFunc(ctx, func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if _, there := k.readers[ch]; there {
-			delete(k.readers, ch)
+		if _, there := k.stateReaders[ch]; there {
+			delete(k.stateReaders, ch)
 			close(ch)
 		}
 	})
@@ -64,13 +64,13 @@ func (c *Client) States(ctx context.Context) <-chan State {
 }
 
 // setState needs mu.
-func (k *core) setState(s State) {
+func (k *core) setState(s ConnState) {
 	if k.state == s || k.state == Closed {
 		return
 	}
 	k.state = s
 	k.cfg.logger.Printf("state %v", s)
-	for ch, stop := range k.readers {
+	for ch, stop := range k.stateReaders {
 		select {
 		case ch <- s:
 		default:
@@ -82,7 +82,7 @@ func (k *core) setState(s State) {
 		}
 		if s == Closed {
 			stop()
-			delete(k.readers, ch)
+			delete(k.stateReaders, ch)
 			close(ch)
 		}
 	}

@@ -11,17 +11,19 @@ import (
 //
 // Who comes when one is armed reads without a watch and gets the channel of the armed one. It misses nothing: what happens after its read
 // fires the watch. It may learn of something that happened before.
-type watches struct {
-	mu    sync.Mutex
-	armed map[watchKey]watch
-	sweep int // at this many, those that have fired are dropped
+type watchTable struct {
+	mu      sync.Mutex
+	armed   map[watchKey]armedWatch
+	sweepAt int // at this many, those that have fired are dropped
 }
 
 // watch is where one fires. For a wrapped connection, out is not source: see relay.
-type watch struct{ source, out <-chan zk.Event }
+type armedWatch struct{ source, out <-chan zk.Event }
 
 // fired: where out is not source, it follows a moment later.
-func (w watch) fired() bool { return fired(w.source) || w.out != w.source && fired(w.out) }
+func (w armedWatch) hasFired() bool {
+	return hasFired(w.source) || w.out != w.source && hasFired(w.out)
+}
 
 type watchKey struct {
 	path string
@@ -39,7 +41,7 @@ const (
 const firstSweep = 64
 
 // drop forgets a watch, if it is still that one.
-func (w *watches) drop(path string, kind watchKind, out <-chan zk.Event) {
+func (w *watchTable) remove(path string, kind watchKind, out <-chan zk.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.armed[watchKey{path, kind}].out == out {
@@ -48,7 +50,7 @@ func (w *watches) drop(path string, kind watchKind, out <-chan zk.Event) {
 }
 
 // get returns the channel of an armed watch, or nil.
-func (w *watches) get(path string, kinds ...watchKind) <-chan zk.Event {
+func (w *watchTable) lookup(path string, kinds ...watchKind) <-chan zk.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, kind := range kinds {
@@ -56,7 +58,7 @@ func (w *watches) get(path string, kinds ...watchKind) <-chan zk.Event {
 		at, there := w.armed[key]
 		switch {
 		case !there:
-		case at.fired():
+		case at.hasFired():
 			delete(w.armed, key)
 		default:
 			return at.out
@@ -65,22 +67,22 @@ func (w *watches) get(path string, kinds ...watchKind) <-chan zk.Event {
 	return nil
 }
 
-func (w *watches) put(path string, kind watchKind, at watch) {
+func (w *watchTable) add(path string, kind watchKind, at armedWatch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.armed == nil {
-		w.armed, w.sweep = make(map[watchKey]watch), firstSweep
+		w.armed, w.sweepAt = make(map[watchKey]armedWatch), firstSweep
 	}
 	w.armed[watchKey{path, kind}] = at
-	if len(w.armed) < w.sweep {
+	if len(w.armed) < w.sweepAt {
 		return
 	}
 	for key, at := range w.armed {
-		if at.fired() {
+		if at.hasFired() {
 			delete(w.armed, key)
 		}
 	}
-	w.sweep = max(firstSweep, 2*len(w.armed))
+	w.sweepAt = max(firstSweep, 2*len(w.armed))
 }
 
 // armed remembers that a watch is armed, and returns the channel on which it fires; nil if there is none. again is what reconnects returned
@@ -88,16 +90,16 @@ func (w *watches) put(path string, kind watchKind, at watch) {
 //
 // On a wrapped connection it also fires when there is a connection again: go-zookeeper sets its watches with a zxid that may be too new then,
 // so that what changed between the two connections fires nothing. Connect's connections know better.
-func (k *core) armed(path string, kind watchKind, ch <-chan zk.Event, again <-chan struct{}) <-chan zk.Event {
+func (k *core) registerWatch(path string, kind watchKind, ch <-chan zk.Event, again <-chan struct{}) <-chan zk.Event {
 	if ch == nil {
 		return nil
 	}
 	if !k.wrapped {
-		k.watches.put(path, kind, watch{ch, ch})
+		k.watches.add(path, kind, armedWatch{ch, ch})
 		return ch
 	}
 	out := make(chan zk.Event, 1)
-	k.watches.put(path, kind, watch{ch, out})
+	k.watches.add(path, kind, armedWatch{ch, out})
 	// Ends with the watch, the connection or Close, which waits for it; the caller is counted in k.calls.
 	k.loops.Go(func() { k.relay(path, kind, ch, again, out) })
 	return out
@@ -108,38 +110,38 @@ func (k *core) relay(path string, kind watchKind, ch <-chan zk.Event, again <-ch
 	defer close(out)
 	select {
 	case e, ok := <-ch:
-		k.watches.drop(path, kind, out)
+		k.watches.remove(path, kind, out)
 		if ok {
 			out <- e
 		}
 	case <-again:
-		k.watches.drop(path, kind, out)
+		k.watches.remove(path, kind, out)
 	case <-k.closing:
 	}
 }
 
 // reconnects returns a channel that is closed when a wrapped connection has a server again.
-func (k *core) reconnects() <-chan struct{} {
+func (k *core) nextReconnect() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.again
+	return k.reconnectSignal
 }
 
 // reconnected closes what reconnects has returned.
 func (k *core) reconnected() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.fireAgain()
+	k.signalReconnect()
 }
 
 // fireAgain needs mu.
-func (k *core) fireAgain() {
-	close(k.again)
-	k.again = make(chan struct{})
+func (k *core) signalReconnect() {
+	close(k.reconnectSignal)
+	k.reconnectSignal = make(chan struct{})
 }
 
 // fired looks whether there is an event, without taking it where it can: go-zookeeper sends one and closes the channel.
-func fired(ch <-chan zk.Event) bool {
+func hasFired(ch <-chan zk.Event) bool {
 	if len(ch) > 0 {
 		return true
 	}

@@ -161,7 +161,7 @@ func TestHeld(t *testing.T) {
 		s.Load(map[string]string{"/data": "0"})
 		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		ctx := t.Context()
-		hold := func() *recipes.Held {
+		hold := func() *recipes.Hold {
 			t.Helper()
 			path, err := c.Create(ctx, "/lock/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
 			if err != nil {
@@ -229,7 +229,7 @@ func TestHeld(t *testing.T) {
 		if err := c.Delete(ctx, gone.Path(), -1); err != nil {
 			t.Error(err)
 		}
-		for _, h := range []*recipes.Held{none, gone} {
+		for _, h := range []*recipes.Hold{none, gone} {
 			<-h.Context().Done()
 			if cause := context.Cause(h.Context()); !errors.Is(cause, recipes.ErrNotHeld) {
 				t.Error(cause)

@@ -18,7 +18,7 @@ func TestHeld_Within(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t)
 		var asleep atomic.Int64 // a time.Duration
-		c, err := recipes.Connect(t.Context(), []string{s.ConnectString()}, recipes.Dialer(s.Dialer()), recipes.Asleep(func() time.Duration { return time.Duration(asleep.Load()) }))
+		c, err := recipes.Connect(t.Context(), []string{s.ConnectString()}, recipes.Dialer(s.Dialer()), recipes.SuspendedFor(func() time.Duration { return time.Duration(asleep.Load()) }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestHeld_Within(t *testing.T) {
 func TestWithin_Create(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		var asleep atomic.Int64 // a time.Duration
-		c, h := w.Hooked(recipes.Asleep(func() time.Duration { return time.Duration(asleep.Load()) }))
+		c, h := w.Hooked(recipes.SuspendedFor(func() time.Duration { return time.Duration(asleep.Load()) }))
 		for _, o := range []recipes.CreateOptions{{Mode: recipes.Ephemeral}, {Mode: recipes.EphemeralSequential, Protected: true}} {
 			in, cancel := c.Session().Within(t.Context())
 			h.Arm(nil, func(r recipetest.Request) {

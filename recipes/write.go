@@ -16,21 +16,21 @@ import (
 // in that moment. If others have changed it further by then, or deleted it, nobody can know, and the error's Unknown is set. With version
 // -1 it is set again.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *zk.Stat, err error) {
-	k, full, data := c.core, c.absolute(path), written(data)
+	k, full, data := c.core, c.absolute(path), nonNil(data)
 	err = c.retry(ctx, "set", path, func(ctx context.Context, before bool) (err error) {
 		stat, err = call(ctx, k, func() (*zk.Stat, error) { return k.conn.Set(full, data, version) }, nil)
 		switch {
 		case before && errors.Is(err, zk.ErrNoNode):
-			return &unsettled{err}
+			return &ambiguousError{err}
 		case !before || !errors.Is(err, zk.ErrBadVersion):
 			return err
 		}
-		n, readErr := call(ctx, k, func() (node, error) { return k.get(full) }, nil)
+		n, readErr := call(ctx, k, func() (readResult, error) { return k.get(full) }, nil)
 		switch {
 		case readErr != nil && classify(readErr) != answered:
 			return readErr
 		case readErr != nil || n.stat.Version != version+1: // others have been there since
-			return &unsettled{err}
+			return &ambiguousError{err}
 		case !bytes.Equal(n.data, data):
 			return err
 		}
@@ -53,7 +53,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 		case before && errors.Is(err, zk.ErrNoNode):
 			return nil
 		case before && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNotEmpty)): // of another by now, perhaps
-			return &unsettled{err}
+			return &ambiguousError{err}
 		}
 		return err
 	})
@@ -65,10 +65,10 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 	full := c.absolute(path)
 	session := c.core.currentSession().ID()
-	if !c.core.begin(ctx) {
+	if !c.core.beginCall(ctx) {
 		return &Error{"delete", path, ErrClosed, false}
 	}
-	defer c.core.calls.end()
+	defer c.core.calls.done()
 	err := c.retry(ctx, "delete", path, func(ctx context.Context, _ bool) error {
 		return ignoreNoNode(c.core.deleteOwn(ctx, full, session))
 	})
@@ -76,7 +76,7 @@ func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 	if errors.As(err, &e) && classify(e.Err) != answered {
 		e.Unknown = true
 		c.core.background(func(ctx context.Context) {
-			c.core.insist(ctx, "delete", full, func(ctx context.Context) error {
+			c.core.retryInBackground(ctx, "delete", full, func(ctx context.Context) error {
 				return ignoreNoNode(c.core.deleteOwn(ctx, full, session))
 			})
 		})
@@ -95,16 +95,16 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 	var results []zk.MultiResponse
 	err = c.retry(ctx, "multi", c.absolute("/"), func(ctx context.Context, before bool) (err error) {
 		if before {
-			return errLostBefore
+			return errNotRepeatable
 		}
 		results, err = call(ctx, k, func() ([]zk.MultiResponse, error) {
 			results, err := k.conn.Multi(absolute...)
-			k.noteMulti(absolute, results, err)
+			k.trackMulti(absolute, results, err)
 			return results, err
 		}, nil)
 		return err
 	})
-	if errors.Is(err, errLostBefore) {
+	if errors.Is(err, errNotRepeatable) {
 		return nil, &Error{"multi", c.absolute("/"), zk.ErrConnectionClosed, true}
 	}
 	for i := range results {
@@ -114,16 +114,16 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 }
 
 // noteMulti notes what became of ephemerals, also if nobody waits for the answer. If that was lost, those may be there that have their names already.
-func (k *core) noteMulti(ops []any, results []zk.MultiResponse, err error) {
+func (k *core) trackMulti(ops []any, results []zk.MultiResponse, err error) {
 	done := err == nil && len(results) == len(ops)
 	for i, op := range ops {
 		switch op := op.(type) {
 		case *zk.CreateRequest:
 			switch {
 			case done && (op.Flags == zk.FlagEphemeral || op.Flags == zk.FlagEphemeralSequential):
-				k.noteEphemeral(results[i].String)
-			case classify(err) == lost && op.Flags == zk.FlagEphemeral:
-				k.noteEphemeral(op.Path)
+				k.rememberEphemeral(results[i].String)
+			case classify(err) == replyLost && op.Flags == zk.FlagEphemeral:
+				k.rememberEphemeral(op.Path)
 			}
 		case *zk.DeleteRequest:
 			if done {
@@ -134,7 +134,7 @@ func (k *core) noteMulti(ops []any, results []zk.MultiResponse, err error) {
 }
 
 // errLostBefore ends the tries of what cannot be tried again.
-var errLostBefore = errors.New("recipes: the answer was lost")
+var errNotRepeatable = errors.New("recipes: the answer was lost")
 
 // absoluteOps returns ops with the server's paths. The caller's are not changed.
 func (c *Client) absoluteOps(ops []any) ([]any, error) {
@@ -147,11 +147,11 @@ func (c *Client) absoluteOps(ops []any) ([]any, error) {
 			if r.Acl == nil {
 				r.Acl = c.core.cfg.acl
 			}
-			r.Data = written(r.Data)
+			r.Data = nonNil(r.Data)
 			absolute[i] = &r
 		case *zk.SetDataRequest:
 			r := *op
-			r.Path, r.Data = c.absolute(r.Path), written(r.Data)
+			r.Path, r.Data = c.absolute(r.Path), nonNil(r.Data)
 			absolute[i] = &r
 		case *zk.DeleteRequest:
 			r := *op
@@ -170,7 +170,7 @@ func (c *Client) absoluteOps(ops []any) ([]any, error) {
 
 // written returns data as they are written: there is no null, which the protocol knows besides empty data. Curator and kazoo never write
 // it, and stumble over it when they read: kazoo's Semaphore over the data of a parent that we have made.
-func written(data []byte) []byte {
+func nonNil(data []byte) []byte {
 	if data == nil {
 		return []byte{}
 	}
@@ -195,7 +195,7 @@ func (k *core) delete(ctx context.Context, full string, version int32) error {
 // deleteOwn deletes a znode unless it is an ephemeral of another session.
 func (k *core) deleteOwn(ctx context.Context, full string, session int64) error {
 	if s := k.currentSession(); s.ID() != session || s.ended.Load() {
-		n, err := call(ctx, k, func() (node, error) { return k.exists(full) }, nil)
+		n, err := call(ctx, k, func() (readResult, error) { return k.exists(full) }, nil)
 		if err != nil || !n.exists || n.stat.EphemeralOwner != 0 && n.stat.EphemeralOwner != session {
 			return err
 		}
@@ -205,18 +205,18 @@ func (k *core) deleteOwn(ctx context.Context, full string, session int64) error 
 
 // Insisting goes on for as long as the connection is lost; the pause between two tries grows from the first to the last.
 const (
-	firstInsist = 100 * time.Millisecond
-	lastInsist  = 5 * time.Second
+	minBackgroundPause = 100 * time.Millisecond
+	maxBackgroundPause = 5 * time.Second
 )
 
 // insist tries something until the server has answered it, or ctx ends.
-func (k *core) insist(ctx context.Context, op, full string, try func(context.Context) error) {
-	for wait := firstInsist; ; wait = min(2*wait, lastInsist) {
+func (k *core) retryInBackground(ctx context.Context, op, full string, try func(context.Context) error) {
+	for wait := minBackgroundPause; ; wait = min(2*wait, maxBackgroundPause) {
 		err := try(ctx)
 		if err == nil {
 			return
 		}
-		if c := classify(err); c == answered || c == over {
+		if c := classify(err); c == answered || c == stopped {
 			k.cfg.logger.Printf("%s %s in the background: %v", op, full, err)
 			return
 		}

@@ -66,6 +66,6 @@ func candidate(ctx context.Context, i int, connect walk.Connect, out io.Writer) 
 }
 
 // lead works for a second. leadership's Context ends before anybody else can lead.
-func lead(leadership *recipes.Held) error {
+func lead(leadership *recipes.Hold) error {
 	return walk.Sleep(leadership.Context(), time.Second)
 }

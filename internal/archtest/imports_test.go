@@ -67,6 +67,7 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "recipes", there: true, may: []arrow{
+		{"recipes/internal/znodepath", "joins and splits paths"},
 		{"internal/lastzxid", "a race and a fault of the client that they run on"},
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // await waits for the decision, and makes it when it is the part's turn. first is the place of who has begun the transaction.
@@ -51,7 +52,7 @@ func (p *part) awaitInLine(ctx context.Context, first *contend.Place) (Decision,
 		case err != nil:
 			return Undecided, err
 		case turn == nil:
-			_, _, one, err = p.client.GetW(in, contend.Child(p.here(), before))
+			_, _, one, err = p.client.GetW(in, znodepath.Join(p.here(), before))
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}

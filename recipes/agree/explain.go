@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // TransactionExplanation is how a transaction is, as seen from outside.
@@ -19,7 +20,7 @@ type TransactionExplanation struct {
 	// Votes are those of the sites that have not called Done; Undecided: it has not voted.
 	Votes map[string]Decision
 	// Line is who takes part: the first, if it waits for the outcome, decides. Data is the site, nothing for a coordinator.
-	Line recipes.Line
+	Line recipes.Contention
 }
 
 // ExplainTransaction says how the transaction at path is. ErrNone: there is none.
@@ -53,27 +54,27 @@ func ExplainTransaction(ctx context.Context, c *recipes.Client, path string) (e 
 }
 
 // ExplainRendezvous says who is the host at path; waiters are those who came at the same moment and will be guests.
-func ExplainRendezvous(ctx context.Context, c *recipes.Client, path string) (recipes.Line, error) {
+func ExplainRendezvous(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	return explainLine(ctx, c, path)
 }
 
 // PartitionExplanation is how a set is divided, as seen from outside.
 type PartitionExplanation struct {
 	Members map[string][]recipes.Contender // by their identifiers, each with one place as a rule
-	Parts   map[string]recipes.Line        // those parts that somebody has or waits for
+	Parts   map[string]recipes.Contention  // those parts that somebody has or waits for
 }
 
 // ExplainPartitioner says who takes part at path, and who has what.
 func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (PartitionExplanation, error) {
-	e := PartitionExplanation{make(map[string][]recipes.Contender), make(map[string]recipes.Line)}
-	party := contend.Child(path, partyName)
+	e := PartitionExplanation{make(map[string][]recipes.Contender), make(map[string]recipes.Contention)}
+	party := znodepath.Join(path, partyName)
 	names, _, err := c.Children(ctx, party)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return e, err
 	}
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = contend.Child(party, name)
+		paths[i] = znodepath.Join(party, name)
 	}
 	members, err := contend.Read(ctx, c, paths)
 	if err != nil {
@@ -83,13 +84,13 @@ func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (Pa
 		id := identifierOf(m.Path[strings.LastIndexByte(m.Path, '/')+1:])
 		e.Members[id] = append(e.Members[id], m)
 	}
-	locks := contend.Child(path, locksName)
+	locks := znodepath.Join(path, locksName)
 	parts, _, err := c.Children(ctx, locks)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return e, err
 	}
 	for _, part := range parts {
-		l, err := explainLine(ctx, c, contend.Child(locks, part))
+		l, err := explainLine(ctx, c, znodepath.Join(locks, part))
 		if err != nil {
 			return e, err
 		}
@@ -101,10 +102,10 @@ func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (Pa
 }
 
 // explainLine is the line of a mutex.
-func explainLine(ctx context.Context, c *recipes.Client, dir string) (recipes.Line, error) {
+func explainLine(ctx context.Context, c *recipes.Client, dir string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, dir, nil)
 	if err != nil || len(all) == 0 {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
-	return recipes.Line{Holders: all[:1], Waiters: all[1:]}, nil
+	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
 }

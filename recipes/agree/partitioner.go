@@ -12,7 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // ErrMembersChanged is the cause of the end of a context of Partitioner.Run: the parts have to be let go of, and are divided anew.
@@ -195,7 +195,7 @@ func (m *Member) withdraw(ctx context.Context) {
 // settle waits until the members have not changed for the quiet time, and returns their names and what says when they change.
 func (m *Member) settle(ctx context.Context) ([]string, <-chan zk.Event, error) {
 	for {
-		names, _, fires, err := m.client.ChildrenW(ctx, contend.Child(m.path, partyName))
+		names, _, fires, err := m.client.ChildrenW(ctx, znodepath.Join(m.path, partyName))
 		switch {
 		case err != nil && !errors.Is(err, zk.ErrNoNode):
 			return nil, nil, err
@@ -217,7 +217,7 @@ func (m *Member) settle(ctx context.Context) ([]string, <-chan zk.Event, error) 
 	}
 }
 
-func (m *Member) znode() string { return contend.Child(contend.Child(m.path, partyName), m.name) }
+func (m *Member) znode() string { return znodepath.Join(znodepath.Join(m.path, partyName), m.name) }
 
 // known is err, but for what goes on in the background.
 func known(err error) error {

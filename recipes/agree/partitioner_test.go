@@ -160,10 +160,10 @@ func TestPartitioner_Disjoint(t *testing.T) {
 				wg    sync.WaitGroup
 				mu    sync.Mutex
 				now   = make(map[int][]string)
-				holds = make(map[string]*recipetest.Holds)
+				holds = make(map[string]*recipetest.HoldHistory)
 			)
 			for _, part := range parts {
-				holds[part] = recipetest.NewHolds(1)
+				holds[part] = recipetest.NewHoldHistory(1)
 			}
 			// Whose session somebody ends by force can't know it in time.
 			forced := slices.ContainsFunc(troubles, func(x recipetest.Trouble) bool { return x.What == "expire" })
@@ -172,7 +172,7 @@ func TestPartitioner_Disjoint(t *testing.T) {
 				mu.Lock()
 				now[i] = share.Parts()
 				mu.Unlock()
-				var all []*recipetest.Hold
+				var all []*recipetest.HoldRecord
 				for _, part := range share.Parts() {
 					all = append(all, holds[part].Begin(share.Context(), share.Held(part).Token(), 1))
 				}
@@ -216,7 +216,7 @@ func TestPartitioner_Disjoint(t *testing.T) {
 					}
 				})
 			}
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			time.Sleep(30 * time.Second)
 			mu.Lock()
 			var got []string

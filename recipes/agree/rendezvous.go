@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Rendezvous lets those meet who know nothing of each other but a path: who comes first is the host, and says where it is; who comes later
@@ -22,7 +23,7 @@ type Meeting struct {
 	client  *recipes.Client
 	path    string // of the host's znode
 	address []byte
-	host    *recipes.Held // nil for a guest
+	host    *recipes.Hold // nil for a guest
 	ctx     context.Context
 	leave   context.CancelCauseFunc
 	done    chan struct{} // closed when nothing of it runs
@@ -77,7 +78,7 @@ func (r *Rendezvous) Visit(ctx context.Context) (*Meeting, error) {
 func (m *Meeting) Host() bool { return m.host != nil }
 
 // Held is what a host has for the fact that it is the host; nil for a guest.
-func (m *Meeting) Held() *recipes.Held { return m.host }
+func (m *Meeting) Held() *recipes.Hold { return m.host }
 
 // Address is the host's. It is not to be changed.
 func (m *Meeting) Address() []byte { return m.address }
@@ -131,7 +132,7 @@ func (r *Rendezvous) guest(ctx context.Context, name string) (*Meeting, error) {
 	}
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	path := contend.Child(r.path, name)
+	path := znodepath.Join(r.path, name)
 	data, _, fires, err := r.client.GetW(in, path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), ctx.Err() == nil && errors.Is(err, recipes.ErrSessionLost):

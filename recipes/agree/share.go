@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // atOnce is how many locks of a share are taken at a time.
@@ -26,13 +27,13 @@ type Share struct {
 	done   chan struct{} // closed when nothing of it runs
 
 	mu    sync.Mutex // guards held and stops
-	held  map[string]*recipes.Held
+	held  map[string]*recipes.Hold
 	stops []func() bool
 }
 
 // newShare returns a share whose parts are still to be locked.
 func (m *Member) newShare(parts, members []string, fires <-chan zk.Event) *Share {
-	s := &Share{member: m, parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Held)}
+	s := &Share{member: m, parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
 	s.ctx, s.cancel = m.session.WithCancel()
 	s.valid, s.change = context.WithCancelCause(context.Background())
 	// Ends with the share's context; Release waits for it.
@@ -50,7 +51,7 @@ func (s *Share) Context() context.Context { return s.ctx }
 func (s *Share) Changed() <-chan struct{} { return s.valid.Done() }
 
 // Held is the lock of a part, with its token and Guard; nil if the part is not in the share.
-func (s *Share) Held(part string) *recipes.Held {
+func (s *Share) Held(part string) *recipes.Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held[part]
@@ -63,14 +64,14 @@ func (s *Share) Release(ctx context.Context) error {
 	<-s.done
 	s.mu.Lock()
 	held, stops := s.held, s.stops
-	s.held, s.stops = make(map[string]*recipes.Held), nil
+	s.held, s.stops = make(map[string]*recipes.Hold), nil
 	s.mu.Unlock()
 	for _, stop := range stops {
 		stop()
 	}
 	var errs []error
 	var mu sync.Mutex
-	each(held, func(_ string, h *recipes.Held) {
+	each(held, func(_ string, h *recipes.Hold) {
 		if err := h.Release(ctx); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -138,7 +139,7 @@ func (s *Share) lock(ctx context.Context) error {
 // lockPart takes the lock of one part.
 func (s *Share) lockPart(ctx context.Context, part string) error {
 	m := s.member
-	dir := contend.Child(contend.Child(m.path, locksName), part)
+	dir := znodepath.Join(znodepath.Join(m.path, locksName), part)
 	p, err := contend.Join(ctx, m.client, dir, lockLabel, []byte(m.identifier))
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func (s *Share) follow(members []string, fires <-chan zk.Event) {
 		case <-s.ctx.Done():
 			return
 		}
-		names, _, again, err := s.member.client.ChildrenW(s.ctx, contend.Child(s.member.path, partyName))
+		names, _, again, err := s.member.client.ChildrenW(s.ctx, znodepath.Join(s.member.path, partyName))
 		slices.Sort(names)
 		if err != nil || !slices.Equal(names, members) {
 			s.change(ErrMembersChanged)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Decision is what became of a transaction.
@@ -164,7 +164,7 @@ func (t *Transaction) remove(ctx context.Context) error {
 			return err
 		}
 		for _, name := range children {
-			if err := t.client.Delete(ctx, contend.Child(dir, name), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			if err := t.client.Delete(ctx, znodepath.Join(dir, name), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return err
 			}
 		}
@@ -206,10 +206,10 @@ func (t *Transaction) decide(ctx context.Context, d Decision) (Decision, error) 
 	return d, err
 }
 
-func (t *Transaction) task() string            { return contend.Child(t.path, taskName) }
-func (t *Transaction) sites() string           { return contend.Child(t.path, sitesName) }
-func (t *Transaction) here() string            { return contend.Child(t.path, hereName) }
-func (t *Transaction) vote(site string) string { return contend.Child(t.sites(), site) }
+func (t *Transaction) task() string            { return znodepath.Join(t.path, taskName) }
+func (t *Transaction) sites() string           { return znodepath.Join(t.path, sitesName) }
+func (t *Transaction) here() string            { return znodepath.Join(t.path, hereName) }
+func (t *Transaction) vote(site string) string { return znodepath.Join(t.sites(), site) }
 
 // wait waits for an event, or until ctx ends.
 func wait(ctx context.Context, op, path string, fires <-chan zk.Event) error {

@@ -330,7 +330,7 @@ func TestTransaction_AllOrNone(t *testing.T) {
 					close(begun[i])
 				}
 			})
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			wg.Wait()
 			for path, o := range outcomes {
 				if o[agree.Commit] > 0 && (o[agree.Abort] > 0 || strings.Contains(fmt.Sprint(votes), string(agree.Abort))) || o[agree.Undecided] > 0 {

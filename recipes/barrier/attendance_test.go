@@ -89,7 +89,7 @@ func (a *attendance) once(ctx context.Context, d *barrier.Double) {
 }
 
 // entered checks that there were enough, or one who had come in rightfully.
-func (a *attendance) entered(x *attended, m *barrier.Member) {
+func (a *attendance) entered(x *attended, m *barrier.Participant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x.entered, x.ctx = true, m.Context()

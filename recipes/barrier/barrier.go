@@ -3,12 +3,12 @@ package barrier
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Barrier holds back all who wait at it while it is set, that is, while there is a znode at its path. Whoever may sets it and removes it.
@@ -30,7 +30,7 @@ func (b *Barrier) Set(ctx context.Context) error {
 		case errors.Is(err, zk.ErrNodeExists):
 			return nil
 		case errors.Is(err, zk.ErrNoNode):
-			if err := b.client.Ensure(ctx, parent(b.path)); err != nil {
+			if err := b.client.Ensure(ctx, znodepath.Parent(b.path)); err != nil {
 				return err
 			}
 		case !repeatable(ctx, err):
@@ -84,7 +84,7 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 	case <-s.Context().Done():
 		return false, nil
 	case <-ctx.Done():
-		return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: contend.EndOf(ctx)}
+		return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: contend.ContextError(ctx)}
 	}
 }
 
@@ -107,11 +107,4 @@ func (b *Barrier) isSet(ctx context.Context) (bool, error) {
 // repeatable reports whether an answer was lost, and somebody still waits for one.
 func repeatable(ctx context.Context, err error) bool {
 	return errors.Is(err, recipes.ErrOutcomeUnknown) && ctx.Err() == nil
-}
-
-func parent(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // readyName is the znode that is the sign that the barrier is open. All other children are members.
@@ -40,8 +40,8 @@ func NewDouble(c *recipes.Client, path string, members int, id string) *Double {
 
 // Member is one who is in a Double. Its Context ends when it is not any more, or may not be: then those who leave don't wait for it. The
 // tokens of one round are less than those of the next, if all waited in Leave. Release leaves without waiting for the others.
-type Member struct {
-	*recipes.Held
+type Participant struct {
+	*recipes.Hold
 	double *Double
 }
 
@@ -50,18 +50,18 @@ type Member struct {
 //
 // When Enter fails, the member is not in. If the answers did not come before ctx ended, it is taken out in the background, and counts
 // until then. errors.Is(err, recipes.ErrSessionLost): the session is over, and with it the member; it may enter again.
-func (d *Double) Enter(ctx context.Context) (*Member, error) {
+func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 	s, err := d.client.AwaitSession(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{Double: d, session: s}
+	e := &entering{Double: d, session: s}
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	if err := e.enter(in); err != nil {
 		return nil, e.giveUp(ctx, err)
 	}
-	return &Member{d.client.Hold(s, e.own, e.pzxid), d}, nil
+	return &Participant{d.client.Hold(s, e.ownPath, e.pzxid), d}, nil
 }
 
 // With enters, runs f, and leaves. f's ctx has the values of ctx, and ends with it and when the member is not in any more. If f panics, the
@@ -85,17 +85,17 @@ func (d *Double) With(ctx context.Context, f func(ctx context.Context) error) er
 }
 
 // entry is one Enter under way.
-type entry struct {
+type entering struct {
 	*Double
 	session *recipes.Session
-	own     string // the path of the member's znode, once it is made
+	ownPath string // the path of the member's znode, once it is made
 	pzxid   int64
 }
 
 // enter makes the member's znode, and waits for a sign that is younger. Who opens the barrier gives the sign, and who finds one that is valid
 // renews it: so it is younger than all who are in with it, and one that is older than all who are in is left over from those who died.
-func (e *entry) enter(ctx context.Context) (err error) {
-	e.own, err = e.client.Create(ctx, contend.Child(e.path, memberName), []byte(e.id),
+func (e *entering) enter(ctx context.Context) (err error) {
+	e.ownPath, err = e.client.Create(ctx, znodepath.Join(e.path, memberName), []byte(e.id),
 		recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true, Parents: true})
 	if err != nil {
 		return err
@@ -103,18 +103,18 @@ func (e *entry) enter(ctx context.Context) (err error) {
 	var old *zk.Stat // a sign that says nothing
 	for judged := false; ; {
 		// Reads of this session know at least what was there when the member's znode was made.
-		sign, fires, err := e.client.ExistsW(ctx, e.ready())
+		sign, fires, err := e.client.ExistsW(ctx, e.readyPath())
 		switch {
 		case err != nil:
 			return err
 		case judged && sign != nil && (old == nil || old.Mzxid != sign.Mzxid):
 			return nil // given after this member came in
 		case !judged && sign != nil:
-			v, err := e.judge(ctx, sign)
-			if v == valid || err != nil {
+			v, err := e.checkReady(ctx, sign)
+			if v == readyValid || err != nil {
 				return err
 			}
-			if v == changed {
+			if v == readyChanged {
 				continue
 			}
 		}
@@ -130,72 +130,72 @@ func (e *entry) enter(ctx context.Context) (err error) {
 				return nil
 			}
 		case <-ctx.Done():
-			return &recipes.Error{Op: "enter barrier", Path: e.path, Err: contend.EndOf(ctx)}
+			return &recipes.Error{Op: "enter barrier", Path: e.path, Err: contend.ContextError(ctx)}
 		}
 	}
 }
 
 // verdict is what a sign says to who finds it on entering.
-type verdict int
+type readyCheck int
 
 const (
-	valid    verdict = iota // the barrier is open, and the member is in
-	outdated                // those for whom it was given are gone
-	changed                 // it is not there any more, or another
+	readyValid   readyCheck = iota // the barrier is open, and the member is in
+	readyStale                     // those for whom it was given are gone
+	readyChanged                   // it is not there any more, or another
 )
 
 // judge looks whether anybody is in for whom a sign was given, and then renews it, in one step with looking that he still is.
-func (e *entry) judge(ctx context.Context, sign *zk.Stat) (verdict, error) {
+func (e *entering) checkReady(ctx context.Context, sign *zk.Stat) (readyCheck, error) {
 	names, err := e.list(ctx)
 	if err != nil {
-		return changed, err
+		return readyChanged, err
 	}
 	members, err := contend.Read(ctx, e.client, e.paths(names))
 	if err != nil {
-		return changed, err
+		return readyChanged, err
 	}
 	older := func(m recipes.Contender) bool { return m.Zxid < sign.Mzxid }
 	i := slices.IndexFunc(members, older)
 	switch {
 	case i < 0:
-		return outdated, nil
-	case slices.ContainsFunc(members, func(m recipes.Contender) bool { return older(m) && m.Path == e.own }):
-		return valid, nil
+		return readyStale, nil
+	case slices.ContainsFunc(members, func(m recipes.Contender) bool { return older(m) && m.Path == e.ownPath }):
+		return readyValid, nil
 	}
-	ok, err := e.give(ctx, []string{e.own, members[i].Path}, sign)
+	ok, err := e.writeReady(ctx, []string{e.ownPath, members[i].Path}, sign)
 	if ok {
-		return valid, nil
+		return readyValid, nil
 	}
-	return changed, err
+	return readyChanged, err
 }
 
 // open gives the sign if enough members are in, in one step with looking that they are. again: something has changed meanwhile.
-func (e *entry) open(ctx context.Context, sign *zk.Stat) (open, again bool, err error) {
+func (e *entering) open(ctx context.Context, sign *zk.Stat) (open, again bool, err error) {
 	names, err := e.list(ctx)
 	if err != nil || len(names) < e.members {
 		return false, false, err
 	}
-	own := lastPart(e.own)
+	own := znodepath.Base(e.ownPath)
 	chosen := []string{own}
 	for _, name := range names {
 		if name != own && len(chosen) < e.members {
 			chosen = append(chosen, name)
 		}
 	}
-	open, err = e.give(ctx, e.paths(chosen), sign)
+	open, err = e.writeReady(ctx, e.paths(chosen), sign)
 	return open, !open, err
 }
 
 // give gives the sign, or renews the one that is there, if all of paths are there. False and no error: something is not as it was.
-func (e *entry) give(ctx context.Context, paths []string, sign *zk.Stat) (bool, error) {
+func (e *entering) writeReady(ctx context.Context, paths []string, sign *zk.Stat) (bool, error) {
 	var ops []any
 	for _, path := range paths {
 		ops = append(ops, &zk.CheckVersionRequest{Path: path, Version: -1})
 	}
 	if sign == nil {
-		ops = append(ops, &zk.CreateRequest{Path: e.ready()})
+		ops = append(ops, &zk.CreateRequest{Path: e.readyPath()})
 	} else {
-		ops = append(ops, &zk.SetDataRequest{Path: e.ready(), Version: sign.Version})
+		ops = append(ops, &zk.SetDataRequest{Path: e.readyPath(), Version: sign.Version})
 	}
 	_, err := e.client.Multi(ctx, ops...)
 	if isChanged(err) || repeatable(ctx, err) {
@@ -210,47 +210,47 @@ func isChanged(err error) bool {
 }
 
 // list returns those who are in, and fails with recipes.ErrNotHeld if this member is not.
-func (e *entry) list(ctx context.Context) ([]string, error) {
+func (e *entering) list(ctx context.Context) ([]string, error) {
 	l, err := e.Double.list(ctx)
 	e.pzxid = l.pzxid
-	if err == nil && !slices.Contains(l.names, lastPart(e.own)) {
-		err = &recipes.Error{Op: "enter barrier", Path: e.own, Err: recipes.ErrNotHeld}
+	if err == nil && !slices.Contains(l.names, znodepath.Base(e.ownPath)) {
+		err = &recipes.Error{Op: "enter barrier", Path: e.ownPath, Err: recipes.ErrNotHeld}
 	}
 	return l.names, err
 }
 
 // giveUp takes the member out because of err.
-func (e *entry) giveUp(ctx context.Context, err error) error {
-	if e.own == "" || e.session.Context().Err() != nil { // Create undoes what came of it; or it goes with its session
+func (e *entering) giveUp(ctx context.Context, err error) error {
+	if e.ownPath == "" || e.session.Context().Err() != nil { // Create undoes what came of it; or it goes with its session
 		return err
 	}
-	if left := e.client.DeleteGuaranteed(ctx, e.own); left != nil && !errors.Is(left, recipes.ErrOutcomeUnknown) {
+	if left := e.client.DeleteGuaranteed(ctx, e.ownPath); left != nil && !errors.Is(left, recipes.ErrOutcomeUnknown) {
 		return errors.Join(err, left)
 	}
 	return err
 }
 
-func (d *Double) ready() string { return contend.Child(d.path, readyName) }
+func (d *Double) readyPath() string { return znodepath.Join(d.path, readyName) }
 
 // listing is who is in.
-type listing struct {
-	names []string // sorted, as all sort them
-	sign  bool     // there is one
-	pzxid int64    // of the last change
+type memberList struct {
+	names    []string // sorted, as all sort them
+	hasReady bool     // there is one
+	pzxid    int64    // of the last change
 }
 
-func (d *Double) list(ctx context.Context) (listing, error) {
+func (d *Double) list(ctx context.Context) (memberList, error) {
 	names, stat, err := d.client.Children(ctx, d.path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode): // a container goes when it is empty
-		return listing{}, nil
+		return memberList{}, nil
 	case err != nil:
-		return listing{}, err
+		return memberList{}, err
 	}
 	slices.Sort(names)
-	l := listing{names, false, stat.Pzxid}
+	l := memberList{names, false, stat.Pzxid}
 	if i, found := slices.BinarySearch(names, readyName); found {
-		l.names, l.sign = slices.Delete(names, i, i+1), true
+		l.names, l.hasReady = slices.Delete(names, i, i+1), true
 	}
 	return l, nil
 }
@@ -258,9 +258,7 @@ func (d *Double) list(ctx context.Context) (listing, error) {
 func (d *Double) paths(names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = contend.Child(d.path, name)
+		paths[i] = znodepath.Join(d.path, name)
 	}
 	return paths
 }
-
-func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

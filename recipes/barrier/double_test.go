@@ -20,7 +20,7 @@ type entering struct {
 	t      testing.TB
 	double *barrier.Double
 	done   chan struct{}
-	member *barrier.Member
+	member *barrier.Participant
 	err    error
 }
 
@@ -43,7 +43,7 @@ func (e *entering) waits() {
 	}
 }
 
-func (e *entering) in() *barrier.Member {
+func (e *entering) in() *barrier.Participant {
 	e.t.Helper()
 	select {
 	case <-e.done:
@@ -57,7 +57,7 @@ func (e *entering) in() *barrier.Member {
 }
 
 // leaving is a Leave under way.
-func leave(ctx context.Context, m *barrier.Member) chan error {
+func leave(ctx context.Context, m *barrier.Participant) chan error {
 	done := make(chan error, 1)
 	go func() { done <- m.Leave(ctx) }() // ends with Leave; awaited by whoever reads done
 	return done
@@ -100,7 +100,7 @@ func TestDouble(t *testing.T) {
 				t.Errorf("%+v, %v", line, err)
 			}
 			third := enter(ctx, t, clients[2], 3)
-			members := []*barrier.Member{third.in(), first.in(), second.in()}
+			members := []*barrier.Participant{third.in(), first.in(), second.in()}
 			w.AssertExists("/both/ready")
 			if line, err := barrier.ExplainDouble(ctx, clients[2], "/both"); err != nil || len(line.Waiters) != 0 || len(line.Holders) != 3 {
 				t.Errorf("%+v, %v", line, err)

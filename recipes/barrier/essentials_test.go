@@ -15,7 +15,7 @@ import (
 // TestEssentials runs against any ZooKeeper: two members go through rounds of a double barrier, with a barrier set and removed in each, while the
 // answers to one member's requests get lost one after the other.
 func TestEssentials(t *testing.T) {
-	ctx, p := recipetest.Essentials(t, "gozkd-barrier-")
+	ctx, p := recipetest.ConnectPair(t, "gozkd-barrier-")
 	a, b, cut, root := p.A, p.B, p.Cut, p.Root
 	att := newAttendance(2, 10*time.Millisecond)
 	var wg sync.WaitGroup

@@ -27,24 +27,24 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (Status, error
 
 // ExplainDouble returns who is in the Double at path: holders are in, and waiters wait until it opens; those who came first come first. Who has
 // left and waits for the others leaves no trace.
-func ExplainDouble(ctx context.Context, c *recipes.Client, path string) (recipes.Line, error) {
+func ExplainDouble(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	d := &Double{client: c, path: path}
-	sign, err := c.Exists(ctx, d.ready())
+	sign, err := c.Exists(ctx, d.readyPath())
 	if err != nil {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
 	l, err := d.list(ctx)
 	if err != nil {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
 	members, err := contend.Read(ctx, c, d.paths(l.names))
 	if err != nil {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
 	slices.SortFunc(members, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
 	in := 0 // the sign is younger than those for whom it was given
 	for sign != nil && in < len(members) && members[in].Zxid < sign.Mzxid {
 		in++
 	}
-	return recipes.Line{Holders: members[:in], Waiters: members[in:]}, nil
+	return recipes.Contention{Holders: members[:in], Waiters: members[in:]}, nil
 }

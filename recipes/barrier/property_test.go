@@ -52,7 +52,7 @@ func TestB2_B3_B4(t *testing.T) {
 					}
 				})
 			}
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			close(patient)
 			att.slower()
 			time.Sleep(lingers) // for what goes on in the background

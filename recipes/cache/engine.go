@@ -133,7 +133,7 @@ func why(ctx context.Context) error {
 
 // follow follows the state of the connection. What happened while it was lost is found by reading all again: go-zookeeper sets its watches
 // again, but may tell the server too late a zxid for what had been seen.
-func (g *engine) follow(s recipes.State) {
+func (g *engine) follow(s recipes.ConnState) {
 	switch s {
 	case recipes.Connected, recipes.Reconnected:
 		g.view.setComplete(false) // also if the state in between was missed

@@ -164,7 +164,7 @@ func TestC1C2C3C4C5(t *testing.T) {
 		kind := rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind")
 		slow := time.Duration(rapid.SampledFrom([]int{0, 0, 1, 400}).Draw(rt, "slow")) * time.Millisecond
 		return members, func(t testing.TB, w *recipetest.World) {
-			follow(t, w, w.Open(kind), w.Client(), changes, slow, func() { w.Suffer(troubles); time.Sleep(2 * recipetest.Timeout) })
+			follow(t, w, w.Open(kind), w.Client(), changes, slow, func() { w.Apply(troubles); time.Sleep(2 * recipetest.Timeout) })
 		}
 	})
 }

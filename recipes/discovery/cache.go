@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/recipes/cache"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Cache is a copy of a service's instances that follows them, so that nobody needs to be asked. Safe for concurrent use.
@@ -24,7 +24,7 @@ type parsed[T any] struct {
 
 // Cache returns a Cache of a service. It does nothing before Start.
 func (d *Discovery[T]) Cache(name string) *Cache[T] {
-	return &Cache[T]{children: cache.NewChildren(d.client, contend.Child(d.base, name)), parsed: make(map[string]parsed[T])}
+	return &Cache[T]{children: cache.NewChildren(d.client, znodepath.Join(d.base, name)), parsed: make(map[string]parsed[T])}
 }
 
 // Start lets it begin, and does not wait. It runs until ctx ends or it is closed.

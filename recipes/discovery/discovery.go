@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 var (
@@ -73,7 +74,7 @@ type Registered[T any] struct {
 // Explain says who is registered for a service, by which session and since when: that is since it was registered last, as after the loss of a
 // session. It is Instances with more to tell.
 func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]Registered[T], error) {
-	dir := contend.Child(d.base, name)
+	dir := znodepath.Join(d.base, name)
 	ids, err := d.children(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]Registered[T
 	slices.Sort(ids)
 	paths := make([]string, len(ids))
 	for i, id := range ids {
-		paths[i] = contend.Child(dir, id)
+		paths[i] = znodepath.Join(dir, id)
 	}
 	found, err := contend.Read(ctx, d.client, paths)
 	if err != nil {
@@ -116,7 +117,7 @@ func (d *Discovery[T]) path(name, id string) (string, error) {
 			return "", fmt.Errorf("discovery: service %q, id %q: both are names of znodes: %w", name, id, zk.ErrInvalidPath)
 		}
 	}
-	return contend.Child(contend.Child(d.base, name), id), nil
+	return znodepath.Join(znodepath.Join(d.base, name), id), nil
 }
 
 // parse reads a znode. Whoever registers has a name and an id; JSON without them, as null is, was not meant for an instance.

@@ -265,7 +265,7 @@ func TestD5_Converges(t *testing.T) {
 					want = append(want, fmt.Sprint(i, "=2"))
 				}
 			}()
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			<-done
 			time.Sleep(4 * recipetest.Timeout)
 			asked, err := d.Instances(t.Context(), "web")

@@ -12,7 +12,7 @@ import (
 // TestEssentials runs against any ZooKeeper, see recipetest.Servers. Whichever request's answer is lost, what is registered is found, as it was
 // updated, and not when it is registered no more.
 func TestEssentials(t *testing.T) {
-	ctx, p := recipetest.Essentials(t, "gozkd-discovery-")
+	ctx, p := recipetest.ConnectPair(t, "gozkd-discovery-")
 	a, b, cut, root := p.A, p.B, p.Cut, p.Root
 	_, err := b.Create(ctx, root+"/web", nil, recipes.CreateOptions{})
 	check(t, err)

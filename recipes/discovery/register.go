@@ -45,7 +45,7 @@ func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registrat
 
 // Registration is an instance that is registered. Safe for concurrent use.
 type Registration[T any] struct {
-	n *persistentnode.Node
+	n *persistentnode.Znode
 
 	mu       sync.Mutex // guards instance, and that its changes and those of the data come in the same order
 	instance Instance[T]
@@ -80,12 +80,12 @@ func (r *Registration[T]) put(in Instance[T]) (wait func(ctx context.Context) er
 		return nil, fmt.Errorf("discovery: update %s/%s: %w", in.Name, in.ID, err)
 	}
 	r.instance = in
-	return r.n.Put(data), nil
+	return r.n.StartSetData(data), nil
 }
 
 // There returns the path of the instance's znode, if it is there by all that is known. Else it returns "", and why not if that is known: ErrTaken
 // if another has registered under its id, ErrClosed, a session that is lost, or what the server said.
-func (r *Registration[T]) There() (path string, err error) { return r.n.There() }
+func (r *Registration[T]) There() (path string, err error) { return r.n.Path() }
 
 // Wait waits until it is registered; it is when Register returns, and may be not after the loss of the session. It fails when the server
 // refuses to make the znode, which is tried again all the same; when ctx ends, with ErrTaken too if that is why; and with ErrClosed.

@@ -4,7 +4,7 @@
 //	Latch      stands from Start to Close, and is asked whether it leads
 //	Selector   calls a function while it leads
 //
-// Who leads has a *recipes.Held: its Context ends before anybody else can lead, its Token is greater than that of all leaders before, and its
+// Who leads has a *recipes.Hold: its Context ends before anybody else can lead, its Token is greater than that of all leaders before, and its
 // Commit writes only if it leads still.
 //
 // Invariants:

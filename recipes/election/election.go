@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 var (
@@ -26,7 +27,7 @@ const (
 )
 
 // standPause is between two tries to stand, when the connection was lost for longer than the Client's RetryPolicy wanted to wait.
-const standPause = time.Second
+const retryPause = time.Second
 
 // candidate is what a Latch and a Selector have in common.
 type candidate struct {
@@ -46,7 +47,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 		return "", err
 	}
 	for _, name := range recipes.Sequential(names) {
-		data, _, err := c.client.Get(ctx, contend.Child(c.path, name))
+		data, _, err := c.client.Get(ctx, znodepath.Join(c.path, name))
 		if !errors.Is(err, zk.ErrNoNode) { // who has gone meanwhile leads no more
 			return string(data), err
 		}
@@ -65,16 +66,16 @@ func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
 }
 
 // Explain returns who leads at path, and who waits for that, in order. Contender.Data is the id.
-func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Line, error) {
+func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, nil)
 	if err != nil || len(all) == 0 {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
-	return recipes.Line{Holders: all[:1], Waiters: all[1:]}, nil
+	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
 }
 
 // final reports whether standing again makes no sense: the server refuses, or the Client is closed.
-func final(err error) bool {
+func isFinal(err error) bool {
 	var e *recipes.Error
 	return errors.Is(err, recipes.ErrClosed) || errors.As(err, &e) && e.Refused() && !isLost(err)
 }
@@ -85,11 +86,11 @@ func isLost(err error) bool {
 }
 
 // pause waits before the next try after err, or until ctx ends. After a loss there is nothing to wait for.
-func pause(ctx context.Context, err error) {
+func pauseBeforeRetry(ctx context.Context, err error) {
 	if isLost(err) {
 		return
 	}
-	t := time.NewTimer(standPause)
+	t := time.NewTimer(retryPause)
 	defer t.Stop()
 	select {
 	case <-t.C:

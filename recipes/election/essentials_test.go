@@ -14,11 +14,11 @@ import (
 // TestEssentials runs against any ZooKeeper: a latch and selectors of both names lead in turn, while the answers to one client's requests get lost one
 // after the other.
 func TestEssentials(t *testing.T) {
-	ctx, p := recipetest.Essentials(t, "gozkd-election-")
+	ctx, p := recipetest.ConnectPair(t, "gozkd-election-")
 	a, b, cut, root := p.A, p.B, p.Cut, p.Root
 	const turns = 6
-	holds := recipetest.NewHolds(1)
-	turn := func(_ context.Context, held *recipes.Held) error {
+	holds := recipetest.NewHoldHistory(1)
+	turn := func(_ context.Context, held *recipes.Hold) error {
 		holds.Begin(held.Context(), held.Token(), 1).End()
 		return nil
 	}

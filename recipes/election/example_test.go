@@ -51,7 +51,7 @@ func ExampleSelector_Run() {
 	defer cancel()
 
 	times := 0
-	err := election.NewSelector(c, "/planner/leader", "host-7").Run(ctx, func(ctx context.Context, held *recipes.Held) error {
+	err := election.NewSelector(c, "/planner/leader", "host-7").Run(ctx, func(ctx context.Context, held *recipes.Hold) error {
 		times++
 		fmt.Println("leading", times, ctx.Err())
 		if times == 2 {

@@ -32,7 +32,7 @@ func start(t testing.TB, c *recipes.Client, id string) *election.Latch {
 }
 
 // leads checks that it leads within a minute.
-func leads(t testing.TB, l *election.Latch) *recipes.Held {
+func leads(t testing.TB, l *election.Latch) *recipes.Hold {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -264,7 +264,7 @@ func TestE4(t *testing.T) {
 // TestLatch_Faults has each kind of fault at each request of one who waits, leads, resigns, leads again and is closed.
 func TestLatch_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
-		holds := recipetest.NewHolds(1)
+		holds := recipetest.NewHoldHistory(1)
 		other := s.World.Client()
 		first := election.NewLatch(other, "/leader", "other")
 		first.Start()
@@ -342,7 +342,7 @@ func TestCost(t *testing.T) {
 			}
 		}), 1, "delete")
 		want("selector", hooks.Cost(func() {
-			err := election.NewSelector(c, "/leader", "a").Lead(t.Context(), func(context.Context, *recipes.Held) error { return nil })
+			err := election.NewSelector(c, "/leader", "a").Lead(t.Context(), func(context.Context, *recipes.Hold) error { return nil })
 			if err != nil {
 				t.Error(err)
 			}

@@ -30,11 +30,11 @@ func TestE1_E2_E5(t *testing.T) {
 			}
 		}
 		return servers, func(t testing.TB, w *recipetest.World) {
-			holds := recipetest.NewHolds(1)
+			holds := recipetest.NewHoldHistory(1)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var wg sync.WaitGroup
-			turn := func(ctx context.Context, held *recipes.Held) error {
+			turn := func(ctx context.Context, held *recipes.Hold) error {
 				defer holds.Begin(held.Context(), held.Token(), 1).End()
 				select {
 				case <-time.After(stays):
@@ -61,7 +61,7 @@ func TestE1_E2_E5(t *testing.T) {
 					_ = l.Close(ctx) // as above
 				})
 			}
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			time.Sleep(3 * recipetest.Timeout / 2)
 			before := holds.Len()
 			time.Sleep(6 * time.Second)

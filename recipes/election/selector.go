@@ -26,7 +26,7 @@ func NewKazooSelector(c *recipes.Client, path, id string) *Selector {
 //
 //	ctx    has the values of the caller's, and ends with that and when it leads no more
 //	held   its leadership
-type LeadFunc func(ctx context.Context, held *recipes.Held) error
+type LeadFunc func(ctx context.Context, held *recipes.Hold) error
 
 // Lead stands, waits until it leads, calls f, and when f has returned, resigns, also when f panics. If it loses its place while it waits, it
 // stands again.
@@ -55,19 +55,19 @@ func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 			if lost, err = s.lead(ctx, held, f); err != nil && !lost {
 				return err
 			}
-		case final(err):
+		case isFinal(err):
 			return err
 		default:
-			pause(ctx, err)
+			pauseBeforeRetry(ctx, err)
 		}
 		if ctx.Err() != nil {
-			return errors.Join(err, &recipes.Error{Op: "stand", Path: s.path, Err: contend.EndOf(ctx)})
+			return errors.Join(err, &recipes.Error{Op: "stand", Path: s.path, Err: contend.ContextError(ctx)})
 		}
 	}
 }
 
 // lead calls f while held lasts, and resigns. It reports whether leadership was lost before.
-func (s *Selector) lead(ctx context.Context, held *recipes.Held, f LeadFunc) (lost bool, err error) {
+func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f LeadFunc) (lost bool, err error) {
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
@@ -78,7 +78,7 @@ func (s *Selector) lead(ctx context.Context, held *recipes.Held, f LeadFunc) (lo
 }
 
 // resign gives leadership up. It returns how it was lost before, and why it could not be given up.
-func (s *Selector) resign(ctx context.Context, held *recipes.Held) (lost, err error) {
+func (s *Selector) resign(ctx context.Context, held *recipes.Hold) (lost, err error) {
 	if held.Context().Err() != nil {
 		lost = &recipes.Error{Op: "lead", Path: held.Path(), Err: context.Cause(held.Context())}
 	}

@@ -24,7 +24,7 @@ func TestSelector_Lead(t *testing.T) {
 		var order []string
 		lead := func(s *election.Selector, f election.LeadFunc, check func(err error)) {
 			wg.Go(func() {
-				check(s.Lead(ctx, func(ctx context.Context, held *recipes.Held) error {
+				check(s.Lead(ctx, func(ctx context.Context, held *recipes.Hold) error {
 					order = append(order, s.ID())
 					if ctx.Err() != nil || ctx.Value(key{}) != "value" || held.Context().Err() != nil {
 						t.Errorf("%v, %v", ctx.Err(), ctx.Value(key{}))
@@ -35,18 +35,18 @@ func TestSelector_Lead(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 		}
-		nothing := func(context.Context, *recipes.Held) error { return nil }
+		nothing := func(context.Context, *recipes.Hold) error { return nil }
 		lead(election.NewSelector(one, "/app/leader", "a"), nothing, func(err error) {
 			if err != nil {
 				t.Error(err)
 			}
 		})
-		lead(election.NewSelector(two, "/app/leader", "b"), func(context.Context, *recipes.Held) error { return errOops }, func(err error) {
+		lead(election.NewSelector(two, "/app/leader", "b"), func(context.Context, *recipes.Hold) error { return errOops }, func(err error) {
 			if !errors.Is(err, errOops) {
 				t.Error(err)
 			}
 		})
-		lead(election.NewSelector(two, "/app/leader", ""), func(ctx context.Context, held *recipes.Held) error {
+		lead(election.NewSelector(two, "/app/leader", ""), func(ctx context.Context, held *recipes.Hold) error {
 			w.ExpireSession(two.Session().ID())
 			<-ctx.Done()
 			return nil
@@ -83,7 +83,7 @@ func TestSelector_Lead(t *testing.T) {
 					t.Error("the panic is lost")
 				}
 			}()
-			_ = election.NewSelector(one, "/app/leader", "").Lead(t.Context(), func(context.Context, *recipes.Held) error { panic("oops") })
+			_ = election.NewSelector(one, "/app/leader", "").Lead(t.Context(), func(context.Context, *recipes.Hold) error { panic("oops") })
 		}()
 		w.AssertChildren("/app/leader")
 	})
@@ -94,7 +94,7 @@ func TestSelector_Run(t *testing.T) {
 		c := w.Client(recipes.Retry(recipes.Times(2, 100*time.Millisecond)))
 		s := election.NewSelector(c, "/leader", "a")
 		turns, inside := 0, 0
-		err := s.Run(t.Context(), func(ctx context.Context, held *recipes.Held) error {
+		err := s.Run(t.Context(), func(ctx context.Context, held *recipes.Hold) error {
 			if inside++; inside != 1 {
 				t.Error("called while it was called")
 			}
@@ -126,7 +126,7 @@ func TestSelector_Run(t *testing.T) {
 		// What f lost is not its leadership.
 		inner := &recipes.Error{Op: "commit", Path: "/other", Err: recipes.ErrNotHeld}
 		turns = 0
-		err = s.Run(t.Context(), func(context.Context, *recipes.Held) error {
+		err = s.Run(t.Context(), func(context.Context, *recipes.Hold) error {
 			if turns++; turns > 1 {
 				return errOops
 			}
@@ -136,14 +136,14 @@ func TestSelector_Run(t *testing.T) {
 			t.Errorf("%d turns, %v", turns, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		err = s.Run(ctx, func(ctx context.Context, _ *recipes.Held) error {
+		err = s.Run(ctx, func(ctx context.Context, _ *recipes.Hold) error {
 			cancel()
 			return nil
 		})
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if err := s.Run(ctx, func(ctx context.Context, _ *recipes.Held) error { return errOops }); !errors.Is(err, context.Canceled) || errors.Is(err, errOops) {
+		if err := s.Run(ctx, func(ctx context.Context, _ *recipes.Hold) error { return errOops }); !errors.Is(err, context.Canceled) || errors.Is(err, errOops) {
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -151,7 +151,7 @@ func TestSelector_Run(t *testing.T) {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := s.Run(t.Context(), func(ctx context.Context, _ *recipes.Held) error { return errOops }); !errors.Is(err, recipes.ErrClosed) {
+		if err := s.Run(t.Context(), func(ctx context.Context, _ *recipes.Hold) error { return errOops }); !errors.Is(err, recipes.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -160,9 +160,9 @@ func TestSelector_Run(t *testing.T) {
 // TestSelector_Faults has each kind of fault at each request of one who leads twice.
 func TestSelector_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
-		holds := recipetest.NewHolds(1)
+		holds := recipetest.NewHoldHistory(1)
 		turn := func(d time.Duration) election.LeadFunc {
-			return func(ctx context.Context, held *recipes.Held) error {
+			return func(ctx context.Context, held *recipes.Hold) error {
 				begun := holds.Begin(held.Context(), held.Token(), 1)
 				defer begun.End()
 				select {

@@ -13,7 +13,7 @@ import (
 // TestEssentials runs against any ZooKeeper, see recipetest.Servers. Whichever request's answer is lost, who joins is a member, once, and none
 // when it has left; who joins under the same id takes its place, and gives it back.
 func TestEssentials(t *testing.T) {
-	ctx, p := recipetest.Essentials(t, "gozkd-group-")
+	ctx, p := recipetest.ConnectPair(t, "gozkd-group-")
 	a, b, cut, root := p.A, p.B, p.Cut, p.Root
 	_, err := b.Create(ctx, root+"/g", nil, recipes.CreateOptions{})
 	check(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Member is one who is in a group.
@@ -71,7 +72,7 @@ func Explain(ctx context.Context, c *recipes.Client, path string) ([]Member, err
 // Membership is that of this process. Safe for concurrent use.
 type Membership struct {
 	id string
-	n  *persistentnode.Node
+	n  *persistentnode.Znode
 }
 
 // ID is the one under which it has joined.
@@ -84,7 +85,7 @@ func (m *Membership) SetPayload(ctx context.Context, payload []byte) error {
 
 // There returns the path of the member's znode, if it is there by all that is known, or else why not; see Node.There. ErrTaken says that
 // another has joined under the same id.
-func (m *Membership) There() (path string, err error) { return m.n.There() }
+func (m *Membership) There() (path string, err error) { return m.n.Path() }
 
 // Wait waits until it is a member; see Node.Wait.
 func (m *Membership) Wait(ctx context.Context) (path string, err error) { return m.n.Wait(ctx) }
@@ -98,7 +99,7 @@ func (m *Membership) with(ctx context.Context, f func(ctx context.Context) error
 }
 
 func join(ctx context.Context, c *recipes.Client, dir, name, id string, payload []byte) (*Membership, error) {
-	n := persistentnode.New(c, contend.Child(dir, name), payload, persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: true})
+	n := persistentnode.New(c, znodepath.Join(dir, name), payload, persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: true})
 	n.Start()
 	if _, err := n.Wait(ctx); err != nil {
 		_ = n.Close(ctx) // why it could not join says more
@@ -127,7 +128,7 @@ func children(ctx context.Context, c *recipes.Client, path string) ([]string, er
 func read(ctx context.Context, c *recipes.Client, path string, names []string) ([]Member, error) {
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = contend.Child(path, name)
+		paths[i] = znodepath.Join(path, name)
 	}
 	all, err := contend.Read(ctx, c, paths)
 	if err != nil {

@@ -305,7 +305,7 @@ func TestP5_Converges(t *testing.T) {
 					}
 				}
 			}()
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			<-done
 			time.Sleep(4 * recipetest.Timeout)
 			var want []string

@@ -32,7 +32,7 @@ type NodeOptions struct {
 //
 // Others may change the data: that stays so until SetData, or until the znode is made again.
 type Node struct {
-	n *persistentnode.Node
+	n *persistentnode.Znode
 }
 
 // NewNode returns a Node for the znode at path. It does nothing before Start. data is not kept.
@@ -57,7 +57,7 @@ func (n *Node) Data() []byte { return n.n.Data() }
 
 // There returns the znode's path if it is there, by all that is known, and else "" and why not, if that is known: ErrTaken, ErrClosed, a
 // session that is lost, or what the server said.
-func (n *Node) There() (path string, err error) { return n.n.There() }
+func (n *Node) There() (path string, err error) { return n.n.Path() }
 
 // Close deletes the znode if it is the Node's, and waits for that. With a TTL it stays until that is over, since others may keep it too. If ctx
 // ends before, it goes on in the background until it is done or the Client is closed.

@@ -102,10 +102,10 @@ func TestCost(t *testing.T) {
 			check(t, l.Release(t.Context()))
 		}
 
-		var all *lock.Locks
+		var all *lock.MultiLock
 		// Curator: as many.
 		cost("multi", 4, "create, children, create, get+watch, children, get+watch", func() {
-			all = must[*lock.Locks](t)(lock.NewMulti(m, rw).Lock(t.Context()))
+			all = must[*lock.MultiLock](t)(lock.NewMulti(m, rw).Lock(t.Context()))
 		})
 		cost("unlock all", 2, "delete, delete", func() { check(t, all.Unlock(t.Context())) })
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Downgrade makes a read lock of the write lock w, with no other writer in between, and unlocks w once; readers that wait come in then. When
@@ -16,7 +16,7 @@ import (
 //
 // If w was locked again, it stays held together with the read lock until it is unlocked as often.
 func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
-	if w.writes != m {
+	if w.writeLockOf != m {
 		panic("lock: Downgrade of what is not a write lock of this RWMutex")
 	}
 	if w.Context().Err() != nil {
@@ -35,17 +35,17 @@ func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
 
 // readInPlaceOf creates a reader's znode with the number of the writer's, as Curator does: so it stands before all who came after the
 // writer. That the writer's was there when the reader's was there already says that nobody came in between.
-func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Held) (*Lock, error) {
+func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, error) {
 	in, cancel := w.Within(ctx)
 	defer cancel()
 	_, prefix, _ := recipes.Sequence(w.Path())
 	number := w.Path()[len(prefix):]
-	path, err := m.client.Create(in, contend.Child(m.path, m.read+number), m.data, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
+	path, err := m.client.Create(in, znodepath.Join(m.path, m.read+number), m.data, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
 	if err != nil {
 		return nil, err
 	}
 	names, stat, err := m.client.Children(in, m.path)
-	if errors.Is(err, zk.ErrNoNode) || err == nil && !slices.Contains(names, nameOf(w.Path())) {
+	if errors.Is(err, zk.ErrNoNode) || err == nil && !slices.Contains(names, znodepath.Base(w.Path())) {
 		err = &recipes.Error{Op: "downgrade", Path: w.Path(), Err: recipes.ErrNotHeld}
 	}
 	if err == nil {

@@ -33,7 +33,7 @@ func TestEssentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, k := range kinds() {
-		holds := recipetest.NewHolds(k.total)
+		holds := recipetest.NewHoldHistory(k.total)
 		n := "/" + string(rune('a'+i))
 		work := func(c *recipes.Client) {
 			for range 6 {

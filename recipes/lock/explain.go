@@ -10,27 +10,28 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Explain returns who holds the mutex or the read/write lock of a path and who waits for it, whatever client they use. It only reads,
 // and what it reads is not of one moment. Whose read lock came of a write lock that is still there holds both.
-func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Line, error) {
+func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, nil)
 	if err != nil {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
 	names := make([]string, len(all))
 	for i, who := range all {
-		names[i] = nameOf(who.Path)
+		names[i] = znodepath.Base(who.Path)
 	}
 	if len(all) == 0 {
-		return recipes.Line{}, nil
+		return recipes.Contention{}, nil
 	}
 	first, _, _ := recipes.Sequence(names[0])
-	var found recipes.Line
+	var found recipes.Contention
 	for i, who := range all {
 		rule := contend.Exclusive
-		if reads(names[i]) {
+		if isReader(names[i]) {
 			rule = shared
 		}
 		number, _, _ := recipes.Sequence(names[i])
@@ -48,29 +49,29 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Line,
 //
 // Who waits for a lease has a znode for it already. It is told from a lease that is held by being one of the first waiter's session and newer
 // than its waiting: so leases that one session gets at the same time for several who asked may be left out for a moment.
-func ExplainSemaphore(ctx context.Context, c *recipes.Client, path string) (recipes.Line, error) {
+func ExplainSemaphore(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	return newSemaphore(c, path, nil).Explain(ctx)
 }
 
 // Explain is ExplainSemaphore.
-func (s *Semaphore) Explain(ctx context.Context) (recipes.Line, error) {
+func (s *Semaphore) Explain(ctx context.Context) (recipes.Contention, error) {
 	names, _, err := s.client.Children(ctx, s.leases)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = contend.Child(s.leases, name)
+		paths[i] = znodepath.Join(s.leases, name)
 	}
 	leases, err := contend.Read(ctx, s.client, paths)
 	if err != nil {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
 	slices.SortFunc(leases, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
 	// Read after the leases: whose lease was there then and who has left the line since has got it.
 	waiters, err := contend.Contenders(ctx, s.client, s.mutex.path, nil)
 	if err != nil {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
 	if len(waiters) > 0 {
 		first := waiters[0]
@@ -78,5 +79,5 @@ func (s *Semaphore) Explain(ctx context.Context) (recipes.Line, error) {
 			leases = leases[:n-1]
 		}
 	}
-	return recipes.Line{Holders: leases, Waiters: waiters}, nil
+	return recipes.Contention{Holders: leases, Waiters: waiters}, nil
 }

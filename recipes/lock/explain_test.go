@@ -14,7 +14,7 @@ import (
 )
 
 // said returns what all say of themselves.
-func said(line recipes.Line) string {
+func said(line recipes.Contention) string {
 	var s strings.Builder
 	for i, all := range [][]recipes.Contender{line.Holders, line.Waiters} {
 		s.WriteString([]string{"held by", "; waiting"}[i])
@@ -28,7 +28,7 @@ func said(line recipes.Line) string {
 func TestExplain(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		explain := func(path, want string) recipes.Line {
+		explain := func(path, want string) recipes.Contention {
 			t.Helper()
 			line, err := lock.Explain(t.Context(), c, path)
 			if s := said(line); err != nil || s != want {

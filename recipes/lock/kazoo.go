@@ -21,8 +21,8 @@ func NewKazooSemaphore(c *recipes.Client, path string, maximum int, data []byte)
 }
 
 // agree makes sure that the path of a kazoo semaphore says the same maximum. What is no number says nothing, as in kazoo.
-func (s *Semaphore) agree(ctx context.Context) error {
-	if !s.kazoo || s.agreed.Load() {
+func (s *Semaphore) checkKazooMaximum(ctx context.Context) error {
+	if !s.kazoo || s.maximumChecked.Load() {
 		return nil
 	}
 	_, err := s.client.Create(ctx, s.leases, []byte(strconv.Itoa(s.fixed)), recipes.CreateOptions{Parents: true})
@@ -34,7 +34,7 @@ func (s *Semaphore) agree(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		s.agreed.Store(true)
+		s.maximumChecked.Store(true)
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -27,18 +26,18 @@ type Locker interface {
 
 // Lock is a lock that is held. Safe for concurrent use.
 type Lock struct {
-	held    *recipes.Held
-	writes  *RWMutex // whose write lock it is, or nil
-	revoked chan struct{}
+	held        *recipes.Hold
+	writeLockOf *RWMutex // whose write lock it is, or nil
+	revoked     chan struct{}
 
-	mu    sync.Mutex // guards what follows
-	times int        // how often it is to be unlocked
-	asked bool       // revoked is closed
+	mu          sync.Mutex // guards what follows
+	depth       int        // how often it is to be unlocked
+	revokeAsked bool       // revoked is closed
 }
 
-func newLock(h *recipes.Held) *Lock {
-	l := &Lock{held: h, times: 1, revoked: make(chan struct{})}
-	h.OnData(l.changed)
+func newLock(h *recipes.Hold) *Lock {
+	l := &Lock{held: h, depth: 1, revoked: make(chan struct{})}
+	h.OnData(l.onData)
 	return l
 }
 
@@ -46,7 +45,7 @@ func newLock(h *recipes.Held) *Lock {
 // to somebody else; when somebody deletes the znode; when it is unlocked.
 func (l *Lock) Context() context.Context { return l.held.Context() }
 
-// Within returns ctx for what is only to be done while the lock is held: see recipes.Held.Within. cancel must be called.
+// Within returns ctx for what is only to be done while the lock is held: see recipes.Hold.Within. cancel must be called.
 func (l *Lock) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
 	return l.held.Within(ctx)
 }
@@ -60,7 +59,7 @@ func (l *Lock) Path() string { return l.held.Path() }
 // Guard returns ops with a check in front that fails the whole multi if the lock is not held any more.
 func (l *Lock) Guard(ops ...any) []any { return l.held.Guard(ops...) }
 
-// Commit carries out all ops if the lock is still held, and else none: then the error is recipes.ErrNotHeld. See recipes.Held.Commit.
+// Commit carries out all ops if the lock is still held, and else none: then the error is recipes.ErrNotHeld. See recipes.Hold.Commit.
 func (l *Lock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return l.held.Commit(ctx, ops...)
 }
@@ -70,10 +69,10 @@ func (l *Lock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 func (l *Lock) Again() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.times == 0 || l.held.Context().Err() != nil {
+	if l.depth == 0 || l.held.Context().Err() != nil {
 		return &recipes.Error{Op: "lock again", Path: l.Path(), Err: recipes.ErrNotHeld}
 	}
-	l.times++
+	l.depth++
 	return nil
 }
 
@@ -83,16 +82,16 @@ func (l *Lock) Again() error {
 // that wraps recipes.ErrOutcomeUnknown says that it goes on in the background.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.mu.Lock()
-	switch l.times {
+	switch l.depth {
 	case 0:
 		l.mu.Unlock()
 		return &recipes.Error{Op: "unlock", Path: l.Path(), Err: recipes.ErrNotHeld}
 	case 1:
-		l.times = 0
+		l.depth = 0
 		l.mu.Unlock()
 		return release(ctx, l.held)
 	}
-	l.times--
+	l.depth--
 	l.mu.Unlock()
 	return nil
 }
@@ -102,20 +101,20 @@ func (l *Lock) Unlock(ctx context.Context) error {
 func (l *Lock) Revoked() <-chan struct{} { return l.revoked }
 
 // changed is told what the znode's data are now.
-func (l *Lock) changed(data []byte, _ *zk.Stat) {
+func (l *Lock) onData(data []byte, _ *zk.Stat) {
 	if !bytes.Equal(data, revokeMessage) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.asked {
-		l.asked = true
+	if !l.revokeAsked {
+		l.revokeAsked = true
 		close(l.revoked)
 	}
 }
 
 // release lets go of what is held. The error says if it was lost before.
-func release(ctx context.Context, h *recipes.Held) error {
+func release(ctx context.Context, h *recipes.Hold) error {
 	var before error
 	if h.Context().Err() != nil {
 		before = &recipes.Error{Op: "unlock", Path: h.Path(), Err: context.Cause(h.Context())}
@@ -138,11 +137,9 @@ func join(a, b error) error {
 }
 
 // lost reports whether what was held, or waited for, is gone, though its caller still wants it.
-func lost(err error) bool {
+func isLost(err error) bool {
 	return errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrNotHeld)
 }
 
 // onlyUnknown reports whether err says no more than that something goes on in the background.
-func onlyUnknown(err error) bool { return errors.Is(err, recipes.ErrOutcomeUnknown) && !lost(err) }
-
-func nameOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+func onlyUnknown(err error) bool { return errors.Is(err, recipes.ErrOutcomeUnknown) && !isLost(err) }

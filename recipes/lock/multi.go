@@ -29,17 +29,17 @@ func NewMulti(lockers ...Locker) *Multi {
 }
 
 // Lock waits for one lock after the other until ctx ends. When one is lost while it waits for another, it begins anew.
-func (m *Multi) Lock(ctx context.Context) (*Locks, error) {
+func (m *Multi) Lock(ctx context.Context) (*MultiLock, error) {
 	for {
 		all, err := m.lockAll(ctx, Locker.Lock)
-		if all != nil || ctx.Err() != nil || !lost(err) {
+		if all != nil || ctx.Err() != nil || !isLost(err) {
 			return all, err
 		}
 	}
 }
 
 // TryLock returns ErrNotAcquired if not all can be had at once.
-func (m *Multi) TryLock(ctx context.Context) (*Locks, error) {
+func (m *Multi) TryLock(ctx context.Context) (*MultiLock, error) {
 	return m.lockAll(ctx, Locker.TryLock)
 }
 
@@ -52,14 +52,14 @@ func (m *Multi) With(ctx context.Context, f func(ctx context.Context) error) err
 	return with(ctx, all, all.Unlock, f)
 }
 
-func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) (*Lock, error)) (*Locks, error) {
-	all := &Locks{}
+func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) (*Lock, error)) (*MultiLock, error) {
+	all := &MultiLock{}
 	for _, locker := range m.lockers {
 		in, cancel := all.Within(ctx)
 		l, err := lock(locker, in)
 		cancel()
 		if err != nil {
-			if e := all.unlock(ctx); e != nil && !onlyUnknown(e) && !lost(e) {
+			if e := all.unlock(ctx); e != nil && !onlyUnknown(e) && !isLost(e) {
 				err = join(err, e)
 			}
 			return nil, err
@@ -76,7 +76,7 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 }
 
 // Locks are several locks that are held. Safe for concurrent use.
-type Locks struct {
+type MultiLock struct {
 	locks []*Lock
 	ctx   context.Context
 	end   func()
@@ -84,10 +84,10 @@ type Locks struct {
 }
 
 // Context ends when one of them is not held any more or may not be. See Lock.Context.
-func (a *Locks) Context() context.Context { return a.ctx }
+func (a *MultiLock) Context() context.Context { return a.ctx }
 
-// Within returns ctx for what is only to be done while all are held: see recipes.Held.Within. cancel must be called.
-func (a *Locks) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
+// Within returns ctx for what is only to be done while all are held: see recipes.Hold.Within. cancel must be called.
+func (a *MultiLock) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
 	// Locks of one Client that are held are of one session, so it is enough if the last looks at the clock.
 	in, cancels := ctx, []context.CancelFunc{}
 	for _, l := range a.locks {
@@ -102,24 +102,24 @@ func (a *Locks) Within(ctx context.Context) (in context.Context, cancel context.
 }
 
 // Token is greater than that of all who had one of them before and had to let it go for these: also where they had others with it.
-func (a *Locks) Token() int64 {
+func (a *MultiLock) Token() int64 {
 	// That of the last is the greatest: its znode was created when the others were held.
 	return a.locks[len(a.locks)-1].Token()
 }
 
 // Locks returns them, in the order in which they were locked.
-func (a *Locks) Locks() []*Lock { return slices.Clone(a.locks) }
+func (a *MultiLock) Locks() []*Lock { return slices.Clone(a.locks) }
 
 // Guard returns ops with a check for each of them in front, that fail the whole multi if one is not held any more.
-func (a *Locks) Guard(ops ...any) []any {
+func (a *MultiLock) Guard(ops ...any) []any {
 	for i := len(a.locks) - 1; i >= 0; i-- {
 		ops = a.locks[i].Guard(ops...)
 	}
 	return ops
 }
 
-// Commit carries out all ops if all are still held, and else none: then the error is recipes.ErrNotHeld. See recipes.Held.Commit.
-func (a *Locks) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+// Commit carries out all ops if all are still held, and else none: then the error is recipes.ErrNotHeld. See recipes.Hold.Commit.
+func (a *MultiLock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	notHeld := func(l *Lock) error {
 		return &recipes.Error{Op: "commit", Path: l.Path(), Err: recipes.ErrNotHeld}
 	}
@@ -129,7 +129,7 @@ func (a *Locks) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 	}
 	in, cancel := a.Within(ctx)
 	defer cancel()
-	results, err := first.Commit(in, (&Locks{locks: rest}).Guard(ops...)...)
+	results, err := first.Commit(in, (&MultiLock{locks: rest}).Guard(ops...)...)
 	for i, l := range rest[:min(len(rest), len(results))] {
 		if errors.Is(results[i].Error, zk.ErrNoNode) {
 			l.held.End()
@@ -141,7 +141,7 @@ func (a *Locks) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 }
 
 // Unlock ends Context, and unlocks all, the last first, whatever fails; see Lock.Unlock for what the errors say.
-func (a *Locks) Unlock(ctx context.Context) error {
+func (a *MultiLock) Unlock(ctx context.Context) error {
 	err := error(&recipes.Error{Op: "unlock", Path: a.locks[0].Path(), Err: recipes.ErrNotHeld})
 	a.once.Do(func() {
 		a.end()
@@ -150,7 +150,7 @@ func (a *Locks) Unlock(ctx context.Context) error {
 	return err
 }
 
-func (a *Locks) unlock(ctx context.Context) error {
+func (a *MultiLock) unlock(ctx context.Context) error {
 	var errs []error
 	for _, l := range slices.Backward(a.locks) {
 		errs = append(errs, l.Unlock(ctx))

@@ -20,7 +20,7 @@ func TestMulti_K7(t *testing.T) {
 		c, other := w.Client(), w.Client()
 		rw := lock.NewRWMutex(c, "/c", nil)
 		multi := lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewKazooMutex(c, "/b", nil), rw, lock.NewRWMutex(c, "/d", nil).RLocker())
-		all := must[*lock.Locks](t)(multi.TryLock(t.Context()))
+		all := must[*lock.MultiLock](t)(multi.TryLock(t.Context()))
 		if n := len(all.Locks()); n != 4 {
 			t.Errorf("%d locks", n)
 		}
@@ -63,7 +63,7 @@ func TestMulti_K7(t *testing.T) {
 		wg.Go(func() {
 			check(t, multi.With(t.Context(), func(ctx context.Context) error {
 				for _, path := range []string{"/a", "/b", "/c", "/d"} {
-					if line := must[recipes.Line](t)(lock.Explain(ctx, c, path)); len(line.Holders) != 1 || len(line.Waiters) != 0 {
+					if line := must[recipes.Contention](t)(lock.Explain(ctx, c, path)); len(line.Holders) != 1 || len(line.Waiters) != 0 {
 						t.Errorf("%s: %+v", path, line)
 					}
 				}
@@ -72,7 +72,7 @@ func TestMulti_K7(t *testing.T) {
 		})
 		// While it waits for the second it loses the first, which another takes before it begins anew.
 		time.Sleep(time.Second)
-		line := must[recipes.Line](t)(lock.Explain(t.Context(), c, "/a"))
+		line := must[recipes.Contention](t)(lock.Explain(t.Context(), c, "/a"))
 		check(t, other.Delete(t.Context(), line.Holders[0].Path, -1))
 		a := must[*lock.Lock](t)(lock.NewMutex(other, "/a", nil).Lock(t.Context()))
 		time.Sleep(time.Second)
@@ -89,7 +89,7 @@ func TestMulti_K7(t *testing.T) {
 func TestMulti_Lost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()
-		all := must[*lock.Locks](t)(lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewMutex(c, "/b", nil)).Lock(t.Context()))
+		all := must[*lock.MultiLock](t)(lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewMutex(c, "/b", nil)).Lock(t.Context()))
 		w.Unplug(c)
 		next := must[*lock.Lock](t)(lock.NewMutex(other, "/b", nil).Lock(t.Context()))
 		if err := all.Context().Err(); err == nil || !errors.Is(context.Cause(all.Context()), recipes.ErrSessionLost) {

@@ -69,7 +69,7 @@ func matches(pattern, s string) bool {
 // TestMutex_K3_InOrder: who comes first is served first.
 func TestMutex_K3_InOrder(t *testing.T) {
 	recipetest.Run(t, 3, func(t testing.TB, w *recipetest.World) {
-		holds := recipetest.NewHolds(1)
+		holds := recipetest.NewHoldHistory(1)
 		var (
 			wg    sync.WaitGroup
 			mu    sync.Mutex
@@ -223,7 +223,7 @@ func TestMutex_With(t *testing.T) {
 		err = m.With(ctx, func(ctx context.Context) error {
 			derived, cancel := context.WithTimeout(ctx, time.Hour)
 			defer cancel()
-			line := must[recipes.Line](t)(lock.Explain(t.Context(), other, "/lock"))
+			line := must[recipes.Contention](t)(lock.Explain(t.Context(), other, "/lock"))
 			time.Sleep(time.Second) // so that it is watched
 			check(t, other.Delete(t.Context(), line.Holders[0].Path, -1))
 			<-derived.Done()
@@ -320,7 +320,7 @@ func TestRevoke(t *testing.T) {
 			check(t, l.Unlock(t.Context()))
 		})
 		time.Sleep(time.Second)
-		line := must[recipes.Line](t)(lock.Explain(t.Context(), c, "/lock"))
+		line := must[recipes.Contention](t)(lock.Explain(t.Context(), c, "/lock"))
 		check(t, lock.Revoke(t.Context(), c, line.Waiters[0].Path))
 		check(t, l.Unlock(t.Context()))
 		wg.Wait()

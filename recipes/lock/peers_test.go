@@ -261,7 +261,7 @@ func share(t testing.TB, w *recipetest.World, k shareKind, seed uint64) {
 	for _, dir := range append([]string{"/x"}, k.dirs...) {
 		w.Load(map[string]string{dir: ""})
 	}
-	holds := recipetest.NewHolds(k.total)
+	holds := recipetest.NewHoldHistory(k.total)
 	var wg sync.WaitGroup
 	for i := range 4 {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -37,7 +37,7 @@ func TestProperty(t *testing.T) {
 func property(t testing.TB, w *recipetest.World, name string, troubles []recipetest.Trouble, seed uint64) {
 	const workers, maximum = 4, 3
 	permits := map[string]int{"mutex": 1, "rwmutex": readers, "semaphore": maximum, "multi": 1}[name]
-	holds := recipetest.NewHolds(permits)
+	holds := recipetest.NewHoldHistory(permits)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var wg sync.WaitGroup
@@ -56,7 +56,7 @@ func property(t testing.TB, w *recipetest.World, name string, troubles []recipet
 			}
 		})
 	}
-	w.Suffer(troubles)
+	w.Apply(troubles)
 	time.Sleep(5 * time.Second)
 	stop()
 	wg.Wait()
@@ -73,7 +73,7 @@ func property(t testing.TB, w *recipetest.World, name string, troubles []recipet
 }
 
 // once gets it in one way or another, keeps it for a while and lets it go.
-func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand, holds *recipetest.Holds) error {
+func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand, holds *recipetest.HoldHistory) error {
 	keep := func(h held) {
 		select {
 		case <-h.Context().Done():
@@ -81,7 +81,7 @@ func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand
 		}
 	}
 	try := random.IntN(4) == 0
-	get := func(l lock.Locker, takes int) (*lock.Lock, *recipetest.Hold, error) {
+	get := func(l lock.Locker, takes int) (*lock.Lock, *recipetest.HoldRecord, error) {
 		how := l.Lock
 		if try {
 			how = l.TryLock

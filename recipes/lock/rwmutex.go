@@ -79,7 +79,7 @@ func (m *RWMutex) writer(l *Lock, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.writes = m
+	l.writeLockOf = m
 	return l, nil
 }
 
@@ -93,7 +93,7 @@ func (r readLocker) owner() *recipes.Client                     { return r.m.cli
 // when it goes, though another writer is still between.
 func shared(names []string, own int) string {
 	for i := own - 1; i >= 0; i-- {
-		if !reads(names[i]) {
+		if !isReader(names[i]) {
 			return names[i]
 		}
 	}
@@ -101,7 +101,7 @@ func shared(names []string, own int) string {
 }
 
 // reads reports whether that is a reader's znode. What is not known to be one excludes everybody, as a writer does.
-func reads(name string) bool {
+func isReader(name string) bool {
 	_, prefix, _ := recipes.Sequence(name)
 	return strings.HasSuffix(prefix, curatorRead) || strings.HasSuffix(prefix, kazooRead)
 }

@@ -25,7 +25,7 @@ func TestRWMutex_K3_InOrder(t *testing.T) {
 			mu    sync.Mutex
 			begun = time.Now()
 			got   []string
-			holds = recipetest.NewHolds(readers)
+			holds = recipetest.NewHoldHistory(readers)
 		)
 		c := w.Client()
 		// Each comes a second after the one before, and has it for ten.
@@ -99,7 +99,7 @@ func TestRWMutex_K6_Downgrade(t *testing.T) {
 				first := must[*lock.Lock](t)(m.Lock(t.Context())) // so that numbers are not 0
 				check(t, first.Unlock(t.Context()))
 				l := must[*lock.Lock](t)(m.Lock(t.Context()))
-				holds := recipetest.NewHolds(readers)
+				holds := recipetest.NewHoldHistory(readers)
 				writer := holds.Begin(l.Context(), l.Token(), readers)
 				var wg sync.WaitGroup
 				come := func(how func(context.Context) (*lock.Lock, error), takes int, want time.Duration) {
@@ -154,7 +154,7 @@ func TestRWMutex_Downgrade_Again(t *testing.T) {
 		if l.Context().Err() != nil || r.Context().Err() != nil {
 			t.Error("both are held")
 		}
-		line := must[recipes.Line](t)(lock.Explain(t.Context(), c, "/rw"))
+		line := must[recipes.Contention](t)(lock.Explain(t.Context(), c, "/rw"))
 		if len(line.Holders) != 2 || len(line.Waiters) != 0 {
 			t.Errorf("%+v", line)
 		}

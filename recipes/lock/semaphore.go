@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // The names of Curator's InterProcessSemaphoreV2.
@@ -29,10 +30,10 @@ type Maximum interface {
 }
 
 // Lease is one lease of a semaphore. Safe for concurrent use.
-type Lease struct{ *recipes.Held }
+type Lease struct{ *recipes.Hold }
 
 // Release gives the lease back. For errors see Lock.Unlock.
-func (l *Lease) Release(ctx context.Context) error { return release(ctx, l.Held) }
+func (l *Lease) Release(ctx context.Context) error { return release(ctx, l.Hold) }
 
 // Semaphore gives out leases, no more at a time than its maximum. Who comes first is served first, also who wants more than there is for
 // the moment. All that use the same path share it, and must mean the same maximum. Safe for concurrent use.
@@ -44,8 +45,8 @@ type Semaphore struct {
 	fixed   int // the maximum, if maximum is nil
 	data    []byte
 
-	kazoo  bool        // the znode of leases says the maximum
-	agreed atomic.Bool // and it was seen that it is the same
+	kazoo          bool        // the znode of leases says the maximum
+	maximumChecked atomic.Bool // and it was seen that it is the same
 }
 
 // NewSemaphore returns the semaphore of a path with that maximum: Curator's InterProcessSemaphoreV2, and with a maximum of 1 its
@@ -65,7 +66,7 @@ func NewSharedSemaphore(c *recipes.Client, path string, maximum Maximum, data []
 }
 
 func newSemaphore(c *recipes.Client, path string, data []byte) *Semaphore {
-	return &Semaphore{client: c, mutex: NewMutex(c, contend.Child(path, locksDir), data), leases: contend.Child(path, leasesDir), data: data}
+	return &Semaphore{client: c, mutex: NewMutex(c, znodepath.Join(path, locksDir), data), leases: znodepath.Join(path, leasesDir), data: data}
 }
 
 // Acquire waits for a lease until ctx ends.
@@ -93,7 +94,7 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 		if err == nil {
 			return leases, nil
 		}
-		if ctx.Err() != nil || !lost(err) {
+		if ctx.Err() != nil || !isLost(err) {
 			return nil, err
 		}
 	}
@@ -125,7 +126,7 @@ func (s *Semaphore) check(ctx context.Context, n int) error {
 	if n < 1 || s.maximum == nil && n > s.fixed {
 		return fmt.Errorf("lock: %d leases of a semaphore of %d", n, s.fixed)
 	}
-	return s.agree(ctx)
+	return s.checkKazooMaximum(ctx)
 }
 
 // take takes n leases, or waits until there are as many, while turn is held; then it lets go of turn.
@@ -136,18 +137,18 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	paths, err := s.create(in, n)
 	var token int64
 	if err == nil {
-		token, err = s.await(in, paths, wait)
+		token, err = s.awaitLeases(in, paths, wait)
 	}
 	if err != nil {
-		err = s.giveUp(ctx, session, paths, err)
-		if e := turn.Unlock(ctx); e != nil && !onlyUnknown(e) && !lost(e) {
+		err = s.deleteLeases(ctx, session, paths, err)
+		if e := turn.Unlock(ctx); e != nil && !onlyUnknown(e) && !isLost(e) {
 			err = join(err, e)
 		}
 		return nil, err
 	}
 	// That turn is let go of in the background, or was deleted by somebody, does not matter to the leases.
 	if err := turn.Unlock(ctx); err != nil && !onlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
-		return nil, s.giveUp(ctx, session, paths, err)
+		return nil, s.deleteLeases(ctx, session, paths, err)
 	}
 	leases := make([]*Lease, len(paths))
 	for i, path := range paths {
@@ -166,7 +167,7 @@ func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 	)
 	for i := range n {
 		// Ends with its answer, or ctx; awaited below.
-		wg.Go(func() { paths[i], errs[i] = s.client.Create(ctx, contend.Child(s.leases, leaseName), s.data, o) })
+		wg.Go(func() { paths[i], errs[i] = s.client.Create(ctx, znodepath.Join(s.leases, leaseName), s.data, o) })
 	}
 	wg.Wait()
 	return slices.DeleteFunc(paths, func(path string) bool { return path == "" }), firstOf(errs)
@@ -176,9 +177,9 @@ func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 //
 // That the own leases are among those that are counted is what keeps the maximum, whoever else counts: whose lease was created last sees all
 // others. The turn only makes sure that those who wait don't wait for each other.
-func (s *Semaphore) await(ctx context.Context, paths []string, wait bool) (token int64, err error) {
+func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) (token int64, err error) {
 	for {
-		maximum, changed, err := s.current(ctx)
+		maximum, changed, err := s.currentMaximum(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -194,7 +195,7 @@ func (s *Semaphore) await(ctx context.Context, paths []string, wait bool) (token
 			return 0, err
 		}
 		for _, path := range paths {
-			if !slices.Contains(names, nameOf(path)) {
+			if !slices.Contains(names, znodepath.Base(path)) {
 				return 0, &recipes.Error{Op: "acquire", Path: path, Err: recipes.ErrNotHeld}
 			}
 		}
@@ -208,13 +209,13 @@ func (s *Semaphore) await(ctx context.Context, paths []string, wait bool) (token
 		case <-fires:
 		case <-changed:
 		case <-ctx.Done():
-			return 0, fmt.Errorf("lock: wait for a lease of %s: %w", s.leases, contend.EndOf(ctx))
+			return 0, fmt.Errorf("lock: wait for a lease of %s: %w", s.leases, contend.ContextError(ctx))
 		}
 	}
 }
 
 // current returns the present maximum.
-func (s *Semaphore) current(ctx context.Context) (n int, changed <-chan struct{}, err error) {
+func (s *Semaphore) currentMaximum(ctx context.Context) (n int, changed <-chan struct{}, err error) {
 	if s.maximum == nil {
 		return s.fixed, nil, nil
 	}
@@ -222,7 +223,7 @@ func (s *Semaphore) current(ctx context.Context) (n int, changed <-chan struct{}
 }
 
 // giveUp deletes the znodes of leases that nobody got, because of err.
-func (s *Semaphore) giveUp(ctx context.Context, session *recipes.Session, paths []string, err error) error {
+func (s *Semaphore) deleteLeases(ctx context.Context, session *recipes.Session, paths []string, err error) error {
 	if session.Context().Err() != nil {
 		return err // they go with it
 	}

@@ -44,7 +44,7 @@ func TestSemaphore_K2_InOrder(t *testing.T) {
 			mu    sync.Mutex
 			begun = time.Now()
 			got   []string
-			holds = recipetest.NewHolds(3)
+			holds = recipetest.NewHoldHistory(3)
 		)
 		clients := []*recipes.Client{w.Client(), w.Client()}
 		// Each comes a second after the one before, wants so many, and has them for ten seconds.
@@ -136,7 +136,7 @@ func TestSemaphore_Deleted(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Second)
-				line := must[recipes.Line](t)(lock.ExplainSemaphore(t.Context(), c, "/sem"))
+				line := must[recipes.Contention](t)(lock.ExplainSemaphore(t.Context(), c, "/sem"))
 				if len(line.Holders) != 1 || len(line.Waiters) != 1 || line.Waiters[0].Session != other.Session().ID() {
 					t.Errorf("%+v", line)
 				}
@@ -269,7 +269,7 @@ func TestKazooSemaphore(t *testing.T) {
 		if _, err := lock.NewKazooSemaphore(c, "/app/sem", 3, nil).TryAcquire(t.Context()); !errors.Is(err, lock.ErrMaximum) {
 			t.Error(err)
 		}
-		line := must[recipes.Line](t)(s.Explain(t.Context()))
+		line := must[recipes.Contention](t)(s.Explain(t.Context()))
 		if len(line.Holders) != 2 || len(line.Waiters) != 0 || string(line.Holders[1].Data) != "anna" {
 			t.Errorf("%+v", line)
 		}

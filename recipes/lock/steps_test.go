@@ -102,7 +102,7 @@ func TestSteps(t *testing.T) {
 func step(t testing.TB, s *recipetest.Step, k kind) {
 	s.Load(map[string]string{"/counter": ""})
 	other := s.World.Client()
-	holds := recipetest.NewHolds(k.total)
+	holds := recipetest.NewHoldHistory(k.total)
 	hold := func(ctx context.Context, c *recipes.Client, how string) error {
 		h, letGo, err := k.get(ctx, c)
 		if err != nil {
@@ -144,7 +144,7 @@ func step(t testing.TB, s *recipetest.Step, k kind) {
 	wg.Wait()
 	s.Settle()
 	mayFail := s.Ctx.Err() != nil || errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrOutcomeUnknown)
-	if err != nil && !(s.Struck() && mayFail) {
+	if err != nil && !(s.FaultHappened() && mayFail) {
 		t.Error(err)
 	}
 	// A session that is ended before its time is over may be known to be so a moment after another has it.

@@ -10,16 +10,16 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // rank is how a consumer waits when there is nothing to take. It is for a session.
-type rank int
+type waitRole int
 
 const (
-	unranked rank = iota
-	chief         // it watches the queue whenever it waits: so a queue with one consumer costs no line
-	junior        // it stands in line, where only the first watches the queue
+	noRole     waitRole = iota
+	roleChief           // it watches the queue whenever it waits: so a queue with one consumer costs no line
+	roleInLine          // it stands in line, where only the first watches the queue
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 // watches reports whether await lists the queue at once.
-func (c *consumer) watches() bool { return c.rank == chief || c.first }
+func (c *consumer) watchesQueue() bool { return c.role == roleChief || c.firstInLine }
 
 // await waits until something may have changed in the queue, and lists it anew; it does not wait if there is something.
 func (e *engine) await(ctx context.Context) error {
@@ -40,31 +40,31 @@ func (e *engine) await(ctx context.Context) error {
 		return err
 	}
 	if c.session != s {
-		c.session, c.rank, c.place, c.first = s, unranked, "", false // they went with their session
+		c.session, c.role, c.linePath, c.firstInLine = s, noRole, "", false // they went with their session
 	}
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	err = e.watch(in)
+	err = e.waitForItems(in)
 	if s.Context().Err() != nil && ctx.Err() == nil {
 		return nil
 	}
 	return err
 }
 
-func (e *engine) watch(ctx context.Context) error {
+func (e *engine) waitForItems(ctx context.Context) error {
 	c := &e.consumer
-	nudged, err := e.stand(ctx)
-	c.list, c.listed = nil, time.Time{}
+	nudged, err := e.awaitTurnToWatch(ctx)
+	c.available, c.listedAt = nil, time.Time{}
 	if err != nil || nudged {
 		return err
 	}
-	fires, err := e.look(ctx, true)
-	if err != nil || len(c.pick(1, time.Now())) > 0 {
+	fires, err := e.refresh(ctx, true)
+	if err != nil || len(c.takeable(1, time.Now())) > 0 {
 		return err
 	}
 	var due <-chan time.Time
-	if len(c.list) > 0 {
-		until := min(clockLook, time.Until(time.UnixMilli(c.list[0].due)))
+	if len(c.available) > 0 {
+		until := min(clockLook, time.Until(time.UnixMilli(c.available[0].due)))
 		timer := time.NewTimer(until)
 		defer timer.Stop()
 		due = timer.C
@@ -74,27 +74,27 @@ func (e *engine) watch(ctx context.Context) error {
 	case <-fires[1]:
 	case <-due:
 		return nil // what is listed is still so: else the watch would have fired
-	case <-e.nudge:
+	case <-e.wakeLeader:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	c.list, c.listed = nil, time.Time{}
+	c.available, c.listedAt = nil, time.Time{}
 	return nil
 }
 
 // stand waits for its turn to watch the queue. nudged says that somebody wants an answer before that.
-func (e *engine) stand(ctx context.Context) (nudged bool, err error) {
+func (e *engine) awaitTurnToWatch(ctx context.Context) (nudged bool, err error) {
 	c := &e.consumer
-	if c.rank == unranked {
-		if err := e.apply(ctx); err != nil {
+	if c.role == noRole {
+		if err := e.tryBecomeChief(ctx); err != nil {
 			return false, err
 		}
 	}
-	for c.rank != chief && !c.first {
-		if c.place == "" {
-			path := contend.Child(e.members, waitPrefix)
+	for c.role != roleChief && !c.firstInLine {
+		if c.linePath == "" {
+			path := znodepath.Join(e.members, waitPrefix)
 			o := recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}
-			if c.place, err = e.client.Create(ctx, path, nil, o); err != nil {
+			if c.linePath, err = e.client.Create(ctx, path, nil, o); err != nil {
 				return false, err
 			}
 		}
@@ -103,20 +103,20 @@ func (e *engine) stand(ctx context.Context) (nudged bool, err error) {
 			return false, err
 		}
 		if !slices.Contains(names, chiefName) {
-			if err := e.apply(ctx); err != nil {
+			if err := e.tryBecomeChief(ctx); err != nil {
 				return false, err
 			}
 			continue
 		}
 		waiting := waiters(names)
-		own := slices.Index(waiting, c.place[len(e.members)+1:])
+		own := slices.Index(waiting, c.linePath[len(e.members)+1:])
 		switch {
 		case own == 0:
-			c.first = true
+			c.firstInLine = true
 		case own < 0: // somebody has deleted it
-			c.place = ""
+			c.linePath = ""
 		default:
-			if nudged, err := e.awaitGone(ctx, contend.Child(e.members, waiting[own-1])); nudged || err != nil {
+			if nudged, err := e.awaitChange(ctx, znodepath.Join(e.members, waiting[own-1])); nudged || err != nil {
 				return nudged, err
 			}
 		}
@@ -125,17 +125,17 @@ func (e *engine) stand(ctx context.Context) (nudged bool, err error) {
 }
 
 // apply tries to become chief.
-func (e *engine) apply(ctx context.Context) error {
+func (e *engine) tryBecomeChief(ctx context.Context) error {
 	c := &e.consumer
-	_, err := e.client.Create(ctx, contend.Child(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true})
+	_, err := e.client.Create(ctx, znodepath.Join(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true})
 	switch {
 	case err == nil:
-		c.rank = chief
+		c.role = roleChief
 		if place := c.leaveLine(); place != "" {
-			e.drop(place)
+			e.deleteInBackground(place)
 		}
 	case errors.Is(err, zk.ErrNodeExists):
-		c.rank = junior
+		c.role = roleInLine
 	default:
 		return err
 	}
@@ -144,19 +144,19 @@ func (e *engine) apply(ctx context.Context) error {
 
 // stepDown lets somebody else become chief. If the delete waits to be sent when the session ends, it is sent in the next one, and another may be chief
 // by then: it goes on as before, and so there are two for a while, which costs requests and nothing else.
-func (e *engine) stepDown(ctx context.Context) error {
+func (e *engine) resignChief(ctx context.Context) error {
 	c := &e.consumer
-	if c.rank != chief || c.session.Context().Err() != nil {
+	if c.role != roleChief || c.session.Context().Err() != nil {
 		return nil
 	}
-	c.rank = unranked
-	return e.client.DeleteGuaranteed(ctx, contend.Child(e.members, chiefName))
+	c.role = noRole
+	return e.client.DeleteGuaranteed(ctx, znodepath.Join(e.members, chiefName))
 }
 
 // leaveLine returns the znode that is to be deleted, or "".
 func (c *consumer) leaveLine() string {
-	place := c.place
-	c.place, c.first = "", false
+	place := c.linePath
+	c.linePath, c.firstInLine = "", false
 	if place == "" || c.session.Context().Err() != nil {
 		return ""
 	}
@@ -174,7 +174,7 @@ func waiters(names []string) []string {
 
 // awaitGone waits until something happens to the znode of another. It watches the data and not the existence: where there is no znode any
 // more, that leaves no watch behind.
-func (e *engine) awaitGone(ctx context.Context, path string) (nudged bool, err error) {
+func (e *engine) awaitChange(ctx context.Context, path string) (nudged bool, err error) {
 	_, _, fires, err := e.client.GetW(ctx, path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -185,7 +185,7 @@ func (e *engine) awaitGone(ctx context.Context, path string) (nudged bool, err e
 	select {
 	case <-fires:
 		return false, nil
-	case <-e.nudge:
+	case <-e.wakeLeader:
 		return true, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)

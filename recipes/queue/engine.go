@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // membersSuffix makes of a queue's path that of the znode whose children are those who use it from Go. It can't be in the queue: what kazoo
@@ -29,17 +29,17 @@ type engine struct {
 	max     int    // of items; 0 is any number
 	id      string // what is written into znodes of its own
 
-	mu     sync.Mutex                 // guards what follows; nothing waits while it is held
-	puts   []*put                     // that are not aboard yet
-	aboard []*put                     // that are under way together
-	flying bool                       // somebody sees to puts and aboard
-	halt   context.CancelFunc         // lets that one wait no longer for a session
-	takers []*taker                   // who have nothing yet, in order
-	came   int                        // how many takers there were
-	baton  bool                       // somebody has it
-	held   map[*recipes.Held]struct{} // of items, some of which may have ended a moment ago
+	mu           sync.Mutex                 // guards what follows; nothing waits while it is held
+	waitingPuts  []*putRequest              // that are not aboard yet
+	inFlight     []*putRequest              // that are under way together
+	sending      bool                       // somebody sees to puts and aboard
+	stopWaiting  context.CancelFunc         // lets that one wait no longer for a session
+	waitingTakes []*takeRequest             // who have nothing yet, in order
+	lastNumber   int                        // how many takers there were
+	hasLeader    bool                       // somebody has it
+	heldItems    map[*recipes.Hold]struct{} // of items, some of which may have ended a moment ago
 
-	nudge chan struct{} // tells who has the baton that somebody wants an answer now; holds one
+	wakeLeader chan struct{} // tells who has the baton that somebody wants an answer now; holds one
 
 	putWriter *exactlyonce.Writer // of who is flying
 	consumer  consumer            // of who has the baton
@@ -55,13 +55,13 @@ type engineKey struct {
 
 // newEngine returns a queue named by path whose items are below it, or below path/items.
 func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) *engine {
-	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: newID(), nudge: make(chan struct{}, 1)}
-	e.held = make(map[*recipes.Held]struct{})
+	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: newID(), wakeLeader: make(chan struct{}, 1)}
+	e.heldItems = make(map[*recipes.Hold]struct{})
 	for _, o := range opts {
 		o(e)
 	}
 	e.putWriter = exactlyonce.New(c, e.members)
-	e.consumer = consumer{writer: exactlyonce.New(c, e.members), batch: firstTaken}
+	e.consumer = consumer{writer: exactlyonce.New(c, e.members), batchSize: firstClaim}
 	return c.Shared(engineKey{path, items, l, e.locks, e.max}, func() any { return e }).(*engine)
 }
 
@@ -71,36 +71,36 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 func (e *engine) Close(ctx context.Context) error {
 	err := e.putWriter.Close(ctx)
 	e.mu.Lock()
-	busy := e.baton
-	e.baton = true
+	busy := e.hasLeader
+	e.hasLeader = true
 	e.mu.Unlock()
 	if busy {
 		return err
 	}
-	defer e.pass()
-	if !e.holds() {
+	defer e.passLeadership()
+	if !e.holdsItem() {
 		err = errors.Join(err, e.consumer.writer.Close(ctx))
 	}
-	return errors.Join(err, e.stepDown(ctx))
+	return errors.Join(err, e.resignChief(ctx))
 }
 
 // hold notes an item that is held: its Guard checks the consumer's marker.
-func (e *engine) hold(h *recipes.Held) {
+func (e *engine) trackHeld(h *recipes.Hold) {
 	e.mu.Lock()
-	e.held[h] = struct{}{}
+	e.heldItems[h] = struct{}{}
 	e.mu.Unlock()
 	context.AfterFunc(h.Context(), func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		delete(e.held, h)
+		delete(e.heldItems, h)
 	})
 }
 
 // holds reports whether an item is held. By whoever has the baton: else there may be one more.
-func (e *engine) holds() bool {
+func (e *engine) holdsItem() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for h := range e.held {
+	for h := range e.heldItems {
 		if h.Context().Err() == nil {
 			return true
 		}
@@ -115,9 +115,9 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-func (e *engine) child(name string) string { return contend.Child(e.path, name) }
+func (e *engine) child(name string) string { return znodepath.Join(e.path, name) }
 
-func (e *engine) lock(name string) string { return contend.Child(e.locks, name) }
+func (e *engine) lock(name string) string { return znodepath.Join(e.locks, name) }
 
 // makePaths makes the znodes that a queue needs. Those that Curator and kazoo make persistent are so here: a container that goes and comes
 // back would begin with names that were there before.
@@ -135,7 +135,7 @@ func (e *engine) makePaths(ctx context.Context) error {
 }
 
 // ended is the error of a call whose ctx has ended. unknown: it may have had an effect all the same.
-func (e *engine) ended(ctx context.Context, op string, unknown bool) error {
+func (e *engine) contextError(ctx context.Context, op string, unknown bool) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if !errors.Is(cause, err) {
 		err = fmt.Errorf("%w: %w", err, cause)

@@ -11,21 +11,22 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // State is how a queue is, as seen from outside.
-type State struct {
-	Items []ItemState // in the order in which they are to be taken
+type Snapshot struct {
+	Items []ItemInfo // in the order in which they are to be taken
 	// Waiting are the consumers that stand in line for an item, the next one first: those of Go, as others leave no trace.
 	Waiting []recipes.Contender
 	// Chief is the consumer that takes without standing in line, and may wait or be busy; nil if there is none.
 	Chief *recipes.Contender
 	// Full are those who wait for room in a queue with MaxItems, the next one first.
-	Full []recipes.Contender
+	AwaitingRoom []recipes.Contender
 }
 
 // ItemState is an item in a queue.
-type ItemState struct {
+type ItemInfo struct {
 	recipes.Contender                    // its znode; Since is when it was put
 	Priority          int64              // of a queue with priorities
 	Due               time.Time          // of a queue with delays
@@ -33,8 +34,8 @@ type ItemState struct {
 }
 
 // Explain returns how a queue is. It only reads, the items' data too, and everything as its server has it.
-func (e *engine) Explain(ctx context.Context) (State, error) {
-	var s State
+func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
+	var s Snapshot
 	names, _, err := e.client.Children(ctx, e.path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return s, err
@@ -56,15 +57,15 @@ func (e *engine) Explain(ctx context.Context) (State, error) {
 	}
 	holders := make(map[string]*recipes.Contender, len(locks))
 	for i := range locks {
-		holders[nameOf(locks[i].Path)] = &locks[i]
+		holders[znodepath.Base(locks[i].Path)] = &locks[i]
 	}
 	for _, item := range items {
 		x := byPath[item.Path]
-		state := ItemState{Contender: item, Holder: holders[x.name]}
+		state := ItemInfo{Contender: item, Holder: holders[x.name]}
 		if e.layout.due != nil {
 			state.Due = time.UnixMilli(x.due)
 		} else {
-			state.Priority = x.rank
+			state.Priority = x.sortKey
 		}
 		s.Items = append(s.Items, state)
 	}
@@ -78,8 +79,8 @@ func (e *engine) Explain(ctx context.Context) (State, error) {
 		case strings.HasSuffix(prefix, waitPrefix):
 			s.Waiting = append(s.Waiting, m)
 		case strings.HasSuffix(prefix, roomPrefix):
-			s.Full = append(s.Full, m)
-		case nameOf(m.Path) == chiefName:
+			s.AwaitingRoom = append(s.AwaitingRoom, m)
+		case znodepath.Base(m.Path) == chiefName:
 			s.Chief = &m
 		}
 	}
@@ -105,22 +106,20 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 		}
 	}
 	for i, name := range all {
-		all[i] = contend.Child(dir, name)
+		all[i] = znodepath.Join(dir, name)
 	}
 	return contend.Read(ctx, e.client, all)
 }
 
-func nameOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
-
 // Explain returns how the queue at path is, of whatever kind: the names of its items show it, but for Curator's lockPath, which is to be
 // said with Locks. See the method of the same name.
-func Explain(ctx context.Context, c *recipes.Client, path string, opts ...Option) (State, error) {
+func Explain(ctx context.Context, c *recipes.Client, path string, opts ...Option) (Snapshot, error) {
 	names, _, err := c.Children(ctx, path)
 	if err != nil {
 		if errors.Is(err, zk.ErrNoNode) {
 			err = nil
 		}
-		return State{}, err
+		return Snapshot{}, err
 	}
 	if slices.Contains(names, "entries") && slices.Contains(names, "taken") {
 		return NewKazooLocking(c, path, opts...).Explain(ctx)

@@ -15,7 +15,7 @@ import (
 )
 
 // empty takes all that is left, and checks that nothing but items was left before.
-func empty(t testing.TB, w *recipetest.World, items *recipetest.Items, q taker) {
+func empty(t testing.TB, w *recipetest.World, items *recipetest.ItemHistory, q taker) {
 	t.Helper()
 	for {
 		done := items.Take()
@@ -61,7 +61,7 @@ func sure(t testing.TB, s *recipetest.Step, err error) {
 func TestQ1_Put(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		q := queue.New(s.Client, "/q")
-		items := recipetest.NewItems()
+		items := recipetest.NewItemHistory()
 		s.Arm()
 		var failed []string
 		for i := range 3 {
@@ -97,7 +97,7 @@ func TestQ1_Put(t *testing.T) {
 // TestQ2_Take is that an item is taken once, and stays in its place when ctx ended.
 func TestQ2_Take(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
-		items := recipetest.NewItems()
+		items := recipetest.NewItemHistory()
 		p := queue.NewSimple(s.World.Client(), "/q")
 		put := func(name string) {
 			done := items.Put(name)
@@ -146,8 +146,8 @@ func TestQ3_Locked(t *testing.T) {
 	for _, end := range []string{"done", "return", "handle"} {
 		t.Run(end, func(t *testing.T) {
 			recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
-				items := recipetest.NewItems()
-				holds := recipetest.NewHolds(1)
+				items := recipetest.NewItemHistory()
+				holds := recipetest.NewHoldHistory(1)
 				put := items.Put("a")
 				p := queue.New(s.World.Client(), "/q", queue.Locks("/q-locks"))
 				put(p.Put(t.Context(), []byte("a")))

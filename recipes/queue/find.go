@@ -16,16 +16,16 @@ import (
 type consumer struct {
 	writer *exactlyonce.Writer
 
-	list    []*entry  // what was there and can be taken, but for what has been taken since
-	listed  time.Time // zero: it is to be listed again
-	created int64     // twice as many items as were ever put, when it was listed
-	batch   int       // how many are taken at a time at most: fewer when others take them too
-	missed  int       // how many in a row somebody else had taken
+	available    []*entry  // what was there and can be taken, but for what has been taken since
+	listedAt     time.Time // zero: it is to be listed again
+	creationMark int64     // twice as many items as were ever put, when it was listed
+	batchSize    int       // how many are taken at a time at most: fewer when others take them too
+	misses       int       // how many in a row somebody else had taken
 
-	session *recipes.Session // of what follows
-	rank    rank
-	place   string // our znode in line
-	first   bool   // nobody is before it
+	session     *recipes.Session // of what follows
+	role        waitRole
+	linePath    string // our znode in line
+	firstInLine bool   // nobody is before it
 }
 
 // content is what an item's znode has.
@@ -38,95 +38,95 @@ const (
 	// listLife is for how long a listing is used. It does not show who has let go of an item since, or put it back.
 	listLife = time.Second
 	// mostTaken is how many items are taken with one request at most, firstTaken with the first.
-	mostTaken, firstTaken = 64, 16
+	maxClaim, firstClaim = 64, 16
 	// mostMissed is after how many items that somebody else had taken the queue is listed again.
-	mostMissed = 16
+	maxMisses = 16
 )
 
 // find waits until something can be taken, and returns it with those for whom; or nothing when t has been served, or left. It tells those
 // who don't wait for an item when there is none.
-func (e *engine) find(ctx context.Context, t *taker) ([]pair, error) {
+func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, error) {
 	c := &e.consumer
 	upTo := 0 // who came later may be told nothing by what was seen
-	for looked := false; !t.served; {
-		wanted, tries, last := e.wanted()
+	for looked := false; !t.answered; {
+		wanted, tries, last := e.demand()
 		if wanted == 0 {
 			return nil, nil
 		}
-		if time.Since(c.listed) > listLife || c.missed > mostMissed {
-			c.list, c.listed = nil, time.Time{}
+		if time.Since(c.listedAt) > listLife || c.misses > maxMisses {
+			c.available, c.listedAt = nil, time.Time{}
 		}
-		picks := c.pick(min(wanted, c.batch), time.Now())
+		picks := c.takeable(min(wanted, c.batchSize), time.Now())
 		switch {
 		case len(picks) > 0:
-			picks, err := e.read(ctx, picks, looked)
+			picks, err := e.readPicks(ctx, picks, looked)
 			if err != nil {
 				return nil, err
 			}
 			if found := e.assign(picks, last); len(found) > 0 {
 				return found, nil
 			}
-		case !looked && (tries || !c.watches()):
-			if _, err := e.look(ctx, false); err != nil {
+		case !looked && (tries || !c.watchesQueue()):
+			if _, err := e.refresh(ctx, false); err != nil {
 				return nil, err
 			}
 			looked, upTo = true, last
 		case looked && tries:
-			looked = e.serveNone(upTo)
+			looked = e.answerEmpty(upTo)
 		default:
 			if err := e.await(ctx); err != nil {
 				return nil, err
 			}
-			looked, upTo = len(c.list) > 0, 0
+			looked, upTo = len(c.available) > 0, 0
 		}
 	}
 	return nil, nil
 }
 
 // wanted returns how many wait, whether some of them won't wait for an item, and the number of who came last.
-func (e *engine) wanted() (n int, tries bool, last int) {
+func (e *engine) demand() (n int, tries bool, last int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, t := range e.takers {
+	for _, t := range e.waitingTakes {
 		tries = tries || t.try
 	}
-	return len(e.takers), tries, e.came
+	return len(e.waitingTakes), tries, e.lastNumber
 }
 
 // serveNone tells those up to a number who don't wait that there is nothing. False if there are none of them.
-func (e *engine) serveNone(last int) bool {
+func (e *engine) answerEmpty(last int) bool {
 	e.mu.Lock()
-	var none []*taker
-	for _, t := range e.takers {
+	var none []*takeRequest
+	for _, t := range e.waitingTakes {
 		if t.try && t.number <= last {
 			none = append(none, t)
 		}
 	}
 	e.mu.Unlock()
 	for _, t := range none {
-		e.serve(t, taken{})
+		e.answer(t, takeResult{})
 	}
 	return len(none) > 0
 }
 
 // pick returns the first n items that can be taken now.
-func (c *consumer) pick(n int, now time.Time) []*entry {
-	for i, x := range c.list {
+func (c *consumer) takeable(n int, now time.Time) []*entry {
+	for i, x := range c.available {
 		if i == n || x.due > now.UnixMilli() { // sorted by that, where it is set
-			return c.list[:i]
+			return c.available[:i]
 		}
 	}
-	return c.list
+	return c.available
 }
 
 // strike takes an item from the list.
-func (c *consumer) strike(x *entry) {
-	for i, other := range c.list {
+func (c *consumer) remove(x *entry) {
+	for i, other := range c.available {
 		if other == x {
 			if i == 0 {
-				c.list = c.list[1:]
+				c.available = c.available[1:]
 			} else {
-				c.list = append(c.list[:i:i], c.list[i+1:]...)
+				c.available = append(c.available[:i:i], c.available[i+1:]...)
 			}
 			return
 		}
@@ -134,11 +134,11 @@ func (c *consumer) strike(x *entry) {
 }
 
 // look lists the queue. With watch, fires has what tells of changes.
-func (e *engine) look(ctx context.Context, watch bool) (fires []<-chan zk.Event, err error) {
+func (e *engine) refresh(ctx context.Context, watch bool) (fires []<-chan zk.Event, err error) {
 	c := &e.consumer
 	for tries := 1; ; tries++ {
 		items, locks, err := e.listBoth(ctx, watch)
-		if errors.Is(err, zk.ErrNoNode) && watch && tries < pathTries { // what is not there can't be watched
+		if errors.Is(err, zk.ErrNoNode) && watch && tries < maxPathTries { // what is not there can't be watched
 			if err := e.makePaths(ctx); err != nil {
 				return nil, err
 			}
@@ -150,17 +150,17 @@ func (e *engine) look(ctx context.Context, watch bool) (fires []<-chan zk.Event,
 		if err != nil {
 			return nil, err
 		}
-		c.list, c.listed, c.missed = e.layout.sorted(items.names), time.Now(), 0
-		c.created = created(items.stat)
+		c.available, c.listedAt, c.misses = e.layout.sorted(items.names), time.Now(), 0
+		c.creationMark = creationMark(items.stat)
 		if len(locks.names) > 0 {
-			c.list = unlocked(c.list, locks.names)
+			c.available = unlocked(c.available, locks.names)
 		}
 		return []<-chan zk.Event{items.fires, locks.fires}, nil
 	}
 }
 
 // created returns twice the number of children that a znode has ever had: Cversion counts what came and what went.
-func created(stat *zk.Stat) int64 { return int64(stat.Cversion) + int64(stat.NumChildren) }
+func creationMark(stat *zk.Stat) int64 { return int64(stat.Cversion) + int64(stat.NumChildren) }
 
 func unlocked(list []*entry, locks []string) []*entry {
 	locked := make(map[string]bool, len(locks))
@@ -212,11 +212,11 @@ func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing
 
 // read returns those of the picks that are there, with what they have. It asks for those that were not read ahead, all at once; and for
 // whether something was put that comes before them, unless the queue was listed just now: then there are none.
-func (e *engine) read(ctx context.Context, picks []*entry, looked bool) ([]*entry, error) {
+func (e *engine) readPicks(ctx context.Context, picks []*entry, looked bool) ([]*entry, error) {
 	c := &e.consumer
 	n := len(picks)
-	if c.missed > 0 && len(c.list) > n { // who is behind others catches up at a bound, not step by step
-		picks = c.pick(min(n+2*c.missed, mostMissed), time.Now())
+	if c.misses > 0 && len(c.available) > n { // who is behind others catches up at a bound, not step by step
+		picks = c.takeable(min(n+2*c.misses, maxMisses), time.Now())
 	}
 	picks = append([]*entry(nil), picks...)
 	var (
@@ -224,35 +224,35 @@ func (e *engine) read(ctx context.Context, picks []*entry, looked bool) ([]*entr
 		stat    *zk.Stat
 		statErr error
 	)
-	if e.layout.rank != nil && !looked {
+	if e.layout.sortKey != nil && !looked {
 		// Ends with its answer; awaited below.
 		wg.Go(func() { stat, statErr = e.client.Exists(ctx, e.path) })
 	}
-	err := e.get(ctx, picks)
+	err := e.fetch(ctx, picks)
 	wg.Wait()
 	switch {
 	case err != nil:
 		return nil, err
 	case statErr != nil:
 		return nil, statErr
-	case e.layout.rank != nil && !looked && (stat == nil || created(stat) != c.created):
-		c.list, c.listed = nil, time.Time{}
+	case e.layout.sortKey != nil && !looked && (stat == nil || creationMark(stat) != c.creationMark):
+		c.available, c.listedAt = nil, time.Time{}
 		return nil, nil
 	}
 	there := picks[:0]
 	for _, x := range picks {
-		if x.item != nil {
+		if x.content != nil {
 			there = append(there, x)
 			continue
 		}
-		c.strike(x)
-		c.missed++
+		c.remove(x)
+		c.misses++
 	}
 	return there[:min(n, len(there))], nil
 }
 
 // get reads those that were not read, all at once. Those that are gone stay without content.
-func (e *engine) get(ctx context.Context, entries []*entry) error {
+func (e *engine) fetch(ctx context.Context, entries []*entry) error {
 	var (
 		wg   sync.WaitGroup
 		errs = make([]error, len(entries))
@@ -261,14 +261,14 @@ func (e *engine) get(ctx context.Context, entries []*entry) error {
 		data, stat, err := e.client.Get(ctx, e.child(x.name))
 		switch {
 		case err == nil:
-			x.item = &content{data, stat}
+			x.content = &content{data, stat}
 		case !errors.Is(err, zk.ErrNoNode):
 			errs[i] = err
 		}
 	}
 	var missing []int
 	for i, x := range entries {
-		if x.item == nil {
+		if x.content == nil {
 			missing = append(missing, i)
 		}
 	}

@@ -17,31 +17,31 @@ import (
 type Item struct {
 	Message
 	engine *engine
-	held   *recipes.Held
+	held   *recipes.Hold
 	marker string // an ephemeral of the same session with a name that is not used twice, as that of the lock is
 
-	mu     sync.Mutex // one Done at a time
-	unsure bool       // a Done may have been carried out
+	mu          sync.Mutex // one Done at a time
+	doneUnknown bool       // a Done may have been carried out
 }
 
-// Context ends when the item is not held any more or may not be; see recipes.Held.Context.
+// Context ends when the item is not held any more or may not be; see recipes.Hold.Context.
 func (i *Item) Context() context.Context { return i.held.Context() }
 
-// Token is greater than that of all who held the item before; see recipes.Held.Token.
+// Token is greater than that of all who held the item before; see recipes.Hold.Token.
 func (i *Item) Token() int64 { return i.held.Token() }
 
 // Guard returns ops with checks in front that fail the whole multi if the item is not held any more. The first two results of the multi are
 // those of the checks.
-func (i *Item) Guard(ops ...any) []any { return i.held.Guard(i.guarded(ops)...) }
+func (i *Item) Guard(ops ...any) []any { return i.held.Guard(i.withMarkerCheck(ops)...) }
 
 // guarded is ops after the check of what the lock's own name can't tell: that it is still this holder's.
-func (i *Item) guarded(ops []any) []any {
+func (i *Item) withMarkerCheck(ops []any) []any {
 	return append([]any{&zk.CheckVersionRequest{Path: i.marker, Version: -1}}, ops...)
 }
 
-// Commit carries out all ops if the item is still held, and else none; see recipes.Held.Commit.
+// Commit carries out all ops if the item is still held, and else none; see recipes.Hold.Commit.
 func (i *Item) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	results, err := i.held.Commit(ctx, i.guarded(ops)...)
+	results, err := i.held.Commit(ctx, i.withMarkerCheck(ops)...)
 	if len(results) == 0 {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (i *Item) Done(ctx context.Context) error {
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	for {
-		if i.held.Context().Err() != nil && (!i.unsure || s.Context().Err() != nil) {
+		if i.held.Context().Err() != nil && (!i.doneUnknown || s.Context().Err() != nil) {
 			return i.notHeld()
 		}
 		results, err := e.client.Multi(in, i.Guard(
@@ -70,10 +70,10 @@ func (i *Item) Done(ctx context.Context) error {
 		switch {
 		case err == nil:
 			i.held.End()
-			i.unsure = false
+			i.doneUnknown = false
 			return nil
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
-			i.unsure = true
+			i.doneUnknown = true
 			if ctx.Err() != nil || e.client.Sync(in, i.held.Path()) != nil { // it may still be under way
 				return err
 			}
@@ -82,9 +82,9 @@ func (i *Item) Done(ctx context.Context) error {
 			return i.notHeld()
 		case len(results) == 0:
 			return err
-		case errors.Is(results[0].Error, zk.ErrNoNode) && i.unsure && s.Context().Err() == nil:
+		case errors.Is(results[0].Error, zk.ErrNoNode) && i.doneUnknown && s.Context().Err() == nil:
 			i.held.End() // nobody else deletes a lock whose session lives
-			i.unsure = false
+			i.doneUnknown = false
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
 			i.held.End()
@@ -95,14 +95,14 @@ func (i *Item) Done(ctx context.Context) error {
 			_ = e.client.Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, which is what Done is for
-			return i.letGo(ctx)
+			return i.release(ctx)
 		}
 		return err
 	}
 }
 
 func (i *Item) notHeld() error {
-	return &recipes.Error{Op: "done", Path: i.held.Path(), Err: recipes.ErrNotHeld, Unknown: i.unsure}
+	return &recipes.Error{Op: "done", Path: i.held.Path(), Err: recipes.ErrNotHeld, Unknown: i.doneUnknown}
 }
 
 // Return lets the item go, for others to take: it is where it was in the queue. If that can't be done before ctx ends, it goes on in the
@@ -113,11 +113,11 @@ func (i *Item) Return(ctx context.Context) error {
 	if i.held.Context().Err() != nil {
 		return nil
 	}
-	return i.letGo(ctx)
+	return i.release(ctx)
 }
 
 // letGo ends what is held, and then deletes the lock.
-func (i *Item) letGo(ctx context.Context) error {
+func (i *Item) release(ctx context.Context) error {
 	e, s := i.engine, i.held.Session()
 	i.held.End()
 	done := make(chan error, 1) // who answers does not wait
@@ -128,7 +128,7 @@ func (i *Item) letGo(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return e.ended(ctx, "return", true)
+		return e.contextError(ctx, "return", true)
 	}
 }
 

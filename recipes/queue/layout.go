@@ -15,7 +15,7 @@ type layout struct {
 	prefix string // what names of items begin with; other children are nobody's business
 	framed bool   // items are written as Curator's ItemSerializer does
 	// rank is what is taken first, the least; nil for a queue where only the order counts in which items were put.
-	rank func(name string) int64
+	sortKey func(name string) int64
 	// due is the Unix time in milliseconds before which an item is not to be taken; nil for a queue without delays.
 	due func(name string) int64
 }
@@ -23,9 +23,9 @@ type layout struct {
 var (
 	simpleLayout   = &layout{prefix: "qn-"}
 	plainLayout    = &layout{prefix: curatorPrefix, framed: true}
-	priorityLayout = &layout{prefix: curatorPrefix, framed: true, rank: curatorPriority}
-	delayLayout    = &layout{prefix: curatorPrefix, framed: true, rank: curatorEpoch, due: curatorEpoch}
-	kazooLayout    = &layout{prefix: kazooPrefix, rank: kazooPriority}
+	priorityLayout = &layout{prefix: curatorPrefix, framed: true, sortKey: curatorPriority}
+	delayLayout    = &layout{prefix: curatorPrefix, framed: true, sortKey: curatorEpoch, due: curatorEpoch}
+	kazooLayout    = &layout{prefix: kazooPrefix, sortKey: kazooPriority}
 )
 
 const (
@@ -35,11 +35,11 @@ const (
 
 // entry is an item as the name of its znode shows it.
 type entry struct {
-	name   string
-	rank   int64
-	number int32
-	due    int64    // Unix ms; 0 is any time
-	item   *content // as it was read; nil if it was not
+	name    string
+	sortKey int64
+	number  int32
+	due     int64    // Unix ms; 0 is any time
+	content *content // as it was read; nil if it was not
 }
 
 // sorted returns the items among the names of a queue's children, in the order in which they are to be taken.
@@ -51,8 +51,8 @@ func (l *layout) sorted(names []string) []*entry {
 			continue
 		}
 		e := &entry{name: name, number: number}
-		if l.rank != nil {
-			e.rank = l.rank(name)
+		if l.sortKey != nil {
+			e.sortKey = l.sortKey(name)
 		}
 		if l.due != nil {
 			e.due = l.due(name)
@@ -60,7 +60,7 @@ func (l *layout) sorted(names []string) []*entry {
 		all = append(all, e)
 	}
 	slices.SortFunc(all, func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), recipes.CompareSequence(a.number, b.number))
+		return cmp.Or(cmp.Compare(a.sortKey, b.sortKey), recipes.CompareSequence(a.number, b.number))
 	})
 	return all
 }

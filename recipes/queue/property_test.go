@@ -31,7 +31,7 @@ type consumerOf interface {
 	Take(ctx context.Context) (queue.Message, error)
 	TryTake(ctx context.Context) (queue.Message, bool, error)
 	TakeLocked(ctx context.Context) (*queue.Item, error)
-	Explain(ctx context.Context) (queue.State, error)
+	Explain(ctx context.Context) (queue.Snapshot, error)
 }
 
 func argOf(name string) int {
@@ -90,7 +90,7 @@ func TestQ124_Take(t *testing.T) {
 
 func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hurry bool, seed uint64, troubles []recipetest.Trouble) {
 	const producers, rounds = 2, 8
-	items := recipetest.NewItems()
+	items := recipetest.NewItemHistory()
 	var producing, consuming sync.WaitGroup
 	random := func(n int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(n))) }
 	arguments := func(r *rand.Rand) int {
@@ -170,7 +170,7 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 			})
 		}
 	}
-	w.Suffer(troubles)
+	w.Apply(troubles)
 	producing.Wait()
 	time.Sleep(2 * time.Second)
 	mu.Lock()
@@ -200,7 +200,7 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 		t.Error(err)
 	}
 	s, err := q.Explain(t.Context())
-	if err != nil || len(s.Items) != 0 || len(s.Waiting) != 0 || len(s.Full) != 0 {
+	if err != nil || len(s.Items) != 0 || len(s.Waiting) != 0 || len(s.AwaitingRoom) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -229,12 +229,12 @@ func TestQ3_Exclusive(t *testing.T) {
 
 func lockAll(t testing.TB, w *recipetest.World, k kind, seed uint64, troubles []recipetest.Trouble) {
 	const consumers, n = 3, 8
-	items := recipetest.NewItems()
-	holds := make(map[string]*recipetest.Holds)
+	items := recipetest.NewItemHistory()
+	holds := make(map[string]*recipetest.HoldHistory)
 	put, _ := k.open(w.Client())
 	for i := range n {
 		name := fmt.Sprint("1/", i)
-		holds[name] = recipetest.NewHolds(1)
+		holds[name] = recipetest.NewHoldHistory(1)
 		done := items.Put(name)
 		err := put(t.Context(), 1, []byte(name))
 		done(err)
@@ -277,7 +277,7 @@ func lockAll(t testing.TB, w *recipetest.World, k kind, seed uint64, troubles []
 			}
 		})
 	}
-	w.Suffer(troubles)
+	w.Apply(troubles)
 	time.Sleep(3 * time.Second)
 	stop()
 	wg.Wait()

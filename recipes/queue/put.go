@@ -8,27 +8,28 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // put is what one Put puts.
-type put struct {
-	name string     // of the znodes, without the number
-	data [][]byte   // of each
-	size int        // bytes of data
-	done chan error // capacity 1: who answers does not wait
-	gone bool       // nobody waits any more; guarded by engine.mu
+type putRequest struct {
+	path      string     // of the znodes, without the number
+	data      [][]byte   // of each
+	size      int        // bytes of data
+	result    chan error // capacity 1: who answers does not wait
+	abandoned bool       // nobody waits any more; guarded by engine.mu
 }
 
 // What goes into one request together. What is larger goes alone.
 const (
-	mostPuts  = 128
-	mostBytes = 256 << 10
+	maxBatchItems = 128
+	maxBatchBytes = 256 << 10
 	// pathTries is how often missing znodes are made before an error is believed.
-	pathTries = 5
+	maxPathTries = 5
 )
 
 // put puts items with that name, all or none.
-func (e *engine) put(ctx context.Context, name string, items ...[]byte) error {
+func (e *engine) putItems(ctx context.Context, name string, items ...[]byte) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -37,7 +38,7 @@ func (e *engine) put(ctx context.Context, name string, items ...[]byte) error {
 		return err
 	}
 	defer release()
-	p := &put{name: e.child(name), done: make(chan error, 1)}
+	p := &putRequest{path: e.child(name), result: make(chan error, 1)}
 	for _, item := range items {
 		data := slices.Clone(item) // it may be sent when the caller has it back
 		if e.layout.framed {
@@ -47,61 +48,61 @@ func (e *engine) put(ctx context.Context, name string, items ...[]byte) error {
 		p.size += len(data)
 	}
 	e.mu.Lock()
-	e.puts = append(e.puts, p)
-	start := !e.flying
-	e.flying = true
+	e.waitingPuts = append(e.waitingPuts, p)
+	start := !e.sending
+	e.sending = true
 	e.mu.Unlock()
 	if start {
-		if err := e.client.Background(ctx, e.fly); err != nil {
-			e.failPuts(err)
+		if err := e.client.Background(ctx, e.sendLoop); err != nil {
+			e.failWaitingPuts(err)
 		}
 	}
 	select {
-	case err := <-p.done:
+	case err := <-p.result:
 		return err
 	case <-ctx.Done():
-		return e.leavePut(ctx, p)
+		return e.abandonPut(ctx, p)
 	}
 }
 
 // leavePut is for who does not wait any more.
-func (e *engine) leavePut(ctx context.Context, p *put) error {
+func (e *engine) abandonPut(ctx context.Context, p *putRequest) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	select {
-	case err := <-p.done:
+	case err := <-p.result:
 		return err
 	default:
 	}
-	if i := slices.Index(e.puts, p); i >= 0 {
-		e.puts = slices.Delete(e.puts, i, i+1)
-		return e.ended(ctx, "put", false)
+	if i := slices.Index(e.waitingPuts, p); i >= 0 {
+		e.waitingPuts = slices.Delete(e.waitingPuts, i, i+1)
+		return e.contextError(ctx, "put", false)
 	}
-	p.gone = true
-	if e.halt != nil && !slices.ContainsFunc(e.aboard, waited) {
-		e.halt()
+	p.abandoned = true
+	if e.stopWaiting != nil && !slices.ContainsFunc(e.inFlight, isAwaited) {
+		e.stopWaiting()
 	}
-	return e.ended(ctx, "put", true)
+	return e.contextError(ctx, "put", true)
 }
 
-func waited(p *put) bool { return !p.gone }
+func isAwaited(p *putRequest) bool { return !p.abandoned }
 
-func (e *engine) failPuts(err error) {
+func (e *engine) failWaitingPuts(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, p := range e.puts {
-		p.done <- err
+	for _, p := range e.waitingPuts {
+		p.result <- err
 	}
-	e.puts, e.flying = nil, false
+	e.waitingPuts, e.sending = nil, false
 }
 
 // fly sends what is to be put, in the order in which it came: those that come while a request is under way go together in the next.
-func (e *engine) fly(ctx context.Context) {
+func (e *engine) sendLoop(ctx context.Context) {
 	for {
 		waiting, stop := context.WithCancel(ctx)
-		batch := e.board(stop)
+		batch := e.nextBatch(stop)
 		if batch != nil {
-			e.send(ctx, waiting, batch)
+			e.sendBatch(ctx, waiting, batch)
 		}
 		stop()
 		if batch == nil {
@@ -111,45 +112,45 @@ func (e *engine) fly(ctx context.Context) {
 }
 
 // board takes those that go together next. With nil, nobody is flying any more.
-func (e *engine) board(halt context.CancelFunc) []*put {
+func (e *engine) nextBatch(halt context.CancelFunc) []*putRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n, size := 0, 0
-	for i, p := range e.puts {
-		if i > 0 && (n+len(p.data) > mostPuts || size+p.size > mostBytes) {
+	for i, p := range e.waitingPuts {
+		if i > 0 && (n+len(p.data) > maxBatchItems || size+p.size > maxBatchBytes) {
 			break
 		}
 		n += len(p.data)
 		size += p.size
-		e.aboard = e.puts[:i+1]
+		e.inFlight = e.waitingPuts[:i+1]
 	}
-	if len(e.puts) == 0 {
-		e.aboard, e.halt, e.puts, e.flying = nil, nil, nil, false
+	if len(e.waitingPuts) == 0 {
+		e.inFlight, e.stopWaiting, e.waitingPuts, e.sending = nil, nil, nil, false
 		return nil
 	}
-	e.aboard = slices.Clone(e.aboard)
-	e.puts = slices.Delete(e.puts, 0, len(e.aboard))
-	e.halt = halt
-	return e.aboard
+	e.inFlight = slices.Clone(e.inFlight)
+	e.waitingPuts = slices.Delete(e.waitingPuts, 0, len(e.inFlight))
+	e.stopWaiting = halt
+	return e.inFlight
 }
 
 // send sends all of them in one request, and answers those who wait. Only waiting for a session ends with waiting.
-func (e *engine) send(ctx, waiting context.Context, batch []*put) {
+func (e *engine) sendBatch(ctx, waiting context.Context, batch []*putRequest) {
 	for tries := 1; ; tries++ {
 		s, err := e.client.AwaitSession(waiting)
 		if err != nil {
-			e.answer(batch, err)
+			e.finishBatch(batch, err)
 			return
 		}
 		var ops []any
 		for _, p := range batch {
 			for _, data := range p.data {
-				ops = append(ops, &zk.CreateRequest{Path: p.name, Data: data, Flags: zk.FlagSequence})
+				ops = append(ops, &zk.CreateRequest{Path: p.path, Data: data, Flags: zk.FlagSequence})
 			}
 		}
 		in, cancel := s.Within(ctx)
 		r, err := e.putWriter.Write(in, ops...)
-		if errors.Is(err, zk.ErrNoNode) && tries < pathTries {
+		if errors.Is(err, zk.ErrNoNode) && tries < maxPathTries {
 			if err = e.makePaths(in); err == nil {
 				cancel()
 				continue
@@ -158,30 +159,30 @@ func (e *engine) send(ctx, waiting context.Context, batch []*put) {
 		cancel()
 		switch {
 		case err == nil:
-			e.landed(ctx, batch, r.Ops)
+			e.batchStored(ctx, batch, r.Ops)
 			return
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
-			e.answer(batch, err)
+			e.finishBatch(batch, err)
 			return
 		case s.Context().Err() != nil && ctx.Err() == nil:
 			continue // nothing was put: the next session may do
 		case len(batch) == 1:
-			e.answer(batch, err)
+			e.finishBatch(batch, err)
 			return
 		}
 		for _, p := range batch { // whose fault it is
-			e.send(ctx, waiting, []*put{p})
+			e.sendBatch(ctx, waiting, []*putRequest{p})
 		}
 		return
 	}
 }
 
 // landed answers those who wait, and takes back what nobody waits for any more. results are nil if the names are not known.
-func (e *engine) landed(ctx context.Context, batch []*put, results []zk.MultiResponse) {
+func (e *engine) batchStored(ctx context.Context, batch []*putRequest, results []zk.MultiResponse) {
 	var back []string
 	e.mu.Lock()
 	for _, p := range batch {
-		if p.gone && results != nil {
+		if p.abandoned && results != nil {
 			for _, r := range results[:len(p.data)] {
 				back = append(back, r.String)
 			}
@@ -189,35 +190,35 @@ func (e *engine) landed(ctx context.Context, batch []*put, results []zk.MultiRes
 		if results != nil {
 			results = results[len(p.data):]
 		}
-		p.done <- nil
+		p.result <- nil
 	}
-	e.aboard = nil
+	e.inFlight = nil
 	e.mu.Unlock()
 	for _, path := range back {
-		e.takeBack(ctx, path)
+		e.withdraw(ctx, path)
 	}
 }
 
-func (e *engine) answer(batch []*put, err error) {
+func (e *engine) finishBatch(batch []*putRequest, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range batch {
-		p.done <- err
+		p.result <- err
 	}
 }
 
 // takeBack deletes an item, unless somebody has it.
-func (e *engine) takeBack(ctx context.Context, path string) {
+func (e *engine) withdraw(ctx context.Context, path string) {
 	if e.locks == "" {
 		_ = e.client.DeleteGuaranteed(ctx, path) // nobody waits to hear of it
 		return
 	}
-	_, _ = e.removeOne(ctx, nameOf(path)) // the same
+	_, _ = e.removeItem(ctx, znodepath.Base(path)) // the same
 }
 
 // removeOne takes an item out of the queue, and reports whether it was this call that did so: else it was taken, or is locked.
-func (e *engine) removeOne(ctx context.Context, name string) (bool, error) {
-	ops := e.remove(name, -1)
+func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
+	ops := e.removeOps(name, -1)
 	for tries := 1; ; tries++ {
 		r, err := e.putWriter.Write(ctx, ops...)
 		switch {
@@ -225,7 +226,7 @@ func (e *engine) removeOne(ctx context.Context, name string) (bool, error) {
 			return true, nil
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode) && failedAt(r.Ops) == len(ops)-1:
 			return false, nil
-		case !errors.Is(err, zk.ErrNoNode), tries == pathTries:
+		case !errors.Is(err, zk.ErrNoNode), tries == maxPathTries:
 			return false, err
 		}
 		if err := e.makePaths(ctx); err != nil {
@@ -245,7 +246,7 @@ func failedAt(results []zk.MultiResponse) int {
 }
 
 // remove returns what takes an item away for good, unless it is locked.
-func (e *engine) remove(name string, version int32) []any {
+func (e *engine) removeOps(name string, version int32) []any {
 	ops := []any{&zk.DeleteRequest{Path: e.child(name), Version: version}}
 	if e.locks == "" {
 		return ops

@@ -62,12 +62,12 @@ func NewSimple(c *recipes.Client, path string, opts ...Option) *Queue {
 // was awaited, and then the item is taken back in the background if nobody was faster; or the session was lost in that moment. With any other
 // error it was not put.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
-	return q.put(ctx, q.layout.prefix, data)
+	return q.putItems(ctx, q.layout.prefix, data)
 }
 
 // PutAll puts items one after the other, all or none, with nobody else's between them. They must fit into one request together.
 func (q *Queue) PutAll(ctx context.Context, items ...[]byte) error {
-	return q.put(ctx, q.layout.prefix, items...)
+	return q.putItems(ctx, q.layout.prefix, items...)
 }
 
 // Priority is a queue from which the items with the least priority come first, and those of the same in the order in which they were put.
@@ -105,7 +105,7 @@ func (q *Priority) PutAll(ctx context.Context, priority int32, items ...[]byte) 
 	if priority < q.least || priority > q.most {
 		return fmt.Errorf("%w: priority %d of a queue from %d to %d", ErrArgument, priority, q.least, q.most)
 	}
-	return q.put(ctx, q.name(priority), items...)
+	return q.putItems(ctx, q.name(priority), items...)
 }
 
 // Delay is a queue whose items can't be taken before their time, by the wall clock of who takes them. What is due first comes first.
@@ -122,7 +122,7 @@ func (q *Delay) Put(ctx context.Context, due time.Time, data []byte) error {
 	if ms <= 0 {
 		return fmt.Errorf("%w: due at %v", ErrArgument, due)
 	}
-	return q.put(ctx, curatorDelayName(ms), data)
+	return q.putItems(ctx, curatorDelayName(ms), data)
 }
 
 // ID is a queue, first in, first out, whose items have ids.
@@ -138,7 +138,7 @@ func (q *ID) Put(ctx context.Context, id string, data []byte) error {
 	if id == "" {
 		return fmt.Errorf("%w: no id", ErrArgument)
 	}
-	return q.put(ctx, curatorIDName(id), data)
+	return q.putItems(ctx, curatorIDName(id), data)
 }
 
 // Remove takes all items with that id out of the queue that nobody has locked, and returns how many it was that did so. With an error there may
@@ -155,7 +155,7 @@ func (q *ID) Remove(ctx context.Context, id string) (n int, err error) {
 		if curatorID(x.name) != fixID(id) {
 			continue
 		}
-		removed, err := q.removeOne(ctx, x.name)
+		removed, err := q.removeItem(ctx, x.name)
 		if err != nil {
 			return n, err
 		}

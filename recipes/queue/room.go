@@ -39,7 +39,7 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 		}
 		leave()
 		if ctx.Err() != nil {
-			return none, e.ended(ctx, "put", false)
+			return none, e.contextError(ctx, "put", false)
 		}
 		if !errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
 			return none, err

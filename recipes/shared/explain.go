@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Explanation is how a Value or Number is, as seen from outside.
@@ -19,7 +20,7 @@ type Explanation struct {
 	// Writers are those that have changed it with this package in their present session, and have not been closed.
 	Writers []recipes.Contender
 	// Lock is the line of those whose change was promoted, and of others that use the same lock.
-	Lock recipes.Line
+	Lock recipes.Contention
 }
 
 // Explain says how the value at path is. lock is the path of PromotedToLock; "" if there is none.
@@ -36,7 +37,7 @@ func Explain(ctx context.Context, c *recipes.Client, path, lock string) (Explana
 	var markers []string
 	for _, name := range children {
 		if exactlyonce.IsMarker(name) {
-			markers = append(markers, contend.Child(path, name))
+			markers = append(markers, znodepath.Join(path, name))
 		}
 	}
 	if e.Writers, err = contend.Read(ctx, c, markers); err != nil || lock == "" {
@@ -53,7 +54,7 @@ type LeaseExplanation struct {
 	Since  time.Time // when it was obtained last, by the leader's clock
 	Over   bool      // by the clock of who asks
 	// Lookers are those that look at this moment whether they can have it.
-	Lookers recipes.Line
+	Lookers recipes.Contention
 }
 
 // ExplainLease says who has the lease at path; one part of a NewMultiLease is at path/0.
@@ -61,7 +62,7 @@ func ExplainLease(ctx context.Context, c *recipes.Client, path string) (e LeaseE
 	if e.Lookers, err = explainLine(ctx, c, path); err != nil {
 		return e, err
 	}
-	data, stat, err := c.Get(ctx, contend.Child(path, holderName))
+	data, stat, err := c.Get(ctx, znodepath.Join(path, holderName))
 	if err != nil {
 		if errors.Is(err, zk.ErrNoNode) {
 			return e, nil
@@ -75,10 +76,10 @@ func ExplainLease(ctx context.Context, c *recipes.Client, path string) (e LeaseE
 }
 
 // explainLine is the line of a mutex.
-func explainLine(ctx context.Context, c *recipes.Client, dir string) (recipes.Line, error) {
+func explainLine(ctx context.Context, c *recipes.Client, dir string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, dir, func(name string) bool { return !strings.HasPrefix(name, holderName) })
 	if err != nil || len(all) == 0 {
-		return recipes.Line{}, err
+		return recipes.Contention{}, err
 	}
-	return recipes.Line{Holders: all[:1], Waiters: all[1:]}, nil
+	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // ErrLeaseTaken means that another has the lease, and its time is not over.
@@ -50,7 +51,7 @@ func NewLease(c *recipes.Client, path, holder string, duration time.Duration) *L
 func NewMultiLease(c *recipes.Client, path string, n int, holder string, duration time.Duration) *Lease {
 	l := &Lease{client: c, holder: holder, duration: duration}
 	for i := range n {
-		l.paths = append(l.paths, contend.Child(path, strconv.Itoa(i)))
+		l.paths = append(l.paths, znodepath.Join(path, strconv.Itoa(i)))
 	}
 	return l
 }
@@ -146,7 +147,7 @@ func (t *Tenancy) Release(ctx context.Context) error {
 
 // obtain takes the lease of one path.
 func (l *Lease) obtain(ctx context.Context, path string) (*Tenancy, error) {
-	holder := contend.Child(path, holderName)
+	holder := znodepath.Join(path, holderName)
 	if _, err := l.look(ctx, holder); err != nil { // without the lock: who has it has it
 		return nil, err
 	}
@@ -169,7 +170,7 @@ func (l *Lease) obtain(ctx context.Context, path string) (*Tenancy, error) {
 }
 
 // take takes the lease while it is the caller's turn, if another does not have it.
-func (l *Lease) take(ctx context.Context, turn *recipes.Held, holder string) (*Tenancy, error) {
+func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*Tenancy, error) {
 	stat, err := l.look(ctx, holder)
 	if err != nil {
 		return nil, err

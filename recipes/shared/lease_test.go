@@ -171,7 +171,7 @@ func TestLease_One(t *testing.T) {
 		duration := time.Duration(rapid.IntRange(1, 10).Draw(rt, "seconds")) * time.Second
 		return members, func(t testing.TB, w *recipetest.World) {
 			var wg sync.WaitGroup
-			holds := recipetest.NewHolds(1)
+			holds := recipetest.NewHoldHistory(1)
 			for i := range 3 {
 				l := shared.NewLease(w.Client(), "/l", fmt.Sprint("h", i), duration)
 				wg.Go(func() {
@@ -192,7 +192,7 @@ func TestLease_One(t *testing.T) {
 					}
 				})
 			}
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			wg.Wait()
 			if err := holds.Err(); err != nil {
 				t.Error(err)

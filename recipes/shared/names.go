@@ -23,7 +23,7 @@ type Names struct {
 
 // Name is a name that is held. Release gives it back.
 type Name struct {
-	*recipes.Held
+	*recipes.Hold
 	name string
 }
 
@@ -98,12 +98,12 @@ func (n *Names) With(ctx context.Context, f func(ctx context.Context, name strin
 }
 
 // ExplainNames returns who has which name.
-func ExplainNames(ctx context.Context, c *recipes.Client, path string) (map[string]recipes.Line, error) {
+func ExplainNames(ctx context.Context, c *recipes.Client, path string) (map[string]recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, func(znode string) bool { return contend.Label(znode) != "" })
 	if err != nil {
 		return nil, err
 	}
-	lines := make(map[string]recipes.Line)
+	lines := make(map[string]recipes.Contention)
 	for _, one := range all {
 		name := contend.Label(one.Path[strings.LastIndexByte(one.Path, '/')+1:])
 		l := lines[name]

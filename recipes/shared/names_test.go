@@ -91,7 +91,7 @@ func TestNames_OneEach(t *testing.T) {
 		return members, func(t testing.TB, w *recipetest.World) {
 			const names, clients, rounds = 3, 4, 6
 			var wg sync.WaitGroup
-			holds := map[string]*recipetest.Holds{"0": recipetest.NewHolds(1), "1": recipetest.NewHolds(1), "2": recipetest.NewHolds(1)}
+			holds := map[string]*recipetest.HoldHistory{"0": recipetest.NewHoldHistory(1), "1": recipetest.NewHoldHistory(1), "2": recipetest.NewHoldHistory(1)}
 			// Whose session somebody ends by force can't know it in time.
 			forced := slices.ContainsFunc(troubles, func(x recipetest.Trouble) bool { return x.What == "expire" })
 			for range clients {
@@ -113,7 +113,7 @@ func TestNames_OneEach(t *testing.T) {
 					}
 				})
 			}
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			wg.Wait()
 			time.Sleep(20 * time.Second)
 			for name, h := range holds {
@@ -164,7 +164,7 @@ func TestIDs(t *testing.T) {
 					}
 				})
 			}
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			wg.Wait()
 			if len(seen) != 45 && !t.Failed() {
 				t.Errorf("%d", len(seen))

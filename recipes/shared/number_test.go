@@ -258,7 +258,7 @@ func TestNumber_Counts(t *testing.T) {
 					}
 				})
 			}
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			wg.Wait()
 			time.Sleep(20 * time.Second)
 			v, err := reader.Get(t.Context())

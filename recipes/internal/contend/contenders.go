@@ -9,10 +9,11 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // asked is how many znodes are asked for at a time.
-const asked = 16
+const maxConcurrentReads = 16
 
 // Contenders returns those who stand in the line of dir, in order: all whose names have a sequence number and that match says. Without
 // such a znode there are none. Those that go meanwhile are left out.
@@ -27,7 +28,7 @@ func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(n
 	var paths []string
 	for _, name := range recipes.Sequential(children) {
 		if match == nil || match(name) {
-			paths = append(paths, Child(dir, name))
+			paths = append(paths, znodepath.Join(dir, name))
 		}
 	}
 	return Read(ctx, c, paths)
@@ -38,7 +39,7 @@ func Read(ctx context.Context, c *recipes.Client, paths []string) ([]recipes.Con
 	var (
 		all   = make([]recipes.Contender, len(paths))
 		errs  = make([]error, len(paths))
-		slots = make(chan struct{}, asked)
+		slots = make(chan struct{}, maxConcurrentReads)
 		wg    sync.WaitGroup
 	)
 	for i, path := range paths {

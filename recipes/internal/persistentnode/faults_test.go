@@ -30,7 +30,7 @@ func TestSteps_Kept(t *testing.T) {
 					t.Error(err)
 				}
 				s.Settle()
-				path, err := n.There()
+				path, err := n.Path()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +127,7 @@ func TestTroubles(t *testing.T) {
 		return members, func(t testing.TB, w *recipetest.World) {
 			const mine, shared = 1, 2
 			w.Load(map[string]string{"/dir": ""})
-			var nodes []*persistentnode.Node
+			var nodes []*persistentnode.Znode
 			var clients []*recipes.Client
 			for i := range mine + shared {
 				c := w.Client()
@@ -155,7 +155,7 @@ func TestTroubles(t *testing.T) {
 					}
 				}
 			}()
-			w.Suffer(troubles[:before])
+			w.Apply(troubles[:before])
 			<-done
 			time.Sleep(2 * recipetest.Timeout)
 			owners := map[int64]int{}
@@ -199,7 +199,7 @@ func TestTroubles(t *testing.T) {
 					cancel()
 				}
 			}()
-			w.Suffer(troubles[before:])
+			w.Apply(troubles[before:])
 			<-closed
 			time.Sleep(2 * recipetest.Timeout)
 			if left := w.Tree("/dir"); len(left) > 1 {

@@ -18,13 +18,13 @@ import (
 // A delete that waits to be sent when the session ends is sent in the next, where an ephemeral of that name is another's. So an ephemeral is
 // deleted with a connection only, which the look, too, has shown. What is left is the moment in which the connection breaks before go-zookeeper
 // has sent the delete, when it has none again before the session is over: whoever has lost the name then makes its znode again.
-func (k *keeper) remove() error {
-	if k.opts.ttl() || !k.may || k.path == "" { // without a name it was protected, and the Client deletes what it may have made
+func (k *maintainer) remove() error {
+	if k.opts.ttl() || !k.mayExist || k.path == "" { // without a name it was protected, and the Client deletes what it may have made
 		return nil
 	}
 	ctx := context.Background()
 	k.mu.Lock()
-	s, sure := k.there, k.seen && k.isThere()
+	s, sure := k.presentIn, k.present && k.isPresent()
 	k.mu.Unlock()
 	if state := k.client.State(); state != recipes.Connected && state != recipes.Reconnected {
 		sure = false
@@ -42,7 +42,7 @@ func (k *keeper) remove() error {
 		case err == nil, errors.Is(err, zk.ErrNoNode):
 			return nil
 		case errors.Is(err, recipes.ErrClosed), errors.As(err, &e) && e.Refused():
-			return k.fail(err)
+			return k.wrapErr(err)
 		}
 		sure = false
 		sleep(ctx, pause)
@@ -50,7 +50,7 @@ func (k *keeper) remove() error {
 }
 
 // delete deletes the znode; an ephemeral only as long as s lives.
-func (k *keeper) delete(ctx context.Context, s *recipes.Session) error {
+func (k *maintainer) delete(ctx context.Context, s *recipes.Session) error {
 	if k.opts.ephemeral() {
 		in, cancel := s.Within(ctx)
 		defer cancel()
@@ -61,7 +61,7 @@ func (k *keeper) delete(ctx context.Context, s *recipes.Session) error {
 }
 
 // look reports whether the znode is there and ours, and in which session.
-func (k *keeper) look(ctx context.Context) (s *recipes.Session, mine bool, err error) {
+func (k *maintainer) look(ctx context.Context) (s *recipes.Session, mine bool, err error) {
 	if err := k.client.Sync(ctx, k.path); err != nil {
 		return nil, false, err
 	}
@@ -73,5 +73,5 @@ func (k *keeper) look(ctx context.Context) (s *recipes.Session, mine bool, err e
 	if err == nil && k.client.Session() != s {
 		err = recipes.ErrSessionLost // whose was it?
 	}
-	return s, stat != nil && k.ours(stat, s), err // what an earlier session had ended with it
+	return s, stat != nil && k.isOwn(stat, s), err // what an earlier session had ended with it
 }

@@ -19,25 +19,25 @@ const touchName = "touch"
 //
 // The znode has the TTL too, so that it is gone one TTL after its last change if this process dies before the child is made. A container
 // without a child that ever was would stay for ever.
-func (k *keeper) touch(ctx context.Context) (<-chan time.Time, error) {
+func (k *maintainer) touch(ctx context.Context) (<-chan time.Time, error) {
 	if !k.opts.ttl() {
 		return nil, nil
 	}
 	due := k.opts.TTL / 2
-	if passed := time.Since(k.touched); !k.child || passed >= due {
+	if passed := time.Since(k.touchedAt); !k.touchExists || passed >= due {
 		if err := k.touchChild(ctx); err != nil {
 			return nil, err
 		}
-		k.touched, k.child = time.Now(), true
+		k.touchedAt, k.touchExists = time.Now(), true
 	} else {
 		due -= passed
 	}
 	return time.After(due), nil
 }
 
-func (k *keeper) touchChild(ctx context.Context) error {
+func (k *maintainer) touchChild(ctx context.Context) error {
 	path := k.path + "/" + touchName
-	if k.child {
+	if k.touchExists {
 		_, err := k.client.Set(ctx, path, nil, -1)
 		if !errors.Is(err, zk.ErrNoNode) {
 			return err

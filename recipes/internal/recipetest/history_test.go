@@ -27,38 +27,38 @@ func TestHolds_Finds(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		permits int
-		run     func(h *Holds)
+		run     func(h *HoldHistory)
 		want    string
 	}{
-		{"one after the other", 1, func(h *Holds) { h.Begin(alive, 1, 1).End(); h.Begin(alive, 2, 1).End() }, ""},
-		{"two at once", 1, func(h *Holds) { h.Begin(alive, 1, 1); h.Begin(alive, 2, 1) }, "2 of 1 permits"},
-		{"lost in between", 1, func(h *Holds) {
+		{"one after the other", 1, func(h *HoldHistory) { h.Begin(alive, 1, 1).End(); h.Begin(alive, 2, 1).End() }, ""},
+		{"two at once", 1, func(h *HoldHistory) { h.Begin(alive, 1, 1); h.Begin(alive, 2, 1) }, "2 of 1 permits"},
+		{"lost in between", 1, func(h *HoldHistory) {
 			ctx, cancel := context.WithCancel(alive)
 			h.Begin(ctx, 1, 1)
 			cancel()
 			h.Begin(alive, 2, 1)
 		}, ""},
-		{"never held", 1, func(h *Holds) { h.Begin(alive, 1, 1); h.Begin(over, 2, 1) }, ""},
-		{"same token", 1, func(h *Holds) { h.Begin(alive, 1, 1).End(); h.Begin(alive, 1, 1) }, "begins after a hold of 1 with token 0x1"},
-		{"token falls", 1, func(h *Holds) {
+		{"never held", 1, func(h *HoldHistory) { h.Begin(alive, 1, 1); h.Begin(over, 2, 1) }, ""},
+		{"same token", 1, func(h *HoldHistory) { h.Begin(alive, 1, 1).End(); h.Begin(alive, 1, 1) }, "begins after a hold of 1 with token 0x1"},
+		{"token falls", 1, func(h *HoldHistory) {
 			h.Begin(alive, 1, 1).End()
 			h.Begin(alive, 3, 1).End()
 			h.Begin(alive, 2, 1).End()
 		}, "with token 0x3"},
-		{"semaphore", 2, func(h *Holds) { h.Begin(alive, 5, 1); h.Begin(alive, 4, 1) }, ""},
-		{"semaphore overdrawn", 2, func(h *Holds) { h.Begin(alive, 1, 1); h.Begin(alive, 2, 1); h.Begin(alive, 3, 1) }, "3 of 2 permits"},
-		{"readers", 9, func(h *Holds) { h.Begin(alive, 2, 1); h.Begin(alive, 2, 1); h.Begin(alive, 1, 1) }, ""},
-		{"writer and reader", 9, func(h *Holds) { h.Begin(alive, 1, 9); h.Begin(alive, 2, 1) }, "10 of 9 permits"},
-		{"reader and writer", 9, func(h *Holds) { h.Begin(alive, 1, 1); h.Begin(alive, 2, 9) }, "10 of 9 permits"},
-		{"writer older than reader", 9, func(h *Holds) { h.Begin(alive, 2, 1).End(); h.Begin(alive, 1, 9) }, "begins after"},
+		{"semaphore", 2, func(h *HoldHistory) { h.Begin(alive, 5, 1); h.Begin(alive, 4, 1) }, ""},
+		{"semaphore overdrawn", 2, func(h *HoldHistory) { h.Begin(alive, 1, 1); h.Begin(alive, 2, 1); h.Begin(alive, 3, 1) }, "3 of 2 permits"},
+		{"readers", 9, func(h *HoldHistory) { h.Begin(alive, 2, 1); h.Begin(alive, 2, 1); h.Begin(alive, 1, 1) }, ""},
+		{"writer and reader", 9, func(h *HoldHistory) { h.Begin(alive, 1, 9); h.Begin(alive, 2, 1) }, "10 of 9 permits"},
+		{"reader and writer", 9, func(h *HoldHistory) { h.Begin(alive, 1, 1); h.Begin(alive, 2, 9) }, "10 of 9 permits"},
+		{"writer older than reader", 9, func(h *HoldHistory) { h.Begin(alive, 2, 1).End(); h.Begin(alive, 1, 9) }, "begins after"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := NewHolds(c.permits)
+			h := NewHoldHistory(c.permits)
 			c.run(h)
 			want(t, h.Err(), c.want)
 		})
 	}
-	h := NewHolds(1)
+	h := NewHoldHistory(1)
 	h.Begin(over, 1, 1)
 	h.Begin(alive, 2, 1)
 	if h.Len() != 1 {
@@ -69,8 +69,8 @@ func TestHolds_Finds(t *testing.T) {
 var errRefused = errors.New("refused")
 
 // history makes one of words: "+a" is put, "-a" taken, "?a" put with unknown outcome, "!a" not put, "?" a take with unknown outcome, "." one that got none.
-func history(words string) *Items {
-	i := NewItems()
+func history(words string) *ItemHistory {
+	i := NewItemHistory()
 	for word := range strings.FieldsSeq(words) {
 		kind, name := word[0], word[1:]
 		switch {
@@ -113,7 +113,7 @@ func TestItems_Finds(t *testing.T) {
 		want(t, i.ExactlyOnce(), exactly)
 		want(t, i.AtLeastOnce(), c.atLeast)
 	}
-	unfinished := NewItems()
+	unfinished := NewItemHistory()
 	unfinished.Put("a")
 	want(t, unfinished.ExactlyOnce(), "")
 	if n := history("+a +b -a -a .").Taken(); n != 1 {
@@ -138,7 +138,7 @@ func TestItems_InOrder_Finds(t *testing.T) {
 		want(t, i.InOrder(byName), c.byName)
 	}
 	// What overlaps may come in any order.
-	i := NewItems()
+	i := NewItemHistory()
 	a := i.Put("a")
 	b := i.Put("b")
 	a(nil)

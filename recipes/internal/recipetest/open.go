@@ -48,7 +48,7 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 		var asked recipes.Conn = conn
 		if h != nil {
 			h.conn = conn
-			asked = &hooked{conn, h}
+			asked = &hookedConn{conn, h}
 		}
 		c, err = recipes.Wrap(t.Context(), asked, events, timeout, opts...)
 	default:

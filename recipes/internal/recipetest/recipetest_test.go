@@ -81,11 +81,11 @@ func TestSteps(t *testing.T) {
 				if err == nil {
 					err = s.Client.Delete(s.Ctx, path, -1)
 				}
-				if s.Struck() {
+				if s.FaultHappened() {
 					struck[s.Fault]++
 				}
 				ended := s.Ctx.Err() != nil
-				if ended != errors.Is(err, context.Canceled) && s.Fault != EndAfter || ended && !s.Struck() || err != nil && !ended && s.Fault != Expire {
+				if ended != errors.Is(err, context.Canceled) && s.Fault != EndAfter || ended && !s.FaultHappened() || err != nil && !ended && s.Fault != Expire {
 					t.Errorf("ctx %v, but the error is %v", s.Ctx.Err(), err)
 				}
 				s.Settle()
@@ -169,7 +169,7 @@ func TestCheck(t *testing.T) {
 		}
 		return members, func(t testing.TB, w *World) {
 			a, b := w.Client(), w.Client()
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			for _, c := range []*recipes.Client{a, b} {
 				path, err := c.Create(t.Context(), "/dir/n-", nil, sequential)
 				if err != nil {

@@ -45,9 +45,9 @@ type Step struct {
 	Fault  Fault
 	K      int // the request, from 1
 
-	cancel context.CancelFunc
-	armed  bool
-	struck atomic.Bool
+	cancel        context.CancelFunc
+	armed         bool
+	faultHappened atomic.Bool
 }
 
 // Steps runs the scenario for each of the faults and each k, in a bubble and a world of its own, until the scenario has fewer
@@ -80,15 +80,15 @@ func step(t testing.TB, members int, fault Fault, k int, scenario func(t testing
 	if !s.armed {
 		t.Fatal("recipetest: the scenario has not called Arm")
 	}
-	return s.Struck()
+	return s.FaultHappened()
 }
 
 // Arm says that requests of Client count from here on.
 func (s *Step) Arm() {
 	s.armed = true
 	strike := func(r Request) {
-		if r.N == s.K && s.struck.CompareAndSwap(false, true) {
-			s.strike(r)
+		if r.N == s.K && s.faultHappened.CompareAndSwap(false, true) {
+			s.injectFault(r)
 		}
 	}
 	if s.Fault == EndAfter {
@@ -105,7 +105,7 @@ func (s *Step) Arm() {
 }
 
 // Struck reports whether the fault has happened. Where it has not, the scenario ran as in a world without faults.
-func (s *Step) Struck() bool { return s.struck.Load() }
+func (s *Step) FaultHappened() bool { return s.faultHappened.Load() }
 
 // Settle waits until nothing that the fault has set off goes on any more, and takes the fault back if its time has not come.
 func (s *Step) Settle() {
@@ -113,7 +113,7 @@ func (s *Step) Settle() {
 	s.ClearFaults()
 }
 
-func (s *Step) strike(r Request) {
+func (s *Step) injectFault(r Request) {
 	session := s.Client.Session().ID()
 	switch s.Fault {
 	case EndBefore, EndAfter:

@@ -53,16 +53,16 @@ func Troubles(members int) *rapid.Generator[[]Trouble] {
 //	leader      the leader is down
 //
 // Clocks run at the same rate everywhere: that is what a session's Context relies on.
-func (w *World) Suffer(all []Trouble) {
+func (w *World) Apply(all []Trouble) {
 	w.t.Helper()
 	for _, x := range all {
 		time.Sleep(x.After)
-		w.suffer(x)
+		w.apply(x)
 	}
 	w.ClearFaults()
 }
 
-func (w *World) suffer(x Trouble) {
+func (w *World) apply(x Trouble) {
 	w.t.Helper()
 	m := w.Member(x.Member)
 	switch x.What {

@@ -28,7 +28,7 @@ func addBarriers(all map[string]verb) {
 		return yes(err == nil), err
 	}
 	all["leave"] = func(ctx context.Context, h *handle, _ []string) (string, error) {
-		err := h.object.(*barrier.Member).Leave(ctx)
+		err := h.object.(*barrier.Participant).Leave(ctx)
 		return yes(err == nil), err
 	}
 }

@@ -59,7 +59,7 @@ func stand(ctx context.Context, h *handle, s *election.Selector) (string, error)
 	elected, resigned, done := make(chan struct{}), make(chan struct{}), make(chan error, 1) // done: nobody may ask
 	// The handle's release stops it and awaits it, or the end of the peer.
 	go func() {
-		done <- s.Lead(standing, func(ctx context.Context, _ *recipes.Held) error {
+		done <- s.Lead(standing, func(ctx context.Context, _ *recipes.Hold) error {
 			close(elected)
 			select {
 			case <-resigned:

@@ -10,14 +10,14 @@ import (
 )
 
 // hooked is a connection that tells of its requests.
-type hooked struct {
+type hookedConn struct {
 	*zk.Conn
 	hooks *Hooks
 }
 
-var _ recipes.Conn = (*hooked)(nil)
+var _ recipes.Conn = (*hookedConn)(nil)
 
-func (h *hooked) Create(path string, data []byte, flags int32, acl []zk.ACL) (created string, err error) {
+func (h *hookedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (created string, err error) {
 	err = h.hooks.ask(zktest.Create, path, false, func() (err error) {
 		created, err = h.Conn.Create(path, data, flags, acl)
 		return err
@@ -25,7 +25,7 @@ func (h *hooked) Create(path string, data []byte, flags int32, acl []zk.ACL) (cr
 	return created, err
 }
 
-func (h *hooked) CreateContainer(path string, data []byte, flag int32, acl []zk.ACL) (created string, err error) {
+func (h *hookedConn) CreateContainer(path string, data []byte, flag int32, acl []zk.ACL) (created string, err error) {
 	err = h.hooks.ask(zktest.Create, path, false, func() (err error) {
 		created, err = h.Conn.CreateContainer(path, data, flag, acl)
 		return err
@@ -33,7 +33,7 @@ func (h *hooked) CreateContainer(path string, data []byte, flag int32, acl []zk.
 	return created, err
 }
 
-func (h *hooked) CreateTTL(path string, data []byte, flag int32, acl []zk.ACL, ttl time.Duration) (created string, err error) {
+func (h *hookedConn) CreateTTL(path string, data []byte, flag int32, acl []zk.ACL, ttl time.Duration) (created string, err error) {
 	err = h.hooks.ask(zktest.Create, path, false, func() (err error) {
 		created, err = h.Conn.CreateTTL(path, data, flag, acl, ttl)
 		return err
@@ -41,11 +41,11 @@ func (h *hooked) CreateTTL(path string, data []byte, flag int32, acl []zk.ACL, t
 	return created, err
 }
 
-func (h *hooked) Delete(path string, version int32) error {
+func (h *hookedConn) Delete(path string, version int32) error {
 	return h.hooks.ask(zktest.Delete, path, false, func() error { return h.Conn.Delete(path, version) })
 }
 
-func (h *hooked) Set(path string, data []byte, version int32) (stat *zk.Stat, err error) {
+func (h *hookedConn) Set(path string, data []byte, version int32) (stat *zk.Stat, err error) {
 	err = h.hooks.ask(zktest.Set, path, false, func() (err error) {
 		stat, err = h.Conn.Set(path, data, version)
 		return err
@@ -53,7 +53,7 @@ func (h *hooked) Set(path string, data []byte, version int32) (stat *zk.Stat, er
 	return stat, err
 }
 
-func (h *hooked) Get(path string) (data []byte, stat *zk.Stat, err error) {
+func (h *hookedConn) Get(path string) (data []byte, stat *zk.Stat, err error) {
 	err = h.hooks.ask(zktest.Get, path, false, func() (err error) {
 		data, stat, err = h.Conn.Get(path)
 		return err
@@ -61,7 +61,7 @@ func (h *hooked) Get(path string) (data []byte, stat *zk.Stat, err error) {
 	return data, stat, err
 }
 
-func (h *hooked) GetW(path string) (data []byte, stat *zk.Stat, fires <-chan zk.Event, err error) {
+func (h *hookedConn) GetW(path string) (data []byte, stat *zk.Stat, fires <-chan zk.Event, err error) {
 	err = h.hooks.ask(zktest.Get, path, true, func() (err error) {
 		data, stat, fires, err = h.Conn.GetW(path)
 		return err
@@ -69,7 +69,7 @@ func (h *hooked) GetW(path string) (data []byte, stat *zk.Stat, fires <-chan zk.
 	return data, stat, fires, err
 }
 
-func (h *hooked) Exists(path string) (exists bool, stat *zk.Stat, err error) {
+func (h *hookedConn) Exists(path string) (exists bool, stat *zk.Stat, err error) {
 	err = h.hooks.ask(zktest.Exists, path, false, func() (err error) {
 		exists, stat, err = h.Conn.Exists(path)
 		return err
@@ -77,7 +77,7 @@ func (h *hooked) Exists(path string) (exists bool, stat *zk.Stat, err error) {
 	return exists, stat, err
 }
 
-func (h *hooked) ExistsW(path string) (exists bool, stat *zk.Stat, fires <-chan zk.Event, err error) {
+func (h *hookedConn) ExistsW(path string) (exists bool, stat *zk.Stat, fires <-chan zk.Event, err error) {
 	err = h.hooks.ask(zktest.Exists, path, true, func() (err error) {
 		exists, stat, fires, err = h.Conn.ExistsW(path)
 		return err
@@ -85,7 +85,7 @@ func (h *hooked) ExistsW(path string) (exists bool, stat *zk.Stat, fires <-chan 
 	return exists, stat, fires, err
 }
 
-func (h *hooked) Children(path string) (names []string, stat *zk.Stat, err error) {
+func (h *hookedConn) Children(path string) (names []string, stat *zk.Stat, err error) {
 	err = h.hooks.ask(zktest.Children, path, false, func() (err error) {
 		names, stat, err = h.Conn.Children(path)
 		return err
@@ -93,7 +93,7 @@ func (h *hooked) Children(path string) (names []string, stat *zk.Stat, err error
 	return names, stat, err
 }
 
-func (h *hooked) ChildrenW(path string) (names []string, stat *zk.Stat, fires <-chan zk.Event, err error) {
+func (h *hookedConn) ChildrenW(path string) (names []string, stat *zk.Stat, fires <-chan zk.Event, err error) {
 	err = h.hooks.ask(zktest.Children, path, true, func() (err error) {
 		names, stat, fires, err = h.Conn.ChildrenW(path)
 		return err
@@ -101,7 +101,7 @@ func (h *hooked) ChildrenW(path string) (names []string, stat *zk.Stat, fires <-
 	return names, stat, fires, err
 }
 
-func (h *hooked) Multi(ops ...any) (results []zk.MultiResponse, err error) {
+func (h *hookedConn) Multi(ops ...any) (results []zk.MultiResponse, err error) {
 	err = h.hooks.ask(zktest.Multi, firstPath(ops), false, func() (err error) {
 		results, err = h.Conn.Multi(ops...)
 		return err
@@ -109,7 +109,7 @@ func (h *hooked) Multi(ops ...any) (results []zk.MultiResponse, err error) {
 	return results, err
 }
 
-func (h *hooked) Sync(path string) (synced string, err error) {
+func (h *hookedConn) Sync(path string) (synced string, err error) {
 	if path == "/" { // the Client's own
 		return h.Conn.Sync(path)
 	}

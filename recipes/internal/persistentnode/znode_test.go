@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
 // start keeps a znode until the test ends, and waits until it is there.
-func start(t testing.TB, c *recipes.Client, path, data string, o persistentnode.Options) *persistentnode.Node {
+func start(t testing.TB, c *recipes.Client, path, data string, o persistentnode.Options) *persistentnode.Znode {
 	t.Helper()
 	n := persistentnode.New(c, path, []byte(data), o)
 	n.Start()
@@ -69,7 +69,7 @@ func TestK1_DeletedByOthers(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			w.AssertData(path, data)
-			if again, err := n.There(); err != nil || again != path {
+			if again, err := n.Path(); err != nil || again != path {
 				t.Errorf("%q, %v, and it was %q", again, err, path)
 			}
 		}
@@ -127,7 +127,7 @@ func TestK2_Waits(t *testing.T) {
 			if _, err := second.Wait(ctx); !errors.Is(err, persistentnode.ErrTaken) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, want taken", err)
 			}
-			if _, err := second.There(); !errors.Is(err, persistentnode.ErrTaken) {
+			if _, err := second.Path(); !errors.Is(err, persistentnode.ErrTaken) {
 				t.Errorf("%v, want taken", err)
 			}
 			w.AssertData("/n", "1")
@@ -174,7 +174,7 @@ func TestK4(t *testing.T) {
 		if z := w.Znode("/n").Stat.Czxid; z != owned {
 			t.Error("they fight")
 		}
-		if _, err := first.There(); !errors.Is(err, persistentnode.ErrTaken) {
+		if _, err := first.Path(); !errors.Is(err, persistentnode.ErrTaken) {
 			t.Errorf("%v, want taken", err)
 		}
 		w.ExpireSession(b.Session().ID()) // then the one that waits is the first
@@ -195,7 +195,7 @@ func TestRefused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
 		n := persistentnode.New(c, "/n", nil, persistentnode.Options{Mode: recipes.Ephemeral, ACL: []zk.ACL{{Perms: zk.PermAll, Scheme: "none", ID: "x"}}})
-		if _, err := n.There(); err != nil {
+		if _, err := n.Path(); err != nil {
 			t.Error(err)
 		}
 		n.Start()

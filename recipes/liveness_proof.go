@@ -18,20 +18,20 @@ const (
 )
 
 // probe is a sync that was answered.
-type probe struct {
+type answeredSync struct {
 	server         string
 	sent, answered time.Duration
 }
 
 // proof turns answered probes into what is known of the session's life. One goroutine owns it.
-type proof struct {
+type livenessProof struct {
 	session int64
-	probes  []probe // the newest last, as few as can still count
+	probes  []answeredSync // the newest last, as few as can still count
 }
 
 // alive returns the moment at which the leader surely counted the session as heard from, or later, given one more answered probe.
 // Without a probe before it that can count, it relies on the connection's own pings.
-func (p *proof) alive(session int64, timeout time.Duration, latest probe) time.Duration {
+func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest answeredSync) time.Duration {
 	if session != p.session || len(p.probes) > 0 && p.probes[len(p.probes)-1].server != latest.server {
 		p.session, p.probes = session, nil // what another server reported is not proved by this one's answer
 	}

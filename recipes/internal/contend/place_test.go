@@ -145,7 +145,7 @@ func exclusive(t *testing.T, members int, troubles []string, pause time.Duration
 	var (
 		wg      sync.WaitGroup
 		mu      sync.Mutex
-		alive   *recipes.Held
+		alive   *recipes.Hold
 		token   int64
 		turns   int
 		clients []*recipes.Client

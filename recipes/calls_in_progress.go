@@ -7,7 +7,7 @@ import (
 )
 
 // pending counts what is still going on. Unlike a sync.WaitGroup it can be waited for with patience, and be closed.
-type pending struct {
+type callCounter struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
@@ -15,7 +15,7 @@ type pending struct {
 }
 
 // begin counts one more. False after close.
-func (p *pending) begin() bool {
+func (p *callCounter) tryAdd() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -26,13 +26,13 @@ func (p *pending) begin() bool {
 }
 
 // more counts one more, also after close: for who is counted already.
-func (p *pending) more() {
+func (p *callCounter) add() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.n++
 }
 
-func (p *pending) end() {
+func (p *callCounter) done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.n--; p.n == 0 && p.idle != nil {
@@ -41,14 +41,14 @@ func (p *pending) end() {
 	}
 }
 
-func (p *pending) close() {
+func (p *callCounter) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 }
 
 // wait waits until nothing goes on, or for patience. It returns what still goes on.
-func (p *pending) wait(patience time.Duration) int {
+func (p *callCounter) wait(patience time.Duration) int {
 	p.mu.Lock()
 	if p.n == 0 {
 		p.mu.Unlock()
@@ -71,12 +71,12 @@ func (p *pending) wait(patience time.Duration) int {
 }
 
 // leftovers are the requests whose callers wait for them no more. The zero value has none. Safe for concurrent use.
-type leftovers struct {
+type abandonedCalls struct {
 	mu  sync.Mutex
 	all map[chan struct{}]struct{} // each closed when its request has come to its end
 }
 
-func (l *leftovers) add() chan struct{} {
+func (l *abandonedCalls) add() chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
@@ -87,7 +87,7 @@ func (l *leftovers) add() chan struct{} {
 	return one
 }
 
-func (l *leftovers) remove(one chan struct{}) {
+func (l *abandonedCalls) remove(one chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.all, one)
@@ -95,7 +95,7 @@ func (l *leftovers) remove(one chan struct{}) {
 }
 
 // wait waits until those that there are now have come to their end. It fails when ctx ends, or when closing is closed.
-func (l *leftovers) wait(ctx context.Context, closing <-chan struct{}) error {
+func (l *abandonedCalls) wait(ctx context.Context, closing <-chan struct{}) error {
 	l.mu.Lock()
 	now := make([]chan struct{}, 0, len(l.all))
 	for one := range l.all {

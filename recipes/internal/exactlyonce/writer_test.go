@@ -141,7 +141,7 @@ func TestDo(t *testing.T) {
 					results <- fmt.Sprint(i, done, unknown)
 				}()
 			}
-			w.Suffer(troubles)
+			w.Apply(troubles)
 			for range writers {
 				var n [3]int
 				for i, field := range strings.Fields(<-results) {

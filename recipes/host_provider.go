@@ -8,18 +8,18 @@ import (
 
 // hosts is a zk.HostProvider that makes short pauses while there is a session to be saved, and those of go-zookeeper when there is none and
 // no server has answered for a while. Names are resolved by the dialer, at each dial.
-type hosts struct {
+type hostProvider struct {
 	closing <-chan struct{}
 	// hurry returns the longest pause that there is time for, 0 if it does not matter.
-	hurry func() time.Duration
+	maxPause func() time.Duration
 
-	mu      sync.Mutex
-	servers []string
-	next    int
-	tries   int // since a session was there
-	pause   time.Duration
-	before  bool          // there was a session
-	rest    time.Duration // before the server that Next returned is dialed
+	mu         sync.Mutex
+	servers    []string
+	next       int
+	attempts   int // since a session was there
+	pause      time.Duration
+	hadSession bool          // there was a session
+	dialPause  time.Duration // before the server that Next returned is dialed
 }
 
 const (
@@ -28,14 +28,14 @@ const (
 	longPause = time.Second
 )
 
-func (h *hosts) Init(servers []string) error {
+func (h *hostProvider) Init(servers []string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.servers = servers
 	return nil
 }
 
-func (h *hosts) Len() int {
+func (h *hostProvider) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.servers)
@@ -45,27 +45,27 @@ func (h *hosts) Len() int {
 // server come at once; and after each round in vain, twice as long as before the last.
 //
 // It does not wait itself: go-zookeeper holds a lock meanwhile that others need who ask for the present server.
-func (h *hosts) Next() (server string, retryStart bool) {
+func (h *hostProvider) Next() (server string, retryStart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
 	var wait time.Duration
 	switch {
-	case h.tries == 0 && h.before:
+	case h.attempts == 0 && h.hadSession:
 		wait = firstPause
-	case h.tries > 0 && h.tries%len(h.servers) == 0:
+	case h.attempts > 0 && h.attempts%len(h.servers) == 0:
 		h.pause = max(firstPause, 2*h.pause)
-		if longest := h.hurry(); longest > 0 {
+		if longest := h.maxPause(); longest > 0 {
 			h.pause = min(h.pause, longest)
 		}
 		wait = h.pause
 	}
-	h.tries++
+	h.attempts++
 	if wait >= longPause {
 		h.pause, wait, retryStart = longPause, 0, true
 	}
-	h.rest = wait
+	h.dialPause = wait
 	select {
 	case <-h.closing:
 		retryStart = true
@@ -75,10 +75,10 @@ func (h *hosts) Next() (server string, retryStart bool) {
 }
 
 // wait makes the pause before a dial, or a part of it if the Client is being closed.
-func (h *hosts) wait() {
+func (h *hostProvider) pauseBeforeDial() {
 	h.mu.Lock()
-	rest := h.rest
-	h.rest = 0
+	rest := h.dialPause
+	h.dialPause = 0
 	h.mu.Unlock()
 	if rest == 0 {
 		return
@@ -92,8 +92,8 @@ func (h *hosts) wait() {
 }
 
 // Connected notes that there is a session.
-func (h *hosts) Connected() {
+func (h *hostProvider) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tries, h.pause, h.before = 0, 0, true
+	h.attempts, h.pause, h.hadSession = 0, 0, true
 }

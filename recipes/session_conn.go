@@ -13,44 +13,44 @@ import (
 //
 // It also bounds waits that go-zookeeper makes long: ten times its patience for the handshake, two thirds of the timeout for a silent
 // server, where this leaves no time to try another one.
-type wire struct {
+type sessionConn struct {
 	net.Conn
-	attach attacher
+	owner sessionOwner
 	// patience is the timeout that is asked for, then the negotiated one.
-	patience time.Duration
+	timeout time.Duration
 
 	// The handshake runs on one goroutine; afterwards these don't change.
-	asked  bool
-	sent   time.Duration
-	done   bool
-	unread []byte // of the answer to the handshake
+	requestSent   bool
+	requestSentAt time.Duration
+	handshakeDone bool
+	unread        []byte // of the answer to the handshake
 }
 
 // attacher is told of each session that a server gives or gives back.
-type attacher interface {
+type sessionOwner interface {
 	now() time.Duration
 	// attached reports whether the session may be used. sent is when the handshake's request was sent.
-	attached(session int64, timeout, sent time.Duration) bool
+	sessionGranted(session int64, timeout, sent time.Duration) bool
 }
 
 // Write passes the bytes on, the handshake's request first.
-func (w *wire) Write(b []byte) (int, error) {
-	if !w.asked {
-		w.asked, w.sent = true, w.attach.now()
+func (w *sessionConn) Write(b []byte) (int, error) {
+	if !w.requestSent {
+		w.requestSent, w.requestSentAt = true, w.owner.now()
 	}
 	n, err := w.Conn.Write(b)
 	if err != nil {
-		err = &wireError{err}
+		err = &networkError{err}
 	}
 	return n, err
 }
 
-func (w *wire) Read(b []byte) (int, error) {
-	if !w.done {
+func (w *sessionConn) Read(b []byte) (int, error) {
+	if !w.handshakeDone {
 		if err := w.handshake(); err != nil {
 			return 0, err
 		}
-		w.done = true
+		w.handshakeDone = true
 	}
 	if len(w.unread) > 0 {
 		n := copy(b, w.unread)
@@ -61,19 +61,19 @@ func (w *wire) Read(b []byte) (int, error) {
 }
 
 // SetReadDeadline sets a deadline no later than half the session timeout: a server that is there answers a ping each third of it.
-func (w *wire) SetReadDeadline(t time.Time) error {
-	if !w.done {
+func (w *sessionConn) SetReadDeadline(t time.Time) error {
+	if !w.handshakeDone {
 		return nil // handshake sets its own
 	}
-	if latest := time.Now().Add(w.patience / 2); t.After(latest) {
+	if latest := time.Now().Add(w.timeout / 2); t.After(latest) {
 		t = latest
 	}
 	return w.Conn.SetReadDeadline(t)
 }
 
 // handshake reads the server's answer and decides what go-zookeeper gets to see.
-func (w *wire) handshake() error {
-	if err := w.Conn.SetReadDeadline(time.Now().Add(w.patience / 3)); err != nil {
+func (w *sessionConn) handshake() error {
+	if err := w.Conn.SetReadDeadline(time.Now().Add(w.timeout / 3)); err != nil {
 		return err
 	}
 	frame, err := readFrame(w.Conn)
@@ -85,8 +85,8 @@ func (w *wire) handshake() error {
 	if !ok || session == 0 {
 		return w.Conn.SetReadDeadline(time.Time{})
 	}
-	w.patience = timeout
-	if !w.attach.attached(session, timeout, w.sent) {
+	w.timeout = timeout
+	if !w.owner.sessionGranted(session, timeout, w.requestSentAt) {
 		w.closeSession()
 		w.unread = expiredReply()
 		return w.Conn.Close()
@@ -95,7 +95,7 @@ func (w *wire) handshake() error {
 }
 
 // closeSession ends the session on the server, so that its ephemerals go now and not when it expires. If that fails, it expires.
-func (w *wire) closeSession() {
+func (w *sessionConn) closeSession() {
 	const xid, closeSession = 1, -11
 	b := binary.BigEndian.AppendUint32(nil, 8)
 	b = binary.BigEndian.AppendUint32(b, xid)

@@ -10,14 +10,14 @@ import (
 
 // Pair is two Clients of the servers that Servers returns, of which A can be cut off, and a znode of their own. All ends with the test but the
 // znode, which is the test's to delete.
-type Pair struct {
+type ClientPair struct {
 	A, B *recipes.Client
 	Cut  *Cutter
 	Root string
 }
 
 // Essentials connects a Pair. prefix is what Root's name begins with. ctx ends after a minute.
-func Essentials(t testing.TB, prefix string) (ctx context.Context, p Pair) {
+func ConnectPair(t testing.TB, prefix string) (ctx context.Context, p ClientPair) {
 	t.Helper()
 	servers := Servers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -19,6 +19,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Rule says whose going a contender waits for.
@@ -55,7 +56,7 @@ func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte)
 	}
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	path, err := c.Create(in, Child(dir, name), data, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
+	path, err := c.Create(in, znodepath.Join(dir, name), data, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true})
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +75,11 @@ func (p *Place) Session() *recipes.Session { return p.session }
 // Await waits until it is the contender's turn. When it fails, the place is left.
 //
 // errors.Is(err, recipes.ErrSessionLost) or recipes.ErrNotHeld: the place is gone, and ctx did not end; another may be taken.
-func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Held, error) {
+func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 	in, cancel := p.session.Within(ctx)
 	defer cancel()
 	for {
-		held, before, err := p.look(in, rule)
+		held, before, err := p.check(in, rule)
 		if held != nil {
 			return held, nil
 		}
@@ -92,10 +93,10 @@ func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Held, error) {
 }
 
 // Try looks whether it is the contender's turn, and returns nil if not. The place is kept, but when it fails.
-func (p *Place) Try(ctx context.Context, rule Rule) (*recipes.Held, error) {
+func (p *Place) Try(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 	in, cancel := p.session.Within(ctx)
 	defer cancel()
-	held, _, err := p.look(in, rule)
+	held, _, err := p.check(in, rule)
 	if err != nil {
 		return nil, p.giveUp(ctx, err)
 	}
@@ -111,7 +112,7 @@ func (p *Place) Leave(ctx context.Context) error {
 }
 
 // look asks for the line, once. The place is held if it is its turn; else somebody before it is named.
-func (p *Place) look(ctx context.Context, rule Rule) (*recipes.Held, string, error) {
+func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, error) {
 	children, stat, err := p.client.Children(ctx, p.dir)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) { // without the directory there is no place either
 		return nil, "", err
@@ -132,7 +133,7 @@ func (p *Place) look(ctx context.Context, rule Rule) (*recipes.Held, string, err
 // awaitGone waits until something happens to the znode with that name. It watches the data and not the existence: where there is no znode
 // any more, that leaves no watch behind.
 func (p *Place) awaitGone(ctx context.Context, name string) error {
-	_, _, fires, err := p.client.GetW(ctx, Child(p.dir, name))
+	_, _, fires, err := p.client.GetW(ctx, znodepath.Join(p.dir, name))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil
@@ -143,7 +144,7 @@ func (p *Place) awaitGone(ctx context.Context, name string) error {
 	case <-fires:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("recipes: wait in line %s: %w", p.path, EndOf(ctx))
+		return fmt.Errorf("recipes: wait in line %s: %w", p.path, ContextError(ctx))
 	}
 }
 
@@ -156,18 +157,10 @@ func (p *Place) giveUp(ctx context.Context, err error) error {
 }
 
 // EndOf returns an error that is both, what ended ctx and why.
-func EndOf(ctx context.Context) error {
+func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", err, cause)
-}
-
-// Child is the path of a child.
-func Child(dir, name string) string {
-	if dir == "/" {
-		return "/" + name
-	}
-	return dir + "/" + name
 }

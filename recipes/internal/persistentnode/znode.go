@@ -48,7 +48,7 @@ func (o Options) sequential() bool {
 }
 
 // named is how it is made when it has its name, with its number if it is sequential.
-func (o Options) named() recipes.Mode {
+func (o Options) namedMode() recipes.Mode {
 	switch o.Mode {
 	case recipes.EphemeralSequential:
 		return recipes.Ephemeral
@@ -61,30 +61,30 @@ func (o Options) named() recipes.Mode {
 }
 
 // Node is a znode that is kept. Safe for concurrent use.
-type Node struct {
-	client *recipes.Client
-	opts   Options
-	base   string
-	wake   chan struct{} // there are other data; holds one
+type Znode struct {
+	client        *recipes.Client
+	opts          Options
+	requestedPath string
+	wake          chan struct{} // there are other data; holds one
 
-	mu      sync.Mutex // guards what follows; nothing waits while it is held
-	stop    context.CancelFunc
-	done    chan struct{} // non-nil from Start on, closed when nothing goes on any more
-	changed chan struct{} // closed and replaced when any of these changes
-	data    []byte
-	wanted  int // counts SetData
-	written int // the last of them that the znode has, or has had
-	path    string
-	there   *recipes.Session // in which it was seen
-	problem error            // why it is not there, or has not the data
-	stopped bool
-	closed  bool
-	result  error // of Close
+	mu              sync.Mutex // guards what follows; nothing waits while it is held
+	stop            context.CancelFunc
+	done            chan struct{} // non-nil from Start on, closed when nothing goes on any more
+	changed         chan struct{} // closed and replaced when any of these changes
+	data            []byte
+	revision        int // counts SetData
+	writtenRevision int // the last of them that the znode has, or has had
+	path            string
+	presentIn       *recipes.Session // in which it was seen
+	lastErr         error            // why it is not there, or has not the data
+	closing         bool
+	closed          bool
+	result          error // of Close
 }
 
 // New returns a Node that is not kept yet. It makes a copy of data, as SetData does.
-func New(c *recipes.Client, path string, data []byte, o Options) *Node {
-	n := &Node{client: c, opts: o, base: path, data: bytes.Clone(data), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+func New(c *recipes.Client, path string, data []byte, o Options) *Znode {
+	n := &Znode{client: c, opts: o, requestedPath: path, data: bytes.Clone(data), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 	if !o.sequential() {
 		n.path = path
 	}
@@ -92,10 +92,10 @@ func New(c *recipes.Client, path string, data []byte, o Options) *Node {
 }
 
 // Start begins to keep it. It does not wait. Once is enough, and after Close it does nothing.
-func (n *Node) Start() {
+func (n *Znode) Start() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.done != nil || n.stopped {
+	if n.done != nil || n.closing {
 		return
 	}
 	n.done = make(chan struct{})
@@ -107,11 +107,11 @@ func (n *Node) Start() {
 
 // Wait waits until the znode is there, and returns its path. It fails when the server refuses to make it, with what it said, while it is
 // tried again all the same; when ctx ends, with ErrTaken too if that is why; and with ErrClosed.
-func (n *Node) Wait(ctx context.Context) (string, error) {
+func (n *Znode) Wait(ctx context.Context) (string, error) {
 	var path string
 	err := n.await(ctx, func() bool {
 		path = n.path
-		return n.isThere()
+		return n.isPresent()
 	})
 	if err != nil {
 		return "", err
@@ -121,58 +121,58 @@ func (n *Node) Wait(ctx context.Context) (string, error) {
 
 // SetData changes the data, and waits until the znode has them, or newer ones. They are those of the znode from now on even if it is not
 // there, or ctx ends before it has them. Before Start it does not wait.
-func (n *Node) SetData(ctx context.Context, data []byte) error { return n.Put(data)(ctx) }
+func (n *Znode) SetData(ctx context.Context, data []byte) error { return n.StartSetData(data)(ctx) }
 
 // Put is SetData in two steps: it changes the data, and what it returns waits.
-func (n *Node) Put(data []byte) (wait func(ctx context.Context) error) {
+func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.stopped {
-		return func(context.Context) error { return n.fail(ErrClosed) }
+	if n.closing {
+		return func(context.Context) error { return n.wrapErr(ErrClosed) }
 	}
 	n.data = bytes.Clone(data)
-	n.wanted++
-	mine := n.wanted
+	n.revision++
+	mine := n.revision
 	if n.done == nil {
 		return func(context.Context) error { return nil }
 	}
-	if !errors.Is(n.problem, ErrTaken) { // what was refused may have been refused for the data
-		n.problem = nil
+	if !errors.Is(n.lastErr, ErrTaken) { // what was refused may have been refused for the data
+		n.lastErr = nil
 	}
 	select {
 	case n.wake <- struct{}{}:
 	default:
 	}
 	return func(ctx context.Context) error {
-		return n.await(ctx, func() bool { return n.isThere() && n.written >= mine })
+		return n.await(ctx, func() bool { return n.isPresent() && n.writtenRevision >= mine })
 	}
 }
 
 // Data returns what was set last.
-func (n *Node) Data() []byte {
+func (n *Znode) Data() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return bytes.Clone(n.data)
 }
 
 // There returns the znode's path, if it is there, or why it is not.
-func (n *Node) There() (path string, err error) {
+func (n *Znode) Path() (path string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case n.closed:
-		return "", n.fail(ErrClosed)
-	case n.isThere():
+		return "", n.wrapErr(ErrClosed)
+	case n.isPresent():
 		return n.path, nil
 	}
-	return "", n.problem
+	return "", n.lastErr
 }
 
 // Close deletes the znode, if it is its own; of the modes with a TTL it stays until that is over. If ctx ends before that is done, it goes
 // on in the background, until it is done or the Client is closed.
-func (n *Node) Close(ctx context.Context) error {
+func (n *Znode) Close(ctx context.Context) error {
 	n.mu.Lock()
-	n.stopped = true
+	n.closing = true
 	done := n.done
 	if done == nil {
 		n.closed = true
@@ -187,7 +187,7 @@ func (n *Node) Close(ctx context.Context) error {
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return n.fail(context.Cause(ctx))
+			return n.wrapErr(context.Cause(ctx))
 		}
 	}
 	n.mu.Lock()
@@ -196,15 +196,15 @@ func (n *Node) Close(ctx context.Context) error {
 }
 
 // await waits until cond, which is called with mu held, is true.
-func (n *Node) await(ctx context.Context, cond func() bool) error {
+func (n *Znode) await(ctx context.Context, cond func() bool) error {
 	for {
 		n.mu.Lock()
-		met, closed, problem, changed := cond(), n.stopped || n.closed, n.problem, n.changed
+		met, closed, problem, changed := cond(), n.closing || n.closed, n.lastErr, n.changed
 		n.mu.Unlock()
 		var refused *recipes.Error
 		switch {
 		case closed:
-			return n.fail(ErrClosed)
+			return n.wrapErr(ErrClosed)
 		case met:
 			return nil
 		case errors.As(problem, &refused) && refused.Refused():
@@ -214,22 +214,22 @@ func (n *Node) await(ctx context.Context, cond func() bool) error {
 		case <-changed:
 		case <-ctx.Done():
 			if problem != nil {
-				return fmt.Errorf("keep %s: %w: %w", n.base, context.Cause(ctx), problem)
+				return fmt.Errorf("keep %s: %w: %w", n.requestedPath, context.Cause(ctx), problem)
 			}
-			return n.fail(context.Cause(ctx))
+			return n.wrapErr(context.Cause(ctx))
 		}
 	}
 }
 
-func (n *Node) fail(err error) error { return fmt.Errorf("keep %s: %w", n.base, err) }
+func (n *Znode) wrapErr(err error) error { return fmt.Errorf("keep %s: %w", n.requestedPath, err) }
 
 // isThere needs mu.
-func (n *Node) isThere() bool {
-	return n.there != nil && (!n.opts.ephemeral() || n.there.Context().Err() == nil)
+func (n *Znode) isPresent() bool {
+	return n.presentIn != nil && (!n.opts.ephemeral() || n.presentIn.Context().Err() == nil)
 }
 
 // change changes the state.
-func (n *Node) change(f func()) {
+func (n *Znode) update(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f()

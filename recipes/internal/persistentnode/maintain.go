@@ -19,17 +19,17 @@ const (
 )
 
 // run keeps the znode until ctx ends, and deletes it then.
-func (n *Node) run(ctx context.Context) {
-	k := &keeper{Node: n, states: n.client.States(ctx), replace: n.opts.TakeOver}
+func (n *Znode) run(ctx context.Context) {
+	k := &maintainer{Znode: n, states: n.client.States(ctx), takeOverPending: n.opts.TakeOver}
 	defer close(n.done)
 	for pause := time.Duration(0); ctx.Err() == nil; {
-		rested, err := k.round(ctx)
+		rested, err := k.maintainOnce(ctx)
 		switch {
 		case errors.Is(err, recipes.ErrClosed):
-			n.change(func() { n.there, n.closed, n.result = nil, true, err })
+			n.update(func() { n.presentIn, n.closed, n.result = nil, true, err })
 			return
 		case err != nil && ctx.Err() == nil:
-			n.change(func() { n.problem = err })
+			n.update(func() { n.lastErr = err })
 		case rested:
 			pause = 0
 			continue
@@ -38,26 +38,26 @@ func (n *Node) run(ctx context.Context) {
 		pause = min(max(firstPause, 2*pause), lastPause)
 	}
 	err := k.remove()
-	n.change(func() { n.there, n.closed, n.result = nil, true, err })
+	n.update(func() { n.presentIn, n.closed, n.result = nil, true, err })
 }
 
 // keeper is what the goroutine that keeps a Node knows about the znode. It alone writes it.
-type keeper struct {
-	*Node
-	states  <-chan recipes.State
-	seen    bool  // it was there when it was last looked at, and is ours
-	may     bool  // it may be there, as far as this goroutine has done something about it
-	version int32 // of its data, when it was last looked at
-	touched time.Time
-	child   bool // the one that is touched is there
-	replace bool // another session's: it has not been there yet
+type maintainer struct {
+	*Znode
+	states          <-chan recipes.ConnState
+	present         bool  // it was there when it was last looked at, and is ours
+	mayExist        bool  // it may be there, as far as this goroutine has done something about it
+	version         int32 // of its data, when it was last looked at
+	touchedAt       time.Time
+	touchExists     bool // the one that is touched is there
+	takeOverPending bool // another session's: it has not been there yet
 }
 
 // round looks at the znode, makes it what it shall be, and rests until there is something to do. It reports whether it rested.
-func (k *keeper) round(ctx context.Context) (rested bool, err error) {
+func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) {
 	made := false
-	if !k.seen {
-		made, err = k.make(ctx)
+	if !k.present {
+		made, err = k.create(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -75,30 +75,30 @@ func (k *keeper) round(ctx context.Context) (rested bool, err error) {
 	case s != k.client.Session(), k.opts.ephemeral() && s.Context().Err() != nil: // whose was it?
 		return false, nil
 	case stat == nil:
-		k.gone(nil)
+		k.markMissing(nil)
 		return false, nil
-	case !k.ours(stat, s):
-		k.gone(fmt.Errorf("%w (0x%x)", ErrTaken, stat.EphemeralOwner))
-		k.may = false
-		if k.replace && stat.NumChildren == 0 {
+	case !k.isOwn(stat, s):
+		k.markMissing(fmt.Errorf("%w (0x%x)", ErrTaken, stat.EphemeralOwner))
+		k.mayExist = false
+		if k.takeOverPending && stat.NumChildren == 0 {
 			return false, k.takeOver(ctx, stat)
 		}
-		k.rest(ctx, s, fires, nil, nil)
+		k.waitForChange(ctx, s, fires, nil, nil)
 		return true, nil
 	}
-	found := !k.seen && !made // it was there before, with data that may be others
-	k.seen, k.may, k.version, k.replace = true, true, stat.Version, false
-	k.change(func() {
-		k.there, k.problem = s, nil
+	found := !k.present && !made // it was there before, with data that may be others
+	k.present, k.mayExist, k.version, k.takeOverPending = true, true, stat.Version, false
+	k.update(func() {
+		k.presentIn, k.lastErr = s, nil
 		if found {
-			k.written = -1
+			k.writtenRevision = -1
 		}
 	})
-	return k.hold(ctx, s, fires)
+	return k.keepData(ctx, s, fires)
 }
 
 // hold rests while the znode is there, and writes data that are set meanwhile.
-func (k *keeper) hold(ctx context.Context, s *recipes.Session, fires <-chan zk.Event) (rested bool, err error) {
+func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, fires <-chan zk.Event) (rested bool, err error) {
 	for {
 		if again, err := k.write(ctx); again || err != nil {
 			return rested, err
@@ -107,15 +107,15 @@ func (k *keeper) hold(ctx context.Context, s *recipes.Session, fires <-chan zk.E
 		if err != nil {
 			return rested, err
 		}
-		event, woken := k.rest(ctx, s, fires, late, k.wake)
+		event, woken := k.waitForChange(ctx, s, fires, late, k.wake)
 		rested = true
 		switch {
 		case woken:
 			continue
 		case k.opts.ephemeral() && s.Context().Err() != nil:
-			k.gone(context.Cause(s.Context()))
+			k.markMissing(context.Cause(s.Context()))
 		case event == zk.EventNodeDeleted:
-			k.gone(nil)
+			k.markMissing(nil)
 		}
 		return true, nil
 	}
@@ -125,7 +125,7 @@ func (k *keeper) hold(ctx context.Context, s *recipes.Session, fires <-chan zk.E
 //
 // With a new connection the watch is set again, but go-zookeeper may tell the server too late a zxid for what had been seen, so that it does
 // not fire for what happened meanwhile.
-func (k *keeper) rest(ctx context.Context, s *recipes.Session, fires <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
+func (k *maintainer) waitForChange(ctx context.Context, s *recipes.Session, fires <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
 	for {
 		select {
 		case e := <-fires: // or it is closed: somebody else of this Client has got the event
@@ -149,16 +149,16 @@ func (k *keeper) rest(ctx context.Context, s *recipes.Session, fires <-chan zk.E
 }
 
 // make makes the znode. It is no error if it is there.
-func (k *keeper) make(ctx context.Context) (made bool, err error) {
+func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 	k.mu.Lock()
-	data, mine, path := k.data, k.wanted, k.path
+	data, mine, path := k.data, k.revision, k.path
 	k.mu.Unlock()
-	o := recipes.CreateOptions{Mode: k.opts.named(), TTL: k.opts.TTL, ACL: k.opts.ACL, Parents: true}
+	o := recipes.CreateOptions{Mode: k.opts.namedMode(), TTL: k.opts.TTL, ACL: k.opts.ACL, Parents: true}
 	if path == "" { // then its name is found again after a lost answer by its GUID alone
-		path, o.Mode, o.Protected = k.base, k.opts.Mode, true
+		path, o.Mode, o.Protected = k.requestedPath, k.opts.Mode, true
 	}
 	s := k.client.Session() // if another takes its place meanwhile, the look that follows tells
-	k.may = true
+	k.mayExist = true
 	created, err := k.client.Create(ctx, path, data, o)
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
@@ -166,28 +166,28 @@ func (k *keeper) make(ctx context.Context) (made bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	k.change(func() { k.path, k.there, k.written, k.problem = created, s, mine, nil })
-	k.child, k.replace = false, false
+	k.update(func() { k.path, k.presentIn, k.writtenRevision, k.lastErr = created, s, mine, nil })
+	k.touchExists, k.takeOverPending = false, false
 	return true, nil
 }
 
 // takeOver puts the znode in the place of another session's.
-func (k *keeper) takeOver(ctx context.Context, stat *zk.Stat) error {
+func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
 	k.mu.Lock()
-	data, mine := k.data, k.wanted
+	data, mine := k.data, k.revision
 	k.mu.Unlock()
 	s := k.client.Session() // if it is done in the next one, the look that follows tells
-	k.may = true
+	k.mayExist = true
 	results, err := k.client.Multi(ctx, &zk.DeleteRequest{Path: k.path, Version: stat.Version},
 		&zk.CreateRequest{Path: k.path, Data: data, Acl: k.opts.ACL, Flags: zk.FlagEphemeral})
 	var e *recipes.Error
 	switch {
 	case err == nil && len(results) == 2:
-		k.seen, k.replace = true, false
-		k.change(func() { k.there, k.written, k.problem = s, mine, nil })
+		k.present, k.takeOverPending = true, false
+		k.update(func() { k.presentIn, k.writtenRevision, k.lastErr = s, mine, nil })
 		return nil
 	case errors.Is(err, zk.ErrNoAuth): // whoever it is, he is not to be replaced
-		k.replace = false
+		k.takeOverPending = false
 		return nil
 	case errors.As(err, &e) && e.Refused():
 		return nil // it is another one, or gone
@@ -196,9 +196,9 @@ func (k *keeper) takeOver(ctx context.Context, stat *zk.Stat) error {
 }
 
 // write writes the data that the znode does not have. It reports whether the znode is another now, and must be looked at again.
-func (k *keeper) write(ctx context.Context) (again bool, err error) {
+func (k *maintainer) write(ctx context.Context) (again bool, err error) {
 	k.mu.Lock()
-	data, mine, written := k.data, k.wanted, k.written
+	data, mine, written := k.data, k.revision, k.writtenRevision
 	k.mu.Unlock()
 	if written == mine {
 		return false, nil
@@ -211,19 +211,19 @@ func (k *keeper) write(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	k.version = stat.Version
-	k.change(func() { k.written, k.problem = mine, nil })
+	k.update(func() { k.writtenRevision, k.lastErr = mine, nil })
 	return false, nil
 }
 
 // gone notes that it is not there, or not ours.
-func (k *keeper) gone(why error) {
-	k.seen, k.child = false, false
-	k.change(func() { k.there, k.problem = nil, why })
+func (k *maintainer) markMissing(why error) {
+	k.present, k.touchExists = false, false
+	k.update(func() { k.presentIn, k.lastErr = nil, why })
 }
 
 // ours reports whether a znode is the one that is kept: an ephemeral of the session, or, if that is wanted, no ephemeral. Two Nodes of one
 // session take the same znode for theirs.
-func (k *keeper) ours(stat *zk.Stat, s *recipes.Session) bool {
+func (k *maintainer) isOwn(stat *zk.Stat, s *recipes.Session) bool {
 	if k.opts.ephemeral() {
 		return stat.EphemeralOwner == s.ID()
 	}

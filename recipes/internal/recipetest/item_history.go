@@ -10,7 +10,7 @@ import (
 )
 
 // Items records what was put somewhere and taken out of it. Each item is put once, under a name of its own. Safe for concurrent use.
-type Items struct {
+type ItemHistory struct {
 	mu      sync.Mutex
 	moment  int // counts what is recorded
 	items   map[string]*item
@@ -28,14 +28,14 @@ type item struct {
 type span struct{ begin, end int }
 
 // NewItems returns an empty record.
-func NewItems() *Items { return &Items{items: make(map[string]*item)} }
+func NewItemHistory() *ItemHistory { return &ItemHistory{items: make(map[string]*item)} }
 
-func (i *Items) now() int {
+func (i *ItemHistory) now() int {
 	i.moment++
 	return i.moment
 }
 
-func (i *Items) item(name string) *item {
+func (i *ItemHistory) item(name string) *item {
 	x := i.items[name]
 	if x == nil {
 		x = &item{name: name}
@@ -46,7 +46,7 @@ func (i *Items) item(name string) *item {
 
 // Put records that an item is going to be put. done is called with what came of it: nil is acknowledged, an error that is
 // recipes.ErrOutcomeUnknown leaves it open, and any other says that it was not put.
-func (i *Items) Put(name string) (done func(error)) {
+func (i *ItemHistory) Put(name string) (done func(error)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	x := i.item(name)
@@ -61,7 +61,7 @@ func (i *Items) Put(name string) (done func(error)) {
 
 // Take records that somebody is going to take an item. done is called with the one that he got; or with an error, and then
 // nobody got one, but where it is recipes.ErrOutcomeUnknown one may have been taken away.
-func (i *Items) Take() (done func(name string, err error)) {
+func (i *ItemHistory) Take() (done func(name string, err error)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	begin := i.now()
@@ -79,7 +79,7 @@ func (i *Items) Take() (done func(name string, err error)) {
 }
 
 // Taken returns how many different items were taken.
-func (i *Items) Taken() (n int) {
+func (i *ItemHistory) Taken() (n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, x := range i.items {
@@ -92,7 +92,7 @@ func (i *Items) Taken() (n int) {
 
 // ExactlyOnce returns what contradicts: all that was acknowledged was taken once, what is unknown was taken once or not, and nothing else was
 // taken. As many may be missing as takes ended unknown. All must have been taken out before.
-func (i *Items) ExactlyOnce() error {
+func (i *ItemHistory) ExactlyOnce() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var errs []error
@@ -105,14 +105,14 @@ func (i *Items) ExactlyOnce() error {
 }
 
 // AtLeastOnce is ExactlyOnce for items that may be taken several times, and never get lost.
-func (i *Items) AtLeastOnce() error {
+func (i *ItemHistory) AtLeastOnce() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.atLeastOnce(0)
 }
 
 // atLeastOnce lets so many be missing.
-func (i *Items) atLeastOnce(missing int) error {
+func (i *ItemHistory) atLeastOnce(missing int) error {
 	var errs, lost []error
 	for _, x := range i.sorted() {
 		switch {
@@ -133,7 +133,7 @@ func (i *Items) atLeastOnce(missing int) error {
 // InOrder returns what contradicts an order: an item was taken by a take that ended before another item's began, which had been there all
 // the time and comes before it. One comes before another if before says so, and if it says nothing of the two, by its put having ended
 // when the other's began. Without before only that counts: first in, first out. Of an item that comes back its first take counts.
-func (i *Items) InOrder(before func(a, b string) bool) error {
+func (i *ItemHistory) InOrder(before func(a, b string) bool) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var errs []error
@@ -159,7 +159,7 @@ func (i *Items) InOrder(before func(a, b string) bool) error {
 	return errors.Join(errs...)
 }
 
-func (i *Items) sorted() []*item {
+func (i *ItemHistory) sorted() []*item {
 	var all []*item
 	for _, x := range i.items {
 		all = append(all, x)

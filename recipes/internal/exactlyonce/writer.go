@@ -21,7 +21,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // markerPrefix begins the names of markers.
@@ -34,16 +34,16 @@ func IsMarker(name string) bool { return strings.HasPrefix(name, markerPrefix) }
 type Writer struct {
 	client *recipes.Client
 	dir    string
-	turn   chan struct{} // holds one token while somebody writes, who alone may use what follows
+	lock   chan struct{} // holds one token while somebody writes, who alone may use what follows
 
-	session *recipes.Session // of marker
-	marker  string           // "" if there is none
-	n       int64            // the last number
+	session    *recipes.Session // of marker
+	marker     string           // "" if there is none
+	lastNumber int64            // the last number
 }
 
 // New returns a Writer whose marker is a child of dir. It asks the server nothing.
 func New(c *recipes.Client, dir string) *Writer {
-	return &Writer{client: c, dir: dir, turn: make(chan struct{}, 1)}
+	return &Writer{client: c, dir: dir, lock: make(chan struct{}, 1)}
 }
 
 // Result is what came of a write.
@@ -66,20 +66,20 @@ const mostLost = 5
 
 // Write is Do that says more. When it fails because of an op, Ops say because of which.
 func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
-	if err := w.begin(ctx); err != nil {
+	if err := w.acquire(ctx); err != nil {
 		return Result{}, err
 	}
-	defer w.end()
+	defer w.release()
 	for lost := 0; ; {
 		s, err := w.client.AwaitSession(ctx)
 		if err != nil {
 			return Result{}, err
 		}
 		if w.session != s {
-			w.forget() // it went with its session, but for a wrapped connection's
+			w.dropMarker() // it went with its session, but for a wrapped connection's
 			w.session = s
 		}
-		r, again, err := w.try(ctx, ops)
+		r, again, err := w.tryOnce(ctx, ops)
 		if errors.Is(err, recipes.ErrOutcomeUnknown) && again {
 			if lost++; lost == mostLost {
 				return Result{}, &recipes.Error{Op: "multi", Path: w.dir, Err: zk.ErrConnectionClosed}
@@ -94,10 +94,10 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 // Close deletes the marker, if there is one. What can't be done before ctx ends goes on in the background, until the Client is closed; the
 // error, with Unknown set, says why it was not waited for. A later Do makes another.
 func (w *Writer) Close(ctx context.Context) error {
-	if err := w.begin(ctx); err != nil {
+	if err := w.acquire(ctx); err != nil {
 		return err
 	}
-	defer w.end()
+	defer w.release()
 	marker := w.marker
 	if w.marker = ""; marker == "" {
 		return nil
@@ -113,26 +113,26 @@ func (w *Writer) Close(ctx context.Context) error {
 	return err
 }
 
-func (w *Writer) begin(ctx context.Context) error {
+func (w *Writer) acquire(ctx context.Context) error {
 	select {
-	case w.turn <- struct{}{}:
+	case w.lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return &recipes.Error{Op: "multi", Path: w.dir, Err: context.Cause(ctx)}
 	}
 }
 
-func (w *Writer) end() { <-w.turn }
+func (w *Writer) release() { <-w.lock }
 
 // try is one try. again means that nothing was applied, and that another try may succeed.
-func (w *Writer) try(ctx context.Context, ops []any) (r Result, again bool, err error) {
+func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, err error) {
 	in, cancel := w.session.Within(ctx)
 	defer cancel()
-	w.n++
-	number := []byte(strconv.FormatInt(w.n, 10))
+	w.lastNumber++
+	number := []byte(strconv.FormatInt(w.lastNumber, 10))
 	marker, all := w.marker, append([]any(nil), ops...)
 	if marker == "" {
-		marker = contend.Child(w.dir, markerPrefix+rand.Text())
+		marker = znodepath.Join(w.dir, markerPrefix+rand.Text())
 		all = append(all, &zk.CreateRequest{Path: marker, Flags: zk.FlagEphemeral})
 	}
 	// A set, also of a new one: its Stat tells the zxid.
@@ -144,9 +144,9 @@ func (w *Writer) try(ctx context.Context, ops []any) (r Result, again bool, err 
 	switch {
 	case err == nil:
 		w.marker = marker
-		return w.done(results[len(all)-1].Stat, r.Ops), false, nil
+		return w.result(results[len(all)-1].Stat, r.Ops), false, nil
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
-		return w.look(ctx, in, marker, string(number), err)
+		return w.resolve(ctx, in, marker, string(number), err)
 	case w.marker != "" && failedAt(results) == len(ops): // somebody has deleted the marker
 		w.marker = ""
 		return r, true, nil
@@ -155,16 +155,16 @@ func (w *Writer) try(ctx context.Context, ops []any) (r Result, again bool, err 
 }
 
 // done is the result of a write that gave the marker this Stat, and ops those results.
-func (w *Writer) done(stat *zk.Stat, ops []zk.MultiResponse) Result {
+func (w *Writer) result(stat *zk.Stat, ops []zk.MultiResponse) Result {
 	if stat.EphemeralOwner != w.session.ID() { // go-zookeeper sends what waited to be sent when a session ended in the next one
-		w.forget()
+		w.dropMarker()
 		return Result{Zxid: stat.Mzxid, Ops: ops}
 	}
 	return Result{stat.Mzxid, w.session, w.marker, ops}
 }
 
 // look finds out whether a multi was applied whose answer is not known. in is the session's.
-func (w *Writer) look(ctx, in context.Context, marker, number string, unknown error) (r Result, again bool, err error) {
+func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown error) (r Result, again bool, err error) {
 	before := w.marker
 	w.marker = marker
 	// The multi was sent before the sync, and where that was over another connection, the leader takes nothing from that any more: so what
@@ -178,13 +178,13 @@ func (w *Writer) look(ctx, in context.Context, marker, number string, unknown er
 		}
 		switch {
 		case err == nil && string(data) == number:
-			return w.done(stat, nil), false, nil
+			return w.result(stat, nil), false, nil
 		case err == nil:
 			return Result{}, true, unknown
 		}
 	}
 	if before == "" {
-		w.forget()
+		w.dropMarker()
 	} // else others may rely on it in this session; what is written next comes after the multi, and says if it is gone
 	if ctx.Err() == nil {
 		unknown = errors.Join(unknown, err)
@@ -206,7 +206,7 @@ func (w *Writer) sameSession(in context.Context) error {
 }
 
 // forget has the marker deleted in the background.
-func (w *Writer) forget() {
+func (w *Writer) dropMarker() {
 	if w.marker == "" {
 		return
 	}

@@ -1,0 +1,24 @@
+// Package znodepath joins and splits the paths of znodes. Unlike package path it does not clean them:
+// an invalid path must reach the server, which refuses it.
+package znodepath
+
+import "strings"
+
+// Join returns the path of the child of parent that is called name.
+func Join(parent, name string) string {
+	if parent == "/" {
+		return "/" + name
+	}
+	return parent + "/" + name
+}
+
+// Base returns the last part of path, which is the znode's name.
+func Base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// Parent returns the path of the znode above path, and "/" for "/".
+func Parent(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}
