@@ -262,28 +262,50 @@ func keepPage(t *testing.T, path, page, want string) {
 	}
 }
 
-// keyTable is the table in Markdown.
+// keyTable returns two tables in Markdown: the keys that work, one per row, and all others, grouped by their status and note.
 func keyTable() string {
-	cell := func(s string) string {
-		return strings.NewReplacer("|", `\|`, "*", `\*`).Replace(s)
-	}
-	var b strings.Builder
-	b.WriteString("| key | allowed | default | status | what it does, or why not |\n|---|---|---|---|---|\n")
+	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "a whole number from ", "", ", decimal, 0x hexadecimal or 0 octal", " (0x, 0)").Replace
+	var working strings.Builder
+	working.WriteString("| key | allowed | default | status | effect |\n|---|---|---|---|---|\n")
+	type group struct{ status, note string }
+	var groups []group
+	grouped := make(map[group][]string)
 	for _, k := range keys {
-		name := "`" + k.name + "`"
-		for _, a := range k.aliases {
-			name += ", `" + a + "`"
-		}
-		note, status := k.note, string(k.status)
+		name := "`" + strings.Join(append([]string{k.name}, k.aliases...), "`, `") + "`"
+		status := string(k.status)
 		if k.reload {
 			status += ", reloads"
 		}
-		if len(k.fine) > 0 {
-			note = "fine: `" + strings.Join(k.fine, "`, `") + "`. Else: " + note
+		if k.status == works {
+			fmt.Fprintf(&working, "| %s | %s | %s | %s | %s |\n", name, cell(k.kind.allowed), cell(k.def), status, k.note)
+			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, cell(k.kind.allowed), cell(k.def), status, note)
+		note := k.note
+		if len(k.fine) > 0 {
+			note = "no effect with `" + strings.Join(k.fine, "`, `") + "`. Otherwise: " + note
+		}
+		var facts []string
+		if k.kind.allowed != anything.allowed {
+			facts = append(facts, cell(k.kind.allowed))
+		}
+		if k.def != "" {
+			facts = append(facts, "default "+cell(k.def))
+		}
+		if facts != nil {
+			name += " (" + strings.Join(facts, "; ") + ")"
+		}
+		g := group{status, note}
+		if grouped[g] == nil {
+			groups = append(groups, g)
+		}
+		grouped[g] = append(grouped[g], name)
 	}
-	return b.String()
+	var others strings.Builder
+	others.WriteString("\n| keys | status | reason |\n|---|---|---|\n")
+	for _, g := range groups {
+		fmt.Fprintf(&others, "| %s | %s | %s |\n", strings.Join(grouped[g], ", "), g.status, g.note)
+	}
+	return working.String() + others.String()
 }
 
 func replaceBetween(t *testing.T, page, name, text string) string {
