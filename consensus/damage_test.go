@@ -183,11 +183,11 @@ func TestC4_MissingBucketOrMeta(t *testing.T) {
 	path := cfg.checkpointPath()
 	good := readFile(t, path)
 	for _, change := range []func(tx *bolt.Tx) error{
-		func(tx *bolt.Tx) error { return tx.DeleteBucket(stateBucket) },
-		func(tx *bolt.Tx) error { return tx.DeleteBucket(metaBucket) },
-		func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(metaKey) },
-		func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(metaKey, []byte("\x01something")) },
-		func(tx *bolt.Tx) error { return tx.Bucket(stateBucket).Put([]byte("z"), []byte("another sum")) },
+		func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("state")) },
+		func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte("meta")) },
+		func(tx *bolt.Tx) error { return tx.Bucket([]byte("meta")).Delete([]byte("meta")) },
+		func(tx *bolt.Tx) error { return tx.Bucket([]byte("meta")).Put([]byte("meta"), []byte("\x01something")) },
+		func(tx *bolt.Tx) error { return tx.Bucket([]byte("state")).Put([]byte("z"), []byte("another sum")) },
 	} {
 		db, err := bolt.Open(path, 0o600, nil)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -65,13 +66,13 @@ func (h Held) Found(f Foundation, state Changes) (_ Held, err error) {
 	if err := foundLog(f.FS, cfg.walDir(), logState{Term: meta.Term, Commit: meta.Index}); err != nil {
 		return Held{}, err
 	}
-	if err := removeIfThere(path + ".new"); err != nil {
+	if err := checkpoint.Remove(path + ".new"); err != nil {
 		return Held{}, err
 	}
-	if err := (checkpointFile{path + ".new"}).create(meta, state, nil); err != nil {
+	if err := checkpoint.Create(path+".new", meta.append(nil), state.Range, nil); err != nil {
 		return Held{}, err
 	}
-	if err := (checkpointFile{path}).replace(path + ".new"); err != nil {
+	if err := checkpoint.Replace(path+".new", path); err != nil {
 		return Held{}, err
 	}
 	return heldBy(meta), nil

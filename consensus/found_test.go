@@ -335,7 +335,7 @@ func TestReadCheckpoint_FindsDamage(t *testing.T) {
 func TestWriteCheckpoint_AsksForRoom(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, Config{Dir: dir})
-	for range 3 * transferBytes >> 20 {
+	for range 24 {
 		n.put(t, strings.Repeat("x", 1<<20))
 	}
 	n.close(t)

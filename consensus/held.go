@@ -4,17 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -45,7 +44,7 @@ var ErrNoState = errors.New("consensus: no state")
 // Tx.WriteTo of a running one's, is as good as the file. A damaged one is ErrCorruptCheckpoint. If it is that of a running server, that one's next
 // checkpoint waits, for a minute at most.
 func ReadCheckpoint(path string, sm StateMachine) (Held, error) {
-	meta, found, err := checkpointFile{path}.load(true, func(seq iter.Seq2[[]byte, []byte]) error { return restoreInto(sm, seq) })
+	meta, found, err := checkpointFile{path}.load(true, sm)
 	switch {
 	case err != nil:
 		return Held{}, err
@@ -77,7 +76,7 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ Held, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return Held{}, fmt.Errorf("consensus: data directory: %w", err)
 	}
-	meta, found, err := checkpointFile{where.checkpoint}.load(false, func(seq iter.Seq2[[]byte, []byte]) error { return restoreInto(sm, seq) })
+	meta, found, err := checkpointFile{where.checkpoint}.load(false, sm)
 	if err != nil {
 		return Held{}, err
 	}
@@ -127,14 +126,6 @@ func (r *recovered) fold(sm StateMachine) (Held, error) {
 	return h, nil
 }
 
-func restoreInto(sm StateMachine, seq iter.Seq2[[]byte, []byte]) error {
-	install, err := sm.Restore(seq)
-	if err == nil {
-		install()
-	}
-	return err
-}
-
 func heldBy(m checkpointMeta) Held {
 	h := Held{
 		Member: m.Member, Cluster: m.Cluster, Index: m.Index, Term: m.Term, Checkpoint: m.Index, Committed: m.Index,
@@ -151,34 +142,5 @@ func heldBy(m checkpointMeta) Held {
 //
 // room is asked before each part of some megabytes, and its error ends it: the disk may be one that others need. Nil: there is room.
 func (h Held) WriteCheckpoint(path string, state Changes, room func() error) error {
-	return checkpointFile{path}.create(h.meta, state, room)
-}
-
-// create makes the file, some megabytes per transaction: bbolt keeps one in memory. The meta comes last, so what is cut short
-// is refused.
-func (c checkpointFile) create(meta checkpointMeta, state Changes, room func() error) error {
-	f, err := os.OpenFile(c.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("consensus: checkpoint: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("consensus: checkpoint: %w", err)
-	}
-	return c.use(func(db *bolt.DB) error {
-		db.NoSync = true // synced once, below
-		w := fileReceiver{db: db, room: room}
-		err := state.Range(func(k, v []byte) error {
-			if v == nil { // a key that is not there
-				return nil
-			}
-			return w.put(k, v)
-		})
-		if err != nil {
-			return errors.Join(err, w.abandon())
-		}
-		if err := w.finish(meta); err != nil {
-			return err
-		}
-		return db.Sync()
-	})
+	return checkpoint.Create(path, h.meta.append(nil), state.Range, room)
 }

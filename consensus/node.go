@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/peer"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -394,7 +395,7 @@ func (n *Node) offerReceived() error {
 		n.prepared = nil
 		defer n.receiving.Store(false)
 		if r.path != "" {
-			return removeIfThere(r.path)
+			return checkpoint.Remove(r.path)
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package consensus
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"path/filepath"
 
 	"go.etcd.io/raft/v3"
@@ -42,13 +41,7 @@ func (n *Node) recover(r *recovered) error {
 	if err := (vfs.OS{}).SyncDir(cfg.Dir); err != nil { // the process before may have died behind a rename: it was not to be built on yet
 		return fmt.Errorf("consensus: data directory: %w", err)
 	}
-	meta, found, err := n.checkpoints.load(false, func(seq iter.Seq2[[]byte, []byte]) error {
-		install, err := cfg.StateMachine.Restore(seq)
-		if err == nil {
-			install()
-		}
-		return err
-	})
+	meta, found, err := n.checkpoints.load(false, cfg.StateMachine)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"go.etcd.io/raft/v3"
+
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 )
 
 const (
@@ -71,7 +73,7 @@ func (n *Node) sendCheckpoints(to []uint64) error {
 }
 
 // startTransfers sends a checkpoint to all that wait for one: these pairs, or what the file holds.
-func (n *Node) startTransfers(meta checkpointMeta, pairs func(yield func(k, v []byte) error) error) {
+func (n *Node) startTransfers(meta checkpointMeta, pairs checkpoint.Pairs) {
 	o, term, ctx := &n.out, n.core.raftTerm, n.out.ctx
 	for _, to := range o.wanted {
 		n.core.transferStarted(to, meta.Index)
@@ -83,7 +85,7 @@ func (n *Node) startTransfers(meta checkpointMeta, pairs func(yield func(k, v []
 			defer n.background.Done()
 			err := n.network.SendCheckpoint(ctx, to, func(w io.Writer) error {
 				if pairs != nil {
-					return writeTransfer(w, term, meta, pairs)
+					return checkpoint.WriteStream(w, term, meta.append(nil), pairs)
 				}
 				return n.checkpoints.stream(w, term)
 			})

@@ -8,6 +8,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"go.etcd.io/raft/v3"
 )
 
@@ -115,7 +116,7 @@ func TestC4_NoOwnCheckpointWhileOneIsInstalled(t *testing.T) {
 	meta := n.core.meta()
 	meta.Index, meta.Term = 100, 2
 	var b bytes.Buffer
-	if err := writeTransfer(&b, 2, meta, (&list{}).CaptureAll().Range); err != nil {
+	if err := checkpoint.WriteStream(&b, 2, meta.append(nil), (&list{}).CaptureAll().Range); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.receiveCheckpoint(2, &b); err != nil {

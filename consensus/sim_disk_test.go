@@ -151,7 +151,7 @@ func (c *simCheckpoint) all() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// pairs is the same for writeTransfer.
+// pairs is the same as checkpoint.Pairs.
 func (c *simCheckpoint) pairs(yield func(k, v []byte) error) error {
 	for k, v := range c.all() {
 		if err := yield(k, v); err != nil {

@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -536,10 +536,8 @@ func (m *simMember) tickTransfers() {
 func (m *simMember) transfer(id, term uint64, reign int) {
 	w := m.w
 	w.stats.transfers++
-	meta, err := decodeMeta(m.disk.checkpoint.meta)
-	w.must(err)
 	var stream bytes.Buffer
-	w.must(writeTransfer(&stream, term, meta, m.disk.checkpoint.pairs))
+	w.must(checkpoint.WriteStream(&stream, term, m.disk.checkpoint.meta, m.disk.checkpoint.pairs))
 	dst := w.members[id-1]
 	ended := false
 	end := func(ok bool) {
@@ -581,22 +579,26 @@ func (m *simMember) transfer(id, term uint64, reign int) {
 
 // receiveCheckpoint is Node.receiveCheckpoint.
 func (m *simMember) receiveCheckpoint(from uint64, stream io.Reader, broken bool) error {
-	r := bufio.NewReader(stream)
-	term, meta, err := readTransferHead(r)
+	r, err := checkpoint.ReadStream(stream)
 	if err != nil {
 		return err
 	}
-	got := &received{from: from, term: term, meta: meta, path: asidePath(from)}
+	meta, err := decodeMeta(r.Meta)
+	if err != nil {
+		return err
+	}
+	got := &received{from: from, term: r.Term, meta: meta, path: asidePath(from)}
 	got.meta.Member = m.id
 	kv := map[string]string{}
 	var streamErr error
 	machine, err := restoreSimMachine(func(yield func(k, v []byte) bool) {
-		for k, v := range pairsOf(r, &streamErr) {
+		streamErr = r.Range(func(k, v []byte) error {
 			kv[string(k)] = string(v)
 			if !yield(k, v) {
-				return
+				return errors.New("the state machine stopped reading")
 			}
-		}
+			return nil
+		})
 	})
 	if err := errors.Join(streamErr, err); err != nil {
 		if !broken {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"testing"
+
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 )
 
 // A checkpoint that has come keeps its file until it is installed or of no use: another one is refused until then.
@@ -24,7 +26,8 @@ func TestTransfer_OneAtATime(t *testing.T) {
 	}
 	stream := func() *bytes.Reader {
 		var b bytes.Buffer
-		if err := writeTransfer(&b, 1, n.core.meta(), (&list{}).CaptureAll().Range); err != nil {
+		meta := n.core.meta()
+		if err := checkpoint.WriteStream(&b, 1, meta.append(nil), (&list{}).CaptureAll().Range); err != nil {
 			t.Fatal(err)
 		}
 		return bytes.NewReader(b.Bytes())

@@ -56,13 +56,16 @@ var table = []box{
 	{pkg: "consensus/peer", there: true, may: []arrow{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
+	{pkg: "consensus/internal/checkpoint", there: true, may: []arrow{
+		{"internal/vfs", "the disk is handed in"},
+	}},
 	{pkg: "consensus", there: true, may: []arrow{
+		{"consensus/internal/checkpoint", "the state on disk, and on its way between members"},
 		{"consensus/peer", "the network between members"},
 		{"wal", "raft's log on disk"},
 		{"internal/vfs", "the disk is handed in"},
 		{"internal/invariants", "checks that only test builds pay for"},
 		{"go.etcd.io/raft/v3", "the consensus algorithm"},
-		{"go.etcd.io/bbolt", "the checkpoint file"},
 		{"google.golang.org/protobuf", "raft's messages are protobuf"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},

@@ -1,19 +1,20 @@
 //go:build unix
 
-package consensus
+package checkpoint
 
 import (
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// lockFile locks a checkpoint file as bbolt does: a tool may look into that of a running server, and sees one transaction as long as it does. Who reads
-// waits a second at most. Who writes waits a minute, in which a tool has read it: a server stops if it can't write its checkpoint.
+// lockFile locks a checkpoint file as bbolt does, until the file is closed. A tool may read the file
+// of a running server; while it holds the lock it sees one transaction. A reader waits a second at
+// most. A writer waits a minute, in which a tool finishes: a server stops if it can't write its
+// checkpoint.
 func lockFile(f vfs.File, exclusive bool) error {
 	file, ok := f.(interface{ Fd() uintptr })
 	if !ok { // in memory
@@ -32,13 +33,8 @@ func lockFile(f vfs.File, exclusive bool) error {
 		case !errors.Is(err, syscall.EWOULDBLOCK):
 			return fmt.Errorf("flock: %w", err)
 		case try == tries:
-			return errFileInUse
+			return errInUse
 		}
 		time.Sleep(step)
 	}
-}
-
-// unlockFile releases the lock. Closing the file alone does not, as long as bbolt has a mapping of it.
-func unlockFile(f *os.File) {
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // it may not have been locked yet
 }

@@ -1,21 +1,16 @@
-package consensus
+package checkpoint
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
-	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -51,14 +46,13 @@ func bboltAgrees(t *testing.T, path string, want map[string]string) {
 // Files of before have the size of pages of the machine that made them. Values of megabytes, the longest keys, a branch that loses all its
 // children, a state that is emptied, and one of a single key, in each.
 func TestC4_MergeSizes(t *testing.T) {
-	for _, size := range []int{minPage, 4096, 16384, maxPage} {
+	for _, size := range []int{minPageSize, 4096, 16384, maxPageSize} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "checkpoint.db")
 			db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: size})
 			if err != nil {
 				t.Fatal(err)
 			}
-			meta := checkpointMeta{Member: 1, Conf: &raftpb.ConfState{}}
 			state := map[string]string{"one": "1"}
 			err = db.Update(func(tx *bolt.Tx) error {
 				s, err := tx.CreateBucket(stateBucket)
@@ -66,7 +60,7 @@ func TestC4_MergeSizes(t *testing.T) {
 					return err
 				}
 				m, err := tx.CreateBucket(metaBucket)
-				return errors.Join(err, s.Put([]byte("one"), []byte("1")), m.Put(metaKey, meta.append(nil)))
+				return errors.Join(err, s.Put([]byte("one"), []byte("1")), m.Put(metaKey, testMeta(0)))
 			})
 			if err := errors.Join(err, db.Close()); err != nil {
 				t.Fatal(err)
@@ -85,7 +79,7 @@ func TestC4_MergeSizes(t *testing.T) {
 				}
 				return gone
 			}
-			huge := delta{"h1": strings.Repeat("h", 3<<20), "h2": strings.Repeat("i", 1<<20+1), "h3": strings.Repeat("j", size-pageHead-pageElement-2)}
+			huge := delta{"h1": strings.Repeat("h", 3<<20), "h2": strings.Repeat("i", 1<<20+1), "h3": strings.Repeat("j", size-pageHeader-pageElement-2)}
 			longest := delta{strings.Repeat("l", bolt.MaxKeySize): "v", strings.Repeat("m", bolt.MaxKeySize): "w", strings.Repeat("l", bolt.MaxKeySize-1): "x"}
 			deep := many("d", 20_000, 40)
 			for i, d := range []delta{
@@ -97,8 +91,7 @@ func TestC4_MergeSizes(t *testing.T) {
 				{"never there": ""},
 			} {
 				next := uint64(i + 1)
-				m := checkpointMeta{Member: 1, Index: next, Conf: &raftpb.ConfState{}}
-				if err := (checkpointFile{path}).write(next-1, m, d); err != nil {
+				if err := Merge(path, mustBe(next-1), testMeta(next), d.Range); err != nil {
 					t.Fatal(err)
 				}
 				d.to(state)
@@ -130,24 +123,24 @@ func TestC4_MergeManyFreePages(t *testing.T) {
 	state := make(map[string]string)
 	merge := func(index uint64, d delta) (free int) {
 		t.Helper()
-		var old *pages
+		var old *pageReader
 		if index > 0 {
-			if old, err = openPages(f, true); err != nil {
+			if old, err = newPageReader(f, true); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := mergeDelta(f, old, d, index, false); err != nil {
+		if err := mergeDelta(unsynced{f}, old, d, index); err != nil {
 			t.Fatal(err)
 		}
 		d.to(state)
 		if got, is, err := stateOf(f); err != nil || got != index || !maps.Equal(is, state) {
 			t.Fatalf("transaction %d: %d, %d keys, want %d; %v", index, got, len(is), len(state), err)
 		}
-		p, err := openPages(f, true)
+		p, err := newPageReader(f, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids, _, err := p.free()
+		ids, _, err := p.readFreelist()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +148,7 @@ func TestC4_MergeManyFreePages(t *testing.T) {
 	}
 	all, gone := make(delta), make(delta)
 	for i := range 0x10000 {
-		all[fmt.Sprintf("%06d", i)] = strings.Repeat("v", minPage) // two pages each
+		all[fmt.Sprintf("%06d", i)] = strings.Repeat("v", minPageSize) // two pages each
 		gone[fmt.Sprintf("%06d", i)] = ""
 	}
 	merge(0, all)
@@ -223,27 +216,27 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 			for i := range 3000 {
 				all[fmt.Sprintf("%05d", i)] = strings.Repeat("v", 100)
 			}
-			if err := mergeDelta(f, nil, all, 0, true); err != nil {
+			if err := mergeDelta(f, nil, all, 0); err != nil {
 				t.Fatal(err)
 			}
 			var early uint64
 			for index := uint64(1); index <= 1000; index++ {
-				old, err := openPages(f, true)
+				old, err := newPageReader(f, true)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := mergeDelta(f, old, change(rng), index, true); err != nil {
+				if err := mergeDelta(f, old, change(rng), index); err != nil {
 					t.Fatal(err)
 				}
 				if index == 200 {
 					early = old.end
 				}
 				if index == 1000 {
-					p, err := openPages(f, true)
+					p, err := newPageReader(f, true)
 					if err != nil {
 						t.Fatal(err)
 					}
-					ids, _, err := p.free()
+					ids, _, err := p.readFreelist()
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -256,79 +249,3 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 		})
 	}
 }
-
-// Any damage to any page of a file ends in an error or in the state as it was read, never in a panic, or in more memory or time than the file is worth.
-func FuzzPages(f *testing.F) {
-	mem := vfs.NewMem()
-	file, err := mem.Create("checkpoint.db")
-	if err != nil {
-		f.Fatal(err)
-	}
-	var old *pages
-	for index := range uint64(3) {
-		d := make(delta)
-		for i := range 60 {
-			d[fmt.Sprintf("%03d", i*int(index+1))] = strings.Repeat("v", 10*i)
-		}
-		if err := mergeDelta(file, old, d, index, true); err != nil {
-			f.Fatal(err)
-		}
-		if old, err = openPages(file, true); err != nil {
-			f.Fatal(err)
-		}
-	}
-	size, err := file.Size()
-	if err != nil {
-		f.Fatal(err)
-	}
-	good := make([]byte, size)
-	if _, err := file.ReadAt(good, 0); err != nil {
-		f.Fatal(err)
-	}
-	for page := range uint32(size / minPage) {
-		f.Add(page*minPage+8, []byte{0xff}, uint32(0))
-		f.Add(page*minPage+12, []byte{1, 0, 0, 0x80}, uint32(0))
-		f.Add(page*minPage+pageHead, []byte{1, 2, 3, 4, 5, 6, 7, 8}, uint32(1))
-	}
-	limit := 4 * uint64(size)
-	f.Fuzz(func(t *testing.T, at uint32, damage []byte, more uint32) {
-		bad := bytes.Clone(good)
-		for i, b := range damage {
-			bad[(int(at)+i)%len(bad)] ^= b
-		}
-		if more > 0 { // in a meta page whose sum is right: what it refers to may be anything
-			m := bad[int(more%2)*minPage+pageHead:][:metaBytes]
-			binary.NativeEndian.PutUint64(m[metaBytes-8:], metaSum(m))
-		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		p, err := openPages(bytesFile{bytes.NewReader(bad)}, false)
-		if err == nil {
-			err = walk(p)
-		}
-		runtime.ReadMemStats(&after)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20+limit {
-			t.Errorf("%d bytes for a file of %d: %v", used, size, err)
-		}
-		// What is read without complaint can be merged into, or is refused then.
-		copied, createErr := vfs.NewMem().Create("f")
-		if createErr != nil {
-			t.Fatal(createErr)
-		}
-		if _, err := copied.WriteAt(bad, 0); err != nil {
-			t.Fatal(err)
-		}
-		if p, err := openPages(copied, false); err == nil {
-			_ = mergeDelta(copied, p, delta{"030": "w", "055": "", "9": "x"}, 3, false) // an error will do
-		}
-	})
-}
-
-// bytesFile is a file that can only be read.
-type bytesFile struct{ *bytes.Reader }
-
-func (f bytesFile) WriteAt([]byte, int64) (int, error) { return 0, os.ErrPermission }
-func (f bytesFile) Sync() error                        { return os.ErrPermission }
-func (f bytesFile) Preallocate(int64, int64) error     { return os.ErrPermission }
-func (f bytesFile) Close() error                       { return nil }
-func (f bytesFile) Size() (int64, error)               { return f.Reader.Size(), nil }

@@ -1,4 +1,4 @@
-package consensus
+package checkpoint
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -19,29 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/raft/v3/raftpb"
-
 	"github.com/gozkd/gozkd/internal/vfs"
 )
-
-// slowReader is a state machine of which only Restore is used: it takes until it is told.
-type slowReader struct {
-	StateMachine
-	begun, goOn chan struct{}
-	items       map[string]string
-}
-
-func (s *slowReader) Restore(seq iter.Seq2[[]byte, []byte]) (func(), error) {
-	s.items = make(map[string]string)
-	for k, v := range seq {
-		if len(s.items) == 0 {
-			close(s.begun)
-			<-s.goOn
-		}
-		s.items[string(k)] = string(v)
-	}
-	return func() {}, nil
-}
 
 // A tool reads the file of a running server, for longer than a second: it gets a state that was, and the two checkpoints that come meanwhile wait, and are
 // no error, which would stop the server.
@@ -49,7 +27,7 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the file is not locked")
 	}
-	c := checkpointFile{filepath.Join(t.TempDir(), "checkpoint.db")}
+	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	rng := rand.New(rand.NewPCG(9, 10))
 	state := make(map[string]string)
 	write := func(index uint64) error {
@@ -58,7 +36,7 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 			d[fmt.Sprintf("%05d", rng.IntN(1000))] = strings.Repeat(string(rune('a'+index)), rng.IntN(900))
 		}
 		d.to(state)
-		return c.write(index-1, checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}, d)
+		return Merge(path, mustBe(index-1), testMeta(index), d.Range)
 	}
 	for index := range uint64(4) {
 		if err := write(index); err != nil {
@@ -67,17 +45,21 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 	}
 	want := maps.Clone(state)
 
-	sm := &slowReader{begun: make(chan struct{}), goOn: make(chan struct{})}
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	items := make(map[string]string)
 	read := make(chan error, 1)
 	// Ends when it has read; awaited below.
 	go func() {
-		held, err := ReadCheckpoint(c.path, sm)
-		if err == nil && held.Index != 3 {
-			err = fmt.Errorf("the state of entry %d", held.Index)
+		index, err := readState(path, items, func() {
+			close(begun)
+			<-goOn
+		})
+		if err == nil && index != 3 {
+			err = fmt.Errorf("the state of entry %d", index)
 		}
 		read <- err
 	}()
-	<-sm.begun
+	<-begun
 	var ended atomic.Bool
 	written := make(chan error, 1)
 	// Ends when both are written; awaited below.
@@ -93,62 +75,91 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 	if ended.Load() {
 		t.Fatal("written while it was read:", <-written)
 	}
-	close(sm.goOn)
-	if err := <-read; err != nil || !maps.Equal(sm.items, want) {
-		t.Errorf("%d keys, want %d; %v", len(sm.items), len(want), err)
+	close(goOn)
+	if err := <-read; err != nil || !maps.Equal(items, want) {
+		t.Errorf("%d keys, want %d; %v", len(items), len(want), err)
 	}
 	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
-	after := &slowReader{begun: make(chan struct{}), goOn: sm.goOn}
-	if held, err := ReadCheckpoint(c.path, after); err != nil || held.Index != 5 || !maps.Equal(after.items, state) {
-		t.Errorf("entry %d, %d keys, want %d; %v", held.Index, len(after.items), len(state), err)
+	clear(items)
+	if index, err := readState(path, items, func() {}); err != nil || index != 5 || !maps.Equal(items, state) {
+		t.Errorf("entry %d, %d keys, want %d; %v", index, len(items), len(state), err)
 	}
+}
+
+// readState reads a file into items. It calls first at the first item.
+func readState(path string, items map[string]string, first func()) (index uint64, err error) {
+	r, err := Open(path, true)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if index, err = testIndex(r.Meta()); err != nil {
+		return 0, err
+	}
+	return index, r.Range(func(k, v []byte) error {
+		if len(items) == 0 {
+			first()
+		}
+		items[string(k)] = string(v)
+		return nil
+	})
+}
+
+// stream writes the file as a stream.
+func stream(path string, w io.Writer) (err error) {
+	r, err := Open(path, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return WriteStream(w, 1, r.Meta(), r.Range)
 }
 
 // A page is damaged while a server runs, and then its checkpoint is sent to another member: a tree that goes round in a circle ends that, and not the process.
 func TestC4_DamageWhileSending(t *testing.T) {
-	c := checkpointFile{filepath.Join(t.TempDir(), "checkpoint.db")}
+	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	d := make(delta)
 	for i := range 500 {
 		d[fmt.Sprintf("%05d", i)] = strings.Repeat("v", 1000)
 	}
-	if err := c.write(0, checkpointMeta{Member: 1, Index: 1, Conf: &raftpb.ConfState{}}, d); err != nil {
+	if err := Merge(path, mustBe(0), testMeta(1), d.Range); err != nil {
 		t.Fatal(err)
 	}
 	var whole bytes.Buffer
-	if err := c.stream(&whole, 1); err != nil {
+	if err := stream(path, &whole); err != nil {
 		t.Fatal(err)
 	}
-	b, page, damaged := readFile(t, c.path), os.Getpagesize(), 0
+	b, page, damaged := readFile(t, path), os.Getpagesize(), 0
 	for at := 2 * page; at < len(b); at += page {
-		if binary.NativeEndian.Uint16(b[at+8:]) == pageBranch {
-			copy(b[at+pageHead+8:], b[at:at+8]) // its first child is itself
+		if binary.NativeEndian.Uint16(b[at+8:]) == flagBranch {
+			copy(b[at+pageHeader+8:], b[at:at+8]) // its first child is itself
 			damaged++
 		}
 	}
 	if damaged == 0 {
 		t.Fatal("no branch")
 	}
-	writeFile(t, c.path, b)
-	mustBeCorrupt(t, c.path, c.stream(io.Discard, 1))
+	writeFile(t, path, b)
+	mustBeCorrupt(t, path, stream(path, io.Discard))
 	errGone := errors.New("gone")
-	writeFile(t, c.path, b[:0])
-	mustBeCorrupt(t, c.path, c.stream(io.Discard, 1))
-	if err := (checkpointFile{c.path + " that is not there"}).stream(io.Discard, 1); !errors.Is(err, fs.ErrNotExist) {
+	writeFile(t, path, b[:0])
+	mustBeCorrupt(t, path, stream(path, io.Discard))
+	if err := stream(path+" that is not there", io.Discard); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if err := c.write(0, checkpointMeta{Member: 1, Index: 1, Conf: &raftpb.ConfState{}}, d); err == nil {
+	if err := Merge(path, mustBe(0), testMeta(1), d.Range); err == nil {
 		t.Error("merged into an empty file")
 	}
-	if err := os.Remove(c.path); err != nil {
+	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.write(0, checkpointMeta{Member: 1, Index: 1, Conf: &raftpb.ConfState{}}, d); err != nil {
+	if err := Merge(path, mustBe(0), testMeta(1), d.Range); err != nil {
 		t.Fatal(err)
 	}
 	for room := range whole.Len() / 20_000 { // the other member's affair is not the file's
-		if err := c.stream(&brokenPipe{20_000 * room, errGone}, 1); !errors.Is(err, errGone) || errors.Is(err, ErrCorruptCheckpoint) {
+		if err := stream(path, &brokenPipe{20_000 * room, errGone}); !errors.Is(err, errGone) || errors.Is(err, ErrCorrupt) {
 			t.Fatal(err)
 		}
 	}
@@ -177,7 +188,7 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	if err := mergeDelta(f, nil, nil, 0, false); err != nil {
+	if err := mergeDelta(f, nil, nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	merge := func(index uint64) {
@@ -185,29 +196,29 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 		for range 1 + rng.IntN(100) {
 			d[fmt.Sprintf("%05d", rng.IntN(600))] = strings.Repeat("v", rng.IntN(900))
 		}
-		old, err := openPages(f, true)
+		old, err := newPageReader(f, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := mergeDelta(f, old, d, index, false); err != nil {
+		if err := mergeDelta(f, old, d, index); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lost := 0
 	for index := uint64(1); index < 400; index += 3 {
 		merge(index)
-		reader := func() *pages { // of the transaction now
-			p, err := openPages(f, true)
+		reader := func() *pageReader { // of the transaction now
+			p, err := newPageReader(f, true)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return p
 		}
 		before, one, two := reader(), reader(), reader()
-		keys := func(p *pages) (keys []string, err error) {
-			buckets, err := p.buckets()
+		keys := func(p *pageReader) (keys []string, err error) {
+			_, state, err := p.buckets()
 			if err == nil {
-				err = p.pairs(buckets[1], func(k, v []byte) error { keys = append(keys, fmt.Sprint(string(k), len(v))); return nil })
+				err = p.pairs(state, func(k, v []byte) error { keys = append(keys, fmt.Sprint(string(k), len(v))); return nil })
 			}
 			return keys, err
 		}

@@ -1,4 +1,4 @@
-package consensus
+package checkpoint
 
 import (
 	"errors"
@@ -12,77 +12,10 @@ import (
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
-	"go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/vfs"
 )
-
-// delta is Changes as a map; the empty string deletes.
-type delta map[string]string
-
-func (d delta) Len() int { return len(d) }
-
-func (d delta) Range(put func(key, value []byte) error) error {
-	for _, k := range slices.Sorted(maps.Keys(d)) {
-		var v []byte
-		if d[k] != "" {
-			v = []byte(d[k])
-		}
-		if err := put([]byte(k), v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d delta) to(state map[string]string) {
-	for k, v := range d {
-		if state[k] = v; v == "" {
-			delete(state, k)
-		}
-	}
-}
-
-// mergeDelta is a transaction, on pages of a kilobyte in a new file.
-func mergeDelta(f vfs.File, old *pages, d delta, index uint64, sync bool) error {
-	m, err := beginMerge(f, old, minPage, sync)
-	if err != nil {
-		return err
-	}
-	meta := checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}
-	return errors.Join(d.Range(m.put), m.commit(meta.append(nil)))
-}
-
-// stateOf reads a file, all of it checked.
-func stateOf(f vfs.File) (index uint64, state map[string]string, err error) {
-	p, err := openPages(f, false)
-	if err != nil {
-		return 0, nil, err
-	}
-	buckets, err := p.buckets()
-	if err != nil {
-		return 0, nil, err
-	}
-	meta, err := readMeta(p, buckets[0])
-	if err != nil {
-		return 0, nil, err
-	}
-	state = make(map[string]string)
-	err = p.pairs(buckets[1], func(k, v []byte) error { state[string(k)] = string(v); return nil })
-	if err != nil {
-		return 0, nil, err
-	}
-	if _, _, err = p.free(); err != nil {
-		return 0, nil, err
-	}
-	for id := range p.end {
-		if p.used[id/64]&(1<<(id%64)) == 0 {
-			return 0, nil, fmt.Errorf("page %d is lost", id)
-		}
-	}
-	return meta.Index, state, nil
-}
 
 // drawDelta draws a run of keys next to one another or some anywhere, that are set or deleted. Some are long, some values very long.
 func drawDelta(t *rapid.T, state map[string]string) delta {
@@ -119,13 +52,13 @@ func TestC4_MergeIsATransactionOfBbolt(t *testing.T) {
 		want := make(map[string]string)
 		for round := range uint64(rapid.IntRange(1, 8).Draw(t, "transactions")) {
 			d := drawDelta(t, want)
-			var old *pages
+			var old *pageReader
 			if round > 0 {
-				if old, err = openPages(f, true); err != nil {
+				if old, err = newPageReader(f, true); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := mergeDelta(f, old, d, round, false); err != nil {
+			if err := mergeDelta(unsynced{f}, old, d, round); err != nil {
 				t.Fatal(err)
 			}
 			d.to(want)
@@ -193,7 +126,7 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	if err := errors.Join(mergeDelta(f, nil, nil, 0, true), mem.SyncDir(".")); err != nil {
+	if err := errors.Join(mergeDelta(f, nil, nil, 0), mem.SyncDir(".")); err != nil {
 		t.Fatal(err)
 	}
 	hook = func(op vfs.Op) {
@@ -218,11 +151,11 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 		next := maps.Clone(states[index-1])
 		d.to(next)
 		states = append(states, next)
-		old, err := openPages(f, false)
+		old, err := newPageReader(f, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := mergeDelta(f, old, d, index, true); err != nil {
+		if err := mergeDelta(f, old, d, index); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -236,10 +169,7 @@ func TestMerge_Order(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	m, err := beginMerge(f, nil, minPage, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newMerge(f, minPageSize)
 	if err := m.put([]byte("b"), []byte("1")); err != nil {
 		t.Fatal(err)
 	}
@@ -300,13 +230,13 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 				if base, _, err = stateOf(f); err != nil {
 					return err
 				}
-				return mergeInto(f, false, base, checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}, d)
+				return mergeInto(f, mustBe(base), testMeta(index), d.Range)
 			}
 			f, err := disk.Create("checkpoint.db")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(mergeDelta(f, nil, nil, 0, true), f.Close(), mem.SyncDir(".")); err != nil {
+			if err := errors.Join(mergeDelta(f, nil, nil, 0), f.Close(), mem.SyncDir(".")); err != nil {
 				t.Fatal(err)
 			}
 			for index = 1; index <= 30; index++ {
@@ -350,7 +280,7 @@ func TestC4_FailuresInAMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	if err := mergeDelta(f, nil, nil, 0, true); err != nil {
+	if err := mergeDelta(f, nil, nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	state, base, failed := map[string]string{}, uint64(0), 0
@@ -363,7 +293,7 @@ func TestC4_FailuresInAMerge(t *testing.T) {
 		d.to(next)
 		for at := 1; ; at++ {
 			countdown = at
-			err := mergeInto(f, false, base, checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}, d)
+			err := mergeInto(f, mustBe(base), testMeta(index), d.Range)
 			countdown = 0
 			if err == nil {
 				break
@@ -385,30 +315,30 @@ func TestC4_FailuresInAMerge(t *testing.T) {
 
 // The newest meta page is damaged while a server runs: what changed since is not merged into the state before, as if that were all.
 func TestC4_MergeIntoAnotherState(t *testing.T) {
-	c := checkpointFile{filepath.Join(t.TempDir(), "checkpoint.db")}
+	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	write := func(base, index uint64) error {
 		d := delta{fmt.Sprint(index): "v"}
-		return c.write(base, checkpointMeta{Member: 1, Index: index, Conf: &raftpb.ConfState{}}, d)
+		return Merge(path, mustBe(base), testMeta(index), d.Range)
 	}
 	for index := range uint64(4) {
 		if err := write(index-1, index); err != nil { // of the first there is none
 			t.Fatal(err)
 		}
 	}
-	good := readFile(t, c.path)
+	good := readFile(t, path)
 	page := os.Getpagesize()
 	newest := 0
-	if word(good[page+pageHead+48:]) > word(good[pageHead+48:]) {
+	if word(good[page+pageHeader+48:]) > word(good[pageHeader+48:]) {
 		newest = page
 	}
 	bad := slices.Clone(good)
-	bad[newest+pageHead+20] ^= 1
-	writeFile(t, c.path, bad)
-	mustBeCorrupt(t, c.path, write(3, 4))
-	if !slices.Equal(readFile(t, c.path), bad) {
+	bad[newest+pageHeader+20] ^= 1
+	writeFile(t, path, bad)
+	mustBeCorrupt(t, path, write(3, 4))
+	if !slices.Equal(readFile(t, path), bad) {
 		t.Error("the file was changed")
 	}
-	writeFile(t, c.path, good)
+	writeFile(t, path, good)
 	if err := write(3, 4); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,36 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// ErrCorrupt is wrapped by the error of a checkpoint file that is damaged.
+var ErrCorrupt = errors.New("corrupt checkpoint")
+
+// errInUse is returned when a lock on a checkpoint file can't be acquired in time.
+var errInUse = errors.New("another process is using the file; end that process, then try again")
+
+// Pairs calls visit for each key of a state in ascending order, until visit returns an error, which
+// it returns. A nil value means that the key is absent. The slices are valid during the call only.
+type Pairs func(visit func(key, value []byte) error) error
+
+// corrupt returns an error that wraps ErrCorrupt and cause, and says what to do about the file.
+func corrupt(path string, cause error) error {
+	return fmt.Errorf("%w: open %s: %w; the file was not changed: restore it from a copy, or, if other members hold the data, "+
+		"move the whole data directory away and start this server with an empty one", ErrCorrupt, path, cause)
+}
+
+// fileError names the file in an error of reading or merging it. An error that comes neither from
+// the operating system nor from a lock was caused by the contents of the file.
+func fileError(operation, path string, err error) error {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &errno), errors.Is(err, errInUse):
+		return fmt.Errorf("%s checkpoint %s: %w", operation, path, err)
+	}
+	return corrupt(path, err)
+}

@@ -1,0 +1,135 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// delta holds changes of a state. An empty value deletes the key.
+type delta map[string]string
+
+func (d delta) Range(put func(key, value []byte) error) error {
+	for _, k := range slices.Sorted(maps.Keys(d)) {
+		var v []byte
+		if d[k] != "" {
+			v = []byte(d[k])
+		}
+		if err := put([]byte(k), v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d delta) to(state map[string]string) {
+	for k, v := range d {
+		if state[k] = v; v == "" {
+			delete(state, k)
+		}
+	}
+}
+
+// testMeta is the meta of the tests: a number.
+func testMeta(index uint64) []byte { return strconv.AppendUint(nil, index, 10) }
+
+func testIndex(meta []byte) (uint64, error) { return strconv.ParseUint(string(meta), 10, 64) }
+
+// mustBe returns a check for Merge that the meta is that of the index.
+func mustBe(index uint64) func(meta []byte) error {
+	return func(meta []byte) error {
+		if got, err := testIndex(meta); err != nil || got != index {
+			return fmt.Errorf("the meta is %q, want %d", meta, index)
+		}
+		return nil
+	}
+}
+
+// mergeDelta is a transaction. A new file gets pages of the smallest size.
+func mergeDelta(f vfs.File, old *pageReader, d delta, index uint64) error {
+	m := newMerge(f, minPageSize)
+	if old != nil {
+		m = newMerge(f, int(old.pageSize))
+		if _, err := m.beginWith(old); err != nil {
+			return err
+		}
+	}
+	return errors.Join(d.Range(m.put), m.commit(testMeta(index)))
+}
+
+// unsynced is a file whose Sync does nothing, which is faster.
+type unsynced struct{ vfs.File }
+
+func (unsynced) Sync() error { return nil }
+
+// stateOf reads a file and verifies all of it.
+func stateOf(f vfs.File) (index uint64, state map[string]string, err error) {
+	p, err := newPageReader(f, false)
+	if err != nil {
+		return 0, nil, err
+	}
+	meta, bucket, err := p.buckets()
+	if err != nil {
+		return 0, nil, err
+	}
+	if index, err = testIndex(meta); err != nil {
+		return 0, nil, err
+	}
+	state = make(map[string]string)
+	err = p.pairs(bucket, func(k, v []byte) error { state[string(k)] = string(v); return nil })
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, _, err = p.readFreelist(); err != nil {
+		return 0, nil, err
+	}
+	for id := range p.end {
+		if !p.isUsed(id) {
+			return 0, nil, fmt.Errorf("page %d is lost", id)
+		}
+	}
+	return index, state, nil
+}
+
+// readAll opens a file, and reads and verifies all of it.
+func readAll(path string, strict bool) (err error) {
+	r, err := Open(path, strict)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.Range(func([]byte, []byte) error { return nil }); err != nil {
+		return err
+	}
+	return r.CheckFreelist()
+}
+
+func mustBeCorrupt(t *testing.T, path string, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+		t.Fatalf("error %v does not say that %s is corrupt", err, path)
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func writeFile(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

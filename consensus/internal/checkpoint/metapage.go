@@ -1,0 +1,111 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+)
+
+const (
+	metaBytes     = 64
+	boltMagic     = 0xED0CDAED
+	boltVersion   = 2
+	noFreelist    = ^uint64(0) // freelist of a meta page that has none
+	minPageSize   = 1024
+	maxPageSize   = 64 << 10
+	firstDataPage = 2 // pages 0 and 1 are the meta pages
+)
+
+// metaPage is one of the two meta pages. Transactions write them in turn; the one with the higher
+// txid is current.
+type metaPage struct {
+	raw      []byte // header and meta, as they are in the file
+	pageSize int64
+	root     uint64 // of the tree of buckets
+	freelist uint64
+	end      uint64 // number of pages of the file that count
+	txid     uint64
+}
+
+// readMetaPage reads the meta page at an offset. A page that is damaged or cut short is not ok,
+// which is no error.
+func readMetaPage(f io.ReaderAt, at int64) (m metaPage, ok bool, err error) {
+	b := make([]byte, pageHeader+metaBytes)
+	if _, err := f.ReadAt(b, at); errors.Is(err, io.EOF) {
+		return metaPage{}, false, nil
+	} else if err != nil {
+		return metaPage{}, false, err
+	}
+	v := b[pageHeader:]
+	u32 := binary.NativeEndian.Uint32
+	m = metaPage{raw: b, pageSize: int64(u32(v[8:])), root: word(v[16:]), freelist: word(v[32:]), end: word(v[40:]), txid: word(v[48:])}
+	id := m.txid % 2 // the page that this transaction writes
+	ok = u32(v) == boltMagic && u32(v[4:]) == boltVersion && metaChecksum(v) == word(v[metaBytes-8:]) &&
+		binary.NativeEndian.Uint16(b[8:]) == flagMeta && word(b) == id && at == int64(id)*m.pageSize
+	return m, ok, nil
+}
+
+// currentMeta returns the current meta page. With strict both must be good.
+//
+// An I/O error is not corruption. Without reading both meta pages we cannot tell which one is
+// current.
+func currentMeta(f io.ReaderAt, fileSize int64, strict bool) (metaPage, error) {
+	current, ok, err := readMetaPage(f, 0)
+	good := 0
+	other := func(at int64) {
+		var m metaPage
+		var otherOK bool
+		if m, otherOK, err = readMetaPage(f, at); otherOK {
+			if good++; good == 1 || m.txid > current.txid {
+				current = m
+			}
+		}
+	}
+	if ok {
+		good = 1
+		if at := current.pageSize; err == nil && at >= minPageSize && at < fileSize {
+			other(at)
+		}
+	} else { // only the other meta page knows the page size
+		for at := int64(minPageSize); err == nil && at <= maxPageSize && good == 0; at *= 2 {
+			other(at)
+		}
+	}
+	switch {
+	case err != nil:
+		return metaPage{}, err
+	case good == 0:
+		return metaPage{}, errors.New("both meta pages are damaged")
+	case strict && good == 1:
+		return metaPage{}, errors.New("one meta page is damaged, and the other one may be older")
+	case current.pageSize < minPageSize || current.pageSize > maxPageSize:
+		return metaPage{}, fmt.Errorf("page size %d is not between %d and %d", current.pageSize, minPageSize, maxPageSize)
+	case current.end < firstDataPage || current.end > uint64(fileSize)/uint64(current.pageSize):
+		return metaPage{}, fmt.Errorf("the file has %d pages, its meta page says %d", fileSize/current.pageSize, current.end)
+	}
+	return current, nil
+}
+
+// appendMetaPage appends the meta page of a transaction, without the zeros up to its end.
+func appendMetaPage(b []byte, m metaPage) []byte {
+	b = appendPageHeader(b, m.txid%2, flagMeta, 0, 1)
+	start := len(b)
+	for _, v := range [...]uint32{boltMagic, boltVersion, uint32(m.pageSize), 0} {
+		b = binary.NativeEndian.AppendUint32(b, v)
+	}
+	for _, v := range [...]uint64{m.root, 0, m.freelist, m.end, m.txid} {
+		b = binary.NativeEndian.AppendUint64(b, v)
+	}
+	return binary.NativeEndian.AppendUint64(b, metaChecksum(b[start:]))
+}
+
+// metaChecksum returns the checksum of all of a meta except the checksum itself.
+func metaChecksum(meta []byte) uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write(meta[:metaBytes-8]) // a hash never fails
+	return sum.Sum64()
+}
+
+func word(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }

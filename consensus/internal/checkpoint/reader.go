@@ -1,0 +1,102 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// Reader reads one checkpoint file. It holds a shared lock on the file until Close, so that it sees
+// one transaction, and the next [Merge] waits. It is for one goroutine.
+type Reader struct {
+	path  string
+	file  vfs.File
+	pages *pageReader
+	meta  []byte
+	state bucket
+	err   error // of the file, that Range returned
+}
+
+// Open opens a checkpoint file. A crash may leave one damaged meta page: then the other one counts,
+// which is that of the previous transaction. With strict both meta pages must be good.
+//
+// Errors: one that wraps [io/fs.ErrNotExist]; one that wraps [ErrCorrupt]; that of the disk; one
+// that says that a writer has held its lock for more than a second.
+func Open(path string, strict bool) (*Reader, error) {
+	file, err := vfs.OS{}.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open checkpoint: %w", err)
+	}
+	r := &Reader{path: path, file: file}
+	if err := lockFile(file, false); err != nil {
+		return nil, errors.Join(fileError("lock", path, err), file.Close())
+	}
+	if err := r.begin(strict); err != nil {
+		return nil, errors.Join(fileError("read", path, err), file.Close())
+	}
+	return r, nil
+}
+
+func (r *Reader) begin(strict bool) (err error) {
+	if r.pages, err = newPageReader(r.file, strict); err != nil {
+		return err
+	}
+	r.meta, r.state, err = r.pages.buckets()
+	return err
+}
+
+// Meta returns the meta that the file holds.
+func (r *Reader) Meta() []byte { return r.meta }
+
+// Range calls visit for each pair of the state, as [Pairs] does. It must be called once at most.
+// An error of visit is returned as it is; a damaged file makes an error that wraps [ErrCorrupt].
+func (r *Reader) Range(visit func(key, value []byte) error) error {
+	var visitErr error
+	err := r.pages.pairs(r.state, func(k, v []byte) error {
+		visitErr = visit(k, v)
+		return visitErr
+	})
+	if visitErr != nil {
+		return visitErr
+	}
+	r.err = fileError("read", r.path, err)
+	return r.err
+}
+
+// Invalid returns the error of a file whose contents its reader rejects with err. If err wraps an
+// error of the file that Range returned, Invalid returns it as it is.
+func (r *Reader) Invalid(err error) error {
+	if r.err != nil && errors.Is(err, r.err) {
+		return err
+	}
+	return corrupt(r.path, err)
+}
+
+// CheckFreelist verifies, after Range, that no page is both free and in use.
+func (r *Reader) CheckFreelist() error {
+	_, _, err := r.pages.readFreelist()
+	return fileError("read", r.path, err)
+}
+
+// Close closes the file and releases its lock.
+func (r *Reader) Close() error { return r.file.Close() }
+
+// buckets reads the two buckets: the meta, and where the state is.
+func (p *pageReader) buckets() (meta []byte, state bucket, err error) {
+	found, err := p.topLevel()
+	if err != nil {
+		return nil, bucket{}, err
+	}
+	err = p.pairs(found[0], func(k, v []byte) error {
+		if bytes.Equal(k, metaKey) {
+			meta = bytes.Clone(v)
+		}
+		return nil
+	})
+	if err == nil && meta == nil {
+		err = errors.New("its meta is missing")
+	}
+	return meta, found[1], err
+}

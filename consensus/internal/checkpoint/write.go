@@ -1,0 +1,111 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
+
+// Merge applies changes to the checkpoint at path and replaces its meta, in one transaction. A nil
+// value deletes a key. If there is no file, Merge makes one beside path and renames it, so that a
+// crash leaves no half of a first checkpoint.
+//
+// check gets the meta of the checkpoint that is there, and must return an error unless the changes
+// are those since that one. After an error the file holds the old checkpoint, or the new one.
+func Merge(path string, check func(meta []byte) error, meta []byte, changes Pairs) error {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		fresh := path + ".new"
+		if err := Remove(fresh); err != nil {
+			return err
+		}
+		if err := Create(fresh, meta, changes, nil); err != nil {
+			return err
+		}
+		return Replace(fresh, path)
+	}
+	file, err := vfs.OS{}.OpenRW(path)
+	if err != nil {
+		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	err = lockFile(file, true)
+	if err == nil {
+		err = mergeInto(file, check, meta, changes)
+	}
+	return fileError("write", path, errors.Join(err, file.Close()))
+}
+
+func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, changes Pairs) error {
+	old, err := newPageReader(file, false)
+	if err != nil {
+		return err
+	}
+	m := newMerge(file, int(old.pageSize))
+	before, err := m.beginWith(old)
+	if err != nil {
+		return err
+	}
+	if err := check(before); err != nil {
+		return err
+	}
+	if err := old.makeDurable(file); err != nil {
+		return err
+	}
+	if err := changes(m.put); err != nil {
+		return err
+	}
+	return m.commit(meta)
+}
+
+// Create writes a new checkpoint file, and syncs it and not its directory. If a file is there it
+// returns an error that wraps [io/fs.ErrExist]. After any other error the file may exist, and
+// [Open] refuses it.
+//
+// room is called before each part of some megabytes, and an error of it ends Create: the disk may
+// be shared. A nil room means that there is room.
+func Create(path string, meta []byte, pairs Pairs, room func() error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("create checkpoint: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("create checkpoint: %w", err)
+	}
+	file, err := vfs.OS{}.OpenRW(path)
+	if err != nil {
+		return fmt.Errorf("create checkpoint: %w", err)
+	}
+	m := newMerge(file, os.Getpagesize())
+	m.room = room
+	err = pairs(m.put)
+	if err == nil {
+		err = m.commit(meta)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("create checkpoint %s: %w", path, err)
+	}
+	return nil
+}
+
+// Replace renames a complete checkpoint file to path, durably.
+func Replace(complete, path string) error {
+	if err := os.Rename(complete, path); err != nil {
+		return fmt.Errorf("replace checkpoint: %w", err)
+	}
+	if err := (vfs.OS{}).SyncDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("replace checkpoint %s: sync its directory: %w", path, err)
+	}
+	return nil
+}
+
+// Remove removes a checkpoint file. If there is none, it does nothing.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove checkpoint: %w", err)
+	}
+	return nil
+}
