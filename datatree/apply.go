@@ -100,8 +100,6 @@ func (t *Tree) dispatch(x *txn) proto.ErrCode {
 		return t.initConfig(x)
 	case proto.OpConfigDone:
 		return t.configDone(x)
-	case proto.OpRewind:
-		return t.rewind(x)
 	}
 	return proto.ErrUnimplemented
 }

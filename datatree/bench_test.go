@@ -196,37 +196,3 @@ func BenchmarkRestore(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkRewind puts back one of 100,000 znodes, and all of them.
-func BenchmarkRewind(b *testing.B) {
-	t, paths := benchTree(b, 100_000)
-	full := t.Snapshot()
-	apply := func(b *testing.B, r Request) {
-		if res, _ := t.Apply(Header{t.LastZxid() + 1, 1}, &r); res.Err != proto.OK {
-			b.Fatal(res.Err, res.Why)
-		}
-	}
-	b.Run("Snapshot", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			t.Snapshot()
-		}
-		b.ReportMetric(float64(len(full))/float64(len(paths)), "B/znode")
-	})
-	b.Run("one", func(b *testing.B) {
-		b.ReportAllocs()
-		set := (&proto.SetDataRequest{Path: paths[0], Version: -1}).Append(nil)
-		for b.Loop() {
-			apply(b, Request{Op: proto.OpSetData, Body: set})
-			apply(b, Request{Op: proto.OpRewind, Body: full})
-		}
-	})
-	b.Run("all", func(b *testing.B) {
-		b.ReportAllocs()
-		none := New(Options{}).Snapshot()
-		for b.Loop() {
-			apply(b, Request{Op: proto.OpRewind, Body: none})
-			apply(b, Request{Op: proto.OpRewind, Body: full})
-		}
-	})
-}

@@ -15,7 +15,6 @@ func (t *Tree) Check() error {
 	c.walk()
 	c.sessions()
 	c.ensemble()
-	c.rewound()
 	c.owners()
 	c.quotas()
 	c.pools()
@@ -187,13 +186,6 @@ func (c *checker) ensemble() {
 		}
 	}
 	c.digest += e.digest
-}
-
-func (c *checker) rewound() {
-	if c.t.rewound < 0 || c.t.rewound > c.t.lastZxid {
-		c.say("D4: rewound at %v, the last zxid is %v", c.t.rewound, c.t.lastZxid)
-	}
-	c.digest += c.t.rewoundDigest(c.t.rewound)
 }
 
 // list checks a list of znodes that know their place in it, and returns them.

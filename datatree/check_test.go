@@ -54,8 +54,6 @@ func TestCheck_Finds(t *testing.T) {
 			rec.version--
 			tree.ensemble = &rec
 		}},
-		{"rewind not counted", "D3", func(tree *Tree) { tree.rewound = 1 }},
-		{"zxid of the rewind", "D4", func(tree *Tree) { tree.setRewound(tree.lastZxid + 1) }},
 		{"members not counted", "D3", func(tree *Tree) { tree.ensemble = &ensembleRecord{} }},
 		{"zxid of the members", "D4", func(tree *Tree) {
 			rec := *tree.ensemble

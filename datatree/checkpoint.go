@@ -2,7 +2,6 @@ package datatree
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ const checkpointVersion = 1
 const (
 	metaPrefix     = 'm'
 	ensemblePrefix = 'p' // participants and observers
-	rewoundPrefix  = 'r'
 	sessionPrefix  = 's'
 	znodePrefix    = 'z'
 )
@@ -28,7 +26,6 @@ const (
 type Changes struct {
 	meta     meta
 	ensemble *ensembleRecord // nil: as it was
-	rewound  proto.Zxid      // 0: as it was
 	sessions map[proto.SessionID]*sessionRecord
 	notes    pool[note] // of znodes, until they are sorted
 
@@ -66,7 +63,6 @@ func (t *Tree) Capture() *Changes {
 func (t *Tree) CaptureAll() *Changes {
 	c := &Changes{
 		meta:     t.meta(),
-		rewound:  t.rewound,
 		sessions: make(map[proto.SessionID]*sessionRecord, len(t.sessions)),
 		znodes:   make([]note, 0, t.index.len()),
 	}
@@ -91,9 +87,6 @@ func (c *Changes) Len() int {
 	if c.ensemble != nil {
 		n++
 	}
-	if c.rewound != 0 {
-		n++
-	}
 	return n
 }
 
@@ -115,14 +108,6 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 			value = mem.cut()
 		}
 		if err := yield(key, value); err != nil {
-			return err
-		}
-	}
-	if c.rewound != 0 {
-		mem.b = append(mem.b, rewoundPrefix)
-		key := mem.cut()
-		mem.b = binary.AppendUvarint(mem.b, uint64(c.rewound))
-		if err := yield(key, mem.cut()); err != nil {
 			return err
 		}
 	}

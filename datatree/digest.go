@@ -1,15 +1,11 @@
 package datatree
 
 import (
-	"encoding/binary"
-
 	"github.com/cespare/xxhash/v2"
-
-	"github.com/gozkd/gozkd/proto"
 )
 
-// Digest returns a hash of all znodes and sessions, of the ensemble's members and of when the tree was rewound last. Trees that applied the same requests have the same digest, however
-// their requests were batched and whether or not a checkpoint lies between.
+// Digest returns a hash of all znodes and sessions and of the ensemble's members. Trees that applied the same requests have
+// the same digest, however the requests were batched and whether or not the tree was restored from a checkpoint in between.
 //
 // It is the sum modulo 2⁶⁴ of the hashes of all records as a checkpoint has them, so it can be kept up to date per
 // change. LastZxid is no part of it.
@@ -23,15 +19,6 @@ func (t *Tree) sealEnsemble(rec ensembleRecord) *ensembleRecord {
 		rec.digest = xxhash.Sum64(t.buf)
 	}
 	return &rec
-}
-
-// rewoundDigest returns the hash of the record of the last rewind; 0 stands for none, as for other records that are not there.
-func (t *Tree) rewoundDigest(at proto.Zxid) uint64 {
-	if at == 0 {
-		return 0
-	}
-	t.buf = binary.AppendUvarint(append(t.buf[:0], 1, rewoundPrefix), uint64(at))
-	return xxhash.Sum64(t.buf)
 }
 
 // sealSession does the same for a session.

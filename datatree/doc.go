@@ -10,7 +10,7 @@
 //	D2  the ephemerals of a session are the znodes it owns, and each owner is a live session
 //	D3  counts agree with what they count: children, bytes of their names, data, quotas, ACL references
 //	D4  zxids rise: no znode or session carries one above LastZxid
-//	D5  while Czxid stays the same, the child counter does not fall (it wraps at 2³¹), but for a rewind
+//	D5  while Czxid stays the same, the child counter does not fall (it wraps at 2³¹)
 //	D6  members of the ensemble, current and pending, include a participant; those pending are newer than the current ones
 //	D7  what has a number is in the tree: znodes, lists of children, notes for a checkpoint; one note of a path as it is, one of
 //	    an earlier znode that had it

@@ -55,8 +55,4 @@ func TestLargeData_StayWhereTheyAre(t *testing.T) {
 	if !bytes.Equal(first, large('a')) {
 		t.Error("what was read has changed")
 	}
-	snapshot := tree.Snapshot()
-	apply(proto.OpSetData, set(nil))
-	apply(proto.OpRewind, snapshot)
-	get(large('d'))
 }

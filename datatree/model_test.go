@@ -29,7 +29,6 @@ type machine struct {
 	unique int
 	conns  []conn
 	disk   map[string]string // what captures have reported so far
-	saved  []saved           // the last few snapshots
 }
 
 // TestTree_AgreesWithModel does random requests on a tree and on the model and compares all that a client could see.
@@ -59,8 +58,6 @@ func TestTree_AgreesWithModel(t *testing.T) {
 			"garbled":    s.garbled,
 			"collect":    s.collect,
 			"reconfig":   s.reconfig,
-			"snapshot":   s.snapshot,
-			"rewind":     s.rewind,
 			"checkpoint": s.checkpoint,
 			"epoch": func(*rapid.T) {
 				s.model.last = s.model.last.NextEpoch()
@@ -460,7 +457,7 @@ func (s *machine) compareReads(t *rapid.T, path string, c datatree.Caller) {
 		t.Fatalf("GetACL(%q, %v): got %v %+v %v, want %v of %+v", path, c, list, got, err, aclCode, n)
 	}
 	m, p, ok := s.tree.Lookup(path)
-	if ok != (n != nil) || ok && (m != max(n.mzxid, s.model.rewound) || p != max(n.pzxid, s.model.rewound)) {
+	if ok != (n != nil) || ok && (m != n.mzxid || p != n.pzxid) {
 		t.Fatalf("Lookup(%q): got %v %v %t, want %+v", path, m, p, ok, n)
 	}
 }

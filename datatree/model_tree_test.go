@@ -47,7 +47,6 @@ type model struct {
 	nodes    map[string]*modelNode
 	sessions map[proto.SessionID]modelSession
 	last     proto.Zxid
-	rewound  proto.Zxid // when the znodes were put back last
 	ensemble modelEnsemble
 }
 
@@ -81,7 +80,7 @@ func newModel() *model {
 }
 
 func (m *model) clone() *model {
-	c := &model{nodes: make(map[string]*modelNode), sessions: maps.Clone(m.sessions), last: m.last, rewound: m.rewound, ensemble: m.ensemble}
+	c := &model{nodes: make(map[string]*modelNode), sessions: maps.Clone(m.sessions), last: m.last, ensemble: m.ensemble}
 	for p, n := range m.nodes {
 		twin := *n
 		c.nodes[p] = &twin

@@ -117,7 +117,6 @@ func TestCapture_OfWhatCameAndWent(t *testing.T) {
 // TestTree_Full refuses one more znode than the most.
 func TestTree_Full(t *testing.T) {
 	tree := fuzzTree(t)
-	before := New(Options{}).Snapshot()
 	tree.limit = tree.index.len() + 1
 	for i, want := range []proto.ErrCode{proto.OK, proto.ErrSystemError, proto.ErrSystemError} {
 		body := (&proto.CreateRequest{Path: fmt.Sprintf("/%d", i), ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
@@ -128,14 +127,6 @@ func TestTree_Full(t *testing.T) {
 		if err := tree.Check(); err != nil {
 			t.Error(err)
 		}
-	}
-	tree.limit = 3
-	res, _ := tree.Apply(Header{Zxid: tree.LastZxid() + 1}, &Request{Op: proto.OpRewind, Body: before})
-	if res.Err != proto.ErrMarshallingError || !strings.Contains(res.Why, "the most are 3") {
-		t.Errorf("rewind: %v %q", res.Err, res.Why)
-	}
-	if err := tree.Check(); err != nil {
-		t.Error(err)
 	}
 	r := newRestorer(empty(Options{}))
 	r.t.limit = 1

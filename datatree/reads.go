@@ -89,15 +89,14 @@ func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 }
 
 // Lookup returns the zxids that setWatches compares, or false if there is no such znode: those of the last change of its data and
-// of its children. A rewind counts as a change of both, because it puts older zxids back: a client that was not connected
-// then would not learn of it otherwise.
+// of its children.
 func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool) {
 	n := t.lookup(path)
 	if n == nil {
 		return 0, 0, false
 	}
 	r := n.record()
-	return max(r.mzxid, t.rewound), max(r.pzxid, t.rewound), true
+	return r.mzxid, r.pzxid, true
 }
 
 // lookup returns the znode at path, which may alias memory that does not last. "" is another name of the root.

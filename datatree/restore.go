@@ -86,8 +86,6 @@ func (r *restorer) step(key, value []byte) error {
 	switch {
 	case len(key) == 1 && key[0] == ensemblePrefix:
 		return r.ensemble(value)
-	case len(key) == 1 && key[0] == rewoundPrefix:
-		return r.rewound(value)
 	case len(key) == 9 && key[0] == sessionPrefix:
 		return r.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value)
 	}
@@ -116,22 +114,6 @@ func (r *restorer) ensemble(value []byte) error {
 	}
 	r.t.ensemble = r.t.sealEnsemble(*rec)
 	r.t.digest += r.t.ensemble.digest
-	return nil
-}
-
-func (r *restorer) rewound(value []byte) error {
-	if r.t.rewound != 0 {
-		return errors.New("comes twice")
-	}
-	d := reader{b: value}
-	r.t.rewound = proto.Zxid(d.uvarint())
-	if err := d.end(); err != nil {
-		return err
-	}
-	if r.t.rewound <= 0 || r.t.rewound > r.t.lastZxid {
-		return fmt.Errorf("rewound at zxid %v, the last one is %v", r.t.rewound, r.t.lastZxid)
-	}
-	r.t.digest += r.t.rewoundDigest(r.t.rewound)
 	return nil
 }
 

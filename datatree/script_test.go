@@ -32,7 +32,6 @@ import (
 //	NAME reconfig [join=LIST] [leave=LIST] [members=LIST] [config=N]
 //	server init members=LIST | done [serial=N] [code=N]          the other steps of a reconfig; serial: of the one that is pending
 //	members                                              current and pending
-//	snapshot NAME | server rewind NAME                   keeps the znodes as they are, and puts them back
 //	server collect [neverused=MS] | deletecontainer PATH | raw op=N [hex=BYTES]
 //	set time=MS zxid=0xN quota=B skipacl=B maxbuffer=N   settings of the requests to come
 //	counter PATH N                                       moves a sequence counter by hand
@@ -59,7 +58,6 @@ func TestScripts(t *testing.T) {
 type script struct {
 	tree    *Tree
 	store   store
-	saved   map[string][]byte // snapshots
 	clients map[string]*client
 	events  []Event
 	zxid    proto.Zxid
@@ -74,7 +72,7 @@ type client struct {
 }
 
 func newScript() *script {
-	return &script{tree: New(Options{TrackDirty: true}), store: make(store), saved: make(map[string][]byte), clients: make(map[string]*client), timeMs: 1000}
+	return &script{tree: New(Options{TrackDirty: true}), store: make(store), clients: make(map[string]*client), timeMs: 1000}
 }
 
 func (s *script) line(t *testing.T, out *strings.Builder, line string) {
@@ -120,8 +118,6 @@ func (s *script) line(t *testing.T, out *strings.Builder, line string) {
 	case "restart":
 		s.store.merge(t, s.tree.Capture())
 		s.tree = s.store.restore(t)
-	case "snapshot":
-		s.saved[w.pos[1]] = s.tree.Snapshot()
 	case "server":
 		s.server(t, out, line, w)
 	default:
@@ -143,8 +139,6 @@ func (s *script) server(t *testing.T, out *strings.Builder, line string, w *word
 		fmt.Fprintf(out, "%s: %v\n", line, paths)
 	case "deletecontainer":
 		s.apply(out, line, &Request{Op: proto.OpDeleteContainer, Body: jute.AppendString(nil, w.pos[2])})
-	case "rewind":
-		s.apply(out, line, &Request{Op: proto.OpRewind, Body: s.saved[w.pos[2]]})
 	case "init":
 		s.apply(out, line, &Request{Op: proto.OpInitConfig, Body: []byte(w.opt["members"])})
 	case "done":

@@ -29,7 +29,6 @@ type Tree struct {
 	acls        aclTable
 	quotas      map[string]*quota
 	ensemble    *ensembleRecord // never nil
-	rewound     proto.Zxid      // of the last rewind; 0: there was none
 
 	numEphemerals int
 	dataSize      int64 // bytes of all paths and data

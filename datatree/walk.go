@@ -2,9 +2,19 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// Walk calls f for the znode at path and those below it, parents first and siblings by name, until f returns false. It asks for no
-// permission. Data and ACL are shared and not to be changed. It reports whether there is a znode at path.
-func (t *Tree) Walk(path string, f func(path string, data []byte, stat proto.Stat, acl []proto.ACL) bool) bool {
+// ZnodeInfo is a znode at one moment. Data and ACL are shared and must not be changed.
+type ZnodeInfo struct {
+	Path  string
+	Data  []byte // nil: null, which is not the same as empty
+	Stat  proto.Stat
+	ACL   []proto.ACL
+	Mode  proto.CreateMode // how to create such a znode: persistent, ephemeral, container or TTL
+	TTLMs int64            // ModePersistentTTL only: the time to live in milliseconds
+}
+
+// Walk calls f for the znode at path and all below it, parents first and siblings by name, until f returns false. It checks
+// no ACL. It reports whether there is a znode at path.
+func (t *Tree) Walk(path string, f func(ZnodeInfo) bool) bool {
 	n := t.lookup(path)
 	if n == nil {
 		return false
@@ -13,9 +23,18 @@ func (t *Tree) Walk(path string, f func(path string, data []byte, stat proto.Sta
 	return true
 }
 
-func (t *Tree) walk(n *znode, f func(string, []byte, proto.Stat, []proto.ACL) bool) bool {
+func (t *Tree) walk(n *znode, f func(ZnodeInfo) bool) bool {
 	r := n.record()
-	if !f(n.path(), r.bytes(), t.stat(n, &r), t.aclOf(n).acls()) {
+	z := ZnodeInfo{Path: n.path(), Data: r.bytes(), Stat: t.stat(n, &r), ACL: t.aclOf(n).acls()}
+	switch r.kind {
+	case ephemeral:
+		z.Mode = proto.ModeEphemeral
+	case container:
+		z.Mode = proto.ModeContainer
+	case ttl:
+		z.Mode, z.TTLMs = proto.ModePersistentTTL, int64(r.owner)
+	}
+	if !f(z) {
 		return false
 	}
 	for _, child := range t.sorted(t.children(n)) {

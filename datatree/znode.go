@@ -62,8 +62,8 @@ func (r *record) setData(data []byte) { r.data, r.null, r.sealed = textOf(data),
 // znodeID is a znode's number in Tree.znodes. 0 is none.
 type znodeID = uint32
 
-// maxZnodes is how many znodes a tree can have; at 200 bytes each they fill 200 GB. A pool has four times as many numbers: a rewind removes all
-// znodes and makes as many before it lets go of the first ones, and there are two notes of one path at most, whose number has 31 bits.
+// maxZnodes is how many znodes a tree can have; at 200 bytes each they fill 200 GB. A pool has four times as many numbers: a multi may
+// remove all znodes and make as many before it lets go of the first ones, and there are two notes of one path at most, whose number has 31 bits.
 const maxZnodes = 1<<30 - 1
 
 // znode is the place of a blob in the tree. Lookups by path lead here, and children and owners refer to it by its id.

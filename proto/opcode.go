@@ -46,5 +46,4 @@ const (
 	OpExpireSession   OpCode = -21 // the leader heard nothing from a session for its timeout
 	OpConfigDone      OpCode = -22 // the membership change of a reconfig completed, or cannot complete
 	OpInitConfig      OpCode = -23 // the initial members of an ensemble
-	OpRewind          OpCode = -24 // the znodes as they were at an earlier moment
 )

@@ -54,7 +54,6 @@ const (
 
 // ops is the table of operations, in the order of their numbers.
 var ops = [...]OpInfo{
-	{Code: OpRewind, Name: "rewind", Write: true},
 	{Code: OpInitConfig, Name: "initConfig", Write: true},
 	{Code: OpConfigDone, Name: "configDone", Write: true},
 	{Code: OpExpireSession, Name: "expireSession", Write: true, Session: true},
@@ -98,7 +97,7 @@ var ops = [...]OpInfo{
 const NumOps = len(ops)
 
 const (
-	lowestOp  = OpRewind
+	lowestOp  = OpInitConfig
 	highestOp = OpWhoAmI
 )
 

@@ -65,39 +65,37 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestRewind(t *testing.T) {
+func TestMulti_OnBehalfOfASession(t *testing.T) {
 	s := start(t, server.Config{})
 	c := dialIn(t, s, 10*time.Second)
-	must[string](t)(c.Create("/a-", []byte("x"), zk.FlagSequence, zk.WorldACL(zk.PermAll)))
-	before := s.Snapshot()
-	want := fmt.Sprint(tree(s))
-	_, _, changed, err := c.GetW("/a-0000000000")
-	if err != nil {
+	must[string](t)(c.Create("/closed", nil, 0, zk.DigestACL(zk.PermAll, "user", "password")))
+	ctx := t.Context()
+	create := proto.MultiOp{Op: proto.OpCreate, Path: "/closed/e", ACL: proto.OpenACL(), Mode: proto.ModeEphemeral}
+	if err := s.Multi(ctx, c.SessionID(), create); err != nil {
 		t.Fatal(err)
 	}
-	must[string](t)(c.Create("/a-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)))
-	if err := c.Delete("/a-0000000000", -1); err != nil {
-		t.Fatal(err)
+	s.Walk("/closed/e", func(z server.Znode) bool {
+		if int64(z.Stat.EphemeralOwner) != c.SessionID() || z.Mode != proto.ModeEphemeral {
+			t.Errorf("%+v", z)
+		}
+		return true
+	})
+	remove := proto.MultiOp{Op: proto.OpDelete, Path: "/closed/e", Version: -1}
+	if err := s.Multi(ctx, 0, remove, create); !errors.Is(err, proto.ErrSessionExpired) || !strings.Contains(err.Error(), "/closed/e") {
+		t.Errorf("an ephemeral of no session: %v", err)
 	}
-	<-changed
-	if err := s.Rewind(t.Context(), before); err != nil {
-		t.Fatal(err)
+	if err := s.Multi(ctx, 7, create); !errors.Is(err, server.ErrNoSession) {
+		t.Errorf("a session that there is not: %v", err)
 	}
-	if got := fmt.Sprint(tree(s)); got != want {
-		t.Errorf("%s, want %s", got, want)
+	if err := s.SetACL(ctx, "/closed", proto.ReadACL()); err != nil {
+		t.Error(err)
 	}
-	if path := must[string](t)(c.Create("/a-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))); path != "/a-0000000001" {
-		t.Errorf("the next name is %s", path)
+	if err := s.SetACL(ctx, "/none", proto.ReadACL()); !errors.Is(err, proto.ErrNoNode) {
+		t.Errorf("the ACL of nothing: %v", err)
 	}
-	if err := s.Rewind(t.Context(), []byte("nonsense")); !errors.Is(err, proto.ErrMarshallingError) || !strings.Contains(err.Error(), "snapshot") {
-		t.Errorf("nonsense: %v", err)
-	}
-	// Only the server itself may.
-	other, _ := s.Dial(t.Context())
-	r := &raw{t: t, nc: other}
-	r.connect(10_000, 0, nil)
-	if h, _ := r.call(1, proto.OpRewind, rawBody(before)); h.Err != proto.ErrUnimplemented {
-		t.Errorf("a client's rewind: %v", h.Err)
+	acl, _, err := c.GetACL("/closed")
+	if err != nil || len(acl) != 1 || acl[0].Perms != zk.PermRead {
+		t.Errorf("%v %v", acl, err)
 	}
 }
 

@@ -65,20 +65,6 @@ func TestRewind_Large(t *testing.T) {
 			if next := must[string](t)(owner.Create("/q/n-", nil, zk.FlagSequence, open)); next <= first {
 				t.Errorf("%s after %s", next, first)
 			}
-			for _, m := range e.Members() { // through each of them, whoever leads
-				if err := m.Server().CatchUp(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				whole := m.Server().Snapshot()
-				if len(whole) < 1<<20 && !raceEnabled && !testing.Short() {
-					t.Errorf("a snapshot of %d bytes", len(whole))
-				}
-				must[string](t)(owner.Create("/again", nil, 0, open))
-				if err := m.Server().Rewind(t.Context(), whole); err != nil {
-					t.Errorf("member %d: %v", m.ID(), err)
-				}
-				e.AssertMissing("/again")
-			}
 			e.ExpireSession(owner.SessionID())
 			e.Rewind(snapshot)
 			e.AssertMissing("/e")

@@ -90,24 +90,25 @@ func (s *Service) Dump() string {
 }
 
 // Snapshot is the znodes at one moment.
-type Snapshot struct{ bytes []byte }
+type Snapshot struct{ snapshot cluster.Snapshot }
 
 // Snapshot remembers the znodes as they are.
-func (s *Service) Snapshot() (snapshot Snapshot) {
+func (s *Service) Snapshot() (znodes Snapshot) {
 	s.t.Helper()
 	s.do(func(ctx context.Context) (err error) {
-		snapshot.bytes, err = s.lab.Snapshot(ctx)
+		znodes.snapshot, err = s.lab.Snapshot(ctx)
 		return err
 	})
-	return snapshot
+	return znodes
 }
 
-// Rewind puts the znodes back as a snapshot has them, with their versions, ACLs, times and sequence counters. Clients stay
-// connected, and their watches fire for what changes. Sessions stay as they are: ephemerals whose session has ended since do not
-// come back, and those of new sessions go, though these live on.
-func (s *Service) Rewind(snapshot Snapshot) {
+// Rewind makes the znodes those of a snapshot again: data, ACLs, ephemerals, containers and times to live. Clients stay
+// connected, and their watches fire for what changes. A znode that did not change since the snapshot keeps its versions
+// and zxids; the others get new ones, as if a client had written them, and sequence numbers go on. Sessions stay as they
+// are: ephemerals whose session has ended do not come back, and those of new sessions are deleted although these live on.
+func (s *Service) Rewind(znodes Snapshot) {
 	s.t.Helper()
-	s.do(func(ctx context.Context) error { return s.lab.Rewind(ctx, snapshot.bytes) })
+	s.do(func(ctx context.Context) error { return s.lab.Rewind(ctx, znodes.snapshot) })
 }
 
 // Znode returns the znode at path, or nil if there is none.

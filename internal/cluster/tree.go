@@ -20,27 +20,6 @@ func (l *Lab) Load(ctx context.Context, znodes map[string][]byte) error {
 	return l.settle(ctx)
 }
 
-// Snapshot returns the znodes as they are, for Rewind.
-func (l *Lab) Snapshot(ctx context.Context) (snapshot []byte, err error) {
-	err = l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
-		if err := s.CatchUp(ctx); err != nil {
-			return err
-		}
-		snapshot = s.Snapshot()
-		return nil
-	})
-	return snapshot, err
-}
-
-// Rewind puts the znodes back as a snapshot has them; see server.Rewind.
-func (l *Lab) Rewind(ctx context.Context, snapshot []byte) error {
-	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.Rewind(ctx, snapshot) })
-	if err != nil {
-		return err
-	}
-	return l.settle(ctx)
-}
-
 // Walk goes through the znodes at path and below as the leader has them; see server.Walk. Without a znode at path it returns ErrNotFound.
 func (l *Lab) Walk(ctx context.Context, path string, f func(server.Znode) bool) error {
 	return l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {

@@ -29,7 +29,7 @@ const (
 type api struct {
 	lab       *cluster.Lab
 	faults    shelf[*fault]
-	snapshots shelf[[]byte]
+	snapshots shelf[cluster.Snapshot]
 }
 
 // Handler serves requests about a lab. It has faults and snapshots of its own, kept until they are deleted.

@@ -55,7 +55,7 @@ func routes() []route {
 		{"GET", "/tree", "path", "", treeExample, "the data at ?path=/a and below; without it, of all znodes but /zookeeper", false, (*api).readTree},
 		{"PUT", "/tree", "", treeExample, "", "creates these znodes, and those above them, or sets their data, all at once; others stay", false, (*api).writeTree},
 		{"POST", "/snapshot", "", "", `{"id":1}`, "remembers all znodes as they are", false, (*api).snapshot},
-		{"POST", "/rewind", "", `{"id":1}`, "", "puts them back, versions and ACLs too. Sessions stay as they are", false, (*api).rewind},
+		{"POST", "/rewind", "", `{"id":1}`, "", "puts them back: data, ACLs, ephemerals. What has to be written gets new versions. Sessions stay as they are", false, (*api).rewind},
 		{"DELETE", "/snapshot/{id}", "", "", "", "forgets a snapshot", false, (*api).forget},
 		{"GET", "/dump", "", "", "", "members, sessions and znodes, as text for people", false, (*api).dump},
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -96,7 +97,7 @@ func (a *api) snapshot(ctx context.Context, _ *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := a.snapshots.put(func(int) ([]byte, error) { return snapshot, nil })
+	id, err := a.snapshots.put(func(int) (cluster.Snapshot, error) { return snapshot, nil })
 	return idAnswer{id}, err
 }
 
