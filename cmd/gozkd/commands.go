@@ -1,14 +1,23 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/status"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/top"
 )
 
-// commands are those beside serve and check-config, by the first word of the command line.
+// commands are the subcommands other than serve and check-config, by name.
 var commands = map[string]cli.Main{
 	"backup":  backup.Backup,
 	"inspect": backup.Inspect,
@@ -17,4 +26,116 @@ var commands = map[string]cli.Main{
 	"ruok":    status.Ruok,
 	"status":  status.Main,
 	"top":     top.Main,
+}
+
+// zkServerCommands are the subcommands that ZooKeeper's scripts have, other than start-foreground
+// (which is serve) and status.
+var zkServerCommands = map[string]cli.Main{
+	"init":      initialize,
+	"print-cmd": printCommand,
+	"restart":   noBackground("`systemctl restart gozkd`, or stop it and start it again"),
+	"start":     noBackground("`systemctl start gozkd` with the unit deploy/gozkd.service, or `gozkd start-foreground [zoo.cfg]` under a supervisor"),
+	"stop":      noBackground("`systemctl stop gozkd`, or send SIGTERM to the process: it transfers its leadership and exits"),
+	"version":   prints(func() string { return cli.Version() + "\n" }),
+	"zkCleanup": prints(func() string {
+		return "Nothing to clean up: a server truncates its log after each checkpoint and updates its one checkpoint in place.\n"
+	}),
+}
+
+// scripts maps each script of ZooKeeper that gozkd stands in for to the arguments that it implies.
+var scripts = map[string][]string{
+	"zkServer": {}, "zkCli": {"cli"}, "zkCleanup": {"zkCleanup"}, "zkServer-initialize": {"init"},
+}
+
+const zkServerUsage = "usage: zkServer.sh start-foreground|status|version|print-cmd [zoo.cfg]"
+
+// asGozkd translates the command line of one of ZooKeeper's scripts into arguments of gozkd. The
+// script is the program's name (a symbolic link) or the first argument. ok is false if zkServer.sh
+// has no such command.
+func asGozkd(name string, args []string) (translated []string, ok bool) {
+	script := func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".sh") }
+	implied, isScript := scripts[script(name)]
+	if !isScript && len(args) > 0 {
+		if implied, isScript = scripts[script(args[0])]; isScript {
+			name, args = args[0], args[1:]
+		}
+	}
+	switch {
+	case !isScript:
+		return args, true
+	case script(name) != "zkServer":
+		return append(slices.Clone(implied), args...), true
+	case len(args) == 0:
+		return nil, false
+	}
+	_, known := zkServerCommands[args[0]]
+	return args, known || args[0] == "start-foreground" || args[0] == "status"
+}
+
+// mistyped reports whether the first argument is neither a subcommand nor a flag nor a file. near is
+// the subcommand with the most similar name, or "".
+func mistyped(args []string, getenv func(string) string) (near string, is bool) {
+	if len(args) == 0 || args[0] == "" || args[0][0] == '-' || strings.ContainsAny(args[0], `./\`) {
+		return "", false
+	}
+	names := []string{"serve", "check-config", "start-foreground"}
+	names = slices.AppendSeq(names, maps.Keys(commands))
+	names = slices.AppendSeq(names, maps.Keys(zkServerCommands))
+	if slices.Contains(names, args[0]) {
+		return "", false
+	}
+	for _, dir := range []string{"", getenv("ZOOCFGDIR"), getenv("ZOO_CONF_DIR")} {
+		if _, err := os.Stat(filepath.Join(dir, args[0])); err == nil {
+			return "", false
+		}
+	}
+	slices.Sort(names)
+	return config.Nearest(args[0], names), true
+}
+
+// noBackground refuses to start or stop a background process: service managers do that better than
+// a pid file.
+func noBackground(instead string) cli.Main {
+	return func(_ context.Context, _ []string, env cli.Env) int {
+		return fail(env, fmt.Errorf("gozkd has no background mode and no pid file; use %s", instead))
+	}
+}
+
+// prints returns a subcommand that prints a text.
+func prints(text func() string) cli.Main {
+	return func(_ context.Context, _ []string, env cli.Env) int { return printTo(env, text()) }
+}
+
+// printTo prints text on standard output and returns the exit status.
+func printTo(env cli.Env, text string) int {
+	if _, err := fmt.Fprint(env.Out, text); err != nil {
+		return fail(env, err)
+	}
+	return cli.OK
+}
+
+// fail prints an error and returns cli.Failed.
+func fail(env cli.Env, err error) int {
+	cli.Print(env.Err, "gozkd: "+err.Error()+"\n")
+	return cli.Failed
+}
+
+// printCommand prints the command that start-foreground would run, quoted for a shell.
+func printCommand(_ context.Context, args []string, env cli.Env) int {
+	inv, err := config.Load(append([]string{"serve"}, args...), env.Getenv, nil)
+	if err != nil {
+		return fail(env, err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fail(env, err)
+	}
+	words := []string{self, "serve"}
+	if inv.File != "" {
+		words = append(words, inv.File)
+	}
+	for i, w := range words {
+		words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return printTo(env, strings.Join(words, " ")+"\n")
 }

@@ -1,6 +1,7 @@
-// Command gozkd is a coordination server for ZooKeeper clients. See gozkd --help and docs/reference/configuration.md.
+// Command gozkd is a coordination server for ZooKeeper clients, with its shell and operator's tools.
+// See gozkd --help and docs/reference/configuration.md.
 //
-// It exits with 0 after a clean stop, with 1 when it can't do what it was asked for, and with 2 when the command line
+// It exits with status 0 after a clean stop, with 1 after a failure, and with 2 if the command line
 // is wrong.
 package main
 
@@ -8,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -24,17 +24,26 @@ func main() {
 	os.Exit(run(os.Args[0], os.Args[1:], env))
 }
 
-// run is main with its surroundings handed in; it returns the exit status. name is what the program was called as.
+// takeInterrupts implements cli.Env.Interrupts.
+func takeInterrupts() (interrupts <-chan os.Signal, stop func()) {
+	signal.Reset(os.Interrupt)
+	c := make(chan os.Signal, 1) // a pending interrupt stands for later ones
+	signal.Notify(c, os.Interrupt)
+	return c, func() { signal.Stop(c) }
+}
+
+// run executes a command line in an environment and returns the exit status. name is the name that
+// the program was called by.
 func run(name string, args []string, env cli.Env) int {
 	args, ok := asGozkd(name, args)
 	if !ok {
-		_, _ = fmt.Fprintln(env.Err, zkServerUsage) // when Err fails there is nowhere left to say so
+		cli.Print(env.Err, zkServerUsage+"\n")
 		return cli.Usage
 	}
 	if len(args) > 0 {
 		command := commands[args[0]]
 		if command == nil {
-			command = serverWords[args[0]]
+			command = zkServerCommands[args[0]]
 		}
 		if command != nil {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -42,48 +51,44 @@ func run(name string, args []string, env cli.Env) int {
 			return command(ctx, args[1:], env)
 		}
 	}
-	say := func(words ...any) { _, _ = fmt.Fprintln(env.Err, words...) } // when Err fails there is nowhere left to say so
 	if near, is := mistyped(args, env.Getenv); is {
 		if near != "" {
 			near = "; did you mean " + near + "?"
 		}
-		say("gozkd: " + args[0] + " is neither a command nor a file" + near + "\n\n" + config.Usage)
+		cli.Print(env.Err, "gozkd: "+args[0]+" is neither a command nor a file"+near+"\n\n"+config.Usage+"\n")
 		return cli.Usage
 	}
-	load := func() (*config.Invocation, error) { return config.Load(args, env.Getenv, names(env)) }
+	load := func() (*config.Invocation, error) { return config.Load(args, env.Getenv, variableNames(env)) }
 	inv, err := load()
 	for _, w := range inv.Warnings {
-		say("gozkd: warning:", w)
+		cli.Print(env.Err, "gozkd: warning: "+w+"\n")
 	}
 	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
 		for _, p := range wrong.Problems {
-			say("gozkd:", p)
+			_ = fail(env, errors.New(p.String()))
 		}
 		if wrong.Usage() {
-			say("\n" + config.Usage)
+			cli.Print(env.Err, "\n"+config.Usage+"\n")
 			return cli.Usage
 		}
 		return cli.Failed
 	}
 	switch inv.Command {
 	case config.ShowHelp:
-		_, err = io.WriteString(env.Out, config.Help)
+		return printTo(env, config.Help)
 	case config.ShowVersion:
-		_, err = fmt.Fprintln(env.Out, cli.Version())
+		return printTo(env, fmt.Sprintln(cli.Version()))
 	case config.CheckConfig:
-		_, err = io.WriteString(env.Out, inv.Config.String())
-	default:
-		err = serve(inv, load, env)
+		return printTo(env, inv.Config.String())
 	}
-	if err != nil {
-		say("gozkd:", err)
-		return cli.Failed
+	if err := serve(inv, load, env); err != nil {
+		return fail(env, err)
 	}
 	return cli.OK
 }
 
-// names returns the names of the environment's variables, sorted.
-func names(env cli.Env) []string {
+// variableNames returns the names of the environment variables, sorted.
+func variableNames(env cli.Env) []string {
 	if env.Environ == nil {
 		return nil
 	}

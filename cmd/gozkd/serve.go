@@ -34,7 +34,7 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 	return serveOne(stop, cancel, inv, again, log)
 }
 
-// serveOne runs a server. After kill is called, the next signal ends the process at once.
+// serveOne runs a server until stop ends. After kill the next signal ends the process at once.
 func serveOne(
 	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger,
 ) (err error) {

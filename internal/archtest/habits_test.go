@@ -143,7 +143,7 @@ func processWide(srcs []source) []string {
 }
 
 // commandLines are packages that are handed a command line: that of the server, or of a command beside it.
-var commandLines = []string{"cmd/gozkd/internal/backup", "cmd/gozkd/internal/config", "cmd/gozkd/internal/status", "cmd/gozkd/internal/top"}
+var commandLines = []string{"cmd/gozkd/internal/backup", "cmd/gozkd/internal/cli", "cmd/gozkd/internal/config", "cmd/gozkd/internal/shell", "cmd/gozkd/internal/status", "cmd/gozkd/internal/top"}
 
 func TestGoroutinesAreAccountedFor(t *testing.T)  { report(t, strayGoroutines(load(t))) }
 func TestExportedNamesAreDocumented(t *testing.T) { report(t, undocumented(load(t))) }

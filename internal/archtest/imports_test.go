@@ -142,6 +142,7 @@ var table = []box{
 		{"golang.org/x/tools/txtar", "trees as text"},
 	}},
 	{pkg: "cmd/gozkd/internal/config", there: true, may: []arrow{
+		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"internal/serverlist", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},

@@ -4,72 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
 func runGetACL(ctx context.Context, c *call) error {
 	path := c.args[0]
-	if err := checkPath(path); err != nil {
-		return err
-	}
 	acl, st, err := c.zk.GetACL(ctx, path)
 	if err != nil {
 		return err
 	}
-	r := aclResult{Path: path}
-	for _, a := range acl {
-		r.ACL = append(r.ACL, aclEntry{a.ID.Scheme, a.ID.ID, permString(a.Perms)})
+	r := struct {
+		Path string              `json:"path"`
+		ACL  []subtree.ACLRecord `json:"acl"`
+		Stat *stat               `json:"stat,omitempty"`
+	}{path, subtree.ACLRecords(acl), c.wantedStat(st)}
+	var text strings.Builder
+	for _, a := range r.ACL { // two lines per entry: zkCli.sh prints a CSV record with a newline in it
+		fmt.Fprintf(&text, "'%s,'%s\n: %s\n", csv.Replace(a.Scheme), csv.Replace(a.ID), a.Perms)
 	}
-	if c.has("s") {
-		r.Stat = c.stat(st)
-	}
-	return c.show(r)
+	return c.print(r, text.String()+r.Stat.String())
 }
 
-type aclResult struct {
-	Path string     `json:"path"`
-	ACL  []aclEntry `json:"acl"`
-	Stat *stat      `json:"stat,omitempty"`
-}
-
-type aclEntry struct {
-	Scheme string `json:"scheme"`
-	ID     string `json:"id"`
-	Perms  string `json:"perms"`
-}
-
-// text writes each entry on two lines: the name of the first is in the CSV of ZooKeeper's records, newline and all.
-func (r aclResult) text(out, err io.Writer) {
-	for _, a := range r.ACL {
-		_, _ = fmt.Fprintf(out, "'%s,'%s\n: %s\n", csv.Replace(a.Scheme), csv.Replace(a.ID), a.Perms)
-	}
-	r.Stat.text(out, err)
-}
-
-// csv escapes a string in the CSV of ZooKeeper's records.
+// csv escapes a string as the CSV form of ZooKeeper's records does.
 var csv = strings.NewReplacer("\x00", "%00", "\n", "%0A", "\r", "%0D", ",", "%2C", "}", "%7D", "%", "%25")
-
-// permLetters are the permissions in the order in which they are printed.
-var permLetters = []struct {
-	perm   proto.Perms
-	letter byte
-}{
-	{proto.PermCreate, 'c'}, {proto.PermDelete, 'd'}, {proto.PermRead, 'r'}, {proto.PermWrite, 'w'}, {proto.PermAdmin, 'a'},
-}
-
-func permString(p proto.Perms) string {
-	var b []byte
-	for _, l := range permLetters {
-		if p&l.perm != 0 {
-			b = append(b, l.letter)
-		}
-	}
-	return string(b)
-}
 
 func runSetACL(ctx context.Context, c *call) error {
 	path := c.args[0]
@@ -85,7 +46,7 @@ func runSetACL(ctx context.Context, c *call) error {
 		return c.setACLBelow(ctx, path, acl, version)
 	}
 	if len(acl) == 0 {
-		return noACL()
+		return emptyACL()
 	}
 	st, err := c.zk.SetACL(ctx, path, acl, version)
 	if err != nil {
@@ -94,11 +55,12 @@ func runSetACL(ctx context.Context, c *call) error {
 	return c.showStat(path, st)
 }
 
-// setACLBelow sets the ACL of path and all below it. Where it could not it says so and goes on.
+// setACLBelow sets the ACL of path and of all znodes below it. It prints an error for each znode
+// where that fails, and continues.
 func (c *call) setACLBelow(ctx context.Context, path string, acl []proto.ACL, version int32) error {
 	failed := false
 	err := visit(ctx, c.zk, path, false, func(p string) error {
-		var err error = noACL()
+		var err error = emptyACL()
 		if len(acl) > 0 {
 			_, err = c.zk.SetACL(ctx, p, acl, version)
 		}
@@ -107,11 +69,10 @@ func (c *call) setACLBelow(ctx context.Context, path string, acl []proto.ACL, ve
 			return err
 		}
 		failed = true
-		if e.Path == noPath {
+		if e.Path == javaNull {
 			e.Path = ""
 		}
-		_, err = io.WriteString(c.out, keeperMessage(e))
-		return err
+		return writeText(c.out, keeperMessage(e))
 	})
 	if err == nil && failed {
 		return errFailed
@@ -119,16 +80,16 @@ func (c *call) setACLBelow(ctx context.Context, path string, acl []proto.ACL, ve
 	return err
 }
 
-// noPath is how Java prints a path that is not there.
-const noPath = "null"
+// javaNull is how Java prints a missing path.
+const javaNull = "null"
 
-// noACL is what ZooKeeper's client says of an ACL without entries, which it does not send.
-func noACL() *client.Error {
-	return &client.Error{Op: "setACL", Path: noPath, Code: proto.ErrInvalidACL}
+// emptyACL is the error of ZooKeeper's client for an ACL without entries, which it does not send.
+func emptyACL() *client.Error {
+	return &client.Error{Op: "setACL", Path: javaNull, Code: proto.ErrInvalidACL}
 }
 
-// parseACL reads scheme:id:perms entries with commas between. As in ZooKeeper's shell, what makes no sense is told and
-// left out; the result is not nil.
+// parseACL reads scheme:id:perms entries separated by commas. Like zkCli.sh it reports and skips
+// invalid entries and letters. The result is not nil.
 func (c *call) parseACL(s string) []proto.ACL {
 	acl := []proto.ACL{}
 	for _, entry := range splitJava(s, ",") {
@@ -140,35 +101,22 @@ func (c *call) parseACL(s string) []proto.ACL {
 		}
 		a := proto.ACL{ID: proto.ID{Scheme: scheme, ID: rest[:i]}}
 		for _, letter := range rest[i+1:] {
-			known := false
-			for _, l := range permLetters {
-				if rune(l.letter) == letter {
-					a.Perms |= l.perm
-					known = true
-				}
-			}
-			if !known {
+			perm, err := subtree.ParsePerms(string(letter))
+			if err != nil {
 				c.say(c.err, "Unknown perm type: "+string(letter))
 			}
+			a.Perms |= perm
 		}
 		acl = append(acl, a)
 	}
 	return acl
 }
 
-// splitJava splits as Java's String.split does: without the empty strings at the end.
+// splitJava splits like Java's String.split, which drops empty strings at the end.
 func splitJava(s, sep string) []string {
 	parts := strings.Split(s, sep)
 	for len(parts) > 1 && parts[len(parts)-1] == "" {
 		parts = parts[:len(parts)-1]
 	}
 	return parts
-}
-
-// showStat shows the new Stat of a znode if -s was given.
-func (c *call) showStat(path string, st proto.Stat) error {
-	if !c.has("s") {
-		return nil
-	}
-	return c.show(statResult{path, c.stat(st)})
 }

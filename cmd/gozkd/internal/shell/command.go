@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/gozkd/gozkd/proto"
 )
 
 // command is one command of the shell.
@@ -12,21 +14,21 @@ type command struct {
 	// args follows the name in the usage.
 	args  string
 	flags []flag
-	// oneOf holds when at most one of the flags may be given, and needsFlag when one must.
+	// oneOf allows at most one of the flags; needsFlag requires one.
 	oneOf, needsFlag bool
-	// minArgs is how many arguments there must be behind the name.
+	// minArgs is the number of required arguments.
 	minArgs int
-	// explains holds when the usage lists the flags, each with what it does.
+	// explains makes the usage list the flags and their meaning.
 	explains bool
-	// about says in a few words what the command does, for help.
+	// about describes the command in help.
 	about string
-	// raw commands take the words behind their name as they are: what begins with a dash is no flag.
+	// raw commands have no flags: all words are arguments.
 	raw bool
-	// lines holds when --output json has a value for each thing that the command finds, and not one for the command.
+	// lines is set if --output json prints a value per item found instead of one per command.
 	lines bool
 	// offline commands need no session.
 	offline bool
-	// run executes the command. An error that is a usageError makes the shell print the usage behind it.
+	// run executes the command. After a usageError the shell prints the usage.
 	run func(ctx context.Context, c *call) error
 }
 
@@ -37,8 +39,8 @@ type flag struct {
 	about string
 }
 
-// usage returns the lines that say how the command is called, without the last newline: "get [-s] path", and what the
-// flags do below it if the command explains them.
+// usage returns the usage line, such as "get [-s] path", and the help for the flags if the command
+// explains them. There is no final newline after the usage line.
 func (c *command) usage() string {
 	line := c.name + " " + c.args
 	if !c.explains {
@@ -47,7 +49,7 @@ func (c *command) usage() string {
 	return line + "\n" + c.flagHelp()
 }
 
-// flagHelp returns a line for each flag, in the order and the columns of the commons-cli library.
+// flagHelp returns a line per flag, in the order and layout of the commons-cli library.
 func (c *command) flagHelp() string {
 	sorted := slices.Clone(c.flags)
 	slices.SortStableFunc(sorted, func(a, b flag) int {
@@ -82,10 +84,26 @@ func (c *call) has(name string) bool {
 	return slices.ContainsFunc(c.given, func(g givenFlag) bool { return g.name == name })
 }
 
-// value returns the value of a flag, the first if it was given more than once, or "".
+// value returns the value of a flag, the first one if the flag was repeated, or "".
 func (c *call) value(name string) string {
 	if i := slices.IndexFunc(c.given, func(g givenFlag) bool { return g.name == name }); i >= 0 {
 		return c.given[i].value
 	}
 	return ""
+}
+
+// wantedStat returns st for output if -s was given, or nil.
+func (c *call) wantedStat(st proto.Stat) *stat {
+	if !c.has("s") {
+		return nil
+	}
+	return c.stat(st)
+}
+
+// showStat shows the new Stat of a znode if -s was given.
+func (c *call) showStat(path string, st proto.Stat) error {
+	if !c.has("s") {
+		return nil
+	}
+	return c.printStat(path, st)
 }

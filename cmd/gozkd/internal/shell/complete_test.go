@@ -50,7 +50,7 @@ func FuzzLastWord(f *testing.F) {
 	})
 }
 
-func TestTyped(t *testing.T) {
+func TestQuoteWord(t *testing.T) {
 	for _, c := range []struct {
 		text, quote string
 		finished    bool
@@ -70,7 +70,7 @@ func TestTyped(t *testing.T) {
 		if c.quote != "" {
 			quote = c.quote[0]
 		}
-		got, ok := typed(c.text, quote, c.finished)
+		got, ok := quoteWord(c.text, quote, c.finished)
 		if !ok {
 			got = ""
 		}

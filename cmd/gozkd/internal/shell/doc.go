@@ -1,9 +1,10 @@
-// Package shell is gozkd cli: ZooKeeper's shell, and what it never had.
+// Package shell is gozkd cli: ZooKeeper's shell with additions.
 //
-// A line is a command, its flags and its arguments, in the words of ZooKeeper's zkCli.sh 3.9.5; what it prints, on
-// which of the two outputs, is what that prints, byte for byte. docs/reference/shell.md lists where it is not, and why. The same
-// commands run from the command line, one for a process, from standard input, a script, and from a terminal.
+// A line is a command, its flags and its arguments, as in zkCli.sh of ZooKeeper 3.9.5. The output is
+// byte for byte that of zkCli.sh, on the same of the two output streams;
+// docs/reference/shell.md lists the exceptions and their reasons. The same commands run from the
+// command line (one per process), from a script on standard input, and at a terminal.
 //
-// A command is a value of type command in the tables of zookeeper_commands.go, tree_commands.go and
-// interactive_commands.go. It computes a result and shows it; how a result becomes text or JSON is the result's affair.
+// The table in commands.go lists all commands. A command computes a result, which holds both the
+// text and the JSON form of its output.
 package shell

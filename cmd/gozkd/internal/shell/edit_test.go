@@ -26,7 +26,7 @@ func TestEdit(t *testing.T) {
 		now                string
 		kept               string // what is left in the file; "" if there is none
 	}{
-		{"changed", "a", "printf b >", 0, "/x has version 1 now", "", "b", ""},
+		{"changed", "a", "printf b >", 0, "/x now has version 1", "", "b", ""},
 		{"an editor ends lines", "a", "printf 'b\\n' >", 0, "version 1", "", "b", ""},
 		{"lines stay lines", "a\n", "printf 'b\\n' >", 0, "version 1", "", "b\n", ""},
 		{"only a newline more", "a", "printf 'a\\n' >", 0, "/x is unchanged", "", "a", ""},
@@ -37,9 +37,9 @@ func TestEdit(t *testing.T) {
 		{"editor fails late", "a", "f() { printf b > $1; false; }; f", 1, "", "nothing was written\nYour text is in ", "a", "b"},
 		{"no editor", "a", "no-such-editor", 1, "", "exit status 127", "a", ""},
 		{"changed by others", "a", theirs + " set /x theirs; printf mine >", 1, "",
-			"/x was changed meanwhile: you edited version 0, it has version 1 now. Nothing was written.", "theirs", "mine"},
-		{"deleted by others", "a", theirs + " delete /x; printf mine >", 1, "", "/x was deleted meanwhile. Nothing was written.", "", "mine"},
-		{"no text", "\xff", "printf b >", 1, "", "is no text", "\xff", ""},
+			"/x has changed: you edited version 0, it now has version 1. Nothing was written.", "theirs", "mine"},
+		{"deleted by others", "a", theirs + " delete /x; printf mine >", 1, "", "/x has been deleted. Nothing was written.", "", "mine"},
+		{"no text", "\xff", "printf b >", 1, "", "is not UTF-8 text", "\xff", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			temp := t.TempDir()

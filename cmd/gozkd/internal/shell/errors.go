@@ -4,38 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/proto"
 )
 
-// usageError is a line that is wrong in itself. The shell prints it and the command's usage; a process that was to
-// execute nothing else ends with program.Usage.
+// usageError is the error of a line that is wrong in itself. The shell prints it and the usage of the
+// command. A process that executes only this command exits with cli.Usage.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// errUsage is a usageError with nothing to add to the usage.
+// errUsage is a usageError that adds nothing to the usage.
 const errUsage = usageError("")
 
-// errNotConnected is printed on standard output, where ZooKeeper's shell has it.
+// errNotConnected is printed on standard output, as zkCli.sh does.
 var errNotConnected = errors.New("Not connected") //nolint:staticcheck // ZooKeeper's words
 
-// failure is an error whose words are complete as they are.
+// failure is an error that is printed as it is.
 type failure string
 
 func (e failure) Error() string { return string(e) }
 
-// unreachable says why there is no session, with each address.
+// unreachable explains for each address why there is no session.
 type unreachable string
 
 func (e unreachable) Error() string { return string(e) }
 
-// errFailed says no more than that a command failed, which has already said why.
+// errFailed is the error of a command that has already printed the reason.
 const errFailed = failure("")
 
-// status is the exit status of a process whose last command ended with err.
+// printed is an error that the shell has already printed.
+type printed struct{ error }
+
+func (p printed) Unwrap() error { return p.error }
+
+// status returns the exit status of a process whose last command returned err.
 func status(err error) int {
 	switch {
 	case err == nil:
@@ -46,7 +52,7 @@ func status(err error) int {
 	return cli.Failed
 }
 
-// message is how ZooKeeper's shell words an error.
+// message returns an error in zkCli.sh's words.
 func message(err error) string {
 	var e *client.Error
 	if !errors.As(err, &e) {
@@ -54,7 +60,7 @@ func message(err error) string {
 	}
 	if interrupted(e) {
 		if e.Unknown {
-			return "Interrupted: whether it was carried out is unknown"
+			return "Interrupted: the request may have been applied"
 		}
 		return "Interrupted"
 	}
@@ -88,23 +94,23 @@ func message(err error) string {
 	return keeperMessage(e)
 }
 
-// interrupted reports whether a request was given up because somebody wanted it: by Ctrl-C at a prompt, by a signal else. A
-// time limit is another thing.
+// interrupted reports whether Ctrl-C or a signal ended the request. A timeout does not count.
 func interrupted(e *client.Error) bool {
 	return e.Code == proto.ErrOperationTimeout && e.Cause != nil && !errors.Is(e.Cause, context.DeadlineExceeded)
 }
 
-// keeperMessage is the message of ZooKeeper's KeeperException.
+// keeperMessage returns the message of ZooKeeper's KeeperException.
 func keeperMessage(e *client.Error) string {
-	m := "KeeperErrorCode = " + codeName(e.Code)
+	m := "KeeperErrorCode = " + codeMessage(e.Code)
 	if e.Path == "" {
 		return m
 	}
 	return m + " for " + e.Path
 }
 
-// codeName returns the words of an error code in messages. Source: KeeperException.getCodeMessage.
-func codeName(code proto.ErrCode) string {
+// codeMessage returns the words for an error code in a message. Source:
+// KeeperException.getCodeMessage.
+func codeMessage(code proto.ErrCode) string {
 	names := map[proto.ErrCode]string{
 		proto.OK:                              "ok",
 		proto.ErrSystemError:                  "SystemError",
@@ -143,7 +149,11 @@ func codeName(code proto.ErrCode) string {
 	return fmt.Sprintf("Unknown error %d", int32(code))
 }
 
-// printed is an error that the shell has already told of.
-type printed struct{ error }
-
-func (p printed) Unwrap() error { return p.error }
+// javaCode returns the name of an error code in Java, such as NONODE. Source: KeeperException.Code.
+func javaCode(code proto.ErrCode) string {
+	if code == proto.ErrSessionClosedRequireSASLAuth {
+		return "SESSIONCLOSEDREQUIRESASLAUTH"
+	}
+	words, _, _ := strings.Cut(code.String(), " (")
+	return strings.ToUpper(strings.ReplaceAll(words, " ", ""))
+}

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// givenFlag is a flag as it stood on a line.
+// givenFlag is a flag on a line.
 type givenFlag struct{ name, value string }
 
-// parse divides the words behind a command's name into flags and arguments, by the rules of commons-cli's DefaultParser,
-// which ZooKeeper's shell has: flags may stand anywhere, "--" ends them, "-sw" is "-s -w", "-v3" and "-v=3" are "-v 3",
-// and what begins with a dash is a flag unless a flag before it waits for a value and nobody knows it as a flag.
+// parse separates the words after a command's name into flags and arguments. It follows the rules of
+// commons-cli's DefaultParser, which zkCli.sh uses: flags may stand anywhere, "--" ends them, "-sw"
+// means "-s -w", and "-v3" and "-v=3" mean "-v 3". A word that begins with a dash is a flag, unless
+// the previous flag needs a value and the word is not a known flag.
 //
-// An error has the message that ZooKeeper's shell prints, the name of commons-cli's exception included.
+// An error has zkCli.sh's message, including the name of commons-cli's exception.
 func (c *command) parse(words []string) (args []string, given []givenFlag, err error) {
 	if c.raw {
 		return words, nil, nil
@@ -34,7 +35,7 @@ type flagParser struct {
 	command *command
 	args    []string
 	given   []givenFlag
-	waiting bool // the last of given still needs its value
+	waiting bool // the last flag of given needs a value
 	ended   bool // after "--"
 }
 
@@ -47,7 +48,7 @@ func (p *flagParser) word(w string) error {
 	case p.waiting && !p.looksLikeFlag(w):
 		p.setValue(unquote(w))
 	case strings.HasPrefix(w, "--"):
-		if f, ok := p.find(w[1:]); ok { // ZooKeeper's shell has none
+		if f, ok := p.find(w[1:]); ok { // such as --data; zkCli.sh has no such flags
 			return p.add(f)
 		}
 		return unrecognized(w)
@@ -59,7 +60,7 @@ func (p *flagParser) word(w string) error {
 	return nil
 }
 
-// flags takes a word of one flag or more.
+// flags parses a word with one or more flags.
 func (p *flagParser) flags(w string) error {
 	name, value, hasValue := strings.Cut(w[1:], "=")
 	if hasValue {
@@ -70,8 +71,7 @@ func (p *flagParser) flags(w string) error {
 			p.setValue(value)
 			return nil
 		}
-		// commons-cli knows "=" behind names of one letter only; behind others it makes the flag an unknown one, unless
-		// letters of it can be read one by one.
+		// commons-cli accepts "=" only after names of one letter.
 		return unrecognized(w)
 	}
 	if f, ok := p.find(name); ok {
@@ -143,8 +143,8 @@ func (p *flagParser) find(name string) (flag, bool) {
 	return flag{}, false
 }
 
-// looksLikeFlag reports whether a word cannot be the value of a flag. One that begins like a flag of the command
-// cannot, unless it is a number.
+// looksLikeFlag reports whether a word cannot be the value of a flag: it begins like a flag of the
+// command and is not a number.
 func (p *flagParser) looksLikeFlag(w string) bool {
 	if len(w) < 2 || w[0] != '-' {
 		return false
@@ -156,7 +156,7 @@ func (p *flagParser) looksLikeFlag(w string) bool {
 	if name == "" {
 		return false
 	}
-	// commons-cli takes "--t" for a flag here, and knows no such flag when it comes to it.
+	// commons-cli treats "--t" as a flag here, and rejects it later as unknown.
 	if _, ok := p.find(strings.TrimPrefix(strings.TrimPrefix(name, "-"), "-")); ok {
 		return true
 	}
@@ -164,7 +164,7 @@ func (p *flagParser) looksLikeFlag(w string) bool {
 	return ok
 }
 
-// unquote takes a pair of double quotes off the value of a flag.
+// unquote removes a pair of double quotes around the value of a flag.
 func unquote(v string) string {
 	if len(v) > 1 && v[0] == '"' && v[len(v)-1] == '"' && !strings.Contains(v[1:len(v)-1], `"`) {
 		return v[1 : len(v)-1]
@@ -176,7 +176,7 @@ func unrecognized(w string) error {
 	return parseError("UnrecognizedOptionException", "Unrecognized option: "+w)
 }
 
-// parseError is what ZooKeeper's shell prints of an exception of its flag parser.
+// parseError is an exception of zkCli.sh's flag parser.
 func parseError(exception, message string) error {
 	return usageError("org.apache.commons.cli." + exception + ": " + message)
 }

@@ -50,7 +50,7 @@ func TestErrorLine(t *testing.T) {
 			`{"error":{"code":"INTERRUPTED","op":"getChildren2","path":"/x","message":"Interrupted"}}`},
 		{"sync", &client.Error{Op: "sync", Path: "/x", Code: proto.ErrOperationTimeout, Cause: context.DeadlineExceeded},
 			`{"error":{"code":"OPERATIONTIMEOUT","number":-7,"op":"sync","path":"/x","message":"KeeperErrorCode = OperationTimeout for /x"}}`},
-		{"stat", errUsage, `{"error":{"code":"USAGE","message":"this is not how the command is used","usage":"stat [-w] path"}}`},
+		{"stat", errUsage, `{"error":{"code":"USAGE","message":"wrong arguments","usage":"stat [-w] path"}}`},
 		{"gte", unknownCommand("gte"), `{"error":{"code":"USAGE","message":"Command not found: Command not found gte"}}`},
 		{"ls", errNotConnected, `{"error":{"code":"NOTCONNECTED","message":"Not connected"}}`},
 		{"", unreachable("no"), `{"error":{"code":"NOTCONNECTED","message":"no"}}`},

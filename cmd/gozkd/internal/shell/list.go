@@ -3,17 +3,18 @@ package shell
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
 func runList(ctx context.Context, c *call) error {
 	if c.has("?") {
-		if err := c.show(listHelp(c.command.flagHelp())); err != nil {
+		help := "usage: ls [options] path\n" + c.command.flagHelp()
+		if err := c.print(help, help); err != nil {
 			return err
 		}
 	}
@@ -22,9 +23,6 @@ func runList(ctx context.Context, c *call) error {
 	}
 	path := c.args[0]
 	watch := c.watchWanted("ls")
-	if err := checkPath(path); err != nil {
-		return err
-	}
 	if c.has("R") {
 		return c.listBelow(ctx, path, watch)
 	}
@@ -33,62 +31,32 @@ func runList(ctx context.Context, c *call) error {
 		return err
 	}
 	slices.Sort(names)
-	r := listResult{Path: path, Children: names}
-	if c.has("s") {
-		r.Stat = c.stat(st)
-	}
-	return c.show(r)
+	r := struct {
+		Path     string   `json:"path"`
+		Children []string `json:"children"`
+		Stat     *stat    `json:"stat,omitempty"`
+	}{path, names, c.wantedStat(st)}
+	return c.print(r, "["+strings.Join(names, ", ")+"]\n"+r.Stat.String())
 }
 
-type listResult struct {
-	Path     string   `json:"path"`
-	Children []string `json:"children"`
-	Stat     *stat    `json:"stat,omitempty"`
-}
-
-func (r listResult) text(out, err io.Writer) {
-	_, _ = io.WriteString(out, "["+strings.Join(r.Children, ", ")+"]\n")
-	r.Stat.text(out, err)
-}
-
-// listBelow lists path and all below it: as text while it finds them, as JSON in one value.
+// listBelow lists path and all znodes below it: as text while it finds them, as JSON in one value.
 func (c *call) listBelow(ctx context.Context, path string, watch bool) error {
-	if c.settings.json {
-		var r pathsResult
-		err := visit(ctx, c.zk, path, watch, func(p string) error { r = append(r, pathLine(p)); return nil })
-		if len(r) == 0 {
+	if c.json != nil {
+		var paths []string
+		err := visit(ctx, c.zk, path, watch, func(p string) error { paths = append(paths, p); return nil })
+		if len(paths) == 0 {
 			return err
 		}
-		return errors.Join(c.show(r), err)
+		return errors.Join(c.print(paths, ""), err)
 	}
-	out := &listing{c: c}
-	err := visit(ctx, c.zk, path, watch, func(p string) error { return out.add(pathLine(p)) })
-	return errors.Join(out.flush(), err)
+	return c.list(func(l *listing) error {
+		return visit(ctx, c.zk, path, watch, func(p string) error { return l.add(p, func() string { return p + "\n" }) })
+	})
 }
 
-// pathsResult is a list of paths.
-type pathsResult []pathLine
-
-func (r pathsResult) text(out, err io.Writer) {
-	for _, p := range r {
-		p.text(out, err)
-	}
-}
-
-// pathLine is a path on a line of its own.
-type pathLine string
-
-func (p pathLine) text(out, _ io.Writer) { _, _ = io.WriteString(out, string(p)+"\n") }
-
-// listHelp is what "ls -?" prints.
-type listHelp string
-
-func (r listHelp) text(out, _ io.Writer) {
-	_, _ = io.WriteString(out, "usage: ls [options] path\n"+string(r))
-}
-
-// visit calls f with path and all below it, a znode's children in order before the children of the first. What goes away
-// meanwhile is left out. With watch, children are watched everywhere and data at path. An error of f ends it.
+// visit calls f with path and the paths of all znodes below it: sorted siblings before the children
+// of the first. Znodes that are deleted meanwhile are skipped. If watch is true it sets child watches
+// everywhere and a data watch at path. An error of f ends it.
 func visit(ctx context.Context, zk *client.Client, path string, watch bool, f func(path string) error) error {
 	if _, _, err := zk.Get(ctx, path, watch); err != nil {
 		return err
@@ -109,12 +77,12 @@ func visitBelow(ctx context.Context, zk *client.Client, path string, watch bool,
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if err := f(join(path, name)); err != nil {
+		if err := f(subtree.Join(path, name)); err != nil {
 			return err
 		}
 	}
 	for _, name := range names {
-		if err := visitBelow(ctx, zk, join(path, name), watch, f); err != nil {
+		if err := visitBelow(ctx, zk, subtree.Join(path, name), watch, f); err != nil {
 			return err
 		}
 	}

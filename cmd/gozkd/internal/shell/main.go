@@ -11,25 +11,25 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
 )
 
-// Main is gozkd cli. With a command among its arguments it executes that; else it reads lines from env.In, of a terminal
-// with an editor, of anything else as a script.
+// Main is gozkd cli. It executes the command in its arguments. Without a command it reads lines from
+// env.In: with a line editor at a terminal, as a script otherwise.
 func Main(ctx context.Context, args []string, env cli.Env) int {
-	set, words, err := parseArgs(args)
+	set, words, err := parseSettings(args)
 	if err != nil {
-		_, _ = io.WriteString(env.Err, "gozkd cli: "+err.Error()+"\n"+Usage+"\n")
+		cli.Print(env.Err, "gozkd cli: "+err.Error()+"\n"+Usage+"\n")
 		return cli.Usage
 	}
 	var s *Shell
-	var lines lineReader
-	if len(words) > 0 || set.help {
-		s = newShell(forEyes(env.Out, env.Out), forEyes(env.Err, env.Err), set)
-	} else if t := newTypist(env, func(ctx context.Context, before string) console.Completion { return s.complete(ctx, before) }); t != nil {
-		defer t.stop()
-		typed := t.around(env)
-		s, lines = newShell(forEyes(typed.Out, env.Out), forEyes(typed.Err, env.Err), set), t
-	} else {
-		s, lines = newShell(forEyes(env.Out, env.Out), forEyes(env.Err, env.Err), set), newScriptReader(env.In)
+	var lines lineReader = newScriptReader(env.In)
+	printing := env
+	if len(words) == 0 && !set.help {
+		complete := func(ctx context.Context, before string) console.Completion { return s.complete(ctx, before) }
+		if t := newTerminalReader(env, complete); t != nil {
+			defer t.stop()
+			lines, printing = t, t.redirect(env)
+		}
 	}
+	s = newShell(terminalSafe(printing.Out, env.Out), terminalSafe(printing.Err, env.Err), set)
 	s.env = env
 	if set.help {
 		s.say(s.out, Usage+"\n\n"+s.usage())
@@ -37,32 +37,34 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	}
 	defer s.end()
 	if len(words) > 0 {
-		return s.runOnce(ctx, words)
+		return s.runCommand(ctx, words)
 	}
 	return s.runLines(ctx, lines)
 }
 
-// end closes the session without telling anybody.
+// end closes the session without printing the events of that.
 func (s *Shell) end() {
-	s.printWatches.set(false)
+	s.printWatches.Store(false)
 	s.close()
 }
 
-// runOnce executes one command in a session of its own, and returns the exit status. Only what the command was asked for
-// goes to standard output.
-func (s *Shell) runOnce(ctx context.Context, words []string) int {
-	s.once = true
-	s.printWatches.set(false)
+// runCommand executes one command in a session of its own and returns the exit status. Only the
+// result of the command goes to standard output.
+func (s *Shell) runCommand(ctx context.Context, words []string) int {
+	s.singleCommand = true
+	s.printWatches.Store(false)
 	if c := s.find(words[0]); c != nil && !c.offline {
-		// What is wrong with the line is said without a server.
-		if args, _, err := c.parse(words[1:]); err == nil && len(args) >= c.minArgs {
-			if err := s.connect(ctx, s.host); err != nil {
-				s.fail("", err)
-				return status(err)
+		// Report a wrong command line without connecting.
+		if args, _, err := c.parse(words[1:]); err != nil || len(args) < c.minArgs {
+			if err == nil {
+				err = errUsage
 			}
-		} else {
-			s.fail(words[0], asUsage(err))
+			s.fail(words[0], err)
 			return cli.Usage
+		}
+		if err := s.connect(ctx, s.host); err != nil {
+			s.fail("", err)
+			return status(err)
 		}
 	}
 	err := s.execute(ctx, words)
@@ -72,14 +74,8 @@ func (s *Shell) runOnce(ctx context.Context, words []string) int {
 	return status(err)
 }
 
-func asUsage(err error) usageError {
-	var wrong usageError
-	errors.As(err, &wrong) // without one it stays errUsage
-	return wrong
-}
-
-// runLines opens a session and executes lines until there are no more. It returns the exit status of the last command, as
-// ZooKeeper's shell does.
+// runLines opens a session and executes all lines. Like zkCli.sh it returns the exit status of the
+// last command.
 func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 	s.greet("Connecting to " + s.host)
 	connecting, connected := lines.running(ctx)
@@ -113,26 +109,26 @@ func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 	}
 }
 
-// greet writes a line that nobody asked for, unless standard output is for JSON only.
+// greet writes a line, unless standard output is for JSON only.
 func (s *Shell) greet(text string) {
-	if !s.settings.json {
+	if s.json == nil {
 		s.say(s.out, text)
 	}
 }
 
-// lineReader is where lines come from: a terminal, which shows the prompt, or a script. The error is io.EOF when there
-// are no more.
+// lineReader reads lines from a terminal, which shows the prompt, or from a script.
 type lineReader interface {
+	// readLine returns io.EOF after the last line.
 	readLine(ctx context.Context, prompt func() string) (string, error)
-	// running returns the ctx of a command that a line has asked for, and what to call when it has returned.
+	// running returns the ctx for executing a line. done must be called afterwards.
 	running(ctx context.Context) (command context.Context, done func())
 }
 
-// scriptReader reads lines from what is no terminal, each when it is wanted.
+// scriptReader reads lines from standard input that is not a terminal, each when it is needed.
 type scriptReader struct {
-	in    *bufio.Reader
-	lines chan scriptLine // 1: the reader must be able to leave when nobody waits any more
-	asked bool            // a reader is under way
+	in      *bufio.Reader
+	lines   chan scriptLine // capacity 1: a reader must be able to exit when nobody waits
+	reading bool            // a reader is running
 }
 
 type scriptLine struct {
@@ -145,21 +141,21 @@ func newScriptReader(in io.Reader) *scriptReader {
 }
 
 func (r *scriptReader) readLine(ctx context.Context, _ func() string) (string, error) {
-	if !r.asked {
-		r.asked = true
-		// Stopped by the next line or the end of the input: a read can't be cut short. Awaited below, or by the next call,
-		// or by nobody when the program ends.
+	if !r.reading {
+		r.reading = true
+		// Stopped by the next line or the end of the input, because a read cannot be interrupted. This
+		// call or the next one waits for it; nobody does when the program exits.
 		go func() {
 			text, err := r.in.ReadString('\n')
 			if text != "" && errors.Is(err, io.EOF) {
-				err = nil // the last line needs no end
+				err = nil // the last line need not end in a newline
 			}
 			r.lines <- scriptLine{strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), err}
 		}()
 	}
 	select {
 	case l := <-r.lines:
-		r.asked = false
+		r.reading = false
 		return l.text, l.err
 	case <-ctx.Done():
 		return "", ctx.Err()

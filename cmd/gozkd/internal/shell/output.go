@@ -1,49 +1,119 @@
 package shell
 
 import (
-	"bytes"
+	"errors"
 	"io"
+	"strings"
 	"sync"
-	"sync/atomic"
+
+	"github.com/gozkd/gozkd/client"
 )
 
-// lock is what two writers share, so that what goes to one does not split what goes to the other on a terminal.
-type lock = sync.Mutex
+// result is the output of a command in both formats.
+type result struct {
+	value    any    // for --output json: a line of standard output
+	out, err string // for text: what zkCli.sh writes to each stream
+}
 
-// writer passes on one Write at a time.
-type writer struct {
-	lock *lock
+// show prints the result of a command.
+func (s *Shell) show(r result) error {
+	if s.json != nil {
+		s.shown = true
+		return writeJSON(s.json.results, r.value)
+	}
+	return errors.Join(writeText(s.err, r.err), writeText(s.out, r.out))
+}
+
+// print shows a result whose text goes to standard output.
+func (s *Shell) print(value any, text string) error { return s.show(result{value: value, out: text}) }
+
+// writeText writes text in one piece.
+func writeText(w io.Writer, text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// say writes a line and ignores an error: there is no other place to report it.
+func (s *Shell) say(w io.Writer, text string) { _ = writeText(w, text+"\n") }
+
+// note writes a line to standard output, as zkCli.sh does, or to standard error if standard output
+// is for JSON only.
+func (s *Shell) note(text string) {
+	to := s.out
+	if s.json != nil {
+		to = s.err
+	}
+	s.say(to, text)
+}
+
+// fail prints the error of the command called name, or of the shell itself if name is empty.
+func (s *Shell) fail(name string, err error) {
+	if s.json != nil {
+		_ = writeJSON(s.json.messages, s.errorLine(name, err)) // there is no other place to report it
+		return
+	}
+	var wrong usageError
+	switch {
+	case name == "" && errors.As(err, &wrong):
+		s.say(s.err, "gozkd cli: "+string(wrong)+"\n"+Usage)
+	case name == "":
+		s.say(s.err, "gozkd cli: "+message(err))
+	case errors.Is(err, errNotConnected):
+		s.say(s.out, err.Error())
+	case errors.As(err, &wrong):
+		s.explain(name, wrong)
+	default:
+		if m := message(err); m != "" {
+			s.say(s.err, m)
+		}
+	}
+}
+
+// explain prints a usage error and the usage of the command, or of the shell if there is no such
+// command.
+func (s *Shell) explain(name string, wrong usageError) {
+	c := s.find(name)
+	switch {
+	case c == nil:
+		s.say(s.err, s.usage()+string(wrong))
+	case wrong == errUsage:
+		s.say(s.err, c.usage())
+	default:
+		s.say(s.err, string(wrong)+"\n"+c.usage())
+	}
+}
+
+// usage lists the usage of all commands under zkCli.sh's heading.
+func (s *Shell) usage() string {
+	var b strings.Builder
+	b.WriteString("ZooKeeper -server host:port -client-configuration properties-file cmd args\n")
+	for _, c := range s.commands {
+		b.WriteString("\t" + c.name + " " + c.args + "\n")
+	}
+	return b.String()
+}
+
+// printEvent prints an event of the session.
+func (s *Shell) printEvent(e client.Event) {
+	if s.json != nil {
+		_ = writeJSON(s.json.messages, jsonEventLine{eventOf(e)}) // there is no other place to report it
+		return
+	}
+	_ = writeText(s.out, eventText(e))
+}
+
+// lockedWriter passes on one Write at a time. Writers that share a lock do not split each other's
+// output on a terminal.
+type lockedWriter struct {
+	lock *sync.Mutex
 	to   io.Writer
 }
 
-func (w *writer) Write(p []byte) (int, error) {
+func (w *lockedWriter) Write(p []byte) (int, error) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return w.to.Write(p)
 }
-
-// writeBuffer collects what is to be written in one piece.
-type writeBuffer struct {
-	bytes.Buffer
-	to io.Writer
-}
-
-func (w *writeBuffer) flush() error {
-	if w.Len() == 0 {
-		return nil
-	}
-	_, err := w.to.Write(w.Bytes())
-	return err
-}
-
-// toggle is a switch that two goroutines see.
-type toggle struct{ v atomic.Bool }
-
-func newToggle(on bool) *toggle {
-	t := new(toggle)
-	t.v.Store(on)
-	return t
-}
-
-func (t *toggle) on() bool    { return t.v.Load() }
-func (t *toggle) set(on bool) { t.v.Store(on) }

@@ -5,7 +5,9 @@ import (
 	"unicode/utf16"
 )
 
-// checkPath returns a usageError in the words of ZooKeeper's client if the path is none. Source: PathUtils.validatePath.
+// checkPath returns a usageError in the words of ZooKeeper's client if path is not valid. Most
+// commands need not call it: the client refuses the path, and dispatch calls checkPath then.
+// Source: PathUtils.validatePath.
 func checkPath(path string) error {
 	switch {
 	case path == "":
@@ -17,14 +19,15 @@ func checkPath(path string) error {
 	case path[len(path)-1] == '/':
 		return usageError("Path must not end with / character")
 	}
-	if reason := wrongInPath(utf16.Encode([]rune(path))); reason != "" {
+	if reason := invalidInPath(utf16.Encode([]rune(path))); reason != "" {
 		return usageError(fmt.Sprintf(`Invalid path string "%s" caused by %s`, path, reason))
 	}
 	return nil
 }
 
-// wrongInPath names the first thing that may not be in a path, and where, counted in Java's characters.
-func wrongInPath(units []uint16) string {
+// invalidInPath names the first invalid character in a path and its position in UTF-16 units, or
+// returns "".
+func invalidInPath(units []uint16) string {
 	last := uint16('/')
 	for i := 1; i < len(units); i++ {
 		c := units[i]
@@ -42,12 +45,4 @@ func wrongInPath(units []uint16) string {
 		last = c
 	}
 	return ""
-}
-
-// join returns the path of a child.
-func join(parent, name string) string {
-	if parent == "/" {
-		return "/" + name
-	}
-	return parent + "/" + name
 }

@@ -4,34 +4,89 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Where quotas are: a znode below quotaRoot for each on the way, with two below the one whose quota it is.
+// The quota of /a/b is stored in two znodes below /zookeeper/quota/a/b.
 const (
 	quotaRoot  = "/zookeeper/quota"
 	quotaLimit = "zookeeper_limits"
 	quotaUsed  = "zookeeper_stats"
 )
 
+// The keys of a quota. The current use has the first two only.
+const (
+	quotaCount     = "count"
+	quotaBytes     = "bytes"
+	quotaCountHard = "countHardLimit"
+	quotaBytesHard = "byteHardLimit"
+)
+
+// quotaKeys maps the flags of setquota and delquota to keys.
+var quotaKeys = map[string]string{"n": quotaCount, "b": quotaBytes, "N": quotaCountHard, "B": quotaBytesHard}
+
 func limitPath(path string) string { return quotaRoot + path + "/" + quotaLimit }
+func usedPath(path string) string  { return quotaRoot + path + "/" + quotaUsed }
+
+// quota is the data of a quota's znodes. A limit that is missing or -1 does not apply.
+type quota map[string]int64
+
+// parseQuota reads "count=5,bytes=-1=;byteHardLimit=-1;countHardLimit=-1".
+// Source: ZooKeeper StatsTrack.
+func parseQuota(data []byte) (quota, error) {
+	q := quota{}
+	for pair := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == ',' || r == ';' }) {
+		key, value, _ := strings.Cut(pair, "=")
+		value, _, _ = strings.Cut(value, "=")
+		if value == "" {
+			value = "-1"
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return nil, failure(fmt.Sprintf("not a quota: %q", data))
+		}
+		q[key] = n
+	}
+	return q, nil
+}
+
+// get returns a value, or -1 if it is missing.
+func (q quota) get(key string) int64 {
+	if v, ok := q[key]; ok {
+		return v
+	}
+	return -1
+}
+
+// String returns the data of the znode. The "=" after the bytes hides the rest from readers that
+// know only two keys.
+func (q quota) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s=%d,%s=%d", quotaCount, q.get(quotaCount), quotaBytes, q.get(quotaBytes))
+	more := slices.DeleteFunc(slices.Sorted(maps.Keys(q)), func(k string) bool { return k == quotaCount || k == quotaBytes })
+	if len(more) > 0 {
+		b.WriteString("=")
+	}
+	for _, k := range more {
+		fmt.Fprintf(&b, ";%s=%d", k, q[k])
+	}
+	return b.String()
+}
 
 func runSetQuota(ctx context.Context, c *call) error {
 	path := c.args[0]
 	if strings.HasPrefix(path, quotaRoot) {
 		return failure("cannot set a quota under the path: " + quotaRoot)
 	}
-	set, err := c.quota()
+	limits, err := c.newLimits()
 	if err != nil {
-		return err
-	}
-	if err := checkPath(path); err != nil {
 		return err
 	}
 	if _, ok, err := c.zk.Exists(ctx, path, false); err != nil {
@@ -39,33 +94,21 @@ func runSetQuota(ctx context.Context, c *call) error {
 	} else if !ok {
 		return failure(path + " does not exist.")
 	}
-	if err := c.noQuotaBelow(ctx, path); err != nil {
-		return err
+	for _, step := range []func(context.Context, string) error{c.checkNoQuotaBelow, c.checkNoQuotaAbove, c.createQuotaPath} {
+		if err := step(ctx, path); err != nil {
+			return err
+		}
 	}
-	if err := c.noQuotaAbove(ctx, path); err != nil {
-		return err
-	}
-	if err := c.makeQuotaPath(ctx, path); err != nil {
-		return err
-	}
-	return c.storeQuota(ctx, path, set)
+	return c.storeQuota(ctx, path, limits)
 }
 
-// quota reads the flag of setquota: a quota with one limit.
-func (c *call) quota() (quotaStats, error) {
-	q := newQuota()
+// newLimits returns a quota with the one limit that the flag of setquota sets.
+func (c *call) newLimits() (quota, error) {
+	q := quota{quotaCount: -1, quotaBytes: -1, quotaCountHard: -1, quotaBytesHard: -1}
 	g := c.given[0]
-	key, bits, least, what := quotaCount, 32, int64(1), "the num quota must be greater than zero"
-	switch g.name {
-	case "N":
-		key = quotaCountHard
-	case "b":
-		key, bits = quotaBytes, 64
-	case "B":
-		key, bits = quotaBytesHard, 64
-	}
-	if bits == 64 {
-		least, what = 0, "the bytes quota must be greater than or equal to zero"
+	bits, least, what := 32, int64(1), "the num quota must be greater than zero"
+	if strings.EqualFold(g.name, "b") {
+		bits, least, what = 64, 0, "the bytes quota must be greater than or equal to zero"
 	}
 	n, err := strconv.ParseInt(g.value, 10, bits)
 	switch {
@@ -74,12 +117,12 @@ func (c *call) quota() (quotaStats, error) {
 	case n < least:
 		return nil, usageError(what)
 	}
-	q[key] = n
+	q[quotaKeys[g.name]] = n
 	return q, nil
 }
 
-// noQuotaBelow fails if a znode below path has a quota.
-func (c *call) noQuotaBelow(ctx context.Context, path string) error {
+// checkNoQuotaBelow fails if a znode below path has a quota.
+func (c *call) checkNoQuotaBelow(ctx context.Context, path string) error {
 	top := quotaRoot + path
 	if err := checkPath(top); err != nil {
 		return err
@@ -100,8 +143,8 @@ func (c *call) noQuotaBelow(ctx context.Context, path string) error {
 	return err
 }
 
-// noQuotaAbove fails if a znode above path has a quota.
-func (c *call) noQuotaAbove(ctx context.Context, path string) error {
+// checkNoQuotaAbove fails if a znode above path has a quota.
+func (c *call) checkNoQuotaAbove(ctx context.Context, path string) error {
 	parts := strings.Split(path, "/")
 	above := quotaRoot
 	for _, part := range parts[1 : len(parts)-1] {
@@ -120,8 +163,8 @@ func (c *call) noQuotaAbove(ctx context.Context, path string) error {
 	return nil
 }
 
-// makeQuotaPath makes the znodes that the quota's own are to be below.
-func (c *call) makeQuotaPath(ctx context.Context, path string) error {
+// createQuotaPath creates the parents of the quota's znodes.
+func (c *call) createQuotaPath(ctx context.Context, path string) error {
 	for i, r := range quotaRoot + path + "/" {
 		if r != '/' || i == 0 {
 			continue
@@ -139,45 +182,44 @@ func (c *call) makeQuotaPath(ctx context.Context, path string) error {
 	return nil
 }
 
-// storeQuota makes the quota's znodes, or puts the limits that are set into those that are there.
-func (c *call) storeQuota(ctx context.Context, path string, set quotaStats) error {
-	limit, used := limitPath(path), quotaRoot+path+"/"+quotaUsed
-	_, ok, err := c.zk.Exists(ctx, limit, false)
+// storeQuota creates the quota's znodes, or adds the limits to an existing quota.
+func (c *call) storeQuota(ctx context.Context, path string, limits quota) error {
+	_, exists, err := c.zk.Exists(ctx, limitPath(path), false)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		if _, _, err := c.zk.Create(ctx, limit, []byte(set.String()), client.CreateOptions{}); err != nil {
+	if !exists {
+		if _, _, err := c.zk.Create(ctx, limitPath(path), []byte(limits.String()), client.CreateOptions{}); err != nil {
 			return err
 		}
-		zero := quotaStats{quotaCount: 0, quotaBytes: 0}
-		if _, _, err := c.zk.Create(ctx, used, []byte(zero.String()), client.CreateOptions{}); err != nil {
+		zero := quota{quotaCount: 0, quotaBytes: 0}
+		if _, _, err := c.zk.Create(ctx, usedPath(path), []byte(zero.String()), client.CreateOptions{}); err != nil {
 			return err
 		}
-		set = quotaStats{}
+		limits = quota{}
 	}
-	q, err := c.readQuota(ctx, limit)
+	q, err := c.readQuota(ctx, limitPath(path))
 	if err != nil {
 		return err
 	}
-	for key, v := range set {
+	for key, v := range limits {
 		if v > -1 {
 			q[key] = v
 		}
 	}
-	have, err := c.readQuota(ctx, used)
+	used, err := c.readQuota(ctx, usedPath(path))
 	if err != nil {
 		return err
 	}
-	c.warnExceeded(q, have)
-	if !ok {
+	c.warnExceeded(q, used)
+	if !exists {
 		return nil
 	}
-	_, err = c.zk.Set(ctx, limit, []byte(q.String()), client.AnyVersion)
+	_, err = c.zk.Set(ctx, limitPath(path), []byte(q.String()), client.AnyVersion)
 	return err
 }
 
-func (c *call) readQuota(ctx context.Context, path string) (quotaStats, error) {
+func (c *call) readQuota(ctx context.Context, path string) (quota, error) {
 	data, _, err := c.zk.Get(ctx, path, false)
 	if err != nil {
 		return nil, err
@@ -185,8 +227,8 @@ func (c *call) readQuota(ctx context.Context, path string) (quotaStats, error) {
 	return parseQuota(data)
 }
 
-// warnExceeded tells of limits that are exceeded already.
-func (c *call) warnExceeded(limit, used quotaStats) {
+// warnExceeded reports limits below the current use.
+func (c *call) warnExceeded(limit, used quota) {
 	for _, k := range []struct{ soft, hard, what string }{
 		{quotaCount, quotaCountHard, "count"},
 		{quotaBytes, quotaBytesHard, "bytes"},
@@ -202,45 +244,29 @@ func (c *call) warnExceeded(limit, used quotaStats) {
 func runListQuota(ctx context.Context, c *call) error {
 	path := c.args[0]
 	c.say(c.err, "absolute path is "+limitPath(path))
-	if err := checkPath(limitPath(path)); err != nil {
-		return err
-	}
+	var used quota
 	limit, err := c.readQuota(ctx, limitPath(path))
+	if err == nil {
+		used, err = c.readQuota(ctx, usedPath(path))
+	}
 	if errors.Is(err, proto.ErrNoNode) {
 		return noQuota(path)
 	}
 	if err != nil {
 		return err
 	}
-	used, err := c.readQuota(ctx, quotaRoot+path+"/"+quotaUsed)
-	if errors.Is(err, proto.ErrNoNode) {
-		return noQuota(path)
-	}
-	if err != nil {
-		return err
-	}
-	return c.show(quotaResult{path, limit, used})
+	return c.print(struct {
+		Path  string `json:"path"`
+		Limit quota  `json:"quota"`
+		Used  quota  `json:"stat"`
+	}{path, limit, used}, fmt.Sprintf("Output quota for %s %s\nOutput stat for %s %s\n", path, limit, path, used))
 }
 
 func noQuota(path string) error { return failure("quota for " + path + " does not exist.") }
 
-type quotaResult struct {
-	Path  string     `json:"path"`
-	Limit quotaStats `json:"quota"`
-	Used  quotaStats `json:"stat"`
-}
-
-func (r quotaResult) text(out, _ io.Writer) {
-	_, _ = fmt.Fprintf(out, "Output quota for %s %s\nOutput stat for %s %s\n", r.Path, r.Limit, r.Path, r.Used)
-}
-
 func runDelQuota(ctx context.Context, c *call) error {
 	path := c.args[0]
-	limit := limitPath(path)
-	if err := checkPath(limit); err != nil {
-		return err
-	}
-	if _, ok, err := c.zk.Exists(ctx, limit, false); err != nil {
+	if _, ok, err := c.zk.Exists(ctx, limitPath(path), false); err != nil {
 		return err
 	} else if !ok {
 		c.note("Quota does not exist for " + path)
@@ -253,14 +279,15 @@ func runDelQuota(ctx context.Context, c *call) error {
 	return err
 }
 
-// deleteQuota takes away the limit that a flag names, without one the quota and the znodes above it that nobody needs.
+// deleteQuota removes the limit that a flag names. Without a flag it deletes the quota and the parents
+// that are not needed any more.
 func (c *call) deleteQuota(ctx context.Context, path string) error {
 	if len(c.given) > 0 {
 		q, err := c.readQuota(ctx, limitPath(path))
 		if err != nil {
 			return err
 		}
-		q[map[string]string{"n": quotaCount, "b": quotaBytes, "N": quotaCountHard, "B": quotaBytesHard}[c.given[0].name]] = -1
+		q[quotaKeys[c.given[0].name]] = -1
 		_, err = c.zk.Set(ctx, limitPath(path), []byte(q.String()), client.AnyVersion)
 		return err
 	}
@@ -270,7 +297,7 @@ func (c *call) deleteQuota(ctx context.Context, path string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := c.zk.Delete(ctx, join(top, name), client.AnyVersion); err != nil {
+		if err := c.zk.Delete(ctx, subtree.Join(top, name), client.AnyVersion); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -29,25 +28,17 @@ func runWhoAmI(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	var r whoResult
+	type identity struct {
+		Scheme string `json:"scheme"`
+		User   string `json:"user"`
+	}
+	var list []identity
+	text := "Auth scheme: User\n"
 	for _, id := range ids {
-		r = append(r, identity{id.Scheme, id.User})
+		list = append(list, identity{id.Scheme, id.User})
+		text += fmt.Sprintf("%s: %s\n", id.Scheme, id.User)
 	}
-	return c.show(r)
-}
-
-type identity struct {
-	Scheme string `json:"scheme"`
-	User   string `json:"user"`
-}
-
-type whoResult []identity
-
-func (r whoResult) text(out, _ io.Writer) {
-	_, _ = io.WriteString(out, "Auth scheme: User\n")
-	for _, id := range r {
-		_, _ = fmt.Fprintf(out, "%s: %s\n", id.Scheme, id.User)
-	}
+	return c.print(list, text)
 }
 
 func runEphemerals(ctx context.Context, c *call) error {
@@ -62,35 +53,21 @@ func runEphemerals(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.show(ephemeralsResult(paths))
-}
-
-type ephemeralsResult []string
-
-func (r ephemeralsResult) text(out, _ io.Writer) {
-	_, _ = io.WriteString(out, "["+strings.Join(r, ", ")+"]\n")
+	return c.print(paths, "["+strings.Join(paths, ", ")+"]\n")
 }
 
 func runCount(ctx context.Context, c *call) error {
-	path := c.args[0]
-	if err := checkPath(path); err != nil {
-		return err
-	}
-	n, err := c.zk.ChildrenCount(ctx, path)
+	n, err := c.zk.ChildrenCount(ctx, c.args[0])
 	if err != nil {
 		return err
 	}
-	return c.show(countResult{path, n})
+	return c.print(struct {
+		Path  string `json:"path"`
+		Count int    `json:"count"`
+	}{c.args[0], n}, fmt.Sprintln(n))
 }
 
-type countResult struct {
-	Path  string `json:"path"`
-	Count int    `json:"count"`
-}
-
-func (r countResult) text(out, _ io.Writer) { _, _ = fmt.Fprintln(out, r.Count) }
-
-// syncTimeout is how long sync waits for the leader.
+// syncTimeout bounds how long sync waits for the leader.
 const syncTimeout = 30 * time.Second
 
 func runSync(ctx context.Context, c *call) error {
@@ -109,35 +86,12 @@ func runSync(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.show(syncResult{path})
+	return c.print(map[string]string{"path": path}, "Sync is OK\n")
 }
-
-type syncResult struct {
-	Path string `json:"path"`
-}
-
-func (r syncResult) text(out, _ io.Writer) { _, _ = io.WriteString(out, "Sync is OK\n") }
 
 func runVersion(_ context.Context, c *call) error {
 	if len(c.args) > 0 {
 		return errUsage
 	}
-	return c.show(versionResult{cli.Version()})
-}
-
-type versionResult struct {
-	Version string `json:"version"`
-}
-
-func (r versionResult) text(out, _ io.Writer) {
-	_, _ = io.WriteString(out, "ZooKeeper CLI version: "+r.Version+"\n")
-}
-
-// note writes a line to where ZooKeeper's shell writes it, standard output, unless that is for JSON only.
-func (s *Shell) note(text string) {
-	to := s.out
-	if s.settings.json {
-		to = s.err
-	}
-	s.say(to, text)
+	return c.print(map[string]string{"version": cli.Version()}, "ZooKeeper CLI version: "+cli.Version()+"\n")
 }

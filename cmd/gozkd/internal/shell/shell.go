@@ -2,10 +2,10 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,68 +14,43 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Shell executes commands, one after the other, in a session with an ensemble. It is not safe for concurrent use; the
-// events of the session come from a goroutine of their own and are printed between the results.
+// Shell executes commands one after the other, in a session with an ensemble. It is not safe for
+// concurrent use. The client's goroutine prints the events of the session between the results.
 type Shell struct {
-	out, err io.Writer // each Write is of a piece: nothing comes between
-	env      cli.Env   // what surrounds the program; to be printed is only what goes through out and err
+	out, err io.Writer   // each Write is complete: other output does not split it
+	json     *jsonOutput // nil: output is text
+	shown    bool        // the running command has shown a result; only for JSON
+	env      cli.Env     // for anything except printing, which goes through out and err
 	location *time.Location
 	commands []*command
 	settings settings
-	// show hands a result to whoever wants it: as text or as JSON.
-	show func(result) error
-	// fail tells of the error of a command, or with the name "" of the shell itself.
-	fail  func(name string, err error)
-	shown bool // the command that runs has shown a result
-	// onEvent is called for each event of the session, from the client's goroutine, if printWatches holds.
-	onEvent func(client.Event)
+	// singleCommand is set in a process that executes one command: then only the result of that
+	// command goes to out.
+	singleCommand bool
+	count         int            // number of executed lines
+	history       map[int]string // lines by number; redo adds the line that it repeats
 
 	zk           *client.Client // nil before the first connect
-	auths        []client.Auth  // what addauth gave zk
-	host         string         // the connect string of zk
-	printWatches *toggle
-	stream       atomic.Pointer[stream] // what a running watch prints; nil: none runs
-	// once holds in a process that executes one command: nothing goes to out but what the command was asked for.
-	once    bool
-	count   int            // lines executed
-	history map[int]string // by number; redo puts the line that it repeats
+	auths        []client.Auth  // credentials that addauth gave to zk
+	host         string         // connect string of zk
+	printWatches atomic.Bool
+	watching     atomic.Pointer[eventQueue] // receives the events of a running watch; nil if none runs
 }
 
-// settings are what the command line says of the session.
-type settings struct {
-	server   string
-	timeout  time.Duration
-	readOnly bool
-	json     bool
-	help     bool
-}
-
-// newShell returns a shell without a session. It writes to out and err only whole results and messages.
+// newShell returns a shell without a session.
 func newShell(out, err io.Writer, set settings) *Shell {
-	locked := new(lock)
+	lock := new(sync.Mutex)
 	s := &Shell{
-		out:          &writer{lock: locked, to: out},
-		err:          &writer{lock: locked, to: err},
-		location:     time.Local,
-		settings:     set,
-		host:         set.server,
-		printWatches: newToggle(true),
-		history:      map[int]string{},
+		out: &lockedWriter{lock, out}, err: &lockedWriter{lock, err}, location: time.Local,
+		commands: allCommands(), settings: set, host: set.server, history: map[int]string{},
 	}
-	s.commands = slices.Concat(shellCommands(), zooKeeperCommands(), treeCommands(), interactiveCommands())
+	s.printWatches.Store(true)
 	slices.SortFunc(s.commands, func(a, b *command) int { return strings.Compare(a.name, b.name) })
-	s.show, s.fail, s.onEvent = s.showText, s.failText, s.printEvent
 	if set.json {
-		s.useJSON()
+		s.json = &jsonOutput{results: s.out, messages: s.err}
+		s.out, s.err = noteWriter{s.err}, noteWriter{s.err}
 	}
 	return s
-}
-
-// showText prints a result as ZooKeeper's shell does.
-func (s *Shell) showText(r result) error {
-	out, err := &writeBuffer{to: s.out}, &writeBuffer{to: s.err}
-	r.text(out, err)
-	return errors.Join(err.flush(), out.flush())
 }
 
 // find returns a command by its name, or nil.
@@ -87,11 +62,14 @@ func (s *Shell) find(name string) *command {
 	return s.commands[i]
 }
 
-// connected reports whether there is a session, or one that may still be taken up.
+// connected reports whether there is a session, including one that is reconnecting.
 func (s *Shell) connected() bool { return s.zk != nil && !s.zk.State().Ended() }
 
-// connect ends the session if there is one and opens another. It waits until that is there, for the session timeout at
-// most; the error names every address and its cause.
+// connectTimeout bounds how long one server may take to accept a session if others can be tried.
+const connectTimeout = 5 * time.Second
+
+// connect closes the session, if any, and opens another. It waits for it for at most the session
+// timeout. The error names every address and its cause.
 func (s *Shell) connect(ctx context.Context, host string) error {
 	s.close()
 	s.host, s.auths = host, nil
@@ -119,10 +97,8 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	return nil
 }
 
-// connectTimeout is how long one server may take to give a session, if there is time for the others then.
-const connectTimeout = 5 * time.Second
-
-// close ends the session. Its error is of no use to anybody: a server that was not told ends the session by itself.
+// close ends the session. An error is ignored: the server expires a session that it was not told to
+// close.
 func (s *Shell) close() {
 	if s.connected() {
 		_ = s.zk.Close()

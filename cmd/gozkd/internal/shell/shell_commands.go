@@ -3,22 +3,13 @@ package shell
 import (
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 )
 
-// shellCommands are those that concern the shell itself.
-func shellCommands() []*command {
-	return []*command{
-		{name: "close", raw: true, about: "end the session", run: func(_ context.Context, c *call) error { c.close(); return nil }},
-		{name: "connect", args: "host:port", raw: true, offline: true, about: "open a session, with the same servers or others", run: runConnect},
-		{name: "help", args: "[command]", raw: true, offline: true, about: "list the commands, or say how one is used", run: runHelp},
-		{name: "history", raw: true, offline: true, about: "list the last lines with their numbers", run: runHistory},
-		{name: "printwatches", args: "on|off", raw: true, offline: true, about: "print events as they come, or not", run: runPrintWatches},
-		{name: "quit", raw: true, offline: true, about: "end the session and the shell", run: runQuit},
-		{name: "redo", args: "cmdno", raw: true, offline: true, about: "execute a line of the history again", run: runRedo},
-	}
+func runClose(_ context.Context, c *call) error {
+	c.close()
+	return nil
 }
 
 func runConnect(ctx context.Context, c *call) error {
@@ -34,33 +25,26 @@ func runQuit(_ context.Context, c *call) error {
 	return errQuit
 }
 
-// historyLines is how many lines history lists, itself included.
+// historyLines is the number of lines that history lists, itself included.
 const historyLines = 11
 
 func runHistory(_ context.Context, c *call) error {
-	list := historyResult{}
+	type line struct {
+		Number int    `json:"number"`
+		Line   string `json:"line"`
+	}
+	list := []line{}
+	var text strings.Builder
 	for i := max(0, c.count-historyLines+1); i <= c.count; i++ {
-		if line, ok := c.history[i]; ok {
-			list = append(list, historyLine{i, line})
+		if l, ok := c.history[i]; ok {
+			list = append(list, line{i, l})
+			fmt.Fprintf(&text, "%d - %s\n", i, l)
 		}
 	}
-	if err := c.show(list); err != nil {
+	if err := c.print(list, text.String()); err != nil {
 		return err
 	}
 	return c.stillConnected()
-}
-
-type historyLine struct {
-	Number int    `json:"number"`
-	Line   string `json:"line"`
-}
-
-type historyResult []historyLine
-
-func (r historyResult) text(out, _ io.Writer) {
-	for _, h := range r {
-		_, _ = fmt.Fprintf(out, "%d - %s\n", h.Number, h.Line)
-	}
 }
 
 func runRedo(ctx context.Context, c *call) error {
@@ -69,7 +53,7 @@ func runRedo(ctx context.Context, c *call) error {
 	}
 	i, err := strconv.Atoi(c.args[0])
 	if err != nil {
-		return usageError(c.args[0] + " is no number")
+		return usageError(c.args[0] + " is not a number")
 	}
 	if i < 0 || i >= c.count {
 		return failure("Command index out of range")
@@ -91,54 +75,66 @@ func runPrintWatches(_ context.Context, c *call) error {
 		if c.args[0] != "on" && c.args[0] != "off" {
 			return errUsage
 		}
-		c.printWatches.set(c.args[0] == "on")
+		c.printWatches.Store(c.args[0] == "on")
 		return c.stillConnected()
 	}
-	if err := c.show(watchesResult{c.printWatches.on()}); err != nil {
+	state := "off"
+	if c.printWatches.Load() {
+		state = "on"
+	}
+	if err := c.print(map[string]bool{"printwatches": state == "on"}, "printwatches is "+state+"\n"); err != nil {
 		return err
 	}
 	return c.stillConnected()
 }
 
-type watchesResult struct {
-	On bool `json:"printwatches"`
-}
-
-func (r watchesResult) text(out, _ io.Writer) {
-	state := "off"
-	if r.On {
-		state = "on"
-	}
-	_, _ = fmt.Fprintln(out, "printwatches is "+state)
-}
-
-// stillConnected is what ZooKeeper's shell says behind the commands that need no session when there is none.
+// stillConnected is the error that zkCli.sh prints after a command that needs no session if there is
+// none.
 func (s *Shell) stillConnected() error {
-	if s.once || s.connected() {
+	if s.singleCommand || s.connected() {
 		return nil
 	}
 	return errNotConnected
 }
 
 func runHelp(_ context.Context, c *call) error {
-	if len(c.args) > 0 {
-		if one := c.find(c.args[0]); one != nil {
-			return c.show(helpResult{one})
+	if len(c.args) == 0 {
+		var text strings.Builder
+		for _, each := range c.commands {
+			fmt.Fprintf(&text, "%-22s %s\n", each.name, each.about)
 		}
+		return c.print(jsonHelp(c.commands), text.String())
+	}
+	each := c.find(c.args[0])
+	if each == nil {
 		return unknownCommand(c.args[0])
 	}
-	return c.show(helpResult(c.commands))
+	usage := strings.TrimSpace(each.name + " " + each.args)
+	return c.print(jsonHelp([]*command{each}), usage+"\n"+each.about+"\n"+each.flagHelp())
 }
 
-// helpResult is what is said of some commands: of one its flags too.
-type helpResult []*command
+// jsonCommand is a command in the output of help.
+type jsonCommand struct {
+	Name  string     `json:"name"`
+	Args  string     `json:"args"`
+	About string     `json:"about"`
+	Flags []jsonFlag `json:"flags"`
+}
 
-func (r helpResult) text(out, _ io.Writer) {
-	if len(r) == 1 {
-		_, _ = fmt.Fprintf(out, "%s\n%s\n%s", strings.TrimSpace(r[0].name+" "+r[0].args), r[0].about, r[0].flagHelp())
-		return
+type jsonFlag struct {
+	Name  string `json:"name"` // with its dash
+	Value bool   `json:"value"`
+	About string `json:"about"`
+}
+
+func jsonHelp(commands []*command) []jsonCommand {
+	list := []jsonCommand{}
+	for _, c := range commands {
+		j := jsonCommand{c.name, c.args, c.about, []jsonFlag{}}
+		for _, f := range c.flags {
+			j.Flags = append(j.Flags, jsonFlag{"-" + f.name, f.value, f.about})
+		}
+		list = append(list, j)
 	}
-	for _, c := range r {
-		_, _ = fmt.Fprintf(out, "%-22s %s\n", c.name, c.about)
-	}
+	return list
 }

@@ -132,7 +132,7 @@ func TestExportImport_Commands(t *testing.T) {
 	if b, err := os.ReadFile(name); err != nil || !strings.Contains(string(b), `{"path":"/zeta","data_base64":"gIGC"}`) {
 		t.Errorf("%s, %v", b, err)
 	}
-	if status, _, errs := onServer(t, b, "", "import", "-k", "/here", name); status != cli.OK || errs != "Created 0 znodes, kept 6 that were there\n" {
+	if status, _, errs := onServer(t, b, "", "import", "-k", "/here", name); status != cli.OK || errs != "Created 0 znodes, kept 6 existing\n" {
 		t.Error(status, errs)
 	}
 	// In a script standard input has the lines.
@@ -200,7 +200,7 @@ create -e /app/e
 		t.Fatal(errs)
 	}
 	if status, text, errs := onServer(t, b, "", "export", "/app"); status != cli.OK || strings.Contains(text, "container") ||
-		!strings.Contains(errs, "Containers and TTL znodes count as persistent ones: add kind to 4lw.commands.whitelist") {
+		!strings.Contains(errs, "Containers and TTL znodes are treated as persistent: add kind to 4lw.commands.whitelist") {
 		t.Errorf("%s%s", text, errs)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestQuotaStats(t *testing.T) {
+func TestQuota(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{"count=5,bytes=-1", "count=5,bytes=-1"},
 		{"count=5,bytes=-1=;byteHardLimit=-1;countHardLimit=7", "count=5,bytes=-1=;byteHardLimit=-1;countHardLimit=7"},

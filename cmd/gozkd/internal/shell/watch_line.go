@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -10,37 +9,37 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// What a line of a watch says beside the types of ZooKeeper's events.
+// The kinds of lines other than the types of ZooKeeper's events.
 const (
-	watchBegins = "Watching" // from now on events are seen
-	watchData   = "Current"  // with --data: what there is now
-	watchLost   = "Lost"     // the connection: what happens from now on may go unseen
-	watchMissed = "Missed"   // what happened since may have gone unseen
+	watchBegins = "Watching" // events are seen from now on
+	watchData   = "Current"  // the current data, with --data
+	watchLost   = "Lost"     // the connection is lost: events from now on may be missed
+	watchMissed = "Missed"   // events since a time may have been missed
 )
 
-// watchLine is one line of a watch.
+// watchLine is one line of the output of watch.
 type watchLine struct {
-	at   time.Time
-	kind string
-	path string
-	zxid proto.Zxid // of an event, proto.NoZxid if the server does not say
-	// since is when it began that events may have been missed.
-	since time.Time
+	at    time.Time
+	kind  string
+	path  string
+	zxid  proto.Zxid // of an event; proto.NoZxid if the server did not send it
+	since time.Time  // of watchMissed
 	why   string
 
 	withData bool
 	data     []byte
-	stat     *stat // of data; nil: there is no such znode any more
+	stat     *stat // nil: the znode does not exist
 }
 
-// watchTime is how lines have times: as JSON does, in local time.
+// watchTime is JSON's time layout, in local time.
 const watchTime = "2006-01-02T15:04:05.000Z07:00"
 
-func (l watchLine) text(out, _ io.Writer) {
+// String returns the line as text, with a newline.
+func (l watchLine) String() string {
 	line := l.at.Format(watchTime) + " "
 	switch l.kind {
 	case watchLost:
-		line += "!!! " + l.why + ": what happens from now on may be missed"
+		line += "!!! " + l.why + ": events from now on may be missed"
 	case watchMissed:
 		line += "!!! " + l.why + ": events since " + l.since.Format(watchTime) + " may have been missed"
 	default:
@@ -49,26 +48,22 @@ func (l watchLine) text(out, _ io.Writer) {
 	if l.zxid != proto.NoZxid {
 		line += " zxid=" + hex(int64(l.zxid))
 	}
-	if l.withData {
-		line += l.dataText()
-	}
-	_, _ = fmt.Fprintln(out, line)
-}
-
-// dataText has the data on one line, quoted.
-func (l watchLine) dataText() string {
 	switch {
+	case !l.withData:
 	case l.stat == nil:
-		return " gone"
+		line += " gone"
 	case l.data == nil:
-		return fmt.Sprintf(" version=%d data=null", l.stat.Version)
+		line += fmt.Sprintf(" version=%d data=null", l.stat.Version)
 	case !utf8.Valid(l.data):
-		return fmt.Sprintf(" version=%d data_base64=%s", l.stat.Version, *base64Of(l.data).Base64)
+		line += fmt.Sprintf(" version=%d data_base64=%s", l.stat.Version, *base64Of(l.data).Base64)
+	default:
+		line += fmt.Sprintf(" version=%d data=%s", l.stat.Version, strconv.Quote(string(l.data)))
 	}
-	return fmt.Sprintf(" version=%d data=%s", l.stat.Version, strconv.Quote(string(l.data)))
+	return line + "\n"
 }
 
-// MarshalJSON has the data and its Stat only where they were asked for, and "stat":null where there is no such znode.
+// MarshalJSON adds data and Stat only if they were asked for; "stat" is null if the znode does not
+// exist.
 func (l watchLine) MarshalJSON() ([]byte, error) {
 	type head struct {
 		Time  string `json:"time"`

@@ -103,13 +103,13 @@ func TestWatch(t *testing.T) {
 	}
 	wantLines(t, r.out,
 		"TIME Watching /a", "TIME NodeCreated /a zxid=ZXID", "TIME NodeChildrenChanged /a zxid=ZXID", "TIME NodeDataChanged /a zxid=ZXID",
-		"TIME !!! the connection is lost: what happens from now on may be missed",
+		"TIME !!! the connection is lost: events from now on may be missed",
 		"TIME !!! connected again, to "+at+": events since TIME may have been missed",
 		"TIME NodeChildrenChanged /a zxid=ZXID", "TIME NodeDeleted /a zxid=ZXID")
 	wantLines(t, below.stop().out,
 		"TIME Watching /a", "TIME Current /a gone", `TIME NodeCreated /a zxid=ZXID version=0 data="one"`, "TIME NodeCreated /a/b zxid=ZXID version=0 data=null",
 		"TIME NodeDataChanged /a zxid=ZXID version=1 data_base64=/w==",
-		"TIME !!! the connection is lost: what happens from now on may be missed",
+		"TIME !!! the connection is lost: events from now on may be missed",
 		"TIME !!! connected again, to "+at+": events since TIME may have been missed",
 		"TIME Current /a version=1 data_base64=/w==",
 		"TIME NodeDeleted /a/b zxid=ZXID", "TIME NodeDeleted /a zxid=ZXID")
@@ -138,14 +138,14 @@ func TestWatch_Expired(t *testing.T) {
 }
 
 // A stream drops what is too much, but no change of the session's state, and says so.
-func TestStream(t *testing.T) {
-	s := newStream("/a", true)
-	for range streamMost + 1 {
+func TestEventQueue(t *testing.T) {
+	s := newEventQueue("/a", true)
+	for range maxQueuedEvents + 1 {
 		s.put(client.Event{Type: proto.EventDataChanged, Path: "/a/b"})
 	}
 	s.put(client.Event{Type: client.EventSession})
 	events, dropped := s.next(t.Context())
-	if len(events) != streamMost+1 || !dropped {
+	if len(events) != maxQueuedEvents+1 || !dropped {
 		t.Errorf("%d events, dropped %v", len(events), dropped)
 	}
 	for _, path := range []string{"/", "/ab", "/b/a"} {
@@ -153,10 +153,10 @@ func TestStream(t *testing.T) {
 			t.Errorf("covers %s", path)
 		}
 	}
-	if s := newStream("/", true); !s.put(client.Event{Type: proto.EventCreated, Path: "/x"}) {
+	if s := newEventQueue("/", true); !s.put(client.Event{Type: proto.EventCreated, Path: "/x"}) {
 		t.Error("/ does not cover /x")
 	}
-	if s := newStream("/a", false); s.put(client.Event{Type: proto.EventCreated, Path: "/a/b"}) {
+	if s := newEventQueue("/a", false); s.put(client.Event{Type: proto.EventCreated, Path: "/a/b"}) {
 		t.Error("what is not recursive covers what is below")
 	}
 }

@@ -17,13 +17,15 @@ const maxTransaction = 1_000_000
 
 // Copied says how a copy went.
 type Copied struct {
-	Created, Deleted, Skipped int64 // Skipped: ephemerals
-	Sequential                int64 // znodes with a name as of a sequential one
-	Atomic                    bool  // it was one transaction
+	Created    int64 `json:"created"`
+	Deleted    int64 `json:"deleted,omitempty"`
+	Skipped    int64 `json:"ephemerals_left_out,omitempty"` // ephemeral znodes
+	Sequential int64 `json:"sequential,omitempty"`          // znodes with a sequential name
+	Atomic     bool  `json:"atomic"`                        // in one transaction
 }
 
-// Copying says how to copy or move.
-type Copying struct {
+// Copy says how to copy or move.
+type Copy struct {
 	From, To  Side // To.Path must not be there, its parent must
 	Recursive bool // else only the znode itself
 	Move      bool // delete what was copied. From and To are of the same client
@@ -36,7 +38,7 @@ type Copying struct {
 //
 // Ephemeral znodes are left out of a copy; a subtree with one can't be moved. What is created below the source after Run began is
 // left out as well.
-func (c *Copying) Run(ctx context.Context) (*Copied, error) {
+func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	done := &Copied{}
 	if err := c.check(); err != nil {
 		return done, err
@@ -45,7 +47,7 @@ func (c *Copying) Run(ctx context.Context) (*Copied, error) {
 		return done, err
 	}
 	begun := c.From.ZK.LastZxid()
-	var first []*Node // what is there so far; nil once it was too much
+	var first []*Znode // what is there so far; nil once it was too much
 	l := &Loader{ZK: c.To.ZK, To: c.To.Path, Seen: func(l *Loader) {
 		done.Created = l.Created
 		if c.Seen != nil {
@@ -53,7 +55,7 @@ func (c *Copying) Run(ctx context.Context) (*Copied, error) {
 		}
 	}}
 	size, whole := 0, true
-	err := Walk(ctx, c.From.ZK, c.From.Path, c.options(), func(n *Node) error {
+	err := Walk(ctx, c.From.ZK, c.From.Path, c.options(), func(n *Znode) error {
 		if n.Depth > 0 && n.Stat.Czxid > begun {
 			return nil // else a copy below its source, through another connection where check does not see it, would have no end
 		}
@@ -98,7 +100,7 @@ func (c *Copying) Run(ctx context.Context) (*Copied, error) {
 	return done, err
 }
 
-func (c *Copying) options() Options {
+func (c *Copy) options() Options {
 	o := Options{Data: true, ACL: true, NoSystem: true, Kinds: c.From.Kinds}
 	if c.Recursive || c.Move {
 		o.Below = All
@@ -106,7 +108,7 @@ func (c *Copying) options() Options {
 	return o
 }
 
-func (c *Copying) check() error {
+func (c *Copy) check() error {
 	if c.From.ZK == c.To.ZK && Within(c.To.Path, c.From.Path) {
 		return fmt.Errorf("%s is %s or below it", c.To.Path, c.From.Path)
 	}
@@ -117,7 +119,7 @@ func (c *Copying) check() error {
 }
 
 // wanted reports whether a znode is to be copied.
-func (c *Copying) wanted(n *Node, done *Copied) (bool, error) {
+func (c *Copy) wanted(n *Znode, done *Copied) (bool, error) {
 	switch {
 	case n.Denied != nil:
 		return false, n.Denied
@@ -136,24 +138,24 @@ func (c *Copying) wanted(n *Node, done *Copied) (bool, error) {
 }
 
 // size is about what a znode adds to a transaction.
-func (c *Copying) size(n *Node) int {
+func (c *Copy) size(n *Znode) int {
 	p := pending{path: Join(c.To.Path, n.Rel), data: n.Data, options: client.CreateOptions{ACL: n.ACL}}
 	return p.size() + opBytes + len(n.Path)
 }
 
 // tooLarge is called before a move writes the first part: an ephemeral found later would leave half a copy.
-func (c *Copying) tooLarge(ctx context.Context) error {
+func (c *Copy) tooLarge(ctx context.Context) error {
 	if !c.Move {
 		return nil
 	}
-	return Walk(ctx, c.From.ZK, c.From.Path, Options{Below: All, NoSystem: true}, func(n *Node) error {
+	return Walk(ctx, c.From.ZK, c.From.Path, Options{Below: All, NoSystem: true}, func(n *Znode) error {
 		_, err := c.wanted(n, &Copied{})
 		return err
 	})
 }
 
 // transaction copies or moves all at once.
-func (c *Copying) transaction(ctx context.Context, nodes []*Node, done *Copied) error {
+func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) error {
 	var ops []client.Op
 	for _, n := range nodes {
 		if !c.Move {
@@ -196,8 +198,8 @@ func Within(path, root string) bool {
 // deleteUnchanged deletes a subtree, children first. It stops at a znode that was created or changed after a zxid.
 func deleteUnchanged(ctx context.Context, zk *client.Client, root string, since proto.Zxid) (deleted int64, err error) {
 	d := deleter{zk: zk}
-	var path []*Node // from the root to the last znode that was visited
-	err = Walk(ctx, zk, root, Options{Below: All}, func(n *Node) error {
+	var path []*Znode // from the root to the last znode that was visited
+	err = Walk(ctx, zk, root, Options{Below: All}, func(n *Znode) error {
 		if n.Denied != nil {
 			return n.Denied
 		}
@@ -227,11 +229,11 @@ func deleteUnchanged(ctx context.Context, zk *client.Client, root string, since 
 // deleter deletes znodes, some hundred at a time.
 type deleter struct {
 	zk      *client.Client
-	batch   []*Node
+	batch   []*Znode
 	deleted int64
 }
 
-func (d *deleter) add(ctx context.Context, n *Node) error {
+func (d *deleter) add(ctx context.Context, n *Znode) error {
 	if d.batch = append(d.batch, n); len(d.batch) < batchOps {
 		return nil
 	}

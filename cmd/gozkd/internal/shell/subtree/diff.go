@@ -21,8 +21,8 @@ type Side struct {
 
 // Change is a difference at one path below both sides.
 type Change struct {
-	Rel         string // as Node.Rel
-	Left, Right *Node  // nil where there is no such znode
+	Rel         string // as Znode.Rel
+	Left, Right *Znode // nil where there is no such znode
 	// What differs if both are there. A znode that can't be read on a side differs in Access.
 	Data, ACL, Ephemeral, Access bool
 }
@@ -75,7 +75,7 @@ func Diff(ctx context.Context, left, right Side, withACL bool, emit func(Change)
 	return same, nil
 }
 
-func compare(a, b *Node) Change {
+func compare(a, b *Znode) Change {
 	c := Change{Rel: a.Rel, Left: a, Right: b}
 	if a.Denied != nil || b.Denied != nil {
 		c.Access = true
@@ -90,9 +90,9 @@ func compare(a, b *Node) Change {
 var errStopped = errors.New("subtree: stopped")
 
 // nodes yields a walk; an error is its last element.
-func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Node, error] {
-	return func(yield func(*Node, error) bool) {
-		err := Walk(ctx, s.ZK, s.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true}, func(n *Node) error {
+func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Znode, error] {
+	return func(yield func(*Znode, error) bool) {
+		err := Walk(ctx, s.ZK, s.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true}, func(n *Znode) error {
 			if !yield(n, nil) {
 				return errStopped
 			}

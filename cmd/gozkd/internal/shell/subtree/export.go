@@ -27,7 +27,7 @@ func Export(ctx context.Context, from Side, withACL bool, write func(line any) e
 	if err := write(Head{Version: formatVersion, Root: from.Path, Zxid: from.ZK.LastZxid().String()}); err != nil {
 		return e, err
 	}
-	err := Walk(ctx, from.ZK, from.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true, Kinds: from.Kinds}, func(n *Node) error {
+	err := Walk(ctx, from.ZK, from.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true, Kinds: from.Kinds}, func(n *Znode) error {
 		if n.Denied != nil {
 			if e.NMissing++; len(e.Missing) < maxNamed {
 				e.Missing = append(e.Missing, n.Path)
@@ -44,7 +44,7 @@ func Export(ctx context.Context, from Side, withACL bool, write func(line any) e
 	return e, write(tail{End: true, Znodes: e.Znodes})
 }
 
-func (e *Exported) count(n *Node) {
+func (e *Exported) count(n *Znode) {
 	e.Znodes++
 	e.Bytes += int64(len(n.Data))
 	if n.Stat.EphemeralOwner != 0 {

@@ -46,7 +46,7 @@ func ParseKinds(answer, chroot string) (Kinds, error) {
 }
 
 // note completes a znode as far as is known.
-func (k Kinds) note(n *Node) {
+func (k Kinds) note(n *Znode) {
 	if ms, ok := k[n.Path]; ok {
 		n.Container, n.TTLMs = ms == 0, ms
 	}

@@ -61,24 +61,29 @@ const (
 	maxLine       = 32 << 20  // far above what jute.maxbuffer lets a znode be, with each byte escaped
 )
 
-const permLetters = "rwcda" // by rising bit
-
-func permString(p proto.Perms) string {
-	var s []byte
-	for _, letter := range []byte("cdrwa") {
-		if p&(1<<strings.IndexByte(permLetters, letter)) != 0 {
-			s = append(s, letter)
+// ACLRecords returns the entries of a list.
+func ACLRecords(acl []proto.ACL) (records []ACLRecord) {
+	for _, a := range acl {
+		var letters []byte
+		for _, letter := range []byte("cdrwa") {
+			if a.Perms&(1<<strings.IndexByte(permLetters, letter)) != 0 {
+				letters = append(letters, letter)
+			}
 		}
+		records = append(records, ACLRecord{a.ID.Scheme, a.ID.ID, string(letters)})
 	}
-	return string(s)
+	return records
 }
 
-func parsePerms(s string) (proto.Perms, error) {
+const permLetters = "rwcda" // from the lowest bit
+
+// ParsePerms reads permission letters.
+func ParsePerms(s string) (proto.Perms, error) {
 	var p proto.Perms
 	for i := range len(s) {
 		bit := strings.IndexByte(permLetters, s[i])
 		if bit < 0 {
-			return 0, fmt.Errorf("permissions %q: want letters out of cdrwa", s)
+			return 0, fmt.Errorf("permissions %q: must be letters of cdrwa", s)
 		}
 		p |= 1 << bit
 	}
@@ -86,7 +91,7 @@ func parsePerms(s string) (proto.Perms, error) {
 }
 
 // Record returns the record of a znode.
-func (n *Node) Record() Record {
+func (n *Znode) Record() Record {
 	r := Record{Path: n.Rel}
 	if r.Path == "" {
 		r.Path = "/"
@@ -108,9 +113,7 @@ func (n *Node) Record() Record {
 		r.DataBase64 = n.Data
 	}
 	if n.ACL != nil && !slices.Equal(n.ACL, proto.OpenACL()) {
-		for _, a := range n.ACL {
-			r.ACL = append(r.ACL, ACLRecord{a.ID.Scheme, a.ID.ID, permString(a.Perms)})
-		}
+		r.ACL = ACLRecords(n.ACL)
 	}
 	return r
 }
@@ -123,7 +126,7 @@ func (r *Record) data() []byte {
 	return r.DataBase64
 }
 
-// rel returns Path as Node.Rel has it.
+// rel returns Path as Znode.Rel has it.
 func (r *Record) rel() string {
 	if r.Path == "/" {
 		return ""
@@ -148,7 +151,7 @@ func (r *Record) options() (o client.CreateOptions, err error) {
 		return o, fmt.Errorf("kind %q with ttl_ms %d", r.Kind, r.TTLMs)
 	}
 	for _, a := range r.ACL {
-		p, err := parsePerms(a.Perms)
+		p, err := ParsePerms(a.Perms)
 		if err != nil {
 			return o, err
 		}

@@ -19,7 +19,7 @@ import (
 
 func walk(t testing.TB, c *client.Client, root string, o subtree.Options) (paths []string) {
 	t.Helper()
-	if err := subtree.Walk(t.Context(), c, root, o, func(n *subtree.Node) error {
+	if err := subtree.Walk(t.Context(), c, root, o, func(n *subtree.Znode) error {
 		paths = append(paths, n.Path)
 		return nil
 	}); err != nil {
@@ -93,7 +93,7 @@ func TestWalk_Order(t *testing.T) {
 func TestWalk_Root(t *testing.T) {
 	c, _ := start(t)
 	for _, o := range []subtree.Options{{}, {Below: subtree.All}, {Data: true}} {
-		err := subtree.Walk(t.Context(), c, "/none", o, func(*subtree.Node) error { return nil })
+		err := subtree.Walk(t.Context(), c, "/none", o, func(*subtree.Znode) error { return nil })
 		if !errors.Is(err, proto.ErrNoNode) {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -108,7 +108,7 @@ func TestWalk_Denied(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	err := subtree.Walk(t.Context(), c, "/t", subtree.Options{Below: subtree.All}, func(n *subtree.Node) error {
+	err := subtree.Walk(t.Context(), c, "/t", subtree.Options{Below: subtree.All}, func(n *subtree.Znode) error {
 		got = append(got, fmt.Sprint(n.Path, " ", n.Denied != nil))
 		return nil
 	})
@@ -155,7 +155,7 @@ func TestWalk_Stops(t *testing.T) {
 	c, _ := start(t)
 	grow(t, c, "/t", 500, 1)
 	n := 0
-	err := subtree.Walk(t.Context(), c, "/t", subtree.Options{Below: subtree.All}, func(*subtree.Node) error {
+	err := subtree.Walk(t.Context(), c, "/t", subtree.Options{Below: subtree.All}, func(*subtree.Znode) error {
 		if n++; n == 100 {
 			return io.ErrClosedPipe
 		}
@@ -353,7 +353,7 @@ func TestCopyAndMove(t *testing.T) {
 		root := fmt.Sprintf("/t%d", size)
 		paths := grow(t, c, root, size, uint64(size))
 		n := int64(len(paths))
-		for i, work := range []subtree.Copying{
+		for i, work := range []subtree.Copy{
 			{From: subtree.Side{ZK: c, Path: root}, To: subtree.Side{ZK: c, Path: root + "-copy"}, Recursive: true},
 			{From: subtree.Side{ZK: c, Path: root}, To: subtree.Side{ZK: other, Path: root}, Recursive: true},
 			{From: subtree.Side{ZK: c, Path: root}, To: subtree.Side{ZK: c, Path: root + "-moved"}, Move: true},
@@ -382,7 +382,7 @@ func TestCopy_Refuses(t *testing.T) {
 	create(t, c, client.CreateOptions{}, "/a", "/a/b", "/x", "/there")
 	create(t, c, client.CreateOptions{Ephemeral: true}, "/x/e")
 	run := func(from, to string, move bool) error {
-		_, err := (&subtree.Copying{
+		_, err := (&subtree.Copy{
 			From: subtree.Side{ZK: c, Path: from}, To: subtree.Side{ZK: c, Path: to}, Recursive: true, Move: move,
 		}).Run(t.Context())
 		return err
@@ -418,7 +418,7 @@ func TestMove_Changed(t *testing.T) {
 	other := connect(t, w)
 	paths := grow(t, c, "/t", 9000, 5)
 	changed := false
-	_, err := (&subtree.Copying{
+	_, err := (&subtree.Copy{
 		From: subtree.Side{ZK: c, Path: "/t"}, To: subtree.Side{ZK: c, Path: "/moved"}, Move: true,
 		Seen: func(*subtree.Copied) {
 			if !changed {

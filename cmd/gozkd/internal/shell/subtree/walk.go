@@ -23,14 +23,14 @@ const (
 
 // Options say what a walk reads.
 type Options struct {
-	Data, ACL bool // else Node.Data, Node.ACL are nil
+	Data, ACL bool // else Znode.Data, Znode.ACL are nil
 	Below     int  // how many levels below the root; All is All
 	NoSystem  bool // leave out /zookeeper when the root is /
 	Kinds     Kinds
 }
 
 // Node is a znode as a walk found it. It belongs to who is handed it.
-type Node struct {
+type Znode struct {
 	Path  string
 	Rel   string // the path below the walk's root, "/a/b"; "" is the root itself
 	Depth int    // 0 is the root
@@ -47,12 +47,12 @@ type Node struct {
 
 // Walk calls visit with root and all below it, parents before their children and children by name. It stops at the first error
 // of visit and returns it. A root that is not there is an error, another znode that vanished is not.
-func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit func(*Node) error) error {
+func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit func(*Znode) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &walker{ctx: ctx, zk: zk, root: root, options: o, results: make(chan *item, maxHeld+1)}
 	defer w.fetches.Wait()
 	defer cancel()
-	w.head = &item{node: Node{Path: root, Last: true}}
+	w.head = &item{node: Znode{Path: root, Last: true}}
 	w.start(w.head)
 	for w.head != nil {
 		w.readAhead()
@@ -95,7 +95,7 @@ type walker struct {
 type item struct {
 	next  *item
 	names []string // sorted
-	node  Node     // or, with names, the parent
+	node  Znode    // or, with names, the parent
 	kids  []string
 	done  bool
 	err   error
@@ -123,7 +123,7 @@ func (w *walker) readAhead() {
 // takeFirst returns the first of several, linked before the rest.
 func (it *item) takeFirst() *item {
 	name := it.names[0]
-	first := &item{next: it, node: Node{
+	first := &item{next: it, node: Znode{
 		Path: Join(it.node.Path, name), Rel: it.node.Rel + "/" + name, Depth: it.node.Depth + 1, Last: len(it.names) == 1,
 	}}
 	if it.names = it.names[1:]; len(it.names) == 0 {
@@ -149,12 +149,12 @@ func (w *walker) complete(it *item) {
 	}
 	if len(it.kids) > 0 {
 		slices.Sort(it.kids)
-		it.next = &item{next: it.next, names: it.kids, node: Node{Path: it.node.Path, Rel: it.node.Rel, Depth: it.node.Depth}}
+		it.next = &item{next: it.next, names: it.kids, node: Znode{Path: it.node.Path, Rel: it.node.Rel, Depth: it.node.Depth}}
 		it.kids = nil
 	}
 }
 
-func (w *walker) fetch(n *Node, kids *[]string) error {
+func (w *walker) fetch(n *Znode, kids *[]string) error {
 	err := w.fetchAll(n, kids)
 	if errors.Is(err, proto.ErrNoAuth) && n.Depth > 0 {
 		n.Denied, n.Data, n.ACL, *kids = err, nil, nil, nil
@@ -163,7 +163,7 @@ func (w *walker) fetch(n *Node, kids *[]string) error {
 	return err
 }
 
-func (w *walker) fetchAll(n *Node, kids *[]string) error {
+func (w *walker) fetchAll(n *Znode, kids *[]string) error {
 	below := w.options.Below < 0 || n.Depth < w.options.Below
 	return retry(func() (err error) {
 		if w.options.Data {

@@ -21,7 +21,7 @@ func TestQuoteControls(t *testing.T) {
 		"\x1b]0;title\x07 and more": `\u001b]0;title\u0007 and more`,
 	} {
 		var b bytes.Buffer
-		if n, err := (visible{&b}).Write([]byte(in)); n != len(in) || err != nil || b.String() != want {
+		if n, err := (controlQuoter{&b}).Write([]byte(in)); n != len(in) || err != nil || b.String() != want {
 			t.Errorf("%q: %q, %d, %v; want %q", in, b.String(), n, err, want)
 		}
 	}

@@ -147,7 +147,7 @@ func TestInteractive_Edit(t *testing.T) {
 	s.Type("create /x one\redit /x\r")
 	s.Await("editing")
 	s.Type("what is typed is the editor's\n\x04")
-	s.Await("/x has version 1 now", "[zk: "+at+"(CONNECTED) 2]")
+	s.Await("/x now has version 1", "[zk: "+at+"(CONNECTED) 2]")
 	s.Type("get /x\r")
 	s.Await("edited", "[zk: "+at+"(CONNECTED) 3]")
 	s.Type("\x04")
@@ -195,7 +195,7 @@ func TestInteractive_HostileData(t *testing.T) {
 	if got := runCLI(t, "", nil, "-server", at, "create", "/esc", data); got.err != "Created /esc\n" {
 		t.Fatal(got)
 	}
-	once(t, at, "get /esc", ranCLI{out: data})
+	runOne(t, at, "get /esc", ranCLI{out: data})
 	if got := runCLI(t, "", nil, "-server", at, "create", "/esc/\u202Efdp", ""); got.status != 0 {
 		t.Fatal(got)
 	}
@@ -242,12 +242,12 @@ func TestInteractive_InterruptedBeforeTheSession(t *testing.T) {
 }
 
 // Ctrl-C between a line and its command ends the command; one that was meant for the command before does not.
-func TestTypist_InterruptedEarly(t *testing.T) {
+func TestTerminalReader_InterruptedEarly(t *testing.T) {
 	home := t.TempDir()
 	term := pty.Open(t, 100, 10)
 	files := term.Program()
 	interrupts := make(chan os.Signal, 1)
-	p := newTypist(cli.Env{
+	p := newTerminalReader(cli.Env{
 		In: files, Out: files, Getenv: func(string) string { return home },
 		Interrupts: func() (<-chan os.Signal, func()) { return interrupts, func() {} },
 	}, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// once runs one command on the servers and compares what it prints and its exit status.
-func once(t *testing.T, connect, line string, want ranCLI) {
+// runOne runs one command on the servers and compares what it prints and its exit status.
+func runOne(t *testing.T, connect, line string, want ranCLI) {
 	t.Helper()
 	got := runCLI(t, "", nil, append([]string{"-server", connect}, split(line)...)...)
 	if got != want {
@@ -20,26 +20,26 @@ func once(t *testing.T, connect, line string, want ranCLI) {
 	}
 }
 
-func TestOnce(t *testing.T) {
+func TestSingleCommand(t *testing.T) {
 	at := zktest.Start(t).ConnectString()
-	once(t, at, "create /a one", ranCLI{err: "Created /a\n"})
-	once(t, at, "get /a", ranCLI{out: "one"})
-	once(t, at+"/a", "get /", ranCLI{out: "one"})
-	once(t, at, "get -b /a", ranCLI{out: "b25l\n"})
-	once(t, at, "set /a -b gP8AZA==", ranCLI{})
-	once(t, at, "get /a", ranCLI{out: "\x80\xFF\x00d"})
-	once(t, at, "create /null", ranCLI{err: "Created /null\n"})
-	once(t, at, "get /null", ranCLI{})
-	once(t, at, "ls /", ranCLI{out: "[a, null, zookeeper]\n"})
-	once(t, at, "create -e /gone", ranCLI{err: "Created /gone\n"})
-	once(t, at, "stat /gone", ranCLI{status: cli.Failed, err: "Node does not exist: /gone\n"})
-	once(t, at, "get -w /a", ranCLI{out: "\x80\xFF\x00d"})
-	once(t, at, "set -v 7 /a x", ranCLI{status: cli.Failed, err: "version No is not valid : /a\n"})
-	once(t, at, "deleteall /none", ranCLI{status: cli.Failed, err: "Node does not exist: /none\n"})
-	once(t, at, "setAcl /a digest:ann:x:cdrwa", ranCLI{})
-	once(t, at, "setAcl -R /a world:anyone:r", ranCLI{status: cli.Failed, err: "Insufficient permission : /a\n"})
-	once(t, at, "delquota /a", ranCLI{status: cli.Failed, out: "Quota does not exist for /a\n"})
-	once(t, at, "quit", ranCLI{})
+	runOne(t, at, "create /a one", ranCLI{err: "Created /a\n"})
+	runOne(t, at, "get /a", ranCLI{out: "one"})
+	runOne(t, at+"/a", "get /", ranCLI{out: "one"})
+	runOne(t, at, "get -b /a", ranCLI{out: "b25l\n"})
+	runOne(t, at, "set /a -b gP8AZA==", ranCLI{})
+	runOne(t, at, "get /a", ranCLI{out: "\x80\xFF\x00d"})
+	runOne(t, at, "create /null", ranCLI{err: "Created /null\n"})
+	runOne(t, at, "get /null", ranCLI{})
+	runOne(t, at, "ls /", ranCLI{out: "[a, null, zookeeper]\n"})
+	runOne(t, at, "create -e /gone", ranCLI{err: "Created /gone\n"})
+	runOne(t, at, "stat /gone", ranCLI{status: cli.Failed, err: "Node does not exist: /gone\n"})
+	runOne(t, at, "get -w /a", ranCLI{out: "\x80\xFF\x00d"})
+	runOne(t, at, "set -v 7 /a x", ranCLI{status: cli.Failed, err: "version No is not valid : /a\n"})
+	runOne(t, at, "deleteall /none", ranCLI{status: cli.Failed, err: "Node does not exist: /none\n"})
+	runOne(t, at, "setAcl /a digest:ann:x:cdrwa", ranCLI{})
+	runOne(t, at, "setAcl -R /a world:anyone:r", ranCLI{status: cli.Failed, err: "Insufficient permission : /a\n"})
+	runOne(t, at, "delquota /a", ranCLI{status: cli.Failed, out: "Quota does not exist for /a\n"})
+	runOne(t, at, "quit", ranCLI{})
 	if got := runCLI(t, "", nil, "-server", at, "get", "-s", "/a"); got.status != cli.Failed {
 		t.Errorf("without permission: %+v", got)
 	}
@@ -49,12 +49,12 @@ func TestOnce(t *testing.T) {
 }
 
 // What is wrong with a command line is said without asking a server: there is none.
-func TestOnce_Usage(t *testing.T) {
+func TestSingleCommand_Usage(t *testing.T) {
 	const nowhere = "127.0.0.1:1"
-	once(t, nowhere, "delete", ranCLI{status: cli.Usage, err: "delete [-v version] path\n"})
-	once(t, nowhere, "delete -q /a", ranCLI{status: cli.Usage,
+	runOne(t, nowhere, "delete", ranCLI{status: cli.Usage, err: "delete [-v version] path\n"})
+	runOne(t, nowhere, "delete -q /a", ranCLI{status: cli.Usage,
 		err: "org.apache.commons.cli.UnrecognizedOptionException: Unrecognized option: -q\ndelete [-v version] path\n"})
-	once(t, "a:b:c", "ls /", ranCLI{status: cli.Usage,
+	runOne(t, "a:b:c", "ls /", ranCLI{status: cli.Usage,
 		err: "gozkd cli: client: connect string \"a:b:c\": address a:b:c: too many colons in address\n" + Usage + "\n"})
 	got := runCLI(t, "", nil, "-server", nowhere, "lss", "/")
 	if got.status != cli.Usage || got.out != "" || !strings.Contains(got.err, "\n\tls [-s] [-w] [-R] path\n") ||
@@ -70,12 +70,12 @@ func TestOnce_Usage(t *testing.T) {
 		t.Errorf("--help: %+v", got)
 	}
 	if got := runCLI(t, "", nil, "-server", nowhere, "help", "delete"); got.status != cli.OK ||
-		got.out != "delete [-v version] path\ndelete a znode that has no children\n -v <arg>   version\n" {
+		got.out != "delete [-v version] path\ndelete a znode without children\n -v <arg>   version\n" {
 		t.Errorf("help delete: %+v", got)
 	}
 }
 
-func TestOnce_Unreachable(t *testing.T) {
+func TestSingleCommand_Unreachable(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestScript(t *testing.T) {
 			out: begin + "1\n1\n1\n1\n0 - get /a\n1 - get /a\n2 - get /a\n3 - get /a\n4 - history\n"}},
 		{"without a session", "close\nget /a\n", ranCLI{cli.Failed, begin + "Not connected\n", ""}},
 		{"words that are wrong", "printwatches maybe\nredo\nredo x\n", ranCLI{cli.Usage, begin,
-			"printwatches on|off\nredo cmdno\nx is no number\nredo cmdno\n"}},
+			"printwatches on|off\nredo cmdno\nx is not a number\nredo cmdno\n"}},
 	} {
 		c.want.out = strings.ReplaceAll(c.want.out, "AT", at)
 		got := runCLI(t, c.in, nil, "-server", at)

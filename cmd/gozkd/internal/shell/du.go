@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 )
 
 func runUsage(ctx context.Context, c *call) error {
-	root := c.args[0]
 	depth, err := c.number("d", 0, 1)
 	if err != nil {
 		return err
@@ -22,11 +20,8 @@ func runUsage(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := checkPath(root); err != nil {
-		return err
-	}
-	u := &adder{depth: depth, keep: lines}
-	err = c.walk(ctx, root, subtree.Options{Below: subtree.All}, func(n *subtree.Node) error {
+	u := &usageSummer{depth: depth, keep: lines}
+	err = c.walk(ctx, c.args[0], subtree.Options{Below: subtree.All}, func(n *subtree.Znode) error {
 		u.add(n)
 		return nil
 	})
@@ -34,29 +29,44 @@ func runUsage(ctx context.Context, c *call) error {
 		return err
 	}
 	r := u.result()
-	r.human = c.has("h")
-	if showErr := c.show(r); showErr != nil {
+	if showErr := c.print(r, r.text(c.has("h"))); showErr != nil {
 		return showErr
 	}
 	return err
 }
 
-// adder adds up subtrees while a walk goes through them, and keeps the largest.
-type adder struct {
-	depth, keep int
-	path        []usageLine // from the root to the znode that came last
-	largest     []usageLine
-	others      usage // what was not kept
-	nOthers     int64
+// usage counts znodes and the bytes of their data.
+type usage struct {
+	Znodes int64 `json:"znodes"`
+	Bytes  int64 `json:"bytes"`
 }
 
-// usageLine is what there is at a path and below it.
+func (u *usage) add(n *subtree.Znode) {
+	u.Znodes++
+	u.Bytes += int64(n.Stat.DataLength)
+}
+
+func (u *usage) addAll(other usage) {
+	u.Znodes += other.Znodes
+	u.Bytes += other.Bytes
+}
+
+// usageLine is the usage of a subtree.
 type usageLine struct {
 	Path string `json:"path"`
 	usage
 }
 
-func (a *adder) add(n *subtree.Node) {
+// usageSummer sums up subtrees during a walk and keeps the largest.
+type usageSummer struct {
+	depth, keep int
+	path        []usageLine // from the root to the last znode
+	largest     []usageLine
+	others      usage // subtrees that were not kept
+	nOthers     int64
+}
+
+func (a *usageSummer) add(n *subtree.Znode) {
 	for len(a.path) > n.Depth {
 		a.pop()
 	}
@@ -65,8 +75,8 @@ func (a *adder) add(n *subtree.Node) {
 	a.path = append(a.path, line)
 }
 
-// pop finishes the last of the path: its parent has it too.
-func (a *adder) pop() {
+// pop finishes the last subtree of the path and adds its usage to the parent.
+func (a *usageSummer) pop() {
 	last := len(a.path) - 1
 	line := a.path[last]
 	a.path = a.path[:last]
@@ -82,8 +92,8 @@ func (a *adder) pop() {
 	}
 }
 
-// cut keeps the largest, in order.
-func (a *adder) cut() {
+// cut keeps the largest subtrees, in order.
+func (a *usageSummer) cut() {
 	slices.SortFunc(a.largest, func(x, y usageLine) int {
 		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Znodes, x.Znodes), strings.Compare(x.Path, y.Path))
 	})
@@ -94,13 +104,13 @@ func (a *adder) cut() {
 	a.largest = a.largest[:min(a.keep, len(a.largest))]
 }
 
-func (a *adder) result() usageResult {
+func (a *usageSummer) result() usageResult {
 	for len(a.path) > 1 {
 		a.pop()
 	}
 	a.cut()
 	r := usageResult{Total: a.path[0], Below: append([]usageLine{}, a.largest...), NotListed: a.nOthers}
-	if a.depth == 1 { // with more levels what is left out is partly in what is listed
+	if a.depth == 1 { // at more levels, unlisted subtrees are partly contained in listed ones
 		r.others = &a.others
 	}
 	return r
@@ -111,16 +121,17 @@ type usageResult struct {
 	Below     []usageLine `json:"below"` // the largest first
 	NotListed int64       `json:"not_listed,omitempty"`
 	others    *usage
-	human     bool
 }
 
-func (r usageResult) text(out, _ io.Writer) {
+// text returns the table. If human is true, sizes have units.
+func (r usageResult) text(human bool) string {
 	size := func(n int64) string { return strconv.FormatInt(n, 10) }
-	if r.human {
-		size = human
+	if human {
+		size = formatSize
 	}
-	_, _ = fmt.Fprintf(out, "%14s %10s  %s\n", "bytes", "znodes", "path")
-	line := func(u usage, path string) { _, _ = fmt.Fprintf(out, "%14s %10d  %s\n", size(u.Bytes), u.Znodes, path) }
+	var b strings.Builder
+	fmt.Fprintf(&b, "%14s %10s  %s\n", "bytes", "znodes", "path")
+	line := func(u usage, path string) { fmt.Fprintf(&b, "%14s %10d  %s\n", size(u.Bytes), u.Znodes, path) }
 	for _, l := range r.Below {
 		line(l.usage, l.Path)
 	}
@@ -128,7 +139,8 @@ func (r usageResult) text(out, _ io.Writer) {
 	case r.NotListed > 0 && r.others != nil:
 		line(*r.others, fmt.Sprintf("(%d more)", r.NotListed))
 	case r.NotListed > 0:
-		_, _ = fmt.Fprintf(out, "%14s %10s  (%d more)\n", "", "", r.NotListed)
+		fmt.Fprintf(&b, "%14s %10s  (%d more)\n", "", "", r.NotListed)
 	}
 	line(r.Total.usage, r.Total.Path+" (all)")
+	return b.String()
 }

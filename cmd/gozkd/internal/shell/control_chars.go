@@ -10,20 +10,22 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
 )
 
-// forEyes returns w, or what makes control characters visible before they get there if at is a terminal: what others wrote into a
-// znode must not move the cursor, rename the window or type an answer. A pipe or a file gets every byte as it is.
-func forEyes(w, at io.Writer) io.Writer {
+// terminalSafe returns w if at is not a terminal. For a terminal it returns a writer to w that quotes
+// control characters: data that others wrote to a znode must not move the cursor, set the title or
+// make the terminal send an answer.
+func terminalSafe(w, at io.Writer) io.Writer {
 	if f, ok := at.(*os.File); ok && console.IsTerminal(f, f) {
-		return visible{w}
+		return controlQuoter{w}
 	}
 	return w
 }
 
-// visible writes control characters, those that change the direction of text, and bytes that are no UTF-8 as Go and JSON would quote
-// them: \u001b, \x9b. Each Write must be of whole characters. Newlines, also those of DOS, and tabs are what they are.
-type visible struct{ to io.Writer }
+// controlQuoter quotes control characters, characters that change the direction of text, and bytes
+// that are not UTF-8, as Go and JSON do: \u001b, \x9b. Newlines, CR LF and tabs pass. Each Write must
+// consist of whole characters.
+type controlQuoter struct{ to io.Writer }
 
-func (v visible) Write(p []byte) (int, error) {
+func (v controlQuoter) Write(p []byte) (int, error) {
 	if _, err := v.to.Write(quoteControls(p)); err != nil {
 		return 0, err
 	}
@@ -33,7 +35,7 @@ func (v visible) Write(p []byte) (int, error) {
 // quoteControls returns p itself if there is nothing to quote.
 func quoteControls(p []byte) []byte {
 	var out []byte
-	from := 0 // what is before it is in out
+	from := 0 // everything before it is in out
 	for i := 0; i < len(p); {
 		r, n := utf8.DecodeRune(p[i:])
 		quoted := ""

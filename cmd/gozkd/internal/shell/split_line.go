@@ -2,11 +2,11 @@ package shell
 
 import "regexp"
 
-// wordPattern is how ZooKeeper's shell cuts a line into words: a quote begins a quoted word at the beginning of a word
-// only, and there is no way to escape one.
+// wordPattern matches a word as zkCli.sh does: a quote begins a quoted word only at the beginning of
+// a word, and a quote cannot be escaped.
 var wordPattern = regexp.MustCompile("[ \\t\\n\\x0B\\f\\r]*([^\"'][^ \\t\\n\\x0B\\f\\r]*|\"[^\"]*\"|'[^']*')[ \\t\\n\\x0B\\f\\r]*")
 
-// split cuts a line into words and takes the quotes off. A blank line has none.
+// split splits a line into words and removes the quotes. A blank line has no words.
 func split(line string) []string {
 	var words []string
 	for _, m := range wordPattern.FindAllStringSubmatch(line, -1) {

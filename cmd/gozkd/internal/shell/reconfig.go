@@ -3,12 +3,12 @@ package shell
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/proto"
 )
 
 func runConfig(ctx context.Context, c *call) error {
@@ -16,31 +16,27 @@ func runConfig(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	r := configResult{Config: string(data)}
+	config := string(data)
 	if data == nil {
-		r.Config = "null"
+		config = javaNull
 	}
 	if c.has("c") {
-		r.Config = clientAddresses(r.Config)
+		config = clientAddresses(config)
 	}
-	if c.has("s") {
-		r.Stat = c.stat(st)
-	}
-	return c.show(r)
+	return c.printConfig(config, "", st)
 }
 
-type configResult struct {
-	Config string `json:"config"`
-	Stat   *stat  `json:"stat,omitempty"`
+// printConfig shows the configuration of the ensemble; text output begins with heading.
+func (c *call) printConfig(config, heading string, st proto.Stat) error {
+	r := struct {
+		Config string `json:"config"`
+		Stat   *stat  `json:"stat,omitempty"`
+	}{config, c.wantedStat(st)}
+	return c.print(r, heading+config+"\n"+r.Stat.String())
 }
 
-func (r configResult) text(out, err io.Writer) {
-	_, _ = io.WriteString(out, r.Config+"\n")
-	r.Stat.text(out, err)
-}
-
-// clientAddresses returns the version and where clients reach the members, "100000000 a:2181,b:2181", in the order of the
-// lines. A member that names no such place is an empty one.
+// clientAddresses returns the version and the client addresses of the members, in the order of the
+// lines: "100000000 a:2181,b:2181". A member without a client address gives an empty one.
 func clientAddresses(config string) string {
 	var addresses []string
 	version := ""
@@ -87,35 +83,22 @@ func runReconfig(ctx context.Context, c *call) error {
 	list := strings.ToLower(c.value("members"))
 	if c.has("file") {
 		if list, err = readMembers(c.value("file")); err != nil {
-			return usageError("Error processing " + c.value("file") + err.Error())
+			return usageError("Error processing " + c.value("file") + ": " + err.Error())
 		}
 	}
 	data, st, err := c.zk.Reconfig(ctx, strings.ToLower(c.value("add")), strings.ToLower(c.value("remove")), list, version)
 	if err != nil {
 		return err
 	}
-	r := reconfigResult{Config: string(data)}
-	if c.has("s") {
-		r.Stat = c.stat(st)
-	}
-	return c.show(r)
+	return c.printConfig(string(data), "Committed new configuration:\n", st)
 }
 
-type reconfigResult struct {
-	Config string `json:"config"`
-	Stat   *stat  `json:"stat,omitempty"`
-}
-
-func (r reconfigResult) text(out, err io.Writer) {
-	_, _ = io.WriteString(out, "Committed new configuration:\n"+r.Config+"\n")
-	r.Stat.text(out, err)
-}
-
-// readMembers reads the server lines of a file, which may hold a version besides, and returns them with commas between.
+// readMembers reads the server lines of a file, which may also contain a version, and returns them
+// separated by commas.
 func readMembers(name string) (string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return "", fmt.Errorf(": %w", err)
+		return "", err
 	}
 	var list []string
 	for line := range strings.Lines(string(data)) {
@@ -130,11 +113,11 @@ func readMembers(name string) (string, error) {
 		case strings.HasPrefix(key, "server."):
 			m, err := serverlist.Parse(key, value)
 			if err != nil {
-				return "", fmt.Errorf(": %w", err)
+				return "", err
 			}
 			list = append(list, m.String())
 		default:
-			return "", fmt.Errorf(": Unrecognised parameter: %s", key)
+			return "", fmt.Errorf("Unrecognised parameter: %s", key) //nolint:staticcheck // ZooKeeper's words
 		}
 	}
 	return strings.Join(list, ","), nil

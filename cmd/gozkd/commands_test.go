@@ -47,7 +47,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^  ([a-z][a-z-]*)`).FindAllStringSubmatch(list, -1) {
-		if commands[m[1]] == nil && serverWords[m[1]] == nil && !slices.Contains([]string{"serve", "check-config", "start-foreground"}, m[1]) {
+		if commands[m[1]] == nil && zkServerCommands[m[1]] == nil && !slices.Contains([]string{"serve", "check-config", "start-foreground"}, m[1]) {
 			t.Errorf("%s is in the help, and no command", m[1])
 		}
 	}
@@ -120,7 +120,7 @@ func TestInit(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "checkpoint.db"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if status, said := try("--force", "--configfile", zooCfg, "--myid=2"); status != 1 || !strings.Contains(said, "the data of a server is not touched") {
+	if status, said := try("--force", "--configfile", zooCfg, "--myid=2"); status != 1 || !strings.Contains(said, "init does not change the data of a server") {
 		t.Errorf("with data: %d %s", status, said)
 	}
 }

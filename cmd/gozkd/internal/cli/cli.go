@@ -1,0 +1,112 @@
+// Package cli holds what the subcommands of cmd/gozkd share: their environment, their exit statuses
+// and how they read flags.
+//
+// A subcommand is a function of type Main. It returns when it is done or ctx has ended, and it does
+// not close anything in env.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/version"
+)
+
+// Env is the environment of a subcommand.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Getenv looks up an environment variable, as os.Getenv does.
+	Getenv func(string) string
+	// Environ lists the environment, as os.Environ does. If it is nil, unknown variables are not
+	// reported.
+	Environ func() []string
+	// Interrupts redirects Ctrl-C: until stop is called, interrupts arrive on the channel and no
+	// longer end the subcommand's ctx. It may be nil.
+	Interrupts func() (interrupts <-chan os.Signal, stop func())
+}
+
+// Main is a subcommand. args are the arguments after its name. It returns the exit status.
+type Main func(ctx context.Context, args []string, env Env) int
+
+// Exit statuses.
+const (
+	OK     = 0
+	Failed = 1 // the subcommand failed
+	Usage  = 2 // the command line is wrong; the usage text is on Err
+)
+
+// Version returns one line with the version of gozkd, the Go release and the platform.
+func Version() string {
+	number := version.Number
+	if revision := version.Revision(); revision != "" {
+		number += " (" + revision + ")"
+	}
+	return fmt.Sprintf("gozkd %s, %s, %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// ParseFlags parses args and returns the words that are not flags. Flags may stand before, between
+// and after them. It prints nothing: errors and usage texts are printed by the caller.
+func ParseFlags(fs *flag.FlagSet, args []string) (words []string, err error) {
+	fs.Init(fs.Name(), flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	for {
+		if err := fs.Parse(args); err != nil {
+			return nil, err
+		}
+		if args = fs.Args(); len(args) == 0 {
+			return words, nil
+		}
+		words, args = append(words, args[0]), args[1:]
+	}
+}
+
+// Command reports the errors of a running subcommand.
+type Command struct {
+	Env   Env
+	Name  string
+	Usage string // the usage text, with a final newline
+}
+
+// Parse is ParseFlags for a subcommand. If done is true, the subcommand must return status: the user
+// asked for help, or the flags are wrong. Both have been printed.
+func (c Command) Parse(fs *flag.FlagSet, args []string) (words []string, status int, done bool) {
+	words, err := ParseFlags(fs, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		Print(c.Env.Out, c.Usage)
+		return nil, OK, true
+	case err != nil:
+		return nil, c.Misused(err), true
+	}
+	return words, OK, false
+}
+
+// Misused prints what is wrong with the command line and the usage text. It returns Usage.
+func (c Command) Misused(err error) int {
+	Print(c.Env.Err, "gozkd "+c.Name+": "+err.Error()+"\n\n"+c.Usage)
+	return Usage
+}
+
+// Fail prints an error, with the lines after the first indented. It returns Failed.
+func (c Command) Fail(err error) int {
+	Print(c.Env.Err, "gozkd "+c.Name+": "+strings.ReplaceAll(err.Error(), "\n", "\n  ")+"\n")
+	return Failed
+}
+
+// Output reads the value of a flag that selects the output format, and reports whether it is JSON.
+func Output(format string) (json bool, err error) {
+	if format != "text" && format != "json" {
+		return false, fmt.Errorf("output format %q: must be text or json", format)
+	}
+	return format == "json", nil
+}
+
+// Print writes text and ignores an error: there is no other place to report it.
+func Print(w io.Writer, text string) { _, _ = io.WriteString(w, text) }

@@ -1,0 +1,181 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// editTimeout bounds the write after the editor has exited.
+const editTimeout = 30 * time.Second
+
+// runEdit lets the user change a znode's data in an editor. The new data is written only if the znode
+// still has the version that was read; otherwise the edited file is kept.
+func runEdit(ctx context.Context, c *call) error {
+	if len(c.args) != 1 {
+		return errUsage
+	}
+	path := c.args[0]
+	data, st, err := c.zk.Get(ctx, path, false)
+	switch {
+	case err != nil:
+		return err
+	case !utf8.Valid(data):
+		return failure("edit: the data of " + path + " is not UTF-8 text, and an editor could damage it; nothing was written")
+	}
+	text, file, err := c.runEditorOn(path, data)
+	if err != nil {
+		return err
+	}
+	if string(text) == string(data) {
+		return errors.Join(file.remove(), c.print(editResult{Path: path}, path+" is unchanged\n"))
+	}
+	// A Ctrl-C typed in the editor was meant for the editor.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
+	defer cancel()
+	written, err := c.zk.Set(ctx, path, text, st.Version)
+	if err != nil {
+		return failure(c.explainNotWritten(ctx, path, st.Version, err) + "\nYour text is in " + file.name)
+	}
+	return errors.Join(file.remove(), c.print(editResult{path, true, c.stat(written)}, fmt.Sprintf("%s now has version %d\n", path, written.Version)))
+}
+
+type editResult struct {
+	Path    string `json:"path"`
+	Changed bool   `json:"changed"`
+	Stat    *stat  `json:"stat,omitempty"` // after the change
+}
+
+// explainNotWritten returns why the data was not written and what the user can do.
+func (c *call) explainNotWritten(ctx context.Context, path string, version int32, err error) string {
+	var e *client.Error
+	switch {
+	case errors.Is(err, proto.ErrBadVersion):
+		now := "another version"
+		if st, ok, err := c.zk.Exists(ctx, path, false); err == nil && ok {
+			now = fmt.Sprintf("version %d", st.Version)
+		}
+		return fmt.Sprintf("edit: %s has changed: you edited version %d, it now has %s. Nothing was written. "+
+			"Edit it again and copy what you need from your text.", path, version, now)
+	case errors.Is(err, proto.ErrNoNode):
+		return "edit: " + path + " has been deleted. Nothing was written."
+	case errors.As(err, &e) && e.Unknown:
+		return "edit: " + message(err) + ". The data may or may not have been written."
+	}
+	return "edit: " + message(err) + ". Nothing was written."
+}
+
+// editFile is a file with a znode's data, in a directory of its own that only its owner can read.
+type editFile struct{ name string }
+
+func newEditFile(znode string, data []byte) (editFile, error) {
+	dir, err := os.MkdirTemp("", "gozkd-edit-*") // mode 0700
+	if err != nil {
+		return editFile{}, err
+	}
+	f := editFile{filepath.Join(dir, editFileName(znode))}
+	if err := os.WriteFile(f.name, data, 0o600); err != nil {
+		return editFile{}, errors.Join(err, f.remove())
+	}
+	return f, nil
+}
+
+// editFileName returns a file name similar to the znode's: editors derive the syntax from the
+// extension.
+func editFileName(znode string) string {
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}, path.Base(znode))
+	if len(name) > 200 { // file systems allow 255 bytes, and editors append to the name
+		name = name[len(name)-200:]
+	}
+	return strings.ToValidUTF8(name, "_")
+}
+
+func (f editFile) remove() error { return os.RemoveAll(filepath.Dir(f.name)) }
+
+// runEditorOn returns the edited data and the file that holds it. After an error the file has been
+// removed, unless the error names it.
+func (c *call) runEditorOn(znode string, data []byte) ([]byte, editFile, error) {
+	f, err := newEditFile(znode, data)
+	if err != nil {
+		return nil, f, fmt.Errorf("edit: %w", err)
+	}
+	ran := c.runEditor(f.name)
+	text, err := os.ReadFile(f.name)
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		text = bytes.TrimSuffix(text, []byte("\n")) // editors end the last line
+	}
+	switch {
+	case ran == nil && err == nil:
+		return text, f, nil
+	case err != nil || bytes.Equal(text, data):
+		return nil, f, errors.Join(ran, err, f.remove())
+	}
+	return nil, f, fmt.Errorf("%w; nothing was written\nYour text is in %s", ran, f.name)
+}
+
+// runEditor runs the editor and waits for it. Events are printed after it has exited.
+func (c *call) runEditor(file string) error {
+	windows := runtime.GOOS == "windows"
+	editor := strings.TrimSpace(c.env.Getenv("VISUAL"))
+	if editor == "" {
+		editor = strings.TrimSpace(c.env.Getenv("EDITOR"))
+	}
+	switch {
+	case editor != "":
+	case windows:
+		editor = "notepad"
+	default:
+		editor = "vi"
+	}
+	// The variables contain a command line, such as "code --wait".
+	var cmd *exec.Cmd
+	if windows {
+		words := append(split(editor), file)
+		cmd = exec.Command(words[0], words[1:]...)
+	} else {
+		cmd = exec.Command("sh", "-c", editor+` "$@"`, editor, file)
+	}
+	cmd.Stdout, cmd.Stderr = c.env.Out, c.env.Err
+	if in, ok := c.env.In.(*os.File); ok && (c.singleCommand || console.IsTerminal(in, in)) {
+		cmd.Stdin = in // otherwise standard input is the script that is being executed
+	}
+	defer c.holdEvents()()
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("edit: the editor %q: %w", editor, err)
+	}
+	return nil
+}
+
+// holdEvents delays the printing of events until the returned function is called.
+func (s *Shell) holdEvents() (release func()) {
+	held := newEventQueue("/", true)
+	s.watching.Store(held)
+	return func() {
+		s.watching.Store(nil)
+		events, dropped := held.take()
+		for _, e := range events {
+			s.event(e)
+		}
+		if dropped {
+			s.note("Some events were dropped while the editor ran.")
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package shell
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+)
+
+func runExport(ctx context.Context, c *call) error {
+	root := c.args[0]
+	if err := checkPath(root); err != nil {
+		return err
+	}
+	from := subtree.Side{ZK: c.zk, Path: root, Kinds: c.kinds(ctx, c.zk, c.host)}
+	p := c.progress()
+	var e *subtree.Exported
+	export := func(write func(line any) error) (err error) {
+		e, err = subtree.Export(ctx, from, !c.has("A"), write, func(e *subtree.Exported) { p.report(e.Znodes, e.Bytes) })
+		return err
+	}
+	var err error
+	if len(c.args) > 1 && c.args[1] != "-" {
+		err = exportFile(c.args[1], export)
+	} else {
+		err = c.list(func(l *listing) error {
+			return export(func(line any) error { return l.add(line, func() string { return exportLine(line) }) })
+		})
+	}
+	if err != nil {
+		return subtreeError(ctx, err)
+	}
+	return c.showExported(e)
+}
+
+// exportLine returns a line of an export.
+func exportLine(v any) string {
+	b, err := subtree.Line(v)
+	if err != nil {
+		panic(err) // marshalling strings and numbers cannot fail
+	}
+	return string(b)
+}
+
+// exportFile writes an export to a file, which appears only when it is complete. Only its owner can
+// read it, because it may contain secrets.
+func exportFile(name string, export func(write func(line any) error) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, listingBytes)
+	err = export(func(line any) error {
+		_, err := w.WriteString(exportLine(line))
+		return err
+	})
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// showExported prints a summary. It returns an error if a part could not be read.
+func (c *call) showExported(e *subtree.Exported) error {
+	line := fmt.Sprintf("Exported %s, %s", plural(e.Znodes, "znode"), formatSize(e.Bytes))
+	if e.Ephemerals > 0 {
+		line += fmt.Sprintf("; %d ephemeral, which import skips by default", e.Ephemerals)
+	}
+	c.say(c.err, line)
+	if warning := sequentialWarning(e.Sequential); warning != "" {
+		c.say(c.err, strings.TrimSuffix(warning, "\n"))
+	}
+	if e.Masked > 0 {
+		return failure(fmt.Sprintf("%s with an ACL that the server shows only in part: export again with a credential that may change the ACL (addauth)",
+			plural(e.Masked, "znode")))
+	}
+	if e.NMissing > 0 {
+		more := ""
+		if rest := e.NMissing - int64(len(e.Missing)); rest > 0 {
+			more = fmt.Sprintf(" and %d others", rest)
+		}
+		return failure("Not in the export, insufficient permission : " + strings.Join(e.Missing, " ") + more)
+	}
+	return nil
+}
+
+func runImport(ctx context.Context, c *call) error {
+	to := c.args[0]
+	if err := checkPath(to); err != nil {
+		return err
+	}
+	if c.has("u") && c.has("k") {
+		return usageError("-u and -k exclude each other")
+	}
+	in, end, err := c.openImport()
+	if err != nil {
+		return err
+	}
+	defer end()
+	l := &subtree.Loader{ZK: c.zk, To: to, Ephemerals: c.has("e"), WithoutACL: c.has("A")}
+	switch {
+	case c.has("u"):
+		l.Existing = subtree.Replace
+	case c.has("k"):
+		l.Existing = subtree.Keep
+	}
+	p := c.progress()
+	l.Seen = func(l *subtree.Loader) { p.report(l.Created+l.Changed, 0) }
+	if err := load(ctx, in, l); err != nil {
+		if l.Created+l.Changed > 0 {
+			err = fmt.Errorf("%w; before that %d znodes were created and %d changed", err, l.Created, l.Changed)
+		}
+		return subtreeError(ctx, err)
+	}
+	return c.showImported(l)
+}
+
+// showImported prints a summary.
+func (c *call) showImported(l *subtree.Loader) error {
+	text := fmt.Sprintf("Created %s", plural(l.Created, "znode"))
+	if l.Changed > 0 {
+		text += fmt.Sprintf(", changed %d", l.Changed)
+	}
+	if l.Kept > 0 {
+		text += fmt.Sprintf(", kept %d existing", l.Kept)
+	}
+	if l.Skipped > 0 {
+		text += fmt.Sprintf(", skipped %s", plural(l.Skipped, "ephemeral znode"))
+	}
+	return c.show(result{err: text + "\n", value: struct {
+		Created    int64 `json:"created"`
+		Changed    int64 `json:"changed,omitempty"`
+		Kept       int64 `json:"kept,omitempty"`
+		Ephemerals int64 `json:"ephemerals_left_out,omitempty"`
+	}{l.Created, l.Changed, l.Kept, l.Skipped}})
+}
+
+// openImport opens the file that is named, or standard input if the shell does not read lines from
+// it.
+func (c *call) openImport() (io.Reader, func(), error) {
+	if len(c.args) < 2 || c.args[1] == "-" {
+		if !c.singleCommand {
+			return nil, nil, usageError("the shell reads its lines from standard input: name a file")
+		}
+		return c.env.In, func() {}, nil
+	}
+	f, err := os.Open(c.args[1])
+	if err != nil {
+		return nil, nil, failure(err.Error())
+	}
+	return f, func() { _ = f.Close() }, nil // it was only read
+}
+
+func load(ctx context.Context, in io.Reader, l *subtree.Loader) error {
+	r, err := subtree.NewReader(in)
+	if err != nil {
+		return err
+	}
+	for {
+		record, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return l.Flush(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.Add(ctx, record); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/subtree"
+)
+
+const (
+	listingBytes  = 32 << 10               // size of the text that is written at once
+	listingDelay  = 100 * time.Millisecond // how long text waits for more
+	progressEvery = 2 * time.Second
+)
+
+// listing shows the results of a command that has many: a line each as JSON, in larger pieces as text.
+type listing struct {
+	c       *call
+	text    bytes.Buffer
+	flushed time.Time
+}
+
+// list runs f with a listing and flushes it. Without another error it returns the error of f.
+func (c *call) list(f func(*listing) error) error {
+	l := &listing{c: c}
+	err := f(l)
+	if flushErr := l.flush(); flushErr != nil {
+		return flushErr
+	}
+	return err
+}
+
+// add shows a result: value as JSON, or text.
+func (l *listing) add(value any, text func() string) error {
+	if l.c.json != nil {
+		return l.c.print(value, "")
+	}
+	l.text.WriteString(text())
+	if l.text.Len() < listingBytes && time.Since(l.flushed) < listingDelay {
+		return nil
+	}
+	return l.flush()
+}
+
+func (l *listing) flush() error {
+	if l.text.Len() == 0 {
+		return nil
+	}
+	_, err := l.c.out.Write(l.text.Bytes())
+	l.text.Reset()
+	l.flushed = time.Now()
+	return err
+}
+
+// progress reports the progress of a long command on standard error.
+type progress struct {
+	c    *call
+	last time.Time
+}
+
+func (c *call) progress() *progress { return &progress{c, time.Now()} }
+
+func (p *progress) report(znodes, dataBytes int64) {
+	if now := time.Now(); !p.c.has("q") && now.Sub(p.last) >= progressEvery {
+		p.last = now
+		size := ""
+		if dataBytes > 0 {
+			size = ", " + formatSize(dataBytes)
+		}
+		p.c.say(p.c.err, fmt.Sprintf("%s: %d znodes%s", p.c.command.name, znodes, size))
+	}
+}
+
+// formatSize formats a number of bytes with about three digits.
+func formatSize(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	f, i := float64(n)/1024, 0
+	for ; f >= 1000 && i < len(units)-1; i++ {
+		f /= 1024
+	}
+	return fmt.Sprintf("%.1f %ciB", f, units[i])
+}
+
+// plural returns "1 znode" or "2 znodes".
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.FormatInt(n, 10) + " " + noun + "s"
+}
+
+// subtreeError makes an error of package subtree print as it is. A bare client error stays: the shell
+// has zkCli.sh's words for it.
+func subtreeError(ctx context.Context, err error) error {
+	var e *client.Error
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.As(err, &e):
+		return e
+	}
+	if e, ok := err.(*client.Error); ok { //nolint:errorlint // a wrapped error says more
+		return e
+	}
+	return failure(err.Error())
+}
+
+// walk is subtree.Walk with progress reports. It skips znodes that may not be read, and returns an
+// error about them at the end.
+func (c *call) walk(ctx context.Context, path string, o subtree.Options, visit func(*subtree.Znode) error) error {
+	p := c.progress()
+	var znodes, dataBytes, denied int64
+	firstDenied := ""
+	err := subtree.Walk(ctx, c.zk, path, o, func(n *subtree.Znode) error {
+		if n.Denied != nil {
+			if denied++; denied == 1 {
+				firstDenied = n.Path
+			}
+			return nil
+		}
+		znodes++
+		dataBytes += int64(n.Stat.DataLength)
+		p.report(znodes, dataBytes)
+		return visit(n)
+	})
+	switch {
+	case err != nil:
+		return subtreeError(ctx, err)
+	case denied == 1:
+		return failure("Insufficient permission : " + firstDenied)
+	case denied > 1:
+		return failure(fmt.Sprintf("Insufficient permission : %s and %d others", firstDenied, denied-1))
+	}
+	return nil
+}
+
+// number returns the value of a flag that is a number of at least least, or missing without the flag.
+func (c *call) number(name string, least, missing int) (int, error) {
+	if !c.has(name) {
+		return missing, nil
+	}
+	n, err := strconv.Atoi(c.value(name))
+	if err != nil || n < least {
+		return 0, usageError(fmt.Sprintf("-%s must be a number of at least %d: %s", name, least, c.value(name)))
+	}
+	return n, nil
+}
+
+// side opens the subtree that an argument names: a path in this session, or host:port/path on another
+// server. The caller must call end.
+func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end func(), err error) {
+	if strings.HasPrefix(arg, "/") || !strings.ContainsAny(arg, ":,") {
+		return subtree.Side{ZK: c.zk, Path: arg, Connect: c.host}, func() {}, checkPath(arg)
+	}
+	servers, path, err := client.ParseServers(arg)
+	if err != nil {
+		return side, nil, usageError(err.Error())
+	}
+	if path == "" {
+		path = "/"
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.settings.timeout)
+	defer cancel()
+	zk, err := client.Connect(ctx, client.Config{
+		Servers: servers, SessionTimeout: c.settings.timeout, ConnectTimeout: min(c.settings.timeout, connectTimeout), Auths: c.auths,
+	})
+	if err != nil {
+		return side, nil, failure(err.Error())
+	}
+	end = func() { _ = zk.Close() } // after an error the session expires
+	return subtree.Side{ZK: zk, Path: path, Connect: strings.Join(servers, ",")}, end, nil
+}
+
+// sides opens the subtrees that the first two arguments name.
+func (c *call) sides(ctx context.Context) (a, b subtree.Side, end func(), err error) {
+	a, endA, err := c.side(ctx, c.args[0])
+	if err != nil {
+		return a, b, nil, err
+	}
+	b, endB, err := c.side(ctx, c.args[1])
+	if err != nil {
+		endA()
+		return a, b, nil, err
+	}
+	return a, b, func() { endA(); endB() }, nil
+}
+
+// maxKindsBytes bounds the answer about containers and TTL znodes: about ten million of them.
+const maxKindsBytes = 1 << 30
+
+// kinds asks the server that zk is connected to which znodes are containers and which have a TTL. It
+// returns nil and prints why if the server does not say: ZooKeeper cannot, and gozkd does only if its
+// whitelist contains the word kind. connect is the connect string of zk.
+func (c *call) kinds(ctx context.Context, zk *client.Client, connect string) subtree.Kinds {
+	_, chroot, err := client.ParseServers(connect)
+	var answer string
+	if err == nil {
+		answer, err = probe.Asker{Timeout: c.settings.timeout, MaxBytes: maxKindsBytes}.Ask(ctx, zk.Session().Server, "kind")
+	}
+	var kinds subtree.Kinds
+	if err == nil {
+		kinds, err = subtree.ParseKinds(answer, chroot)
+	}
+	if err == nil {
+		return kinds
+	}
+	why := "the server does not tell them apart"
+	switch {
+	case errors.Is(err, probe.ErrNotAllowed):
+		why = "add kind to 4lw.commands.whitelist, so that the server tells them apart"
+	case !errors.Is(err, probe.ErrNoAnswer):
+		why = err.Error()
+	}
+	c.say(c.err, "Containers and TTL znodes are treated as persistent: "+why)
+	return nil
+}
