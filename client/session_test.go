@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -366,50 +367,59 @@ func TestPings(t *testing.T) {
 	})
 }
 
-// TestManyCallers: calls of many goroutines while connections break. A create whose outcome is unknown may be there or not,
-// every other one is as its error says.
+// TestManyCallers: calls of many goroutines while connections break, each time after some calls have
+// succeeded. A create whose outcome is unknown may have been applied or not. Every other create is as
+// its error says.
 func TestManyCallers(t *testing.T) {
-	s := startServer(t, server.Config{})
-	c, _, w := connect(t, s)
-	const callers, each = 20, 50
-	stop := make(chan struct{})
-	var breaker, all sync.WaitGroup
-	breaker.Go(func() { // ends when stop is closed
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Millisecond):
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, server.Config{})
+		c, _, w := connect(t, s)
+		const callers, each, pause = 20, 50, 33
+		var succeeded, unknownCreates atomic.Int64
+		success := func() {
+			if n := succeeded.Add(1); n%pause == 0 { // calls of the others are outstanding
 				w.Break(false)
 			}
 		}
-	})
-	for i := range callers {
-		all.Go(func() {
-			for j := range each {
-				path := fmt.Sprintf("/n%d-%d", i, j)
-				_, _, err := c.Create(t.Context(), path, nil, client.CreateOptions{})
-				var failed *client.Error
-				unknown := errors.As(err, &failed) && failed.Unknown
-				if err != nil && (!unknown || failed.Code != proto.ErrConnectionLoss) {
-					t.Errorf("%s: %v", path, err)
-				}
-				for {
-					_, there, readErr := c.Exists(t.Context(), path, false)
-					if errors.Is(readErr, proto.ErrConnectionLoss) {
-						continue
-					}
-					if readErr != nil || err == nil && !there {
-						t.Errorf("%s: created (%v), but there: %v, %v", path, err, there, readErr)
-					}
-					break
-				}
+		create := func(path string) {
+			_, _, err := c.Create(t.Context(), path, nil, client.CreateOptions{})
+			var failed *client.Error
+			unknown := errors.As(err, &failed) && failed.Unknown
+			switch {
+			case err == nil:
+				success()
+			case !unknown || failed.Code != proto.ErrConnectionLoss:
+				t.Errorf("%s: %v", path, err)
+			default:
+				unknownCreates.Add(1)
 			}
-		})
-	}
-	all.Wait()
-	close(stop)
-	breaker.Wait()
+			for {
+				_, there, readErr := c.Exists(t.Context(), path, false)
+				if errors.Is(readErr, proto.ErrConnectionLoss) {
+					continue
+				}
+				if readErr != nil || err == nil && !there {
+					t.Errorf("%s: created (%v), but there: %v, %v", path, err, there, readErr)
+				}
+				success()
+				return
+			}
+		}
+		var all sync.WaitGroup
+		for i := range callers {
+			all.Go(func() {
+				for j := range each {
+					create(fmt.Sprintf("/n%d-%d", i, j))
+				}
+			})
+		}
+		all.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if unknown := unknownCreates.Load(); w.made < 10 || unknown == 0 || unknown == callers*each {
+			t.Errorf("%d connections and %d creates of unknown outcome: this test shows nothing", w.made, unknown)
+		}
+	})
 }
 
 func TestParseServers(t *testing.T) {

@@ -16,6 +16,7 @@
 package watchdog
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -77,9 +78,10 @@ type dog struct {
 	mu      sync.Mutex
 	timer   *time.Timer
 	stopped bool
-	step    []string // the goroutines of tests that ran at the last look
-	spent   time.Duration
+	step    []string      // the goroutines of tests that ran at the last look
+	spent   time.Duration // without load
 	real    time.Duration
+	buf     []byte // of stacks
 }
 
 func (d *dog) start() {
@@ -102,7 +104,7 @@ func (d *dog) look() {
 	if d.stopped {
 		return
 	}
-	if hangs := d.charge(stacks()); hangs != "" {
+	if hangs := d.charge(d.stacks()); hangs != "" {
 		fmt.Fprintln(os.Stderr) // the last line of the output may have no end
 		panic(hangs)
 	}
@@ -113,14 +115,14 @@ func (d *dog) look() {
 // not the same as at the last look. It returns what to say of a step that reached the limit.
 //
 // An interval counts once however late the timer fires, so a machine that was suspended charges nothing.
-func (d *dog) charge(dump string) (hangs string) {
+func (d *dog) charge(dump []byte) (hangs string) {
 	step := testGoroutines(dump)
 	if !slices.Equal(step, d.step) {
 		d.step, d.spent, d.real = step, 0, 0
 		return ""
 	}
 	d.real += interval
-	d.spent += time.Duration(float64(interval) / max(1, d.load()))
+	d.spent += withoutLoad(interval, d.load())
 	if d.spent < limit {
 		return ""
 	}
@@ -128,13 +130,19 @@ func (d *dog) charge(dump string) (hangs string) {
 		strings.Join(testNames(dump), ", "), d.real, d.spent.Round(time.Second), dump)
 }
 
-// stacks returns the stacks of all goroutines.
-func stacks() string {
-	for size := 1 << 20; ; size *= 2 {
-		buf := make([]byte, size)
-		if n := runtime.Stack(buf, true); n < size {
-			return string(buf[:n])
+// withoutLoad returns how much of d counts at this load.
+func withoutLoad(d time.Duration, load float64) time.Duration {
+	return time.Duration(float64(d) / max(1, load))
+}
+
+// stacks returns the stacks of all goroutines. It uses one buffer again and again, because tests measure
+// what they allocate.
+func (d *dog) stacks() []byte {
+	for {
+		if n := runtime.Stack(d.buf, true); n < len(d.buf) {
+			return d.buf[:n]
 		}
+		d.buf = make([]byte, 2*len(d.buf)+1<<20)
 	}
 }
 
@@ -147,11 +155,11 @@ var (
 
 // testGoroutines returns the numbers of the goroutines that package testing started: for each test,
 // subtest and fuzz seed, and for each bubble.
-func testGoroutines(dump string) []string {
+func testGoroutines(dump []byte) []string {
 	var ids []string
-	for stack := range strings.SplitSeq(dump, "\n\n") {
-		if m := goroutine.FindStringSubmatch(stack); m != nil && strings.Contains(stack, "\ntesting.tRunner(") {
-			ids = append(ids, m[1])
+	for stack := range bytes.SplitSeq(dump, []byte("\n\n")) {
+		if m := goroutine.FindSubmatch(stack); m != nil && bytes.Contains(stack, []byte("\ntesting.tRunner(")) {
+			ids = append(ids, string(m[1]))
 		}
 	}
 	slices.Sort(ids)
@@ -159,10 +167,10 @@ func testGoroutines(dump string) []string {
 }
 
 // testNames returns the names of the test functions that some goroutine is in.
-func testNames(dump string) []string {
+func testNames(dump []byte) []string {
 	var names []string
-	for _, m := range testFunction.FindAllStringSubmatch(dump, -1) {
-		names = append(names, m[1])
+	for _, m := range testFunction.FindAllSubmatch(dump, -1) {
+		names = append(names, string(m[1]))
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

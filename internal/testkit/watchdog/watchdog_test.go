@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,7 +10,7 @@ import (
 
 // lookUntilHang charges interval after interval with the same stacks and returns how long it took until
 // the step was said to hang, and the text.
-func lookUntilHang(t *testing.T, d *dog, dump string) (time.Duration, string) {
+func lookUntilHang(t *testing.T, d *dog, dump []byte) (time.Duration, string) {
 	t.Helper()
 	for n := range time.Duration(100_000) {
 		if hangs := d.charge(dump); hangs != "" {
@@ -22,7 +23,7 @@ func lookUntilHang(t *testing.T, d *dog, dump string) (time.Duration, string) {
 
 func TestCharge_NamesTheTest(t *testing.T) {
 	d := &dog{load: func() float64 { return 0.5 }}
-	took, hangs := lookUntilHang(t, d, stacks())
+	took, hangs := lookUntilHang(t, d, d.stacks())
 	if took != limit {
 		t.Errorf("reported after %v, want %v", took, limit)
 	}
@@ -35,7 +36,7 @@ func TestCharge_NamesTheTest(t *testing.T) {
 
 func TestCharge_LimitGrowsWithLoad(t *testing.T) {
 	d := &dog{load: func() float64 { return 10 }}
-	if took, _ := lookUntilHang(t, d, stacks()); took != 10*limit {
+	if took, _ := lookUntilHang(t, d, d.stacks()); took != 10*limit {
 		t.Errorf("reported after %v, want %v", took, 10*limit)
 	}
 }
@@ -45,7 +46,7 @@ func TestCharge_StepsBeginAgain(t *testing.T) {
 	d := &dog{load: func() float64 { return 1 }}
 	almost := func(where string) {
 		for range limit / interval {
-			if hangs := d.charge(stacks()); hangs != "" {
+			if hangs := d.charge(d.stacks()); hangs != "" {
 				t.Fatalf("%s: %s", where, hangs)
 			}
 		}
@@ -56,13 +57,40 @@ func TestCharge_StepsBeginAgain(t *testing.T) {
 		synctest.Test(t, func(*testing.T) { almost("in a bubble") })
 	}
 	almost("in the test, at its end")
-	if d.charge(stacks()) == "" {
+	if d.charge(d.stacks()) == "" {
 		t.Error("the last step reached the limit and was not reported")
 	}
 }
 
 func TestTestNames_OutsideOfTests(t *testing.T) {
-	if got := testNames("goroutine 1 [running]:\nmain.main()"); len(got) != 1 || got[0] != "TestMain" {
+	if got := testNames([]byte("goroutine 1 [running]:\nmain.main()")); len(got) != 1 || got[0] != "TestMain" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The bubble's clock stands in for the real one.
+func TestTimer_LimitGrowsWithLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := &timer{left: 10 * time.Second, cancel: cancel, load: func() float64 { return 4 }}
+		begun := time.Now()
+		p.start()
+		<-ctx.Done()
+		if took := time.Since(begun); took < 37*time.Second || took > 43*time.Second {
+			t.Errorf("10 s at a load of 4 took %v", took)
+		}
+		p.stop()
+	})
+}
+
+func TestContext_EndsWithTheTest(t *testing.T) {
+	var ctx context.Context
+	t.Run("subtest", func(t *testing.T) {
+		if ctx = Context(t, time.Hour); ctx.Err() != nil {
+			t.Error(ctx.Err())
+		}
+	})
+	if ctx.Err() == nil {
+		t.Error("the context outlives the test")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
 // update writes the screens anew: go test ./cmd/gozkd/internal/top -run Screen -update. Read them before they are committed.
@@ -149,8 +150,8 @@ func TestScreen_Fits(t *testing.T) {
 	for _, s := range scenes() {
 		for _, th := range []theme{{}, colors()} {
 			m := s.play(th, 80, 24)
-			for _, width := range []int{1, 7, 20, 40, 79, 80, 81, 99, 100, 119, 120, 200, 300} {
-				for _, height := range []int{1, 2, 3, 5, 10, 24, 33, 60} {
+			for _, width := range exhaustive.Or([]int{1, 40, 79, 80, 120, 300}, []int{1, 7, 20, 40, 79, 80, 81, 99, 100, 119, 120, 200, 300}) {
+				for _, height := range exhaustive.Or([]int{1, 3, 10, 24, 60}, []int{1, 2, 3, 5, 10, 24, 33, 60}) {
 					m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 					lines := strings.Split(m.screen(), "\n")
 					if len(lines) != height {

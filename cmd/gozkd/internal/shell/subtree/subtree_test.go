@@ -31,6 +31,12 @@ func walk(t testing.TB, c *client.Client, root string, o subtree.Options) (paths
 // grow makes a tree of n znodes with random data and ACLs, and returns its paths.
 func grow(t testing.TB, c *client.Client, root string, n int, seed uint64) []string {
 	t.Helper()
+	return growWith(t, c, root, n, 300, seed)
+}
+
+// growWith is grow with data of up to maxData bytes.
+func growWith(t testing.TB, c *client.Client, root string, n, maxData int, seed uint64) []string {
+	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
 	paths := []string{root}
 	create(t, c, client.CreateOptions{}, root)
@@ -48,7 +54,7 @@ func grow(t testing.TB, c *client.Client, root string, n int, seed uint64) []str
 		case 2:
 			data = []byte(fmt.Sprintf("text <%d> \u2028 \x00 \u00e9", i))
 		case 3:
-			data = make([]byte, r.IntN(300))
+			data = make([]byte, r.IntN(maxData))
 			for j := range data {
 				data[j] = byte(r.Uint32())
 			}
@@ -349,9 +355,9 @@ func TestDiff(t *testing.T) {
 func TestCopyAndMove(t *testing.T) {
 	c, _ := start(t)
 	other, _ := start(t)
-	for _, size := range []int{50, 9000} { // within and above one transaction
+	for _, size := range []int{50, 1200} { // within and above one transaction
 		root := fmt.Sprintf("/t%d", size)
-		paths := grow(t, c, root, size, uint64(size))
+		paths := growWith(t, c, root, size, 10_000, uint64(size))
 		n := int64(len(paths))
 		for i, work := range []subtree.Copy{
 			{From: subtree.Side{ZK: c, Path: root}, To: subtree.Side{ZK: c, Path: root + "-copy"}, Recursive: true},
@@ -416,23 +422,23 @@ func TestCopy_Refuses(t *testing.T) {
 func TestMove_Changed(t *testing.T) {
 	c, w := start(t)
 	other := connect(t, w)
-	paths := grow(t, c, "/t", 9000, 5)
+	paths := growWith(t, c, "/t", 1200, 10_000, 5)
 	changed := false
 	_, err := (&subtree.Copy{
 		From: subtree.Side{ZK: c, Path: "/t"}, To: subtree.Side{ZK: c, Path: "/moved"}, Move: true,
 		Seen: func(*subtree.Copied) {
 			if !changed {
 				changed = true
-				if _, err := other.Set(t.Context(), paths[8000], []byte("new"), -1); err != nil {
+				if _, err := other.Set(t.Context(), paths[1000], []byte("new"), -1); err != nil {
 					t.Error(err)
 				}
 			}
 		},
 	}).Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), paths[8000]+" changed while it was moved") {
+	if err == nil || !strings.Contains(err.Error(), paths[1000]+" changed while it was moved") {
 		t.Errorf("%v", err)
 	}
-	if data, _, err := c.Get(t.Context(), paths[8000], false); err != nil || string(data) != "new" {
+	if data, _, err := c.Get(t.Context(), paths[1000], false); err != nil || string(data) != "new" {
 		t.Errorf("%q, %v", data, err)
 	}
 }

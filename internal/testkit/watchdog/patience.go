@@ -1,0 +1,75 @@
+package watchdog
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// After is time.After for a test that waits for something that must happen: the channel is closed when
+// the test has waited for d, in seconds without other load as Watch counts them. Use it where a test can
+// say more of a hang than the stacks do. It must not be used in a synctest bubble, whose time is its own.
+func After(t testing.TB, d time.Duration) <-chan struct{} {
+	t.Helper()
+	ctx, _ := patience(t, d)
+	return ctx.Done()
+}
+
+// Context returns a context that is cancelled when After's channel would be closed, or when the test ends.
+func Context(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, _ := patience(t, d)
+	return ctx
+}
+
+// patience starts a timer that cancels the context after d.
+func patience(t testing.TB, d time.Duration) (context.Context, *timer) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &timer{left: d, cancel: cancel, load: systemLoad}
+	p.start()
+	t.Cleanup(p.stop)
+	return ctx, p
+}
+
+// look is how long a timer waits until it looks at the load again.
+const look = 100 * time.Millisecond
+
+// timer counts down in seconds without other load.
+type timer struct {
+	cancel context.CancelFunc
+	load   func() float64
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	left    time.Duration
+	stopped bool
+}
+
+func (p *timer) start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(look, p.tick)
+}
+
+func (p *timer) tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return
+	}
+	if p.left -= withoutLoad(look, p.load()); p.left <= 0 {
+		p.cancel()
+		return
+	}
+	p.timer.Reset(look)
+}
+
+func (p *timer) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+	p.timer.Stop()
+	p.cancel()
+}
