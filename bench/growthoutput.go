@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image/color"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/plot/vg"
 )
 
 // growth is what was seen of one piece.
@@ -118,7 +121,8 @@ func (g *growth) print(o *output) error {
 		return err
 	}
 	path := filepath.Join(o.dir, name)
-	return errors.Join(o.failed, os.WriteFile(path+".json", append(b, '\n'), 0o644), os.WriteFile(path+".svg", g.picture(), 0o644))
+	picture, err := g.picture()
+	return errors.Join(o.failed, err, os.WriteFile(path+".json", append(b, '\n'), 0o644), os.WriteFile(path+".svg", picture, 0o644))
 }
 
 // table has a line for each figure and server, so that the sizes stand beside one another.
@@ -234,9 +238,9 @@ func (g *growth) summary() []string {
 }
 
 // picture has a panel for each group of figures; the colour is the server, the dashes are the figure.
-func (g *growth) picture() []byte {
-	colours := []string{"#2456c7", "#d9541e", "#2c8a4b"}
-	dashes := []string{"", "7 3", "2 3", "9 3 2 3"}
+func (g *growth) picture() ([]byte, error) {
+	colours := []color.Color{blue, red, green}
+	dashes := [][]vg.Length{nil, {7, 3}, {2, 3}, {9, 3, 2, 3}}
 	servers := g.serverNames()
 	var panels []panel
 	for _, name := range g.panelNames() {
@@ -254,7 +258,7 @@ func (g *growth) picture() []byte {
 			p.lines = append(p.lines, line{
 				label: short + " " + c.Measure, points: c.Points,
 				colour: colours[slices.Index(servers, c.Server)%len(colours)],
-				dash:   dashes[(len(measures)-1)%len(dashes)],
+				dashes: dashes[(len(measures)-1)%len(dashes)],
 			})
 		}
 		panels = append(panels, p)

@@ -201,5 +201,5 @@ func setsWhile(ctx context.Context, t target, do func() error) (time.Duration, e
 	if err := errors.Join(err, <-done); err != nil {
 		return 0, err
 	}
-	return r.latencies.max, nil
+	return r.latencies.max(), nil
 }

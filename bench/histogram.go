@@ -3,64 +3,41 @@
 package main
 
 import (
-	"math/bits"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-const (
-	subBits    = 6 // 64 steps per power of two: a quantile is at most 1/64 above the truth
-	subBuckets = 1 << subBits
-)
+// longest is the largest duration that a histogram tells apart; longer ones count as this long.
+const longest = time.Hour
 
-// histogram counts durations of whole nanoseconds. The zero value is empty. Not safe for concurrent use.
-type histogram struct {
-	counts [(64 - subBits) * subBuckets]uint32
-	n      int64
-	max    time.Duration
+// histogram counts durations to two significant digits. The zero value is empty. Not safe for concurrent use.
+type histogram struct{ h *hdrhistogram.Histogram }
+
+func (h *histogram) init() *hdrhistogram.Histogram {
+	if h.h == nil {
+		h.h = hdrhistogram.New(1, int64(longest), 2)
+	}
+	return h.h
 }
 
 // note counts d once; a negative d counts as 0.
 func (h *histogram) note(d time.Duration) {
-	d = max(d, 0)
-	h.counts[bucketOf(uint64(d))]++
-	h.n++
-	h.max = max(h.max, d)
-}
-
-// add counts all that o counted.
-func (h *histogram) add(o *histogram) {
-	for i, c := range o.counts {
-		h.counts[i] += c
+	if err := h.init().RecordValue(int64(min(max(d, 0), longest))); err != nil {
+		panic("bench: " + err.Error()) // only values above longest are refused
 	}
-	h.n += o.n
-	h.max = max(h.max, o.max)
 }
 
-// quantile returns the upper edge of the bucket in which the q-th part of all durations ends, 0 < q <= 1, or 0 if there
-// are none. It never exceeds the longest duration.
+// add counts everything that o counted.
+func (h *histogram) add(o *histogram) { h.init().Merge(o.init()) }
+
+// quantile returns the duration that a fraction q of all does not exceed, 0 < q <= 1, or 0 if there are none.
 func (h *histogram) quantile(q float64) time.Duration {
-	rank := int64(q*float64(h.n) + 0.5)
-	rank = min(max(rank, 1), h.n)
-	var seen int64
-	for i, c := range h.counts {
-		if seen += int64(c); seen >= rank && seen > 0 {
-			return min(time.Duration(upperEdge(i)), h.max)
-		}
-	}
-	return 0
+	return time.Duration(h.init().ValueAtQuantile(100 * q))
 }
 
-// bucketOf numbers the buckets without a gap: values below 64 have one each, then each power of two has 64.
-func bucketOf(v uint64) int {
-	shift := max(bits.Len64(v)-1-subBits, 0)
-	return shift*subBuckets + int(v>>shift)
-}
+// max returns the longest duration.
+func (h *histogram) max() time.Duration { return time.Duration(h.init().Max()) }
 
-// upperEdge returns the largest value in bucket i.
-func upperEdge(i int) uint64 {
-	if i < 2*subBuckets {
-		return uint64(i)
-	}
-	shift := i/subBuckets - 1
-	return uint64(i-shift*subBuckets+1)<<shift - 1
-}
+// n returns how many durations were counted.
+func (h *histogram) n() int64 { return h.init().TotalCount() }

@@ -99,7 +99,7 @@ func benchLatency(ctx context.Context, s *settings) (err error) {
 		}{{"p50 µs", h.quantile(0.5)}, {"p99 µs", h.quantile(0.99)}, {"p99.9 µs", h.quantile(0.999)}} {
 			list = append(list, reading{p.name, q.what, p.server, once(float64(q.d) / 1e3)})
 		}
-		table = append(table, []string{p.name, micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max),
+		table = append(table, []string{p.name, micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max()),
 			fmt.Sprintf("%.2f", float64(h.quantile(0.5))/float64(floor))})
 	}
 	s.out.table("One client, one request at a time (µs)", []string{"what", "p50", "p99", "p99.9", "max", "p50 / (disk + loopback)"}, table)

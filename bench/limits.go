@@ -73,10 +73,10 @@ func syncLimits(note func(row, what string, v float64)) error {
 		if err = timeErr; err != nil {
 			break
 		}
-		note(f.name, "per second", float64(h.n)/limitTime.Seconds())
+		note(f.name, "per second", float64(h.n())/limitTime.Seconds())
 		note(f.name, "p50 µs", float64(h.quantile(0.5))/1e3)
 		note(f.name, "p99 µs", float64(h.quantile(0.99))/1e3)
-		note(f.name, "CPU µs", cpu.Seconds()*1e6/float64(h.n))
+		note(f.name, "CPU µs", cpu.Seconds()*1e6/float64(h.n()))
 	}
 	for _, f := range []*os.File{filled, growing} {
 		err = errors.Join(err, f.Close(), os.Remove(f.Name()))

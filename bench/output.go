@@ -167,7 +167,7 @@ func (m *measured) figures(server string, mem memory) figures {
 	us := func(q float64) float64 { return float64(m.latencies.quantile(q)) / 1e3 }
 	f := figures{
 		Server: server, OpsPerSecond: spreadOf(m.rates), CPU: spreadOf(m.cpu), P50: us(0.5), P99: us(0.99), P999: us(0.999),
-		Max: float64(m.latencies.max) / 1e3, BytesPerOp: float64(m.disk.bytes) / float64(m.ops),
+		Max: float64(m.latencies.max()) / 1e3, BytesPerOp: float64(m.disk.bytes) / float64(m.ops),
 		Syncs: float64(m.disk.syncs) / m.elapsed.Seconds(), ResidentMiB: float64(mem.rss) / (1 << 20),
 		Generator: m.own.Seconds() * 1e6 / float64(m.ops), GeneratorOf: m.own.Seconds() / m.elapsed.Seconds(),
 	}
@@ -225,7 +225,8 @@ func (o *output) comparisons(name, how string, all []comparison) error {
 	if !slices.ContainsFunc(all, func(c comparison) bool { return len(c.Servers) > 1 }) {
 		return err // nothing to compare
 	}
-	return errors.Join(err, o.picture(name, ratiosPicture(all)))
+	picture, pictureErr := ratiosPicture(all)
+	return errors.Join(err, pictureErr, o.picture(name, picture))
 }
 
 // number prints three digits, or all of a whole number.

@@ -188,7 +188,8 @@ func benchTargets(_ context.Context, s *settings) error {
 		s.out.printf("\n* %s", line)
 	}
 	s.out.printf("\n\n![How far each goal is reached](targets.svg)\n")
-	return errors.Join(s.out.failed, s.out.picture("targets", targetsPicture(all)))
+	picture, err := targetsPicture(all)
+	return errors.Join(s.out.failed, err, s.out.picture("targets", picture))
 }
 
 // figureKey names a figure of a folder.

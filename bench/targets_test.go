@@ -11,6 +11,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/vg"
 )
 
 func TestTargets_ReadFromWhatCommandsWrite(t *testing.T) {
@@ -104,7 +106,29 @@ func TestTargetsPicture_IsXML(t *testing.T) {
 		{goal: goal{title: "none", least: 0, aim: 0}, measured: 0},
 		{goal: goal{title: "not there", least: 1, aim: 0.5}, measured: nan},
 	}
-	svg := targetsPicture(all)
+	svg, err := targetsPicture(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	isSVG(t, svg)
+}
+
+func TestLinesPicture_IsXML(t *testing.T) {
+	curve := []point{{0, 5}, {10, 3}, {100, 0}, {1000, 7}}
+	svg, err := linesPicture("a < b", []panel{
+		{"µs", "znodes", []line{{"one", blue, nil, curve}, {"two", red, []vg.Length{2, 3}, curve[1:2]}}},
+		{"nothing was measured", "znodes", nil},
+		{"one point", "znodes", []line{{"one", blue, nil, curve[1:2]}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	isSVG(t, svg)
+}
+
+// isSVG checks that the picture is well-formed and all coordinates are numbers.
+func isSVG(t *testing.T, svg []byte) {
+	t.Helper()
 	d := xml.NewDecoder(bytes.NewReader(svg))
 	for {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {

@@ -206,7 +206,7 @@ func benchLoad(s *settings) error {
 			}
 			h := &r.latencies
 			fmt.Printf("%-24s %-6s %9.0f ops/s, p50 %s µs, p99 %s µs, p99.9 %s µs, max %s µs, CPU per op: server %.2f µs, generator %.2f µs\n", w.name, sh,
-				r.opsPerSecond(), micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max), r.cpuPerOp(),
+				r.opsPerSecond(), micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max()), r.cpuPerOp(),
 				r.ownCPU.Seconds()*1e6/float64(r.ops))
 		}
 	}

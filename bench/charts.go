@@ -1,0 +1,224 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"maps"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+var (
+	blue  = color.RGBA{0x42, 0x69, 0xd0, 0xff}
+	pale  = color.RGBA{0x97, 0xbb, 0xf5, 0xff}
+	green = color.RGBA{0x3c, 0xa9, 0x51, 0xff}
+	red   = color.RGBA{0xff, 0x72, 0x5c, 0xff}
+	grey  = color.RGBA{0xbb, 0xbb, 0xbb, 0xff}
+)
+
+// line is one curve of a panel.
+type line struct {
+	label  string
+	colour color.Color
+	dashes []vg.Length // empty: solid
+	points []point
+}
+
+// panel is one pair of logarithmic axes for curves of one unit.
+type panel struct {
+	title string // with the unit
+	axis  string // the quantity on the x axis
+	lines []line
+}
+
+// linesPicture draws panels in two columns as an SVG.
+func linesPicture(title string, panels []panel) ([]byte, error) {
+	const columns, width, height = 2, 15 * vg.Centimeter, 10 * vg.Centimeter
+	rows := (len(panels) + columns - 1) / columns
+	plots := make([][]*plot.Plot, rows)
+	for i, p := range panels {
+		drawn, err := p.plot()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", title, p.title, err)
+		}
+		if i == 0 {
+			drawn.Title.Text = title + "\n" + p.title
+		}
+		plots[i/columns] = append(plots[i/columns], drawn)
+	}
+	for i, row := range plots {
+		plots[i] = append(row, make([]*plot.Plot, columns-len(row))...)
+	}
+	canvas := vgsvg.New(columns*width, vg.Length(rows)*height)
+	tiles := draw.Tiles{Rows: rows, Cols: columns, PadX: vg.Centimeter, PadY: vg.Centimeter / 2}
+	for i, row := range plot.Align(plots, tiles, draw.New(canvas)) {
+		for j, c := range row {
+			if plots[i][j] != nil {
+				plots[i][j].Draw(c)
+			}
+		}
+	}
+	return svg(canvas)
+}
+
+// plot draws the curves. Points that have no place on logarithmic axes are left out.
+func (p panel) plot() (*plot.Plot, error) {
+	drawn := newPlot(p.title)
+	drawn.X.Label.Text = p.axis
+	drawn.X.Scale, drawn.Y.Scale = plot.LogScale{}, plot.LogScale{}
+	drawn.X.Tick.Marker, drawn.Y.Tick.Marker = plot.LogTicks{Prec: 3}, plot.LogTicks{Prec: 3}
+	drawn.Legend.Top, drawn.Legend.Left = true, true
+	drawn.Add(plotter.NewGrid())
+	empty := true
+	for _, l := range p.lines {
+		var points plotter.XYs
+		for _, q := range l.points {
+			if q.X > 0 && q.Y > 0 {
+				points = append(points, plotter.XY{X: q.X, Y: q.Y})
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		curve, marks, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return nil, err
+		}
+		curve.Color, curve.Dashes, marks.Color = l.colour, l.dashes, l.colour
+		drawn.Add(curve, marks)
+		drawn.Legend.Add(l.label, curve)
+		empty = false
+	}
+	if empty { // logarithmic axes need a range
+		drawn.X.Min, drawn.X.Max, drawn.Y.Min, drawn.Y.Max = 1, 10, 1, 10
+	}
+	drawn.Y.Max *= 5 // room for the legend
+	widen(&drawn.X)
+	widen(&drawn.Y)
+	return drawn, nil
+}
+
+// newPlot returns an empty plot in a font that every viewer has.
+func newPlot(title string) *plot.Plot {
+	plot.DefaultFont.Variant = "Sans"
+	drawn := plot.New()
+	drawn.Title.Text = title
+	return drawn
+}
+
+// widen gives an axis with a single value a range.
+func widen(a *plot.Axis) {
+	if a.Min == a.Max {
+		a.Min, a.Max = a.Min/2, a.Max*2
+	}
+}
+
+// bar is one row of a chart of ratios: one or several values, drawn from 1 to the left or right.
+type bar struct {
+	label   string
+	values  []float64 // NaN: none
+	colours []color.Color
+}
+
+// barsPicture draws ratios as horizontal bars on a logarithmic axis, the first row on top. legend names the colours.
+func barsPicture(title string, bars []bar, legend map[string]color.Color) ([]byte, error) {
+	const thickness = vg.Length(7)
+	drawn := newPlot(title)
+	drawn.Legend.Top = true
+	low, high := -1.0, 1.0 // powers of two
+	labels := make([]string, len(bars))
+	for i, b := range bars {
+		at := len(bars) - 1 - i
+		labels[at] = b.label
+		for j, v := range b.values {
+			if v = math.Log2(v); math.IsNaN(v) || math.IsInf(v, 0) {
+				continue
+			}
+			low, high = min(low, v), max(high, v)
+			row := make(plotter.Values, len(bars))
+			row[at] = v
+			chart, err := plotter.NewBarChart(row, thickness)
+			if err != nil {
+				return nil, err
+			}
+			chart.Horizontal, chart.Color, chart.LineStyle.Width = true, b.colours[j], 0
+			chart.Offset = thickness * vg.Length(float64(len(b.values)-1)/2-float64(j))
+			drawn.Add(chart)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(legend)) {
+		chart, err := plotter.NewBarChart(plotter.Values{0}, thickness)
+		if err != nil {
+			return nil, err
+		}
+		chart.Color = legend[name]
+		drawn.Legend.Add(name, chart)
+	}
+	drawn.NominalY(labels...)
+	drawn.X.Min, drawn.X.Max = math.Floor(low), math.Ceil(high)+1 // room for the legend
+	var ticks plot.ConstantTicks
+	for v := drawn.X.Min; v <= drawn.X.Max; v++ {
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprint(math.Exp2(v))})
+	}
+	drawn.X.Tick.Marker = ticks
+	drawn.Add(plotter.NewGrid())
+	canvas := vgsvg.New(25*vg.Centimeter, vg.Length(len(bars))*0.75*vg.Centimeter+4*vg.Centimeter)
+	drawn.Draw(draw.New(canvas))
+	return svg(canvas)
+}
+
+// ratiosPicture draws, for each row and shape, how many times as fast the first server was as the last, and how many
+// times less CPU it used per operation.
+func ratiosPicture(all []comparison) ([]byte, error) {
+	var bars []bar
+	title := ""
+	for _, c := range all {
+		if c.Servers == nil { // failed
+			continue
+		}
+		a, b := c.Servers[0], c.Servers[len(c.Servers)-1]
+		title = fmt.Sprintf("%s against %s: how many times better", a.Server, b.Server)
+		bars = append(bars, bar{
+			c.key(), []float64{a.OpsPerSecond.Median / b.OpsPerSecond.Median, b.CPU.Median / a.CPU.Median}, []color.Color{blue, pale},
+		})
+	}
+	return barsPicture(title, bars, map[string]color.Color{"operations per second": blue, "operations per second of CPU": pale})
+}
+
+// targetsPicture draws how far each goal is reached: 1 is the least that is asked for.
+func targetsPicture(all []standing) ([]byte, error) {
+	colours := map[string]color.Color{aimMet: green, leastMet: blue, missed: red, notAsAsked: grey}
+	var bars []bar
+	for i := range all {
+		s := &all[i]
+		bars = append(bars, bar{s.title + ": " + s.what, []float64{s.better(s.measured)}, []color.Color{colours[s.verdict()]}})
+	}
+	return barsPicture("How many times better than the least that is asked for", bars, colours)
+}
+
+// better returns how many times better v is than the least that is asked for: 1 if both are the same.
+func (s *standing) better(v float64) float64 {
+	switch {
+	case s.least == v:
+		return 1
+	case s.more:
+		return v / s.least
+	}
+	return s.least / v
+}
+
+// svg returns the canvas as a file.
+func svg(c *vgsvg.Canvas) ([]byte, error) {
+	var b bytes.Buffer
+	_, err := c.WriteTo(&b)
+	return b.Bytes(), err
+}
