@@ -210,18 +210,6 @@ func (c *client) call(op proto.OpCode, body func([]byte) []byte, replyBytes int)
 	return c.answer(b, replyBytes)
 }
 
-// ping measures nothing but the way: the server answers without looking at its tree.
-func (c *client) ping() error {
-	c.out = append(c.out, 0, 0, 0, 0)
-	c.out = (&proto.RequestHeader{Xid: proto.XidPing, Op: proto.OpPing}).Append(c.out)
-	endFrame(c.out, 0)
-	if err := c.writeAll(); err != nil {
-		return err
-	}
-	_, err := c.readFrame()
-	return err
-}
-
 // close ends the session and the connection. The socket is made blocking.
 func (c *client) close() error {
 	err := unix.SetNonblock(c.fd, false)

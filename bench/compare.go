@@ -36,7 +36,6 @@ func compareParts() []comparePart {
 			return 15*time.Second + 3*time.Duration(len(s.shapes)*s.rounds)*s.seconds
 		}},
 		{"start", benchStart, asTold, func(s *settings) time.Duration { return servers(s, 10*time.Second) + filled(s, 50*time.Second) }},
-		{"latency", benchLatency, asTold, func(s *settings) time.Duration { return servers(s, 5*time.Second) }},
 		{"throughput", benchThroughput, asTold, func(s *settings) time.Duration { return rounds(s, len(workloads())) }},
 		{"connects", benchConnects, asTold, func(s *settings) time.Duration { return servers(s, s.warm+time.Duration(s.rounds)*s.seconds) }},
 		{"watches", benchWatches, asTold, func(s *settings) time.Duration { return servers(s, 3*s.warm+60*time.Second) }},

@@ -17,6 +17,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
+const perParent = 1000 // znodes
+
 func znodesPiece() growthPiece {
 	return growthPiece{
 		name: "znodes", title: "Growth with znodes", axis: "znodes of 100 bytes", unit: "znode",

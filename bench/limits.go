@@ -34,16 +34,16 @@ func benchLimits(ctx context.Context, s *settings) error {
 	if err := bandwidth(note); err != nil {
 		return err
 	}
-	loopback, done, err := loopbackProbe()
+	loopback, round, done, err := loopbackRound()
 	if err != nil {
 		return err
 	}
-	h, _, err := timeFor(loopback.once, limitTime)
+	h, _, err := timeFor(round, limitTime)
 	if err := errors.Join(err, done()); err != nil {
 		return err
 	}
-	note(loopback.name, "p50 µs", float64(h.quantile(0.5))/1e3)
-	note(loopback.name, "p99 µs", float64(h.quantile(0.99))/1e3)
+	note(loopback, "p50 µs", float64(h.quantile(0.5))/1e3)
+	note(loopback, "p99 µs", float64(h.quantile(0.99))/1e3)
 	s.out.table("The disk and the loopback alone", []string{"what", "quantity", "value"}, table)
 	if err := s.out.readings("limits", list); err != nil {
 		return err

@@ -19,12 +19,9 @@ const usage = `usage: bench [command] [flags]
 commands
   start       from the start of the process to the first answered create
   limits      what the disk, the loopback and a bare server in Go can do, without any of the servers
-  latency     one client, one set at a time, against the disk and the loopback alone
   throughput  every row at every shape, the servers in turn
   connects    sessions opened and closed
   watches     changes that many watch, and many changes
-  sessions    resident memory of idle sessions
-  znodes      resident memory of znodes
   ensemble    three members: throughput with connections to all of them, and memory
   failover    three members: how long no write succeeds after kill -9 of the leader
   growth      how costs grow with znodes, sessions, watches, children, members, payloads; about 20 minutes
@@ -34,7 +31,7 @@ commands
   resident    resident memory: empty, under load, with sessions, with znodes; at once
   compare     all that the targets need, in short rounds, into .cache/bench; about 40 minutes
   targets     what is to be reached, and what the figures in the folder of -out say
-Without a command: all of one server, that is down to znodes, one after the other.
+Without a command: limits, start, throughput, connects, watches and resident, one after the other.
 
 flags
 `
@@ -146,13 +143,10 @@ func run(ctx context.Context, args []string) error {
 	commands := map[string]func(context.Context, *settings) error{
 		"limits":     benchLimits,
 		"start":      benchStart,
-		"latency":    benchLatency,
 		"throughput": benchThroughput,
 		"calm":       benchCalm,
 		"connects":   benchConnects,
 		"watches":    benchWatches,
-		"sessions":   benchSessions,
-		"znodes":     benchZnodes,
 		"ensemble":   benchEnsemble,
 		"failover":   benchFailover,
 		"growth":     benchGrowth,
@@ -197,7 +191,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	order := []string{command}
 	if command == "all" {
-		order = []string{"limits", "start", "latency", "throughput", "connects", "watches", "sessions", "znodes"}
+		order = []string{"limits", "start", "throughput", "connects", "watches", "resident"}
 	}
 	for _, name := range order {
 		if err := s.out.begin(name, args); err != nil {

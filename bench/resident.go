@@ -26,8 +26,8 @@ var residentRows = []string{"get 100 B", "set 100 B", "create and delete", "mixe
 
 const residentQuiet = 5 * time.Second // from the answer of a new server until it counts as empty
 
-// benchResident looks at the resident memory of new servers, at once and unsettled: it is what sessions and znodes measure, and
-// more, without the minutes that these give collectors.
+// benchResident measures the resident memory of new servers: empty, after load, with sessions, with znodes. Collectors get no
+// extra time to give memory back.
 func benchResident(ctx context.Context, s *settings) error {
 	var lines []memoryLine
 	for _, k := range s.servers {
@@ -79,6 +79,20 @@ func benchResident(ctx context.Context, s *settings) error {
 	return s.out.readings("resident", memoryReadings(lines))
 }
 
+// memoryLine is one server's memory in one state.
+type memoryLine struct {
+	server, when string
+	memory       memory
+}
+
+func memoryReadings(lines []memoryLine) (list []reading) {
+	for _, l := range lines {
+		list = append(list, reading{l.when, "RSS MB", l.server, once(float64(l.memory.rss) / 1e6)},
+			reading{l.when, "peak MB", l.server, once(float64(l.memory.peak) / 1e6)})
+	}
+	return list
+}
+
 func nothingToDo() error { return nil }
 
 // residentOf starts a server and looks at it empty, and when do has done its part; what that returns ends it.
@@ -100,7 +114,7 @@ func residentOf(ctx context.Context, k kind, row string, do func(p *server.Proce
 		return nil, err
 	}
 	after, err := memoryOf(p.Pid())
-	return []memoryLine{memoryRow(p.Name(), residentEmpty, before, before, 0, 0), memoryRow(p.Name(), row, after, before, 0, 0)},
+	return []memoryLine{{p.Name(), residentEmpty, before}, {p.Name(), row, after}},
 		errors.Join(err, done())
 }
 

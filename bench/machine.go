@@ -1,0 +1,111 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+const (
+	syncFileBytes   = 64 << 20
+	syncRecordBytes = 256 // about what a set of 100 bytes needs in a log
+)
+
+// syncsOf returns what writes a record behind the last one and syncs it; behind the first size bytes it begins again.
+func syncsOf(f *os.File, size int64) func() error {
+	record, at := make([]byte, syncRecordBytes), int64(0)
+	for i := range record {
+		record[i] = byte(i)
+	}
+	return func() error {
+		_, err := f.WriteAt(record, at)
+		at = (at + syncRecordBytes) % size
+		return errors.Join(err, unix.Fdatasync(int(f.Fd())))
+	}
+}
+
+// zeroedFile returns a new temporary file of syncFileBytes zeros, all on disk. The caller closes and removes it.
+func zeroedFile() (*os.File, error) {
+	f, err := os.CreateTemp("", "gozkd-bench-sync-")
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.CopyN(f, zeros{}, syncFileBytes)
+	if err = errors.Join(err, f.Sync()); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return f, nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// loopbackRound returns a function that sends a set's bytes to another process and waits until they are back. done ends
+// that process.
+func loopbackRound() (name string, round, done func() error, err error) {
+	echo, err := startSelf("echo")
+	if err != nil {
+		return "", nil, nil, err
+	}
+	fd, err := connect(echo.addr, ioTimeout)
+	if err != nil {
+		return "", nil, nil, errors.Join(err, echo.stop())
+	}
+	c := &client{fd: fd}
+	c.request(proto.OpSetData, setRequest(&client{random: 1}).Append)
+	message := c.out
+	c.in = make([]byte, inputBytes)
+	round = func() error {
+		c.out = append(c.out[:0], message...)
+		if err := c.writeAll(); err != nil {
+			return err
+		}
+		_, err := c.readFrame()
+		return err
+	}
+	return fmt.Sprintf("loopback: %d B and back", len(message)), round, func() error { return errors.Join(unix.Close(fd), echo.stop()) }, nil
+}
+
+// self is this program once more, as a server that prints its address and ends when its standard input does.
+type self struct {
+	addr string
+	pid  int
+	stop func() error
+}
+
+func startSelf(command string) (*self, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, command)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop := func() error { return errors.Join(in.Close(), cmd.Wait()) }
+	line := make([]byte, 64)
+	n, err := out.Read(line)
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return &self{addr: strings.TrimSpace(string(line[:n])), pid: cmd.Process.Pid, stop: stop}, nil
+}
