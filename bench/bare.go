@@ -16,10 +16,11 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// serveBare is the least that a server in Go can do with the frames of get and set: a goroutine for each connection reads what is
-// there, and answers all whole requests with one write, each with a reply of the right length that says nothing. It keeps no znodes
-// and decodes nothing but headers. With synced, replies to sets wait for a sync of a log file, a group of connections for each. It
-// prints its address and ends when standard input does.
+// serveBare is the least that a Go server can do with the frames of get and set. A goroutine per
+// connection reads the available bytes and answers all whole requests with one write; each reply
+// has the right length and no content. It keeps no znodes and decodes only headers. With synced,
+// replies to sets wait for a sync of a shared log file. It prints its address and ends when
+// standard input does.
 func serveBare(synced bool) (err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +32,7 @@ func serveBare(synced bool) (err error) {
 			return errors.Join(err, l.Close())
 		}
 		defer func() { err = errors.Join(err, log.remove()) }()
-		// Ends with the process, which waits for nothing but its input.
+		// Ends with the process, which waits only for its input.
 		go log.run()
 	}
 	fmt.Println(l.Addr())
@@ -42,7 +43,7 @@ func serveBare(synced bool) (err error) {
 			if err != nil {
 				return
 			}
-			// Ends with its connection; nobody awaits it, and the other end notices what goes wrong.
+			// Ends with its connection. Nobody awaits it: the client sees what goes wrong.
 			go func() { _ = bareConn(conn, log) }()
 		}
 	}()
@@ -103,14 +104,14 @@ func bareConn(conn net.Conn, log *bareLog) error {
 	}
 }
 
-// bareBody is what follows the header in a reply: data and stat, stat, or nothing. Not changed.
+// bareBody is the part of a reply after its header: data and stat, stat, or nothing. Read-only.
 var bareBody = map[proto.OpCode][]byte{
 	proto.OpGetData: append(jute.AppendBuffer(nil, payload), make([]byte, proto.StatBytes)...),
 	proto.OpSetData: make([]byte, proto.StatBytes),
 }
 
-// bareLog writes what connections hand over into a file that was filled with zeros before, and syncs it: what came while a sync ran
-// goes into the next one.
+// bareLog appends records of all connections to a file that was filled with zeros before, and syncs
+// it. Records that arrive during a sync share the next one.
 type bareLog struct {
 	f     *os.File
 	at    int64
@@ -118,13 +119,13 @@ type bareLog struct {
 }
 
 type bareRecord struct {
-	bytes []byte // not changed until done was sent to
+	bytes []byte // not changed until done is sent to
 	done  chan<- error
 }
 
 func newBareLog() (*bareLog, error) {
 	f, err := zeroedFile()
-	// The queue holds a record of each connection of any shape: nobody waits to hand one over.
+	// The queue has room for a record of each connection of any shape, so nobody blocks on it.
 	return &bareLog{f: f, queue: make(chan bareRecord, maxLoad)}, err
 }
 

@@ -16,12 +16,12 @@ import (
 
 const (
 	calmConnections = 16
-	calmWarm        = 3 * time.Second // of paced writes before those that count
+	calmWarm        = 3 * time.Second // of unmeasured paced writes at the beginning
 	// neverCheckpoint is a snapCount that no measurement reaches.
 	neverCheckpoint = 100_000_000
 )
 
-// The moments of calm.
+// The situations that benchCalm measures.
 const (
 	alone          = "alone"
 	checkpointing  = "checkpoints"
@@ -32,17 +32,18 @@ const (
 	calmRowPattern = "paced writes: %s"
 )
 
-// moment is what paced writes saw on one server while something went on.
+// moment holds the latencies of paced writes on one server in one situation.
 type moment struct {
-	what, than string // than: the moment to compare with; empty: none
+	what, than string // than: the situation to compare with; empty: none
 	server     string
 	seen       *pacedSeen
-	took       []float64 // ms: how long what went on took, each time; empty: as long as it was let
-	note       string    // what went on, in figures
+	took       []float64 // ms: how long the disturbance took, each time; empty: it lasts as long as the measurement
+	note       string    // the disturbance in figures
 }
 
-// benchCalm sends writes at a steady rate, well below what the servers can do, and looks at the slow ones: with nothing else going on,
-// and while checkpoints are written, a member catches up, and all sessions reconnect at once.
+// benchCalm sends writes at a steady rate, well below what the servers can do, and reports the slow
+// ones: undisturbed, while checkpoints are written, while a member catches up, and while all
+// sessions reconnect at once.
 func benchCalm(ctx context.Context, s *settings) error {
 	var all []moment
 	chosen := 0
@@ -77,13 +78,13 @@ func benchCalm(ctx context.Context, s *settings) error {
 	return s.out.readings("calm", calmReadings(all))
 }
 
-// calmQuantiles are what is said of each moment.
+// calmQuantiles are the quantiles reported for each situation.
 var calmQuantiles = []struct {
 	name string
 	q    float64
 }{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}}
 
-// before returns what m is compared with, or nil.
+// before returns the situation that m is compared with, or nil.
 func (m *moment) before(all []moment) *moment {
 	for i := range all {
 		if m.than != "" && all[i].what == m.than && all[i].server == m.server {
@@ -129,10 +130,11 @@ func calmReadings(all []moment) (list []reading) {
 	return list
 }
 
-// leastPaced is for how long writes are counted at least, also where what goes on takes less.
+// leastPaced is the minimum time for which writes are counted, also when the disturbance is
+// shorter.
 const leastPaced = 2 * time.Second
 
-// while adds what pacedFor sees while f runs, and says how many milliseconds f took.
+// while adds what pacedFor measures while f runs, and returns how many milliseconds f took.
 func (s *pacedSeen) while(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context) error) (ms float64, err error) {
 	seen, err := pacedFor(ctx, addrs, rate, w, func(ctx context.Context) error {
 		start := time.Now()
@@ -153,7 +155,7 @@ func (s *pacedSeen) while(ctx context.Context, addrs []string, rate int, w *work
 	return ms, nil
 }
 
-// pacedFor sends paced writes to the addresses while f runs, and a while before it that does not count.
+// pacedFor sends paced writes to the addresses while f runs, and uncounted ones before.
 func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context) error) (_ *pacedSeen, err error) {
 	l, err := openLoad(addrs, calmConnections, 1)
 	if err != nil {
@@ -166,9 +168,9 @@ func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // a load that fails ends f
+	defer cancel() // a failed load ends f
 	stop, failed := make(chan struct{}), make(chan error, 1)
-	// Ends with f, whose error is awaited below.
+	// Ends with f; its error is awaited below.
 	go func() {
 		failed <- f(ctx)
 		close(stop)
@@ -178,7 +180,7 @@ func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func
 	return h, errors.Join(<-failed, err)
 }
 
-// sleepFor is what nothing else goes on in.
+// sleepFor returns a function that does nothing for d: the undisturbed case.
 func sleepFor(d time.Duration) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		if !sleep(ctx, d) {
@@ -188,8 +190,9 @@ func sleepFor(d time.Duration) func(ctx context.Context) error {
 	}
 }
 
-// calmCheckpoints compares writes to random ones of many znodes without any checkpoint and with one after the other: the server is
-// started on the same data with a snapCount that is never reached, and with one of two seconds of writes.
+// calmCheckpoints compares writes to random ones of many znodes without a checkpoint and with one
+// after the other: the server starts on the same data with a snapCount that is never reached, and
+// with one that two seconds of writes reach.
 func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err error) {
 	dir, err := os.MkdirTemp("", "gozkd-bench-data-")
 	if err != nil {
@@ -212,7 +215,7 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err
 		}
 		m := moment{what: part.what, than: part.than, server: p.Name()}
 		var use diskUse
-		var n float64 // of checkpoints
+		var n float64 // checkpoints written
 		m.seen, err = pacedFor(ctx, []string{p.Addr()}, s.rate, setMany(s.znodes), func(ctx context.Context) error {
 			before, err := checkpointUse(ctx, p.Addr(), dir)
 			if err != nil {
@@ -238,7 +241,7 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err
 	return ms, nil
 }
 
-// checkpointsUse is what tells whether checkpoints were written.
+// checkpointsUse holds figures that show whether checkpoints were written.
 type checkpointsUse struct {
 	n    float64
 	disk diskUse
@@ -250,7 +253,7 @@ func checkpointUse(ctx context.Context, addr, dir string) (checkpointsUse, error
 	return checkpointsUse{w.n, disk}, errors.Join(err, diskErr)
 }
 
-// filled leaves a data directory with n znodes of manyPath.
+// filled leaves a data directory with n znodes at the paths of manyPath.
 func filled(ctx context.Context, k kind, dir string, n int) error {
 	p, err := k.start(ctx, server.Options{Keys: keys(), DataDir: dir})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // catchUps is how often a member is stopped and catches up.
 const catchUps = 3
 
-// calmCatchUp compares writes to two members of three while the third is there, and while it catches up with what the others wrote
-// without it, which is more than their logs need to keep.
+// calmCatchUp compares writes to two of three members while the third is in sync, and while it
+// fetches more missed writes than their logs must keep.
 func calmCatchUp(ctx context.Context, s *settings, k kind) (ms []moment, err error) {
 	e, err := k.startEnsemble(ctx, nMembers, keys())
 	if err != nil {
@@ -28,7 +28,7 @@ func calmCatchUp(ctx context.Context, s *settings, k kind) (ms []moment, err err
 		return nil, err
 	}
 	var lagging *server.Member
-	var addrs []string // of the others
+	var addrs []string // of the other members
 	for _, m := range e.Members {
 		if m != leader && lagging == nil {
 			lagging = m
@@ -70,7 +70,7 @@ func calmCatchUp(ctx context.Context, s *settings, k kind) (ms []moment, err err
 			catchUps, thousands(float64(s.lag)), between.Median, between.Min, between.Max)}}, nil
 }
 
-// writesWithout does n sets, pipelined, over the members at the addresses.
+// writesWithout pipelines n sets over the members at the addresses.
 func writesWithout(addrs []string, n int) error {
 	l, err := openLoad(addrs, 16, 16)
 	if err != nil {
@@ -88,13 +88,14 @@ func writesWithout(addrs []string, n int) error {
 	return errors.Join(err, l.close())
 }
 
-// awaitSynced waits until the member serves, and has what the others had when it was asked.
+// awaitSynced waits until the member serves and has everything the others had at the time of the
+// call.
 func awaitSynced(ctx context.Context, m *server.Member) error {
 	const interval, patience = 2 * time.Millisecond, 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		// ZooKeeper may take a connection before it can serve, and then never answers on it.
+		// ZooKeeper may accept a connection before it can serve, and then never answers on it.
 		c, err := dialImpatient(m.Addr(), 0, 1, time.Second)
 		if err == nil {
 			path := rootPath

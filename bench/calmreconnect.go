@@ -16,8 +16,8 @@ import (
 // reconnects is how often all sessions reconnect.
 const reconnects = 3
 
-// calmReconnects compares writes while thousands of sessions are idle, and while all of these lose their connections and connect again
-// at once.
+// calmReconnects compares writes while thousands of sessions are idle, and while all of them lose
+// their connections and reconnect at once.
 func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err error) {
 	p, err := k.start(ctx, server.Options{Keys: keys()})
 	if err != nil {
@@ -31,8 +31,8 @@ func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err 
 	if err != nil {
 		return nil, fmt.Errorf("%d sessions: %w", s.sessions, err)
 	}
-	// Without closing the sessions: a server may come to a connection that its client has given up after the one that took its place, and
-	// close that for it.
+	// The sessions are not closed: a server may process an abandoned connection after its
+	// successor, and close the session's connection for it.
 	defer func() { err = errors.Join(err, idle.abandon()) }()
 	sets := workloadNamed("set 100 B")
 	quiet, err := pacedFor(ctx, []string{p.Addr()}, s.rate, sets, sleepFor(s.calm))
@@ -56,12 +56,12 @@ func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err 
 			reconnects, thousands(float64(s.sessions)), between.Median, between.Min, between.Max)}}, nil
 }
 
-// reconnectRetry is after how long without an answer a client gives a connection up and makes a new one: a server whose queue of new
-// connections is full loses some of them.
+// reconnectRetry is how long a client waits for an answer before it makes a new connection: a
+// server whose accept queue is full loses some.
 const reconnectRetry = 2 * time.Second
 
-// reconnect closes all sockets, connects all again without waiting for any, and returns when each has had its session back. Nothing may
-// be in flight.
+// reconnect closes all sockets, connects all of them again at once, and returns when each client
+// has its session back. Nothing may be in flight.
 func (l *load) reconnect(ctx context.Context, addr string) error {
 	for _, c := range l.clients {
 		if err := l.hangUp(c); err != nil {
@@ -94,7 +94,7 @@ func (l *load) reconnect(ctx context.Context, addr string) error {
 		for _, e := range events[:max(n, 0)] {
 			i := int(e.Fd)
 			b, err := l.resumed(i, e.Events)
-			if err != nil { // refused, or reset: as if nothing came
+			if err != nil { // refused or reset: same as no answer
 				if err := l.hangUp(l.clients[i]); err != nil {
 					return err
 				}
@@ -125,7 +125,7 @@ func (l *load) reconnect(ctx context.Context, addr string) error {
 	return nil
 }
 
-// hangUp closes a client's socket, if it has one, and forgets what was under way on it.
+// hangUp closes a client's socket, if it has one, and forgets what was in flight.
 func (l *load) hangUp(c *client) error {
 	c.out, c.r, c.w = c.out[:0], 0, 0
 	if c.fd < 0 {
@@ -133,7 +133,7 @@ func (l *load) hangUp(c *client) error {
 	}
 	fd := c.fd
 	c.fd = -1
-	if err := unix.Close(fd); err != nil { // leaves the epoll set with it
+	if err := unix.Close(fd); err != nil { // also removes it from the epoll set
 		return fmt.Errorf("close: %w", err)
 	}
 	return nil
@@ -147,10 +147,11 @@ func (l *load) resume(i int, addr string) error {
 	return l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLOUT)
 }
 
-// resumed asks for the session of a client whose socket is connected, or returns the answer to that, if it is there.
+// resumed requests the session of a client whose socket is connected, or returns the reply if it
+// has arrived.
 func (l *load) resumed(i int, events uint32) ([]byte, error) {
 	c := l.clients[i]
-	if events&unix.EPOLLOUT != 0 { // connected, or refused, which the write finds out
+	if events&unix.EPOLLOUT != 0 { // connected, or refused: the write will tell
 		c.appendConnect()
 		if err := c.write(); err != nil {
 			return nil, err

@@ -16,40 +16,40 @@ import (
 )
 
 const (
-	sessionTimeoutMs = 1_800_000 // nothing pings here: longer than any measurement leaves a session alone
+	sessionTimeoutMs = 1_800_000 // nothing pings here: longer than any measurement
 	inputBytes       = 256 << 10
-	ioTimeout        = 20 * time.Second // after this long without a byte the server counts as dead
+	ioTimeout        = 20 * time.Second // a server that is silent this long counts as dead
 )
 
-// client is one connection with a session: a socket and its buffers. Replies are matched to requests by their order,
-// which the protocol promises. Not safe for concurrent use.
+// client is one connection with a session: a socket and its buffers. Replies are matched to
+// requests by their order. Not safe for concurrent use.
 type client struct {
-	index int // among the clients of one load
+	index int // among the clients of a load
 	fd    int
 
-	out []byte // requests not yet written
+	out []byte // requests not written yet
 	in  []byte // nil: nothing was read yet
 	r,
-	w int // in[r:w] was read and is no whole frame yet
+	w int // in[r:w] holds bytes of an incomplete frame
 
 	sent    int32 // xid of the newest request
 	got     int32 // xid of the last answered one
 	sentAt  []time.Duration
-	writing bool // the socket was full: epoll tells when it is not
+	writing bool // the socket was full: epoll reports when it is writable
 
 	session proto.SessionID // 0: none yet
 	passwd  [proto.PasswdBytes]byte
 
 	random uint64
-	made   int // requests made by a workload that counts
+	made   int // requests made so far, for workloads that count
 }
 
-// dial connects and opens a session. window is how many requests may be in flight.
+// dial connects and opens a session. window is the number of requests that may be in flight.
 func dial(addr string, index, window int) (*client, error) {
 	return dialImpatient(addr, index, window, ioTimeout)
 }
 
-// dialImpatient is dial with a say in how long to wait for an answer.
+// dialImpatient is dial with another limit on waiting for an answer.
 func dialImpatient(addr string, index, window int, patience time.Duration) (*client, error) {
 	fd, err := connect(addr, patience)
 	if err != nil {
@@ -62,7 +62,7 @@ func dialImpatient(addr string, index, window int, patience time.Duration) (*cli
 	return c, nil
 }
 
-// connect returns a blocking socket that is connected to an IPv4 address. A read gives up after patience.
+// connect returns a blocking socket connected to an IPv4 address. Reads time out after patience.
 func connect(addr string, patience time.Duration) (fd int, err error) {
 	to, err := parseAddr(addr)
 	if err != nil {
@@ -81,7 +81,7 @@ func connect(addr string, patience time.Duration) (fd int, err error) {
 	return fd, nil
 }
 
-// startConnect gives the client a new socket, not blocking, that becomes writable when it is connected.
+// startConnect gives the client a new non-blocking socket, which becomes writable once connected.
 func (c *client) startConnect(addr string) error {
 	to, err := parseAddr(addr)
 	if err != nil {
@@ -110,7 +110,7 @@ func parseAddr(addr string) (*unix.SockaddrInet4, error) {
 	return &unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}, nil
 }
 
-// setPatience sets how long a read on the blocking socket waits.
+// setPatience sets the timeout of reads on the blocking socket.
 func (c *client) setPatience(d time.Duration) error { return setPatience(c.fd, d) }
 
 func setPatience(fd int, d time.Duration) error {
@@ -121,7 +121,7 @@ func setPatience(fd int, d time.Duration) error {
 	return nil
 }
 
-// handshake opens the session. It leaves the client with as much room as its answer needs; fill makes more.
+// handshake opens the session. The read buffer is just large enough for the answer; fill grows it.
 func (c *client) handshake() error {
 	const enough = 256
 	c.in = make([]byte, enough)
@@ -136,7 +136,7 @@ func (c *client) handshake() error {
 	return c.takeSession(b)
 }
 
-// appendConnect appends the request for a session: a new one, or the one that the client had.
+// appendConnect appends a connect request: for a new session, or for the client's own.
 func (c *client) appendConnect() {
 	start := len(c.out)
 	c.out = append(c.out, 0, 0, 0, 0)
@@ -144,7 +144,7 @@ func (c *client) appendConnect() {
 	endFrame(c.out, start)
 }
 
-// takeSession takes the answer to what appendConnect asked for.
+// takeSession decodes the reply to a connect request.
 func (c *client) takeSession(b []byte) error {
 	var r proto.ConnectResponse
 	d := jute.NewDecoder(b)
@@ -159,14 +159,14 @@ func (c *client) takeSession(b []byte) error {
 	return nil
 }
 
-// request appends a request to the output; body appends what follows its header.
+// request appends a request to the output; body appends the part after the header.
 func (c *client) request(op proto.OpCode, body func([]byte) []byte) {
 	start := c.begin(op)
 	c.out = body(c.out)
 	endFrame(c.out, start)
 }
 
-// begin appends a frame's length, to be patched by endFrame, and a request header.
+// begin appends a request header, after space for the frame's length, which endFrame fills in.
 func (c *client) begin(op proto.OpCode) (start int) {
 	start = len(c.out)
 	c.sent++
@@ -177,8 +177,8 @@ func (c *client) begin(op proto.OpCode) (start int) {
 
 func endFrame(b []byte, start int) { binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-4)) }
 
-// answer takes the next reply from b, which is whole and without its length, and checks that it is the reply to the
-// oldest request and no error. replyBytes is how long it must be, or 0.
+// answer checks that b, a frame without its length, is the reply to the oldest request and not an
+// error. replyBytes is the expected length, or 0.
 func (c *client) answer(b []byte, replyBytes int) error {
 	var h proto.ReplyHeader
 	d := jute.NewDecoder(b)
@@ -197,7 +197,8 @@ func (c *client) answer(b []byte, replyBytes int) error {
 	return nil
 }
 
-// call sends one request and waits for its reply. The socket must be blocking and nothing in flight.
+// call sends one request and waits for its reply. The socket must be blocking and nothing in
+// flight.
 func (c *client) call(op proto.OpCode, body func([]byte) []byte, replyBytes int) error {
 	c.request(op, body)
 	if err := c.writeAll(); err != nil {
@@ -210,7 +211,7 @@ func (c *client) call(op proto.OpCode, body func([]byte) []byte, replyBytes int)
 	return c.answer(b, replyBytes)
 }
 
-// close ends the session and the connection. The socket is made blocking.
+// close ends the session and closes the connection. It makes the socket blocking.
 func (c *client) close() error {
 	err := unix.SetNonblock(c.fd, false)
 	if err == nil {
@@ -222,7 +223,7 @@ func (c *client) close() error {
 	return err
 }
 
-// frame returns the next whole frame that was read, without its length, or nil.
+// frame returns the next whole frame in the buffer, without its length, or nil.
 func (c *client) frame() []byte {
 	if c.w-c.r < 4 {
 		return nil
@@ -236,7 +237,7 @@ func (c *client) frame() []byte {
 	return b
 }
 
-// fill reads once. n is 0 only if the socket is not blocking and nothing is there.
+// fill reads once. n is 0 only if the socket is non-blocking and has no data.
 func (c *client) fill() (n int, err error) {
 	if c.in == nil {
 		c.in = make([]byte, inputBytes)
@@ -277,7 +278,7 @@ func (c *client) readFrame() ([]byte, error) {
 	}
 }
 
-// write writes what the socket takes at once.
+// write writes as much as the socket takes at once.
 func (c *client) write() error {
 	for len(c.out) > 0 {
 		n, err := unix.Write(c.fd, c.out)
@@ -304,7 +305,7 @@ func (c *client) writeAll() error {
 	return nil
 }
 
-// next returns a pseudo-random number below n (xorshift; a client repeats its own sequence in every run).
+// next returns a pseudo-random number below n (xorshift; each run repeats a client's sequence).
 func (c *client) next(n int) int {
 	c.random ^= c.random << 13
 	c.random ^= c.random >> 7

@@ -9,24 +9,25 @@ import (
 	"time"
 )
 
-// comparePart is a command of compare, with what it changes in the settings.
+// comparePart is a command that compare runs, and how it changes the settings.
 type comparePart struct {
 	name   string
 	run    func(context.Context, *settings) error
 	change func(*settings)
-	// about is how long it takes, as seen on two processors.
+	// about estimates its duration, from runs on two processors.
 	about func(*settings) time.Duration
 }
 
-// compareParts are the commands whose figures the goals need, and what else belongs beside them.
+// compareParts lists the commands whose figures the goals need.
 func compareParts() []comparePart {
 	asTold := func(*settings) {}
-	// rounds is how long so many rows take at all shapes, with what is created and removed unmeasured.
+	// rounds estimates the duration of this many rows at all shapes, unmeasured work included.
 	rounds := func(s *settings, rows int) time.Duration {
 		servers := time.Duration(len(s.servers))
 		return time.Duration(rows) * servers * (s.warm + time.Duration(len(s.shapes)*s.rounds)*s.seconds) * 11 / 10
 	}
-	// filled is what depends on how many znodes are created, twice as long for ZooKeeper as for gozkd.
+	// filled estimates what depends on the number of znodes; ZooKeeper takes twice as long as
+	// gozkd.
 	filled := func(s *settings, each time.Duration) time.Duration {
 		return each * time.Duration(len(s.servers)*s.znodes) / 1_000_000
 	}
@@ -56,10 +57,10 @@ func compareParts() []comparePart {
 	}
 }
 
-// compareDefaults are flags that compare sets unless they are given: rounds short enough that all of it takes three quarters of an hour.
+// compareDefaults are the flags that compare sets unless they are given: short rounds, three
+// quarters of an hour in all.
 var compareDefaults = map[string]string{"time": "2s", "kills": "5", "ticks": "2000", "starts": "10", "out": ".cache/bench"}
 
-// setCompareDefaults sets them.
 func setCompareDefaults(flags *flag.FlagSet) error {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -72,8 +73,8 @@ func setCompareDefaults(flags *flag.FlagSet) error {
 	return err
 }
 
-// benchCompare runs all parts, whatever becomes of those before. It says on standard error what it will do and how far it is, and at the
-// end what went wrong.
+// benchCompare runs all parts, also after one has failed. It reports its plan and progress on
+// standard error, and at the end what went wrong.
 func benchCompare(ctx context.Context, s *settings, args []string) error {
 	start := time.Now()
 	parts := compareParts()
@@ -105,7 +106,7 @@ func benchCompare(ctx context.Context, s *settings, args []string) error {
 	return all
 }
 
-// settings returns those of the part.
+// settings returns the part's settings.
 func (p *comparePart) settings(s *settings) *settings {
 	changed := *s
 	p.change(&changed)

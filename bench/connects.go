@@ -17,7 +17,7 @@ import (
 // connectors is how many clients open and close sessions at the same time.
 const connectors = 16
 
-// benchConnects measures sessions that are opened, and closed at once, on new connections.
+// benchConnects measures sessions that are opened on new connections and closed at once.
 func benchConnects(ctx context.Context, s *settings) (err error) {
 	var processes []*server.Process
 	defer func() {
@@ -60,8 +60,9 @@ func benchConnects(ctx context.Context, s *settings) (err error) {
 	return s.out.comparisons("connects", fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), []comparison{c})
 }
 
-// connectsFor has clients open a session on a new connection and close it, again and again, from one goroutine. A session counts when its
-// close was answered, with the time since its connection was begun; those that are under way when d is over do not count.
+// connectsFor lets clients open a session on a new connection and close it, repeatedly, from one
+// goroutine. A session counts when its close was answered; its latency starts with its connection.
+// Sessions in flight when d has passed do not count.
 func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *result, err error) {
 	l := &load{window: 1}
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -124,7 +125,7 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *re
 	return res, ctx.Err()
 }
 
-// beginSession gives a client that has none a new connection, and sends on it what asks for a new session.
+// beginSession gives a client without a connection a new one, and requests a session on it.
 func (l *load) beginSession(i int, addr string, now time.Duration) error {
 	c := l.clients[i]
 	c.session, c.passwd, c.sent, c.got, c.sentAt[0] = 0, [proto.PasswdBytes]byte{}, 0, 0, now
@@ -142,8 +143,8 @@ func (l *load) beginSession(i int, addr string, now time.Duration) error {
 	return l.watch(unix.EPOLL_CTL_ADD, i, events)
 }
 
-// goOn takes the next step of a client of connectsFor: with its session it asks for the end of that, and with the answer to it closes the
-// connection and reports true.
+// goOn takes the next step for a client of connectsFor: once it has a session it requests the
+// close, and after the reply to that it closes the connection and returns true.
 func (l *load) goOn(i int) (closed bool, err error) {
 	c := l.clients[i]
 	if c.writing {
@@ -172,5 +173,5 @@ func (l *load) goOn(i int) (closed bool, err error) {
 	}
 	fd := c.fd
 	c.fd = -1
-	return true, unix.Close(fd) // leaves the epoll set with it
+	return true, unix.Close(fd) // also removes it from the epoll set
 }

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskUse is what the kernel counted for a disk, whoever asked: bytes written, and how often it was told to make them durable.
-// What it counts for a process (write_bytes in /proc/PID/io) is no use: a change of a few bytes counts as all of the memory
-// that the kernel keeps in one piece around it, hundreds of times what reaches the disk.
+// diskUse holds the kernel's counters of a disk, for all processes: bytes written and cache
+// flushes. The counters of a process (write_bytes in /proc/PID/io) are useless here: a change of a
+// few bytes counts as a whole large page.
 type diskUse struct{ bytes, syncs int64 }
 
 func (u diskUse) since(before diskUse) diskUse {

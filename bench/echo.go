@@ -10,15 +10,15 @@ import (
 	"os"
 )
 
-// serveEcho sends back what the first connection sends, in the plainest way that Go has, and prints its address before.
-// It ends when standard input does.
+// serveEcho echoes the bytes of the first connection in the plainest way and prints its address
+// first. It ends when standard input does.
 func serveEcho() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	fmt.Println(l.Addr())
-	// Ends with the process, which waits for nothing but its input.
+	// Ends with the process, which waits only for its input.
 	go func() {
 		conn, err := l.Accept()
 		if err != nil {

@@ -15,10 +15,11 @@ import (
 // nMembers is the size of the ensembles.
 const nMembers = 3
 
-// ensembleRows are the rows that ensembles are compared in.
+// ensembleRows names the rows in which ensembles are compared.
 var ensembleRows = []string{"get 100 B", "set 100 B", "create 100 B", "multi of 10 sets", "sync", "mixed: 90% get, 10% set"}
 
-// benchEnsemble keeps an ensemble of each kind running and gives each the same load in turn, spread over all members.
+// benchEnsemble runs an ensemble of each kind and gives each the same load in turn, spread over all
+// members.
 func benchEnsemble(ctx context.Context, s *settings) (err error) {
 	rows, err := chosenForEnsembles(s.rows)
 	if err != nil {
@@ -68,7 +69,7 @@ func benchEnsemble(ctx context.Context, s *settings) (err error) {
 	return nil
 }
 
-// followersFirst returns the addresses for clients, the leader's last.
+// followersFirst returns the members' client addresses, the leader's last.
 func followersFirst(ctx context.Context, e *server.Ensemble) ([]string, error) {
 	leader, err := e.Leader(ctx)
 	if err != nil {
@@ -83,7 +84,7 @@ func followersFirst(ctx context.Context, e *server.Ensemble) ([]string, error) {
 	return append(addrs, leader.Addr()), nil
 }
 
-// chosenForEnsembles returns those of ensembleRows whose name begins with prefix.
+// chosenForEnsembles returns the rows of ensembleRows whose name begins with prefix.
 func chosenForEnsembles(prefix string) ([]*workload, error) {
 	var list []*workload
 	for _, w := range workloads() {
@@ -97,7 +98,8 @@ func chosenForEnsembles(prefix string) ([]*workload, error) {
 	return list, nil
 }
 
-// ensembleMemory adds up the members' memory; the peaks too, though they need not have been at the same moment.
+// ensembleMemory adds up the members' memory, and their peaks, although these may be of different
+// moments.
 func ensembleMemory(t target, when string) ([]string, error) {
 	sum, err := memoryOfAll(t.pids)
 	if err != nil {

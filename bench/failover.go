@@ -17,12 +17,14 @@ import (
 
 const (
 	writersEach = 4                    // clients on each member
-	writerPause = 5 * time.Millisecond // between two writes of a client, and between two tries to connect
-	// dialPatience ends a try to connect: ZooKeeper may take a connection before it can serve, and then never answers on it.
+	writerPause = 5 * time.Millisecond // between two writes of a client, and between two attempts to connect
+	// dialPatience limits an attempt to connect: ZooKeeper may accept before it can serve, and then
+	// never answers.
 	dialPatience = 500 * time.Millisecond
-	// failoverQuiet is how long writes must go on before the leader is killed, and after the others write again.
+	// failoverQuiet is how long writes must succeed before the leader is killed, and after the
+	// clients have recovered.
 	failoverQuiet = time.Second
-	// failoverPatience is after how long an ensemble counts as dead.
+	// failoverPatience is how long a silent ensemble is waited for.
 	failoverPatience = time.Minute
 )
 
@@ -38,11 +40,11 @@ func parseTicks(list string) ([]int, error) {
 	return ticks, nil
 }
 
-// outage is what clients saw of one kill.
+// outage holds what clients saw of one kill.
 type outage struct {
-	without time.Duration // the longest time in which no write of any client succeeded
-	all     time.Duration // from the kill until each client of the members that stayed up had written again
-	lost    int           // connections to members that stayed up that broke
+	without time.Duration // longest time in which no write of any client succeeded
+	all     time.Duration // from the kill until each client of the surviving members had written again
+	lost    int           // broken connections to surviving members
 }
 
 // benchFailover kills leaders, the ensembles in turn.
@@ -95,7 +97,7 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, l
 				if err := s.out.fail(ctx, failoverRow(tick), e.Name(), fmt.Errorf("kill %d of %d: %w\n%s", i+1, s.kills, err, e.Log())); err != nil {
 					return nil, nil, err
 				}
-				broken[j] = true // the figures would be those of some kills, and the next one would be of an ensemble that is not whole
+				broken[j] = true // the next kill would hit a damaged ensemble
 				continue
 			}
 			progress("failover, tickTime %d, %s %d/%d: no write for %s, all wrote after %s, %d connections lost",
@@ -124,7 +126,7 @@ func failoverAt(ctx context.Context, s *settings, tick int) (table [][]string, l
 	return table, list, nil
 }
 
-// milliseconds returns the same durations.
+// milliseconds converts durations.
 func milliseconds(ds []time.Duration) []float64 {
 	var ms []float64
 	for _, d := range ds {
@@ -133,13 +135,14 @@ func milliseconds(ds []time.Duration) []float64 {
 	return ms
 }
 
-// failoverOnce kills the leader under writes from all members, and leaves the ensemble whole.
+// failoverOnce kills the leader under writes to all members and restores the ensemble.
 func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, failoverPatience)
 	defer cancel()
 	writing, rest := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	// Those of members that live finish the write they are at; the others' sockets are closed with the member.
+	// Writers on surviving members finish their current write; the sockets of the others close with
+	// the member.
 	defer wg.Wait()
 	defer rest()
 	l := new(writeLog)
@@ -149,7 +152,7 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error)
 		for range writersEach {
 			w := &writer{addr: m.Addr(), index: len(writers), log: l}
 			writers, byMember[m] = append(writers, w), append(byMember[m], w)
-			wg.Go(func() { w.run(writing) }) // ends when writing does; awaited above
+			wg.Go(func() { w.run(writing) }) // ends with writing; awaited above
 		}
 	}
 	if err := l.awaitWrites(ctx, time.Now(), writers); err != nil {
@@ -176,7 +179,7 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error)
 		return o, fmt.Errorf("after the kill of member %d: %w", leader.ID, err)
 	}
 	o.all = time.Since(killed)
-	if !sleep(ctx, failoverQuiet) { // what stumbles again within it counts
+	if !sleep(ctx, failoverQuiet) { // further outages in this time count
 		return o, ctx.Err()
 	}
 	o.without, o.lost = l.outage(others)
@@ -190,13 +193,13 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error)
 	return o, l.awaitWrites(ctx, back, writers)
 }
 
-// writer is a client that writes again and again, and connects again when it has lost its connection.
+// writer is a client that writes repeatedly and reconnects when its connection breaks.
 type writer struct {
 	addr  string
 	index int
 	log   *writeLog
 
-	sent time.Time // of the newest write that succeeded; guarded by log.mu
+	sent time.Time // of the newest successful write; guarded by log.mu
 	lost int       // connections since reset; guarded by log.mu
 }
 
@@ -212,7 +215,7 @@ func (w *writer) run(ctx context.Context) {
 
 // writeTo writes until ctx ends or the connection breaks.
 func (w *writer) writeTo(ctx context.Context, c *client) {
-	// No error ends the measurement: what has to be seen is how long nobody writes.
+	// No error ends the measurement: the time without writes is the figure.
 	defer func() { _ = c.close() }()
 	if err := c.setPatience(ioTimeout); err != nil {
 		return
@@ -228,11 +231,11 @@ func (w *writer) writeTo(ctx context.Context, c *client) {
 	}
 }
 
-// writeLog is what all writers have seen. Safe for concurrent use.
+// writeLog records the successful writes of all writers. Safe for concurrent use.
 type writeLog struct {
 	mu      sync.Mutex
-	last    time.Time     // when a write succeeded last
-	longest time.Duration // between two of them, since reset
+	last    time.Time     // time of the last success
+	longest time.Duration // longest gap between successes since reset
 }
 
 func (l *writeLog) noteWrite(w *writer, sent time.Time) {
@@ -262,7 +265,7 @@ func (l *writeLog) reset(ws []*writer) time.Time {
 	return time.Now()
 }
 
-// outage returns the longest time between two writes since reset, and how many connections of ws broke.
+// outage returns the longest gap between writes since reset, and how many connections of ws broke.
 func (l *writeLog) outage(ws []*writer) (longest time.Duration, lost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +275,7 @@ func (l *writeLog) outage(ws []*writer) (longest time.Duration, lost int) {
 	return l.longest, lost
 }
 
-// awaitWrites waits until each of ws has succeeded with a write that it sent after since.
+// awaitWrites waits until each of ws has succeeded with a write sent after since.
 func (l *writeLog) awaitWrites(ctx context.Context, since time.Time, ws []*writer) error {
 	const interval = time.Millisecond
 	for {

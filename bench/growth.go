@@ -12,31 +12,34 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// Short rounds, so that all pieces on two servers take less than 20 minutes: what grows does so by more than they vary.
+// Rounds are short, so that all pieces on two servers take less than 20 minutes: growth exceeds
+// their variation.
 const (
 	growthRound = 1250 * time.Millisecond
 	growthWarm  = 4 * time.Second // of unmeasured load on each new server, for the JVM's compiler
 )
 
-// growthPiece is one thing that becomes more, and what is measured at each size, on a new server.
+// growthPiece is a quantity that grows, and what is measured at each size on a new server.
 type growthPiece struct {
 	name  string
 	title string
-	axis  string // what the size counts
-	unit  string // of it, for one
+	axis  string // the quantity that the size counts
+	unit  string // its singular
 	sizes []int
-	// upTo is the largest size that this machine allows, 0: any. Why it is not larger is in the second result.
+	// upTo returns the largest size that this machine allows, 0 for any, and the reason for the
+	// limit.
 	upTo    func() (int, string)
 	measure func(ctx context.Context, g *growth, k kind, size int) error
-	rates   bool   // operations per second are of interest too
-	note    string // how it is measured, beyond what all have in common
+	rates   bool   // also report operations per second
+	note    string // how it is measured, beyond what all pieces share
 }
 
 func growthPieces() []growthPiece {
 	return []growthPiece{znodesPiece(), sessionsPiece(), watchesPiece(), watchersPiece(), childrenPiece(), membersPiece(), payloadsPiece()}
 }
 
-// benchGrowth measures how costs grow, one piece after the other; within a piece the servers take turns at each size.
+// benchGrowth measures how costs grow, one piece after the other; within a piece the servers take
+// turns at each size.
 func benchGrowth(ctx context.Context, s *settings) error {
 	begun := time.Now()
 	var chosen []growthPiece
@@ -88,7 +91,7 @@ func (p growthPiece) run(ctx context.Context, s *settings) (*growth, error) {
 		for _, k := range s.servers {
 			begun := time.Now()
 			err := p.measure(ctx, g, k, size)
-			if ctx.Err() != nil { // whatever came of it: an interrupt from a terminal ends the servers too
+			if ctx.Err() != nil { // whatever the error is: an interrupt from a terminal ends the servers too
 				return nil, ctx.Err()
 			}
 			if err != nil {
@@ -104,7 +107,8 @@ func (p growthPiece) run(ctx context.Context, s *settings) (*growth, error) {
 	return g, nil
 }
 
-// parseSizes reads a comma-separated list of rising whole numbers, as 1000,1e6. Empty: nil.
+// parseSizes parses a comma-separated list of rising whole numbers, such as 1000,1e6. An empty list
+// is nil.
 func parseSizes(list string) ([]int, error) {
 	if list == "" {
 		return nil, nil
@@ -120,7 +124,7 @@ func parseSizes(list string) ([]int, error) {
 	return sizes, nil
 }
 
-// serve starts a server for what do measures, and kills it.
+// serve starts a server, lets do measure it, and kills it.
 func (g *growth) serve(ctx context.Context, k kind, opts server.Options, do func(p *server.Process) error) error {
 	if opts.Keys == nil {
 		opts.Keys = growthKeys()
@@ -132,7 +136,7 @@ func (g *growth) serve(ctx context.Context, k kind, opts server.Options, do func
 	return finally(do(p), p.Kill)
 }
 
-// growthKeys lets servers say how long their checkpoints took.
+// growthKeys makes servers report how long their checkpoints took.
 func growthKeys() map[string]string {
 	k := keys()
 	k["4lw.commands.whitelist"] = "srvr, mntr"
@@ -143,7 +147,7 @@ func targetOf(p *server.Process) target {
 	return target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}}
 }
 
-// warm gives each workload to the server in turn, unmeasured, for growthWarm in all.
+// warm puts each workload on the server in turn, unmeasured, for growthWarm in all.
 func (g *growth) warm(ctx context.Context, t target, ws ...*workload) error {
 	for _, w := range ws {
 		if _, err := runOnce(t, shape{16, 16}, w.until(ctx), growthWarm/time.Duration(len(ws))); err != nil {
@@ -156,9 +160,9 @@ func (g *growth) warm(ctx context.Context, t target, ws ...*workload) error {
 	return nil
 }
 
-// load measures one workload at one shape, and notes its figures as the workload's.
+// load measures one workload at one shape and records its figures.
 func (g *growth) load(ctx context.Context, t target, size int, sh shape, w *workload) error {
-	if err := awaitIdle(ctx, t.pids); err != nil { // a checkpoint that what was before has begun is not this one's
+	if err := awaitIdle(ctx, t.pids); err != nil { // a checkpoint that earlier work has started does not count
 		return err
 	}
 	r, err := runOnce(t, sh, w.until(ctx), growthRound)
@@ -174,9 +178,9 @@ func (g *growth) load(ctx context.Context, t target, size int, sh shape, w *work
 	return nil
 }
 
-// until returns w with an end when ctx ends.
+// until returns w, ending when ctx ends.
 func (w *workload) until(ctx context.Context) *workload {
-	const every = 64 // looking costs more than making a request
+	const every = 64 // checking costs more than making a request
 	asked := 0
 	copied := *w
 	copied.next = func(c *client) bool {
@@ -188,7 +192,7 @@ func (w *workload) until(ctx context.Context) *workload {
 	return &copied
 }
 
-// fill creates n znodes over 16 connections, and returns the error of ctx if that ended before.
+// fill creates n znodes over 16 connections. It returns ctx's error if ctx ends first.
 func fill(ctx context.Context, addr string, n int, data []byte, path func(i int) string) error {
 	const connections, window = 16, 64
 	l, err := openLoad([]string{addr}, connections, window)
@@ -203,7 +207,7 @@ func fill(ctx context.Context, addr string, n int, data []byte, path func(i int)
 	return finally(err, l.close)
 }
 
-// fillOne creates few znodes one after the other, parents first.
+// fillOne creates a few znodes one after the other, parents first.
 func fillOne(addr string, paths ...string) error {
 	return createAll(addr, 1, len(paths), nil, func(i int) string { return paths[i] })
 }

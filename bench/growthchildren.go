@@ -47,7 +47,7 @@ func growChildren(ctx context.Context, g *growth, k kind, size int) error {
 		if err := g.warm(ctx, t, one, exists); err != nil {
 			return err
 		}
-		// One at a time: 256 lists under way would be a quarter of a gigabyte.
+		// One at a time: 256 lists in flight would take a quarter of a gigabyte.
 		if _, err := runOnce(t, shape{1, 1}, list.until(ctx), growthWarm/2); err != nil {
 			return err
 		}
@@ -64,7 +64,8 @@ func growChildren(ctx context.Context, g *growth, k kind, size int) error {
 
 func crowdedChild(i int) string { return fmt.Sprintf("%s/c%05d", crowdedPath, i) }
 
-// childAndBack creates a child per connection and deletes it. Its name has six characters too, and sorts among the others.
+// childAndBack creates and deletes a child per connection. Its name has six characters, as all
+// others.
 func childAndBack() *workload {
 	return createAndDelete(nil, func(c *client) string { return fmt.Sprintf("%s/c4999%c", crowdedPath, 'a'+c.index) })
 }

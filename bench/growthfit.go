@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// point is one figure at one size.
+// point is a figure at a size.
 type point struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
 }
 
-// fit says how a figure grows with the size.
+// fit describes how a figure grows with the size.
 type fit struct {
-	Exponent   float64 `json:"exponent"`    // of the power of the size that fits best: 0 flat, 1 linear
-	PerTenfold float64 `json:"per_tenfold"` // ten to the power of it: what the figure is multiplied by where the size is ten times as large
-	LastStep   float64 `json:"last_step"`   // the same between the two largest sizes alone: what a large fixed part hides in the other
-	As         string  `json:"as"`          // the shape that fits best
-	Fixed      float64 `json:"fixed"`       // of the shapes linear and logarithm, which are Fixed + Each·size and Fixed + Each·log10(size)
+	Exponent   float64 `json:"exponent"`    // of the best fitting power of the size: 0 flat, 1 linear
+	PerTenfold float64 `json:"per_tenfold"` // 10^Exponent: the factor per tenfold size
+	LastStep   float64 `json:"last_step"`   // the same between the two largest sizes alone, which a large fixed part does not hide
+	As         string  `json:"as"`          // the best fitting shape
+	Fixed      float64 `json:"fixed"`       // linear is Fixed + Each·size, logarithm is Fixed + Each·log10(size)
 	Each       float64 `json:"each"`
-	Off        float64 `json:"off"` // root mean square of how far the figures are from that shape, as a part of themselves
+	Off        float64 `json:"off"` // root mean square of the relative deviations from the shape
 }
 
 const (
@@ -32,16 +32,16 @@ const (
 	shapePower     = "power"
 	shapeUneven    = "uneven" // no shape fits
 
-	// Rounds of the same load differ by so much, so what is nearer than this to a constant is flat, and further than that
-	// from all shapes is none of them.
+	// Rounds of the same load vary by flatOff, so anything nearer to a constant is flat. Beyond
+	// unevenOff no shape fits.
 	flatOff, unevenOff = 0.12, 0.30
-	// A power of the size that is as small is flat too, however uneven: ten times the size is a seventh more.
+	// A power this small is flat too, however uneven: a seventh more per tenfold size.
 	flatExponent = 0.06
 )
 
-// fitOf finds how points grow, by least squares of relative errors. Sizes and figures that are not positive say nothing on
-// a logarithmic scale and are left out of all but the linear shape, which takes a size of 0. It reports false if fewer
-// than two sizes are left.
+// fitOf finds how points grow, by least squares of relative errors. Sizes and figures that are not
+// positive are left out, except that the linear shape accepts a size of 0. It returns false with
+// fewer than two sizes.
 func fitOf(points []point) (f fit, ok bool) {
 	var all, positive []point
 	for _, p := range points {
@@ -57,7 +57,7 @@ func fitOf(points []point) (f fit, ok bool) {
 	if len(positive) < 2 || positive[0].X == positive[len(positive)-1].X {
 		return fit{}, false
 	}
-	// The power: a straight line through the logarithms.
+	// The power is a straight line through the logarithms.
 	logs := make([]point, len(positive))
 	for i, p := range positive {
 		logs[i] = point{math.Log10(p.X), math.Log10(p.Y)}
@@ -86,7 +86,7 @@ func fitOf(points []point) (f fit, ok bool) {
 			f.As, f.Fixed, f.Each, f.Off = shape, fixed, each, d
 		}
 	}
-	// With two points all three go through both: the fixed part that nobody saw is not claimed.
+	// Two points fit every shape; do not claim a fixed part that was not observed.
 	if len(positive) > 2 {
 		better(shapeLogarithm, positive, math.Log10)
 		better(shapeLinear, all, func(x float64) float64 { return x })
@@ -97,8 +97,8 @@ func fitOf(points []point) (f fit, ok bool) {
 	return f, true
 }
 
-// straight returns the line fixed + each·x that is nearest to the points by weighted least squares. Slopes, if given, is
-// the only slope that it may have.
+// straight returns the line fixed + each·x with the least weighted squares. Slopes, if given, fixes
+// the slope.
 func straight(points []point, weight func(point) float64, slopes ...float64) (fixed, each float64) {
 	var w, x, y, xx, xy float64
 	for _, p := range points {
@@ -113,7 +113,7 @@ func straight(points []point, weight func(point) float64, slopes ...float64) (fi
 	return (y - each*x) / w, each
 }
 
-// off is the root mean square of the relative errors of shape.
+// off returns the root mean square of the relative errors of shape.
 func off(points []point, shape func(x float64) float64) float64 {
 	var sum float64
 	for _, p := range points {
@@ -123,7 +123,7 @@ func off(points []point, shape func(x float64) float64) float64 {
 	return math.Sqrt(sum / float64(len(points)))
 }
 
-// word says the shape in words.
+// word describes the shape.
 func (f fit) word(unit string) string {
 	switch f.As {
 	case shapeLogarithm, shapeLinear:
@@ -142,7 +142,7 @@ func (f fit) word(unit string) string {
 	return f.As
 }
 
-// smallerUnit returns the next smaller unit and how many of it are one, or 0.
+// smallerUnit returns the next smaller unit and how many make up the unit, or 0.
 func smallerUnit(unit string) (n float64, name string) {
 	switch unit {
 	case "MiB":
@@ -157,7 +157,7 @@ func smallerUnit(unit string) (n float64, name string) {
 	return 0, ""
 }
 
-// small3 prints three digits, however small the number is.
+// small3 prints three significant digits, however small the number.
 func small3(v float64) string {
 	if v == 0 || math.Abs(v) >= 1 {
 		return number(v)

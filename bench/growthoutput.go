@@ -15,18 +15,18 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// growth is what was seen of one piece.
+// growth holds the figures of one piece.
 type growth struct {
 	piece   growthPiece
 	curves  []*curve
 	remarks []string
-	busiest float64 // the largest share of one processor that the generator used
+	busiest float64 // largest share of a processor that the generator used
 	busyAt  string
 }
 
 // curve is one figure at all sizes on one server.
 type curve struct {
-	Panel   string  `json:"panel"` // of the picture; what one has in common
+	Panel   string  `json:"panel"` // curves with the same Panel share one
 	Unit    string  `json:"unit"`
 	Measure string  `json:"measure"`
 	Server  string  `json:"server"`
@@ -34,7 +34,7 @@ type curve struct {
 	Fit     *fit    `json:"fit,omitempty"` // nil: too few points
 }
 
-// note takes one figure.
+// note records one figure.
 func (g *growth) note(panel, unit, measure, server string, size int, y float64) {
 	p := point{float64(size), y}
 	for _, c := range g.curves {
@@ -46,7 +46,7 @@ func (g *growth) note(panel, unit, measure, server string, size int, y float64) 
 	g.curves = append(g.curves, &curve{Panel: panel, Unit: unit, Measure: measure, Server: server, Points: []point{p}})
 }
 
-// noteLoad takes the figures of one round. how is the shape, or says what else the figures have in common.
+// noteLoad records the figures of one round. how is the shape, or another label of the panel.
 func (g *growth) noteLoad(server string, size int, how, measure string, r *result) {
 	us := func(q float64) float64 { return float64(r.latencies.quantile(q)) / 1e3 }
 	if g.piece.rates {
@@ -60,7 +60,7 @@ func (g *growth) noteLoad(server string, size int, how, measure string, r *resul
 	}
 }
 
-// noteMemory takes what the server's processes have resident now, and had at most.
+// noteMemory records the resident memory of the server's processes, now and at its peak.
 func (g *growth) noteMemory(t target, size int) (memory, error) {
 	m, err := memoryOfAll(t.pids)
 	if err == nil {
@@ -70,8 +70,8 @@ func (g *growth) noteMemory(t target, size int) (memory, error) {
 	return m, err
 }
 
-// noteEach takes what each of the things made the resident memory grow by. Fewer than a thousand say nothing: what else a server
-// does in the meantime takes more.
+// noteEach records by how much each object grew the resident memory. Below a thousand objects,
+// other work of the server dominates, and nothing is recorded.
 func (g *growth) noteEach(t target, size int, what string, before, after memory) {
 	const enough = 1000
 	if size >= enough {
@@ -79,16 +79,17 @@ func (g *growth) noteEach(t target, size int, what string, before, after memory)
 	}
 }
 
-// remark takes a sentence to print under the tables; one that was taken before is not taken again.
+// remark adds a sentence below the tables, once.
 func (g *growth) remark(format string, args ...any) {
 	if s := fmt.Sprintf(format, args...); !slices.Contains(g.remarks, s) {
 		g.remarks = append(g.remarks, s)
 	}
 }
 
-// print prints the table and what it amounts to, and writes growth-<piece>.json and .svg where there is a folder.
+// print prints the table and its summary, and writes growth-<piece>.json and .svg if there is a
+// directory.
 func (g *growth) print(o *output) error {
-	if g.curves == nil { // all has failed
+	if g.curves == nil { // all failed
 		return nil
 	}
 	for _, c := range g.curves {
@@ -114,7 +115,7 @@ func (g *growth) print(o *output) error {
 		Date    string   `json:"date"`
 		Commit  string   `json:"commit"`
 		Title   string   `json:"title"`
-		Size    string   `json:"size"` // what it counts
+		Size    string   `json:"size"` // the quantity that the size counts
 		Curves  []*curve `json:"curves"`
 	}{o.machine, o.conditions.Date, o.conditions.Commit, g.piece.title, g.piece.axis, g.curves}, "", " ")
 	if err != nil {
@@ -125,7 +126,7 @@ func (g *growth) print(o *output) error {
 	return errors.Join(o.failed, err, os.WriteFile(path+".json", append(b, '\n'), 0o644), os.WriteFile(path+".svg", picture, 0o644))
 }
 
-// table has a line for each figure and server, so that the sizes stand beside one another.
+// table has a line per figure and server, with the sizes beside one another.
 func (g *growth) table() (head []string, rows [][]string) {
 	var sizes []float64
 	for _, c := range g.curves {
@@ -163,7 +164,7 @@ func (g *growth) table() (head []string, rows [][]string) {
 
 func (c *curve) title() string { return fmt.Sprintf("%s, %s: %s", c.Panel, c.Unit, c.Measure) }
 
-// inOrder returns the curves with those of the same panel, and in it of the same measure, together.
+// inOrder returns the curves grouped by panel and, within it, by measure.
 func (g *growth) inOrder() []*curve {
 	var list []*curve
 	for _, panel := range g.panelNames() {
@@ -204,7 +205,7 @@ func (g *growth) serverNames() []string {
 	return names
 }
 
-// summary says in a line for each server which figures grow, and as what.
+// summary returns a line per server with the figures that grow and their shapes.
 func (g *growth) summary() []string {
 	var lines []string
 	for _, server := range g.serverNames() {
@@ -237,7 +238,7 @@ func (g *growth) summary() []string {
 	return lines
 }
 
-// picture has a panel for each group of figures; the colour is the server, the dashes are the figure.
+// picture has a panel per group of figures; the colour is the server, the dashes are the figure.
 func (g *growth) picture() ([]byte, error) {
 	colours := []color.Color{blue, red, green}
 	dashes := [][]vg.Length{nil, {7, 3}, {2, 3}, {9, 3, 2, 3}}

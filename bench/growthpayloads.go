@@ -14,7 +14,7 @@ const (
 	payloadZnodes = 16
 	// largestPayload leaves room for the rest of a request below jute.maxbuffer, 1,048,575.
 	largestPayload = 1<<20 - 1<<10
-	// payloadInFlight bounds the data that is under way at once.
+	// payloadInFlight bounds the data in flight.
 	payloadInFlight = 4 << 20
 )
 
@@ -80,7 +80,7 @@ func growPayloads(ctx context.Context, g *growth, k kind, size int) error {
 	})
 }
 
-// pipelinedFor is 16x16, or less where that would have too much data under way.
+// pipelinedFor returns 16x16, or less where that would exceed payloadInFlight.
 func pipelinedFor(size int) shape {
 	inFlight := min(payloadInFlight/max(size, 1), 256)
 	if inFlight < 16 {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	idleTime = 4 * time.Second // for which the CPU time of an idle server is counted
-	// spareFiles are what a process needs besides its connections: files of its own, connections of rounds.
+	idleTime = 4 * time.Second // how long the CPU time of an idle server is counted
+	// spareFiles are the descriptors that a process needs besides its connections.
 	spareFiles = 500
 )
 
@@ -34,16 +34,17 @@ func sessionsPiece() growthPiece {
 	}
 }
 
-// connectionsUpTo raises the limit on open files, for this process and those that it starts, and returns how many connections it leaves.
+// connectionsUpTo raises the limit on open files for this process and its children, and returns how
+// many connections it allows.
 func connectionsUpTo() (int, string) {
 	const want = 65_536
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		panic("bench: getrlimit: " + err.Error()) // the manual page knows no way to fail with these arguments
+		panic("bench: getrlimit: " + err.Error()) // getrlimit cannot fail with these arguments
 	}
-	// By way of package syscall: it is where the runtime keeps what limit a process that is started gets.
+	// Through package syscall, because the runtime keeps the limit of child processes there.
 	raised := syscall.Rlimit{Cur: max(l.Cur, want), Max: max(l.Max, want)}
-	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &raised) != nil { // more than the hard limit takes a privilege
+	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &raised) != nil { // exceeding the hard limit needs a privilege
 		raised = syscall.Rlimit{Cur: l.Max, Max: l.Max}
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &raised); err != nil {
 			raised = l
@@ -70,7 +71,7 @@ func growSessions(ctx context.Context, g *growth, k kind, size int) error {
 	})
 }
 
-// growBesides measures what a server does beside its idle sessions. before is its memory without them.
+// growBesides measures a server beside its idle sessions. before is its memory without them.
 func growBesides(ctx context.Context, g *growth, t target, size int, before memory) error {
 	after, err := g.noteMemory(t, size)
 	if err != nil {
@@ -99,7 +100,7 @@ func growBesides(ctx context.Context, g *growth, t target, size int, before memo
 	return nil
 }
 
-// restCPU returns what a process uses that nobody asks anything, in milliseconds per second.
+// restCPU returns the CPU use of an idle process, in milliseconds per second.
 func restCPU(ctx context.Context, pid int) (float64, error) {
 	before, err := preciseCPU(pid)
 	if err != nil {
@@ -113,9 +114,10 @@ func restCPU(ctx context.Context, pid int) (float64, error) {
 	return (after - before).Seconds() * 1e3 / time.Since(start).Seconds(), err
 }
 
-// openIdle opens n sessions whose clients have no more than their sockets. With an error it returns those that are open.
+// openIdle opens n sessions that hold nothing but their sockets. On an error it returns the open
+// ones.
 func openIdle(ctx context.Context, addr string, n int) ([]*client, error) {
-	const openers = 16 // one after the other each would wait for a sync of its own
+	const openers = 16 // in parallel, because each open waits for a sync
 	opened := make([][]*client, openers)
 	failed := make([]error, openers)
 	var wait sync.WaitGroup

@@ -92,7 +92,7 @@ func growWatches(ctx context.Context, g *growth, k kind, size int) error {
 }
 
 func growWatchers(ctx context.Context, g *growth, k kind, size int) error {
-	const going = 2 // of those who watch, in growWatched
+	const going = 2 // number of watchers that leave in growWatched
 	if size < going {
 		return fmt.Errorf("%d connections: want at least %d", size, going)
 	}
@@ -135,8 +135,8 @@ func setQuiet() *workload {
 	}}
 }
 
-// growWatched measures a server whose watches are set. before is its memory without them; goOne closes the session of one who
-// watches, each time another.
+// growWatched measures a server whose watches are set. before is its memory without them; goOne
+// closes the session of another watcher at each call.
 func growWatched(ctx context.Context, g *growth, t target, size int, before memory, goOne func() error) error {
 	after, err := g.noteMemory(t, size)
 	if err != nil {
@@ -185,11 +185,11 @@ func growWatched(ctx context.Context, g *growth, t target, size int, before memo
 	return nil
 }
 
-// setsWhile returns the longest of the sets, one at a time, while something is done.
+// setsWhile returns the longest of sequential sets while do runs.
 func setsWhile(ctx context.Context, t target, do func() error) (time.Duration, error) {
 	const before, in = 100 * time.Millisecond, 600 * time.Millisecond
 	done := make(chan error, 1)
-	// Ends by itself when it is done; awaited below.
+	// Ends by itself; awaited below.
 	go func() {
 		if !sleep(ctx, before) {
 			done <- ctx.Err()

@@ -30,7 +30,7 @@ func znodesPiece() growthPiece {
 	}
 }
 
-// growthMade is where the connections of rounds that create do so, one znode each.
+// growthMade is the parent of the znodes that rounds create, one per connection.
 const growthMade = "/m"
 
 func growZnodes(ctx context.Context, g *growth, k kind, size int) error {
@@ -84,8 +84,8 @@ func growZnodesIn(ctx context.Context, g *growth, k kind, size int, dir string) 
 	return nil
 }
 
-// manyPath is the path of the i-th of up to ten million znodes, a thousand per parent. It costs less than the formatting of fmt,
-// which would be a large part of what a request costs here.
+// manyPath returns the path of the i-th of up to ten million znodes, a thousand per parent. fmt
+// would take a large part of a request's time.
 func manyPath(i int) string {
 	b := [...]byte{'/', 'p', 0, 0, 0, 0, '/', 'n', 0, 0, 0, 0, 0, 0, 0}
 	digits(b[2:6], i/perParent)
@@ -93,7 +93,7 @@ func manyPath(i int) string {
 	return string(b[:])
 }
 
-// digits writes the last digits of v, as many as b takes.
+// digits writes the last len(b) digits of v.
 func digits(b []byte, v int) {
 	for i := len(b) - 1; i >= 0; i-- {
 		b[i] = '0' + byte(v%10)
@@ -101,7 +101,7 @@ func digits(b []byte, v int) {
 	}
 }
 
-// fillMany creates n such znodes, and the parents for what madeAndBack creates.
+// fillMany creates n znodes at these paths, and the parents for madeAndBack.
 func fillMany(ctx context.Context, addr string, n int, data []byte) error {
 	if err := fillOne(addr, growthMade); err != nil {
 		return err
@@ -136,12 +136,12 @@ func setMany(n int) *workload {
 	}}
 }
 
-// madeAndBack leaves the size as it is.
+// madeAndBack creates and deletes, so the size stays.
 func madeAndBack() *workload {
 	return createAndDelete(payload, func(c *client) string { return growthMade + "/" + strconv.Itoa(c.index) + "/made" })
 }
 
-// createAndDelete has each connection create the znode at its path and delete it, in turn.
+// createAndDelete makes each connection create and delete the znode at its path in turn.
 func createAndDelete(data []byte, path func(*client) string) *workload {
 	remove := func(c *client) bool {
 		if c.made == 0 {
@@ -161,9 +161,9 @@ func createAndDelete(data []byte, path func(*client) string) *workload {
 	}, undo: &workload{name: "delete", next: remove}}
 }
 
-// checkpoint makes the server write one and returns how long the server says that it took.
+// checkpoint makes the server write a checkpoint and returns the duration that the server reports.
 func checkpoint(ctx context.Context, t target, size int) (time.Duration, error) {
-	const snapCount, patience = 100_000, 5 * time.Minute // a server may rest for some time after the checkpoint before
+	const snapCount, patience = 100_000, 5 * time.Minute // a server may pause after its previous checkpoint
 	if err := awaitIdle(ctx, t.pids); err != nil {
 		return 0, err
 	}
@@ -196,10 +196,10 @@ func checkpoint(ctx context.Context, t target, size int) (time.Duration, error) 
 	}
 }
 
-// written is how many checkpoints a server has written, and how long they took together.
+// written holds the number of checkpoints a server has written, and their total duration.
 type written struct{ n, ms float64 }
 
-// checkpoints asks the server with mntr. Gozkd and ZooKeeper call them snapshots there.
+// checkpoints asks the server with mntr, where both servers call them snapshots.
 func checkpoints(ctx context.Context, addr string) (w written, err error) {
 	answer, err := server.FourLetterWord(ctx, addr, "mntr")
 	if err != nil {
@@ -221,7 +221,8 @@ func checkpoints(ctx context.Context, addr string) (w written, err error) {
 	return w, nil
 }
 
-// awaitIdle waits until the processes use less than a tenth of a processor together, or ten seconds: a JVM may always find something to do.
+// awaitIdle waits until the processes together use less than a tenth of a processor, for ten
+// seconds at most: a JVM may always be busy.
 func awaitIdle(ctx context.Context, pids []int) error {
 	const interval, patience = 200 * time.Millisecond, 50
 	for range patience {
@@ -240,14 +241,14 @@ func awaitIdle(ctx context.Context, pids []int) error {
 	return nil
 }
 
-// restarted is a start on what a server left that was killed.
+// restarted describes a start on the data of a killed server.
 type restarted struct {
 	name      string
 	took, cpu time.Duration
 	memory    memory
 }
 
-// restart starts a server on a data directory, and kills it when a new session got a znode of it.
+// restart starts a server on a data directory, and kills it when a new session has read a znode.
 func restart(ctx context.Context, k kind, opts server.Options, path string) (r restarted, err error) {
 	if opts.Port, err = freePort(); err != nil {
 		return r, err
@@ -288,9 +289,9 @@ func restart(ctx context.Context, k kind, opts server.Options, path string) (r r
 	return r, finally(err, p.Kill)
 }
 
-// firstRead gets a znode's data, 100 bytes, in a new session.
+// firstRead reads a znode's data, 100 bytes, in a new session.
 func firstRead(addr, path string) error {
-	// ZooKeeper may take a connection before it can serve, and then never answers on it.
+	// ZooKeeper may accept a connection before it can serve, and then never answers on it.
 	const patience = time.Second
 	c, err := dialImpatient(addr, 0, 1, patience)
 	if err != nil {
@@ -300,5 +301,5 @@ func firstRead(addr, path string) error {
 	return finally(err, func() error { return unix.Close(c.fd) })
 }
 
-// finally does what must be done in any case, and returns err with the error of that.
+// finally calls must in any case and joins its error to err.
 func finally(err error, must func() error) error { return errors.Join(err, must()) }

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	limitTime      = 3 * time.Second // of each measurement of the disk
+	limitTime      = 3 * time.Second // of each disk measurement
 	bandwidthBytes = 512 << 20
 	bandwidthWrite = 1 << 20
 )
 
-// benchLimits measures what no server on this machine can beat: the disk's syncs and bandwidth, the loopback, and a bare server in Go.
+// benchLimits measures what no server on this machine can beat: the disk's syncs and bandwidth, the
+// loopback, and a bare Go server.
 func benchLimits(ctx context.Context, s *settings) error {
 	var table [][]string
 	var list []reading
@@ -51,10 +52,10 @@ func benchLimits(ctx context.Context, s *settings) error {
 	return bareLimits(ctx, s)
 }
 
-// machineItself is the server of readings that no server has to do with.
+// machineItself stands for the server in readings of the machine.
 const machineItself = "machine"
 
-// syncLimits times syncs of a file that was filled with zeros before, and of one that grows.
+// syncLimits times syncs of a zero-filled file and of a growing one.
 func syncLimits(note func(row, what string, v float64)) error {
 	filled, err := zeroedFile()
 	if err != nil {
@@ -84,7 +85,7 @@ func syncLimits(note func(row, what string, v float64)) error {
 	return err
 }
 
-// timeFor calls once again and again for d, and returns how long each call took, and the CPU time that the calling thread used.
+// timeFor calls once repeatedly for d. It returns the durations and the calling thread's CPU time.
 func timeFor(once func() error, d time.Duration) (*histogram, time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -102,7 +103,7 @@ func timeFor(once func() error, d time.Duration) (*histogram, time.Duration, err
 	}
 }
 
-// threadCPU is ownCPU of the calling thread.
+// threadCPU is ownCPU for the calling thread.
 func threadCPU() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
@@ -111,7 +112,7 @@ func threadCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bandwidth writes a file from its beginning to its end, and syncs it once.
+// bandwidth writes a file sequentially and syncs it once.
 func bandwidth(note func(row, what string, v float64)) error {
 	f, err := os.CreateTemp("", "gozkd-bench-sync-")
 	if err != nil {
@@ -136,13 +137,13 @@ func bandwidth(note func(row, what string, v float64)) error {
 	return nil
 }
 
-// bareFile is the name of the files with the bare server's figures.
+// bareFile names the files with the bare server's figures.
 const bareFile = "limits-bare"
 
-// bareSynced is added to the name of a row that the bare server syncs for.
+// bareSynced is appended to the names of rows in which the bare server syncs.
 const bareSynced = ", synced"
 
-// bareLimits gives bare servers the frames of get and set.
+// bareLimits puts the get and set rows on bare servers.
 func bareLimits(ctx context.Context, s *settings) error {
 	var all []comparison
 	for _, b := range []struct{ command, row, suffix string }{

@@ -11,34 +11,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load keeps the windows of many connections full from one goroutine: it waits with epoll for whoever has answered, and
-// sends as many new requests as there were replies, with one write per connection.
+// load keeps the windows of many connections full from one goroutine: it waits with epoll for
+// replies and sends as many new requests as it got replies, with one write per connection.
 type load struct {
 	clients []*client
 	window  int
 	epoll   int
 }
 
-// result is what one run of a load saw.
+// result holds the figures of one run of a load.
 type result struct {
 	ops       int64
 	elapsed   time.Duration
 	latencies histogram
-	serverCPU time.Duration // user and system time that the server used, or all members; 0 if no process is known
-	ownCPU    time.Duration // the same of this process
-	disk      diskUse       // of everybody
+	serverCPU time.Duration // of all the server's processes; 0 if none is known
+	ownCPU    time.Duration // of this process
+	disk      diskUse       // of all processes
 }
 
 func (r *result) opsPerSecond() float64 { return float64(r.ops) / r.elapsed.Seconds() }
 
-// cpuPerOp is what the server used for each operation, in microseconds.
+// cpuPerOp returns the server's CPU time per operation in microseconds.
 func (r *result) cpuPerOp() float64 { return r.serverCPU.Seconds() * 1e6 / float64(r.ops) }
 
-// target is what a load is given to: one server, or the members of an ensemble, with the connections spread over them.
+// target is one server, or the members of an ensemble with the connections spread over them.
 type target struct {
 	name  string
 	addrs []string
-	pids  []int // of all members, to report their CPU time added up; empty if it is not known
+	pids  []int // of all members, to add up their CPU time; empty if unknown
 }
 
 // openLoad connects to each address in turn. window is the number of requests in flight per connection.
@@ -57,7 +57,7 @@ func openLoad(addrs []string, connections, window int) (_ *load, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c.in = nil // what comes now is more: fill makes room for it
+		c.in = nil // fill allocates a larger one
 		l.clients = append(l.clients, c)
 		if err := unix.SetNonblock(c.fd, true); err != nil {
 			return nil, fmt.Errorf("nonblock: %w", err)
@@ -86,8 +86,8 @@ func (l *load) close() error {
 	return errors.Join(err, unix.Close(l.epoll))
 }
 
-// abandon closes the sockets of a load that has failed: what may still be in flight on them keeps sessions from being closed. The server
-// expires these.
+// abandon closes the sockets of a failed load without closing the sessions: requests may still be
+// in flight. The server expires the sessions.
 func (l *load) abandon() error {
 	err := unix.Close(l.epoll)
 	for _, c := range l.clients {
@@ -98,8 +98,9 @@ func (l *load) abandon() error {
 	return err
 }
 
-// run sends w's requests until d is over, or with d == 0 until w has no more, then waits for the replies that are still
-// due: those after d are not counted. pids are the processes whose CPU time counts as the server's.
+// run sends w's requests until d has passed, or with d == 0 until w has no more, and then waits for
+// the outstanding replies, which count only if they arrive within d. pids are the server's
+// processes.
 func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
 	res := new(result)
 	before, err := usedBy(pids)
@@ -165,7 +166,7 @@ func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {
 	return res, nil
 }
 
-// send appends up to n requests and writes what the socket takes. It returns how many it appended.
+// send appends up to n requests, writes what the socket takes, and returns how many it appended.
 func (l *load) send(w *workload, i, n int, now time.Duration) (sent int, err error) {
 	c := l.clients[i]
 	for sent < n && w.next(c) {
@@ -186,7 +187,7 @@ func (l *load) send(w *workload, i, n int, now time.Duration) (sent int, err err
 	return sent, nil
 }
 
-// used is what the server's processes and this one have used so far.
+// used holds the CPU time and disk counters up to now.
 type used struct {
 	server, own time.Duration
 	disk        diskUse
@@ -208,7 +209,7 @@ func (r *result) finish(elapsed time.Duration, pids []int, before used) error {
 	return err
 }
 
-// wait returns what is ready, in events' memory; none, if nothing is within ioTimeout.
+// wait returns the ready events, in events' memory, or none after ioTimeout.
 func (l *load) wait(events []unix.EpollEvent) ([]unix.EpollEvent, error) {
 	for {
 		n, err := unix.EpollWait(l.epoll, events, int(ioTimeout.Milliseconds()))

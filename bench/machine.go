@@ -17,10 +17,11 @@ import (
 
 const (
 	syncFileBytes   = 64 << 20
-	syncRecordBytes = 256 // about what a set of 100 bytes needs in a log
+	syncRecordBytes = 256 // about the log record of a 100-byte set
 )
 
-// syncsOf returns what writes a record behind the last one and syncs it; behind the first size bytes it begins again.
+// syncsOf returns a function that appends a record and syncs; after size bytes it starts again at
+// the beginning.
 func syncsOf(f *os.File, size int64) func() error {
 	record, at := make([]byte, syncRecordBytes), int64(0)
 	for i := range record {
@@ -33,7 +34,8 @@ func syncsOf(f *os.File, size int64) func() error {
 	}
 }
 
-// zeroedFile returns a new temporary file of syncFileBytes zeros, all on disk. The caller closes and removes it.
+// zeroedFile returns a new temporary file of syncFileBytes zeros, synced. The caller closes and
+// removes it.
 func zeroedFile() (*os.File, error) {
 	f, err := os.CreateTemp("", "gozkd-bench-sync-")
 	if err != nil {
@@ -76,7 +78,8 @@ func loopbackRound() (name string, round, done func() error, err error) {
 	return fmt.Sprintf("loopback: %d B and back", len(message)), round, func() error { return errors.Join(unix.Close(fd), echo.stop()) }, nil
 }
 
-// self is this program once more, as a server that prints its address and ends when its standard input does.
+// self is another process of this program, a server that prints its address and ends with its
+// standard input.
 type self struct {
 	addr string
 	pid  int

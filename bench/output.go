@@ -14,21 +14,22 @@ import (
 	"time"
 )
 
-// output is where figures go: tables to standard output, and where a folder is given, into a Markdown file per command
-// there, with JSON and pictures beside it.
+// output prints tables to standard output and, if there is a directory, writes them to a Markdown
+// file per command, with JSON and pictures beside it.
 type output struct {
-	dir        string // empty: there is none
-	machine    string // what everything is measured on
+	dir        string // empty: none
+	machine    string // description
 	conditions conditions
 	stdout     io.Writer
-	w          io.Writer       // stdout, and the Markdown of the command
-	file       *os.File        // the Markdown of the command, or nil
+	w          io.Writer       // stdout and the command's Markdown
+	file       *os.File        // the command's Markdown, or nil
 	problems   []problem       // of the command
-	wrote      map[string]bool // JSON files of the command, without their ending
-	failed     error           // the first error of writing
+	wrote      map[string]bool // JSON files of the command, without extension
+	failed     error           // first error of writing
 }
 
-// conditions are what the flags say of how the figures were measured, beside them in JSON. What a command has no use for says nothing.
+// conditions holds the flags that affect the figures. A command ignores those that it has no use
+// for.
 type conditions struct {
 	Date     string  `json:"date"`
 	Commit   string  `json:"commit"` // of the tree that gozkd and this program are built from
@@ -49,8 +50,8 @@ func newOutput(dir string) (*output, error) {
 	return &output{dir: dir, stdout: os.Stdout}, nil
 }
 
-// begin is called before each command. Figures that an earlier run of it left in the folder are removed: whatever fails now would leave
-// them among the new ones.
+// begin is called before each command. It removes the figures of an earlier run, which a failure
+// would otherwise leave among the new ones.
 func (o *output) begin(command string, flags []string) error {
 	o.w, o.problems, o.wrote = o.stdout, nil, map[string]bool{}
 	o.conditions.Date = time.Now().Format(time.DateOnly)
@@ -66,10 +67,10 @@ func (o *output) begin(command string, flags []string) error {
 		if err != nil {
 			return err
 		}
-		if o.file != nil { // what is written is not buffered
+		if o.file != nil { // unbuffered, so nothing can be lost
 			_ = o.file.Close()
 		}
-		o.file = f // the last one is closed with the process
+		o.file = f // the last one closes with the process
 		o.w = io.MultiWriter(o.stdout, f)
 	}
 	line := strings.Join(append([]string{"go run ./bench", command}, flags...), " ")
@@ -77,8 +78,8 @@ func (o *output) begin(command string, flags []string) error {
 	return o.failed
 }
 
-// filesOf returns the names of a command's JSON files and pictures, without their endings. Growth has more, which are not removed: its
-// pieces are chosen by flags, and nothing judges them.
+// filesOf returns the names of a command's JSON files and pictures, without extension. The files of
+// growth are not among them: no goal depends on them.
 func filesOf(command string) []string {
 	if command == "limits" {
 		return []string{command, bareFile}
@@ -92,7 +93,7 @@ func (o *output) printf(format string, args ...any) {
 	}
 }
 
-// table prints a Markdown table, aligned so that it reads well as text too.
+// table prints a Markdown table, aligned to be readable as text.
 func (o *output) table(title string, head []string, rows [][]string) {
 	width := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
@@ -120,34 +121,34 @@ func (o *output) table(title string, head []string, rows [][]string) {
 	}
 }
 
-// comparison is one row at one shape, on every server in the order of the command line.
+// comparison is one row at one shape on every server, in the order of the command line.
 type comparison struct {
 	Row     string    `json:"row"`
 	Shape   string    `json:"shape"`
 	Servers []figures `json:"servers,omitempty"` // none: it failed
 }
 
-// key names the row and the shape as goals and problems do.
+// key names the row and the shape, as in goals and problems.
 func (c *comparison) key() string { return c.Row + ", " + c.Shape }
 
-// figures are what one server did, in all rounds of a comparison. Times are microseconds.
+// figures are one server's results over all rounds of a comparison. Times are microseconds.
 type figures struct {
 	Server       string  `json:"server"`
 	OpsPerSecond spread  `json:"ops_per_second"`
-	CPU          spread  `json:"cpu_us_per_op"` // of the server, all members added up
+	CPU          spread  `json:"cpu_us_per_op"` // all members added up
 	P50          float64 `json:"p50_us"`
 	P99          float64 `json:"p99_us"`
 	P999         float64 `json:"p99_9_us"`
 	Max          float64 `json:"max_us"`
-	BytesPerOp   float64 `json:"disk_bytes_per_op"` // as the kernel counted what was written to the disk
+	BytesPerOp   float64 `json:"disk_bytes_per_op"` // by the kernel's count
 	Syncs        float64 `json:"disk_syncs_per_second"`
-	OpsPerSync   float64 `json:"ops_per_sync"` // 0: there was none
+	OpsPerSync   float64 `json:"ops_per_sync"` // 0: no sync
 	ResidentMiB  float64 `json:"resident_mib"` // after the last round
 	Generator    float64 `json:"generator_us_per_op"`
 	GeneratorOf  float64 `json:"generator_of_one_cpu"` // near 1 the generator is the limit
 }
 
-// spread is the median of the rounds, and the lowest and highest of them.
+// spread holds the median, lowest and highest of the rounds.
 type spread struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
@@ -158,7 +159,7 @@ func spreadOf(rounds []float64) spread {
 	return spread{median(rounds), slices.Min(rounds), slices.Max(rounds)}
 }
 
-// ratio is that of the medians, with the lowest and the highest that any two rounds have.
+// ratio prints the ratio of the medians, with the lowest and highest ratio of any two rounds.
 func ratio(a, b spread) string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", a.Median/b.Median, a.Min/b.Max, a.Max/b.Min)
 }
@@ -177,8 +178,8 @@ func (m *measured) figures(server string, mem memory) figures {
 	return f
 }
 
-// comparisons prints tables of all, and writes them as <name>.json and <name>.svg where there is a folder. Ratios are those of the
-// first server to the last.
+// comparisons prints tables of all and writes <name>.json and <name>.svg if there is a directory.
+// Ratios compare the first server with the last.
 func (o *output) comparisons(name, how string, all []comparison) error {
 	var rates, rest [][]string
 	head := []string{"row", "shape"}
@@ -187,7 +188,7 @@ func (o *output) comparisons(name, how string, all []comparison) error {
 			rates = append(rates, []string{c.Row, c.Shape, "failed"})
 			continue
 		}
-		first := len(head) == 2 // it names the columns
+		first := len(head) == 2 // the first row names the columns
 		cells := []string{c.Row, c.Shape}
 		compare := func(what string, of func(figures) spread, format func(float64) string) {
 			for _, f := range c.Servers {
@@ -229,7 +230,7 @@ func (o *output) comparisons(name, how string, all []comparison) error {
 	return errors.Join(err, pictureErr, o.picture(name, picture))
 }
 
-// number prints three digits, or all of a whole number.
+// number prints three digits, or a whole number in full.
 func number(v float64) string {
 	switch {
 	case v == 0:

@@ -11,22 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pacedMost is how many requests may wait for an answer on all connections of a paced load: then the server counts as too slow for it.
+// pacedMost bounds the unanswered requests of a paced load. Beyond it the server counts as too
+// slow.
 const pacedMost = 1 << 20
 
-// pace says when each request of an open loop is due: whatever happens to those before, they come at the same rate.
+// pace is the schedule of an open loop: requests are due at a fixed rate, whatever happens to
+// earlier ones.
 type pace struct {
 	interval time.Duration
-	sent     int // requests, which is the number of the next one
+	sent     int // also the number of the next request
 }
 
-// due returns when the next request has to be sent, from the start of the load.
+// due returns when the next request must be sent, from the start of the load.
 func (p *pace) due() time.Duration { return time.Duration(p.sent+1) * p.interval }
 
-// pacedSeen is what a paced load saw.
+// pacedSeen holds the figures of a paced load.
 type pacedSeen struct {
-	latencies histogram // from when each request was due until it was answered
-	late      histogram // from when each was due until this program sent it, which is part of the former
+	latencies histogram // from when each request was due until its reply
+	late      histogram // from when each was due until it was sent; part of the latency
 }
 
 func (s *pacedSeen) add(o *pacedSeen) {
@@ -34,9 +36,10 @@ func (s *pacedSeen) add(o *pacedSeen) {
 	s.late.add(&o.late)
 }
 
-// paced sends w's requests at a steady rate over all connections in turn, until stop is closed, and counts each latency from when
-// the request was due: so a stall of the server, and one of this program, shows in all requests that it delays. Those that are not
-// answered when stop is closed are waited for and counted. No other goroutine may use the load meanwhile.
+// paced sends w's requests at a steady rate over all connections in turn until stop is closed. A
+// latency counts from the time at which the request was due, so a stall, of the server or of this
+// program, shows in every request that it delays. paced waits for the outstanding replies and
+// counts them. No other goroutine may use the load meanwhile.
 func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan struct{}) (_ *pacedSeen, err error) {
 	timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -54,7 +57,7 @@ func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan str
 	}
 	start := time.Now()
 	seen := new(pacedSeen)
-	due := make([][]time.Duration, len(l.clients)) // by connection: of what is not answered, oldest first
+	due := make([][]time.Duration, len(l.clients)) // per connection: of unanswered requests, oldest first
 	inFlight, sending := 0, true
 	events := make([]unix.EpollEvent, 128)
 	for sending || inFlight > 0 {
@@ -124,6 +127,6 @@ func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan str
 	return seen, nil
 }
 
-// pacedPatience is after how long without an answer a server counts as dead under a paced load: what ZooKeeper needs for the worst
-// that calm does to it.
+// pacedPatience is how long a server under a paced load may be silent: enough for ZooKeeper in the
+// worst case of calm.
 const pacedPatience = time.Minute

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// problem is something that was to be measured and could not be.
+// problem is a row that could not be measured.
 type problem struct {
-	Row    string `json:"row"` // as in the readings; of a throughput table its name, a comma, and its shape; empty: all of the command
+	Row    string `json:"row"` // as in the readings; of a throughput table its name, a comma, and its shape; empty: the whole command
 	Server string `json:"server,omitempty"`
 	Why    string `json:"why"`
 
@@ -28,26 +28,26 @@ func (p *problem) String() string {
 	return strings.Join(words, ": ")
 }
 
-// fail notes that a row could not be measured on a server, so that the others still are. It says so at once on standard error, and end
-// says it below the tables. It returns an error only if ctx has ended: then nothing more can be measured.
+// fail records that a row could not be measured on a server, prints it on standard error, and lets
+// the others go on; end prints it below the tables. fail returns an error only if ctx has ended.
 func (o *output) fail(ctx context.Context, row, server string, err error) error {
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), err)
 	}
-	why, _, _ := strings.Cut(err.Error(), "\n") // the log of a server may follow
+	why, _, _ := strings.Cut(err.Error(), "\n") // a server's log may follow
 	p := problem{row, server, why, err}
 	progress("FAILED: %s", strings.TrimSuffix(p.String(), why)+err.Error())
 	o.problems = append(o.problems, p)
 	return nil
 }
 
-// end is called after each command, with its error. It says below the tables what could not be measured, and returns an error if there is
-// any of that.
+// end is called after each command with its error. It prints the failures below the tables, and
+// returns an error if there are any.
 func (o *output) end(command string, err error) error {
 	if err != nil {
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		o.problems = append(o.problems, problem{Why: why, err: err})
-		if !o.wrote[command] { // so that the folder tells what failed from what was not tried
+		if !o.wrote[command] { // so that the directory distinguishes a failure from a command that was not run
 			err = errors.Join(err, o.readings(command, nil))
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userHz is the unit of times in /proc/PID/stat: Linux has promised programs 1/100 s on every architecture that Go knows.
+// userHz is the unit of times in /proc/PID/stat, 1/100 s on every architecture that Go supports.
 const userHz = 100
 
-// cpuOf returns the user and system time that the processes have used together, each to 1/100 s.
+// cpuOf returns the user and system time of all processes together, each to 1/100 s.
 func cpuOf(pids []int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		used, err := cpuOfOne(pid)
@@ -32,7 +32,8 @@ func cpuOfOne(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The second field is the command in parentheses and may hold anything; utime and stime are fields 14 and 15.
+	// The second field, the command in parentheses, may contain anything; utime and stime are
+	// fields 14 and 15.
 	_, rest, _ := strings.Cut(string(b[max(strings.LastIndexByte(string(b), ')'), 0):]), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
@@ -49,16 +50,16 @@ func cpuOfOne(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * (time.Second / userHz), nil
 }
 
-// ownCPU returns the same of this process, to the microsecond.
+// ownCPU returns the same for this process, to the microsecond.
 func ownCPU() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		panic("bench: getrusage of oneself: " + err.Error()) // the manual page knows no way to fail with these arguments
+		panic("bench: getrusage of oneself: " + err.Error()) // getrusage cannot fail with these arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// memory is what /proc/PID/status says, in bytes.
+// memory holds fields of /proc/PID/status, in bytes.
 type memory struct {
 	rss, anon, file, peak int64 // VmRSS, RssAnon, RssFile, VmHWM
 }

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// reading is one figure of one server, outside the tables of rows and shapes: what was read in several rounds, or once.
+// reading is a figure of a server outside the tables of rows and shapes: of several rounds, or of
+// one.
 type reading struct {
 	Row    string `json:"row"`
 	What   string `json:"what"` // the quantity with its unit, such as "wall ms"
@@ -16,7 +17,7 @@ type reading struct {
 	Value  spread `json:"value"`
 }
 
-// contents is what is in a JSON file.
+// contents is the content of a JSON file.
 type contents struct {
 	Machine    string       `json:"machine"`
 	Conditions conditions   `json:"conditions"`
@@ -26,12 +27,13 @@ type contents struct {
 	Failed     []problem    `json:"failed,omitempty"`
 }
 
-// readings writes the figures as <name>.json where there is a folder.
+// readings writes the figures as <name>.json if there is a directory.
 func (o *output) readings(name string, list []reading) error {
 	return o.json(name, contents{Readings: list})
 }
 
-// json writes c as <name>.json where there is a folder, with what is the same in all. It returns the first error of all writing so far.
+// json writes c as <name>.json if there is a directory, with machine, conditions and failures. It
+// returns the first error of all writing so far.
 func (o *output) json(name string, c contents) error {
 	if o.dir == "" || o.failed != nil {
 		return o.failed
@@ -45,7 +47,7 @@ func (o *output) json(name string, c contents) error {
 	return os.WriteFile(filepath.Join(o.dir, name+".json"), append(b, '\n'), 0o644)
 }
 
-// picture writes an SVG as <name>.svg where there is a folder.
+// picture writes an SVG as <name>.svg if there is a directory.
 func (o *output) picture(name string, svg []byte) error {
 	if o.dir == "" {
 		return nil
@@ -53,5 +55,5 @@ func (o *output) picture(name string, svg []byte) error {
 	return os.WriteFile(filepath.Join(o.dir, name+".svg"), svg, 0o644)
 }
 
-// once is the spread of what was read a single time.
+// once is the spread of a single reading.
 func once(v float64) spread { return spread{v, v, v} }

@@ -19,26 +19,26 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// peer is a library with recipes, as a process that measures them.
+// peer is a recipe library, run as a process that measures itself.
 type peer struct {
 	name string
 	rows []string
-	// command returns the process that measures one row.
+	// command returns the process that measures a row.
 	command func(ctx context.Context, args ...string) *exec.Cmd
 }
 
-// peerResult is what a peer prints.
+// peerResult is the output of a peer.
 type peerResult struct {
 	N        int     // cycles, hand-overs or items
-	All      int     // with those before what is measured
-	Seconds  float64 // in which they were counted
-	P50, P99 float64 // microseconds; 0 in the rows of queues
+	All      int     // including the unmeasured ones before
+	Seconds  float64 // measured time
+	P50, P99 float64 // microseconds; 0 in queue rows
 
-	cpu      time.Duration // of the peer's process, from the start
-	requests int64         // that the server got, from the start
+	cpu      time.Duration // of the peer's process since its start
+	requests int64         // that the server received since the peer's start
 }
 
-// recipeRows are what is measured, and what its N counts.
+// recipeRows are the rows, each with the unit that N counts.
 var recipeRows = []struct{ name, title, unit string }{
 	{"lock", "one client takes a lock and lets it go", "cycle"},
 	{"handover", "eleven clients in line: from the start of a release until the next has the lock", "hand-over"},
@@ -68,7 +68,7 @@ func benchRecipes(ctx context.Context, s *settings) error {
 	return s.out.readings("recipes", list)
 }
 
-// recipesOn measures all peers on one server, in turn.
+// recipesOn measures all peers on one server in turn.
 func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peers []peer) (list []reading, err error) {
 	for _, row := range recipeRows {
 		if !strings.HasPrefix(row.name, s.rows) {
@@ -131,7 +131,7 @@ func runPeer(ctx context.Context, s *settings, p *server.Process, peer peer, row
 	return r, nil
 }
 
-// packets returns how many a server has received from clients.
+// packets returns how many packets a server has received from clients.
 func packets(ctx context.Context, addr string) (int64, error) {
 	text, err := server.FourLetterWord(ctx, addr, "srvr")
 	if err != nil {
@@ -180,7 +180,7 @@ func printRecipeRow(o *output, server, title, unit string, peers []peer, results
 	o.table(server+": "+title, []string{"library", unit + "s/s", "p50 µs", "p99 µs", "requests per " + unit, "client CPU µs per " + unit}, rows)
 }
 
-// recipePeers installs what is measured.
+// recipePeers installs the peers.
 func recipePeers(ctx context.Context) ([]peer, error) {
 	root, err := install.Root(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// recipesPeer is our part of benchRecipes, in a process of its own as the others have. args are an address, a root path, a row, how many
-// seconds are measured, and how many before that are not.
+// recipesPeer measures our recipes in a process of its own, as the other libraries have. args are
+// an address, a root path, a row, the measured seconds, and the unmeasured seconds before.
 func recipesPeer(ctx context.Context, args []string) error {
 	if len(args) != 5 {
 		return fmt.Errorf("recipes-peer: %d arguments, want 5", len(args))
@@ -73,7 +73,7 @@ func recipesPeer(ctx context.Context, args []string) error {
 	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(r))
 }
 
-// span is what is measured.
+// span is the measured time.
 type span struct{ begin, end time.Time }
 
 func (s span) has(t time.Time) bool { return t.After(s.begin) && t.Before(s.end) }
@@ -126,7 +126,7 @@ func peerLocks(ctx context.Context, clients []*recipes.Client, path string, hand
 	return peerResult{N: len(times), All: int(all.Load()), P50: us(len(times) / 2), P99: us(len(times) * 99 / 100)}, nil
 }
 
-// peerQueue lets every second client put items and the others take them.
+// peerQueue makes every second client put items and the others take them.
 func peerQueue(ctx context.Context, clients []*recipes.Client, queueOf func(c *recipes.Client) *queue.Queue, span span) (peerResult, error) {
 	var (
 		wg         sync.WaitGroup

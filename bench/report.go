@@ -17,10 +17,10 @@ import (
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// progress says on standard error what is going on.
+// progress prints to standard error.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// machine says what the figures are measured on. dir is where the servers' data goes.
+// machine describes the machine. dir is where the servers' data goes.
 func machine(dir string) (string, error) {
 	var uts unix.Utsname
 	if err := unix.Uname(&uts); err != nil {
@@ -41,14 +41,14 @@ func machine(dir string) (string, error) {
 		unix.ByteSliceToString(uts.Release[:]), fs.Type, runtime.Version(), gogc, javaVersion()), nil
 }
 
-// conditions returns what stands beside the figures of a commit.
+// conditions returns the conditions that are stored beside the figures.
 func (s *settings) conditions(commit string) conditions {
 	return conditions{
 		Commit: commit, Rounds: s.rounds, Seconds: s.seconds.Seconds(), Warm: s.warm.Seconds(), Znodes: s.znodes, Sessions: s.sessions, Kills: s.kills,
 	}
 }
 
-// commit returns that of the tree, and says so if files of it have been changed.
+// commit returns the commit of the tree, and notes local changes.
 func commit(ctx context.Context) (string, error) {
 	root, err := install.Root(ctx)
 	if err != nil {
@@ -91,7 +91,8 @@ func javaVersion() string {
 	return line
 }
 
-// median returns the middle of v, which is not empty, or the mean of the two middle ones; v is sorted.
+// median returns the middle of v, or the mean of the two middle values. It sorts v, which must not
+// be empty.
 func median[T int64 | float64 | time.Duration](v []T) T {
 	slices.Sort(v)
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
@@ -110,7 +111,7 @@ func micros(d time.Duration) string {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// thousands prints a whole number with a comma before each group of three digits.
+// thousands prints a whole number with thousands separators.
 func thousands(v float64) string {
 	s := fmt.Sprintf("%.0f", v)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

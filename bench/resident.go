@@ -21,10 +21,10 @@ const (
 	residentZnodes   = "resident, many znodes"
 )
 
-// residentRows are the load with few znodes: what grows the tree is left out.
+// residentRows is the load with few znodes: rows that grow the tree are left out.
 var residentRows = []string{"get 100 B", "set 100 B", "create and delete", "mixed: 50% get, 50% set"}
 
-const residentQuiet = 5 * time.Second // from the answer of a new server until it counts as empty
+const residentQuiet = 5 * time.Second // a new server's time to settle
 
 // benchResident measures the resident memory of new servers: empty, after load, with sessions, with znodes. Collectors get no
 // extra time to give memory back.
@@ -49,7 +49,7 @@ func benchResident(ctx context.Context, s *settings) error {
 				continue
 			}
 			if part.row != residentLoaded {
-				more = more[1:] // empty is said once
+				more = more[1:] // the empty server is reported once
 			}
 			for _, l := range more {
 				progress("%s: %s: %s MB, peak %s MB", l.when, l.server, number(float64(l.memory.rss)/1e6), number(float64(l.memory.peak)/1e6))
@@ -58,7 +58,7 @@ func benchResident(ctx context.Context, s *settings) error {
 		}
 	}
 	if lines == nil {
-		return nil // all has failed
+		return nil // all failed
 	}
 	var table [][]string
 	for _, l := range lines {
@@ -95,7 +95,8 @@ func memoryReadings(lines []memoryLine) (list []reading) {
 
 func nothingToDo() error { return nil }
 
-// residentOf starts a server and looks at it empty, and when do has done its part; what that returns ends it.
+// residentOf starts a server and measures it empty and after do. The function that do returns
+// cleans up.
 func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) (func() error, error)) (lines []memoryLine, err error) {
 	p, err := k.start(ctx, server.Options{Keys: keys()})
 	if err != nil {
@@ -118,7 +119,7 @@ func residentOf(ctx context.Context, k kind, row string, do func(p *server.Proce
 		errors.Join(err, done())
 }
 
-// loadWithFew gives a server some of each of residentRows.
+// loadWithFew runs each of residentRows for a while.
 func loadWithFew(p *server.Process, each time.Duration) error {
 	if err := prepare(p.Addr()); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// kind is a server that can be started.
+// kind is a kind of server that can be started.
 type kind struct {
 	name string
 	// start returns when the server answers.
@@ -22,29 +22,32 @@ type kind struct {
 	startEnsembleWith func(ctx context.Context, opts server.EnsembleOptions) (*server.Ensemble, error)
 }
 
-// startEnsemble returns when all of n members serve. keys are of all members.
+// startEnsemble returns when all n members serve. keys apply to all members.
 func (k *kind) startEnsemble(ctx context.Context, n int, keys map[string]string) (*server.Ensemble, error) {
 	return k.startEnsembleWith(ctx, server.EnsembleOptions{Members: n, Keys: keys})
 }
 
-// keys are the lines of zoo.cfg for both servers: ZooKeeper's defaults but for what would get in the way of measuring.
+// keys returns the zoo.cfg of both servers: ZooKeeper's defaults, except for limits that would
+// distort the measurement.
 func keys() map[string]string {
 	return map[string]string{
 		"tickTime":          "2000",
 		"maxSessionTimeout": strconv.Itoa(sessionTimeoutMs),
 		"maxClientCnxns":    "0",
-		// ZooKeeper's own is 50: thousands that connect at once would measure how long clients wait before they try again. Gozkd has the system's.
+		// ZooKeeper's own backlog is 50: thousands that connect at once would measure the clients'
+		// retries.
 		"clientPortListenBacklog": "4096",
 		"admin.enableServer":      "false",
 		"4lw.commands.whitelist":  "srvr",
 	}
 }
 
-// jvmFlags leave the JVM its defaults (on two processors and more than 2 GiB: G1, the optimising compiler) with a heap
-// that a million znodes fit into.
+// jvmFlags leaves the JVM its defaults (with two processors and more than 2 GiB: G1, the optimising
+// compiler), with a heap for a million znodes.
 var jvmFlags = []string{"-Xms1g", "-Xmx4g"}
 
-// kinds returns the servers named in the comma-separated list. binary is the gozkd to use; empty: it is built into dir.
+// kinds returns the servers of the comma-separated list. binary is the gozkd to use; if it is
+// empty, gozkd is built into dir.
 func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
 	var found []kind
 	for _, name := range strings.Split(list, ",") {
@@ -87,7 +90,7 @@ func kinds(ctx context.Context, list, binary, dir string) ([]kind, error) {
 	return found, nil
 }
 
-// sleep reports whether d passed before ctx ended.
+// sleep returns true if d passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

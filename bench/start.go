@@ -22,9 +22,9 @@ const (
 	startAgain = "start after kill -9"
 )
 
-// benchStart measures three starts. The first two are from before the process is started, its zoo.cfg not yet written, to the answer to the first create
-// of a new session, of one server and of three, on new data directories; of three, whichever answers first. The third is of one
-// server, on what it left that was killed with many znodes, to the first answered read.
+// benchStart measures three starts: of one server and of three on new data directories, from before
+// the first process is started to the first answered create of a new session; and of one server on
+// the data of a killed server with many znodes, to the first answered read.
 func benchStart(ctx context.Context, s *settings) error {
 	var list []reading
 	note := func(row, what, server string, took []float64) {
@@ -83,7 +83,7 @@ func benchStart(ctx context.Context, s *settings) error {
 	return s.out.readings("start", list)
 }
 
-// startsAfterKill fills a server, kills it, and starts and kills it a few times more on what it left.
+// startsAfterKill fills a server, kills it, and starts and kills it a few times on its data.
 func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted, err error) {
 	const starts = 3
 	opts := server.Options{Keys: keys()}
@@ -108,7 +108,8 @@ func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted, err e
 	return all, nil
 }
 
-// startThreeOnce starts an ensemble, from before its first process is started until any member has answered a create.
+// startThreeOnce measures from before the first process starts until any member has answered a
+// create.
 func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product string, err error) {
 	asking, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -186,7 +187,7 @@ func startOnce(ctx context.Context, k kind) (_ time.Duration, product string, er
 }
 
 func firstCreate(addr string) error {
-	// ZooKeeper may take a connection before it can serve, and then never answers on it.
+	// ZooKeeper may accept a connection before it can serve, and then never answers on it.
 	const patience = time.Second
 	c, err := dialImpatient(addr, 0, 1, patience)
 	if err != nil {
@@ -201,7 +202,7 @@ func firstCreate(addr string) error {
 	return c.close()
 }
 
-// freePort returns a port of 127.0.0.1 that nothing listened on a moment ago.
+// freePort returns a port of 127.0.0.1 that was free a moment ago.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -15,33 +15,33 @@ import (
 	"strings"
 )
 
-// goal is one figure that gozkd must reach: a ratio to ZooKeeper's, or a value of its own.
+// goal is a figure that gozkd must reach: a ratio to ZooKeeper's, or a value of its own.
 type goal struct {
 	title      string
-	file       string // of the folder, without its ending
-	row, what  string // of the readings; a row of a throughput table is its name, a comma, and its shape
+	file       string // JSON file without extension
+	row, what  string // as in the readings; for a throughput table the row's name, a comma, and its shape
 	kind       goalKind
 	least, aim float64
 	more       bool // larger is better
 
-	// What must be so for the figure to count; 0: it makes no difference.
+	// Required conditions; 0: any.
 	znodes, sessions int
 }
 
-// goalKind says what is compared with least and aim.
+// goalKind selects the value that is compared with least and aim.
 type goalKind string
 
 const (
 	itself  goalKind = ""             // gozkd's figure
 	ratioTo goalKind = "ratio"        // gozkd's over ZooKeeper's
-	factor  goalKind = "times better" // ZooKeeper's over gozkd's, of what is better if it is less
+	factor  goalKind = "times better" // ZooKeeper's over gozkd's, where less is better
 )
 
-// goals returns what must be reached, in the order of the table.
+// goals returns all goals in the order of the table.
 func goals() []goal {
 	const manyZnodes, manySessions = 1_000_000, 5_000
 	var all []goal
-	// speed adds the two figures that most rows have: operations per second, and CPU of each.
+	// speed adds the two figures of most rows: operations per second, and CPU per operation.
 	speed := func(title, file, row string, leastSpeed, leastCPU, aimSpeed, aimCPU float64) {
 		all = append(all, goal{title: title, file: file, row: row, what: "ops/s", kind: ratioTo, least: leastSpeed, aim: aimSpeed, more: true},
 			goal{title: title, file: file, row: row, what: "CPU µs/op", kind: ratioTo, least: leastCPU, aim: aimCPU})
@@ -87,13 +87,13 @@ func goals() []goal {
 	return all
 }
 
-// goalTick is the tickTime that the goals of a killed leader are for: the default.
+// goalTick is the tickTime of the failover goals: the default.
 const goalTick = 2000
 
-// goalWarm is for how many seconds a JVM must have been under load before what counts.
+// goalWarm is how many seconds a JVM must be under load before figures count.
 const goalWarm = 10
 
-// otherwise says how the conditions are not those that the goal is for, or nothing.
+// otherwise describes how the conditions differ from the goal's, or returns an empty string.
 func (g *goal) otherwise(c conditions) string {
 	switch warmed := g.file == "throughput" || g.file == "ensemble" || g.file == "connects" || g.file == "watches"; {
 	case g.znodes != 0 && c.Znodes != g.znodes:
@@ -106,15 +106,15 @@ func (g *goal) otherwise(c conditions) string {
 	return ""
 }
 
-// standing is how a goal stands.
+// standing is the result for a goal.
 type standing struct {
 	goal
-	measured, own, other, ceiling float64 // measured is own, or of own and other what the kind of the goal says; NaN: not there
+	measured, own, other, ceiling float64 // measured follows from own and other by the goal's kind; NaN: missing
 	failed                        bool    // it was tried
-	differently                   string  // how the conditions are not the goal's; empty: they are
+	differently                   string  // how the conditions differ from the goal's; empty: not at all
 }
 
-// verdicts are how near a goal is.
+// Verdicts.
 const (
 	aimMet      = "aim met"
 	leastMet    = "least met"
@@ -124,7 +124,7 @@ const (
 	notAsAsked  = "not as asked" // measured under other conditions
 )
 
-// verdict says how near the goal is.
+// verdict compares the figure with the goal.
 func (s *standing) verdict() string {
 	reached := func(limit float64) bool {
 		if s.more {
@@ -147,7 +147,7 @@ func (s *standing) verdict() string {
 	return missed
 }
 
-// benchTargets reads the figures of the folder and says which goals they reach.
+// benchTargets reads the directory's figures and prints which goals they reach.
 func benchTargets(_ context.Context, s *settings) error {
 	if s.out.dir == "" {
 		return errors.New("where are the figures? Give the folder with -out")
@@ -192,17 +192,17 @@ func benchTargets(_ context.Context, s *settings) error {
 	return errors.Join(s.out.failed, err, s.out.picture("targets", picture))
 }
 
-// figureKey names a figure of a folder.
+// figureKey identifies a figure of a directory.
 type figureKey struct{ file, row, what string }
 
-// figuresFound is what a folder has.
+// figuresFound holds the figures of a directory.
 type figuresFound struct {
 	medians    map[figureKey]map[string]float64 // by server: the first word of its name
 	conditions map[string]conditions            // by file
 	failed     map[[2]string]bool               // by file and row; row "": all of it
 }
 
-// from says for each file that goals need when and from which commit its figures are.
+// from returns, per file that goals need, the date and commit of its figures.
 func (f *figuresFound) from() (lines []string) {
 	for _, g := range goals() {
 		line := g.file + ": not measured"
@@ -216,7 +216,7 @@ func (f *figuresFound) from() (lines []string) {
 	return lines
 }
 
-// readFigures reads all JSON files of a folder that commands wrote.
+// readFigures reads all JSON files of a directory.
 func readFigures(dir string) (*figuresFound, error) {
 	found := &figuresFound{map[figureKey]map[string]float64{}, map[string]conditions{}, map[[2]string]bool{}}
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -273,7 +273,7 @@ func (f *figuresFound) get(k figureKey, kind string) float64 {
 func (f *figuresFound) standing(g goal) standing {
 	k := figureKey{g.file, g.row, g.what}
 	st := standing{goal: g, own: f.get(k, "gozkd"), other: f.get(k, "ZooKeeper"), ceiling: math.NaN()}
-	if g.file == "throughput" { // the same frames of a bare server, which syncs for sets
+	if g.file == "throughput" { // the bare server got the same frames, and syncs for sets
 		row := g.row
 		if set, shape, ok := strings.Cut(row, "set 100 B, "); ok && set == "" {
 			row = "set 100 B" + bareSynced + ", " + shape
@@ -287,7 +287,7 @@ func (f *figuresFound) standing(g goal) standing {
 		st.measured = st.other / st.own
 	}
 	st.differently = g.otherwise(f.conditions[g.file])
-	// What was measured counts, though something else of the same row has failed.
+	// A measured figure counts, even if something else of its row has failed.
 	st.failed = math.IsNaN(st.measured) && (f.failed[[2]string{g.file, g.row}] || f.failed[[2]string{g.file, ""}])
 	return st
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// shape is how a load is spread.
+// shape is the number of connections and of requests in flight on each.
 type shape struct{ connections, window int }
 
 func (s shape) String() string { return fmt.Sprintf("%dx%d", s.connections, s.window) }
@@ -44,7 +44,7 @@ func chosen(prefix string) ([]*workload, error) {
 	return list, nil
 }
 
-// measured is all rounds of one row and shape on one server.
+// measured holds all rounds of one row and shape on one server.
 type measured struct {
 	rates, cpu   []float64 // by round: operations per second; microseconds of the server's CPU per operation
 	latencies    histogram
@@ -91,7 +91,7 @@ func benchThroughput(ctx context.Context, s *settings) (err error) {
 	return compareThroughput(ctx, s, "throughput", rows, targets)
 }
 
-// compareThroughput gives each target the same load in turn, and prints, writes and draws what it saw under the name.
+// compareThroughput gives each target the same load in turn and outputs the figures as name.
 func compareThroughput(ctx context.Context, s *settings, name string, rows []*workload, targets []target) error {
 	all, err := compareRows(ctx, s, rows, targets, s.warm)
 	if err != nil {
@@ -100,8 +100,8 @@ func compareThroughput(ctx context.Context, s *settings, name string, rows []*wo
 	return s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all)
 }
 
-// compareRows gives each target the same load in turn. Before each row each has some, unmeasured, for as long as warm says. A row that fails
-// has no servers in its comparison.
+// compareRows gives each target the same load in turn. Each row begins with unmeasured load on each
+// target for warm. A failed row has no servers in its comparison.
 func compareRows(ctx context.Context, s *settings, rows []*workload, targets []target, warm time.Duration) ([]comparison, error) {
 	var all []comparison
 	for _, w := range rows {
@@ -131,7 +131,7 @@ func compareRows(ctx context.Context, s *settings, rows []*workload, targets []t
 	return all, nil
 }
 
-// compareRow gives each target one row at one shape, in rounds.
+// compareRow runs one row at one shape on each target, in rounds.
 func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets []target) (comparison, error) {
 	c := comparison{Row: w.name, Shape: sh.String()}
 	seen := make([]measured, len(targets))
@@ -158,7 +158,7 @@ func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets
 	return c, nil
 }
 
-// runOnce opens new connections for one load, and removes what it made.
+// runOnce opens new connections for one load, and removes the znodes that the load created.
 func runOnce(t target, sh shape, w *workload, d time.Duration) (*result, error) {
 	l, err := openLoad(t.addrs, sh.connections, sh.window)
 	if err != nil {
@@ -185,7 +185,7 @@ func runOnce(t target, sh shape, w *workload, d time.Duration) (*result, error) 
 	return r, nil
 }
 
-// benchLoad gives a running server the chosen rows and shapes once each.
+// benchLoad runs the chosen rows and shapes once each on a running server.
 func benchLoad(s *settings) error {
 	rows, err := chosen(s.rows)
 	if err != nil {

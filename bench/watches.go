@@ -19,30 +19,31 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// watchBlocks is how often each server gets its watchers, in turn: those of two servers at once would need more open files than many
-// machines allow. In each block watches are set and fired watchRounds times, of which the first watchSkipped are not counted.
+// Each server gets its watchers in watchBlocks blocks, in turn: those of two servers at once would
+// need more descriptors than many machines allow. In each block watches are set and fired
+// watchRounds times; the first watchSkipped rounds do not count.
 const watchBlocks, watchRounds, watchSkipped = 3, 10, 3
 
-// fanOut is who watches what: each of so many connections has a data watch on each of so many znodes.
+// fanOut describes who watches: each of the connections has a data watch on each of the znodes.
 type fanOut struct{ watchers, znodes int }
 
 func (f fanOut) String() string {
 	return fmt.Sprintf("%s watchers of %s", thousands(float64(f.watchers)), thousands(float64(f.znodes)))
 }
 
-// fanOuts are what is measured: one znode that many watch, and many znodes with one watcher each.
+// fanOuts are one znode with many watchers, and many znodes with one watcher.
 var fanOuts = []fanOut{{1_000, 1}, {10_000, 1}, {1, 10_000}}
 
 const watchedParent = rootPath + "/watched"
 
 func watchedPath(i int) string { return fmt.Sprintf("%s/n%05d", watchedParent, i) }
 
-// fired is what all rounds of a fan-out saw on one server: from the first set to the last event.
+// fired holds all rounds of a fan-out on one server, from the first set to the last event.
 type fired struct {
-	took, cpu []float64 // by round: microseconds per event
+	took, cpu []float64 // per round: microseconds per event
 }
 
-// benchWatches measures how long changes take to reach all who watch, and what that costs the server.
+// benchWatches measures how long changes take to reach all watchers, and the server's CPU time.
 func benchWatches(ctx context.Context, s *settings) error {
 	var table [][]string
 	var list []reading
@@ -118,21 +119,22 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 	return table, list, nil
 }
 
-// fireBlock opens the connections and measures some rounds, the first ones and as many as fit into warm unmeasured.
+// fireBlock opens the connections and measures some rounds, after unmeasured ones for at least
+// warm.
 func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Duration, seen *fired) (err error) {
 	l, err := openLoad([]string{p.Addr()}, f.watchers+1, setsInFlight)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if err != nil { // events that nobody took would be one error more for each connection
+		if err != nil { // unread events would add an error per connection
 			err = errors.Join(err, l.abandon())
 			return
 		}
 		err = l.close()
 	}()
 	for _, c := range l.clients {
-		c.in = make([]byte, 1<<10) // it grows where there is more
+		c.in = make([]byte, 1<<10) // it grows if needed
 	}
 	start := time.Now()
 	for round := 0; round < watchRounds; {
@@ -153,8 +155,8 @@ func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Durat
 	return nil
 }
 
-// fitting returns f with no more watchers than this process may have open files, less some for what else it needs. The name of the row says
-// how many are left.
+// fitting returns f with as many watchers as this process may have open files for. The row's name
+// has the number.
 func (f fanOut) fitting() (fanOut, error) {
 	const others = 500
 	var limit unix.Rlimit
@@ -165,12 +167,13 @@ func (f fanOut) fitting() (fanOut, error) {
 	return f, nil
 }
 
-// setsInFlight is how many of a round's changes may be under way at once.
+// setsInFlight bounds the changes of a round in flight.
 const setsInFlight = 64
 
-// fireOnce sets all watches, unmeasured, then changes each znode once and waits for all events and replies. The last connection of the load
-// makes the changes, all others watch. What comes is read in the order in which it comes: a generator that waited for the reply to a change
-// before it looked at the events would do its work after the server's, and the time would be the sum of both.
+// fireOnce sets all watches, unmeasured, then changes each znode once and waits for all events and
+// replies. The last connection of the load makes the changes, all others watch. Input is read in
+// order of arrival: if the generator waited for the reply before it read events, its work would
+// follow the server's, and the time would be the sum of both.
 func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration, err error) {
 	for i := range f.watchers {
 		for z := range f.znodes {
@@ -220,10 +223,11 @@ func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration, err error) {
 	return took, after - before, err
 }
 
-// nothing is a workload without requests: what was appended to the output before is sent.
+// nothing is a workload without requests; what the output holds already is sent.
 var nothing = &workload{next: func(*client) bool { return false }}
 
-// await takes n frames, from whichever connections, and sends as many requests of w as there were frames on a connection.
+// await takes n frames from any connections, and sends as many requests of w on a connection as it
+// received frames there.
 func (l *load) await(w *workload, n int, take func(c *client, b []byte) error) error {
 	events := make([]unix.EpollEvent, 512)
 	for n > 0 {
@@ -256,7 +260,7 @@ func (l *load) await(w *workload, n int, take func(c *client, b []byte) error) e
 	return nil
 }
 
-// preciseCPU returns the time that the threads of a process have run, to the nanosecond, without those that have ended.
+// preciseCPU returns the run time of a process's live threads, to the nanosecond.
 func preciseCPU(pid int) (sum time.Duration, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {

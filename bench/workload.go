@@ -13,18 +13,18 @@ import (
 const (
 	dataBytes = 100
 	largeData = 1 << 10
-	nData     = 1000 // znodes that the rows read and set
-	nChildren = 1000 // children of the znode that is listed
-	fewListed = 10   // children of the other one
+	nData     = 1000 // znodes that rows read and set
+	nChildren = 1000 // children of the znode in getChildren of 1000
+	fewListed = 10   // children of the znode in getChildren of 10
 	multiOps  = 10
 
 	rootPath     = "/bench"
 	dataParent   = rootPath + "/data"
 	listedParent = rootPath + "/children"
 	fewParent    = rootPath + "/few"
-	madeParent   = rootPath + "/made" // madeParents znodes per connection, what it creates below
+	madeParent   = rootPath + "/made" // madeParents znodes per connection: parents of the znodes that it creates
 	maxLoad      = 128                // connections that may create
-	madeParents  = 16                 // for as many as a fast server creates in a row's rounds, the list of one is soon too long for a reply
+	madeParents  = 16                 // a fast server creates too many children in a row's rounds for a single parent's list
 )
 
 var (
@@ -49,21 +49,22 @@ func paths(parent string, n int) []string {
 	return list
 }
 
-// workload is what clients ask for.
+// workload is the sequence of requests of a row.
 type workload struct {
 	name       string
-	replyBytes int // of each reply without its length; 0: not always the same
-	// next appends one request to c's output, or reports that c has no more.
+	replyBytes int // of each reply without its length; 0: varies
+	// next appends a request to c's output, or returns false if c has no more.
 	next func(c *client) bool
-	// undo, if any, removes what next made. after, if any, puts back what it changed, on the members at the addresses.
+	// undo, if any, removes what next created. after, if any, restores what it changed, on the
+	// members at the addresses.
 	undo  *workload
 	after func(addrs []string) error
 }
 
-// replyLen is the length of a reply with a body of n bytes.
+// replyLen returns the length of a reply with a body of n bytes.
 func replyLen(n int) int { return proto.ReplyHeaderBytes + n }
 
-// workloads are the rows of the throughput table.
+// workloads returns the rows of the throughput table.
 func workloads() []*workload {
 	get := func(c *client) bool {
 		c.request(proto.OpGetData, (&proto.PathWatchRequest{Path: dataPaths[c.next(nData)]}).Append)
@@ -82,7 +83,7 @@ func workloads() []*workload {
 		}
 	}
 	setSmall := set(payload)
-	mixed := func(sets int) func(*client) bool { // so many of ten are sets
+	mixed := func(sets int) func(*client) bool { // sets of ten requests are sets, the others gets
 		return func(c *client) bool {
 			if c.next(10) < sets {
 				return setSmall(c)
@@ -129,7 +130,7 @@ func workloads() []*workload {
 	}
 }
 
-// workloadNamed returns the row of that name, which must be one.
+// workloadNamed returns the row of that name, which must exist.
 func workloadNamed(name string) *workload {
 	for _, w := range workloads() {
 		if w.name == name {
@@ -143,7 +144,7 @@ func setRequest(c *client) *proto.SetDataRequest {
 	return &proto.SetDataRequest{Path: dataPaths[c.next(nData)], Data: payload, Version: -1}
 }
 
-// small gives the znodes that rows read their 100 bytes back.
+// small gives the znodes of the rows their 100 bytes back.
 func small(addrs []string) error {
 	l, err := openLoad(addrs[:1], 1, 64)
 	if err != nil {
@@ -176,8 +177,8 @@ func remove(c *client) bool {
 	return true
 }
 
-// madePath is the path of the n-th znode that a client creates, of up to a hundred million. It does without the formatting of fmt, as
-// manyPath does.
+// madePath returns the path of the n-th znode that a client creates, of up to a hundred million,
+// without package fmt, which costs too much here.
 func madePath(client, n int) string {
 	var room [64]byte
 	b := append(room[:0], madeParent...)
@@ -204,7 +205,8 @@ func appendCreate(c *client, path string, data []byte) {
 
 var openACL = proto.OpenACL()
 
-// creates returns a workload that creates n znodes once, spread over the clients in order: path(i) is the i-th.
+// creates returns a workload that creates n znodes once, spread over the clients in order; path(i)
+// is the i-th.
 func creates(nClients, n int, data []byte, path func(i int) string) *workload {
 	return &workload{name: "create", next: func(c *client) bool {
 		i := c.made*nClients + c.index
@@ -217,7 +219,7 @@ func creates(nClients, n int, data []byte, path func(i int) string) *workload {
 	}}
 }
 
-// prepareAll creates the znodes that the rows need, and waits until each member has them.
+// prepareAll creates the znodes that rows need, and waits until each member has them.
 func prepareAll(addrs []string) error {
 	if err := prepare(addrs[0]); err != nil {
 		return err
@@ -234,7 +236,7 @@ func syncAll(addrs []string) error {
 	return nil
 }
 
-// syncWith waits until the member at addr has all that was answered before, on whichever member.
+// syncWith waits until the member at addr has everything that any member answered before.
 func syncWith(addr string) error {
 	c, err := dial(addr, 0, 1)
 	if err != nil {
@@ -245,10 +247,10 @@ func syncWith(addr string) error {
 	return errors.Join(err, c.close())
 }
 
-// prepare creates the znodes that the rows need.
+// prepare creates the znodes that rows need.
 func prepare(addr string) error {
 	for _, step := range [][]string{
-		{rootPath, dataParent, listedParent, fewParent, madeParent}, // one by one: parents first
+		{rootPath, dataParent, listedParent, fewParent, madeParent}, // parents first
 		dataPaths, paths(listedParent, nChildren), paths(fewParent, fewListed),
 	} {
 		if err := createAll(addr, 1, len(step), payload, func(i int) string { return step[i] }); err != nil {
@@ -258,7 +260,7 @@ func prepare(addr string) error {
 	return createAll(addr, 1, maxLoad*madeParents, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
 }
 
-// prepareOnce prepares a server or an ensemble that may be prepared already.
+// prepareOnce prepares a server or ensemble, if that has not been done.
 func prepareOnce(addrs []string) error {
 	c, err := dial(addrs[0], 0, 1)
 	if err != nil {
@@ -274,7 +276,7 @@ func prepareOnce(addrs []string) error {
 	return there
 }
 
-// createAll creates n znodes over as many connections as nClients says.
+// createAll creates n znodes over nClients connections.
 func createAll(addr string, nClients, n int, data []byte, path func(i int) string) error {
 	l, err := openLoad([]string{addr}, nClients, 64)
 	if err != nil {
