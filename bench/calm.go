@@ -32,7 +32,7 @@ const (
 	calmRowPattern = "paced writes: %s"
 )
 
-// moment holds the latencies of paced writes on one server in one situation.
+// moment holds the latencies of paced writes on a server in a situation.
 type moment struct {
 	what, than string // than: the situation to compare with; empty: none
 	server     string
@@ -41,8 +41,7 @@ type moment struct {
 	note       string    // the disturbance in figures
 }
 
-// benchCalm sends writes at a steady rate, well below what the servers can do, and reports the slow
-// ones: undisturbed, while checkpoints are written, while a member catches up, and while all
+// benchCalm sends writes at a steady rate, well below what the servers can do, and // ones: undisturbed, while checkpoints are written, while a member catches up, and while all
 // sessions reconnect at once.
 func benchCalm(ctx context.Context, s *settings) error {
 	var all []moment
@@ -190,7 +189,7 @@ func sleepFor(d time.Duration) func(ctx context.Context) error {
 	}
 }
 
-// calmCheckpoints compares writes to random ones of many znodes without a checkpoint and with one
+// calmCheckpoints compares writes to random znodes without a checkpoint and with one
 // after the other: the server starts on the same data with a snapCount that is never reached, and
 // with one that two seconds of writes reach.
 func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err error) {

@@ -25,7 +25,7 @@ var (
 	grey  = color.RGBA{0xbb, 0xbb, 0xbb, 0xff}
 )
 
-// line is one curve of a panel.
+// line is a curve of a panel.
 type line struct {
 	label  string
 	colour color.Color
@@ -33,7 +33,7 @@ type line struct {
 	points []point
 }
 
-// panel is one pair of logarithmic axes for curves of one unit.
+// panel is a pair of logarithmic axes for curves of the same unit.
 type panel struct {
 	title string // with the unit
 	axis  string // the quantity on the x axis
@@ -122,7 +122,7 @@ func widen(a *plot.Axis) {
 	}
 }
 
-// bar is one row of a chart of ratios: one or several values, drawn from 1 to the left or right.
+// bar is a row of a chart of ratios: its values, drawn from 1 to the left or right.
 type bar struct {
 	label   string
 	values  []float64 // NaN: none

@@ -21,7 +21,7 @@ const (
 	ioTimeout        = 20 * time.Second // a server that is silent this long counts as dead
 )
 
-// client is one connection with a session: a socket and its buffers. Replies are matched to
+// client is a connection with a session: a socket and its buffers. Replies are matched to
 // requests by their order. Not safe for concurrent use.
 type client struct {
 	index int // among the clients of a load
@@ -197,7 +197,7 @@ func (c *client) answer(b []byte, replyBytes int) error {
 	return nil
 }
 
-// call sends one request and waits for its reply. The socket must be blocking and nothing in
+// call sends a request and waits for its reply. The socket must be blocking and nothing in
 // flight.
 func (c *client) call(op proto.OpCode, body func([]byte) []byte, replyBytes int) error {
 	c.request(op, body)

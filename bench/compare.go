@@ -73,7 +73,7 @@ func setCompareDefaults(flags *flag.FlagSet) error {
 	return err
 }
 
-// benchCompare runs all parts, also after one has failed. It reports its plan and progress on
+// benchCompare runs all parts, also after failures. It reports its plan and progress on
 // standard error, and at the end what went wrong.
 func benchCompare(ctx context.Context, s *settings, args []string) error {
 	start := time.Now()

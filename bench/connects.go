@@ -125,7 +125,7 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *re
 	return res, ctx.Err()
 }
 
-// beginSession gives a client without a connection a new one, and requests a session on it.
+// beginSession connects a client without a connection, and requests a session on it.
 func (l *load) beginSession(i int, addr string, now time.Duration) error {
 	c := l.clients[i]
 	c.session, c.passwd, c.sent, c.got, c.sentAt[0] = 0, [proto.PasswdBytes]byte{}, 0, 0, now

@@ -1,4 +1,4 @@
-// Command bench measures gozkd and Apache ZooKeeper side by side on one machine and prints the
+// Command bench measures gozkd and Apache ZooKeeper side by side on the same machine and prints the
 // figures as Markdown.
 //
 // It starts the servers itself, speaks the client protocol through package proto, and alternates

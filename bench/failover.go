@@ -40,7 +40,7 @@ func parseTicks(list string) ([]int, error) {
 	return ticks, nil
 }
 
-// outage holds what clients saw of one kill.
+// outage holds what clients saw of a kill.
 type outage struct {
 	without time.Duration // longest time in which no write of any client succeeded
 	all     time.Duration // from the kill until each client of the surviving members had written again

@@ -160,7 +160,7 @@ func (g *growth) warm(ctx context.Context, t target, ws ...*workload) error {
 	return nil
 }
 
-// load measures one workload at one shape and records its figures.
+// load measures a workload at a shape and records its figures.
 func (g *growth) load(ctx context.Context, t target, size int, sh shape, w *workload) error {
 	if err := awaitIdle(ctx, t.pids); err != nil { // a checkpoint that earlier work has started does not count
 		return err

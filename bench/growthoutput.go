@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// growth holds the figures of one piece.
+// growth holds the figures of a piece.
 type growth struct {
 	piece   growthPiece
 	curves  []*curve
@@ -24,7 +24,7 @@ type growth struct {
 	busyAt  string
 }
 
-// curve is one figure at all sizes on one server.
+// curve is a figure at all sizes on a server.
 type curve struct {
 	Panel   string  `json:"panel"` // curves with the same Panel share one
 	Unit    string  `json:"unit"`
@@ -34,7 +34,7 @@ type curve struct {
 	Fit     *fit    `json:"fit,omitempty"` // nil: too few points
 }
 
-// note records one figure.
+// note records a figure.
 func (g *growth) note(panel, unit, measure, server string, size int, y float64) {
 	p := point{float64(size), y}
 	for _, c := range g.curves {
@@ -46,7 +46,7 @@ func (g *growth) note(panel, unit, measure, server string, size int, y float64) 
 	g.curves = append(g.curves, &curve{Panel: panel, Unit: unit, Measure: measure, Server: server, Points: []point{p}})
 }
 
-// noteLoad records the figures of one round. how is the shape, or another label of the panel.
+// noteLoad records the figures of a round. how is the shape, or another label of the panel.
 func (g *growth) noteLoad(server string, size int, how, measure string, r *result) {
 	us := func(q float64) float64 { return float64(r.latencies.quantile(q)) / 1e3 }
 	if g.piece.rates {
@@ -126,7 +126,7 @@ func (g *growth) print(o *output) error {
 	return errors.Join(o.failed, err, os.WriteFile(path+".json", append(b, '\n'), 0o644), os.WriteFile(path+".svg", picture, 0o644))
 }
 
-// table has a line per figure and server, with the sizes beside one another.
+// table has a line per figure and server, with the sizes side by side.
 func (g *growth) table() (head []string, rows [][]string) {
 	var sizes []float64
 	for _, c := range g.curves {

@@ -8,7 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the largest duration that a histogram tells apart; longer ones count as this long.
+// longest is the largest duration that a histogram tells apart; longer durations count as this long.
 const longest = time.Hour
 
 // histogram counts durations to two significant digits. The zero value is empty. Not safe for concurrent use.

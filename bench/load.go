@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load keeps the windows of many connections full from one goroutine: it waits with epoll for
-// replies and sends as many new requests as it got replies, with one write per connection.
+// load keeps the windows of many connections full from a single goroutine: it waits with epoll for
+// replies and sends as many new requests as it got replies, with a write per connection.
 type load struct {
 	clients []*client
 	window  int
 	epoll   int
 }
 
-// result holds the figures of one run of a load.
+// result holds the figures of a run of a load.
 type result struct {
 	ops       int64
 	elapsed   time.Duration
@@ -34,7 +34,7 @@ func (r *result) opsPerSecond() float64 { return float64(r.ops) / r.elapsed.Seco
 // cpuPerOp returns the server's CPU time per operation in microseconds.
 func (r *result) cpuPerOp() float64 { return r.serverCPU.Seconds() * 1e6 / float64(r.ops) }
 
-// target is one server, or the members of an ensemble with the connections spread over them.
+// target is a server, or the members of an ensemble with the connections spread over them.
 type target struct {
 	name  string
 	addrs []string
@@ -57,7 +57,7 @@ func openLoad(addrs []string, connections, window int) (_ *load, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c.in = nil // fill allocates a larger one
+		c.in = nil // fill allocates a larger buffer
 		l.clients = append(l.clients, c)
 		if err := unix.SetNonblock(c.fd, true); err != nil {
 			return nil, fmt.Errorf("nonblock: %w", err)

@@ -70,7 +70,7 @@ func (o *output) begin(command string, flags []string) error {
 		if o.file != nil { // unbuffered, so nothing can be lost
 			_ = o.file.Close()
 		}
-		o.file = f // the last one closes with the process
+		o.file = f // the last file closes with the process
 		o.w = io.MultiWriter(o.stdout, f)
 	}
 	line := strings.Join(append([]string{"go run ./bench", command}, flags...), " ")
@@ -121,7 +121,7 @@ func (o *output) table(title string, head []string, rows [][]string) {
 	}
 }
 
-// comparison is one row at one shape on every server, in the order of the command line.
+// comparison is a row at a shape on every server, in the order of the command line.
 type comparison struct {
 	Row     string    `json:"row"`
 	Shape   string    `json:"shape"`
@@ -131,7 +131,7 @@ type comparison struct {
 // key names the row and the shape, as in goals and problems.
 func (c *comparison) key() string { return c.Row + ", " + c.Shape }
 
-// figures are one server's results over all rounds of a comparison. Times are microseconds.
+// figures are a server's results over all rounds of a comparison. Times are microseconds.
 type figures struct {
 	Server       string  `json:"server"`
 	OpsPerSecond spread  `json:"ops_per_second"`

@@ -68,7 +68,7 @@ func benchRecipes(ctx context.Context, s *settings) error {
 	return s.out.readings("recipes", list)
 }
 
-// recipesOn measures all peers on one server in turn.
+// recipesOn measures all peers on a server in turn.
 func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peers []peer) (list []reading, err error) {
 	for _, row := range recipeRows {
 		if !strings.HasPrefix(row.name, s.rows) {

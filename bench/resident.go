@@ -79,7 +79,7 @@ func benchResident(ctx context.Context, s *settings) error {
 	return s.out.readings("resident", memoryReadings(lines))
 }
 
-// memoryLine is one server's memory in one state.
+// memoryLine is a server's memory in a state.
 type memoryLine struct {
 	server, when string
 	memory       memory

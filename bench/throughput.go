@@ -44,7 +44,7 @@ func chosen(prefix string) ([]*workload, error) {
 	return list, nil
 }
 
-// measured holds all rounds of one row and shape on one server.
+// measured holds all rounds of a row and shape on a server.
 type measured struct {
 	rates, cpu   []float64 // by round: operations per second; microseconds of the server's CPU per operation
 	latencies    histogram
@@ -131,7 +131,7 @@ func compareRows(ctx context.Context, s *settings, rows []*workload, targets []t
 	return all, nil
 }
 
-// compareRow runs one row at one shape on each target, in rounds.
+// compareRow runs a row at a shape on each target, in rounds.
 func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets []target) (comparison, error) {
 	c := comparison{Row: w.name, Shape: sh.String()}
 	seen := make([]measured, len(targets))
@@ -158,7 +158,7 @@ func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets
 	return c, nil
 }
 
-// runOnce opens new connections for one load, and removes the znodes that the load created.
+// runOnce opens new connections for a load, and removes the znodes that the load created.
 func runOnce(t target, sh shape, w *workload, d time.Duration) (*result, error) {
 	l, err := openLoad(t.addrs, sh.connections, sh.window)
 	if err != nil {

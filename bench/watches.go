@@ -38,7 +38,7 @@ const watchedParent = rootPath + "/watched"
 
 func watchedPath(i int) string { return fmt.Sprintf("%s/n%05d", watchedParent, i) }
 
-// fired holds all rounds of a fan-out on one server, from the first set to the last event.
+// fired holds all rounds of a fan-out on a server, from the first set to the last event.
 type fired struct {
 	took, cpu []float64 // per round: microseconds per event
 }

@@ -240,6 +240,8 @@ var table = []box{
 		{"proto/jute", "decodes replies"},
 		{"test/compat/...", "installs and starts the servers"},
 		{"golang.org/x/sys", "epoll, and what the disk costs"},
+		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
+		{"gonum.org/v1/plot", "charts"},
 	}},
 	{pkg: "test/golden", may: []arrow{
 		{"test/compat/diff/...", "the comparison"},
