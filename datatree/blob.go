@@ -34,20 +34,25 @@ type apart struct {
 const apartBytes = 1 << 10
 
 // seal makes the blob of a record. It copies path and ACL, and data that are not a blob's own.
-func (t *Tree) seal(path string, r *record) blob {
-	b := binary.AppendUvarint(t.buf[:0], uint64(1+len(path)))
+func (t *Tree) seal(path string, r *record) (b blob) {
+	b, t.buf = seal(t.buf, path, r)
+	return b
+}
+
+// seal makes the blob of a record with the help of a buffer, which it returns for the next one.
+func seal(buf []byte, path string, r *record) (blob, []byte) {
+	b := binary.AppendUvarint(buf[:0], uint64(1+len(path)))
 	b = append(b, znodePrefix)
 	b = append(b, path...)
 	b = appendHead(b, r)
-	t.buf = b
 	if len(r.data) >= apartBytes {
-		return sealApart(string(b), r)
+		return sealApart(string(b), r), b
 	}
 	var s strings.Builder // allocates once, without zeroing first
 	s.Grow(len(b) + len(r.data))
 	s.Write(b)
 	s.WriteString(r.data)
-	return blob{text: s.String()}
+	return blob{text: s.String()}, b
 }
 
 func sealApart(text string, r *record) blob {
@@ -120,13 +125,6 @@ func (b blob) valueBytes() int {
 func (b blob) appendValue(to []byte) []byte {
 	_, end := b.keyAt()
 	return append(append(to, b.text[end:]...), b.tail()...)
-}
-
-// hasValue reports whether value is the blob's.
-func (b blob) hasValue(value []byte) bool {
-	_, end := b.keyAt()
-	head, ok := strings.CutSuffix(textOf(value), b.tail())
-	return ok && head == b.text[end:]
 }
 
 // dataSize returns the bytes of path and data.

@@ -67,10 +67,7 @@ func appendHead(b []byte, r *record) []byte {
 	return append(b, r.acl...)
 }
 
-// decodeRecord reads a record of which nothing is known. Its data share b.
-func (t *Tree) decodeRecord(b []byte) (record, error) { return decodeRecord(b, t.aclKey) }
-
-// decodeRecord does so with another function that tells the encoding of an ACL.
+// decodeRecord reads a record from an untrusted source. Its data share b. aclKey returns the encoding of an ACL.
 func decodeRecord(b []byte, aclKey func([]proto.ACL) string) (record, error) {
 	d := reader{b: b}
 	first := d.byte()

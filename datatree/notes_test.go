@@ -128,11 +128,11 @@ func TestTree_Full(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	r := newRestorer(empty(Options{}))
-	r.t.limit = 1
+	b := builder{t: empty(Options{})}
+	b.t.limit = 1
 	s := make(store)
 	s.merge(t, New(Options{}).CaptureAll())
-	_, err := r.restore(s.sorted)
+	_, err := b.build(Decode(s.sorted))
 	if err == nil || !strings.Contains(err.Error(), "one more than 1") {
 		t.Errorf("restore: %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// largeTree has so many znodes that a builder works beside the restorer: some batches full, with children below children, ACLs, ephemerals, and znodes
+// largeTree has enough znodes for several full batches, among them children below children, ACLs, ephemerals, and znodes
 // that are collected.
 func largeTree(t testing.TB) *Tree {
 	t.Helper()
@@ -31,7 +31,7 @@ func largeTree(t testing.TB) *Tree {
 	for i := range 12 {
 		parent := fmt.Sprintf("/p%02d", i)
 		create(parent, 0, 0, proto.OpenACL(), nil)
-		for k := range batchZnodes {
+		for k := range batchRecords {
 			path := fmt.Sprintf("%s/n%04d", parent, k)
 			switch k % 8 {
 			case 0:
@@ -131,8 +131,8 @@ func TestRestore_NamesTheFirst(t *testing.T) {
 		{"found late, then at once", twice, apart, "comes twice"},
 		{"both late", orphan, twice, "its parent is missing"},
 	} {
-		for _, gap := range []int{1, 20, batchZnodes, 3 * batchZnodes, 8 * batchZnodes} {
-			s, i := maps.Clone(good), 2*batchZnodes+17
+		for _, gap := range []int{1, 20, batchRecords, 3 * batchRecords, 8 * batchRecords} {
+			s, i := maps.Clone(good), 2*batchRecords+17
 			keys := c.first(s, c.second(s, slices.Clone(keys), i+gap+16), i)
 			_, err := Restore(Options{}, s.inOrder(keys))
 			if !errors.Is(err, ErrCheckpoint) || !strings.Contains(err.Error(), c.want) {
@@ -160,27 +160,4 @@ func TestRestore_StopsReading(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `key "z/orphan/x": its parent is missing`) {
 		t.Errorf("Restore: %v", err)
 	}
-}
-
-// TestRestore_SurvivesPanic leaves no goroutine behind, which TestMain sees.
-func TestRestore_SurvivesPanic(t *testing.T) {
-	s := make(store)
-	s.merge(t, largeTree(t).Capture())
-	defer func() {
-		if p := recover(); p != "the disk is gone" {
-			t.Errorf("recovered %v", p)
-		}
-	}()
-	_, err := Restore(Options{}, func(yield func(key, value []byte) bool) {
-		n := 0
-		for key, value := range s.sorted {
-			if n++; n == 5*batchZnodes {
-				panic("the disk is gone")
-			}
-			if !yield(key, value) {
-				return
-			}
-		}
-	})
-	t.Errorf("Restore returned %v", err)
 }

@@ -260,7 +260,7 @@ func (m machine) CaptureAll() consensus.Changes { return m.s.state.CaptureAll() 
 
 // Restore makes a tree of a checkpoint. What it returns puts it in the place of the present one.
 func (m machine) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
-	t, err := datatree.Restore(datatree.Options{TrackDirty: m.s.cfg.Dir != ""}, state)
+	t, err := restoreTree(datatree.Options{TrackDirty: m.s.cfg.Dir != ""}, state)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"go/token"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ var outside = []string{
 // clock are the names of package time that read a clock or wait for one. Durations and instants are values.
 var clock = []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep", "Local", "."}
 
-// impurities lists what pure packages reach for.
+// impurities lists what pure packages reach for. A pure package starts no goroutine either: who runs two of its functions
+// at a time is up to the caller.
 func impurities(srcs []source) []string {
 	var findings []string
 	for _, s := range srcs {
@@ -37,6 +39,12 @@ func impurities(srcs []source) []string {
 				findings = append(findings, fmt.Sprintf("%s: %s may not import time: of the pure packages only session computes with instants, handed to it", s.at(imp.pos), s.pkg))
 			}
 		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				findings = append(findings, fmt.Sprintf("%s: %s is pure and may not start a goroutine", s.at(g.Pos()), s.pkg))
+			}
+			return true
+		})
 		if s.pkg == "session" {
 			s.uses("time", func(name string, pos token.Pos) {
 				if slices.Contains(clock, name) {
@@ -64,6 +72,8 @@ func TestPurePackages_Finds(t *testing.T) {
 		{"datatree/a.go", `import "time"`, "may not import time"},
 		{"datatree/a.go", `import "net/netip"`, ""},
 		{"proto/a.go", `import r "math/rand/v2"`, "may not import math/rand/v2"},
+		{"datatree/a.go", `func f() { go f() }`, "may not start a goroutine"},
+		{"server/a.go", `func f() { go f() }`, ""},
 		{"session/a.go", `import "time"; var d time.Duration = time.Second`, ""},
 		{"session/a.go", `import "time"; func f() time.Time { return time.Now() }`, "time.Now"},
 		{"session/a.go", `import clk "time"; var f = clk.Since`, "time.Since"},
