@@ -14,6 +14,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -143,7 +144,7 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 			_ = after.Close()
 		}
 	}
-	for index = 1; index <= 40; index++ {
+	for index = 1; index <= exhaustive.Or(uint64(12), 40); index++ {
 		d, at := make(delta), rng.IntN(3000)
 		for i := range 1 + rng.IntN(200) {
 			d[fmt.Sprintf("%05d", at+i*rng.IntN(20))] = strings.Repeat("v", rng.IntN(300)) // some are deleted
