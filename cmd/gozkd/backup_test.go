@@ -249,12 +249,12 @@ func TestBackupAndQuorumGone(t *testing.T) {
 		tr.kill(i)
 	}
 	inspected := must(t, "inspect", tr.dirs[0], tr.dirs[1], tr.dirs[2])
-	if strings.Count(inspected, "log         whole") != 3 || !strings.Contains(inspected, "\nMost: ") {
+	if strings.Count(inspected, "log         whole") != 3 || !strings.Contains(inspected, "\nMost recent: ") {
 		t.Error(inspected)
 	}
 	old := tr.dirs
 	tr.dirs = [3]string{filepath.Join(t.TempDir(), "new"), t.TempDir(), t.TempDir()}
-	if out := must(t, append([]string{"restore", "--from", old[0]}, tr.flags(0)...)...); !strings.Contains(out, "WARNING: "+old[0]+" is what ONE of 3 voters had") {
+	if out := must(t, append([]string{"restore", "--from", old[0]}, tr.flags(0)...)...); !strings.Contains(out, "WARNING: "+old[0]+" holds the state of ONE of 3 voters") {
 		t.Error(out)
 	}
 	tr.start(0)

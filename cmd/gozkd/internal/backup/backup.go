@@ -15,21 +15,24 @@ import (
 
 const backupUsage = `usage: gozkd backup --from SOURCE [--log-dir DIR] [--auth-file FILE] FILE
 
-Writes a backup to FILE, which must not exist: one file with the state of one moment. It is read again and checked before it gets its name.
+Writes the state of one moment to FILE, which must not exist. The backup is read back and verified
+before it is given its name.
 
 SOURCE is one of
-  http://HOST:8080  the admin endpoint of a running server: all that was committed when the copy begins. Clients are served meanwhile
-  DIR               the data directory of a server that is stopped: its checkpoint and all of its log
+  http://HOST:8080  the admin endpoint of a running server: everything that was committed when the
+                    backup begins. The server goes on serving clients
+  DIR               the data directory of a stopped server: its checkpoint and all of its log
   FILE              a checkpoint file, such as a copy of checkpoint.db
 
 flags:
-  --from SOURCE     what to copy
-  --log-dir DIR     where the log of a data directory is, if dataLogDir says otherwise than dataDir
-  --auth-file FILE  what to show the admin endpoint, as in its Authorization header: digest USER:PASSWORD,
-                    who must have all permissions on the root znode; without it whoever, which is enough where all may do all
+  --from SOURCE     the state to copy
+  --log-dir DIR     the directory of the log, if dataLogDir differs from dataDir
+  --auth-file FILE  a file with the Authorization header for the admin endpoint: digest USER:PASSWORD.
+                    The user must have all permissions on the root znode. Without the flag no user is
+                    named, which is enough if everybody has all permissions on the root znode
 `
 
-// Backup is `gozkd backup`.
+// Backup runs `gozkd backup`.
 func Backup(ctx context.Context, args []string, env cli.Env) int {
 	c := &command{env: env, name: "backup", usage: backupUsage}
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
@@ -41,7 +44,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	case done:
 		return status
 	case *from == "":
-		return c.wrong("--from is missing: what to copy")
+		return c.wrong("--from is missing: name the state to copy")
 	case len(words) != 1:
 		return c.wrong("name one FILE to write to")
 	}
@@ -50,7 +53,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		return c.failed(err)
 	}
-	c.line("backup", "%s, %s, read again and good", path, inBytes(sizeOf(path)))
+	c.line("backup", "%s, %s, read back and verified", path, inBytes(sizeOf(path)))
 	c.describeState(got)
 	return cli.OK
 }
@@ -61,7 +64,7 @@ func backup(ctx context.Context, from, logDir, authFile, path string) (*source, 
 	}
 	if isURL(from) {
 		if logDir != "" {
-			return nil, errors.New("--log-dir is for a data directory")
+			return nil, errors.New("--log-dir is for a data directory: leave it out for an admin endpoint")
 		}
 		auth := nobody
 		if authFile != "" {
@@ -71,23 +74,23 @@ func backup(ctx context.Context, from, logDir, authFile, path string) (*source, 
 			}
 			auth = strings.TrimSpace(string(text))
 		}
-		return writeNew(path, func(aside string) error { return download(ctx, from, auth, aside) }, nil)
+		return writeNew(path, func(temporary string) error { return download(ctx, from, auth, temporary) }, nil)
 	}
 	if authFile != "" {
-		return nil, errors.New("--auth-file is for an admin endpoint")
+		return nil, errors.New("--auth-file is for an admin endpoint: leave it out for a file or directory")
 	}
 	s, err := readSource(from, logDir)
 	if errors.Is(err, vfs.ErrLocked) {
-		err = fmt.Errorf("%w\nIt is in use. Of a running server name the admin endpoint: --from http://HOST:8080", err)
+		err = fmt.Errorf("%w\nThe directory is in use. For a running server name its admin endpoint: --from http://HOST:8080", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return writeNew(path, func(aside string) error {
+	return writeNew(path, func(temporary string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return s.held.WriteCheckpoint(aside, s.tree.CaptureAll(), nil)
+		return s.held.WriteCheckpoint(temporary, s.tree.CaptureAll(), nil)
 	}, s)
 }
 
@@ -99,7 +102,7 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// describeState says what a state is.
+// describeState prints a summary of a state.
 func (c *command) describeState(s *source) {
 	written := "never"
 	if !s.held.Time.IsZero() {

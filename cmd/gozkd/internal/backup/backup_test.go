@@ -68,7 +68,7 @@ func connect(t *testing.T, s *server.Server) (*zk.Conn, <-chan zk.Event) {
 	return c, events
 }
 
-// fill makes some of everything, by two clients that keep their sessions.
+// fill creates znodes of each kind, by two clients that keep their sessions.
 func fill(t *testing.T, s *server.Server, n int) {
 	t.Helper()
 	a, _ := connect(t, s)
@@ -106,7 +106,7 @@ func fill(t *testing.T, s *server.Server, n int) {
 	must(err)
 }
 
-// run runs one of the commands.
+// run runs a command.
 func run(t *testing.T, main cli.Main, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -132,7 +132,7 @@ func mustRead(t *testing.T, path string) *source {
 	return s
 }
 
-// fingerprint is of all files of a directory, or of one file.
+// fingerprint returns a hash of all files of a directory, or of one file.
 func fingerprint(t *testing.T, path string) string {
 	t.Helper()
 	h := sha256.New()
@@ -150,7 +150,8 @@ func fingerprint(t *testing.T, path string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// What is read of a stopped server is what it had: the same as the running server gave, wherever the checkpoint is. Reading changes nothing.
+// A backup of a stopped server holds the same state as a backup of the running server, whatever the
+// age of its checkpoint. Reading changes nothing.
 func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 	for _, snapCount := range []int{7, 100_000} {
 		dir := t.TempDir()
@@ -164,15 +165,15 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 		}
 		online, offline, copied := filepath.Join(dir, "online.db"), filepath.Join(dir, "offline.db"), filepath.Join(dir, "copied.db")
 		mustRun(t, Backup, "--from", web.URL, "--auth-file", secret, online)
-		mustRun(t, Backup, "--from", web.URL, filepath.Join(dir, "open.db")) // where everybody has all permissions on the root, nobody in particular has to ask
-		if status, _, stderr := run(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline); status != 1 || !strings.Contains(stderr, "It is in use. Of a running server") {
+		mustRun(t, Backup, "--from", web.URL, filepath.Join(dir, "open.db")) // everybody has all permissions on the root, so no user is needed
+		if status, _, stderr := run(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline); status != 1 || !strings.Contains(stderr, "The directory is in use. For a running server") {
 			t.Errorf("of a directory in use: %d %s", status, stderr)
 		}
 		web.Close()
 		stop()
 		before := fingerprint(t, cfg.Dir) + fingerprint(t, cfg.LogDir)
 		out := mustRun(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline)
-		if !strings.Contains(out, "read again and good") || !strings.Contains(out, "; 2 sessions") {
+		if !strings.Contains(out, "read back and verified") || !strings.Contains(out, "; 2 sessions") {
 			t.Error(out)
 		}
 		if out := mustRun(t, Inspect, "--log-dir", cfg.LogDir, cfg.Dir); !strings.Contains(out, "log         whole") {
@@ -193,7 +194,8 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 	}
 }
 
-// content is every znode that no session owns, without what a child that goes leaves in its parent.
+// content returns all znodes that no session owns, without those fields of Stat that the deletion of a
+// child changes.
 func content(t *testing.T, tree *datatree.Tree) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -220,7 +222,8 @@ func content(t *testing.T, tree *datatree.Tree) map[string]string {
 	return all
 }
 
-// A restored server has what was in the backup, without sessions and ephemerals, and goes on with zxids above all that the old one gave out since.
+// A restored server has the content of the backup, without sessions and ephemerals, and continues with
+// zxids above all that the old server issued since.
 func TestRestore(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "old")
@@ -250,7 +253,7 @@ func TestRestore(t *testing.T) {
 		if fingerprint(t, from) != before {
 			t.Errorf("%s was changed", from)
 		}
-		if want := fmt.Sprintf("closed      %d sessions, with their %d ephemeral znodes", was.tree.NumSessions(), was.tree.NumEphemerals()); !strings.Contains(out, want) || was.tree.NumSessions() == 0 {
+		if want := fmt.Sprintf("closed      %d sessions and their %d ephemeral znodes", was.tree.NumSessions(), was.tree.NumEphemerals()); !strings.Contains(out, want) || was.tree.NumSessions() == 0 {
 			t.Errorf("%s\nwant %s", out, want)
 		}
 		if strings.Contains(out, "WARNING") {
@@ -284,7 +287,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// Each thing that can be wrong is refused with a reason, and nothing is left behind.
+// Every wrong input is refused with a reason, and nothing is left over.
 func TestCommands_Refuse(t *testing.T) {
 	dir := t.TempDir()
 	data, good, ensemble := filepath.Join(dir, "data"), filepath.Join(dir, "good.db"), filepath.Join(dir, "diverged")
@@ -340,7 +343,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Backup, []string{"--from", data}, 2, "name one FILE"},
 		{Backup, []string{"--from", data, to, to}, 2, "name one FILE"},
 		{Backup, []string{"--form", data, to}, 2, "usage: gozkd backup"},
-		{Backup, []string{"--from", data, good}, 1, "never takes the place of a file"},
+		{Backup, []string{"--from", data, good}, 1, "never replaces a file"},
 		{Backup, []string{"--from", filepath.Join(dir, "none"), to}, 1, "no such file"},
 		{Backup, []string{"--from", data, filepath.Join(dir, "none", "x.db")}, 1, "no such file"},
 		{Backup, []string{"--from", bad, to}, 1, "corrupt checkpoint"},
@@ -348,7 +351,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Backup, []string{"--from", text, to}, 1, "corrupt checkpoint"},
 		{Backup, []string{"--from", good, "--log-dir", data, to}, 1, "a log belongs to a data directory"},
 		{Backup, []string{"--from", web.URL, to}, 1, "401"},
-		{Backup, []string{"--from", web.URL + "/half", to}, 1, "not all of it came"},
+		{Backup, []string{"--from", web.URL + "/half", to}, 1, "the connection broke before the end of the backup"},
 		{Backup, []string{"--from", web.URL + "/bad", to}, 1, "not good"},
 		{Backup, []string{"--from", web.URL, "--log-dir", data, to}, 1, "--log-dir is for a data directory"},
 		{Backup, []string{"--from", data, "--auth-file", text, to}, 1, "--auth-file is for an admin endpoint"},
@@ -366,7 +369,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Restore, []string{"--from", filepath.Join(dir, "nostate"), "--data-dir", empty}, 1, "no state"},
 		{Restore, []string{"--from", web.URL, "--data-dir", empty}, 1, "make a backup of it first"},
 		{Inspect, nil, 2, "name a data directory"},
-		{Inspect, []string{"--log-dir", data, data, data}, 2, "of one data directory"},
+		{Inspect, []string{"--log-dir", data, data, data}, 2, "for a single data directory"},
 		{Inspect, []string{text}, 1, "corrupt checkpoint"},
 		{Inspect, []string{filepath.Join(dir, "nolog")}, 1, "log in"},
 	} {
@@ -376,7 +379,7 @@ func TestCommands_Refuse(t *testing.T) {
 			t.Errorf("%v: status %d\n%swant %d, %s", c.args, status, stderr, c.status, c.stderr)
 		}
 		if fingerprint(t, dir) != before {
-			t.Errorf("%v: it changed something", c.args)
+			t.Errorf("%v: it changed a file", c.args)
 		}
 		if entries, err := os.ReadDir(filepath.Dir(to)); err != nil || len(entries) > 0 {
 			t.Fatalf("%v: it left %v %v", c.args, entries, err)
@@ -397,7 +400,8 @@ func TestCommands_Refuse(t *testing.T) {
 	}
 }
 
-// A directory with nothing but the number of the server is empty; the checkpoint alone can be taken by its name.
+// A directory with only myid counts as empty. A checkpoint can be restored alone by the name of its
+// file.
 func TestRestore_TakesACheckpointAlone(t *testing.T) {
 	dir := t.TempDir()
 	data, fresh := filepath.Join(dir, "data"), filepath.Join(dir, "fresh")
@@ -425,19 +429,19 @@ func TestRestore_TakesACheckpointAlone(t *testing.T) {
 	}
 }
 
-func TestLeapSince(t *testing.T) {
+func TestSkipSince(t *testing.T) {
 	now := time.Unix(2_000_000_000, 0)
 	for _, c := range []struct {
 		written time.Time
 		want    uint64
-	}{{time.Time{}, leastLeap}, {now, leastLeap}, {now.Add(time.Hour), leastLeap}, {now.Add(-time.Hour), leastLeap + 3600}} {
-		if got := leapSince(c.written, now); got != c.want {
+	}{{time.Time{}, minSkip}, {now, minSkip}, {now.Add(time.Hour), minSkip}, {now.Add(-time.Hour), minSkip + 3600}} {
+		if got := skipSince(c.written, now); got != c.want {
 			t.Errorf("since %v: %d, want %d", c.written, got, c.want)
 		}
 	}
 }
 
-// No room for epochs is a refusal, not an overflow.
+// A restore without room for more epochs is refused instead of overflowing.
 func TestRestore_NoRoomForEpochs(t *testing.T) {
 	tree := datatree.New(datatree.Options{})
 	tree.SetLastZxid(proto.MakeZxid(1<<31-70_000, 5))
@@ -463,21 +467,22 @@ func TestRestore_NoRoomForEpochs(t *testing.T) {
 	}
 }
 
-// Who restores what one of several had is told whose it was; what one had alone is no loss of anybody's.
-func TestTell_WhoseStateItWas(t *testing.T) {
+// A restore from a member of several warns that writes may be lost. A restore from a lone member does
+// not.
+func TestReport_WarnsOfLostWrites(t *testing.T) {
 	for _, c := range []struct {
 		member uint64
 		voters []uint64
 		want   string
 	}{
 		{1, []uint64{1}, ""},
-		{2, []uint64{1, 2, 3}, "dir is what ONE of 3 voters had."},
-		{4, []uint64{1, 2, 3}, "dir is what member 4, an observer or no member any more, had."},
-		{2, []uint64{1}, "dir is what member 2, an observer or no member any more, had."},
+		{2, []uint64{1, 2, 3}, "dir holds the state of ONE of 3 voters."},
+		{4, []uint64{1, 2, 3}, "dir holds the state of member 4, an observer or a former member."},
+		{2, []uint64{1}, "dir holds the state of member 2, an observer or a former member."},
 	} {
 		var out strings.Builder
 		r := &restored{from: &source{path: "dir", dir: true, held: consensus.Held{Member: c.member, Voters: c.voters}, tree: datatree.New(datatree.Options{})}}
-		(&command{env: cli.Env{Out: &out, Err: &out}}).tell(r, false)
+		(&command{env: cli.Env{Out: &out, Err: &out}}).report(r, false)
 		warned := strings.Contains(out.String(), "WARNING")
 		if warned != (c.want != "") || !strings.Contains(out.String(), c.want) {
 			t.Errorf("member %d of %v:\n%s", c.member, c.voters, &out)
@@ -488,12 +493,12 @@ func TestTell_WhoseStateItWas(t *testing.T) {
 	}
 }
 
-// Whoever may not have a backup learns what to say.
+// A user without permission learns about --auth-file.
 func TestBackup_NotAuthorized(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Not authorized", http.StatusForbidden) }))
 	defer web.Close()
 	status, _, stderr := run(t, Backup, "--from", web.URL, filepath.Join(t.TempDir(), "backup.db"))
-	if status != cli.Failed || !strings.Contains(stderr, "403 Forbidden: Not authorized; --auth-file names who may") {
+	if status != cli.Failed || !strings.Contains(stderr, "403 Forbidden: Not authorized; use --auth-file to name an authorized user") {
 		t.Errorf("%d %s", status, stderr)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 )
 
-// command is the surroundings of one of the commands.
+// command holds what the three commands have in common: their name, usage text and output.
 type command struct {
 	env   cli.Env
 	name  string
 	usage string
 }
 
-// parse reads flags and returns the words between them. With done the command is over, with that status.
+// parse parses flags and returns the other arguments. If done, the command must exit with status.
 func (c *command) parse(flags *flag.FlagSet, args []string) (words []string, status int, done bool) {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
@@ -37,27 +37,27 @@ func (c *command) parse(flags *flag.FlagSet, args []string) (words []string, sta
 	}
 }
 
-// wrong is the end of a command whose command line is wrong.
+// wrong reports an error of the command line, and returns the exit status.
 func (c *command) wrong(why string) int {
 	c.say(c.env.Err, "gozkd "+c.name+": "+why+"\n\n"+c.usage)
 	return cli.Usage
 }
 
-// failed is the end of a command that could not do what it was asked for.
+// failed reports an error of the command, and returns the exit status.
 func (c *command) failed(err error) int {
 	c.say(c.env.Err, "gozkd "+c.name+": "+strings.ReplaceAll(err.Error(), "\n", "\n  ")+"\n")
 	return cli.Failed
 }
 
-// say writes text. When that fails there is nowhere left to say so.
+// say writes text. An error is ignored: there is nowhere to report it.
 func (c *command) say(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
 
-// line writes a line of a table: what it is, and what is said of it.
-func (c *command) line(what, format string, args ...any) {
-	c.say(c.env.Out, fmt.Sprintf("%-11s %s\n", what, fmt.Sprintf(format, args...)))
+// line writes a line of a table: a label and its value.
+func (c *command) line(label, format string, args ...any) {
+	c.say(c.env.Out, fmt.Sprintf("%-11s %s\n", label, fmt.Sprintf(format, args...)))
 }
 
-// inBytes prints a number of bytes.
+// inBytes formats a number of bytes.
 func inBytes(n int64) string {
 	switch {
 	case n >= 10<<30:

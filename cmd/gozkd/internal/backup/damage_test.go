@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Whatever byte of a backup is another one, on every page: it is refused, or what is read is the same state. It never ends the program, and is
-// never another state.
+// A backup with a wrong byte, on any page, is refused or read as the same state. It never ends the
+// program, and is never read as another state.
 func TestReadSource_FlippedBytes(t *testing.T) {
 	dir := t.TempDir()
 	data, good := filepath.Join(dir, "data"), filepath.Join(dir, "good.db")
@@ -20,7 +20,7 @@ func TestReadSource_FlippedBytes(t *testing.T) {
 	stop()
 	mustRun(t, Backup, "--from", data, good)
 	want := mustRead(t, good)
-	for _, file := range []string{good, checkpointIn(data)} { // one that was written at once, and one that has free pages
+	for _, file := range []string{good, checkpointIn(data)} { // written at once; with free pages
 		want := want
 		if file != good {
 			want = mustRead(t, file)
@@ -56,7 +56,7 @@ func TestReadSource_FlippedBytes(t *testing.T) {
 				at := first + rng.IntN(page)
 				try(at, whole[at]^1<<rng.IntN(8))
 			}
-			for at := 0; at < 32; at += exhaustive.Or(3, 1) { // the page's head, and its first elements
+			for at := 0; at < 32; at += exhaustive.Or(3, 1) { // the header of the page, and its first elements
 				try(first+at, whole[first+at]^1<<rng.IntN(8))
 			}
 		}
@@ -77,5 +77,5 @@ func TestReadSource_FlippedBytes(t *testing.T) {
 	}
 }
 
-// perPage is how many bytes of each page are tried, beside those of its head.
+// perPage is how many bytes of each page are damaged in turn, besides those of its header.
 const perPage = 30

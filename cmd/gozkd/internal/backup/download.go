@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// answerTimeout is how long the admin endpoint may take to begin its answer: it writes the backup to its own disk first.
+// answerTimeout bounds the wait for the first byte of the answer: the server writes the backup to its
+// own disk first.
 const answerTimeout = 10 * time.Minute
 
 func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }
 
-// snapshotURL is where the admin endpoint gives snapshots, unless from says so itself.
+// snapshotURL returns the URL of the snapshot command, unless from names a path itself.
 func snapshotURL(from string) (string, error) {
 	u, err := url.Parse(from)
 	if err != nil {
@@ -29,10 +30,10 @@ func snapshotURL(from string) (string, error) {
 	return u.String(), nil
 }
 
-// nobody is a user that no ACL names. Nothing is asked of the admin endpoint without one.
+// nobody is a user that no ACL names. The admin endpoint requires a user in each request.
 const nobody = "digest nobody:nobody"
 
-// download writes what the admin endpoint sends to a new file, and syncs it.
+// download writes the answer of the admin endpoint to a new file, and syncs it.
 func download(ctx context.Context, from, auth, path string) (err error) {
 	where, err := snapshotURL(from)
 	if err != nil {
@@ -52,10 +53,10 @@ func download(ctx context.Context, from, auth, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // the status says enough
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // the text is a bonus, the status is enough
 		hint := ""
 		if auth == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
-			hint = "; --auth-file names who may"
+			hint = "; use --auth-file to name an authorized user"
 		}
 		return fmt.Errorf("%s: %s: %s%s", where, resp.Status, strings.Join(strings.Fields(string(text)), " "), hint)
 	}
@@ -64,7 +65,7 @@ func download(ctx context.Context, from, auth, path string) (err error) {
 		return err
 	}
 	if _, err = io.Copy(f, resp.Body); err != nil {
-		err = fmt.Errorf("%s: not all of it came: %w", where, err)
+		err = fmt.Errorf("%s: the connection broke before the end of the backup: %w", where, err)
 	} else {
 		err = f.Sync()
 	}

@@ -16,13 +16,14 @@ import (
 
 const inspectUsage = `usage: gozkd inspect [--log-dir DIR] DIR|FILE...
 
-Says what the data directory of a stopped server holds, or a checkpoint file, and changes nothing. Of several it says which has most.
+Describes the data directory of a stopped server, or a checkpoint file, and changes nothing. Given
+several, it names the one with the most recent state.
 
 flags:
-  --log-dir DIR  where the log of the one data directory is, if dataLogDir says otherwise than dataDir
+  --log-dir DIR  the directory of the log, if dataLogDir differs from dataDir; for a single DIR only
 `
 
-// Inspect is `gozkd inspect`.
+// Inspect runs `gozkd inspect`.
 func Inspect(ctx context.Context, args []string, env cli.Env) int {
 	c := &command{env: env, name: "inspect", usage: inspectUsage}
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
@@ -34,7 +35,7 @@ func Inspect(ctx context.Context, args []string, env cli.Env) int {
 	case len(words) == 0:
 		return c.wrong("name a data directory, or a checkpoint file")
 	case *logDir != "" && len(words) > 1:
-		return c.wrong("--log-dir is of one data directory")
+		return c.wrong("--log-dir is for a single data directory")
 	}
 	var most *source
 	clusters := make(map[uint64]bool)
@@ -60,14 +61,14 @@ func Inspect(ctx context.Context, args []string, env cli.Env) int {
 	switch {
 	case len(words) == 1 || most == nil:
 	case len(clusters) > 1:
-		c.say(env.Out, "\nThey are of different ensembles, which can't be compared.\n")
+		c.say(env.Out, "\nThey belong to different ensembles and can't be compared.\n")
 	default:
-		c.say(env.Out, fmt.Sprintf("\nMost: %s, whose last entry is of term %d and has index %d.\n", most.path, most.held.Term, most.held.Index))
+		c.say(env.Out, fmt.Sprintf("\nMost recent: %s, last entry term %d, index %d.\n", most.path, most.held.Term, most.held.Index))
 	}
 	return status
 }
 
-// newer reports whether a has more than b, as raft decides it.
+// newer reports whether a is more recent than b, by the rule of raft.
 func newer(a, b *source) bool {
 	if a.held.Term != b.held.Term {
 		return a.held.Term > b.held.Term
@@ -75,7 +76,8 @@ func newer(a, b *source) bool {
 	return a.held.Index > b.held.Index
 }
 
-// inspect describes one. Where the log is bad and the checkpoint good, it describes the checkpoint, and returns it with the error.
+// inspect prints one source. If the log is damaged and the checkpoint is good, it prints the
+// checkpoint, and returns it along with the error.
 func (c *command) inspect(path, logDir string) (*source, error) {
 	s, err := readSource(path, logDir)
 	log := "whole"
@@ -84,7 +86,7 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 		if aloneErr != nil {
 			return nil, errors.Join(err, aloneErr)
 		}
-		s, log = alone, "NOT WHOLE: what follows is the checkpoint alone"
+		s, log = alone, "NOT WHOLE: the following describes the checkpoint alone"
 	}
 	if s == nil {
 		return nil, err
@@ -93,7 +95,7 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 	if s.path == path && s.dir {
 		c.line("directory", "%s", path)
 		if h.TornBytes > 0 {
-			log = fmt.Sprintf("whole, and %d bytes of an append that was never acknowledged", h.TornBytes)
+			log = fmt.Sprintf("whole, plus %d bytes of an unfinished append that was never acknowledged", h.TornBytes)
 		}
 	} else {
 		c.line("file", "%s", s.path)
@@ -121,9 +123,9 @@ func checkpointOf(s *source) string {
 	return s.path
 }
 
-// sizeBelow adds up the files in a directory.
+// sizeBelow returns the total size of the files below a directory.
 func sizeBelow(dir string) (n int64) {
-	// What can't be read is not counted: the number is for people.
+	// Unreadable files are not counted: the number is for people.
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if info, err := d.Info(); err == nil {

@@ -8,8 +8,12 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 )
 
-// replica is the state machine of a member that doesn't run: it applies what the log holds, as package server would, and nobody waits for answers.
-type replica struct{ tree *datatree.Tree }
+// replica is the state machine of a member that does not run. It applies the entries of the log as
+// package server does, without clients to answer.
+type replica struct {
+	tree *datatree.Tree
+	err  error // of an entry that can't be decoded; later entries are ignored
+}
 
 // Restore implements consensus.StateMachine.
 func (r *replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
@@ -20,9 +24,12 @@ func (r *replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 	return func() { r.tree = t }, nil
 }
 
-// Apply implements consensus.StateMachine. A request of the log that can't be decoded was written by another version: going on without it would
-// make another state of the same log.
+// Apply implements consensus.StateMachine. A request that can't be decoded was written by another
+// version. It must not be skipped: the same log would then lead to another state.
 func (r *replica) Apply(batches []consensus.Batch) {
+	if r.err != nil {
+		return
+	}
 	for _, b := range batches {
 		if b.NewTerm {
 			r.tree.SetLastZxid(r.tree.LastZxid().NextEpoch())
@@ -30,17 +37,16 @@ func (r *replica) Apply(batches []consensus.Batch) {
 		for _, request := range b.Requests {
 			decoded, err := datatree.DecodeRequest(request.Payload)
 			if err != nil {
-				panic(unreadable{fmt.Errorf("entry %d of the log: %w", b.Index, err)})
+				r.err = fmt.Errorf("entry %d of the log: %w", b.Index, err)
+				return
 			}
 			r.tree.Apply(datatree.Header{Zxid: r.tree.LastZxid().Next(), TimeMs: b.TimeMs}, &decoded)
 		}
 	}
 }
 
-// unreadable is what Apply panics with, for read to recover.
-type unreadable struct{ error }
-
-// Capture implements consensus.StateMachine: the whole state, for nothing was captured before.
+// Capture implements consensus.StateMachine. Nothing was captured before, so it returns the whole
+// state.
 func (r *replica) Capture() consensus.Changes { return r.tree.CaptureAll() }
 
 // CaptureAll implements consensus.StateMachine.

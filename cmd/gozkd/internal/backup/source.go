@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// source is a state that was read: whose it was and of which moment, and what it is.
+// source is a state that was read from a file or data directory.
 type source struct {
 	path string // of the file or data directory
 	dir  bool
@@ -20,18 +20,9 @@ type source struct {
 	tree *datatree.Tree
 }
 
-// readSource reads a checkpoint file, or a data directory with the log in logDir ("": in it). All of it is checked: the pages of the file, the
-// sums of the log, the digest of the state.
-func readSource(path, logDir string) (_ *source, err error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case unreadable:
-			err = fmt.Errorf("%s was written by another version of gozkd, use that one: %w", path, p.error)
-		default:
-			panic(p)
-		}
-	}()
+// readSource reads a checkpoint file, or a data directory whose log is in logDir (default: in path).
+// It verifies the pages of the file, the checksums of the log, and the digest of the state.
+func readSource(path, logDir string) (*source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -41,18 +32,21 @@ func readSource(path, logDir string) (_ *source, err error) {
 		file := checkpointIn(path)
 		if text, err := os.ReadFile(filepath.Join(path, "DIVERGED")); err == nil {
 			return nil, fmt.Errorf("the state in %s differs from that of the other servers, so it may be wrong: %s"+
-				"If there is no other, its last checkpoint can be taken with --from %s", path, text, file)
+				"If there is no other source, --from %s takes its last checkpoint", path, text, file)
 		}
 		if s.held, err = consensus.ReadDir(path, logDir, r); err != nil {
 			return nil, withCheckpointAlone(err, file)
 		}
 	} else {
 		if logDir != "" {
-			return nil, fmt.Errorf("%s is a file: a log belongs to a data directory", path)
+			return nil, fmt.Errorf("%s is a file, and a log belongs to a data directory: leave the log directory out", path)
 		}
 		if s.held, err = consensus.ReadCheckpoint(path, r); err != nil {
 			return nil, err
 		}
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("%s was written by another version of gozkd, use that version: %w", path, r.err)
 	}
 	if err := r.tree.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -63,7 +57,7 @@ func readSource(path, logDir string) (_ *source, err error) {
 
 func checkpointIn(dir string) string { return filepath.Join(dir, "checkpoint.db") }
 
-// withCheckpointAlone says what can be done where the checkpoint may be good, and the log is not.
+// withCheckpointAlone adds to an error of reading the log that the checkpoint may be good.
 func withCheckpointAlone(err error, checkpoint string) error {
 	if errors.Is(err, consensus.ErrNoState) || errors.Is(err, consensus.ErrCorruptCheckpoint) || errors.Is(err, vfs.ErrLocked) {
 		return err
@@ -74,14 +68,14 @@ func withCheckpointAlone(err error, checkpoint string) error {
 	return &logError{err, checkpoint}
 }
 
-// logError says that a data directory can't be read with its log.
+// logError is an error of a data directory whose log can't be read.
 type logError struct {
 	err        error
 	checkpoint string
 }
 
 func (e *logError) Error() string {
-	return fmt.Sprintf("%v\nIf the log can't be had, --from %s takes the checkpoint alone: all that was written after it is lost", e.err, e.checkpoint)
+	return fmt.Sprintf("%v\nIf the log can't be repaired, --from %s takes the checkpoint alone: all later writes are lost", e.err, e.checkpoint)
 }
 
 func (e *logError) Unwrap() error { return e.err }

@@ -10,9 +10,10 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// writeNew makes the file at path, with what fill writes to a file aside. It appears under its name only when it was read again and is good, and
-// never in the place of another. want is what it must hold; nil: whatever it holds.
-func writeNew(path string, fill func(aside string) error, want *source) (_ *source, err error) {
+// writeNew makes the file at path. fill writes it under a temporary name; the file gets its name after
+// it was read back and verified, and never replaces another file. If want is not nil, the file must
+// hold the same state.
+func writeNew(path string, fill func(temporary string) error, want *source) (_ *source, err error) {
 	if err := mustNotExist(path); err != nil {
 		return nil, err
 	}
@@ -22,19 +23,19 @@ func writeNew(path string, fill func(aside string) error, want *source) (_ *sour
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	aside := filepath.Join(folder, "checkpoint.db")
-	if err := fill(aside); err != nil {
+	temporary := filepath.Join(folder, "checkpoint.db")
+	if err := fill(temporary); err != nil {
 		return nil, err
 	}
-	got, err := readSource(aside, "")
+	got, err := readSource(temporary, "")
 	if err != nil {
-		return nil, fmt.Errorf("the backup is not good, it was read again: %w", err)
+		return nil, fmt.Errorf("the backup is not good: it was written, and reading it back failed: %w", err)
 	}
 	if want != nil && (got.tree.Digest() != want.tree.Digest() || got.tree.LastZxid() != want.tree.LastZxid() || got.held.Index != want.held.Index) {
 		return nil, fmt.Errorf("the backup is not good: it has zxid %v and digest %#x, the source has %v and %#x",
 			got.tree.LastZxid(), got.tree.Digest(), want.tree.LastZxid(), want.tree.Digest())
 	}
-	if err := give(aside, path); err != nil {
+	if err := giveName(temporary, path); err != nil {
 		return nil, err
 	}
 	got.path = path
@@ -45,22 +46,22 @@ func mustNotExist(path string) error {
 	_, err := os.Lstat(path)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s is there already: a backup never takes the place of a file", path)
+		return fmt.Errorf("%s exists: a backup never replaces a file; choose another name", path)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	return nil
 }
 
-// give gives a file its name. A link never replaces what is there; where the file system has none, a file that another process makes in the same
-// moment would be replaced.
-func give(aside, path string) error {
-	err := os.Link(aside, path)
+// giveName gives the temporary file its name. A link never replaces a file. On a file system without
+// links a file would be replaced if another process made it at this very moment.
+func giveName(temporary, path string) error {
+	err := os.Link(temporary, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	if err := mustNotExist(path); err != nil {
 		return err
 	}
-	return os.Rename(aside, path)
+	return os.Rename(temporary, path)
 }
