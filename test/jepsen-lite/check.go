@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// An Anomaly is a promise that a history breaks.
+// An Anomaly is a broken promise in a history.
 type Anomaly struct {
-	Check   string  // which one
-	What    string  // in words
+	Check   string  // name of the check
+	What    string  // description
 	Records []int64 // Seq of the records that show it
 }
 
@@ -17,14 +17,14 @@ func (a Anomaly) String() string {
 	return fmt.Sprintf("%s: %s (records %v)", a.Check, a.What, a.Records)
 }
 
-// A check looks for one kind of anomaly in the history of a round, in order of Seq.
+// A check looks for a kind of anomaly in the history of a round, in order of Seq.
 type check struct {
 	name string
 	find func(h []*Record, found func(what string, records ...*Record))
 }
 
-// Check runs all checks over the history of a round. The anomalies are in no promised order; of each check there are at
-// most maxFound, because one broken promise mostly breaks in many places.
+// Check runs all checks over the history of a round. It returns the anomalies in no particular
+// order, at most maxFound per check, because a broken promise usually breaks in many places.
 func Check(h []*Record) []Anomaly {
 	var all []Anomaly
 	for _, c := range checks() {
@@ -52,7 +52,7 @@ func (c check) run(h []*Record) []Anomaly {
 
 func checks() []check {
 	return []check{
-		// Whatever the load.
+		// For every load.
 		{"zxid-order", findZxidOrder},
 		{"reply-order", findReplyOrder},
 		{"session-zxid", findSessionZxid},
@@ -61,7 +61,7 @@ func checks() []check {
 		{"one-state", findOneState},
 		{"watch", findWatch},
 		{"replicas", findReplicas},
-		// Of a load.
+		// For a single load.
 		{"set", findSet},
 		{"sequence", findSequence},
 		{"bank", findBank},

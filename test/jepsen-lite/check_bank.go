@@ -7,10 +7,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// findBank: what a multi of checks has confirmed as the state of one moment adds up to what the bank began with.
+// findBank: the balances confirmed by a multi of checks add up to the initial sum.
 func findBank(h []*Record, found func(string, ...*Record)) {
 	type key struct{ client, path string }
-	last := map[key]*Record{} // the reads, which come right before
+	last := map[key]*Record{} // the reads before the multi
 	for _, r := range h {
 		if !isOf(r, loadBank) || !r.OK() {
 			continue

@@ -9,19 +9,20 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A lifetime is what is known of one session of the member load.
+// A lifetime is what the history tells of a session of the member load.
 type lifetime struct {
 	made    *Record // the multi that made its ephemerals
 	session proto.SessionID
 	timeout time.Duration
-	alive   *Record // the last write that succeeded, by when it was sent
+	alive   *Record // the last successful write, by the time it was sent
 	closed  *Record // the request that closed it
 }
 
-// findEphemeral: a list shows all ephemerals of a session or none; none is missing that must be there, because its session
-// was not closed and its client was alive less than the timeout before; and in the end all are gone.
+// findEphemeral: a list shows all ephemerals of a session or none. None may be missing while its
+// session was not closed and its client was alive less than the timeout before. In the end all are
+// gone.
 func findEphemeral(h []*Record, found func(string, ...*Record)) {
-	lives := map[string]*lifetime{} // by name of the client, without the load's
+	lives := map[string]*lifetime{} // by client name, without the load's
 	bySession := map[proto.SessionID]*lifetime{}
 	timeouts := map[proto.SessionID]time.Duration{}
 	for _, r := range h {
@@ -70,7 +71,7 @@ func findEphemeral(h []*Record, found func(string, ...*Record)) {
 	}
 }
 
-// groupOf returns what the names of one session's ephemerals have in common.
+// groupOf returns the common prefix of the names of a session's ephemerals.
 func groupOf(p string) string {
 	group, _, _ := strings.Cut(path.Base(p), "_")
 	return group

@@ -8,15 +8,15 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A grant is a lock that was taken: a client saw its own znode as the lowest.
+// A grant is an acquired lock: a client saw its own znode as the lowest.
 type grant struct {
-	token string  // the name of the znode, which ends with its number
+	token string  // name of the znode, which ends with its number
 	saw   *Record // the list that showed it
-	back  *Record // the delete that gave it back, if that succeeded
+	back  *Record // the delete that released it, if that succeeded
 }
 
-// findLock: tokens rise from one holder to the next, and nobody takes the lock while the znode of another holder with a
-// lower token is there.
+// findLock: tokens rise from holder to holder, and nobody acquires the lock while the znode of a
+// holder with a lower token exists.
 func findLock(h []*Record, found func(string, ...*Record)) {
 	owner := map[string]string{} // client, by name of its znode
 	grants := map[string]*grant{}

@@ -8,10 +8,11 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// findZxidOrder: writes that follow each other have rising zxids, whoever asks whichever server, no two share one, and a
-// synced read is at least as new as every write that was answered before the sync was sent.
+// findZxidOrder: writes that follow each other have rising zxids across all clients and servers, no
+// two share a zxid, and a synced read is at least as new as every write answered before the sync
+// was sent.
 func findZxidOrder(h []*Record, found func(string, ...*Record)) {
-	// By the time of a call, the newest write that was answered before it.
+	// For each call time: the newest write answered before it.
 	writes := slices.DeleteFunc(slices.Clone(h), func(r *Record) bool { return !r.Writes() || !r.OK() })
 	slices.SortFunc(writes, func(a, b *Record) int { return cmp.Compare(a.Return, b.Return) })
 	newest := make([]*Record, len(writes)) // of writes[:i+1]
@@ -47,8 +48,8 @@ func findZxidOrder(h []*Record, found func(string, ...*Record)) {
 	}
 }
 
-// findReplyOrder: the requests of a connection are answered in the order in which they were sent, none is left out, and
-// nothing is answered that was not asked.
+// findReplyOrder: the requests of a connection are answered in the order in which they were sent,
+// none is left out, and there is no reply without a request.
 func findReplyOrder(h []*Record, found func(string, ...*Record)) {
 	last := map[int]*Record{} // by connection
 	for _, r := range h {

@@ -8,10 +8,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// findPipeline: the n-th set of a connection makes version n. So none was lost, none was carried out twice, and none
-// overtook another; and in the end the znode's data is the number of its last set, of those that were sent.
+// findPipeline: the n-th set of a connection creates version n, so none was lost, repeated or
+// reordered. In the end the znode's data is the number of its last set.
 func findPipeline(h []*Record, found func(string, ...*Record)) {
-	acked, sent := map[string]*Record{}, map[string]int{} // by path: the last one; the highest number
+	acked, sent := map[string]*Record{}, map[string]int{} // by path: the last acknowledged one; the highest number
 	created := map[string]*Record{}
 	for _, r := range h {
 		if !isOf(r, loadPipeline) || path.Base(path.Dir(r.Path())) != loadPipeline {
@@ -37,7 +37,7 @@ func findPipeline(h []*Record, found func(string, ...*Record)) {
 		}
 	}
 	read := map[string]bool{}
-	var looked *Record // at everything, in the end
+	var looked *Record // the final look
 	for _, r := range h {
 		if isOf(r, loadFinal) && r.OK() && r.Op == proto.OpGetChildren2 && path.Base(r.Path()) == loadPipeline {
 			looked = r
@@ -47,7 +47,7 @@ func findPipeline(h []*Record, found func(string, ...*Record)) {
 		}
 		p := &r.Parts[0]
 		read[p.Path] = true
-		// Nothing but the create: no data.
+		// Only the create succeeded: no data.
 		n, err := strconv.Atoi(p.Got)
 		if err != nil && p.Got != "" || n != int(p.Stat.Version) || n > sent[p.Path] {
 			found(fmt.Sprintf("%s holds %q with version %d, %d were sent", p.Path, p.Got, p.Stat.Version, sent[p.Path]), r)

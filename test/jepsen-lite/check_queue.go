@@ -6,13 +6,13 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// findQueue: what was put in is taken out once at most, what nobody took out is there in the end, and nothing is taken
-// out that nobody put in.
+// findQueue: an item is taken at most once, an item that nobody took is there in the end, and
+// nobody takes an item that was not put.
 func findQueue(h []*Record, found func(string, ...*Record)) {
-	put := map[string]*Record{}  // by the path that was given
-	data := map[string]*Record{} // by data, as unique; without an answer too
+	put := map[string]*Record{}  // by the path returned
+	data := map[string]*Record{} // by data, which is unique; also without a reply
 	taken := map[string]*Record{}
-	tried := map[string]bool{} // deletes without an answer
+	tried := map[string]bool{} // deletes without a reply
 	var last *Record           // the last synced list
 	for _, r := range h {
 		if !isOf(r, loadQueue) {
@@ -35,7 +35,8 @@ func findQueue(h []*Record, found func(string, ...*Record)) {
 			last = r
 		}
 	}
-	// A request without an answer is recorded when its connection ends, which may be after somebody read what it wrote.
+	// A request without a reply is recorded when its connection ends, possibly after a client read
+	// its result.
 	for _, r := range h {
 		if isOf(r, loadQueue) && r.Op == proto.OpGetData && r.OK() && data[r.Parts[0].Got] == nil {
 			found(r.Path()+" holds what nobody put in", r)

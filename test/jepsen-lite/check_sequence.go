@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// findSequence: no sequential name is given twice, and a create that is sent after another of the same parent was
-// answered gets a higher number.
+// findSequence: no sequential name is given twice, and a create sent after another of the same
+// parent was answered gets a higher number.
 func findSequence(h []*Record, found func(string, ...*Record)) {
 	given := map[string]*Record{}
 	byParent := map[string][]*Record{}
@@ -22,7 +22,7 @@ func findSequence(h []*Record, found func(string, ...*Record)) {
 			found(made+" was given twice", other, r)
 		}
 		given[made] = r
-		byParent[r.Path()] = append(byParent[r.Path()], r) // the path asked for: all names have one prefix and ten digits
+		byParent[r.Path()] = append(byParent[r.Path()], r) // the requested path: all names share a prefix and have ten digits
 	}
 	for _, creates := range byParent {
 		answered := slices.Clone(creates)

@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// findSessionZxid: what a session gets never goes back to an older state, also when it moves to another server.
+// findSessionZxid: the zxids of a session never go back, also across servers.
 func findSessionZxid(h []*Record, found func(string, ...*Record)) {
 	last := map[proto.SessionID]*Record{}
 	for _, r := range h {
@@ -21,14 +21,14 @@ func findSessionZxid(h []*Record, found func(string, ...*Record)) {
 	}
 }
 
-// findSessionView: of each znode a session sees its own writes and never an older state than before.
+// findSessionView: a session sees its own writes, and no znode in an older state than before.
 func findSessionView(h []*Record, found func(string, ...*Record)) {
 	type key struct {
 		session proto.SessionID
 		path    string
 	}
 	last := map[key]*Record{}
-	shown := func(r *Record) (string, proto.Zxid) { // which state of which znode a reply shows
+	shown := func(r *Record) (string, proto.Zxid) { // the znode and the state of it that a reply shows
 		p := &r.Parts[0]
 		switch r.Op {
 		case proto.OpGetData, proto.OpExists, proto.OpSetData:
@@ -58,8 +58,8 @@ func findSessionView(h []*Record, found func(string, ...*Record)) {
 	}
 }
 
-// findSessionLost: a session does not expire before its timeout has passed since its client was last known to be alive by
-// a quorum, which it is by each write that succeeds.
+// findSessionLost: a session does not expire before its timeout has passed since a quorum last knew
+// that its client was alive, which every successful write shows.
 func findSessionLost(h []*Record, found func(string, ...*Record)) {
 	alive := map[proto.SessionID]*Record{}
 	timeouts := map[proto.SessionID]time.Duration{}

@@ -7,8 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// findSet: what was added and acknowledged before a synced list was asked for is in it, and what is in it was asked for
-// before it came.
+// findSet: a synced list contains what was acknowledged before it was requested, and nothing that
+// was not requested before its reply.
 func findSet(h []*Record, found func(string, ...*Record)) {
 	added := map[string]*Record{} // by path
 	var inOrder []*Record

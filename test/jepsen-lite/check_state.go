@@ -6,8 +6,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// findOneState: a znode had one state at one time, whoever looks and wherever: replies that show the same path with the
-// same mzxid show the same data and version, and a set or create has the zxid that its reply names.
+// findOneState: replies that show the same path with the same mzxid show the same data and version,
+// and a set or create has the zxid of its reply.
 func findOneState(h []*Record, found func(string, ...*Record)) {
 	type key struct {
 		path  string

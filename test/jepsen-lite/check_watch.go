@@ -9,19 +9,19 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// An armed watch is one that a connection's server was asked for and has not fired yet.
+// An armed watch was set on a connection's server and has not fired yet.
 type armed struct {
 	by      *Record
-	sent    time.Duration // when it was asked for: reads sent before promise nothing
+	sent    time.Duration // when it was requested: reads sent before promise nothing
 	existed bool
-	zxid    proto.Zxid // a change that is newer must be told: of the znode's data, or of its children
+	zxid    proto.Zxid // a newer change, of the data or the children, must fire it
 }
 
-// watchTable is the armed watches of one connection, as its server should have them.
+// watchTable holds the armed watches of a connection, as its server should have them.
 type watchTable struct {
 	data, child map[string]armed
-	// Of a setWatches that was sent and not answered yet. The server tells at once what has changed since the zxid that
-	// the request names, list by list, and leaves alone what other requests have armed.
+	// Of a setWatches without a reply yet. The server reports at once what changed since the
+	// request's zxid, list by list, and leaves watches of other requests alone.
 	againData, againChild map[string]armed
 }
 
@@ -29,8 +29,8 @@ func newWatchTable() *watchTable {
 	return &watchTable{data: map[string]armed{}, child: map[string]armed{}, againData: map[string]armed{}, againChild: map[string]armed{}}
 }
 
-// findWatch: an event comes before any read on its connection that shows the change, and only for a watch that is armed:
-// so none comes twice. The last look that the load takes at everything would show a change whose event never came.
+// findWatch: an event comes before any read on its connection that shows the change, and only for
+// an armed watch, so never twice. The load's final reads show changes whose event never came.
 func findWatch(h []*Record, found func(string, ...*Record)) {
 	tables := map[int]*watchTable{}
 	for _, step := range watchSteps(h) {
@@ -60,14 +60,14 @@ func findWatch(h []*Record, found func(string, ...*Record)) {
 	}
 }
 
-// A watchStep is a record at the time when it matters.
+// A watchStep is a record at the time at which it affects watches.
 type watchStep struct {
 	r    *Record
 	at   time.Duration
-	sent bool // a setWatches, when it is sent: its events come before its reply
+	sent bool // a setWatches when it is sent: its events come before its reply
 }
 
-// watchSteps returns what matters to watches, in order.
+// watchSteps returns the steps in order.
 func watchSteps(h []*Record) []watchStep {
 	var steps []watchStep
 	for _, r := range h {
@@ -87,7 +87,7 @@ func watchSteps(h []*Record) []watchStep {
 	return steps
 }
 
-// fire takes away what an event is for. false: nothing was armed.
+// fire removes the watches that an event fires, or returns false if none was armed.
 func (t *watchTable) fire(r *Record) bool {
 	take := func(tables ...map[string]armed) (some bool) {
 		for _, table := range tables {
@@ -103,13 +103,15 @@ func (t *watchTable) fire(r *Record) bool {
 	case proto.EventChildrenChanged:
 		return take(t.againChild) || take(t.child)
 	case proto.EventDeleted:
-		// A deletion is told once to who watches data and children, but once for each of them to who sets watches again.
+		// A deletion is reported once for data and child watches together, but once for each list
+		// of a setWatches.
 		return take(t.againData) || take(t.againChild) || take(t.data, t.child)
 	}
 	return false
 }
 
-// arm enters the watch of a read. One that is armed already stays: it is the older one that a change must be told for.
+// arm adds the watch of a read. An older armed watch stays, because changes since it must be
+// reported.
 func (t *watchTable) arm(r *Record) {
 	p := &r.Parts[0]
 	table, zxid := t.data, p.Stat.Mzxid
@@ -118,7 +120,7 @@ func (t *watchTable) arm(r *Record) {
 	}
 	if r.Err != proto.OK {
 		if r.Op != proto.OpExists || r.Err != proto.ErrNoNode {
-			return // the server sets no watch on what is not there, unless exists asks for it
+			return // a read of a missing znode sets no watch, except for exists
 		}
 		zxid = r.Zxid
 	}
@@ -127,7 +129,7 @@ func (t *watchTable) arm(r *Record) {
 	}
 }
 
-// setAgain enters the watches that a client brings along from its last connection.
+// setAgain adds the watches that a client restores on a new connection.
 func (t *watchTable) setAgain(r *Record) {
 	add := func(table map[string]armed, paths []string, existed bool) {
 		for _, p := range paths {
@@ -139,7 +141,7 @@ func (t *watchTable) setAgain(r *Record) {
 	add(t.againChild, r.Child, true)
 }
 
-// setDone is the reply to setWatches: what was not told has not changed, and is armed like any other watch.
+// setDone handles the reply to setWatches: unreported watches are armed like any other.
 func (t *watchTable) setDone() {
 	move := func(to, from map[string]armed) {
 		for p, a := range from {
@@ -153,7 +155,7 @@ func (t *watchTable) setDone() {
 	move(t.child, t.againChild)
 }
 
-// missed returns the armed watch that a read proves wrong, and what it shows.
+// missed returns an armed watch whose change a read shows, and a description.
 func (t *watchTable) missed(r *Record) (*armed, string) {
 	table := t.data
 	if r.Op == proto.OpGetChildren2 {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A client is go-zookeeper's, with a tap on each of its connections.
+// A client is go-zookeeper's client, with a tap on each of its connections.
 type client struct {
 	*zk.Conn
 	name  string
@@ -21,11 +21,11 @@ type client struct {
 	vanished bool
 }
 
-// errVanished is what a client gets that must not find a server any more.
+// errVanished is returned to clients that must not find a server any more.
 var errVanished = errors.New("jepsenlite: this client is gone")
 
-// connect returns a client that looks for a server at addresses[home] first, and then at the next ones, whenever it has
-// none. It returns at once: requests wait until there is a session. The caller closes it.
+// connect returns a client that tries addresses[home] first and then the following ones. It returns
+// at once; requests wait for a session. The caller closes it.
 func connect(rec *Recorder, name string, addresses []string, home int, timeout time.Duration) (*client, error) {
 	c := &client{name: name, hosts: &hosts{addresses: addresses, home: home % len(addresses), next: home % len(addresses)}}
 	dial := func(network, address string, limit time.Duration) (net.Conn, error) {
@@ -47,7 +47,7 @@ func connect(rec *Recorder, name string, addresses []string, home int, timeout t
 	return c, err
 }
 
-// vanish breaks the connection without a word and lets none be made again: the session must expire.
+// vanish breaks the connection and prevents new ones: the session must expire.
 func (c *client) vanish() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,8 @@ func (c *client) vanish() error {
 	return c.conn.Close()
 }
 
-// goHome breaks a connection to another server than the client's own, which it tries first then.
+// goHome breaks a connection to a server other than the client's own, which the client then tries
+// first.
 func (c *client) goHome() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +78,8 @@ func (c *client) await(ctx context.Context) error {
 	return nil
 }
 
-// hosts is a host provider that goes round, from the same address each time. Unlike go-zookeeper's it does not shuffle:
-// where a client begins is the run's choice.
+// hosts is a round-robin host provider. Unlike go-zookeeper's it does not shuffle: the run chooses
+// where a client begins.
 type hosts struct {
 	addresses []string
 	home      int // index of the first
@@ -94,7 +95,7 @@ func (h *hosts) Init([]string) error { return nil }
 // Len returns the number of servers.
 func (h *hosts) Len() int { return len(h.addresses) }
 
-// Next returns the next server; the client pauses for a second each time when all were tried.
+// Next returns the next server; after each round without success the client pauses for a second.
 func (h *hosts) Next() (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,14 +109,14 @@ func (h *hosts) Next() (string, bool) {
 	return address, false
 }
 
-// Connected notes that the last server has answered.
+// Connected resets the count of attempts.
 func (h *hosts) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tried, h.next = 0, h.home
 }
 
-// member returns the id of the member with an address: they are in order.
+// member returns the id of the member at an address. Addresses are in order of ids.
 func (h *hosts) member(address string) int {
 	for i, a := range h.addresses {
 		if a == address {
@@ -125,7 +126,7 @@ func (h *hosts) member(address string) int {
 	return 0
 }
 
-// quiet is a logger for go-zookeeper: that servers go away is no news here.
+// quiet drops go-zookeeper's log: lost servers are expected here.
 type quiet struct{}
 
 // Printf drops the message.

@@ -16,30 +16,32 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// A Product is what runs as a member.
+// A Product is a server to run as a member.
 type Product struct {
 	Name string
-	// Command is the command line in front of the path of zoo.cfg.
+	// Command is the command line before the path of zoo.cfg.
 	Command []string
 }
 
-// ClusterConfig says what a cluster is made of.
+// ClusterConfig describes a cluster.
 type ClusterConfig struct {
 	Product Product
 	Members int           // their ids are 1 ... Members
-	Dir     string        // holds one folder per member, which is emptied first; the caller owns it
-	Tick    time.Duration // tickTime; the session timeouts and the patience of members with each other follow from it
-	// SmallDisk puts the data of the last member on a disk of its own, of SmallDiskBytes, so that it can be filled. Needs root.
+	Dir     string        // a directory per member in it, emptied first; the caller owns it
+	Tick    time.Duration // tickTime, from which timeouts follow
+	// SmallDisk puts the data of the last member on a disk of SmallDiskBytes, which can be filled.
+	// Needs root.
 	SmallDisk bool
-	// Direct leaves the proxies out: nothing can happen to the links, and nothing slows them down.
+	// Direct leaves out the proxies: links cannot be disturbed, and nothing slows them down.
 	Direct bool
 }
 
-// SmallDiskBytes is the size of the disk that can be filled: room for what ZooKeeper allocates in advance, and a run's data.
+// SmallDiskBytes has room for ZooKeeper's preallocation and a run's data.
 const SmallDiskBytes = 1 << 30
 
-// A Cluster is an ensemble whose members know each other by names that mean something else to each of them: the way to
-// each peer leads through a proxy of this process. Its methods are not safe for concurrent use, those of its Links are.
+// A Cluster is an ensemble whose members reach each other by names that resolve differently for
+// each of them: to a proxy of this process per peer. Its methods are not safe for concurrent use,
+// those of its Links are.
 type Cluster struct {
 	cfg     ClusterConfig
 	net     addresses
@@ -47,7 +49,8 @@ type Cluster struct {
 	Links   *Links
 }
 
-// NewCluster prepares members with empty data directories; none runs yet. Close ends what was made.
+// NewCluster prepares members with empty data directories and starts none. Close releases
+// everything.
 func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
 	addrs, links, err := newLinks(cfg.Members)
 	if err != nil {
@@ -78,12 +81,13 @@ func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// writeConfig gives a member the zoo.cfg that it begins with. ZooKeeper rewrites it when the members change.
+// writeConfig writes a member's initial zoo.cfg. ZooKeeper rewrites it when the membership changes.
 func (c *Cluster) writeConfig(m *Member) error {
 	return os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(c.zooCfg(m.ID)), 0o644)
 }
 
-// Start starts a member unless it runs, and lets its peers find somebody who listens. It does not wait until it serves.
+// Start starts a member unless it runs, and lets its peers connect. It does not wait until it
+// serves.
 func (c *Cluster) Start(m *Member) error {
 	if m.Running() {
 		return nil
@@ -91,12 +95,13 @@ func (c *Cluster) Start(m *Member) error {
 	return errors.Join(c.Links.Listen(m.ID), m.Start())
 }
 
-// Kill ends a member as kill -9 does, and awaits its end. Peers that dial it are refused from then on.
+// Kill ends a member as kill -9 does and waits for its end. Peers are refused from then on.
 func (c *Cluster) Kill(m *Member) error {
 	return errors.Join(m.Kill(), c.Links.Refuse(m.ID))
 }
 
-// Close ends the members and the links, and awaits them. What the members wrote stays, unless it was on the small disk.
+// Close ends the members and the links and waits for them. The members' files stay, except on the
+// small disk.
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, m := range c.Members {
@@ -141,7 +146,7 @@ func (c *Cluster) AwaitServing(ctx context.Context) error {
 	}
 }
 
-// Leader returns the member that says it leads. nil: none does.
+// Leader returns the member that reports to lead, or nil.
 func (c *Cluster) Leader(ctx context.Context) *Member {
 	for _, m := range c.Members {
 		if mode := m.Mode(ctx); mode == ModeLeader || mode == ModeStandalone {
@@ -160,15 +165,16 @@ func (c *Cluster) Addresses() []string {
 	return addrs
 }
 
-// ServerLine returns the value of server.<id>: the same for every member, as in an ensemble that people run.
+// ServerLine returns the value of server.<id>, the same for every member.
 func (c *Cluster) ServerLine(id int) string {
 	return fmt.Sprintf("%s:%d:%d:participant;%s", hostName(id), c.net.peerPort, c.net.electionPort, c.net.client(id))
 }
 
-// zooCfg returns the configuration of a member. One member alone has no server lines: it is standalone.
+// zooCfg returns a member's configuration. A single member has no server lines: it is standalone.
 func (c *Cluster) zooCfg(id int) string {
 	keys := server.Defaults()
-	// A dead peer is given up after syncLimit ticks, a joining one after initLimit: enough for a busy machine.
+	// A dead peer is dropped after syncLimit ticks, a joining one after initLimit: enough for a
+	// busy machine.
 	keys["tickTime"] = strconv.Itoa(int(c.cfg.Tick.Milliseconds()))
 	keys["initLimit"], keys["syncLimit"] = "20", "5"
 	keys["minSessionTimeout"] = "1000"

@@ -5,7 +5,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// decodeRequest returns what the history says of a request. An op that no load uses has no parts.
+// decodeRequest decodes a request. An operation that no load uses has no parts.
 func decodeRequest(frame []byte) *Record {
 	d := jute.NewDecoder(frame)
 	var h proto.RequestHeader
@@ -49,7 +49,7 @@ func decodeRequest(frame []byte) *Record {
 	return r
 }
 
-// decodeReply adds what the body of a reply says. A multi that failed has a body too.
+// decodeReply adds the body of a reply. A failed multi has a body too.
 func decodeReply(r *Record, d *jute.Decoder) {
 	if r.Op == proto.OpMulti {
 		var m proto.MultiResponse

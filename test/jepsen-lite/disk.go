@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// mountSmallDisk puts the data directory on a tmpfs of a limited size. It outlives the member's processes, not the machine.
+// mountSmallDisk puts the data directory on a small tmpfs, which outlives the member's processes.
 func (m *Member) mountSmallDisk(bytes int64) error {
 	if err := syscall.Mount("tmpfs", m.dataDir(), "tmpfs", 0, fmt.Sprintf("size=%d", bytes)); err != nil {
 		return fmt.Errorf("jepsenlite: mount a disk for member %d: %w", m.ID, err)
@@ -32,14 +32,14 @@ func (m *Member) unmountSmallDisk() error {
 
 func (m *Member) ballast() string { return filepath.Join(m.dataDir(), "ballast") }
 
-// FillDisk takes all space that is left on the small disk.
+// FillDisk takes all remaining space of the small disk.
 func (m *Member) FillDisk() (err error) {
 	f, err := os.Create(m.ballast())
 	if err != nil {
 		return fmt.Errorf("jepsenlite: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	// Larger and then smaller pieces, until not even a page fits.
+	// Ever smaller pieces, until not even a page fits.
 	size := int64(0)
 	for piece := int64(64 << 20); piece >= 4096; {
 		switch err := syscall.Fallocate(int(f.Fd()), 0, size, piece); {
@@ -54,7 +54,7 @@ func (m *Member) FillDisk() (err error) {
 	return nil
 }
 
-// FreeDisk gives the space back.
+// FreeDisk frees the space.
 func (m *Member) FreeDisk() error {
 	if err := os.Remove(m.ballast()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("jepsenlite: %w", err)

@@ -1,16 +1,17 @@
-// Package jepsenlite tests an ensemble from outside: real processes, real files and real sockets, clients that are not
-// ours, and faults while they work. What the clients saw is judged afterwards, against what ZooKeeper promises.
+// Package jepsenlite tests an ensemble from outside: real processes, files and sockets, other
+// people's clients, and faults while they work. The clients' observations are then checked against
+// ZooKeeper's promises.
 //
-// The parts, in the order in which a run meets them:
+// The parts, in the order of a run:
 //
 //	cluster  the members as processes, and a proxy on each link between two of them
 //	traffic  clients, and the loads that they put on the ensemble
-//	tap      what passes each client's connection, as a history
+//	tap      records each client connection as a history
 //	faults   what is done to the ensemble meanwhile
 //	model    the znode that linearizability is checked against
-//	check    what the history must hold to
-//	report   what is said in the end
+//	check    the properties of a history
+//	report   the summary of a run
 //
-// Everything is decided by reading the history: no load judges what it sees itself. So each check is a function of a
-// history, and its tests hand it one that is wrong. The design is in docs/quality/how-we-test.md.
+// Loads judge nothing: each check is a function of a history, and its tests include wrong
+// histories. The design is in docs/quality/how-we-test.md.
 package jepsenlite

@@ -9,17 +9,18 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// loadFinal is the name of the clients that read everything in the end, one per member: final-1 reads from member 1.
+// loadFinal names the clients that read everything in the end, one per member: final-1 reads from
+// member 1.
 const loadFinal = "final"
 
-// dump reads a tree from one member, after a sync. What it sees is judged from the history; it returns the paths, parents
-// before children.
+// dump reads a tree from a member after a sync; checks judge it from the history. It returns the
+// paths, parents before children.
 func dump(ctx context.Context, rec *Recorder, name, address string, member int, root string) (paths []string, err error) {
 	c, err := openRaw(ctx, rec, name, address, member, sessionTimeout, proto.ConnectResponse{}, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.Close() }() // everything is read, or the error is reported already
+	defer func() { _ = c.Close() }() // nothing is lost with it
 	if _, err := c.ask([][]byte{c.request(nil, proto.OpSync, (&proto.PathRequest{Path: &root}).Append(nil))}); err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func remove(ctx context.Context, rec *Recorder, address string, paths []string) 
 	return err
 }
 
-// ask sends requests, some at a time, and returns the payloads of their replies.
+// ask sends requests in small batches and returns the payloads of their replies.
 func (c *rawConn) ask(requests [][]byte) ([][]byte, error) {
 	const together = 200
 	var replies [][]byte

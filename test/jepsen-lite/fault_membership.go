@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// removeAndAdd takes a member out of the ensemble, the leader too, and when it is healed adds it again with an empty data
+// removeAndAdd removes a member, the leader too, and on heal adds it again with an empty data
 // directory.
 func removeAndAdd(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	m := n.any()
@@ -23,7 +23,7 @@ func removeAndAdd(ctx context.Context, n *nemesis) (string, func(context.Context
 	}
 	err := n.reconfig(ctx, nil, []string{strconv.Itoa(m.ID)})
 	heal := func(ctx context.Context) error {
-		// A removed member that has ended by itself is as good as one that has not.
+		// The removed member may have ended by itself.
 		err := errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.writeConfig(m), n.cluster.Start(m))
 		if err != nil {
 			return err
@@ -34,8 +34,8 @@ func removeAndAdd(ctx context.Context, n *nemesis) (string, func(context.Context
 	return m.String(), heal, err
 }
 
-// reconfig asks a member that serves, until the ensemble has done it. A request without an answer may have been carried
-// out: asking for it once more changes nothing.
+// reconfig asks a serving member until the ensemble has done it. Repeating a request without a
+// reply is harmless.
 func (n *nemesis) reconfig(ctx context.Context, joining, leaving []string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
 	defer cancel()

@@ -16,7 +16,7 @@ func partitionLeader(ctx context.Context, n *nemesis) (string, func(context.Cont
 	return isolate(n, n.leader(ctx))
 }
 
-// isolate lets nothing pass between a member and all others.
+// isolate cuts a member off from all others.
 func isolate(n *nemesis, m *Member) (string, func(context.Context) error, error) {
 	for _, o := range n.others(m) {
 		n.cluster.Links.Block(m.ID, o.ID)
@@ -25,7 +25,7 @@ func isolate(n *nemesis, m *Member) (string, func(context.Context) error, error)
 	return m.String(), n.healLinks, nil
 }
 
-// oneWay lets a member hear all others and not be heard, or the other way round.
+// oneWay cuts a member off in one direction.
 func oneWay(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	m := n.any()
 	if n.rng.IntN(2) == 0 {
@@ -46,7 +46,7 @@ func oneWay(ctx context.Context, n *nemesis) (string, func(context.Context) erro
 	return what, n.healLinks, nil
 }
 
-// breakOneLink lets nothing pass between two members, who both still have the others.
+// breakOneLink cuts the link between two members, which both still reach the others.
 func breakOneLink(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	a := n.any()
 	others := n.others(a)
@@ -59,7 +59,7 @@ func breakOneLink(_ context.Context, n *nemesis) (string, func(context.Context) 
 	return fmt.Sprintf("%v and %v", a, b), n.healLinks, nil
 }
 
-// delay makes every way slow, each by another time.
+// delay makes every direction slow, each by a different time.
 func delay(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	const most = 300 * time.Millisecond
 	for _, m := range n.cluster.Members {
@@ -70,7 +70,7 @@ func delay(_ context.Context, n *nemesis) (string, func(context.Context) error, 
 	return "all", n.healLinks, nil
 }
 
-// cutAll breaks all connections between members; they may connect again at once.
+// cutAll breaks all connections between members; they may reconnect at once.
 func cutAll(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	for _, m := range n.cluster.Members {
 		for _, o := range n.others(m) {
@@ -80,7 +80,8 @@ func cutAll(_ context.Context, n *nemesis) (string, func(context.Context) error,
 	return "all", nil, nil
 }
 
-// healLinks opens all ways. Half of the time the connections break as well: what was held back is lost then.
+// healLinks opens all links. Half of the time it also breaks the connections: held bytes are lost
+// then.
 func (n *nemesis) healLinks(ctx context.Context) error {
 	if n.rng.IntN(2) == 0 {
 		if _, _, err := cutAll(ctx, n); err != nil {

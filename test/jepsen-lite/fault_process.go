@@ -17,12 +17,12 @@ func killLeader(ctx context.Context, n *nemesis) (string, func(context.Context) 
 	return killOne(n, n.leader(ctx))
 }
 
-// killOne ends a member with kill -9 until it is healed.
+// killOne kills a member with kill -9 until healed.
 func killOne(n *nemesis, m *Member) (string, func(context.Context) error, error) {
 	return m.String(), func(context.Context) error { return n.cluster.Start(m) }, n.cluster.Kill(m)
 }
 
-// killAll ends all members at once.
+// killAll kills all members at once.
 func killAll(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	var errs []error
 	for _, m := range n.cluster.Members {
@@ -39,7 +39,7 @@ func pauseLeader(ctx context.Context, n *nemesis) (string, func(context.Context)
 	return freeze(n.leader(ctx))
 }
 
-// freeze stops a member with SIGSTOP until it is healed: its connections stay, and its clocks go on.
+// freeze stops a member with SIGSTOP until healed: its connections stay, and its clocks go on.
 func freeze(m *Member) (string, func(context.Context) error, error) {
 	if !m.Running() {
 		return m.String() + ", which does not run", nil, nil
@@ -47,16 +47,16 @@ func freeze(m *Member) (string, func(context.Context) error, error) {
 	return m.String(), func(context.Context) error { return m.Resume() }, m.Pause()
 }
 
-// wipe empties the data directory of a member and starts it again at once, and waits until it serves: so it never happens
-// to two at the same time, which nobody could survive.
+// wipe empties a member's data directory, starts the member again and waits until it serves. So two
+// are never wiped at the same time, which no ensemble survives.
 func wipe(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	m := n.any()
 	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
 	return m.String(), heal, errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.Start(m))
 }
 
-// wipeAndKill cuts off a member, so that writes are acknowledged without it, then empties another and kills a third, and
-// lets the first two have each other. Of three members these two are a majority, and neither has the last writes: they
+// wipeAndKill cuts a member off, so that writes are acknowledged without it, empties another, kills
+// a third, and reconnects the first two. They are a majority of three without the last writes, and
 // must wait for the third.
 func wipeAndKill(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	emptied := n.any()
@@ -78,21 +78,21 @@ func wipeAndKill(ctx context.Context, n *nemesis) (string, func(context.Context)
 	}
 	err := errors.Join(n.cluster.Kill(emptied), n.cluster.Kill(killed), emptied.Wipe())
 	if _, _, cutErr := cutAll(ctx, n); cutErr != nil {
-		err = errors.Join(err, cutErr) // what was held back is lost
+		err = errors.Join(err, cutErr) // held bytes are lost
 	}
 	n.cluster.Links.Heal()
 	what := fmt.Sprintf("%v late, %v emptied, %v killed", late, emptied, killed)
 	return what, heal, errors.Join(err, n.cluster.Start(emptied))
 }
 
-// fillDisk takes the space on the disk of the last member, which ends it, or not; when it is healed, it runs again.
+// fillDisk fills the last member's disk, which may end the member. Heal restarts it.
 func fillDisk(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
 	m := n.cluster.Members[len(n.cluster.Members)-1]
 	heal := func(context.Context) error {
 		if err := m.FreeDisk(); err != nil {
 			return err
 		}
-		// A member that goes on although it could not write is started again: that is how an operator would mend it.
+		// A member that survived is restarted too, as an operator would do.
 		return errors.Join(n.cluster.Kill(m), n.cluster.Start(m))
 	}
 	return m.String(), heal, m.FillDisk()

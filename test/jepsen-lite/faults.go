@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// A fault is something that is done to the ensemble.
+// A fault is a way to disturb the ensemble.
 type fault struct {
 	name   string
-	weight int // how often, relative to the others
-	// inject does it and returns what was done, for the log, and how to undo it. It may return heal with an error too.
+	weight int // relative frequency
+	// inject disturbs the ensemble and returns a description and the function that heals it,
+	// possibly along with an error.
 	inject func(ctx context.Context, n *nemesis) (what string, heal func(context.Context) error, err error)
-	// longest bounds how long it lasts.
+	// longest bounds its duration.
 	longest time.Duration
-	// whole: only when every member serves, and the next fault only when they do again. It is for what ZooKeeper promises
-	// nothing about otherwise: a majority that has lost its disks.
+	// whole: only when every member serves, and the next fault only when they serve again. For
+	// faults that take disks, of which a majority must never be lost.
 	whole bool
-	// strict: what ZooKeeper promises nothing about, and gozkd does. By default it happens to gozkd only.
+	// strict: beyond ZooKeeper's promises but within gozkd's; used on gozkd by default.
 	strict bool
 	// small: needs the member with the small disk.
 	small bool

@@ -12,34 +12,34 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The kinds of records.
+// Kinds of records.
 const (
-	KindOpen  = "open"  // a handshake was answered; Refused says that the session is gone
-	KindReply = "reply" // a request, with its reply if there was one
+	KindOpen  = "open"  // a handshake was answered; Refused: the session is gone
+	KindReply = "reply" // a request, with its reply if there is one
 	KindEvent = "event" // a watch fired
 	KindClose = "close" // a connection ended; Err says how
 )
 
-// A Record is one thing that passed a client's connection. The records of a connection stand in the order in which the
-// client got them; requests without a reply follow when the connection ends.
+// A Record is an event on a client's connection. The records of a connection are in the order in
+// which the client received them; requests without a reply follow when the connection ends.
 type Record struct {
 	Seq     int64
 	Kind    string
 	Conn    int    // number of the connection, unique in a run
-	Client  string // of the load, such as "register-3"
+	Client  string // name within the load, such as "register-3"
 	Session proto.SessionID
 	Member  int // id of the server
 
-	// Of a request: when it was sent, and when its reply was there, since the start of the run. Return 0: none came, so it
-	// may have been carried out, or not, or may yet be.
+	// Of a request: when it was sent and when its reply arrived, since the start of the run. Return
+	// 0: no reply, so the request may take effect at any time or never.
 	Call   time.Duration `json:",omitzero"`
 	Return time.Duration `json:",omitzero"` // of other kinds: when it happened
 	Xid    int32         `json:",omitzero"`
 	Number int           `json:",omitzero"` // of the request on its connection, from 1
 	Op     proto.OpCode  `json:",omitzero"`
-	Parts  []Part        `json:",omitempty"` // one; of a multi as many as it has
+	Parts  []Part        `json:",omitempty"` // one, or the parts of a multi
 	Watch  bool          `json:",omitzero"`
-	Synced time.Duration `json:",omitzero"` // of a read: when a sync that was answered right before it was sent
+	Synced time.Duration `json:",omitzero"` // of a read: when the sync answered right before it was sent
 	// Of setWatches.
 	Relative           proto.Zxid `json:",omitzero"`
 	Data, Exist, Child []string   `json:",omitempty"`
@@ -49,19 +49,19 @@ type Record struct {
 	Zxid proto.Zxid    `json:",omitzero"`
 
 	Event   proto.EventType `json:",omitzero"` // its path is that of the only part
-	Timeout time.Duration   `json:",omitzero"` // of an open: what was agreed
+	Timeout time.Duration   `json:",omitzero"` // of an open: the negotiated timeout
 	Refused bool            `json:",omitzero"` // of an open
 	Why     string          `json:",omitzero"` // of a close: WhyClient, WhyServer or WhySilence
 }
 
-// Why a connection ended.
+// Reasons for the end of a connection.
 const (
 	WhyClient  = "client"  // the client closed it
-	WhyServer  = "server"  // the server did, or died
+	WhyServer  = "server"  // the server closed it, or died
 	WhySilence = "silence" // the client gave up waiting
 )
 
-// A Part is one op of a request, and what came of it.
+// A Part is an operation of a request with its result.
 type Part struct {
 	Op      proto.OpCode
 	Path    string           `json:",omitzero"`
@@ -70,7 +70,7 @@ type Part struct {
 	Mode    proto.CreateMode `json:",omitzero"`
 
 	Err      proto.ErrCode `json:",omitzero"` // of a part of a multi
-	Made     string        `json:",omitzero"` // path of what was created
+	Made     string        `json:",omitzero"` // path of the created znode
 	Got      string        `json:",omitzero"`
 	Stat     proto.Stat    `json:",omitzero"`
 	Children []string      `json:",omitempty"`
@@ -79,7 +79,7 @@ type Part struct {
 // Answered reports whether a request got its reply.
 func (r *Record) Answered() bool { return r.Kind == KindReply && r.Return != 0 }
 
-// OK reports whether a request was answered and carried out.
+// OK reports whether a request succeeded.
 func (r *Record) OK() bool { return r.Answered() && r.Err == proto.OK }
 
 // Path returns the path of a request with one op.
@@ -90,7 +90,7 @@ func (r *Record) Path() string {
 	return r.Parts[0].Path
 }
 
-// Writes reports whether a request changes znodes if it is carried out.
+// Writes reports whether a request changes znodes if it succeeds.
 func (r *Record) Writes() bool {
 	info := r.Op.Info()
 	return r.Kind == KindReply && info.Write && info.Path != proto.PathNone
@@ -134,7 +134,7 @@ func (r *Recorder) add(records ...*Record) {
 	}
 }
 
-// Take returns what was collected since the last Take. The caller owns it.
+// Take returns the records since the last Take. The caller owns them.
 func (r *Recorder) Take() []*Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *Recorder) Take() []*Record {
 	return records
 }
 
-// LastWrite returns when the newest of the successful writes that were answered so far was sent.
+// LastWrite returns the send time of the newest successful write.
 func (r *Recorder) LastWrite() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A KillReport is what RunKills comes to.
+// A KillReport is the result of RunKills.
 type KillReport struct {
 	Server string
 	Seed   uint64
@@ -16,20 +16,21 @@ type KillReport struct {
 
 	Answered, Unanswered int
 	Gaps                 []time.Duration // without a successful write, one per kill
-	Closed               int             // connections of clients of other members that ended at a kill
-	Refused              int             // connections that another member closed later on
+	Closed               int             // connections of other members' clients that ended at a kill
+	Refused              int             // connections that another member closed later
 	SessionsLost         int
 
 	Anomalies []Anomaly
-	Left      string // where history, logs and pictures of a failure are; empty: there was none
+	Left      string // directory with history, logs and pictures of a failure; empty: none
 }
 
-// Failed reports whether a client of a member that stayed up noticed anything, besides waiting.
+// Failed reports whether a client of a surviving member noticed more than a delay.
 func (r *KillReport) Failed() bool {
 	return r.Closed > 0 || r.SessionsLost > 0 || len(r.Anomalies) > 0
 }
 
-// quantile returns the smallest of values such that a part q of all values is no larger. Zero if there are none.
+// quantile returns the smallest value that a fraction q of all values does not exceed, or zero
+// without values.
 func quantile(values []time.Duration, q float64) time.Duration {
 	if len(values) == 0 {
 		return 0

@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// warm is how long the clients work before the leader is killed, and cool how long after the first write since.
+	// warm is how long clients work before the leader is killed, cool how long after the first
+	// write since.
 	warm = time.Second
 	cool = 1500 * time.Millisecond
 )
 
-// RunKills kills the leader with kill -9 under pipelined load, again and again, and counts what the clients of the other
-// members notice. The links between members are direct: what is measured is the ensemble's time, not the proxies'. Of the
-// options, Time, Round and Faults are not looked at.
+// RunKills repeatedly kills the leader with kill -9 under pipelined load and counts what the
+// clients of the other members notice. Links are direct, so the time is the ensemble's, not the
+// proxies'. It ignores the options Time, Round and Faults.
 func RunKills(ctx context.Context, o Options, kills int) (_ *KillReport, err error) {
 	cluster, err := NewCluster(ClusterConfig{Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick, Direct: true})
 	if err != nil {
@@ -48,7 +49,7 @@ func RunKills(ctx context.Context, o Options, kills int) (_ *KillReport, err err
 	return report, nil
 }
 
-// killLoads returns the loads of RunKills: of each at least one client per member.
+// killLoads returns the loads of RunKills, each with at least a client per member.
 func killLoads(members int) []load {
 	return []load{
 		{name: loadPipeline, workers: 2 * members, run: runPipeline},
@@ -58,18 +59,18 @@ func killLoads(members int) []load {
 	}
 }
 
-// A kill is what came of one.
+// A kill holds the result of a kill.
 type kill struct {
 	member      int
 	at          time.Duration // since the start of the run
 	gap         time.Duration // longest time without a successful write since
-	closed      int           // connections to other members, open when the leader was killed, that did not stay
+	closed      int           // connections to other members that were open at the kill and ended
 	refused     int           // later ones that such a member closed
 	lost        int           // sessions
 	unrecovered error
 }
 
-// killOnce starts what does not run, puts load on it, and kills the leader.
+// killOnce starts stopped members, applies load, and kills the leader.
 func (r *round) killOnce(ctx context.Context) (kill, []*Record, error) {
 	var k kill
 	serving, cancel := context.WithTimeout(ctx, recovery)
@@ -109,7 +110,7 @@ func (r *round) killOnce(ctx context.Context) (kill, []*Record, error) {
 	return k, history, err
 }
 
-// awaitWrite returns some time after a write that was sent after the kill has succeeded.
+// awaitWrite returns some time after the success of a write sent after the kill.
 func (r *round) awaitWrite(ctx context.Context, k *kill) error {
 	waiting, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
@@ -122,7 +123,7 @@ func (r *round) awaitWrite(ctx context.Context, k *kill) error {
 	return pause(ctx, cool)
 }
 
-// judge counts what the history says about the kill; ended is when the clients were stopped.
+// judge evaluates the history of a kill; ended is when the clients were stopped.
 func (k *kill) judge(history []*Record, ended time.Duration) {
 	k.gap, _ = longestGap(history, k.at, ended)
 	opened := map[int]time.Duration{} // by connection
@@ -142,7 +143,7 @@ func (k *kill) judge(history []*Record, ended time.Duration) {
 	}
 }
 
-// add counts a kill in.
+// add counts a kill.
 func (r *KillReport) add(history []*Record, k kill) {
 	for _, h := range history {
 		switch {

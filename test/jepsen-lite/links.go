@@ -12,36 +12,37 @@ import (
 	"time"
 )
 
-// Links are the ways between members: one proxy per ordered pair and port. What may pass is set per direction of the
-// bytes, whoever opened the connection. Safe for concurrent use.
+// Links are the network between members: a proxy per ordered pair and port. Blocks and delays are
+// set per direction of the bytes, whoever opened the connection. Safe for concurrent use.
 type Links struct {
 	done  chan struct{} // closed by Close
 	tasks sync.WaitGroup
 	net   addresses
 
 	mu        sync.Mutex
-	ways      map[way]*wayState
+	ways      map[direction]*directionState
 	conns     map[*tunnel]bool
-	listeners map[door]net.Listener
+	listeners map[route]net.Listener
 }
 
-// A door is where one member looks for another.
-type door struct {
-	way
+// A route is the address where a member looks for another.
+type route struct {
+	direction
 	port int
 }
 
-// A way is a direction between two members.
-type way struct{ from, to int }
+// A direction is a direction between two members.
+type direction struct{ from, to int }
 
-type wayState struct {
+type directionState struct {
 	open  chan struct{} // closed: bytes may pass
 	delay time.Duration
 }
 
-// newLinks finds addresses for an ensemble. Nobody is reached before Listen.
+// newLinks chooses addresses for an ensemble. No member is reachable before Listen.
 func newLinks(members int) (addresses, *Links, error) {
-	// Runs side by side differ in their process ids, so mostly in their addresses; the ports settle the rest.
+	// Concurrent runs differ in their process ids and so mostly in their addresses; ports settle
+	// the rest.
 	a := addresses{net: byte(16 + os.Getpid()%200)}
 	var every, own []string
 	for i := 1; i <= members; i++ {
@@ -57,29 +58,29 @@ func newLinks(members int) (addresses, *Links, error) {
 	if err := errors.Join(err[:]...); err != nil {
 		return a, nil, err
 	}
-	l := &Links{done: make(chan struct{}), net: a, ways: map[way]*wayState{}, conns: map[*tunnel]bool{}, listeners: map[door]net.Listener{}}
+	l := &Links{done: make(chan struct{}), net: a, ways: map[direction]*directionState{}, conns: map[*tunnel]bool{}, listeners: map[route]net.Listener{}}
 	for i := 1; i <= members; i++ {
 		for j := 1; j <= members; j++ {
 			if i != j {
 				open := make(chan struct{})
 				close(open)
-				l.ways[way{i, j}] = &wayState{open: open}
+				l.ways[direction{i, j}] = &directionState{open: open}
 			}
 		}
 	}
 	return a, l, nil
 }
 
-// Close ends the proxies and awaits their goroutines.
+// Close ends the proxies and waits for their goroutines.
 func (l *Links) Close() error {
 	close(l.done)
-	err := l.refuse(func(door) bool { return true })
-	l.cut(func(way) bool { return true })
+	err := l.refuse(func(route) bool { return true })
+	l.cut(func(direction) bool { return true })
 	l.tasks.Wait()
 	return err
 }
 
-// Listen lets the peers of a member reach it. To listen already is no error.
+// Listen lets a member's peers reach it. Calling it again is no error.
 func (l *Links) Listen(member int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +89,7 @@ func (l *Links) Listen(member int) error {
 			continue
 		}
 		for _, port := range []int{l.net.peerPort, l.net.electionPort} {
-			d := door{w, port}
+			d := route{w, port}
 			if l.listeners[d] != nil {
 				continue
 			}
@@ -109,13 +110,13 @@ func (l *Links) Listen(member int) error {
 	return nil
 }
 
-// Refuse has the peers of a member refused, as by a machine on which nobody listens: a proxy that took their connections
-// only to close them would hide that the member is gone.
+// Refuse makes a member's peers refused, as by a machine without a listener. A proxy that accepted
+// their connections and closed them would hide that the member is gone.
 func (l *Links) Refuse(member int) error {
-	return l.refuse(func(d door) bool { return d.to == member })
+	return l.refuse(func(d route) bool { return d.to == member })
 }
 
-func (l *Links) refuse(which func(door) bool) error {
+func (l *Links) refuse(which func(route) bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
@@ -128,23 +129,24 @@ func (l *Links) refuse(which func(door) bool) error {
 	return errors.Join(errs...)
 }
 
-// Block lets nothing pass from one member to another any more. Connections stay, as over a network that loses packets.
+// Block stops all bytes from one member to another. Connections stay, as in a network that loses
+// packets.
 func (l *Links) Block(from, to int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.ways[way{from, to}]; isClosed(s.open) {
+	if s := l.ways[direction{from, to}]; isClosed(s.open) {
 		s.open = make(chan struct{})
 	}
 }
 
-// Delay holds everything from one member to another back for d.
+// Delay delays all bytes from one member to another by d.
 func (l *Links) Delay(from, to int, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ways[way{from, to}].delay = d
+	l.ways[direction{from, to}].delay = d
 }
 
-// Heal opens every way, without delay. What waited on the way arrives now.
+// Heal opens every direction without delay. Held bytes arrive now.
 func (l *Links) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,36 +158,36 @@ func (l *Links) Heal() {
 	}
 }
 
-// Cut breaks the connections between two members, in whichever direction they were opened.
+// Cut breaks the connections between two members, whichever side opened them.
 func (l *Links) Cut(a, b int) {
-	l.cut(func(w way) bool { return w == way{a, b} || w == way{b, a} })
+	l.cut(func(w direction) bool { return w == direction{a, b} || w == direction{b, a} })
 }
 
-func (l *Links) cut(which func(way) bool) {
+func (l *Links) cut(which func(direction) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for t := range l.conns {
-		if which(t.way) {
+		if which(t.direction) {
 			t.close()
 		}
 	}
 }
 
-func (l *Links) state(w way) (open <-chan struct{}, delay time.Duration) {
+func (l *Links) state(w direction) (open <-chan struct{}, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.ways[w]
 	return s.open, s.delay
 }
 
-func (l *Links) accept(listener net.Listener, w way, target string) {
+func (l *Links) accept(listener net.Listener, w direction, target string) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return // closed
 		}
 		l.tasks.Add(1)
-		// Ends when one of its connections does, at the latest in Close, which awaits it.
+		// Ends when either of its connections ends, at the latest in Close, which awaits it.
 		go func() {
 			defer l.tasks.Done()
 			l.serve(conn, w, target)
@@ -193,10 +195,10 @@ func (l *Links) accept(listener net.Listener, w way, target string) {
 	}
 }
 
-// serve carries bytes between a member that dialled and the one it wants. While the way is blocked the dialler has a
-// connection on which nothing answers: nearer to a lost packet than a refusal would be.
-func (l *Links) serve(near net.Conn, w way, target string) {
-	t := &tunnel{way: w, near: near, done: make(chan struct{})}
+// serve carries bytes between a member that dialled and its target. While the way is blocked, the
+// dialler's connection stays silent, which is closer to packet loss than a refusal.
+func (l *Links) serve(near net.Conn, w direction, target string) {
+	t := &tunnel{direction: w, near: near, done: make(chan struct{})}
 	l.mu.Lock()
 	l.conns[t] = true
 	l.mu.Unlock()
@@ -214,7 +216,7 @@ func (l *Links) serve(near net.Conn, w way, target string) {
 	case <-l.done:
 		return
 	}
-	far, err := net.Dial("tcp", target) // on loopback: it answers at once, or not
+	far, err := net.Dial("tcp", target) // on loopback: succeeds or fails at once
 	if err != nil {
 		return // the dialler sees its connection close, as after a refusal
 	}
@@ -223,7 +225,7 @@ func (l *Links) serve(near net.Conn, w way, target string) {
 	}
 	var pumps sync.WaitGroup
 	pumps.Add(2)
-	// Both end when either connection does, because each closes the tunnel; awaited below.
+	// Both end when either connection ends, because each closes the tunnel; awaited below.
 	go func() {
 		defer pumps.Done()
 		l.pump(t, far, near, w)
@@ -231,26 +233,27 @@ func (l *Links) serve(near net.Conn, w way, target string) {
 	// As above.
 	go func() {
 		defer pumps.Done()
-		l.pump(t, near, far, way{w.to, w.from})
+		l.pump(t, near, far, direction{w.to, w.from})
 	}()
 	pumps.Wait()
 }
 
-// A parcel is bytes on their way, and when they may arrive at the earliest.
+// A parcel holds bytes in transit and their earliest arrival.
 type parcel struct {
 	data []byte
 	due  time.Time
 }
 
-// pump moves bytes in one direction. Reader and writer are apart, so that a delay costs no throughput.
-func (l *Links) pump(t *tunnel, to, from net.Conn, w way) {
+// pump moves bytes in one direction. Reader and writer are separate, so that a delay costs no
+// throughput.
+func (l *Links) pump(t *tunnel, to, from net.Conn, w direction) {
 	const (
 		chunkBytes = 32 << 10
 		waiting    = 64 // parcels; beyond them the sender's socket fills, as on a slow network
 	)
 	parcels := make(chan parcel, waiting)
 	written := make(chan struct{})
-	// Ends when parcels is closed below, or early if it can't write; awaited below.
+	// Ends when parcels is closed below, or early if it cannot write; awaited below.
 	go func() {
 		defer close(written)
 		defer t.close()
@@ -279,8 +282,9 @@ func (l *Links) pump(t *tunnel, to, from net.Conn, w way) {
 	<-written
 }
 
-// deliver writes a parcel when its time has come and the way is open. false: the tunnel is closed.
-func (l *Links) deliver(t *tunnel, to net.Conn, w way, p parcel) bool {
+// deliver writes a parcel when it is due and the way is open. It returns false if the tunnel is
+// closed.
+func (l *Links) deliver(t *tunnel, to net.Conn, w direction, p parcel) bool {
 	if wait := time.Until(p.due); wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -302,7 +306,7 @@ func (l *Links) deliver(t *tunnel, to net.Conn, w way, p parcel) bool {
 
 // A tunnel is a connection between two members: two sockets of this process.
 type tunnel struct {
-	way
+	direction
 	near net.Conn
 	done chan struct{} // closed by close
 
@@ -311,7 +315,7 @@ type tunnel struct {
 	closed bool
 }
 
-// setFar reports false, and closes far, if the tunnel is closed already.
+// setFar closes far and returns false if the tunnel is closed already.
 func (t *tunnel) setFar(far net.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -331,7 +335,7 @@ func (t *tunnel) close() {
 	}
 	t.closed = true
 	close(t.done)
-	_ = t.near.Close() // what is lost on a connection that breaks is the point of breaking it
+	_ = t.near.Close() // losing bytes is the purpose
 	if t.far != nil {
 		_ = t.far.Close()
 	}

@@ -2,19 +2,20 @@ package jepsenlite
 
 import "context"
 
-// A load is one way to use the ensemble, run by several workers at once.
+// A load is a kind of use of the ensemble, run by several workers at once.
 type load struct {
 	name    string
 	workers int
-	// prepare makes what the workers begin with, below w.dir, which is there. nil: nothing.
+	// prepare creates what the workers need below w.dir, which exists. nil: nothing.
 	prepare func(w *worker) error
 	// run works until ctx ends.
 	run func(ctx context.Context, w *worker)
-	// settle reads, when the ensemble is whole and all runs have ended, what shall be judged. nil: nothing.
+	// settle performs the final reads, when the ensemble is healed and all runs have ended. nil:
+	// none.
 	settle func(w *worker)
 }
 
-// loads returns all loads. Each has a folder of its own name below the round's root.
+// loads returns all loads. Each has a znode of its name below the round's root.
 func loads() []load {
 	return []load{
 		{name: loadRegister, workers: 5, run: runRegister},

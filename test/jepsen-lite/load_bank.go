@@ -8,8 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// loadBank moves money between accounts, both in one multi with the versions that were read. Every now and then it reads
-// all accounts and lets a multi of checks confirm that the versions belong together: then the sum must be what it was.
+// loadBank moves money between accounts in multis with the versions that it read. Now and then it
+// reads all accounts and confirms the versions with a multi of checks: then the sum must be the
+// initial one.
 const (
 	loadBank     = "bank"
 	bankAccounts = 5
@@ -42,7 +43,7 @@ func runBank(ctx context.Context, w *worker) {
 			continue
 		}
 		sum := 1 + w.rng.IntN(9)
-		// What came of it is in the history.
+		// The history has the result.
 		_, _ = w.Multi(
 			&zk.SetDataRequest{Path: account(w, from), Data: []byte(strconv.Itoa(x - sum)), Version: sx.Version},
 			&zk.SetDataRequest{Path: account(w, to), Data: []byte(strconv.Itoa(y + sum)), Version: sy.Version},

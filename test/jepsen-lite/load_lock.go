@@ -8,18 +8,18 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// loadLock takes turns: whose ephemeral sequential znode is the lowest holds the lock, and its number is the token that
-// fences off those who held it before.
+// loadLock: the owner of the lowest ephemeral sequential znode holds the lock; its number is the
+// fencing token.
 const loadLock = "lock"
 
 func runLock(ctx context.Context, w *worker) {
 	for w.next(ctx) {
 		own, err := w.create(w.dir+"/l-", w.value(), zk.FlagEphemeral|zk.FlagSequence)
 		if err != nil {
-			continue // if it is there all the same, it goes with the session; the others wait until then
+			continue // if the create succeeded, its znode goes with the session; the others wait until then
 		}
 		w.awaitLock(ctx, own)
-		// Given up, or given back: until that is answered, nobody else may take it.
+		// Released or abandoned: until the delete is answered, nobody else may acquire.
 		for {
 			err := w.Delete(own, -1)
 			if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrSessionExpired) || ctx.Err() != nil {
@@ -29,7 +29,8 @@ func runLock(ctx context.Context, w *worker) {
 	}
 }
 
-// awaitLock returns some time after own was the lowest, when own is gone with its session, or when the round ends.
+// awaitLock returns some time after own was the lowest, when own is gone with its session, or when
+// the round ends.
 func (w *worker) awaitLock(ctx context.Context, own string) {
 	for w.next(ctx) {
 		names, _, err := w.Children(w.dir)

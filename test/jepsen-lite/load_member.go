@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// loadMember makes sessions with several ephemerals each, which end by being closed or by expiring. Observers must see all
-// of a session's ephemerals or none, and not see them vanish too early.
+// loadMember creates sessions with several ephemerals each, which are closed or expire. Observers
+// must see all of a session's ephemerals or none, and none may vanish too early.
 const (
 	loadMember      = "member"
 	memberLoadNodes = 3
@@ -24,14 +24,14 @@ func runMember(ctx context.Context, w *worker) {
 	}
 }
 
-// liveOnce makes a session, and lets it live and end.
+// liveOnce creates a session and lets it live and end.
 func (w *worker) liveOnce(ctx context.Context) {
 	w.made++
 	name := fmt.Sprintf("%s.%d", w.name, w.made)
 	timeout := memberTimeoutLeast + time.Duration(w.rng.Int64N(int64(memberTimeoutMost-memberTimeoutLeast)))
 	c, err := connect(w.rec, loadMember+"-"+name, w.addresses, w.home+w.made, timeout)
 	if err != nil {
-		_ = pause(ctx, time.Second) // there is no other reason than bad luck with sockets
+		_ = pause(ctx, time.Second) // out of luck with sockets
 		return
 	}
 	defer c.Close()
@@ -42,7 +42,7 @@ func (w *worker) liveOnce(ctx context.Context) {
 	for i := range memberLoadNodes {
 		creates = append(creates, &zk.CreateRequest{Path: fmt.Sprintf("%s/%s_%d", w.dir, name, i), Acl: openACL(), Flags: zk.FlagEphemeral})
 	}
-	// What came of it is in the history.
+	// The history has the result.
 	_, _ = c.Multi(creates...)
 	for end := w.rng.IntN(60); end > 0 && w.next(ctx); end-- {
 		// Others look, and its own session shows that it lives.
@@ -52,20 +52,20 @@ func (w *worker) liveOnce(ctx context.Context) {
 	if w.rng.IntN(2) == 0 {
 		return
 	}
-	// An error is that of closing what is broken already.
+	// The connection may be broken already.
 	_ = c.vanish()
 	for patience := time.Now().Add(2 * timeout); time.Now().Before(patience) && w.next(ctx); {
 		_, _, _ = w.Children(w.dir)
 	}
 }
 
-// settleMember waits until the last sessions must have expired, whoever the leader was meanwhile.
+// settleMember waits until the last sessions must have expired, whoever led meanwhile.
 func settleMember(w *worker) {
 	const patience = 4 * memberTimeoutMost
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if names, err := w.syncedChildren(w.dir); err == nil && len(names) == 0 {
 			return
 		}
-		time.Sleep(w.pace) // between two looks
+		time.Sleep(w.pace) // between two reads
 	}
 }

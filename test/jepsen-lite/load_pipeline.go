@@ -12,19 +12,20 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// loadPipeline sends many requests without waiting: a create and then sets, numbered, of a znode that belongs to the
-// connection. The n-th set must make version n, exactly once and in order, whatever happens to leaders on the way. When
-// the connection breaks, some of the last ones have no answer: those carried out are the first of them.
+// loadPipeline sends many requests without waiting: a create and then numbered sets of a znode per
+// connection. The n-th set must create version n exactly once and in order, across leader changes.
+// When the connection breaks, some of the last requests have no reply; those that took effect are
+// the first of them.
 const loadPipeline = "pipeline"
 
 func runPipeline(ctx context.Context, w *worker) {
-	w.pipeline(ctx, pipelineWindow, func() { _ = pause(ctx, w.pace) }) // a pause cut short is as good
+	w.pipeline(ctx, pipelineWindow, func() { _ = pause(ctx, w.pace) }) // a pause cut short is fine
 }
 
 const pipelineWindow = 16
 
-// pipeline keeps up to window requests under way, and calls rest between two bursts. It goes on with its session on the
-// next server whenever a connection breaks, and with a new one if the session is gone.
+// pipeline keeps up to window requests in flight and calls rest between two bursts. When a
+// connection breaks it continues its session on the next server, or a new session if that is gone.
 func (w *worker) pipeline(ctx context.Context, window int, rest func()) {
 	var session proto.ConnectResponse
 	var seen proto.Zxid
@@ -46,15 +47,15 @@ func (w *worker) pipeline(ctx context.Context, window int, rest func()) {
 	}
 }
 
-// pipelineOn works on one connection until it breaks, or ctx ends and all that was under way is answered. It returns the
-// last zxid that it was told.
+// pipelineOn works on a connection until it breaks, or until ctx ends and every request is
+// answered. It returns the last zxid that it saw.
 func (w *worker) pipelineOn(ctx context.Context, c *rawConn, window int, rest func()) proto.Zxid {
 	var (
 		seen   proto.Zxid
-		room   = make(chan struct{}, window) // holds one per request under way
-		broken = make(chan struct{})         // closed when receiving has ended, and seen is settled
+		room   = make(chan struct{}, window) // a token per request in flight
+		broken = make(chan struct{})         // closed when receiving has ended and seen is final
 	)
-	// Ends when the connection is broken or closed; awaited below.
+	// Ends when the connection breaks or closes; awaited below.
 	go func() {
 		defer close(broken)
 		for {
@@ -72,12 +73,12 @@ func (w *worker) pipelineOn(ctx context.Context, c *rawConn, window int, rest fu
 		}
 	}()
 	w.pipelineSend(ctx, c, window, room, broken, rest)
-	_ = c.Close() // an error is that of a connection that is broken already
+	_ = c.Close() // it may be broken already
 	<-broken
 	return seen
 }
 
-// pipelineSend sends until the connection breaks, or ctx ends and nothing is under way any more.
+// pipelineSend sends until the connection breaks, or ctx ends and nothing is in flight.
 func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room chan struct{}, broken <-chan struct{}, rest func()) {
 	path := fmt.Sprintf("%s/%s.%d", w.dir, w.name, c.number)
 	made := 0
@@ -90,7 +91,7 @@ func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room 
 		set := proto.SetDataRequest{Path: path, Data: []byte(strconv.Itoa(made - 1)), Version: -1}
 		return c.request(b, proto.OpSetData, set.Append(nil))
 	}
-	// While all that may be under way is, the session must not seem dead.
+	// With a full window the session must not seem dead.
 	ping := time.NewTicker(w.timeout / 4)
 	defer ping.Stop()
 	take := func() bool {

@@ -7,13 +7,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// loadQueue puts in and takes out: what was put in is taken out once, or still there in the end.
+// loadQueue puts and takes items: each is taken once, or still there in the end.
 const loadQueue = "queue"
 
 func runQueue(ctx context.Context, w *worker) {
 	for w.next(ctx) {
 		if w.rng.IntN(2) == 0 {
-			// What came of it is in the history.
+			// The history has the result.
 			_, _ = w.create(w.dir+"/q-", w.value(), zk.FlagSequence)
 			continue
 		}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// loadRegister is znodes that several clients create, set by version, delete and read after a sync: checked for
-// linearizability. The keys change every few seconds, because the check's effort grows with a key's history.
+// loadRegister creates, sets by version, deletes and reads znodes from several clients, checked for
+// linearizability. The keys change every few seconds, because the check's cost grows with a key's
+// history.
 const (
 	loadRegister   = "register"
 	registerKeys   = 3
@@ -19,7 +20,7 @@ func runRegister(ctx context.Context, w *worker) {
 		period time.Duration
 		n      int
 	}
-	versions := map[key]int32{} // as last seen
+	versions := map[key]int32{} // as last read
 	for w.next(ctx) {
 		k := key{w.rec.Now() / registerPeriod, w.rng.IntN(registerKeys)}
 		path := fmt.Sprintf("%s/%d-%d", w.dir, k.period, k.n)
@@ -37,7 +38,7 @@ func runRegister(ctx context.Context, w *worker) {
 				versions[k] = stat.Version
 			}
 		case p < 65:
-			// What came of it is in the history.
+			// The history has the result.
 			_ = w.Delete(path, versions[k])
 		default:
 			if _, stat, err := w.syncedGet(path); err == nil {

@@ -6,12 +6,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// loadSequence makes sequential znodes: no name is given twice, and later ones get higher numbers.
+// loadSequence creates sequential znodes: no name is given twice, and later ones get higher
+// numbers.
 const loadSequence = "sequence"
 
 func runSequence(ctx context.Context, w *worker) {
 	for w.next(ctx) {
-		// What came of it is in the history.
+		// The history has the result.
 		_, _ = w.create(w.dir+"/n-", w.value(), zk.FlagSequence)
 	}
 }

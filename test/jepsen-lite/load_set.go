@@ -2,8 +2,8 @@ package jepsenlite
 
 import "context"
 
-// loadSet is a growing set of znodes with unique names: none that was acknowledged may be missing from a later synced
-// list, and none may be there that nobody added.
+// loadSet is a growing set of znodes with unique names: a synced list must have every acknowledged
+// name and no other.
 const loadSet = "set"
 
 func runSet(ctx context.Context, w *worker) {
@@ -12,7 +12,7 @@ func runSet(ctx context.Context, w *worker) {
 			settleSet(w)
 			continue
 		}
-		// What came of it is in the history.
+		// The history has the result.
 		_, _ = w.create(w.dir+"/"+w.value(), "", 0)
 	}
 }

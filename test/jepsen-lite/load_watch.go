@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// loadWatch sets watches and changes what is watched. The client's own channels are not listened to: what it was told,
-// and when, is in the history.
+// loadWatch sets watches and changes what is watched. It ignores the client's channels: the history
+// has every event.
 const (
 	loadWatch = "watch"
 	watchKeys = 4
@@ -16,7 +16,7 @@ func runWatch(ctx context.Context, w *worker) {
 	for w.next(ctx) {
 		path := watchKey(w, w.rng.IntN(watchKeys))
 		child := fmt.Sprintf("%s/%d", path, w.rng.IntN(2))
-		// What came of each is in the history.
+		// The history has the results.
 		switch w.rng.IntN(12) {
 		case 0, 1:
 			_, _, _, _ = w.GetW(path)
@@ -42,7 +42,7 @@ func runWatch(ctx context.Context, w *worker) {
 	}
 }
 
-// settleWatch reads everything that may be watched: a change that this shows must have been told.
+// settleWatch reads everything that may be watched: changes that it shows must have fired.
 func settleWatch(w *worker) {
 	for i := range watchKeys {
 		path := watchKey(w, i)

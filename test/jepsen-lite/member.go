@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// What a member may be, in the words of the srvr word.
+// Modes of a member, as in the srvr word.
 const (
 	ModeLeader     = "leader"
 	ModeFollower   = "follower"
@@ -26,7 +26,7 @@ const (
 	ModeNone       = "none" // does not answer, or does not serve
 )
 
-// A Member is one process after another on the same data directory. Not safe for concurrent use.
+// A Member is a sequence of processes on a data directory. Not safe for concurrent use.
 type Member struct {
 	ID     int
 	Client string // address for clients
@@ -44,10 +44,10 @@ func (m *Member) String() string { return fmt.Sprintf("member %d", m.ID) }
 
 func (m *Member) dataDir() string { return filepath.Join(m.dir, "data") }
 
-// LogPath returns the file that everything the member prints is appended to.
+// LogPath returns the file with the member's output.
 func (m *Member) LogPath() string { return filepath.Join(m.dir, "log") }
 
-// Start starts the process and does not wait until it serves.
+// Start starts the process without waiting until it serves.
 func (m *Member) Start() error {
 	log, err := os.OpenFile(m.LogPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -64,14 +64,14 @@ func (m *Member) Start() error {
 	ended := m.ended
 	// Ends with the process; Kill awaits it.
 	go func() {
-		// The status says nothing: a member that ends by itself is noticed because it does not serve.
+		// The status is ignored: a member that ended does not serve, which is noticed.
 		_ = cmd.Wait()
 		close(ended)
 	}()
 	return nil
 }
 
-// Running reports whether the process is there, paused or not.
+// Running reports whether the process exists, paused or not.
 func (m *Member) Running() bool {
 	if m.cmd == nil {
 		return false
@@ -84,7 +84,7 @@ func (m *Member) Running() bool {
 	}
 }
 
-// Kill ends the process as kill -9 does, and awaits its end. A member that does not run stays so.
+// Kill ends the process as kill -9 does and waits for its end, if it runs.
 func (m *Member) Kill() error {
 	if m.cmd == nil {
 		return nil
@@ -97,13 +97,13 @@ func (m *Member) Kill() error {
 	return nil
 }
 
-// Pause stops the process with SIGSTOP; Resume lets it go on. A process that ended meanwhile is no error.
+// Pause stops the process with SIGSTOP. A process that has ended is no error.
 func (m *Member) Pause() error {
 	m.paused = true
 	return m.signal(syscall.SIGSTOP)
 }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (m *Member) Resume() error {
 	m.paused = false
 	return m.signal(syscall.SIGCONT)
@@ -116,7 +116,7 @@ func (m *Member) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Wipe empties the data directory of a member that does not run. It keeps its id, as a new disk for an old server would.
+// Wipe empties the data directory of a stopped member, which keeps its id, as with a new disk.
 func (m *Member) Wipe() error {
 	entries, err := os.ReadDir(m.dataDir())
 	if err != nil {
@@ -134,7 +134,7 @@ func (m *Member) writeMyID() error {
 	return os.WriteFile(filepath.Join(m.dataDir(), "myid"), []byte(strconv.Itoa(m.ID)+"\n"), 0o644)
 }
 
-// Mode asks the member what it is. A paused one is not asked: the answer would take until it goes on.
+// Mode asks the member for its mode. A paused member is not asked: it would not answer.
 func (m *Member) Mode(ctx context.Context) string {
 	if !m.Running() || m.paused {
 		return ModeNone

@@ -16,15 +16,16 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A znode is the state of the model: one znode that is created, set, deleted and read.
+// A znode is the state of the model: a znode that is created, set, deleted and read.
 type znode struct {
 	exists  bool
 	data    string
 	version int32
 }
 
-// modelStep says whether a znode in a state may answer a request as it did, and what it is afterwards. A request without
-// an answer may do what it asks for; that it may do nothing follows from when it is tried: at the very end too.
+// modelStep reports whether a znode in state s may answer a request as it did, and returns the next
+// state. A request without a reply may take effect; that it may have none follows from trying it at
+// the very end too.
 func modelStep(s znode, r *Record) (bool, znode) {
 	p := &r.Parts[0]
 	known := r.Answered()
@@ -111,8 +112,9 @@ func describe(r *Record) string {
 	return fmt.Sprintf("%s -> %s v%d", s, p.Got, p.Stat.Version)
 }
 
-// registerOperations returns what the register load did, as porcupine wants it. A synced read takes from its sync to its
-// reply; reads without a sync promise less and are left out, so are requests that failed before they could be judged.
+// registerOperations returns the operations of the register load for porcupine. A synced read takes
+// from its sync to its reply. Unsynced reads promise less and are left out, as are requests that
+// certainly had no effect.
 func registerOperations(h []*Record) []porcupine.Operation {
 	var ops []porcupine.Operation
 	clients := map[string]int{}
@@ -138,7 +140,7 @@ func registerOperations(h []*Record) []porcupine.Operation {
 		case r.Op == proto.OpGetData:
 			o.Call = int64(r.Synced)
 		case !r.Answered():
-			// Open to the end, unless somebody read what it wrote: then it took place before that reply.
+			// Open-ended, unless a read showed its result: then it took effect before that reply.
 			o.Return = math.MaxInt64
 			if s := seen[r.Parts[0].Data]; s != nil && r.Op != proto.OpDelete {
 				o.Return = int64(s.Return)
@@ -152,11 +154,11 @@ func registerOperations(h []*Record) []porcupine.Operation {
 	return ops
 }
 
-// porcupinePatience bounds the check of one round. A check that does not end in time counts as an anomaly: nobody knows.
+// porcupinePatience bounds the check of a round. An undecided check counts as an anomaly.
 const porcupinePatience = 2 * time.Minute
 
-// CheckRegisters checks that the znodes of the register load are linearizable. If they are not, a picture is written to
-// dir, unless it is empty.
+// CheckRegisters checks that the znodes of the register load are linearizable. If not, it writes a
+// picture to dir, unless dir is empty.
 func CheckRegisters(h []*Record, dir string) []Anomaly {
 	return checkRegisters(h, dir, porcupinePatience)
 }
@@ -164,7 +166,7 @@ func CheckRegisters(h []*Record, dir string) []Anomaly {
 func checkRegisters(h []*Record, dir string, patience time.Duration) []Anomaly {
 	model := registerModel()
 	var anomalies []Anomaly
-	// One znode after the other, so that the picture shows the one that is wrong.
+	// Each znode separately, so that the picture shows the failing one.
 	for _, ops := range model.Partition(registerOperations(h)) {
 		result, info := porcupine.CheckOperationsVerbose(model, ops, patience)
 		if result == porcupine.Ok {
@@ -194,7 +196,7 @@ func visualize(model porcupine.Model, info porcupine.LinearizationInfo, file str
 		return err
 	}
 	if err := porcupine.Visualize(model, info, f); err != nil {
-		_ = f.Close() // the error before it says more
+		_ = f.Close() // the earlier error says more
 		return err
 	}
 	return f.Close()

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// addresses is the plan of one ensemble on loopback. Member i listens at 127.<net>.i.i and reaches member j at
-// 127.<net>.i.j, where a proxy listens. The ports are the same everywhere: so the server lines can be the same everywhere,
-// with names, and stay right when a reconfig gives all members the lines of one of them.
+// addresses is the plan of an ensemble on loopback. Member i listens at 127.<net>.i.i and reaches
+// member j at 127.<net>.i.j, where a proxy listens. Ports and names are the same everywhere, so the
+// server lines stay right when a reconfig gives all members the lines of one of them.
 type addresses struct {
 	net                                byte
 	peerPort, electionPort, clientPort int
@@ -28,7 +28,7 @@ func (a addresses) client(id int) string {
 
 func hostName(id int) string { return fmt.Sprintf("zk%d", id) }
 
-// hosts returns the hosts file of a member. With direct it leads past the proxies.
+// hosts returns a member's hosts file. With direct it bypasses the proxies.
 func (a addresses) hosts(id, members int, direct bool) string {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n")
@@ -45,8 +45,9 @@ func (a addresses) hosts(id, members int, direct bool) string {
 	return b.String()
 }
 
-// withHosts returns a command that finds hosts at /etc/hosts: in a mount namespace of its own, for which a user who is
-// not root needs a user namespace too. The shell becomes the command, so the process id is the command's.
+// withHosts returns a command that sees hosts as /etc/hosts, in a mount namespace of its own, for
+// which a user who is not root needs a user namespace too. The shell becomes the command, so the
+// process id is the command's.
 func withHosts(hosts string, command []string) *exec.Cmd {
 	const script = `mount --bind "$0" /etc/hosts && exec "$@"`
 	cmd := exec.Command("sh", append([]string{"-c", script, hosts}, command...)...)
@@ -61,7 +62,7 @@ func withHosts(hosts string, command []string) *exec.Cmd {
 	return cmd
 }
 
-// freePort returns a port that is free at every given address; listening is left to the caller.
+// freePort returns a port that is free at every given address.
 func freePort(ips []string) (int, error) {
 	const attempts = 50
 	var last error

@@ -12,10 +12,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// recovery is how long an ensemble may take, once nothing is broken any more, until all members serve.
+// recovery is how long an ensemble may take after the last heal until all members serve.
 const recovery = 90 * time.Second
 
-// A nemesis breaks the ensemble and mends it, over and over. One goroutine.
+// A nemesis repeatedly disturbs and heals the ensemble, on a single goroutine.
 type nemesis struct {
 	cluster *Cluster
 	rng     *rand.Rand
@@ -25,9 +25,9 @@ type nemesis struct {
 	healed  func() // called after each fault
 }
 
-// run injects faults until ctx ends, and leaves with everything mended and every process started; that the members serve
-// again is left to the caller. Faults follow each other with a pause in which the members may or may not have recovered,
-// and now and then two happen at once.
+// run injects faults until ctx ends, and leaves everything healed and every process started, though
+// not necessarily serving. Between faults is a pause in which the members may or may not recover;
+// now and then two faults overlap.
 func (n *nemesis) run(ctx context.Context) error {
 	for pause(ctx, n.between(500*time.Millisecond, 3*time.Second)) == nil {
 		f := n.pick()
@@ -49,7 +49,7 @@ func (n *nemesis) run(ctx context.Context) error {
 		if err == nil {
 			_ = pause(ctx, n.between(200*time.Millisecond, f.longest)) // as above
 		}
-		// Mending is not cut short: a half-mended ensemble would be another fault.
+		// Healing is not cut short: a half-healed ensemble would be another fault.
 		mend, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
 		err = errors.Join(err, heal(mend))
 		cancel()
@@ -67,7 +67,7 @@ func (n *nemesis) run(ctx context.Context) error {
 	return n.startAll(context.WithoutCancel(ctx))
 }
 
-// inject does one fault. What it returns undoes it, and is not nil.
+// inject injects a fault and returns the function that heals it, never nil.
 func (n *nemesis) inject(ctx context.Context, f fault) (heal func(context.Context) error, err error) {
 	what, heal, err := f.inject(ctx, n)
 	n.counts[f.name]++
@@ -106,7 +106,7 @@ func (n *nemesis) between(least, most time.Duration) time.Duration {
 
 func (n *nemesis) any() *Member { return n.cluster.Members[n.rng.IntN(len(n.cluster.Members))] }
 
-// leader returns the leader, or anyone while there is none.
+// leader returns the leader, or any member while there is none.
 func (n *nemesis) leader(ctx context.Context) *Member {
 	if m := n.cluster.Leader(ctx); m != nil {
 		return m
@@ -114,7 +114,7 @@ func (n *nemesis) leader(ctx context.Context) *Member {
 	return n.any()
 }
 
-// others returns all members but m.
+// others returns all members except m.
 func (n *nemesis) others(m *Member) []*Member {
 	var others []*Member
 	for _, o := range n.cluster.Members {
@@ -138,7 +138,7 @@ func (n *nemesis) startAll(context.Context) error {
 func (n *nemesis) awaitServing(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
-	if err := n.startAll(ctx); err != nil { // one may have ended by itself, for its disk
+	if err := n.startAll(ctx); err != nil { // a member may have ended by itself, for its disk
 		return err
 	}
 	return n.cluster.AwaitServing(ctx)

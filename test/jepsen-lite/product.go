@@ -12,14 +12,14 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// The products that Find knows.
+// Names of products for Find.
 const (
 	Gozkd     = "gozkd"
 	ZooKeeper = "zookeeper"
 )
 
-// Find builds or installs a product; what has to be written for it goes to dir. gozkd is the binary to test; empty: one
-// that is built from the tree.
+// Find builds or installs a product and writes its files to dir. gozkd is the binary to test; if
+// empty, it is built from the tree.
 func Find(ctx context.Context, name, gozkd, dir string) (Product, error) {
 	root, err := install.Root(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func Find(ctx context.Context, name, gozkd, dir string) (Product, error) {
 	return Product{}, fmt.Errorf("jepsenlite: no product %q: know %s and %s", name, Gozkd, ZooKeeper)
 }
 
-// logback prints what matters of ZooKeeper's log, to standard output.
+// logback prints the important part of ZooKeeper's log to standard output.
 const logback = `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>

@@ -13,22 +13,22 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// A rawConn is a tapped connection with a session, on which requests are sent without waiting for replies. The tap
-// matches the replies and records them. One goroutine may send while another receives.
+// A rawConn is a tapped connection with a session, on which requests are sent without waiting for
+// replies. The tap matches and records the replies. A goroutine may send while another receives.
 type rawConn struct {
 	*tap
 	session proto.ConnectResponse
 	xid     int32
 }
 
-// errExpired is what a client gets whose session the server does not know, or no more.
+// errExpired is returned if the server does not know the session.
 var errExpired = errors.New("jepsenlite: session expired")
 
-// rawPatience is how long a raw connection waits for a reply before it is given up.
+// rawPatience is how long a raw connection waits for a reply.
 const rawPatience = 10 * time.Second
 
-// openRaw connects and asks for a session: the one in last, or a new one. lastZxid is what the client has seen. A refused
-// session is an error that wraps errExpired.
+// openRaw connects and requests a session: the one in last, or a new one. lastZxid is the last zxid
+// that the client has seen. A refused session is an error that wraps errExpired.
 func openRaw(ctx context.Context, rec *Recorder, name, address string, member int, timeout time.Duration, last proto.ConnectResponse, lastZxid proto.Zxid) (*rawConn, error) {
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -55,7 +55,7 @@ func openRaw(ctx context.Context, rec *Recorder, name, address string, member in
 		}
 	}
 	if err != nil {
-		_ = c.Close() // the error before it says more
+		_ = c.Close() // the earlier error says more
 		return nil, err
 	}
 	return c, nil

@@ -11,32 +11,32 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A Report is what a run comes to.
+// A Report is the summary of a run.
 type Report struct {
-	Server string // what was tested
+	Server string // server under test
 	Seed   uint64
 	Rounds int
 	Took   time.Duration
 
-	Operations map[string]int // answered, by name of the op
+	Operations map[string]int // with a reply, by operation
 	Refused    int            // of these, with an error
 	Unanswered int
 	Events     int
 
 	Faults map[string]int // by kind
 
-	Sessions     int // that clients had
-	SessionsLost int // that clients wanted to go on with, and could not
-	ConnsLost    int // connections that did not end by the client's choice
+	Sessions     int // of clients
+	SessionsLost int // that clients wanted to continue and could not
+	ConnsLost    int // connections that the client did not close
 
-	LongestGap    time.Duration // without a successful write, by anyone
+	LongestGap    time.Duration // without a successful write of any client
 	LongestToHeal time.Duration // from the last heal of a round until all members served
 
 	Anomalies []Anomaly
-	Left      string // where history, logs and pictures of a failure are; empty: there was none
+	Left      string // directory with history, logs and pictures of a failure; empty: none
 }
 
-// add counts a round in.
+// add counts a round.
 func (r *Report) add(history []*Record, began, ended time.Duration) {
 	if r.Operations == nil {
 		r.Operations = map[string]int{}
@@ -72,7 +72,8 @@ func (r *Report) add(history []*Record, began, ended time.Duration) {
 	r.LongestGap = max(r.LongestGap, gap)
 }
 
-// longestGap returns the longest time between two successful writes, from began to ended, and when it began.
+// longestGap returns the longest time between two successful writes between began and ended, and
+// its start.
 func longestGap(history []*Record, began, ended time.Duration) (longest, at time.Duration) {
 	var writes []time.Duration
 	for _, h := range history {
@@ -119,7 +120,7 @@ func (r *Report) Print(w io.Writer) {
 	}
 }
 
-// counts returns "kill 3, pause 4", by name.
+// counts formats "kill 3, pause 4", by name.
 func counts(m map[string]int) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// A round is traffic on the ensemble while faults happen, then a pause in which it becomes whole, and a last look.
+// A round is traffic on the ensemble while faults happen, then recovery, then final reads.
 type round struct {
 	number  int
 	seed    uint64
@@ -26,19 +26,20 @@ type round struct {
 	log     hclog.Logger
 }
 
-// A roundResult is what a round left to be judged.
+// A roundResult holds what is judged after a round.
 type roundResult struct {
 	history       []*Record
 	began, ended  time.Duration // of the traffic
 	faults        map[string]int
-	unrecovered   error         // not nil: the ensemble, or a client, did not come back
+	unrecovered   error         // not nil: the ensemble, or a client, did not recover
 	longestToHeal time.Duration // from the last heal until all members served
 }
 
 const (
-	// afterwards is how long the traffic goes on once all members serve again, so that every client finds back.
+	// afterwards is how long the traffic goes on once all members serve again, so that every client
+	// recovers.
 	afterwards = 2 * time.Second
-	// stuck is how long a client may take to end its last operation on an ensemble that is whole.
+	// stuck is how long a client may take to end its last operation on a healed ensemble.
 	stuck = 30 * time.Second
 )
 
@@ -52,7 +53,7 @@ func (r *round) rand(name string) *rand.Rand {
 
 func (r *round) root() string { return fmt.Sprintf("/round-%d", r.number) }
 
-// run returns an error when the round could not be held, which says nothing about the ensemble's answers.
+// run returns an error if the round could not run, which says nothing about the ensemble.
 func (r *round) run(ctx context.Context) (*roundResult, error) {
 	res := &roundResult{}
 	serving, cancel := context.WithTimeout(ctx, recovery)
@@ -87,7 +88,8 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 	return res, err
 }
 
-// lookAtAll reads the round's znodes from every member, and removes them, so that rounds do not become slower.
+// lookAtAll reads the round's znodes from every member and removes them, so that rounds do not
+// become slower.
 func (r *round) lookAtAll(ctx context.Context) error {
 	var paths []string
 	for _, m := range r.cluster.Members {

@@ -13,22 +13,22 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Options say what a run does.
+// Options configure a run.
 type Options struct {
 	Product Product
 	Members int
-	Dir     string        // for data, logs and what a failure leaves; the caller owns it
-	Time    time.Duration // after which no further round begins
-	Round   time.Duration // how long faults happen in each round
+	Dir     string        // for data, logs and the files of a failure; the caller owns it
+	Time    time.Duration // no round begins after it
+	Round   time.Duration // duration of faults in each round
 	Seed    uint64        // of the choice of faults and operations
-	Faults  []string      // kinds that may happen; nil: all that this machine and the product allow
+	Faults  []string      // kinds that may happen; nil: all that the machine and the product allow
 	Pace    time.Duration // mean time between two operations of a client
 	Tick    time.Duration
 	Logger  hclog.Logger
 }
 
-// Run tests an ensemble, round after round, until the time is over or a round shows an anomaly. The error says that the
-// test could not be held; what the ensemble did wrong is in the report.
+// Run tests an ensemble, round after round, until the time has passed or a round has an anomaly. An
+// error means that the test could not run; anomalies are in the report.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	kinds, err := chooseFaults(o)
 	if err != nil {

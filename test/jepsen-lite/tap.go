@@ -12,12 +12,13 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// handshakePatience is how long a tapped connection waits for the answer to its handshake: go-zookeeper would wait ten
-// times as long as for anything else, which is the whole run when a member is paused.
+// handshakePatience is how long a tapped connection waits for the handshake's reply. go-zookeeper
+// would wait ten times as long as for anything else: a whole round when a member is paused.
 const handshakePatience = 2 * time.Second
 
-// A tap is a client's connection that records what passes: requests before they are written, replies and events when
-// their last byte was read. So each request takes place between its Call and its Return.
+// A tap is a client connection that records its traffic: requests before they are written, replies
+// and events when their last byte was read. So each request takes effect between its Call and its
+// Return.
 type tap struct {
 	net.Conn
 	rec    *Recorder
@@ -25,14 +26,14 @@ type tap struct {
 	member int
 	number int
 
-	mu       sync.Mutex // guards what follows; reading and writing are different goroutines
-	out, in  []byte     // bytes of frames that are not complete
+	mu       sync.Mutex // guards the fields below; reading and writing are different goroutines
+	out, in  []byte     // bytes of incomplete frames
 	outFirst bool       // the handshake was sent
 	sent     int        // requests
 	session  proto.SessionID
 	open     bool // the handshake was answered
 	pending  []*Record
-	lastSync *Record // the last reply, if it is of a sync
+	lastSync *Record // the last reply, if of a sync
 	why      string
 	closed   bool
 }
@@ -61,7 +62,7 @@ func (t *tap) Write(b []byte) (int, error) {
 	return t.Conn.Write(b)
 }
 
-// Read records the replies and events in what it returns.
+// Read records the replies and events in the bytes it returns.
 func (t *tap) Read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
 	t.mu.Lock()
@@ -90,7 +91,7 @@ func (t *tap) SetReadDeadline(at time.Time) error {
 	return t.Conn.SetReadDeadline(at)
 }
 
-// Close closes the connection, and records the requests that stay without a reply.
+// Close closes the connection and records the requests without a reply.
 func (t *tap) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,7 +126,8 @@ func (t *tap) received(frame []byte, now time.Duration) {
 			Event: e.Type, Parts: []Part{{Path: e.Path}}, Zxid: h.Zxid})
 		return
 	}
-	// The reply of the oldest request with its xid. Others before it stay pending: the check of the order of replies sees it.
+	// The reply of the oldest request with its xid. Earlier ones stay pending: the check of the
+	// order of replies sees it.
 	for i, r := range t.pending {
 		if r.Xid != h.Xid {
 			continue
@@ -143,7 +145,7 @@ func (t *tap) received(frame []byte, now time.Duration) {
 		t.rec.add(r)
 		return
 	}
-	// A reply that nobody asked for.
+	// A reply without a request.
 	t.rec.add(&Record{Kind: KindReply, Conn: t.number, Client: t.client, Session: t.session, Member: t.member, Return: now,
 		Xid: h.Xid, Zxid: h.Zxid, Err: h.Err, Op: proto.OpError})
 }

@@ -22,8 +22,8 @@ type traffic struct {
 	busy    sync.WaitGroup
 }
 
-// start connects all clients, makes what they begin with while ready lasts, and sets them to work until ctx ends or end is
-// called, which must be.
+// start connects all clients, prepares the loads while ready lasts, and runs them until ctx ends or
+// end is called. The caller must call end.
 func (r *round) start(ctx, ready context.Context) (*traffic, error) {
 	t := &traffic{loads: r.loads}
 	err := r.connect(t)
@@ -39,7 +39,7 @@ func (r *round) start(ctx, ready context.Context) (*traffic, error) {
 	for i, l := range t.loads {
 		for _, w := range t.workers[i] {
 			t.busy.Add(1)
-			// Ends when end is called and the ensemble answers; end awaits it, though not for ever.
+			// Ends when end is called and the ensemble answers; end awaits it, for a limited time.
 			go func() {
 				defer t.busy.Done()
 				l.run(working, w)
@@ -49,7 +49,8 @@ func (r *round) start(ctx, ready context.Context) (*traffic, error) {
 	return t, nil
 }
 
-// goHome sends some of the clients back to where they began: without that the last faults decide where all of them are.
+// goHome sends some clients back to their first member: otherwise the last faults decide where all
+// of them are.
 func (t *traffic) goHome(rng *rand.Rand) {
 	for _, ws := range t.workers {
 		for _, w := range ws {
@@ -60,8 +61,8 @@ func (t *traffic) goHome(rng *rand.Rand) {
 	}
 }
 
-// end stops the clients, lets each take its last look if settle is true, and closes them. The error says that one of them
-// got no answer for long.
+// end stops the clients, runs the final reads if settle is true, and closes the clients. An error
+// means that a client got no reply for long.
 func (t *traffic) end(settle bool) error {
 	t.stop()
 	defer t.close()
@@ -78,7 +79,7 @@ func (t *traffic) end(settle bool) error {
 	return nil
 }
 
-// connect makes the clients of all loads, spread over the members.
+// connect creates the clients of all loads, spread over the members.
 func (r *round) connect(t *traffic) error {
 	home := 0
 	for i, l := range t.loads {
@@ -100,7 +101,7 @@ func (r *round) connect(t *traffic) error {
 	return nil
 }
 
-// prepare waits until every client has a session and makes the folders of the loads.
+// prepare waits until every client has a session, and creates the loads' parents.
 func (r *round) prepare(ctx context.Context, t *traffic) error {
 	root := t.workers[0][0]
 	if err := root.await(ctx); err != nil {
@@ -125,7 +126,7 @@ func (r *round) prepare(ctx context.Context, t *traffic) error {
 			}
 		}
 	}
-	// Nobody begins before this client's server has what another one made.
+	// No client begins before its server has what another one created.
 	for i := range t.loads {
 		for _, w := range t.workers[i] {
 			if _, err := w.Sync(w.dir); err != nil && !errors.Is(err, zk.ErrConnectionClosed) {
@@ -141,7 +142,8 @@ func (t *traffic) close() {
 	for _, ws := range t.workers {
 		for _, w := range ws {
 			closing.Add(1)
-			// Ends within a second or so, go-zookeeper's patience with a server that does not answer; awaited below.
+			// Ends within about a second, go-zookeeper's patience with a silent server; awaited
+			// below.
 			go func() {
 				defer closing.Done()
 				w.Close()
@@ -151,10 +153,10 @@ func (t *traffic) close() {
 	closing.Wait()
 }
 
-// awaitGroup reports whether a group was done in time.
+// awaitGroup reports whether a group ended in time.
 func awaitGroup(g *sync.WaitGroup, patience time.Duration) bool {
 	done := make(chan struct{})
-	// Ends with the group; if that never happens, with the process.
+	// Ends with the group; if that never ends, with the process.
 	go func() {
 		g.Wait()
 		close(done)

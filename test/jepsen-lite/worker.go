@@ -10,10 +10,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// sessionTimeout is that of clients that should not lose their sessions by being unlucky.
+// sessionTimeout is the timeout of clients that should not lose their sessions by bad luck.
 const sessionTimeout = 10 * time.Second
 
-// A worker is one client of a load, and what it decides by.
+// A worker is a client of a load with its source of decisions.
 type worker struct {
 	*client
 	rec       *Recorder
@@ -25,10 +25,10 @@ type worker struct {
 	rng       *rand.Rand
 	pace      time.Duration
 	made      int
-	raw       atomic.Pointer[rawConn] // the last one, of a load that makes its own connections
+	raw       atomic.Pointer[rawConn] // the last one, for loads that open their own connections
 }
 
-// goHome has the worker go back to the member where it began, if it is not there.
+// goHome reconnects the worker to its first member, if it is elsewhere.
 func (w *worker) goHome() {
 	w.client.goHome()
 	if c := w.raw.Load(); c != nil && c.member != w.home%len(w.addresses)+1 {
@@ -36,25 +36,24 @@ func (w *worker) goHome() {
 	}
 }
 
-// next waits for the time of the next operation. false: the round ends.
+// next waits for the next operation. It returns false when the round ends.
 func (w *worker) next(ctx context.Context) bool {
 	return pause(ctx, time.Duration(w.rng.Int64N(int64(2*w.pace)+1))) == nil
 }
 
-// value returns data that nobody else writes.
+// value returns unique data.
 func (w *worker) value() string {
 	w.made++
 	return fmt.Sprintf("%s.%d", w.name, w.made)
 }
 
-// Errors of operations are not looked at by most loads: the tap has recorded what came of them, and a load goes on
-// whatever it was.
+// Most loads ignore errors of operations: the tap records them, and the load goes on.
 
 func (w *worker) create(path, data string, flags int32) (string, error) {
 	return w.Create(path, []byte(data), flags, openACL())
 }
 
-// syncedGet reads what was written before it was called.
+// syncedGet reads everything written before its call.
 func (w *worker) syncedGet(path string) (string, *zk.Stat, error) {
 	if _, err := w.Sync(path); err != nil {
 		return "", nil, err

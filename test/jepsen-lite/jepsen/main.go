@@ -89,7 +89,7 @@ func run(ctx context.Context) int {
 	return 0
 }
 
-// test runs the one test or the other, and prints its report.
+// test runs the selected test and prints its report.
 func test(ctx context.Context, o jepsenlite.Options, kills int) (failed bool, err error) {
 	if kills > 0 {
 		report, err := jepsenlite.RunKills(ctx, o, kills)
