@@ -71,6 +71,7 @@ var table = []box{
 	}},
 	{pkg: "recipes", there: true, may: []arrow{
 		{"recipes/internal/znodepath", "joins and splits paths"},
+		{"recipes/internal/backoff", "pauses between attempts"},
 		{"internal/lastzxid", "a race and a fault of the client that they run on"},
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
