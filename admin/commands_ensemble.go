@@ -13,12 +13,12 @@ import (
 )
 
 // member returns the member of that number, if there is one.
-func member(s *server.Server, id int) (server.Member, bool) {
+func member(s *server.Server, id int) (server.MemberStatus, bool) {
 	all := s.Members()
-	if i := slices.IndexFunc(all, func(m server.Member) bool { return m.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(all, func(m server.MemberStatus) bool { return m.ID == id }); i >= 0 {
 		return all[i], true
 	}
-	return server.Member{}, false
+	return server.MemberStatus{}, false
 }
 
 func leader(h *handler, _ *http.Request) (object, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -29,8 +30,8 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 	case r.Scheme == "digest" && r.Auth != nil && !c.server.live.Load().DisableDigest && c.addDigest(jute.Text(r.Auth)):
 		return proto.OK
 	}
-	c.server.stats.authFailed.Add(1)
-	c.logger().Warn("authentication failed", "scheme", strings.Clone(printable(shortened(r.Scheme, 64))))
+	c.server.meter.Conns.AuthFailed.Add(1)
+	c.logger().Warn("authentication failed", "scheme", strings.Clone(printable.Text(printable.Shortened(r.Scheme, 64))))
 	return proto.ErrAuthFailed
 }
 
@@ -89,12 +90,12 @@ func (s *Server) Authorize(scheme, credentials, address string) error {
 	case scheme == "digest" && credentials != "" && !cfg.DisableDigest:
 		ids = s.digestIDs(credentials)
 	default:
-		s.stats.authFailed.Add(1)
+		s.meter.Conns.AuthFailed.Add(1)
 		return ErrNotAuthenticated
 	}
-	s.tree.RLock()
-	defer s.tree.RUnlock()
-	if !s.state.Permitted("/", proto.PermAll, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL}) {
+	s.treeMu.RLock()
+	defer s.treeMu.RUnlock()
+	if !s.tree.Permitted("/", proto.PermAll, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL}) {
 		return ErrNotAuthorized
 	}
 	return nil

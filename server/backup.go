@@ -42,8 +42,8 @@ func (b *Backup) Close() error { return errors.Join(b.file.Close(), os.RemoveAll
 // Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's, if that ends first, as it may where there is no leader; what the disk says, which does not stop
 // the server.
 func (s *Server) Backup(ctx context.Context) (*Backup, error) {
-	if !s.accepting.Load() {
-		return nil, s.whyNot()
+	if !s.life.accepting.Load() {
+		return nil, s.life.whyNot()
 	}
 	alive, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -51,7 +51,7 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	go func() {
 		defer close(watched)
 		select {
-		case <-s.ended:
+		case <-s.life.stopping:
 			cancel()
 		case <-alive.Done():
 		}
@@ -60,8 +60,8 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	cancel()
 	<-watched
 	if err != nil {
-		if !s.accepting.Load() {
-			err = s.whyNot()
+		if !s.life.accepting.Load() {
+			err = s.life.whyNot()
 		}
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 			if err := ctx.Err(); err != nil || s.cfg.Dir == "" {
 				return err
 			}
-			return roomIn(folder, s.logRoom)
+			return roomIn(folder, s.checkpoint.logRoom)
 		})
 	})
 	if err != nil {
@@ -132,12 +132,12 @@ func (s *Server) removeBackups() {
 // LastSnapshot returns the zxid of the last checkpoint on disk, and when it was written. It is one that this server made, or that it started with, or
 // that came from another member. In memory, and before there is one, ok is false.
 func (s *Server) LastSnapshot() (zxid int64, at time.Time, ok bool) {
-	if s.cfg.Dir == "" || !s.accepting.Load() {
+	if s.cfg.Dir == "" || !s.life.accepting.Load() {
 		return 0, time.Time{}, false
 	}
 	info, err := os.Stat(filepath.Join(s.cfg.Dir, "checkpoint.db"))
 	if err != nil {
 		return 0, time.Time{}, false
 	}
-	return s.checkpoint.Load(), info.ModTime(), true
+	return s.checkpoint.onDisk.Load(), info.ModTime(), true
 }

@@ -127,9 +127,6 @@ type Config struct {
 	FS vfs.FS
 }
 
-// Setting is a line of the conf word.
-type Setting struct{ Key, Value string }
-
 // ensureDefaults fills what is zero and reports everything that is wrong.
 func (c *Config) ensureDefaults() error {
 	setDefault(&c.MemberID, 1)

@@ -11,10 +11,22 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// zxidLast in a pending status stands for the zxid at the moment when the reply is made.
-const zxidLast proto.Zxid = -2
+const (
+	// maxQueued is how many requests of one connection may wait for a write before its socket is not read any more,
+	// maxQueuedBytes how many bytes they may hold.
+	maxQueued      = 4096
+	maxQueuedBytes = 4 << 20
+	// maxOutput is how many bytes may wait for a client that does not read, or become ready at once when a write is done.
+	// Then its connection is closed.
+	maxOutput = 64 << 20
+	// burstOutput: a burst of reads is interrupted to send its replies when they have this many bytes.
+	burstOutput = 256 << 10
+	// burstFrames bounds how many requests are handled under one lock.
+	burstFrames = 128
+)
 
 // why a burst of requests ended.
 type pause uint8
@@ -43,7 +55,7 @@ func (c *conn) serve() {
 	for ok && err == nil {
 		if readErr := in.fill(c); readErr != nil {
 			if !errors.Is(readErr, net.ErrClosed) {
-				c.server.stats.connsBroken.Add(1)
+				c.server.meter.Conns.Broken.Add(1)
 				if !errors.Is(readErr, io.EOF) {
 					c.logger().Debug("connection lost", "error", readErr)
 				}
@@ -94,19 +106,19 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 			return false, nil
 		case p == pauseLimit:
 			c.blocked.Store(true)
-			begin, st := c.server.cfg.Now(), &c.server.stats
-			st.throttleWaits.Add(1) // now: who asks why nothing moves sees it
-			c.server.outstanding.wait()
-			st.throttled.note(int64(c.server.cfg.Now().Sub(begin)), 1)
+			begin, requests := c.server.cfg.Now(), &c.server.meter.Requests
+			requests.ThrottleWaits.Add(1) // before the wait, so that an operator sees why nothing moves
+			c.server.writes.wait()
+			requests.Throttled.Record(int64(c.server.cfg.Now().Sub(begin)), 1)
 			c.blocked.Store(false)
 		case p == pauseQueue:
 			c.blocked.Store(true)
-			c.awaitQueue(c.crowded)
+			c.awaitQueue(c.queue.crowded)
 			c.blocked.Store(false)
 		case p == pauseAlone:
 			c.awaitQueue(func() bool { return c.queue.len() > 0 })
 		case p == pauseSync:
-			c.awaitQueue(func() bool { return c.unsettled > 0 })
+			c.awaitQueue(func() bool { return c.queue.nUnordered > 0 })
 		}
 	}
 }
@@ -130,35 +142,32 @@ func (c *conn) awaitClosed() {
 	}
 }
 
-func (c *conn) crowded() bool { return c.queue.len() >= maxQueued || c.queuedBytes >= maxQueuedBytes }
-
 // burst handles requests under one lock. Replies to reads are on the output before the lock is released (V3).
 func (c *conn) burst(in *input) (pause, error) {
 	s := c.server
 	now := s.cfg.Now()
-	s.tree.RLock()
-	defer s.tree.RUnlock()
+	s.treeMu.RLock()
+	defer s.treeMu.RUnlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t, begin := s.tallies.get(), in.r
+	t, begin := s.meter.Batch(), in.r
 	defer func() {
-		c.holdReads()
+		c.startBarrier()
+		requests, replies := t.Counts()
 		done := now
-		if t.n > 0 {
+		if replies > 0 {
 			done = s.cfg.Now()
-			c.lastTook, c.lastTime = max(0, done.Sub(now)), now
-			c.latency.note(c.lastTook, int64(t.n))
+			c.stats.Replied(max(0, done.Sub(now)), replies, now)
 		}
-		c.receivedPackets += t.received
-		t.bytesIn += int64(in.r - begin)
-		t.settle(&s.stats, done)
-		s.tallies.put(t)
+		c.stats.Received += requests
+		t.Bytes(in.r - begin)
+		s.meter.Done(t, done)
 	}()
 	for range burstFrames {
 		switch {
 		case c.closed || c.closeAfter:
 			return pauseClosed, nil
-		case c.crowded():
+		case c.queue.crowded():
 			return pauseQueue, nil
 		case len(c.out) >= burstOutput:
 			return pauseOutput, nil
@@ -187,7 +196,7 @@ func (c *conn) burst(in *input) (pause, error) {
 }
 
 // request routes one request. With pauseLimit, pauseAlone and pauseSync nothing happened, and the request comes again.
-func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err error) {
+func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
 	var h proto.RequestHeader
@@ -195,25 +204,26 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 	if d.Err() != nil {
 		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
 	}
-	if c.changing != nil {
-		// Its answer has a higher zxid than what would follow it would have: that must come after it.
+	if c.reconfiging != nil {
+		// The reply to a reconfig has a higher zxid than replies to later requests would have now: those must come after it.
 		switch {
-		case c.queue.head() == c.changing && h.Op == proto.OpPing: // it can take longer than a client waits for its pings
+		case c.queue.head() != queued(c.reconfiging):
+			c.reconfiging = nil
+		case h.Op == proto.OpPing: // a reconfig can take longer than a client waits for its pings
 			c.borrowOutput()
 			at := len(c.out)
 			c.out = c.server.read(c, t, c.out, h.Op, h.Xid, nil, nil)
-			t.received++
-			t.answered(h.Op, now, false, len(c.out)-at)
-			c.sentPackets++
+			t.Received()
+			t.Answered(h.Op, now, false, len(c.out)-at)
+			c.stats.Sent++
 			return pauseNone, nil
-		case c.queue.head() == c.changing:
+		default:
 			return pauseAlone, nil
 		}
-		c.changing = nil
 	}
 	switch h.Op.Info().Class {
 	case proto.ClassWrite:
-		if c.unsettled > 0 { // applied before what is in front of it is answered, it would be seen there (V2, V5)
+		if c.queue.nUnordered > 0 { // applied before what is in front of it is answered, it would be seen there (V2, V5)
 			return pauseSync, nil
 		}
 		if c.write(h, d.Rest(), now) {
@@ -249,7 +259,7 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 		} else if c.write(h, d.Rest(), now) {
 			return pauseLimit, nil
 		} else {
-			c.changing = c.queue.head()
+			c.reconfiging = c.queue.head().(*clientWrite)
 		}
 	case proto.ClassAuth:
 		code := c.authenticate(&d)
@@ -261,13 +271,13 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
 		c.status(proto.RequestHeader{Xid: h.Xid, Op: proto.OpError}, proto.ErrUnimplemented, proto.NoZxid, true, now, t)
 	}
-	c.noteHot(h.Op, frame[proto.RequestHeaderBytes:])
-	t.received++
+	c.server.meter.Hot.Sample(&c.sampling, c.session, h.Op, frame[proto.RequestHeaderBytes:])
+	t.Received()
 	if h.Op != proto.OpAuth {
-		c.lastOp = h.Op
+		c.stats.LastOp = h.Op
 	}
 	if h.Xid >= 0 { // pings leave the last one alone, as in ZooKeeper: go-zookeeper's FLWCons wants it
-		c.lastXid = h.Xid
+		c.stats.LastXid = h.Xid
 	}
 	return p, nil
 }
@@ -275,19 +285,19 @@ func (c *conn) request(frame []byte, now time.Time, t *tally) (p pause, err erro
 // write proposes a write and queues it. It reports that there are too many already.
 func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bool) {
 	s := c.server
-	if !s.outstanding.try(len(body)) {
+	if !s.writes.try(len(body)) {
 		return true
 	}
-	p := spentWrites.Get().(*pending)
-	*p = pending{conn: c, xid: h.Xid, kind: kindWrite, heard: c.cameAt(), received: now}
-	p.req = datatree.Request{
+	w := freeWrites.Get().(*clientWrite)
+	*w = clientWrite{conn: c, xid: h.Xid, heard: c.lastHeard(), received: now}
+	w.req = datatree.Request{
 		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.cfg.MaxBuffer,
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
-	payload := p.req.Append(make([]byte, 0, len(body)+64))
-	p.req.Body = payload[len(payload)-len(body):] // the body ends the record; the frame's buffer is not kept
-	c.enqueue(p)
-	s.node.Propose(payload, p)
+	payload := w.req.Append(make([]byte, 0, len(body)+64))
+	w.req.Body = payload[len(payload)-len(body):] // the body ends the record; the frame's buffer is not kept
+	c.queue.push(w)
+	s.node.Propose(payload, w)
 	return false
 }
 
@@ -301,75 +311,73 @@ func (s *Server) requestFlags() (f datatree.RequestFlags) {
 	return f
 }
 
-// readInTurn answers a read at once, or queues it behind an unfinished request (V2).
-func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *tally) {
+// readInTurn answers a read at once, or queues it if a request before it is unfinished (V2).
+func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) {
 	if c.server.cfg.LinearizableReads && h.Op != proto.OpPing {
-		if c.hold == nil {
-			c.hold = new(hold)
+		if c.barrier == nil {
+			c.barrier = new(readBarrier)
 		}
 	} else if c.queue.len() == 0 {
 		c.borrowOutput()
 		at := len(c.out)
 		c.out = c.server.read(c, t, c.out, h.Op, h.Xid, body, c.ids)
-		t.answered(h.Op, now, false, len(c.out)-at)
-		c.server.slow.read(c, h.Op, h.Xid, body, now)
-		zxid := c.server.state.LastZxid()
-		c.sentPackets++
-		c.lastZxid = max(c.lastZxid, zxid)
+		t.Answered(h.Op, now, false, len(c.out)-at)
+		if c.server.meter.Slow.Enabled() {
+			c.logIfSlow(h.Op, h.Xid, body, c.lastHeard(), now)
+		}
+		c.stats.Sent++
+		c.stats.LastZxid = max(c.stats.LastZxid, c.server.tree.LastZxid())
 		return
 	}
-	c.enqueue(&pending{
-		conn: c, xid: h.Xid, kind: kindRead, op: h.Op, body: bytes.Clone(body), ids: c.ids, heard: c.cameAt(), received: now, hold: c.hold,
+	c.queue.push(&queuedRead{
+		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.ids, barrier: c.barrier, heard: c.lastHeard(), received: now,
 	})
 }
 
-// hold makes reads wait until this server has applied what was committed when they came.
-type hold struct{ over bool }
-
-// holdReads asks for the moment that the held reads of a burst wait for, once for all of them. c.mu is held.
-func (c *conn) holdReads() {
-	h := c.hold
-	if c.hold = nil; h != nil {
-		c.whenCurrent(func() { h.over = true })
+// startBarrier starts the barrier of the reads of a burst: one for all of them. c.mu is held.
+func (c *conn) startBarrier() {
+	b := c.barrier
+	if c.barrier = nil; b != nil {
+		c.whenCurrent(func() { b.passed = true })
 	}
 }
 
-// sync answers when this server has applied all that was committed when the request came.
-func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *tally) {
+// sync answers when this server has applied everything that was committed when the request came.
+func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) {
 	var r proto.PathRequest
 	r.Decode(d)
 	if d.Err() != nil {
 		c.status(h, proto.ErrMarshallingError, zxidLast, false, now, t)
 		return
 	}
-	p := &pending{conn: c, xid: h.Xid, kind: kindSync, op: h.Op, body: r.Append(nil), heard: c.cameAt(), received: now}
-	c.enqueue(p)
-	c.server.stats.syncsWait.Add(1)
+	q := &queuedSync{xid: h.Xid, path: r.Append(nil), heard: c.lastHeard(), received: now}
+	c.queue.push(q)
+	c.server.meter.SyncsWaiting.Add(1)
 	c.whenCurrent(func() {
-		c.server.stats.syncsWait.Add(-1)
-		p.done = true
+		c.server.meter.SyncsWaiting.Add(-1)
+		q.done = true
 	})
 }
 
-// whenCurrent runs mark, and answers what that lets go, when this server has applied what is committed anywhere now. mark is run with the
-// tree's lock, for reading, and c.mu held.
+// whenCurrent calls mark, and answers the requests that this finishes, when this server has applied everything that is
+// committed anywhere now. mark is called with the tree's lock held for reading, and with c.mu held.
 func (c *conn) whenCurrent(mark func()) {
 	s := c.server
 	s.node.Read(func() {
-		s.tree.RLock()
+		s.treeMu.RLock()
 		c.mu.Lock()
 		mark()
-		c.drain(&s.tally)
-		s.tally.settle(&s.stats, s.cfg.Now()) // this is the goroutine of Apply
+		c.drain(&s.applier.batch) // this is the goroutine of Apply
+		s.applier.batch.Settle(s.cfg.Now())
 		c.mu.Unlock()
-		s.tree.RUnlock()
+		s.treeMu.RUnlock()
 		c.flushAsync()
 	})
 }
 
 // status queues a reply without a body.
-func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid, closes bool, now time.Time, t *tally) {
-	c.enqueue(&pending{conn: c, xid: h.Xid, kind: kindStatus, op: h.Op, code: code, zxid: zxid, close: closes, received: now})
+func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid, closes bool, now time.Time, t *meter.BatchStats) {
+	c.queue.push(&queuedStatus{op: h.Op, xid: h.Xid, code: code, zxid: zxid, closes: closes, received: now})
 	if c.queue.len() == 1 {
 		c.drain(t)
 	}

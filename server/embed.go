@@ -11,22 +11,29 @@ import (
 	"github.com/gozkd/gozkd/internal/memnet"
 )
 
-// ErrNotStarted says that Start was not called yet.
-var ErrNotStarted = errors.New("server: not started")
+// Errors of a server that does not serve clients.
+var (
+	// ErrNotStarted means that Start was not called yet.
+	ErrNotStarted = errors.New("server: not started")
+	// ErrNoLeader means that a server does not answer clients because it knows no leader, cannot reach it, or has not caught
+	// up with it yet. That may pass.
+	ErrNoLeader = errors.New("server: no leader, or not in touch with it")
+)
 
-// inProcessAddress is what clients in this process come from and connect to: for ACLs they are on this machine. Nobody listens there.
+// inProcessAddress is the address at both ends of a connection within the process: for ACLs such a client is on this
+// machine. Nobody listens there.
 const inProcessAddress = "127.0.0.1:0"
 
-// Addr returns the address of the client port, or nil before Start has opened it. With Config.InProcess there is no port.
+// Addr returns the address of the client port, or nil before Start has opened it and if Config.InProcess is set.
 func (s *Server) Addr() net.Addr {
-	if a := s.addr.Load(); a != nil {
+	if a := s.port.addr.Load(); a != nil {
 		return *a
 	}
 	return nil
 }
 
 // ConnectString returns host:port for a client's connect string, or "" before Start has opened the port. With
-// Config.InProcess it is an address that clients accept, and that only Dialer can reach.
+// Config.InProcess it is an address that clients accept, but that only Dialer can reach.
 func (s *Server) ConnectString() string {
 	if s.cfg.InProcess {
 		return inProcessAddress
@@ -37,78 +44,69 @@ func (s *Server) ConnectString() string {
 	return ""
 }
 
-// Dial returns a connection to this server that does not leave the process: no port and no system call. ctx is for the sake of
-// those who want a dial function; nothing is waited for. A server that still looks for a leader answers when it has one.
+// Dial returns a connection to this server that does not leave the process: it uses no port and no system call. Dial does
+// not wait; it takes a ctx so that it can serve as a dial function. A server that still looks for a leader answers when it
+// has one.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case !s.accepting.Load():
-		return nil, &net.OpError{Op: "dial", Net: "memory", Err: s.whyNot()}
+	case !s.life.accepting.Load():
+		return nil, &net.OpError{Op: "dial", Net: "memory", Err: s.life.whyNot()}
 	}
 	client, ours := memnet.Pipe(inProcessAddress, inProcessAddress)
 	s.admit(ours)
 	return client, nil
 }
 
-// Dialer returns Dial in the shape of go-zookeeper's Dialer, for zk.WithDialer. Whatever address it is called with, it connects to
-// this server.
+// Dialer returns Dial with the signature of go-zookeeper's Dialer, for zk.WithDialer. It connects to this server whatever the
+// address is.
 func (s *Server) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(string, string, time.Duration) (net.Conn, error) { return s.Dial(context.Background()) }
 }
 
-// whyNot says why a server does not take connections: ErrClosed, with the cause where it stopped by itself, or ErrNotStarted.
-func (s *Server) whyNot() error {
-	select {
-	case <-s.ended:
-		if cause := s.cause.Load(); cause != nil {
-			return fmt.Errorf("%w: %w", ErrClosed, *cause)
-		}
-		return ErrClosed
-	default:
-		return ErrNotStarted
+// ready reports whether clients can be served.
+func (s *Server) ready() bool { return s.life.serving.Load() && !s.leader.lost.Load() }
+
+// NotServing returns nil while the server answers clients. Otherwise it returns the reason: ErrNotStarted, ErrNoLeader, or
+// ErrClosed, with the cause if the server stopped by itself.
+func (s *Server) NotServing() error {
+	switch {
+	case !s.life.accepting.Load():
+		return s.life.whyNot()
+	case !s.ready():
+		return ErrNoLeader
 	}
+	return nil
 }
 
-// Ready returns when the server answers clients: it knows a leader and has what was committed before that one's time. That may
-// come and go in an ensemble; Start has waited for it once. It returns ErrClosed, with the cause if there is one, when the server stopped, and
-// an error that wraps ctx's when ctx ends first.
+// Ready returns when the server answers clients: it knows a leader, and has applied everything that was committed before
+// that one's time. In an ensemble that may change again later; Start has waited for it once. Ready returns ErrClosed, with
+// the cause if there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
-		changed := s.reached.changed()
+		changed := s.applied.changed()
 		if s.ready() && s.node.Status().Current {
 			return nil
 		}
 		select {
 		case <-changed:
-		case <-s.ended:
-			return s.whyNot()
+		case <-s.life.stopping:
+			return s.life.whyNot()
 		case <-ctx.Done():
 			return fmt.Errorf("server: not serving clients: %w", ctx.Err())
 		}
 	}
 }
 
-// Status is what a server says of itself.
-type Status struct {
-	Serving bool   // clients are answered
-	Mode    string // standalone, leader, follower or observer; "" before Start has opened the data
-	Member  int    // this server's number
-	Leader  int    // the leader's as far as this server knows, 0 for none; a server alone leads itself
-	Zxid    int64  // of the last change that is applied here
-	// Whole: all members that shall vote do, and, as far as the leader knows, none has come without data. One that did is let in
-	// first, as may happen to the last one when a new ensemble is formed: until it votes, fewer members can be missed.
-	Whole bool
-}
-
-// Status returns a recent view.
+// Status returns a recent summary of the server.
 func (s *Server) Status() Status {
 	st := Status{Member: int(s.cfg.MemberID)}
-	if !s.accepting.Load() {
+	if !s.life.accepting.Load() {
 		return st
 	}
 	node := s.node.Status()
-	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.mode(), int64(s.facts().zxid)
+	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.mode(), int64(s.treeStats().zxid)
 	st.Serving = s.ready() && node.Current
 	set, _ := s.ensemble()
 	st.Whole = s.alone() || !node.Joining && slices.Equal(slices.Sorted(slices.Values(node.Voters)), slices.Sorted(slices.Values(set.Voters())))

@@ -74,10 +74,10 @@ func (s *Server) retarget() {
 	if s.alone() {
 		return
 	}
-	current, version := s.state.Config()
+	current, version := s.tree.Config()
 	t := consensus.Target{Voters: current.Voters(), Learners: current.Observers()}
 	wanted := current
-	pending, changing := s.state.PendingConfig()
+	pending, changing := s.tree.PendingConfig()
 	if changing {
 		t = consensus.Target{Serial: uint64(pending.Serial), Voters: pending.Members.Voters(), Learners: pending.Members.Observers()}
 		for _, m := range pending.Members {
@@ -88,10 +88,10 @@ func (s *Server) retarget() {
 	}
 	s.configured.Store(version != 0 || changing)
 	s.node.SetTarget(t)
-	if err := s.book.update(current, version, wanted); err != nil {
+	if err := s.peers.update(current, version, wanted); err != nil {
 		s.cfg.Logger.Warn("the addresses of the other servers can't be kept for the next start", "error", err)
 	}
-	s.node.SetMembers(s.book.addresses())
+	s.node.SetMembers(s.peers.addresses())
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
 		s.cfg.Logger.Warn("this server is not, or no longer, a member of the ensemble", "members", len(current))
 	}
@@ -112,7 +112,7 @@ func (s *Server) beginEnsemble() {
 	if there <= len(s.members.Voters())/2 {
 		return
 	}
-	s.proposeOwn(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))})
+	s.propose(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))}, nil)
 }
 
 // steered is told by consensus, on the leader, that raft has the members that are pending, or can't have them.
@@ -121,28 +121,30 @@ func (s *Server) steered(done consensus.Steered) {
 	if !done.Reached {
 		body.Code = proto.ErrNewConfigNoQuorum
 	}
-	s.proposeOwn(datatree.Request{Op: proto.OpConfigDone, Body: body.Append(nil)})
+	s.propose(datatree.Request{Op: proto.OpConfigDone, Body: body.Append(nil)}, nil)
 }
 
-// noteConfig keeps what the server does about the membership in step with the state, and answers the client that asked for
-// the change that is done. Called by Apply.
-func (s *Server) noteConfig(req *datatree.Request, res *datatree.Result, w *pending, now time.Time) {
+// noteConfig keeps what the server does about the membership in step with the state, and answers the client whose change is
+// done. ref is the request if it was proposed here, otherwise nil.
+func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref any, now time.Time) {
+	s := a.s
 	switch {
 	case res.Pending:
-		if w != nil && w.conn != nil {
-			s.reconfigs[res.Serial] = w
-			s.outstanding.release(w.bytes()) // it may take long, and is not for the disk to answer
+		if w, ok := ref.(*clientWrite); ok {
+			a.reconfigs[res.Serial] = w
+			s.writes.release(w.bytes()) // it may take long, and does not wait for the disk
 		}
-		s.membersChanged = true
+		a.membersChanged = true
 	case req.Op == proto.OpConfigDone && res.Serial != 0:
-		s.membersChanged = true
-		if asked := s.reconfigs[res.Serial]; asked != nil {
-			delete(s.reconfigs, res.Serial)
-			asked.conn.complete(&s.tally, asked, res, now)
+		a.membersChanged = true
+		if w := a.reconfigs[res.Serial]; w != nil {
+			delete(a.reconfigs, res.Serial)
+			a.touch(w.conn, touchedByReply)
+			w.conn.complete(&a.batch, w, res, now)
 		}
-		current, version := s.state.Config()
+		current, version := s.tree.Config()
 		switch {
-		case !s.serving.Load(): // it is history
+		case !s.life.serving.Load(): // the log is applied again after a start
 		case res.Err == proto.OK:
 			s.cfg.Logger.Info("members of the ensemble", "voters", current.Voters(), "observers", current.Observers(), "version", version.String())
 		default:

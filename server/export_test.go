@@ -23,23 +23,23 @@ func StatusOf(s *Server) consensus.Status { return s.node.Status() }
 
 // StateOf returns the last zxid and the digest of the state behind it.
 func StateOf(s *Server) string {
-	s.tree.RLock()
-	defer s.tree.RUnlock()
-	return fmt.Sprintf("%v %016x", s.state.LastZxid(), s.state.Digest())
+	s.treeMu.RLock()
+	defer s.treeMu.RUnlock()
+	return fmt.Sprintf("%v %016x", s.tree.LastZxid(), s.tree.Digest())
 }
 
 // Corrupt changes the state of this server alone, and returns when that is done.
 func Corrupt(s *Server) {
 	done := make(chan struct{})
 	s.node.Read(func() { // on the goroutine that applies
-		s.tree.Lock()
+		s.treeMu.Lock()
 		body := datatree.CreateSessionBody{TimeoutMs: 1000}
-		s.state.Apply(datatree.Header{Zxid: s.state.LastZxid().Next()}, &datatree.Request{Op: proto.OpCreateSession, Server: 200, Body: body.Append(nil)})
-		s.tree.Unlock()
+		s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next()}, &datatree.Request{Op: proto.OpCreateSession, Server: 200, Body: body.Append(nil)})
+		s.treeMu.Unlock()
 		close(done)
 	})
 	<-done
 }
 
 // LeaveRoom says how much room a backup leaves on the disk. Nobody makes one meanwhile.
-func (s *Server) LeaveRoom(bytes int64) { s.logRoom = bytes }
+func (s *Server) LeaveRoom(bytes int64) { s.checkpoint.logRoom = bytes }

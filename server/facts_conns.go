@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -9,82 +10,86 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// Connection is what a server knows of a client's connection, at one moment.
-type Connection struct {
-	Remote         string // the client's address
-	Since          time.Time
-	Session        int64         // 0: none yet
-	Timeout        time.Duration // of the session
-	Queued         int           // requests that wait
-	Writing        bool          // replies wait for the client to read
-	Received, Sent int64         // packets
-	LastOp         string        // of the last reply, as the cons word abbreviates it; NA: none, or one without a name
-	LastXid        int32         // the client's number of that request; negative: it has none
-	LastZxid       int64         // that reply's; -1: none
-	LastReply      time.Time     // zero: none
-	LastLatency    time.Duration
-	MinMs, MaxMs   int64 // latencies of all replies
-	AvgMs          float64
-
-	id      watch.ConnID
-	expires time.Time // when it is closed if nothing more comes
-}
-
 // Connections returns the connections of clients, the oldest first. The caller owns the result.
 func (s *Server) Connections() []Connection {
-	conns := s.connections()
+	conns := s.conns.all()
 	all := make([]Connection, 0, len(conns))
 	for _, c := range conns {
 		all = append(all, c.facts())
 	}
-	slices.SortFunc(all, func(a, b Connection) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(all, func(a, b Connection) int { return cmp.Compare(a.ID, b.ID) })
 	return all
-}
-
-// InterestOps returns what the server waits for on the connection, as java.nio counts it: 1 to read, 4 to write.
-func (c *Connection) InterestOps() int {
-	if c.Writing {
-		return 1 | 4
-	}
-	return 1
 }
 
 func (c *conn) facts() Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	st := &c.stats
 	f := Connection{
-		id: c.id, Remote: c.nc.RemoteAddr().String(), Queued: c.queue.len(),
-		Writing:  len(c.out) > 0, // more waits behind what is being written
-		Received: c.receivedPackets, Sent: c.sentPackets, Since: c.since,
+		ID: int64(c.id), Remote: c.nc.RemoteAddr().String(), Queued: c.queue.len(),
+		Writing:  len(c.out) > 0, // more waits after what is being written
+		Received: st.Received, Sent: st.Sent, Since: st.Since,
 		Session: int64(c.session), Timeout: time.Duration(c.timeoutMs) * time.Millisecond,
-		LastOp: cmp.Or(c.lastOp.Info().Abbrev, "NA"), LastXid: c.lastXid, LastZxid: int64(c.lastZxid), LastReply: c.lastTime, LastLatency: c.lastTook,
+		LastOp: cmp.Or(st.LastOp.Info().Abbrev, "NA"), LastXid: st.LastXid, LastZxid: int64(st.LastZxid), LastReply: st.LastReply,
+		LastLatency: st.LastLatency,
 	}
-	f.MinMs, f.AvgMs, f.MaxMs = c.latency.read()
+	f.MinMs, f.AvgMs, f.MaxMs = st.Latencies()
 	timeout := f.Timeout
 	if c.session == 0 {
 		timeout = c.server.live.Load().HandshakeTimeout
 	}
-	f.expires = c.heard().Add(timeout)
+	// Sessions expire by whole ticks, and their connections with them.
+	tick := c.server.cfg.Tick
+	f.Expires = c.heard().Add(timeout).Truncate(tick).Add(tick)
 	return f
 }
 
 // ResetConnectionStats forgets what the connections have counted, like the crst word.
 func (s *Server) ResetConnectionStats() {
-	for _, c := range s.connections() {
+	for _, c := range s.conns.all() {
 		c.mu.Lock()
-		c.receivedPackets, c.sentPackets = 0, 0
-		c.lastOp, c.lastXid, c.lastZxid = proto.OpNotification, -1, proto.NoZxid
-		c.lastTime, c.lastTook = time.Time{}, 0
-		c.latency = latency{}
+		c.stats.Reset()
 		c.mu.Unlock()
 	}
 }
 
-// ResetStats forgets what the server has counted and measured, like the srst word.
-func (s *Server) ResetStats() {
-	s.stats.reset()
-	if s.accepting.Load() {
-		counts := s.node.Status().Counts
-		s.countsAtReset.Store(&counts)
+// Watches returns the paths that connections to this server watch, the oldest connection first: data, persistent and
+// recursive watches, as in the wchc word. Connections that open or close during the call may be missing. The caller owns the
+// result. The cost grows with the number of watches, and setting and firing watches waits meanwhile.
+func (s *Server) Watches() []SessionPaths {
+	byConn, ids := s.watches.ByConn(), s.sessionIDs()
+	all := make([]SessionPaths, 0, len(byConn))
+	for _, c := range slices.Sorted(maps.Keys(byConn)) {
+		if id, ok := ids[c]; ok {
+			all = append(all, SessionPaths{Session: int64(id), Paths: byConn[c]})
+		}
 	}
+	return all
+}
+
+// WatchCounts returns how many connections have watches of the kinds that Watches returns, on how many paths, and how many
+// pairs of both there are.
+func (s *Server) WatchCounts() (connections, paths, watches int) { return s.watches.Stats() }
+
+// sessionIDs returns the session of each connection that has one.
+func (s *Server) sessionIDs() map[watch.ConnID]proto.SessionID {
+	ids := make(map[watch.ConnID]proto.SessionID)
+	for _, c := range s.conns.all() {
+		c.mu.Lock()
+		if c.session != 0 {
+			ids[c.id] = c.session
+		}
+		c.mu.Unlock()
+	}
+	return ids
+}
+
+// Hot returns the hottest paths and clients of this server. The caller owns the result.
+func (s *Server) Hot() HotSpots {
+	return s.meter.Hot.Spots(func(id proto.SessionID) string {
+		if c := s.conns.ofSession(id); c != nil {
+			return c.nc.RemoteAddr().String()
+		}
+		return ""
+	})
 }

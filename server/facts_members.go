@@ -4,31 +4,77 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
-// Member is one server of an ensemble as all know it. Addresses are host:port, or empty where none is known.
-type Member struct {
-	ID              int
-	Observer        bool // it has no vote
-	PeerAddress     string
-	ElectionAddress string // has no use here
-	ClientAddress   string
+// mode returns the role of the server as srvr and mntr name it. It follows from the role that a member is configured to
+// have: a member that does not vote yet, because it is catching up, is a follower all the same.
+func (s *Server) mode() string {
+	if s.alone() {
+		return facts.Standalone
+	}
+	set, _ := s.ensemble()
+	return s.modeIn(set, s.node.Status())
 }
 
-// Members returns the servers of the ensemble by rising number: as it was agreed, or as this server is configured while it knows of
-// no agreement. A server alone has none. The caller owns the result.
-func (s *Server) Members() []Member {
+func (s *Server) modeIn(set serverlist.Set, st consensus.Status) string {
+	own, known := set.Get(uint64(s.cfg.MemberID))
+	switch {
+	case st.Leading:
+		return facts.Leader
+	case known && own.Role == serverlist.Observer, !known && !st.Voter:
+		return facts.Observer
+	}
+	return facts.Follower
+}
+
+// ensemble returns the members as the state has them, or, as long as the state has none, as this server is configured.
+func (s *Server) ensemble() (set serverlist.Set, version proto.Zxid) {
+	s.treeMu.RLock()
+	defer s.treeMu.RUnlock()
+	if set, version = s.tree.Config(); version == 0 {
+		return s.members, 0
+	}
+	return set, version
+}
+
+// Membership returns the members as text, as the znode /zookeeper/config has them, or "" for a server alone.
+func (s *Server) Membership() string {
+	if s.alone() {
+		return ""
+	}
+	set, version := s.ensemble()
+	return set.Text(version)
+}
+
+// Members returns the servers of the ensemble in ascending order of their numbers: as the ensemble agreed on them, or as
+// this server is configured while it knows of no agreement. A server alone has none. The caller owns the result.
+func (s *Server) Members() []MemberStatus {
 	set, _ := s.ensemble()
-	all := make([]Member, 0, len(set))
+	all := make([]MemberStatus, 0, len(set))
 	for _, m := range set {
-		one := Member{
+		status := MemberStatus{
 			ID: int(m.ID), Observer: m.Role == serverlist.Observer, PeerAddress: m.PeerAddress(), ClientAddress: m.ClientAddress(),
 		}
 		if m.ElectionPort != 0 {
-			one.ElectionAddress = net.JoinHostPort(m.Host, strconv.Itoa(m.ElectionPort))
+			status.ElectionAddress = net.JoinHostPort(m.Host, strconv.Itoa(m.ElectionPort))
 		}
-		all = append(all, one)
+		all = append(all, status)
 	}
 	return all
+}
+
+// peerState returns the value of mntr that says how far the server is in becoming what it is.
+func peerState(mode string, st consensus.Status) string {
+	if st.Leader == 0 {
+		return "looking"
+	}
+	verb := map[string]string{facts.Leader: "leading", facts.Follower: "following", facts.Observer: "observing"}[mode]
+	if !st.Current {
+		return verb + " - synchronization"
+	}
+	return verb + " - broadcast"
 }

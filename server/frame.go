@@ -43,7 +43,7 @@ func appendEvent(b []byte, zxid proto.Zxid, typ proto.EventType, path string) []
 }
 
 // appendResult appends the whole reply to a write.
-func appendResult(b []byte, w *pending, res *datatree.Result) []byte {
+func appendResult(b []byte, w *clientWrite, res *datatree.Result) []byte {
 	b, start := beginReply(b, w.xid, res.Zxid, res.Err)
 	if res.Err == proto.OK {
 		switch w.req.Op {

@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/fourletter"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// handshake answers a four-letter word, or agrees on a session. It returns false if the connection has nothing more to
-// say. The error tells what was wrong with the client's bytes.
+// handshake answers a four-letter word, or negotiates a session. It returns false if the connection is to be closed. err
+// says what was wrong with the client's bytes.
 func (c *conn) handshake(in *input) (ok bool, err error) {
 	s := c.server
 	if err := c.nc.SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
@@ -25,7 +26,7 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 			return false, nil
 		}
 	}
-	if word := string(in.buf[in.r : in.r+4]); isWord(word) {
+	if word := string(in.buf[in.r : in.r+4]); fourletter.Is(word) {
 		c.answerWord(word, in)
 		return false, nil
 	}
@@ -41,8 +42,8 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 			}
 		}
 	}
-	s.stats.connRequests.Add(1)
-	s.stats.bytesReceived.Add(int64(4 + len(frame)))
+	s.meter.Conns.Requests.Add(1)
+	s.meter.Traffic.BytesReceived.Add(int64(4 + len(frame)))
 	d := jute.NewDecoder(frame)
 	var req proto.ConnectRequest
 	req.Decode(&d)
@@ -58,39 +59,40 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 		return false, nil
 	}
 	if !s.awaitServing() {
-		s.stats.connsNotServed.Add(1)
+		s.meter.Conns.NotServed.Add(1)
 		c.logger().Debug("client refused: this server does not serve now")
 		return false, nil
 	}
 	return c.attach(&req)
 }
 
-// noteUnattached counts a connection that ends before it had a session.
+// noteUnattached counts a connection that ends before it has a session.
 func (c *conn) noteUnattached(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.server.stats.sessionless.Add(1)
+		c.server.meter.Conns.Sessionless.Add(1)
 	}
 }
 
-// awaitServing waits a moment for a leader, and reports whether clients are served. A request to take a session up that waits here can't be
-// recalled when its client gives up: it would take the session away from wherever the client is then.
+// awaitServing waits a moment for a leader, and reports whether clients are served. A request to re-attach must not wait
+// longer: it cannot be recalled when its client gives up, and would take the session away from wherever the client is then.
 func (s *Server) awaitServing() bool {
 	return s.await(func() bool { return s.ready() && s.node.Status().Current })
 }
 
-// awaitZxid waits a moment for this server to come to where the client has been on another one, and returns where it is.
+// awaitZxid waits a moment for this server to reach the zxid that the client has seen on another one, and returns the last
+// zxid of this server.
 func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
 	s.await(func() bool {
-		s.tree.RLock()
-		defer s.tree.RUnlock()
-		last = s.state.LastZxid()
+		s.treeMu.RLock()
+		defer s.treeMu.RUnlock()
+		last = s.tree.LastZxid()
 		return last >= want || s.alone()
 	})
 	return last
 }
 
-// await waits up to a tick until cond holds, which it looks at when something was applied or who leads was looked at, and reports whether
-// it does. A server that stops does not wait.
+// await waits up to a tick until cond holds, and reports whether it does. It checks cond when something was applied and
+// when the leader was checked. A server that stops does not wait.
 func (s *Server) await(cond func() bool) bool {
 	if cond() {
 		return true
@@ -98,13 +100,13 @@ func (s *Server) await(cond func() bool) bool {
 	patience := time.NewTimer(s.cfg.Tick)
 	defer patience.Stop()
 	for {
-		changed := s.reached.changed()
+		changed := s.applied.changed()
 		if cond() {
 			return true
 		}
 		select {
 		case <-changed:
-		case <-s.ended: // Close waits for this
+		case <-s.life.stopping: // Close waits for this goroutine
 			return false
 		case <-patience.C:
 			return false
@@ -112,37 +114,12 @@ func (s *Server) await(cond func() bool) bool {
 	}
 }
 
-// applyWaiters wakes those who wait for the state to move on.
-type applyWaiters struct {
-	mu sync.Mutex
-	ch chan struct{} // nil: nobody waits
-}
-
-// changed returns a channel that is closed when something was applied from now on.
-func (a *applyWaiters) changed() <-chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ch == nil {
-		a.ch = make(chan struct{})
-	}
-	return a.ch
-}
-
-func (a *applyWaiters) wake() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ch != nil {
-		close(a.ch)
-		a.ch = nil
-	}
-}
-
-// attach proposes the session, new or taken up again, and waits until Apply has answered.
+// attach proposes a new session, or to re-attach one, and waits until Apply has answered.
 func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	s := c.server
 	body := datatree.CreateSessionBody{TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
 	now := s.cfg.Now()
-	w := &pending{conn: c, kind: kindWrite, heard: now, received: now, hasReadOnly: req.HasReadOnly}
+	w := &attachRequest{conn: c, hasReadOnly: req.HasReadOnly, heard: now, received: now}
 	w.req = datatree.Request{Session: req.SessionID, Op: proto.OpReattachSession, Server: s.cfg.MemberID}
 	switch {
 	case req.SessionID == 0:
@@ -158,11 +135,11 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		return false, nil
 	default:
 		copy(body.Passwd[:], req.Passwd)
-		s.stats.connsReattached.Add(1)
+		s.meter.Conns.Reattached.Add(1)
 	}
-	w.body = body.Passwd[:]
+	w.passwd = body.Passwd[:]
 	w.req.Body = body.Append(nil)
-	s.outstanding.take(w.bytes())
+	s.writes.take(w.bytes())
 	s.node.Propose(w.req.Append(nil), w)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,9 +154,12 @@ func (s *Server) clampTimeout(ms int32) time.Duration {
 	return min(max(time.Duration(ms)*time.Millisecond, bounds.MinSessionTimeout), bounds.MaxSessionTimeout)
 }
 
-// established takes the result of attach's request. Called by Apply with c.mu held. The connection's goroutine is woken when the answer is
-// written, and no sooner: the client sends nothing before, and Apply has the locks.
-func (c *conn) established(w *pending, res *datatree.Result) {
+// attached takes the result of attach's request. Apply calls it under the tree's write lock. It does not wake the goroutine
+// that waits in attach: that is woken when the answer is written. Before, the client sends nothing, and Apply has the locks.
+func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.Ran(w.req.Op, w.received, false)
 	if c.raw == nil { // the client may want to write to its end of a pipe before it reads the answer
 		c.room.Broadcast()
 	}
@@ -191,25 +171,25 @@ func (c *conn) established(w *pending, res *datatree.Result) {
 		c.refuse(w.hasReadOnly)
 		return
 	}
-	info, ok := c.server.state.Session(res.SessionID)
+	info, ok := c.server.tree.Session(res.SessionID)
 	if !ok {
-		panic(fmt.Sprintf("server: session %v was made and is not there", res.SessionID))
+		panic(fmt.Sprintf("server: session %v was created and is not in the tree", res.SessionID))
 	}
 	c.session, c.epoch, c.timeoutMs = res.SessionID, res.Zxid, info.TimeoutMs
-	c.lastZxid = res.Zxid
+	c.stats.LastZxid = res.Zxid
 	if w.req.Op == proto.OpCreateSession { // the word cons shows it like any request
-		c.lastOp, c.lastXid = proto.OpCreateSession, 0
+		c.stats.LastOp, c.stats.LastXid = proto.OpCreateSession, 0
 	}
 	if c.server.cfg.Logger.IsDebug() {
 		c.logger().Debug("session attached", "session", c.session.String(), "timeout_ms", info.TimeoutMs, "new", w.req.Op == proto.OpCreateSession)
 	}
 	c.appendConnectResponse(&proto.ConnectResponse{
-		TimeoutMs: info.TimeoutMs, SessionID: c.session, Passwd: w.body, HasReadOnly: w.hasReadOnly,
+		TimeoutMs: info.TimeoutMs, SessionID: c.session, Passwd: w.passwd, HasReadOnly: w.hasReadOnly,
 	})
 }
 
-// refuse answers that the session is expired, was never there, or has another password: clients can't tell which. c.mu
-// is held.
+// refuse answers that the session has expired, never existed, or has another password: clients cannot tell these apart.
+// c.mu is held.
 func (c *conn) refuse(hasReadOnly bool) {
 	c.appendConnectResponse(&proto.ConnectResponse{Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly})
 	c.finish()
@@ -218,9 +198,10 @@ func (c *conn) refuse(hasReadOnly bool) {
 func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
 	start := len(c.out)
 	c.out = endFrame(r.Append(append(c.out, 0, 0, 0, 0)), start)
-	c.receivedPackets++ // the connect request
-	c.server.stats.received.Add(1)
-	c.sentPackets++
-	c.server.stats.sent.Add(1)
-	c.server.stats.responseBytes.Add(int64(len(c.out) - start))
+	traffic := &c.server.meter.Traffic
+	c.stats.Received++ // the connect request
+	traffic.Received.Add(1)
+	c.stats.Sent++
+	traffic.Sent.Add(1)
+	traffic.ResponseBytes.Add(int64(len(c.out) - start))
 }

@@ -69,7 +69,7 @@ func (c *conn) flushAsync() {
 	if !c.flushing && len(c.out) > 0 && !c.closed {
 		c.flushing = true
 		// Ends when the output is written or the connection closes; Close of the server closes it and waits.
-		c.server.life.wg.Go(c.finishFlush)
+		c.server.life.goroutines.Go(c.finishFlush)
 	}
 }
 

@@ -52,29 +52,29 @@ func TestOutput_LongFrame(t *testing.T) {
 
 // Whoever gets a reply is on the list that is sent first, once, whatever else it gets.
 func TestTouch(t *testing.T) {
-	var s Server
+	var a applier
 	var event, reply, both, again conn
 	for _, c := range []*conn{&event, &both} {
-		s.touch(c, touchedByEvent)
-		s.touch(c, touchedByEvent)
+		a.touch(c, touchedByEvent)
+		a.touch(c, touchedByEvent)
 	}
 	for _, c := range []*conn{&reply, &both, &again} {
-		s.touch(c, touchedByReply)
-		s.touch(c, touchedByReply)
+		a.touch(c, touchedByReply)
+		a.touch(c, touchedByReply)
 	}
-	s.touch(&again, touchedByEvent)
-	if want := []*conn{&reply, &both, &again}; !slices.Equal(s.replied, want) {
-		t.Errorf("replied %p, want %p", s.replied, want)
+	a.touch(&again, touchedByEvent)
+	if want := []*conn{&reply, &both, &again}; !slices.Equal(a.replied, want) {
+		t.Errorf("replied %p, want %p", a.replied, want)
 	}
-	if want := []*conn{&event, &both}; !slices.Equal(s.notified, want) {
-		t.Errorf("notified %p, want %p", s.notified, want)
+	if want := []*conn{&event, &both}; !slices.Equal(a.notified, want) {
+		t.Errorf("notified %p, want %p", a.notified, want)
 	}
 	for _, c := range []*conn{&event, &reply, &both, &again} {
 		c.closed = true // nothing is sent
 	}
-	s.flushTouched(&s.replied)
-	s.flushTouched(&s.notified)
-	if len(s.replied)+len(s.notified) > 0 || event.touched != touchedNot || both.touched != touchedNot {
+	a.flush(&a.replied)
+	a.flush(&a.notified)
+	if len(a.replied)+len(a.notified) > 0 || event.touched != touchedNot || both.touched != touchedNot {
 		t.Error("touched still when all was sent")
 	}
 }

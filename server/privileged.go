@@ -14,9 +14,9 @@ import (
 func (s *Server) Multi(ctx context.Context, session int64, ops ...proto.MultiOp) error {
 	var r datatree.Request
 	if session != 0 {
-		s.tree.RLock()
-		info, ok := s.state.Session(proto.SessionID(session))
-		s.tree.RUnlock()
+		s.treeMu.RLock()
+		info, ok := s.tree.Session(proto.SessionID(session))
+		s.treeMu.RUnlock()
 		if !ok {
 			return fmt.Errorf("%w: %v", ErrNoSession, proto.SessionID(session))
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
 )
 
@@ -16,11 +17,11 @@ const maxMultiReads = 4
 
 // read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a network buffer: nothing of
 // it is kept.
-func (s *Server) read(c *conn, t *tally, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
+func (s *Server) read(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
 	if op == proto.OpPing {
-		return appendStatus(out, proto.XidPing, s.state.LastZxid(), proto.OK)
+		return appendStatus(out, proto.XidPing, s.tree.LastZxid(), proto.OK)
 	}
-	zxid := s.state.LastZxid()
+	zxid := s.tree.LastZxid()
 	if op == proto.OpSASL {
 		zxid = 0
 	}
@@ -40,7 +41,7 @@ func (s *Server) read(c *conn, t *tally, out []byte, op proto.OpCode, xid int32,
 	return endFrame(out, start)
 }
 
-func (s *Server) readBody(c *conn, t *tally, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+func (s *Server) readBody(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
 	switch op {
 	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
 		return s.readPath(c, t, out, op, d, who)
@@ -49,11 +50,11 @@ func (s *Server) readBody(c *conn, t *tally, out []byte, op proto.OpCode, d *jut
 		if d.Err() != nil {
 			return out, proto.ErrMarshallingError
 		}
-		acl, st, code := s.state.GetACL(path, who)
+		acl, st, code := s.tree.GetACL(path, who)
 		at := len(out)
 		out = (&proto.ACLResponse{ACL: acl, Stat: st}).Append(out)
 		if code == proto.OK {
-			t.read(&s.stats.spaces, path, len(out)-at)
+			t.Read(path, len(out)-at)
 		}
 		return out, code
 	case proto.OpGetAllChildrenNumber:
@@ -61,14 +62,14 @@ func (s *Server) readBody(c *conn, t *tally, out []byte, op proto.OpCode, d *jut
 		if d.Err() != nil {
 			return out, proto.ErrMarshallingError
 		}
-		n, code := s.state.AllChildrenNumber(path, who)
+		n, code := s.tree.AllChildrenNumber(path, who)
 		return jute.AppendInt(out, n), code
 	case proto.OpGetEphemerals:
 		prefix := d.NullString()
 		if d.Err() != nil {
 			return out, proto.ErrMarshallingError
 		}
-		paths := s.state.Ephemerals(c.session, prefix)
+		paths := s.tree.Ephemerals(c.session, prefix)
 		if paths == nil {
 			paths = []string{}
 		}
@@ -90,7 +91,7 @@ func (s *Server) readBody(c *conn, t *tally, out []byte, op proto.OpCode, d *jut
 }
 
 // readPath does exists, getData and both getChildren.
-func (s *Server) readPath(c *conn, t *tally, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
+func (s *Server) readPath(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
 	var r proto.PathWatchRequest
 	r.Decode(d)
 	if d.Err() != nil {
@@ -104,7 +105,7 @@ func (s *Server) readPath(c *conn, t *tally, out []byte, op proto.OpCode, d *jut
 			return out, proto.ErrBadArguments
 		}
 		var st proto.Stat
-		if st, code = s.state.Exists(r.Path, who); code == proto.OK {
+		if st, code = s.tree.Exists(r.Path, who); code == proto.OK {
 			out = st.Append(out)
 		}
 		if r.Watch && code == proto.ErrNoNode {
@@ -113,13 +114,13 @@ func (s *Server) readPath(c *conn, t *tally, out []byte, op proto.OpCode, d *jut
 	case proto.OpGetData:
 		var data []byte
 		var st proto.Stat
-		if data, st, code = s.state.GetData(r.Path, who); code == proto.OK {
+		if data, st, code = s.tree.GetData(r.Path, who); code == proto.OK {
 			out = st.Append(jute.AppendBuffer(out, data))
 		}
 	default:
 		kind = watch.Child
 		var st proto.Stat
-		if out, st, code = s.state.AppendChildren(out, r.Path, who); code == proto.OK && op == proto.OpGetChildren2 {
+		if out, st, code = s.tree.AppendChildren(out, r.Path, who); code == proto.OK && op == proto.OpGetChildren2 {
 			out = st.Append(out)
 		}
 	}
@@ -127,7 +128,7 @@ func (s *Server) readPath(c *conn, t *tally, out []byte, op proto.OpCode, d *jut
 		s.watches.Add(c.id, r.Path, kind)
 	}
 	if code == proto.OK {
-		t.read(&s.stats.spaces, r.Path, len(out)-at)
+		t.Read(r.Path, len(out)-at)
 	}
 	return out, code
 }
@@ -146,11 +147,11 @@ func (s *Server) multiRead(out []byte, d *jute.Decoder, who datatree.Caller) ([]
 		if op.Op == proto.OpGetData {
 			var data []byte
 			var st proto.Stat
-			if data, st, code = s.state.GetData(op.Path, who); code == proto.OK {
+			if data, st, code = s.tree.GetData(op.Path, who); code == proto.OK {
 				out = st.Append(jute.AppendBuffer(out, data))
 			}
 		} else {
-			out, _, code = s.state.AppendChildren(out, op.Path, who)
+			out, _, code = s.tree.AppendChildren(out, op.Path, who)
 		}
 		if code != proto.OK {
 			out = jute.AppendInt(proto.AppendMultiHeader(out[:at], proto.OpError, false, code), int32(code))
@@ -199,7 +200,7 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 // setWatches sets the watches of a client that reconnected, and appends an event for each that should have fired in the
 // meantime. As in ZooKeeper, no ACL is checked here, paths are not validated, and a null vector or path fails the request
 // only when its turn comes: what was done before it stays. Persistent watches may be on a null path.
-func (s *Server) setWatches(c *conn, t *tally, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
+func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
 	var r proto.SetWatchesRequest
 	syntax := *d
 	if r.Decode(&syntax, op); syntax.Err() != nil {
@@ -209,12 +210,12 @@ func (s *Server) setWatches(c *conn, t *tally, out []byte, op proto.OpCode, d *j
 	event := func(typ proto.EventType, path string) {
 		at := len(out)
 		out = appendEvent(out, proto.NoZxid, typ, path)
-		c.sentPackets++
-		t.event(len(out) - at)
+		c.stats.Sent++
+		t.Event(len(out) - at)
 	}
 	lists := []func(path string){
 		func(path string) { // data
-			switch mzxid, _, ok := s.state.Lookup(path); {
+			switch mzxid, _, ok := s.tree.Lookup(path); {
 			case !ok:
 				event(proto.EventDeleted, path)
 			case mzxid > relative:
@@ -224,14 +225,14 @@ func (s *Server) setWatches(c *conn, t *tally, out []byte, op proto.OpCode, d *j
 			}
 		},
 		func(path string) { // exist
-			if _, _, ok := s.state.Lookup(path); ok {
+			if _, _, ok := s.tree.Lookup(path); ok {
 				event(proto.EventCreated, path)
 			} else {
 				s.watches.Add(c.id, path, watch.Data)
 			}
 		},
 		func(path string) { // child
-			switch _, pzxid, ok := s.state.Lookup(path); {
+			switch _, pzxid, ok := s.tree.Lookup(path); {
 			case !ok:
 				event(proto.EventDeleted, path)
 			case pzxid > relative:

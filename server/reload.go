@@ -36,8 +36,8 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: reload: %w", err)
 	}
-	s.reload.Lock()
-	defer s.reload.Unlock()
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
 	next := *s.live.Load()
 	to, from := reflect.ValueOf(&next).Elem(), reflect.ValueOf(cfg)
 	for i := range to.NumField() {
@@ -52,7 +52,8 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	}
 	next.Words, next.Settings = slices.Clone(next.Words), slices.Clone(next.Settings)
 	s.live.Store(&next)
-	s.outstanding.setMax(next.OutstandingLimit)
+	s.writes.setMax(next.OutstandingLimit)
+	s.meter.Slow.SetThreshold(next.SlowRequest)
 	slices.Sort(restart)
 	return restart, nil
 }

@@ -9,22 +9,14 @@ import (
 	"github.com/gozkd/gozkd/session"
 )
 
-// adoptSessions makes the tracker know the sessions of a state that was restored, with a full timeout: while nobody served,
-// nobody could be heard.
-func (s *Server) adoptSessions() {
-	now := s.cfg.Now()
-	s.tree.RLock()
-	defer s.tree.RUnlock()
-	s.trackMu.Lock()
-	defer s.trackMu.Unlock()
-	s.tracker = session.New(s.cfg.Tick)
-	for info := range s.state.Sessions() {
-		s.tracker.Add(info.ID, time.Duration(info.TimeoutMs)*time.Millisecond, now)
-	}
+// sessionLoop is the state of runSessions, owned by its goroutine.
+type sessionLoop struct {
+	reportedUntil time.Time // what was heard before was reported to the leader
+	lastLogged    transitions
 }
 
-// runSessions follows who leads, reports who was heard from, and, on the leader, expires who was not, twice a tick. Of
-// who leads it hears at once.
+// runSessions follows who leads, twice a tick and whenever that changes. Also twice a tick it reports to the leader which
+// sessions were heard from, or, on the leader, expires those that were not.
 func (s *Server) runSessions(ctx context.Context) {
 	ticker := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
 	defer ticker.Stop()
@@ -34,93 +26,54 @@ func (s *Server) runSessions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.node.Changed():
-			s.watchRole(s.node.Status())
+			s.watchLeader(s.node.Status())
 			continue
 		case <-ticker.C:
 		}
 		now, st := s.cfg.Now(), s.node.Status()
-		s.hot.tick(s.hotSecond())
-		s.watchRole(st)
+		s.meter.Hot.Tick()
+		s.watchLeader(st)
 		if !st.Leading {
 			if st.Leader != 0 {
 				s.report(st.Leader, now)
 			}
 			continue
 		}
-		s.tellPeers(st)
+		s.logPeers(st)
 		switch {
 		case s.stalled():
 			stalled = true
 			continue
 		case stalled: // as after an election: nobody could be served, so nobody is late
 			stalled = false
-			s.trackMu.Lock()
-			s.tracker.ResetAll(now)
-			s.trackMu.Unlock()
+			s.expiry.resetAll(now)
 		}
 		s.touchSessions()
 		s.expireSessions(now)
 	}
 }
 
-// stalled reports whether writes are waiting and none was applied for more than a tick: the disk hangs. Clients that wait
-// behind such a write are not read, and those that give up can't re-attach; expiring them would make a slow disk a loss of
-// sessions.
+// stalled reports whether writes are waiting and none was applied for more than a tick: the disk hangs. A client that waits
+// for such a write is not read, and a client that gives up cannot re-attach, so expiring them would turn a slow disk into a
+// loss of sessions.
 func (s *Server) stalled() bool {
-	return s.outstanding.outstanding() > 0 && time.Since(s.begun)-time.Duration(s.lastApply.Load()) > s.cfg.Tick
+	return s.writes.outstanding() > 0 && time.Since(s.startedMono)-time.Duration(s.applier.lastEnd.Load()) > s.cfg.Tick
 }
 
-func (s *Server) touchSessions() {
-	s.connMu.Lock()
-	defer s.connMu.Unlock()
-	s.trackMu.Lock()
-	defer s.trackMu.Unlock()
-	for id, c := range s.bySession {
-		s.tracker.Touch(id, c.heard())
-	}
-	clear(s.left) // forget has touched these
-}
-
-// expireSessions proposes to close what was not heard from. The request names the connection epoch that was seen, so a
-// session that re-attaches in the meantime lives, and the epoch of this leader, so it lives too if another one takes over.
+// expireSessions proposes to close the sessions that were not heard from in time.
 func (s *Server) expireSessions(now time.Time) {
-	infos, epoch := s.expired(func() []proto.SessionID { return s.tracker.Expired(now) })
+	infos, epoch := s.expired(func(t *session.Tracker) []proto.SessionID { return t.Expired(now) })
 	for _, info := range infos {
 		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
-		s.proposeOwn(expiry(info, epoch))
+		s.propose(expiryRequest(info, epoch), nil)
 	}
 }
 
-// expiry is the request that ends a session.
-func expiry(info datatree.SessionInfo, epoch uint32) datatree.Request {
-	return datatree.Request{
-		Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpExpireSession, Body: datatree.ExpireSessionBody{Epoch: epoch}.Append(nil),
-	}
-}
-
-// expired returns the sessions that the tracker says are over. The tree's lock holds still who is attached where: a session that
-// re-attached after the tracker gave it up would otherwise be closed under its new epoch.
-func (s *Server) expired(over func() []proto.SessionID) (infos []datatree.SessionInfo, epoch uint32) {
-	s.tree.RLock()
-	defer s.tree.RUnlock()
-	s.trackMu.Lock()
-	defer s.trackMu.Unlock()
-	for _, id := range over() {
-		if info, ok := s.state.Session(id); ok {
-			infos = append(infos, info)
-		}
-	}
-	return infos, s.state.LastZxid().Epoch()
-}
-
-// proposeOwn proposes a request of the server itself.
-func (s *Server) proposeOwn(r datatree.Request) { s.propose(r, nil) }
-
-// propose does so too, and hands the result to applied, under the tree's lock, unless the server stops first.
+// propose proposes a request of the server itself. applied, if not nil, is called with the result, which does not outlive
+// the call, under the tree's lock, unless the server stops first.
 func (s *Server) propose(r datatree.Request, applied func(*datatree.Result)) {
 	r.Server = s.cfg.MemberID
-	w := &pending{kind: kindWrite, req: r, received: s.cfg.Now(), applied: applied}
-	s.node.Propose(r.Append(nil), w)
+	s.node.Propose(r.Append(nil), &serverWrite{req: r, applied: applied})
 }
 
 // runCollector collects empty containers and expired TTL znodes.
@@ -132,24 +85,24 @@ func (s *Server) runCollector(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if !s.serving.Load() { // the log is closed: nobody would take the requests
+			if !s.life.serving.Load() { // the log is closed and takes no requests
 				return
 			}
 			if s.node.Status().Leading {
 				perRound := max(1, int(float64(s.live.Load().ContainerMaxPerMinute)*s.cfg.ContainerInterval.Minutes()))
 				for _, r := range s.collectable(s.cfg.Now(), perRound) {
-					s.proposeOwn(r)
+					s.propose(r, nil)
 				}
 			}
 		}
 	}
 }
 
-// collectable returns requests that delete what is to be collected.
+// collectable returns requests that delete empty containers and expired TTL znodes.
 func (s *Server) collectable(now time.Time, limit int) (requests []datatree.Request) {
-	s.tree.RLock()
-	paths := s.state.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
-	s.tree.RUnlock()
+	s.treeMu.RLock()
+	paths := s.tree.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
+	s.treeMu.RUnlock()
 	for _, path := range paths {
 		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)})
 	}

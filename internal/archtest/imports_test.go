@@ -31,6 +31,8 @@ var table = []box{
 	{pkg: "internal/lastzxid", there: true},
 	{pkg: "internal/archtest", there: true},
 	{pkg: "internal/version", there: true},
+	{pkg: "internal/histogram", there: true},
+	{pkg: "internal/printable", there: true},
 
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},
@@ -94,11 +96,34 @@ var table = []box{
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations"},
 	}},
+	{pkg: "server/facts", there: true, may: []arrow{
+		{"internal/histogram", "summaries hold what was measured, for any quantile"},
+		{"internal/printable", "hot paths are text of clients, and shown on terminals"},
+	}},
+	{pkg: "server/internal/meter", there: true, may: []arrow{
+		{"server/facts", "what it tells"},
+		{"internal/histogram", "counts by size"},
+		{"internal/printable", "paths in the lines of slow requests"},
+		{"consensus", "the times of batches, and its counters"},
+		{"datatree", "what a request changed"},
+		{"proto", "op codes"},
+		{"proto/jute", "the path of a request"},
+		{"github.com/hashicorp/go-hclog", "the lines of slow requests"},
+	}},
+	{pkg: "internal/fourletter", there: true, may: []arrow{
+		{"server/facts", "what it shows"},
+		{"internal/printable", "paths are text of clients"},
+		{"proto", "how zxids and session ids are written"},
+	}},
 	{pkg: "server", there: true, may: []arrow{
 		{"consensus", "proposes and applies batches"},
 		{"session", "who is still alive"},
 		{"watch", "whom to tell"},
 		{"datatree", "the only place where connections and the tree meet"},
+		{"server/facts", "what it tells about itself"},
+		{"server/internal/meter", "counts and measures"},
+		{"internal/fourletter", "answers the words on the client port"},
+		{"internal/printable", "text of clients in log lines"},
 		{"internal/serverlist", "whom consensus starts with, and who is where"},
 		{"internal/version", "the version line of srvr, stat, envi and mntr"},
 		{"proto", "what clients say"},

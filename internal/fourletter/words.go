@@ -1,0 +1,158 @@
+package fourletter
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/gozkd/gozkd/server/facts"
+)
+
+// Server is what the words ask of a server and, for the words crst, srst and stmk, do to it. The methods are those of
+// *server.Server.
+type Server interface {
+	NotServing() error
+	Status() facts.Status
+	Stats() facts.Stats
+	Connections() []facts.Connection
+	Sessions() []facts.Session
+	Ephemerals() []facts.SessionPaths
+	Expiries() []facts.Expiry
+	Watches() []facts.SessionPaths
+	WatchCounts() (connections, paths, watches int)
+	ZnodeKinds() []facts.ZnodeKind
+	Settings() []facts.Setting
+	Membership() string
+	Environment() []facts.Setting
+	DirSizes() (data, log int64)
+	Digest() (zxid int64, digest uint64)
+	Monitor() []facts.Value
+	Hot() facts.HotSpots
+	TraceMask() int64
+	ResetConnectionStats()
+	ResetStats()
+}
+
+// TelnetClose is what telnet sends when its user leaves: IAC IP IAC DO. It is read like a word and has no answer. As the
+// length of a request it is negative, so it would close the connection too, but with a line in the log.
+const TelnetClose = "\xff\xf4\xff\xfd"
+
+// bufferBytes is how much of an answer is collected before it is sent. Clients such as kazoo read once and use what came,
+// so an answer that fits must be one write. A longer answer is never in memory as a whole.
+const bufferBytes = 64 << 10
+
+const notServing = "This ZooKeeper instance is not currently serving requests"
+
+// Is reports whether the first four bytes of a connection are a four-letter word.
+func Is(word string) bool {
+	switch word {
+	case "ruok", "srvr", "stat", "conf", "cons", "crst", "srst", "dump", "envi", "wchs", "wchc", "wchp", "dirs", "isro",
+		"gtmk", "stmk", "hash", "mntr", "hotp", "kind", TelnetClose:
+		return true
+	}
+	return false
+}
+
+// Allowed reports whether a whitelist contains the word. srvr is always allowed.
+func Allowed(whitelist []string, word string) bool {
+	return word == "srvr" || slices.Contains(whitelist, "*") || slices.Contains(whitelist, word)
+}
+
+// NewWriter returns a writer for Write.
+func NewWriter(to io.Writer) *bufio.Writer { return bufio.NewWriterSize(to, bufferBytes) }
+
+// Refuse writes the answer to a word that is not allowed.
+func Refuse(w *bufio.Writer, word string) {
+	say(w, "%s is not executed because it is not in the whitelist.\n", word)
+}
+
+// Write writes the answer to an allowed word that came over the connection with the number asker. The mask of stmk was set
+// before. Errors are sticky in w: its Flush returns them.
+func Write(w *bufio.Writer, word string, s Server, asker int64) {
+	switch word {
+	case "ruok":
+		say(w, "imok")
+		return
+	case "gtmk", "stmk":
+		say(w, "%d", s.TraceMask())
+		return
+	case "envi":
+		say(w, "Environment:\n")
+		writeSettings(w, s.Environment())
+		return
+	}
+	serving := s.NotServing() == nil
+	switch word {
+	case "srvr", "stat", "isro":
+		// By these, scripts and probes ask whether clients can be sent here. They cannot while no leader is known, although
+		// connected clients are kept for a while and their reads are answered: another leader may be elected soon.
+		serving = serving && s.Status().Serving
+	}
+	switch {
+	case word == "isro" && serving:
+		say(w, "rw")
+	case word == "isro":
+		say(w, "null")
+	case serving:
+		writeServing(w, word, s, asker)
+	case word == "hash": // in ZooKeeper too, this one has no line end
+		say(w, notServing)
+	default:
+		say(w, notServing+"\n")
+	}
+}
+
+// writeServing writes the answers that only a server gives that serves clients.
+func writeServing(w *bufio.Writer, word string, s Server, asker int64) {
+	switch word {
+	case "srvr":
+		st := s.Stats()
+		say(w, "Zookeeper version: %s\n", st.Version)
+		writeStats(w, &st)
+	case "stat":
+		st := s.Stats()
+		say(w, "Zookeeper version: %s\nClients:\n", st.Version)
+		writeConnections(w, s, asker, false)
+		say(w, "\n")
+		writeStats(w, &st)
+	case "conf":
+		writeSettings(w, s.Settings())
+		if members := s.Membership(); members != "" {
+			say(w, "membership: \n%s", members) // without a line end, as in ZooKeeper
+		}
+	case "cons":
+		writeConnections(w, s, asker, true)
+		say(w, "\n")
+	case "crst":
+		s.ResetConnectionStats()
+		say(w, "Connection stats reset.\n")
+	case "srst":
+		s.ResetStats()
+		say(w, "Server stats reset.\n")
+	case "dump":
+		writeDump(w, s)
+	case "wchs":
+		conns, paths, watches := s.WatchCounts()
+		say(w, "%d connections watching %d paths\nTotal watches:%d\n", conns, paths, watches)
+	case "wchc":
+		writeWatchesByConn(w, s)
+	case "wchp":
+		writeWatchesByPath(w, s)
+	case "dirs":
+		data, log := s.DirSizes()
+		say(w, "datadir_size: %d\nlogdir_size: %d\n", data, log)
+	case "hash":
+		zxid, digest := s.Digest()
+		say(w, "%x: %d\n", uint64(zxid), int64(digest)) // signed, as ZooKeeper's is a Java long
+	case "mntr":
+		writeMonitor(w, s)
+	case "hotp":
+		say(w, "%s\n", s.Hot())
+	case "kind":
+		writeKinds(w, s)
+	}
+}
+
+// say writes to an answer. Errors are sticky in the writer.
+func say(w *bufio.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -1,0 +1,54 @@
+// Package printable makes text that came from clients safe to show in a log line, in the answer to a four-letter word, or
+// on a terminal. No znode has a path that needs it, but a client can name any path in a request or a watch.
+package printable
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text returns text with line ends, control characters and invalid UTF-8 escaped as in a Go string.
+func Text(text string) string {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if !strings.ContainsFunc(text, odd) {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
+}
+
+// JSON returns the same JSON with those characters escaped that a terminal might take for a control sequence. They can
+// only occur within strings.
+func JSON(b []byte) string {
+	odd := func(r rune) bool { return r > 0x7e && !unicode.IsPrint(r) }
+	if !bytes.ContainsFunc(b, odd) {
+		return string(b)
+	}
+	var text strings.Builder
+	for _, r := range string(b) {
+		if !odd(r) {
+			text.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&text, `\u%04x`, unit)
+		}
+	}
+	return text.String()
+}
+
+// Shortened returns at most limit bytes of text, followed by an ellipsis if there is more.
+func Shortened(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}

@@ -1,0 +1,252 @@
+package server
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/invariants"
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/meter"
+	"github.com/gozkd/gozkd/watch"
+)
+
+// applier is the Server as consensus sees it: the state machine that batches are applied to. Its fields are owned by the
+// goroutine of Apply, except lastEnd.
+type applier struct {
+	s       *Server
+	lastEnd atomic.Int64 // the end of the last Apply, in nanoseconds since Server.startedMono
+
+	batch          meter.BatchStats
+	trace          meter.ApplyTrace
+	decoded        datatree.Request // the request that is being applied, if it came from another member
+	free           []*clientWrite   // writes that can be reused
+	replied        []*conn          // touched by replies
+	notified       []*conn          // touched by events
+	watchers       []watch.ConnID
+	reconfigs      map[proto.Zxid]*clientWrite // by serial: clients that wait for a change of the ensemble
+	membersChanged bool
+}
+
+// maxLoggedReason bounds the reason of a refused write in the log, in bytes: it contains a path.
+const maxLoggedReason = 2 << 10
+
+func (a *applier) init(s *Server) {
+	a.s, a.reconfigs = s, make(map[proto.Zxid]*clientWrite)
+	a.batch, a.trace = meter.NewBatchStats(&s.meter), meter.NewApplyTrace(&s.meter)
+}
+
+// Apply applies batches under one write lock, answers the writes that came from here, delivers events, and sends the output
+// of these after the lock is released.
+func (a *applier) Apply(batches []consensus.Batch) {
+	s := a.s
+	now := s.cfg.Now()
+	role := s.meterRole()
+	s.treeMu.Lock()
+	a.trace.Begin(now)
+	for i := range batches {
+		b := &batches[i]
+		if b.NewTerm {
+			s.tree.SetLastZxid(s.tree.LastZxid().NextEpoch())
+			s.meter.NewTerm()
+		}
+		for j := range b.Requests {
+			r := &b.Requests[j]
+			if role == meter.Leader {
+				s.meter.Writes.Proposals.Record(int64(len(r.Payload)))
+			}
+			a.traceOwn(b, r)
+			a.apply(b.TimeMs, r, now)
+		}
+		a.trace.EndBatch(b, role)
+		s.digests.note(b.Index, s.tree.Digest())
+	}
+	if invariants.Enabled {
+		if err := s.tree.Check(); err != nil {
+			panic(err)
+		}
+	}
+	s.treeMu.Unlock()
+	end := s.cfg.Now()
+	a.batch.Settle(end)
+	a.trace.Applied(end)
+	if a.membersChanged {
+		a.membersChanged = false
+		s.retarget() // it writes a file, which must not happen under the lock
+	}
+	a.lastEnd.Store(int64(time.Since(s.startedMono)))
+	s.applied.wake()
+	a.flush(&a.replied) // a client that changes what a thousand watch does not wait until all of them are told
+	a.trace.Written(s.cfg.Now)
+	a.reuse()
+	a.flush(&a.notified)
+}
+
+// meterRole returns the role of this server as far as measuring depends on it.
+func (s *Server) meterRole() meter.Role {
+	switch {
+	case s.alone():
+		return meter.Alone
+	case s.node.Status().Leading:
+		return meter.Leader
+	}
+	return meter.Follower
+}
+
+// traceOwn measures a request if one of this server's clients sent it.
+func (a *applier) traceOwn(b *consensus.Batch, r *consensus.Request) {
+	var c *conn
+	var req meter.Request
+	switch w := r.Ref.(type) {
+	case *clientWrite:
+		c, req = w.conn, meter.Request{Op: w.req.Op, Body: w.req.Body, Session: w.req.Session, Xid: w.xid, Heard: w.heard, Received: w.received}
+	case *attachRequest:
+		c, req = w.conn, meter.Request{Op: w.req.Op, Body: w.req.Body, Session: w.req.Session, Heard: w.heard, Received: w.received}
+	default:
+		return
+	}
+	a.trace.Own(b, req.Heard, req.Received)
+	if a.s.meter.Slow.Enabled() {
+		req.Client = c.nc.RemoteAddr()
+		a.trace.WatchSlow(b, req, a.s.tree.LastZxid().Next())
+	}
+}
+
+// reuse gives away the writes that were answered.
+func (a *applier) reuse() {
+	for _, w := range a.free {
+		*w = clientWrite{}
+		freeWrites.Put(w)
+	}
+	clear(a.free)
+	a.free = a.free[:0]
+}
+
+// request returns the request that r carries: of a request of this server as it was proposed, of others decoded.
+func (a *applier) request(r *consensus.Request) *datatree.Request {
+	switch w := r.Ref.(type) {
+	case *clientWrite:
+		return &w.req
+	case *attachRequest:
+		return &w.req
+	case *serverWrite:
+		return &w.req
+	}
+	decoded, err := datatree.DecodeRequest(r.Payload)
+	if err != nil {
+		// The log's checksums passed, so this program or another version wrote it so. Skipping it would make this replica
+		// differ from the others without anybody noticing.
+		panic("server: request in the log: " + err.Error())
+	}
+	a.decoded = decoded
+	return &a.decoded
+}
+
+func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
+	s, req := a.s, a.request(r)
+	res, events := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, req)
+	if res.Why != "" {
+		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(),
+			"reason", printable.Shortened(res.Why, maxLoggedReason))
+	}
+	for i := range events {
+		a.deliver(&events[i])
+	}
+	a.batch.Applied(req, &res, events)
+	a.noteSession(req, &res, r.Ref, now)
+	switch req.Op {
+	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:
+		a.noteConfig(req, &res, r.Ref, now)
+	}
+	if res.Pending {
+		return
+	}
+	switch w := r.Ref.(type) {
+	case *clientWrite:
+		a.touch(w.conn, touchedByReply)
+		w.conn.complete(&a.batch, w, &res, now)
+		s.writes.release(w.bytes())
+		if w.free {
+			a.free = append(a.free, w)
+		}
+	case *attachRequest:
+		a.touch(w.conn, touchedByReply)
+		w.conn.attached(&a.batch, w, &res)
+		s.writes.release(w.bytes())
+	case *serverWrite:
+		w.finish(res)
+	}
+}
+
+// lost is called by consensus for a request of this server that was applied elsewhere and came as part of a checkpoint, so
+// that its result is unknown here. A client's connection is closed, as all are when a checkpoint is installed.
+func (s *Server) lost(ref any) {
+	switch w := ref.(type) {
+	case *clientWrite:
+		s.writes.release(w.bytes())
+	case *attachRequest:
+		s.writes.release(w.bytes())
+	case *serverWrite:
+		w.finish(datatree.Result{Err: errUnknownOutcome})
+	}
+}
+
+// errUnknownOutcome is the code of a request of the server itself that may have been applied or not.
+const errUnknownOutcome = proto.ErrConnectionLoss
+
+// deliver puts an event on the output of every connection that watches for it and may read the znode. A one-shot watch is
+// consumed even if its owner may not.
+func (a *applier) deliver(e *datatree.Event) {
+	s := a.s
+	if s.watches.Empty() {
+		return
+	}
+	a.watchers = s.watches.Match(a.watchers[:0], e.Type, e.Path)
+	if len(a.watchers) == 0 {
+		return
+	}
+	s.meter.Watchers.Of(e.Type).Record(int64(len(a.watchers)), 1)
+	frame := appendEvent(make([]byte, 0, eventBytes+len(e.Path)), e.Zxid, e.Type, e.Path)
+	frame = frame[:len(frame):len(frame)]
+	for _, id := range a.watchers {
+		c := s.conns.get(id)
+		if c == nil {
+			continue
+		}
+		c.mu.Lock()
+		if s.tree.Readable(e.ACL, c.caller()) {
+			c.appendShared(frame)
+			c.stats.Sent++
+			a.batch.Event(len(frame))
+			c.boundOutput()
+			a.touch(c, touchedByEvent)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// touch records that c has output to be sent when the write lock is released. A connection that an event touches before a
+// reply does is on both lists: the second time it has nothing left to send.
+func (a *applier) touch(c *conn, by touched) {
+	switch {
+	case c.touched >= by:
+		return
+	case by == touchedByReply:
+		a.replied = append(a.replied, c)
+	default:
+		a.notified = append(a.notified, c)
+	}
+	c.touched = by
+}
+
+// flush sends the output of the connections on list, and empties the list.
+func (a *applier) flush(list *[]*conn) {
+	for _, c := range *list {
+		c.touched = touchedNot
+		c.flushAsync()
+	}
+	clear(*list)
+	*list = (*list)[:0]
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"iter"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// noteSession keeps what the server knows of sessions in step with the replicated table. ref is the request if it was
+// proposed here, otherwise nil.
+func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref any, now time.Time) {
+	s := a.s
+	switch req.Op {
+	case proto.OpCreateSession, proto.OpReattachSession:
+		if res.Err != proto.OK {
+			return
+		}
+		info, ok := s.tree.Session(res.SessionID)
+		if !ok {
+			return
+		}
+		var c *conn
+		if w, ok := ref.(*attachRequest); ok {
+			c = w.conn
+		} else if req.Op == proto.OpReattachSession && !s.alone() && s.node.Status().Leading {
+			s.meter.Sessions.Revalidated.Add(1) // a client came to another member, which in ZooKeeper asks the leader
+		}
+		// Bind before updating the tracker: if MoveClock runs in between, it must see the session as connected.
+		s.conns.bind(info.ID, c)
+		s.expiry.attached(info, req.Op == proto.OpCreateSession, now)
+	case proto.OpCloseSession, proto.OpExpireSession:
+		if res.Err == proto.ErrBadVersion { // a previous leader decided it, and this one gave every session a new timeout
+			s.expiry.touch(req.Session, now)
+		}
+		if res.Err != proto.OK {
+			return
+		}
+		s.expiry.remove(req.Session)
+		if req.Op == proto.OpExpireSession {
+			s.meter.Sessions.Expired.Add(1)
+			s.meter.Sessions.LostSinceElection.Add(1)
+		}
+		if _, ours := ref.(*clientWrite); !ours { // the client's connection, if it is here, closes without a reply
+			s.conns.bind(req.Session, nil)
+		}
+	}
+}
+
+// Capture returns what changed since the last checkpoint.
+func (a *applier) Capture() consensus.Changes {
+	// No lock: only the goroutine of Apply changes the tree, and it is the one that calls this.
+	a.s.checkpoint.capturing.Store(int64(a.s.tree.LastZxid()))
+	return a.s.tree.Capture()
+}
+
+// CaptureAll returns the whole state.
+func (a *applier) CaptureAll() consensus.Changes { return a.s.tree.CaptureAll() }
+
+// Restore makes a tree from a checkpoint. install replaces the present tree by it.
+func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
+	t, err := restoreTree(datatree.Options{TrackDirty: a.s.cfg.Dir != ""}, state)
+	if err != nil {
+		return nil, err
+	}
+	return func() { a.install(t) }, nil
+}
+
+// install replaces the state: at the start, or by that of another member.
+func (a *applier) install(t *datatree.Tree) {
+	s := a.s
+	s.checkpoint.onDisk.Store(int64(t.LastZxid()))
+	s.treeMu.Lock()
+	s.tree = t
+	if s.node != nil {
+		// Watches did not fire for the changes that were skipped, and requests of clients may be among them: clients must
+		// reconnect, and see them then. Drop them before the lock is released: otherwise a read could show a change without
+		// its event (V3).
+		s.dropConns()
+	}
+	s.treeMu.Unlock()
+	if s.node == nil { // the start
+		return
+	}
+	s.adoptSessions()
+	clear(a.reconfigs) // their connections are closed
+	s.retarget()
+	s.applied.wake()
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/watch"
+)
+
+// connTable holds the open connections of clients.
+type connTable struct {
+	mu        sync.Mutex // guards all
+	byID      map[watch.ConnID]*conn
+	bySession map[proto.SessionID]*conn
+	perAddr   map[string]int
+	lastID    watch.ConnID
+	closing   bool // no new connection is let in
+	// disconnectedAt is when sessions were last heard from on connections that are closed, until the leader was told.
+	disconnectedAt map[proto.SessionID]time.Time
+}
+
+func (t *connTable) init() {
+	t.byID = make(map[watch.ConnID]*conn)
+	t.bySession = make(map[proto.SessionID]*conn)
+	t.perAddr = make(map[string]int)
+	t.disconnectedAt = make(map[proto.SessionID]time.Time)
+}
+
+// get returns the connection, or nil if it is closed.
+func (t *connTable) get(id watch.ConnID) *conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
+// ofSession returns the connection of a session, or nil.
+func (t *connTable) ofSession(id proto.SessionID) *conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bySession[id]
+}
+
+// all returns the open connections, in no order.
+func (t *connTable) all() []*conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.allLocked()
+}
+
+func (t *connTable) allLocked() []*conn {
+	conns := make([]*conn, 0, len(t.byID))
+	for _, c := range t.byID {
+		conns = append(conns, c)
+	}
+	return conns
+}
+
+// refuse lets no new connection in, and returns the open ones.
+func (t *connTable) refuse() []*conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing = true
+	return t.allLocked()
+}
+
+func (t *connTable) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID)
+}
+
+// bind makes c the connection of a session, and closes the previous one, which can do nothing for it any more. c is nil if
+// the session is connected elsewhere, or is over.
+func (t *connTable) bind(id proto.SessionID, c *conn) {
+	t.mu.Lock()
+	old := t.bySession[id]
+	if c != nil && !c.removed {
+		t.bySession[id] = c
+	} else {
+		delete(t.bySession, id)
+	}
+	t.mu.Unlock()
+	if old != nil && old != c {
+		old.close()
+	}
+}
+
+// remove removes a connection. Its session is released later, by release.
+func (t *connTable) remove(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.removed = true
+	delete(t.byID, c.id)
+	if t.perAddr[c.addr]--; t.perAddr[c.addr] == 0 {
+		delete(t.perAddr, c.addr)
+	}
+}
+
+// release records when a session was last heard from on c, unless another connection has it.
+func (t *connTable) release(id proto.SessionID, c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if id != 0 && t.bySession[id] == c {
+		delete(t.bySession, id)
+		t.disconnectedAt[id] = c.heard()
+	}
+}
+
+// heardSince calls f for each session that was heard from after that, and forgets closed connections whose sessions were
+// not.
+func (t *connTable) heardSince(after time.Time, f func(id proto.SessionID, heard time.Time)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, c := range t.bySession {
+		if heard := c.heard(); heard.After(after) {
+			f(id, heard)
+		}
+	}
+	for id, heard := range t.disconnectedAt {
+		if heard.After(after) {
+			f(id, heard)
+		} else {
+			delete(t.disconnectedAt, id)
+		}
+	}
+}

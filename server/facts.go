@@ -1,0 +1,206 @@
+package server
+
+import (
+	"io/fs"
+	"net"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
+)
+
+// The types of what a server tells about itself. They stand in package facts, where the renderer of the four-letter words
+// can import them, which this package imports.
+type (
+	// Status is a server's summary of itself.
+	Status = facts.Status
+	// Stats is what the words srvr and stat tell.
+	Stats = facts.Stats
+	// Value is one measured or counted property.
+	Value = facts.Value
+	// Summary describes measured values by their mean and percentiles.
+	Summary = facts.Summary
+	// Histogram describes measured values by their counts by size.
+	Histogram = facts.Histogram
+	// Connection describes a client's connection.
+	Connection = facts.Connection
+	// Session describes a session.
+	Session = facts.Session
+	// SessionPaths lists the paths that belong to a session.
+	SessionPaths = facts.SessionPaths
+	// Expiry lists the sessions that expire at the same moment.
+	Expiry = facts.Expiry
+	// MemberStatus describes one server of an ensemble.
+	MemberStatus = facts.MemberStatus
+	// ZnodeKind names a container or a TTL znode.
+	ZnodeKind = facts.ZnodeKind
+	// HotSpots are the paths and clients with the most requests.
+	HotSpots = facts.HotSpots
+	// HotPath is a path with its requests per second.
+	HotPath = facts.HotPath
+	// HotClient is a client with its requests per second.
+	HotClient = facts.HotClient
+	// Setting is a line of the conf word.
+	Setting = facts.Setting
+)
+
+// treeStats describes the tree at one moment.
+type treeStats struct {
+	zxid              proto.Zxid
+	digest            uint64
+	znodes, ephemeral int
+	sessions          int
+	dataBytes         int64
+}
+
+func (s *Server) treeStats() treeStats {
+	s.treeMu.RLock()
+	defer s.treeMu.RUnlock()
+	return treeStats{
+		zxid: s.tree.LastZxid(), digest: s.tree.Digest(), znodes: s.tree.NumZnodes(), ephemeral: s.tree.NumEphemerals(),
+		sessions: s.tree.NumSessions(), dataBytes: s.tree.ApproximateDataSize(),
+	}
+}
+
+// Stats returns what the words srvr and stat tell.
+func (s *Server) Stats() Stats {
+	t, traffic := s.treeStats(), &s.meter.Traffic
+	st := Stats{
+		Version: s.versionLine(), Zxid: int64(t.zxid), Znodes: t.znodes, Ephemerals: t.ephemeral, Sessions: t.sessions, DataBytes: t.dataBytes,
+		Connections: s.conns.count(), Outstanding: s.writes.outstanding(), Received: traffic.Received.Load(), Sent: traffic.Sent.Load(),
+		ReplyBytes: traffic.Responses.Read(), ProposalBytes: s.meter.Writes.Proposals.Read(),
+	}
+	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = s.meter.Latencies()
+	if s.life.accepting.Load() {
+		st.Mode, st.Uptime = s.mode(), max(0, s.cfg.Now().Sub(s.startedWall))
+	}
+	return st
+}
+
+// Digest returns the last zxid and a hash of the state after it. Servers of an ensemble with the same zxid have the same
+// digest.
+func (s *Server) Digest() (zxid int64, digest uint64) {
+	t := s.treeStats()
+	return int64(t.zxid), t.digest
+}
+
+// Settings returns the settings in effect under the names and in the order of the conf word, followed by Config.Settings.
+// One of the latter with the name of a line replaces its value. Settings reads the directories for their sizes.
+func (s *Server) Settings() []Setting {
+	c := s.live.Load()
+	data, log := s.DirSizes()
+	lines := []Setting{
+		{Key: "clientPort", Value: port(s.Addr())},
+		{Key: "secureClientPort", Value: "-1"},
+		{Key: "dataDir", Value: c.Dir},
+		{Key: "dataDirSize", Value: strconv.FormatInt(data, 10)},
+		{Key: "dataLogDir", Value: s.logDir()},
+		{Key: "dataLogSize", Value: strconv.FormatInt(log, 10)},
+		{Key: "tickTime", Value: ms(c.Tick)},
+		{Key: "maxClientCnxns", Value: strconv.Itoa(max(0, c.MaxClientConns))},
+		{Key: "minSessionTimeout", Value: ms(c.MinSessionTimeout)},
+		{Key: "maxSessionTimeout", Value: ms(c.MaxSessionTimeout)},
+		{Key: "clientPortListenBacklog", Value: "-1"},
+		// A standalone ZooKeeper has no number and says 0; ours is in its session ids.
+		{Key: "serverId", Value: strconv.Itoa(int(c.MemberID))},
+	}
+	if !s.alone() {
+		lines = append(lines, s.memberSettings()...)
+	}
+	for _, setting := range c.Settings {
+		known := false
+		for i := range lines {
+			if lines[i].Key == setting.Key {
+				lines[i].Value, known = setting.Value, true
+			}
+		}
+		if !known {
+			lines = append(lines, setting)
+		}
+	}
+	return lines
+}
+
+// memberSettings returns the settings that only a member of an ensemble has.
+func (s *Server) memberSettings() []Setting {
+	set, _ := s.ensemble()
+	own, known := set.Get(uint64(s.cfg.MemberID))
+	if !known {
+		own, _ = s.members.Get(uint64(s.cfg.MemberID))
+	}
+	peerType := "0"
+	if own.Role == serverlist.Observer {
+		peerType = "1"
+	}
+	return []Setting{
+		{Key: "initLimit", Value: strconv.Itoa(s.cfg.InitLimit)},
+		{Key: "syncLimit", Value: strconv.Itoa(s.cfg.SyncLimit)},
+		{Key: "electionAlg", Value: "3"}, // the only one that ZooKeeper still has
+		{Key: "electionPort", Value: strconv.Itoa(own.ElectionPort)},
+		{Key: "quorumPort", Value: strconv.Itoa(own.PeerPort)},
+		{Key: "peerType", Value: peerType},
+	}
+}
+
+// port returns the port of an address, or ZooKeeper's -1 for an address without one, such as a Unix socket's.
+func port(a net.Addr) string {
+	if a != nil {
+		if _, p, err := net.SplitHostPort(a.String()); err == nil {
+			return p
+		}
+	}
+	return "-1"
+}
+
+func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+func (s *Server) logDir() string {
+	if s.cfg.LogDir != "" {
+		return s.cfg.LogDir
+	}
+	return s.cfg.Dir
+}
+
+// DirSizes returns the bytes of all files below the data directory and below the directory of the log. As in ZooKeeper, if
+// both are the same directory, both results are its whole size. In memory both are 0.
+func (s *Server) DirSizes() (data, log int64) {
+	if s.cfg.Dir == "" {
+		return 0, 0
+	}
+	data = dirSize(s.cfg.Dir)
+	if s.logDir() == s.cfg.Dir {
+		return data, data
+	}
+	return data, dirSize(s.logDir())
+}
+
+func dirSize(dir string) (total int64) {
+	// What cannot be read, because it was removed in between, counts nothing: fn never returns an error.
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return nil
+		}
+		if info, err := e.Info(); err == nil {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total
+}
+
+// TraceMask returns the mask of the gtmk word. Nothing else depends on it.
+func (s *Server) TraceMask() int64 { return s.trace.Load() }
+
+// SetTraceMask sets the mask, like the stmk word.
+func (s *Server) SetTraceMask(mask int64) { s.trace.Store(mask) }
+
+// ResetStats forgets what the server has counted and measured, like the srst word.
+func (s *Server) ResetStats() {
+	s.meter.Reset()
+	if s.life.accepting.Load() {
+		s.meter.ResetCounts(s.node.Status().Counts)
+	}
+}

@@ -1,0 +1,111 @@
+package facts
+
+import "time"
+
+// Modes of a server, as srvr and mntr name them.
+const (
+	Standalone = "standalone"
+	Leader     = "leader"
+	Follower   = "follower"
+	Observer   = "observer"
+)
+
+// Status is a server's summary of itself.
+type Status struct {
+	Serving bool   // clients are answered
+	Mode    string // Standalone, Leader, Follower or Observer; "" before the data is open
+	Member  int    // this server's number
+	Leader  int    // the leader's number as far as this server knows, 0 for none; a server alone leads itself
+	Zxid    int64  // of the last change that is applied on this server
+	// Whole reports whether every member that should vote does, and, as far as the leader knows, no member has joined
+	// without data. A member that joins without data is admitted as a learner first, as can happen to the last one when a
+	// new ensemble is formed: until it votes, the ensemble tolerates fewer failures.
+	Whole bool
+}
+
+// Stats is what the words srvr and stat tell of a server. Counts and latencies are since the start or the srst word.
+type Stats struct {
+	Version                    string // the version line, with the date of the build
+	Mode                       string // Standalone, Leader, Follower or Observer; "" before the data is open
+	Zxid                       int64  // of the last change that is applied on this server
+	Znodes, Ephemerals         int
+	Sessions                   int   // of the whole ensemble
+	DataBytes                  int64 // of all paths and data, approximately
+	Connections                int   // of clients
+	Outstanding                int   // writes under way
+	Received, Sent             int64 // packets
+	MinLatencyMs, MaxLatencyMs int64
+	AvgLatencyMs               float64
+	ReplyBytes, ProposalBytes  Sizes // proposals are counted on the leader
+	Uptime                     time.Duration
+}
+
+// Sizes are the last, the smallest and the largest of some lengths in bytes. All are -1 if there is none, as in ZooKeeper.
+type Sizes struct{ Last, Min, Max int64 }
+
+// Connection describes a client's connection at one moment.
+type Connection struct {
+	ID             int64  // rises in the order in which the server accepted its connections
+	Remote         string // the client's address
+	Since          time.Time
+	Session        int64         // 0: none yet
+	Timeout        time.Duration // of the session
+	Expires        time.Time     // when the server closes the connection if nothing more arrives; a whole tick
+	Queued         int           // requests that wait
+	Writing        bool          // replies wait for the client to read
+	Received, Sent int64         // packets
+	LastOp         string        // the request of the last reply, as the cons word abbreviates it; NA: none, or one without a name
+	LastXid        int32         // the client's number of that request; negative: it has none
+	LastZxid       int64         // of that reply; -1: none
+	LastReply      time.Time     // zero: none
+	LastLatency    time.Duration
+	MinMs, MaxMs   int64 // latencies of all replies
+	AvgMs          float64
+}
+
+// InterestOps returns what the server waits for on the connection, as java.nio counts it: 1 to read, 4 to write.
+func (c *Connection) InterestOps() int {
+	if c.Writing {
+		return 1 | 4
+	}
+	return 1
+}
+
+// Session describes a session as one server knows it.
+type Session struct {
+	ID         int64
+	Timeout    time.Duration
+	Connected  bool // to this server
+	Ephemerals int
+}
+
+// SessionPaths lists the paths that belong to a session.
+type SessionPaths struct {
+	Session int64
+	Paths   []string // sorted
+}
+
+// Expiry lists the sessions that expire at the same moment if nothing more is heard from their clients.
+type Expiry struct {
+	At       time.Time
+	Sessions []int64 // in ascending order
+}
+
+// MemberStatus describes one server of an ensemble as the membership records it. Addresses are host:port, or empty if
+// unknown.
+type MemberStatus struct {
+	ID              int
+	Observer        bool // it has no vote
+	PeerAddress     string
+	ElectionAddress string // not used by this program
+	ClientAddress   string
+}
+
+// ZnodeKind names a znode that the server may delete by itself: a container or a znode with a time to live.
+type ZnodeKind struct {
+	Path string
+	TTL  time.Duration // 0: a container
+}
+
+// Setting is one line of the conf word.
+type Setting struct{ Key, Value string }

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/server/facts"
+)
+
+// Monitor returns the values of the mntr word, in its order. Before Start has opened the data, and after the server stopped,
+// it returns nil. A server that waits for a leader has values, although it does not answer the word. The caller owns the
+// result.
+//
+// docs/reference/monitoring.md says what each of ZooKeeper's keys means here, and which are missing and why.
+func (s *Server) Monitor() []Value {
+	if !s.life.accepting.Load() {
+		return nil
+	}
+	list := make(facts.Values, 0, 256)
+	s.addState(&list)
+	if !s.alone() {
+		s.addMember(&list)
+	}
+	if open, limit, ok := fileDescriptors(); ok {
+		list.Add("open_file_descriptor_count", open)
+		list.Add("max_file_descriptor_count", limit)
+	}
+	var counts consensus.Counts
+	if !s.alone() { // a standalone ZooKeeper has no elections and no proposals
+		counts = s.meter.CountsSinceReset(func() consensus.Counts { return s.node.Status().Counts })
+	}
+	s.meter.AddCounts(&list, counts)
+	s.meter.AddTimes(&list)
+	s.meter.AddNamespaces(&list)
+	s.addQuotas(&list)
+	s.meter.AddOwn(&list)
+	if !s.alone() {
+		list.Add("gozkd_requests_resent_total", counts.Resent)
+	}
+	return list
+}
+
+// addState appends the properties of the server at this moment, and the values next to them in ZooKeeper's mntr.
+func (s *Server) addState(l *facts.Values) {
+	st := s.Stats()
+	l.Add("version", st.Version)
+	l.Add("server_state", st.Mode)
+	l.Add("avg_latency", facts.Round(st.AvgLatencyMs))
+	l.Add("max_latency", st.MaxLatencyMs)
+	l.Add("min_latency", st.MinLatencyMs)
+	l.Add("packets_received", st.Received)
+	l.Add("packets_sent", st.Sent)
+	l.Add("num_alive_connections", int64(st.Connections))
+	l.Add("outstanding_requests", int64(st.Outstanding))
+	l.Add("znode_count", int64(st.Znodes))
+	l.Add("watch_count", int64(s.watches.Len()))
+	l.Add("ephemerals_count", int64(st.Ephemerals))
+	l.Add("approximate_data_size", st.DataBytes)
+	l.Add("global_sessions", int64(st.Sessions))
+	l.Add("local_sessions", int64(0))
+	l.Add("last_client_response_size", st.ReplyBytes.Last)
+	l.Add("min_client_response_size", st.ReplyBytes.Min)
+	l.Add("max_client_response_size", st.ReplyBytes.Max)
+	l.Add("uptime", st.Uptime.Milliseconds())
+}
+
+// addMember appends what only a member of an ensemble has: ZooKeeper's values, then ours.
+func (s *Server) addMember(l *facts.Values) {
+	st, zxid := s.node.Status(), s.treeStats().zxid
+	set, _ := s.ensemble()
+	mode := s.modeIn(set, st)
+	l.Add("quorum_size", int64(len(set.Voters())))
+	l.Add("peer_state", peerState(mode, st))
+	l.Add("pending_syncs", s.meter.SyncsWaiting.Load())
+	if st.Leading {
+		l.Add("leader_uptime", time.Since(st.Since).Milliseconds())
+		s.addLearners(l, set, st)
+	} else if mode == facts.Follower {
+		l.Add("synced_observers", int64(0)) // ZooKeeper's followers may have observers of their own
+	}
+
+	connected := s.node.Connected()
+	l.Add("gozkd_leader_id", int64(st.Leader))
+	l.Add("gozkd_epoch", int64(zxid.Epoch()))
+	l.Add("gozkd_term", int64(st.Term))
+	l.Add("gozkd_applied_index", int64(st.Applied))
+	// A leader that does not hear from a quorum soon steps down, and then nobody follows it.
+	l.Add("gozkd_quorum_reachable", flag(st.Leader != 0))
+	voters := int64(0)
+	for _, id := range st.Voters {
+		if id == uint64(s.cfg.MemberID) || slices.Contains(connected, id) {
+			voters++
+		}
+	}
+	l.Add("gozkd_voters_connected", voters)
+	for _, m := range set {
+		if m.ID != uint64(s.cfg.MemberID) {
+			l.AddPeer("gozkd_peer_connected", m.ID, flag(slices.Contains(connected, m.ID)))
+		}
+	}
+	for _, p := range st.Peers {
+		if lagKnown(p) {
+			l.AddPeer("gozkd_peer_lag_entries", p.ID, int64(p.Lag))
+		}
+		l.AddPeer("gozkd_peer_in_step", p.ID, flag(p.Active && p.InStep))
+	}
+}
+
+// addLearners appends what the leader knows of the others.
+func (s *Server) addLearners(l *facts.Values, set serverlist.Set, st consensus.Status) {
+	var learners, followers, notVoting, observers int64
+	for _, p := range st.Peers {
+		if !p.Active {
+			continue
+		}
+		learners++
+		m, known := set.Get(p.ID)
+		switch {
+		case !p.InStep:
+		case known && m.Role == serverlist.Observer:
+			observers++
+		default:
+			followers++
+			if p.Learner {
+				notVoting++ // ZooKeeper counts it under both, too
+			}
+		}
+	}
+	proposals := s.meter.Writes.Proposals.Read()
+	l.Add("learners", learners)
+	l.Add("followers", learners) // its name before 3.6, for which tools still ask
+	l.Add("synced_followers", followers)
+	l.Add("synced_non_voting_followers", notVoting)
+	l.Add("synced_observers", observers)
+	l.Add("last_proposal_size", proposals.Last)
+	l.Add("min_proposal_size", proposals.Min)
+	l.Add("max_proposal_size", proposals.Max)
+}
+
+// lagKnown reports whether this leader has heard from the member. The lag of a member that receives a checkpoint counts from
+// nothing.
+func lagKnown(p consensus.PeerStatus) bool { return p.Match != 0 || p.Checkpoint }
+
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,120 @@
+package meter
+
+import (
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// ApplyTrace measures the stages of the requests that one call of Apply applies. It belongs to the goroutine of Apply. The
+// number of times it reads the clock does not depend on the number of requests.
+type ApplyTrace struct {
+	meter     *Meter
+	committed time.Time // when Apply was called
+	finished  time.Time // when everything was applied
+
+	// Own requests that came at the same time and follow one another in an entry.
+	heard, received time.Time
+	n               int
+
+	inBatch, own int // own requests of the entry, and of all entries
+	slow         []slowWrite
+}
+
+// Role is the part that a server has in its ensemble, as far as measuring depends on it.
+type Role uint8
+
+// The roles.
+const (
+	Alone Role = iota
+	Leader
+	Follower // or observer
+)
+
+// NewApplyTrace returns a trace that records for m.
+func NewApplyTrace(m *Meter) ApplyTrace { return ApplyTrace{meter: m} }
+
+// Begin begins a call of Apply.
+func (t *ApplyTrace) Begin(now time.Time) { t.committed, t.own = now, 0 }
+
+// Own records a request of one of this server's clients, before it is applied. heard is when its last bytes came, received
+// when the server looked at it.
+func (t *ApplyTrace) Own(b *consensus.Batch, heard, received time.Time) {
+	t.inBatch++
+	if !received.Equal(t.received) || !heard.Equal(t.heard) {
+		t.endRun(b)
+		t.heard, t.received = heard, received
+	}
+	t.n++
+}
+
+// WatchSlow has Written log the request if it was slow. r.Body must not change before that.
+func (t *ApplyTrace) WatchSlow(b *consensus.Batch, r Request, zxid proto.Zxid) {
+	t.slow = append(t.slow, slowWrite{r, b.Proposed, b.Synced, zxid})
+}
+
+// endRun records what the last own requests have in common.
+func (t *ApplyTrace) endRun(b *consensus.Batch) {
+	if t.n > 0 && !b.Proposed.IsZero() {
+		stages := &t.meter.Writes.stages
+		stages[stageRead].Record(int64(t.received.Sub(t.heard)), t.n)
+		stages[stageQueued].Record(int64(b.Proposed.Sub(t.received)), t.n)
+	}
+	t.n = 0
+}
+
+// EndBatch records an entry that was applied.
+func (t *ApplyTrace) EndBatch(b *consensus.Batch, role Role) {
+	w, n := &t.meter.Writes, len(b.Requests)
+	t.endRun(b)
+	if t.inBatch > 0 {
+		w.waiting.Record(int64(t.inBatch), 1)
+		if !b.Proposed.IsZero() && !b.Synced.IsZero() {
+			w.stages[stageLogged].Record(int64(b.Synced.Sub(b.Proposed)), t.inBatch)
+			w.stages[stageCommitted].Record(int64(t.committed.Sub(b.Synced)), t.inBatch)
+		}
+	}
+	t.own += t.inBatch
+	t.inBatch = 0
+	if n == 0 || b.Came.IsZero() { // it was in the log at the start: its times are those of an earlier process
+		return
+	}
+	w.entries.Record(int64(n), 1)
+	sinceLeader := func(at time.Time) int64 { return (at.UnixMilli() - b.TimeMs) * int64(time.Millisecond) }
+	switch role {
+	case Leader:
+		w.commits.Add(int64(n))
+		w.quorumAcks.Record(int64(t.committed.Sub(b.Came)), n)
+	case Follower:
+		w.proposing.Record(sinceLeader(b.Came), n)
+		if !b.Synced.IsZero() {
+			w.acking.Record(sinceLeader(b.Synced), n)
+		}
+		w.committing.Record(sinceLeader(t.committed), n)
+	}
+	w.propagation.Record(sinceLeader(t.committed), n)
+}
+
+// Applied records that everything was applied.
+func (t *ApplyTrace) Applied(now time.Time) {
+	t.finished = now
+	took := int64(now.Sub(t.committed))
+	w := &t.meter.Writes
+	w.applying.Record(took, 1)
+	w.stages[stageApplied].Record(took, t.own)
+}
+
+// Written records that the replies were given to the sockets. A client that does not read gets the rest later.
+func (t *ApplyTrace) Written(clock func() time.Time) {
+	if t.own == 0 {
+		return
+	}
+	now := clock()
+	t.meter.Writes.stages[stageWritten].Record(int64(now.Sub(t.finished)), t.own)
+	for i := range t.slow {
+		t.meter.Slow.write(t, &t.slow[i], now)
+	}
+	clear(t.slow)
+	t.slow = t.slow[:0]
+}

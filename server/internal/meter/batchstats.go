@@ -1,0 +1,197 @@
+package meter
+
+import (
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/histogram"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// BatchStats collects what is to be counted of requests that are handled together, so that each counter that all
+// connections share is touched once for many of them. Each burst has one, and so has the goroutine that applies. Its user
+// holds the lock of the connection that it records for.
+type BatchStats struct {
+	meter *Meter
+
+	received, sent      int64 // packets
+	bytesIn, watchBytes int64 // bytes that came, and of events
+	replies             sums  // sizes
+	lastReply           int64
+	inQueue             sums // what waited on a connection when a write was applied
+
+	runs   []run // replies that are on the output since the last Settle
+	n      int   // replies in runs
+	queued int   // of them, reads that waited in a queue
+
+	reads, writes spaceStats
+}
+
+// sums is what remains of values that are recorded as one.
+type sums struct{ n, sum, low, high int64 }
+
+func (s *sums) add(v int64) {
+	if s.n == 0 || v < s.low {
+		s.low = v
+	}
+	s.n, s.sum, s.high = s.n+1, s.sum+v, max(s.high, v)
+}
+
+// into records the values in h as their mean, and forgets them.
+func (s *sums) into(h *histogram.Histogram) {
+	if s.n > 0 {
+		h.RecordSum(s.sum, int(s.n), s.low, s.high)
+		*s = sums{}
+	}
+}
+
+// spaceStats collects consecutive reads or writes in one namespace.
+type spaceStats struct {
+	space *namespace
+	sums
+}
+
+// run is a number of requests with the same op that came at the same time and are answered at the same time.
+type run struct {
+	op       proto.OpCode
+	queued   bool // a read that waited behind others in its connection's queue
+	received time.Time
+	n        int
+}
+
+// NewBatchStats returns an empty BatchStats for m that is not pooled.
+func NewBatchStats(m *Meter) BatchStats { return BatchStats{meter: m} }
+
+// Meter returns the meter that b counts for.
+func (b *BatchStats) Meter() *Meter { return b.meter }
+
+// Received counts a request packet.
+func (b *BatchStats) Received() { b.received++ }
+
+// Bytes counts bytes that came.
+func (b *BatchStats) Bytes(n int) { b.bytesIn += int64(n) }
+
+// Counts returns how many requests came and how many replies were made since the last Settle.
+func (b *BatchStats) Counts() (requests, replies int64) { return b.received, int64(b.n) }
+
+// Answered records a reply of size bytes to a request that was received at that time. queued: it is a read that waited.
+func (b *BatchStats) Answered(op proto.OpCode, received time.Time, queued bool, size int) {
+	b.sent++
+	b.replies.add(int64(size))
+	b.lastReply = int64(size)
+	b.Ran(op, received, queued)
+}
+
+// Ran records the duration of a request, which ends with the next Settle.
+func (b *BatchStats) Ran(op proto.OpCode, received time.Time, queued bool) {
+	b.n++
+	if queued {
+		b.queued++
+	}
+	if i := len(b.runs) - 1; i >= 0 && b.runs[i].op == op && b.runs[i].queued == queued && b.runs[i].received.Equal(received) {
+		b.runs[i].n++
+		return
+	}
+	b.runs = append(b.runs, run{op, queued, received, 1})
+}
+
+// QueueLength records how many requests waited on a connection when a write of it was applied.
+func (b *BatchStats) QueueLength(n int) { b.inQueue.add(int64(n)) }
+
+// Event records a watch event of size bytes.
+func (b *BatchStats) Event(size int) {
+	b.sent++
+	b.watchBytes += int64(size)
+}
+
+// Read records a read at path with a reply of size bytes. path is not kept.
+func (b *BatchStats) Read(path string, size int) { b.inSpace(&b.reads, path, size) }
+
+// inSpace adds to the namespace of path. It settles s first if that is of another namespace.
+func (b *BatchStats) inSpace(s *spaceStats, path string, size int) {
+	name := namespaceOf(path)
+	if name == "" {
+		return
+	}
+	if s.space == nil || s.space.name != name {
+		b.settleSpaces()
+		s.space = b.meter.spaces.get(name)
+	}
+	s.add(int64(len(path) + size))
+}
+
+func (b *BatchStats) settleSpaces() {
+	if s := &b.reads; s.n > 0 {
+		s.into(&s.space.reads)
+	}
+	if s := &b.writes; s.n > 0 {
+		s.into(&s.space.writes)
+	}
+}
+
+// Applied records what a request changed in which namespaces, and what quotas refused.
+func (b *BatchStats) Applied(req *datatree.Request, res *datatree.Result, events []datatree.Event) {
+	results := res.Multi
+	for i := range events {
+		e, size := &events[i], 0
+		switch e.Type {
+		case proto.EventCreated, proto.EventDataChanged:
+			stat := &res.Stat
+			for len(results) > 0 { // its part of a multi
+				op := results[0].Op
+				stat, results = &results[0].Stat, results[1:]
+				if op != proto.OpDelete && op != proto.OpCheck {
+					break
+				}
+			}
+			size = int(stat.DataLength)
+		case proto.EventDeleted:
+		default:
+			continue
+		}
+		b.inSpace(&b.writes, e.Path, size)
+	}
+	if res.Err == proto.ErrQuotaExceeded {
+		if path, ok := requestPath(req.Op, req.Body); ok {
+			if name := namespaceOf(path); name != "" {
+				b.meter.spaces.get(name).overQuota.Add(1)
+			}
+		}
+	}
+}
+
+// Settle adds everything to the meter; b is empty afterwards. now is when the replies were on the output.
+func (b *BatchStats) Settle(now time.Time) {
+	t, q := &b.meter.Traffic, &b.meter.Requests
+	t.Received.addSome(b.received)
+	t.Sent.addSome(b.sent)
+	t.BytesReceived.addSome(b.bytesIn)
+	t.WatchBytes.addSome(b.watchBytes)
+	b.received, b.sent, b.bytesIn, b.watchBytes = 0, 0, 0, 0
+	if r := &b.replies; r.n > 0 {
+		t.ResponseBytes.addSome(r.sum)
+		t.Responses.recordRun(b.lastReply, r.low, r.high)
+		*r = sums{}
+	}
+	b.inQueue.into(&q.inQueue)
+	b.settleSpaces()
+	for i := range b.runs {
+		r := &b.runs[i]
+		took := int64(now.Sub(r.received))
+		q.ops.of(r.op).Record(took, r.n)
+		switch {
+		case r.op.Info().Write:
+		case r.queued:
+			q.readsQueued.Record(took, r.n)
+		default:
+			q.readsAtOnce.Record(took, r.n)
+		}
+	}
+	if b.runs = b.runs[:0]; cap(b.runs) > 4096 { // an idle server does not keep the memory of a rush
+		b.runs = nil
+	}
+	if b.queued > 0 {
+		q.readsFromQueue.Record(int64(b.queued), 1)
+	}
+	b.n, b.queued = 0, 0
+}

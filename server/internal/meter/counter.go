@@ -1,0 +1,98 @@
+package meter
+
+import (
+	"sync/atomic"
+
+	"github.com/gozkd/gozkd/internal/histogram"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
+)
+
+// Counter counts events.
+type Counter struct{ atomic.Int64 }
+
+// Reset sets the counter to 0.
+func (c *Counter) Reset() { c.Store(0) }
+
+// addSome adds n, and does not write to the counter if n is 0.
+func (c *Counter) addSome(n int64) {
+	if n != 0 {
+		c.Add(n)
+	}
+}
+
+// Sizes holds the last, the smallest and the largest of some lengths in bytes. Each is stored plus one; 0: there is none.
+type Sizes struct{ last, low, high atomic.Int64 }
+
+// Record records one length.
+func (z *Sizes) Record(n int64) { z.recordRun(n, n, n) }
+
+// recordRun records several lengths, of which last is the last, low the smallest and high the largest.
+func (z *Sizes) recordRun(last, low, high int64) {
+	z.last.Store(last + 1)
+	for old := z.low.Load(); (old == 0 || low+1 < old) && !z.low.CompareAndSwap(old, low+1); {
+		old = z.low.Load()
+	}
+	for old := z.high.Load(); high+1 > old && !z.high.CompareAndSwap(old, high+1); {
+		old = z.high.Load()
+	}
+}
+
+// Reset forgets all lengths.
+func (z *Sizes) Reset() {
+	z.last.Store(0)
+	z.low.Store(0)
+	z.high.Store(0)
+}
+
+// Read returns the lengths, or -1 three times if there is none.
+func (z *Sizes) Read() facts.Sizes {
+	return facts.Sizes{Last: z.last.Load() - 1, Min: z.low.Load() - 1, Max: z.high.Load() - 1}
+}
+
+// stage is a part of a write's way.
+type stage int
+
+// The stages in their order. docs/reference/monitoring.md says where each ends.
+const (
+	stageRead stage = iota
+	stageQueued
+	stageLogged
+	stageCommitted
+	stageApplied
+	stageWritten
+	nStages
+)
+
+var stageNames = [nStages]string{"read", "queued", "logged", "committed", "applied", "written"}
+
+// opHistograms has a histogram for each op of proto's table.
+type opHistograms [proto.NumOps]histogram.Histogram
+
+func (o *opHistograms) of(op proto.OpCode) *histogram.Histogram { return &o[op.Index()] }
+
+// each calls f for each histogram that has values.
+func (o *opHistograms) each(f func(op proto.OpCode, h *histogram.Histogram)) {
+	for info := range proto.Ops() {
+		if h := o.of(info.Code); !h.Empty() {
+			f(info.Code, h)
+		}
+	}
+}
+
+// choose returns the histograms of the chosen ops that have values.
+func (o *opHistograms) choose(chosen func(proto.OpCode) bool) (hs []*histogram.Histogram) {
+	o.each(func(op proto.OpCode, h *histogram.Histogram) {
+		if chosen(op) {
+			hs = append(hs, h)
+		}
+	})
+	return hs
+}
+
+// Reset empties all histograms.
+func (o *opHistograms) Reset() {
+	for i := range o {
+		o[i].Reset()
+	}
+}

@@ -1,0 +1,87 @@
+package meter
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gozkd/gozkd/internal/histogram"
+)
+
+// maxNamespaces bounds for how many first elements of paths reads and writes are summed up. All others share one name, which
+// no znode can have.
+const (
+	maxNamespaces   = 100
+	otherNamespaces = "/others"
+)
+
+// namespaces counts what was read and written below each child of the root.
+type namespaces struct {
+	mu     sync.RWMutex
+	byName map[string]*namespace
+}
+
+type namespace struct {
+	name          string
+	reads, writes histogram.Histogram // bytes of a path and of its data or reply
+	overQuota     Counter
+}
+
+// namespaceOf returns the first element of a path, or "" if it has none. It shares the path's memory.
+func namespaceOf(path string) string {
+	if len(path) < 2 || path[0] != '/' {
+		return ""
+	}
+	if i := strings.IndexByte(path[1:], '/'); i >= 0 {
+		return path[1 : 1+i]
+	}
+	return path[1:]
+}
+
+// get returns the namespace with that name, or, if there are too many, the one that the others share. name is not kept.
+func (s *namespaces) get(name string) *namespace {
+	s.mu.RLock()
+	found := s.byName[name]
+	if found == nil && len(s.byName) > maxNamespaces {
+		found = s.byName[otherNamespaces]
+	}
+	s.mu.RUnlock()
+	if found != nil {
+		return found
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byName) >= maxNamespaces {
+		name = otherNamespaces
+	}
+	if found = s.byName[name]; found == nil {
+		if s.byName == nil {
+			s.byName = make(map[string]*namespace)
+		}
+		found = &namespace{name: strings.Clone(name)}
+		s.byName[found.name] = found
+	}
+	return found
+}
+
+// all returns the namespaces sorted by name.
+func (s *namespaces) all() []*namespace {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := make([]*namespace, 0, len(s.byName))
+	for _, n := range s.byName {
+		list = append(list, n)
+	}
+	slices.SortFunc(list, func(a, b *namespace) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// Reset sets everything to 0. The namespaces stay: a BatchStats that holds one would otherwise count where nobody looks.
+func (s *namespaces) Reset() {
+	for _, n := range s.all() {
+		n.reads.Reset()
+		n.writes.Reset()
+		n.overQuota.Reset()
+	}
+}

@@ -1,0 +1,124 @@
+package meter
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/proto"
+)
+
+const (
+	maxSlowLines  = 10  // lines about slow requests in one second
+	maxLoggedPath = 512 // bytes of a path in a line: a client can name a path as long as jute.maxbuffer
+)
+
+// SlowLog writes a log line for each slow request. docs/reference/monitoring.md says what is in them. It is safe for
+// concurrent use.
+type SlowLog struct {
+	now       func() time.Time
+	log       hclog.Logger
+	threshold atomic.Int64 // nanoseconds; 0: none is slow
+	requests  Counter      // that were slow
+
+	mu      sync.Mutex // guards the rest
+	second  time.Time  // when the present second began
+	lines   int        // in it
+	leftOut int        // slow requests without a line since the last line
+}
+
+// Request describes a client's request for the log. Body is read only if there is a line.
+type Request struct {
+	Op      proto.OpCode
+	Body    []byte
+	Session proto.SessionID
+	Xid     int32
+	Client  net.Addr
+	Heard   time.Time // when its last bytes came
+	// Received is when the server looked at it.
+	Received time.Time
+}
+
+// slowWrite is a write that is being applied.
+type slowWrite struct {
+	Request
+	proposed, synced time.Time
+	zxid             proto.Zxid
+}
+
+// SetThreshold sets from which duration on a request is slow. 0: none is.
+func (l *SlowLog) SetThreshold(d time.Duration) { l.threshold.Store(int64(d)) }
+
+// Enabled reports whether slow requests are logged at all.
+func (l *SlowLog) Enabled() bool { return l.threshold.Load() > 0 }
+
+func (l *SlowLog) slow(took time.Duration) bool {
+	limit := l.threshold.Load()
+	return limit > 0 && int64(took) >= limit
+}
+
+// allow reports whether a line may be written now, and how many slow requests had none since the last line.
+func (l *SlowLog) allow(now time.Time) (leftOut int, ok bool) {
+	l.requests.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.second) >= time.Second || now.Before(l.second) {
+		l.second, l.lines = now, 0
+	}
+	if l.lines == maxSlowLines {
+		l.leftOut++
+		return 0, false
+	}
+	leftOut, l.leftOut = l.leftOut, 0
+	l.lines++
+	return leftOut, true
+}
+
+// write logs a write whose reply was written if it was slow.
+func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
+	if !l.slow(now.Sub(r.Heard)) {
+		return
+	}
+	leftOut, ok := l.allow(now)
+	if !ok {
+		return
+	}
+	args := append(r.describe(), "zxid", r.zxid.String(), "took_us", micros(r.Heard, now), "read_us", micros(r.Heard, r.Received))
+	if !r.proposed.IsZero() && !r.synced.IsZero() {
+		args = append(args, "queued_us", micros(r.Received, r.proposed), "logged_us", micros(r.proposed, r.synced),
+			"committed_us", micros(r.synced, t.committed))
+	}
+	args = append(args, "applied_us", micros(t.committed, t.finished), "written_us", micros(t.finished, now), "left_out", leftOut)
+	l.log.Warn("slow request", args...)
+}
+
+// Read logs a read or a sync that was answered just now if it was slow. zxid is that of its reply. It reads the clock for
+// each request, so it must only be called while the log is enabled.
+func (l *SlowLog) Read(r Request, zxid proto.Zxid) {
+	now := l.now()
+	if !l.slow(now.Sub(r.Heard)) {
+		return
+	}
+	leftOut, ok := l.allow(now)
+	if !ok {
+		return
+	}
+	l.log.Warn("slow request", append(r.describe(), "zxid", zxid.String(), "took_us", micros(r.Heard, now),
+		"read_us", micros(r.Heard, r.Received), "answered_us", micros(r.Received, now), "left_out", leftOut)...)
+}
+
+func (r *Request) describe() []any {
+	path, _ := requestPath(r.Op, r.Body)
+	return []any{
+		"op", r.Op.String(), "path", strings.Clone(printable.Text(printable.Shortened(path, maxLoggedPath))),
+		"session", r.Session.String(), "client", r.Client.String(), "xid", r.Xid,
+	}
+}
+
+// micros returns the microseconds between two moments, or 0 if the clock was set back in between.
+func micros(from, to time.Time) int64 { return max(0, to.Sub(from).Microseconds()) }

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/consensus"
+)
+
+// leaderContact records whether this server is in touch with a leader.
+type leaderContact struct {
+	lost atomic.Bool // there was no contact for too long: clients are refused
+	// confirmed is when the leader last said that it hears this server, in nanoseconds since Server.startedMono.
+	confirmed atomic.Int64
+}
+
+// watchLeader follows who leads. It runs twice a tick, on the goroutine of runSessions.
+//
+// A server that knows no leader for syncLimit ticks, or hears a leader that does not hear it, closes its client connections,
+// as ZooKeeper does: then clients know that they may be cut off, and try other servers. Sessions live on.
+func (s *Server) watchLeader(st consensus.Status) {
+	s.expiry.mu.Lock()
+	s.takeLead()
+	s.expiry.mu.Unlock()
+	lastGood := st.Since
+	if confirmed := s.startedMono.Add(time.Duration(s.leader.confirmed.Load())); st.Leading {
+		lastGood = time.Now()
+	} else if st.Leader != 0 && confirmed.After(lastGood) {
+		lastGood = confirmed
+	}
+	switch inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
+	case st.Leader != 0 && inTime:
+		if s.leader.lost.Swap(false) {
+			s.cfg.Logger.Info("serving clients again", "leader", st.Leader)
+		}
+	case !inTime:
+		if !s.leader.lost.Swap(true) {
+			why := "no leader for syncLimit ticks"
+			if st.Leader != 0 {
+				why = "the leader has not heard this server for syncLimit ticks"
+			}
+			s.cfg.Logger.Warn(why+": client connections are closed, and new ones refused",
+				"since_ms", time.Since(lastGood).Milliseconds(), "leader", st.Leader, "voters", st.Voters, "connected", s.node.Connected())
+			s.dropConns()
+		}
+	}
+	if st.Leading {
+		s.beginEnsemble()
+	}
+	s.applied.wake()
+	s.logRole(st)
+}
+
+// dropConns closes every connection; their clients may reconnect.
+func (s *Server) dropConns() {
+	for _, c := range s.conns.all() {
+		c.close()
+	}
+}

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/invariants"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/meter"
+)
+
+// complete answers a write of this connection, or keeps its reply until those before it are answered. Apply calls it under
+// the tree's write lock.
+func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Result, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if res.Err == proto.ErrSessionMoved {
+		// The session lives on another connection now. ZooKeeper, too, closes this one without a reply.
+		c.closeLocked()
+		return
+	}
+	w.closes = w.req.Op == proto.OpCloseSession
+	c.stats.Replied(max(0, now.Sub(w.received)), 1, now) // Config.Now may be set back
+	b.QueueLength(c.queue.len())
+	c.borrowOutput()
+	if c.queue.head() == queued(w) { // the rule: only a sync before it makes it wait
+		at := len(c.out)
+		c.out = appendResult(c.out, w, res)
+		c.answered(b, reply{op: w.req.Op, received: w.received, zxid: res.Zxid, at: at, closes: w.closes})
+		c.queue.pop()
+		w.free = w.req.Op != proto.OpReconfig // c.reconfiging refers to a reconfig
+	} else {
+		w.reply, w.zxid, w.done = appendResult(nil, w, res), res.Zxid, true
+	}
+	c.drain(b)
+}
+
+// drain answers requests from the head of the queue until it finds one that is not finished. The caller holds the tree's
+// lock, for reading or writing, and c.mu, and settles b.
+func (c *conn) drain(b *meter.BatchStats) {
+	for !c.closed && !c.closeAfter && c.queue.len() > 0 {
+		if len(c.out) > maxOutput { // short requests can ask for long replies, and none of these can wait (V2)
+			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", len(c.out))
+			c.closeLocked()
+			return
+		}
+		if !c.answerHead(b) {
+			c.boundOutput()
+			return
+		}
+		c.queue.pop()
+	}
+	if !c.closeAfter { // otherwise the end wakes those who wait
+		c.room.Broadcast()
+	}
+	c.boundOutput()
+}
+
+// answerHead puts the reply to the oldest request on the output. It returns false if the request is not finished.
+func (c *conn) answerHead(b *meter.BatchStats) bool {
+	at, last := len(c.out), c.server.tree.LastZxid()
+	switch r := c.queue.head().(type) {
+	case *queuedRead:
+		if r.barrier != nil && !r.barrier.passed {
+			return false
+		}
+		c.out = c.server.read(c, b, c.out, r.op, r.xid, r.body, r.ids)
+		c.answered(b, reply{op: r.op, received: r.received, zxid: last, at: at, waited: true})
+		c.logIfSlow(r.op, r.xid, r.body, r.heard, r.received)
+	case *queuedStatus:
+		zxid := r.zxid
+		if zxid == zxidLast {
+			zxid = last
+		}
+		c.out = appendStatus(c.out, r.xid, zxid, r.code)
+		c.answered(b, reply{op: r.op, received: r.received, zxid: zxid, at: at, closes: r.closes})
+	case *queuedSync:
+		if !r.done {
+			return false
+		}
+		out, start := beginReply(c.out, r.xid, last, proto.OK)
+		c.out = endFrame(append(out, r.path...), start)
+		c.answered(b, reply{op: proto.OpSync, received: r.received, zxid: last, at: at})
+		c.logIfSlow(proto.OpSync, r.xid, r.path, r.heard, r.received)
+	case *clientWrite:
+		if !r.done {
+			return false
+		}
+		c.out = append(c.out, r.reply...)
+		c.answered(b, reply{op: r.req.Op, received: r.received, zxid: r.zxid, at: at, closes: r.closes})
+	}
+	return true
+}
+
+// reply describes a reply that is on the output.
+type reply struct {
+	op       proto.OpCode
+	received time.Time // of its request
+	zxid     proto.Zxid
+	at       int  // where it begins in the output
+	waited   bool // it answers a read that was queued
+	closes   bool // the connection closes after it
+}
+
+// answered counts a reply.
+func (c *conn) answered(b *meter.BatchStats, r reply) {
+	c.stats.Sent++
+	b.Answered(r.op, r.received, r.waited, len(c.out)-r.at)
+	if invariants.Enabled && r.zxid > 0 && r.zxid < c.stats.LastZxid {
+		panic(fmt.Sprintf("server: V5: a reply with zxid %v after one with %v", r.zxid, c.stats.LastZxid))
+	}
+	c.stats.LastZxid = max(r.zxid, c.stats.LastZxid)
+	if r.closes {
+		c.finish()
+	}
+}
+
+// logIfSlow logs a read or a sync that was answered just now, if it was slow. c.mu is held.
+func (c *conn) logIfSlow(op proto.OpCode, xid int32, body []byte, heard, received time.Time) {
+	if slow := &c.server.meter.Slow; slow.Enabled() {
+		slow.Read(meter.Request{
+			Op: op, Body: body, Session: c.session, Xid: xid, Client: c.nc.RemoteAddr(), Heard: heard, Received: received,
+		}, c.server.tree.LastZxid())
+	}
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// A request that is not answered yet has one of six types. Four of them wait in the queue of their connection: clientWrite,
+// queuedRead, queuedSync and queuedStatus. Three of them pass through consensus, which hands them back to Apply as the Ref
+// of a consensus.Request: clientWrite, attachRequest and serverWrite.
+
+// clientWrite is a write of a client.
+type clientWrite struct {
+	conn     *conn
+	xid      int32
+	req      datatree.Request
+	heard    time.Time // when its last bytes came
+	received time.Time // when it was looked at
+	closes   bool      // the connection closes after the reply
+
+	// Set by Apply.
+	done  bool       // the reply is complete, and waits for those before it
+	reply []byte     // if done
+	zxid  proto.Zxid // if done
+	free  bool       // it was answered at once, and is no longer in the queue
+}
+
+// attachRequest creates a session, or takes one up again. It is not queued: it is the first request of its connection.
+type attachRequest struct {
+	conn            *conn
+	req             datatree.Request
+	passwd          []byte
+	hasReadOnly     bool // the client sent the read-only byte
+	heard, received time.Time
+}
+
+// serverWrite is a request of the server itself. applied is called with the result; nil: nobody waits for it.
+type serverWrite struct {
+	req     datatree.Request
+	applied func(*datatree.Result)
+}
+
+// finish calls applied. res is copied, so that the result of every other write stays on the stack of Apply.
+func (w *serverWrite) finish(res datatree.Result) {
+	if w.applied != nil {
+		w.applied(&res)
+	}
+}
+
+// queuedRead is answered from the tree when everything before it is answered, and its barrier has passed.
+type queuedRead struct {
+	op              proto.OpCode
+	xid             int32
+	body            []byte
+	ids             []proto.ID   // the identities of the client when it asked
+	barrier         *readBarrier // nil: none
+	heard, received time.Time
+}
+
+// queuedSync is answered when this server has applied everything that was committed when it came.
+type queuedSync struct {
+	xid             int32
+	path            []byte // encoded: the body of the reply
+	done            bool
+	heard, received time.Time
+}
+
+// queuedStatus is a reply without a body whose code is known already.
+type queuedStatus struct {
+	op       proto.OpCode
+	xid      int32
+	code     proto.ErrCode
+	zxid     proto.Zxid // 0 for auth, -1 for unknown ops, zxidLast
+	closes   bool       // the connection closes after the reply
+	received time.Time
+}
+
+// zxidLast in a queuedStatus stands for the zxid at the moment when the reply is made.
+const zxidLast proto.Zxid = -2
+
+// readBarrier makes reads wait until this server has applied everything that was committed when they came.
+type readBarrier struct{ passed bool }
+
+// queued is a request in a queue.
+type queued interface {
+	// bytes returns how much of what the client sent is held until the reply.
+	bytes() int
+	// unordered reports whether consensus decides when the request is answered, and not the order of the writes.
+	unordered() bool
+}
+
+func (w *clientWrite) bytes() int   { return len(w.req.Body) }
+func (w *attachRequest) bytes() int { return len(w.req.Body) + len(w.passwd) }
+func (r *queuedRead) bytes() int    { return len(r.body) }
+func (r *queuedSync) bytes() int    { return len(r.path) }
+func (*queuedStatus) bytes() int    { return 0 }
+
+func (*clientWrite) unordered() bool  { return false }
+func (r *queuedRead) unordered() bool { return r.barrier != nil }
+func (*queuedSync) unordered() bool   { return true }
+func (*queuedStatus) unordered() bool { return false }
+
+// freeWrites are reused. Nearly all writes are answered at once, and are free when Apply no longer needs them.
+var freeWrites = sync.Pool{New: func() any { return new(clientWrite) }}
+
+// queue holds the requests of a connection that are not answered yet, in their order.
+type queue struct {
+	items      []queued
+	first      int
+	totalBytes int
+	nUnordered int
+}
+
+func (q *queue) len() int { return len(q.items) - q.first }
+
+// crowded reports whether the connection must not be read until requests are answered.
+func (q *queue) crowded() bool { return q.len() >= maxQueued || q.totalBytes >= maxQueuedBytes }
+
+func (q *queue) push(r queued) {
+	q.totalBytes += r.bytes()
+	if r.unordered() {
+		q.nUnordered++
+	}
+	if q.first > 64 && q.first*2 > len(q.items) {
+		n := copy(q.items, q.items[q.first:])
+		clear(q.items[n:])
+		q.items, q.first = q.items[:n], 0
+	}
+	q.items = append(q.items, r)
+}
+
+// head returns the oldest request, or nil.
+func (q *queue) head() queued {
+	if q.first == len(q.items) {
+		return nil
+	}
+	return q.items[q.first]
+}
+
+// pop removes the oldest request.
+func (q *queue) pop() {
+	r := q.items[q.first]
+	q.totalBytes -= r.bytes()
+	if r.unordered() {
+		q.nUnordered--
+	}
+	q.items[q.first] = nil
+	q.first++
+	if q.first == len(q.items) {
+		q.first = 0
+		if cap(q.items) > 64 {
+			q.items = nil // an idle connection holds no queue
+		} else {
+			q.items = q.items[:0]
+		}
+	}
+}
