@@ -11,21 +11,21 @@ import (
 	"github.com/gozkd/gozkd/test/compat/shell"
 )
 
-// client is a script of work for one client library.
+// client is a script for a client library.
 type client struct {
 	name string
 	// install fetches and builds what run needs, so that run's time is the client's alone.
 	install func(ctx context.Context, root string) error
 	run     func(ctx context.Context, root, addr string) (cases.Report, error)
-	// own takes the place of run for a client that starts its servers itself: bin has the zkServer.sh for it.
+	// own replaces run for a client that starts its servers itself; bin has its zkServer.sh.
 	own func(ctx context.Context, root, bin string) (cases.Report, error)
-	// faults takes the place of run for a client of an ensemble that harm is done to. Only gozkd can run one.
+	// faults replaces run for a client of an ensemble under faults, which only gozkd can run.
 	faults func(ctx context.Context, root, portFile string) (cases.Report, error)
-	// notOn names a server that the client has no use for.
+	// notOn names a server that the client does not apply to.
 	notOn string
 }
 
-// runsOn reports whether the client has anything to do on a server.
+// runsOn reports whether the client applies to a server.
 func (c client) runsOn(t target) bool {
 	return t.name != c.notOn && (c.faults == nil || t.startForTests != nil)
 }
@@ -53,14 +53,15 @@ func clients() []client {
 	}
 }
 
-// nothing installs what this program already contains.
+// nothing installs nothing: this program contains the client.
 func nothing(context.Context, string) error { return nil }
 
 func runGo(ctx context.Context, _, addr string) (cases.Report, error) {
 	return gozk.Run(ctx, addr, server.SuperPassword)
 }
 
-// runGoOwn lets all servers pass for the newest ZooKeeper: the tests ask only whether there is reconfig.
+// runGoOwn presents all servers as the newest ZooKeeper: the tests only ask whether there is
+// reconfig.
 func runGoOwn(ctx context.Context, root, bin string) (cases.Report, error) {
 	return gozk.RunOwn(ctx, root, bin, server.Maven)
 }
@@ -100,7 +101,7 @@ func installMaven(ctx context.Context, root string) error {
 	return err
 }
 
-// The row cli is for shell and server of one release: an older server does not know all that the shell may ask.
+// The row cli needs shell and server of the same release: an older server lacks some commands.
 func installCLI(ctx context.Context, root string) error {
 	return errors.Join(shell.BuildCLI(ctx, root), installMaven(ctx, root))
 }
@@ -136,7 +137,8 @@ func installJava(ctx context.Context, root string) error {
 	return err
 }
 
-// javaScript runs the part of the Java program that is named for a library. where is an address, or a port file for faults.
+// javaScript runs the part of the Java program for a library. where is an address, or a port file
+// for faults.
 func javaScript(library string) func(ctx context.Context, root, where string) (cases.Report, error) {
 	return func(ctx context.Context, root, where string) (cases.Report, error) {
 		classPath, err := install.JavaClient(ctx, root)
@@ -153,7 +155,7 @@ func javaScript(library string) func(ctx context.Context, root, where string) (c
 	}
 }
 
-// javaCommand is a java for short programs, without the main class.
+// javaCommand returns a java command for short programs, without the main class.
 func javaCommand(root, classPath string) []string {
 	return []string{"java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Dlogback.configurationFile=" + root + "/test/compat/java/logback.xml", "-cp", classPath}

@@ -1,5 +1,5 @@
-// Package cases is what the client scripts of make compat share: named cases, how they report, and how the lines of a
-// script in another language become the same results.
+// Package cases holds the parts that the client scripts of make compat share: named cases, their
+// results, and the parser of scripts in other languages.
 package cases
 
 import (
@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// Timeout bounds one case.
+// Timeout bounds a case.
 const Timeout = 20 * time.Second
 
-// Case is one piece of work of one client. Run returns nil if the client got what it should.
+// Case is a piece of a client's work. Run returns nil if the client got the right result.
 type Case struct {
 	Name string
 	Run  func(ctx context.Context) error
 }
 
-// Result is how a case went. Err is nil if it passed.
+// Result is the result of a case. Err is nil if it passed.
 type Result struct {
 	Name string
 	Err  error
 }
 
-// Report is what one client did on one server.
+// Report holds a client's results on a server.
 type Report struct {
 	Version string // the client's
 	Results []Result
-	Log     string // what helps to understand a failure
+	Log     string // helps to understand a failure
 }
 
 // Passed counts the results without an error.
@@ -45,7 +45,7 @@ func (r Report) Passed() int {
 	return n
 }
 
-// OK reports whether the client ran at least one case and all of them passed.
+// OK reports whether the client ran at least a case and all of them passed.
 func (r Report) OK() bool { return len(r.Results) > 0 && r.Passed() == len(r.Results) }
 
 // Run runs the cases one after another, each with its own timeout.
@@ -71,7 +71,7 @@ func Expect[T comparable](what string, got, want T) error {
 	return nil
 }
 
-// Eventually asks condition until it holds, or the context ends.
+// Eventually polls condition until it holds or the context ends.
 func Eventually(ctx context.Context, what string, condition func() bool) error {
 	const interval = 5 * time.Millisecond
 	tick := time.NewTicker(interval)
@@ -86,8 +86,9 @@ func Eventually(ctx context.Context, what string, condition func() bool) error {
 	return nil
 }
 
-// Parse reads a script's lines "version V", "ok NAME" and "FAIL NAME why". Other lines are ignored. A script without a
-// version or a case is an error, and so is a name that comes twice: two results under one name hide one another.
+// Parse reads a script's lines "version V", "ok NAME" and "FAIL NAME why", and ignores others. A
+// script without a version or a case is an error, and so is a repeated name, because one result
+// would hide the other.
 func Parse(r io.Reader) (Report, error) {
 	var report Report
 	seen := map[string]bool{}

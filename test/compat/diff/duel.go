@@ -16,7 +16,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// maxRoots is how many sequences a pair of servers plays before it is replaced: exchange.Root has five digits.
+// maxRoots is how many sequences a pair of servers plays before it is replaced: exchange.Root has
+// five digits.
 const maxRoots = 90000
 
 // duel plays sequences on two servers.
@@ -26,19 +27,19 @@ type duel struct {
 	out          io.Writer
 	regress      string
 	a, b         *server.Process
-	roots        int // given out since the servers were started
+	roots        int // used since the servers were started
 	stats        *stats
 	differences  []exchange.Difference
 	findings     []finding
 }
 
-// finding is a kind of difference that nothing allows.
+// finding is a kind of difference that is not allowed.
 type finding struct {
 	signature string
 	count     int
 }
 
-// restart replaces both servers by fresh ones.
+// restart replaces both servers by new ones.
 func (d *duel) restart(ctx context.Context) error {
 	if err := d.stop(); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (d *duel) play(ctx context.Context, s *exchange.Sequence) (a, b *exchange.T
 	return a, o.t, nil
 }
 
-// deaths says which of the servers have ended, with their logs.
+// deaths lists the servers that have ended, with their logs.
 func (d *duel) deaths() string {
 	var b strings.Builder
 	for _, p := range []*server.Process{d.a, d.b} {
@@ -116,7 +117,7 @@ func (d *duel) compare(ctx context.Context, s *exchange.Sequence) (*exchange.Mis
 	return exchange.Compare(a, b, d.differences, d.stats.allowed), nil
 }
 
-// replay plays what is saved.
+// replay plays the saved sequences.
 func (d *duel) replay(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(d.regress, "*.json"))
 	if err != nil {
@@ -146,7 +147,7 @@ func (d *duel) replay(ctx context.Context) error {
 	return nil
 }
 
-// generated plays sequences until there were ops requests, or most kinds of findings.
+// generated plays sequences until ops requests, or the maximum number of findings.
 func (d *duel) generated(ctx context.Context, seed, first uint64, ops, most int) error {
 	started, told, before := time.Now(), time.Now(), d.stats.requests
 	for n := first; d.stats.requests-before < ops && len(d.findings) < most; n++ {
@@ -161,7 +162,7 @@ func (d *duel) generated(ctx context.Context, seed, first uint64, ops, most int)
 					return err
 				}
 			}
-			// The trees are not the same any more where sequences meet: below / and /zookeeper.
+			// The trees now differ where sequences meet: below / and /zookeeper.
 			if err := d.restart(ctx); err != nil {
 				return err
 			}

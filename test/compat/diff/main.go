@@ -1,10 +1,11 @@
-// Command diff plays the same generated sequences of operations on two servers and compares what they answer, field by
-// field. It prints each difference that docs/reference/differences.md does not allow, saves the smallest sequence that shows it
-// in testdata/regress, and plays all that is saved there first in every run.
+// Command diff plays the same generated sequences of operations on two servers and compares the
+// replies field by field. It prints each difference that docs/reference/differences.md does not
+// allow, saves the smallest sequence that shows it in testdata/regress, and plays all saved
+// sequences first in every run.
 //
-// With -golden it records exchanges with one server instead, for test/golden to replay.
+// With -golden it records exchanges with a server instead, for test/golden to replay.
 //
-// It exits with 1 if the servers differ or cannot be asked, and with 2 on wrong usage.
+// Exit status: 1 if the servers differ or cannot be asked, 2 for wrong usage.
 package main
 
 import (
@@ -27,7 +28,7 @@ func main() {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
-		os.Exit(2) // the flag package has said why
+		os.Exit(2) // package flag has printed the reason
 	default:
 		fmt.Fprintln(os.Stderr, "diff:", err)
 		os.Exit(1)

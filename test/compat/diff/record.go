@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// goldenSeed is fixed, so that recording again asks the same.
+	// goldenSeed is fixed, so that a new recording asks the same.
 	goldenSeed = 20
-	// goldenTries is from how many generated sequences those to record are chosen.
+	// goldenTries is the number of generated sequences to choose from.
 	goldenTries = 6000
-	// goldenMost is how many are recorded at most, and goldenBytes how long the text of each may be: what is recorded must
-	// stay small enough to be read.
+	// goldenMost bounds the number of recorded sequences and goldenBytes the text of each, so that
+	// people can read them.
 	goldenMost, goldenBytes = 200, 2500
 )
 
-// record asks a server the sequences written by hand and some that are generated, and writes what it answers into dir.
-// Each file is recorded from, and to be replayed on, a fresh server, all its sequences in order.
+// record asks a server the hand-written sequences and some generated ones, and writes its replies
+// into dir. Each file is recorded from a new server, and must be replayed on one, with all its
+// sequences in order.
 func record(ctx context.Context, start *starter, name, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -40,7 +41,7 @@ func record(ctx context.Context, start *starter, name, dir string) error {
 	return nil
 }
 
-// choose returns short generated sequences of which each reaches something that those before it do not.
+// choose returns short generated sequences that each reach something new.
 func choose(ctx context.Context, start *starter, name string) (chosen []*exchange.Sequence, err error) {
 	p, err := start.start(ctx, name)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
-// differences returns what b may do otherwise than a.
+// differences returns the allowed deviations of b from a.
 func differences(nameA, nameB string) []exchange.Difference {
 	if nameA == "zookeeper-3.9" && nameB == "zookeeper-3.8" {
 		return olderRelease()
@@ -15,8 +15,9 @@ func differences(nameA, nameB string) []exchange.Difference {
 	return exchange.Differences()
 }
 
-// olderRelease lists what ZooKeeper 3.8.0 does otherwise than 3.9, from section 16 of the specification. Playing the two
-// against each other shows that the comparison finds what is known to differ, and nothing else.
+// olderRelease lists the deviations of ZooKeeper 3.8.0 from 3.9, from section 16 of the
+// specification. Playing the two against each other shows that the comparison finds known
+// differences, and nothing else.
 func olderRelease() []exchange.Difference {
 	on := func(m *exchange.Mismatch, ops ...proto.OpCode) bool {
 		return m.Request != nil && slices.Contains(ops, m.Request.Op) && m.A != nil && m.B != nil && m.A.Kind == exchange.MessageReply

@@ -11,7 +11,7 @@ import (
 
 const serverNames = "zookeeper-3.8, zookeeper-3.9 or gozkd"
 
-// startTimeout bounds the start of a server, an installation before it included.
+// startTimeout bounds the start of a server, installation included.
 const startTimeout = 10 * time.Minute
 
 // starter starts servers by name, and builds gozkd once.
@@ -20,8 +20,8 @@ type starter struct {
 	tempDir      string
 }
 
-// keys are those of server.Defaults, but nothing happens by itself: no session expires and no container is collected
-// while a sequence is played. Writes need not reach the disk.
+// keys returns server.Defaults with timeouts so long that no session expires and no container is
+// collected during a sequence. Writes need not reach the disk.
 func keys() map[string]string {
 	k := server.Defaults()
 	k["tickTime"] = "2000"
@@ -57,7 +57,7 @@ func (s *starter) start(ctx context.Context, name string) (*server.Process, erro
 	return nil, fmt.Errorf("no server %q: know %s", name, serverNames)
 }
 
-// cleanUp removes what start has built.
+// cleanUp removes the binaries that start has built.
 func (s *starter) cleanUp() error {
 	if s.tempDir == "" {
 		return nil

@@ -14,13 +14,14 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
-// maxShrinks bounds how many smaller sequences are tried for one finding.
+// maxShrinks bounds how many smaller sequences are tried per finding.
 const maxShrinks = 400
 
-// shrinkAndSave looks for a smaller sequence with the same kind of mismatch, and saves and prints it.
+// shrinkAndSave looks for a smaller sequence with the same kind of mismatch, saves it and prints
+// it.
 func (d *duel) shrinkAndSave(ctx context.Context, s *exchange.Sequence, m *exchange.Mismatch) error {
 	want := m.Signature()
-	if err := d.restart(ctx); err != nil { // what went before has no part in it
+	if err := d.restart(ctx); err != nil { // without the effects of earlier sequences
 		return err
 	}
 	tries := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// brief says what the request asks for, without what every other request says too.
+// brief describes the request without the parts that every request has.
 func (r *Request) brief() string {
 	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
 	f.body(r.Op)
@@ -33,7 +33,7 @@ func (r *Request) brief() string {
 	return strings.Join(parts, " ")
 }
 
-// brief says what the message is: what stands in it may be counted from its bytes.
+// brief describes the message without the parts that follow from its bytes.
 func (m *Message) brief() string {
 	switch m.Kind {
 	case MessageReply:

@@ -12,13 +12,13 @@ import (
 // Mismatch is a place where two transcripts of one sequence differ.
 type Mismatch struct {
 	Step    int      // index of the step; the number of steps plus the slot for the flush
-	Request *Request // that the messages answer, if they do
-	A, B    *Message // nil: nothing there
-	Field   string   // that differs; "message" if the messages are of different kinds
-	Detail  string   // for people, empty if the messages say it all
+	Request *Request // answered by the messages, if any
+	A, B    *Message // nil: missing
+	Field   string   // that differs; "message" if the kinds of the messages differ
+	Detail  string   // empty if the messages are enough
 }
 
-// Signature names the kind of mismatch, without the values that vary from sequence to sequence.
+// Signature names the kind of mismatch, without values that vary between sequences.
 func (m *Mismatch) Signature() string {
 	op := ""
 	switch {
@@ -51,8 +51,9 @@ func kindOf(m *Message) string {
 	return string(m.Kind)
 }
 
-// Compare returns the first mismatch of a and b that no difference allows, or nil. It counts in allowed, by id, how often
-// each difference was allowed. It compares up to one that diverges. The transcripts must be of the same sequence, the same root included.
+// Compare returns the first mismatch of a and b that no difference allows, or nil. It counts in
+// allowed, by id, how often each difference was allowed, and stops after a difference that
+// diverges. Both transcripts must be of the same sequence with the same root.
 func Compare(a, b *Transcript, differences []Difference, allowed map[string]int) *Mismatch {
 	c := comparison{a: a, b: b, differences: differences, allowed: allowed,
 		timesA: make(map[int64]int64), timesB: make(map[int64]int64)}
@@ -79,7 +80,7 @@ func Compare(a, b *Transcript, differences []Difference, allowed map[string]int)
 				return nil
 			}
 			if m != nil && m.Field == "message" {
-				break // what follows on this connection in this step is not in step any more
+				break // later messages on this connection are out of step
 			}
 		}
 	}
@@ -93,7 +94,7 @@ func at(list []Message, i int) *Message {
 	return nil
 }
 
-// comparison is the state of one Compare.
+// comparison is the state of a Compare call.
 type comparison struct {
 	a, b           *Transcript
 	differences    []Difference
@@ -103,10 +104,10 @@ type comparison struct {
 	diverged       bool
 }
 
-// zxidPair is what the servers say in one place.
+// zxidPair holds the zxids of both servers in the same place.
 type zxidPair struct {
 	a, b   int64
-	change bool // the zxid is that of a change that a client can see; else it only says how far the server is
+	change bool // of a change that a client can see; otherwise only the server's progress
 	m      Mismatch
 }
 
@@ -145,7 +146,7 @@ func (c *comparison) messages(step int, a, b *Message) *Mismatch {
 			return &m
 		}
 	}
-	// Only when the messages agree otherwise: an allowed difference must not lead to a second finding.
+	// Only if the messages agree otherwise: an allowed difference must not cause a second finding.
 	for i := range a.Fields {
 		if a.Fields[i].Kind == ZxidOf {
 			m.Field = a.Fields[i].Name
@@ -155,11 +156,11 @@ func (c *comparison) messages(step int, a, b *Message) *Mismatch {
 	return nil
 }
 
-// fields compares two fields of one name by their kind. Zxids are left for later.
+// fields compares two fields of the same name by their kind. Zxids are compared later.
 func (c *comparison) fields(a, b *Field) bool {
 	switch a.Kind {
 	case ZxidOf:
-		// 0 and -1 are no zxids but words (specification, 1.3).
+		// 0 and -1 are special values, not zxids (specification, 1.3).
 		return a.N > 0 && b.N > 0 || a.N == b.N
 	case TimeMs:
 		return (a.N == 0) == (b.N == 0) && sameTime(c.timesA, a) && sameTime(c.timesB, b)
@@ -171,7 +172,7 @@ func (c *comparison) fields(a, b *Field) bool {
 	return a.N == b.N && a.S == b.S
 }
 
-// sameTime reports whether all that one transaction did has one time.
+// sameTime checks that all effects of a transaction have the same time.
 func sameTime(times map[int64]int64, f *Field) bool {
 	t, ok := times[f.Zxid]
 	if !ok {
@@ -181,7 +182,7 @@ func sameTime(times map[int64]int64, f *Field) bool {
 	return t == f.N
 }
 
-// owner names a session: by its slot if the transcript knows it.
+// owner names a session, by its slot if the transcript knows it.
 func (t *Transcript) owner(id int64) string {
 	if id == 0 {
 		return "none"
@@ -194,7 +195,7 @@ func (t *Transcript) owner(id int64) string {
 	return fmt.Sprintf("%#x", uint64(id))
 }
 
-// secret names a password: by its session, or by its bytes if it is nobody's.
+// secret names a password, by its session or else by its bytes.
 func (t *Transcript) secret(passwd string) string {
 	for _, slot := range slices.Sorted(maps.Keys(t.Sessions)) {
 		if string(t.Sessions[slot].Passwd) == passwd {
@@ -207,7 +208,8 @@ func (t *Transcript) secret(passwd string) string {
 // headerZxid is the index of the zxid among the fields of a reply or event.
 const headerZxid = 1
 
-// showsChange reports whether the zxid in the header is that of a change: in events and in replies to writes that worked.
+// showsChange reports whether the header's zxid is that of a change: in events and in replies to
+// successful writes.
 func (m *Message) showsChange() bool {
 	if m.Kind != MessageReply || m.Err() != proto.OK {
 		return m.Kind == MessageEvent
@@ -218,7 +220,7 @@ func (m *Message) showsChange() bool {
 	return m.Op.Info().Class == proto.ClassWrite
 }
 
-// zxids returns the first place where the zxids of the two servers do not stand in the same order.
+// zxids returns the first place where the zxids of the servers are in a different order.
 func (c *comparison) zxids() *Mismatch {
 	m := misordered(c.pairs)
 	if m == nil {
@@ -257,7 +259,7 @@ func misordered(pairs []zxidPair) *Mismatch {
 	return nil
 }
 
-// withoutGaps returns pairs in which a zxid that only says how far a server is stands for the last change up to there.
+// withoutGaps replaces each zxid that only shows progress by the last visible change up to it.
 func withoutGaps(pairs []zxidPair) []zxidPair {
 	var a, b []int64
 	for _, p := range pairs {
@@ -273,7 +275,7 @@ func withoutGaps(pairs []zxidPair) []zxidPair {
 		case found || zxid <= 0:
 			return zxid
 		case i == 0:
-			return 0 // before the first change that is seen
+			return 0 // before the first visible change
 		}
 		return changes[i-1]
 	}

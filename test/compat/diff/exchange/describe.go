@@ -35,7 +35,7 @@ func (s *Step) head() string {
 	return b
 }
 
-// describe says what the request asks for, as far as its body can be read.
+// describe describes the request as far as its body can be decoded.
 func (r *Request) describe() string {
 	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
 	f.body(r.Op)
@@ -115,14 +115,14 @@ func (r *requestReader) body(op proto.OpCode) {
 			}
 			r.int("err")
 			if typ == proto.OpMulti || typ == proto.OpMultiRead {
-				return // not nested: the rest is unnamed
+				return // not nested: the rest stays unnamed
 			}
 			r.body(typ)
 		}
 	}
 }
 
-// list reads a vector of strings in its order.
+// list reads a vector of strings in order.
 func (r *requestReader) list(name string) {
 	off := r.d.Offset()
 	n := r.d.Count(4)

@@ -9,23 +9,24 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Difference is something that gozkd does otherwise than ZooKeeper on purpose. docs/reference/differences.md says the same at more
-// length, under the same id.
+// Difference is a deliberate deviation from ZooKeeper. docs/reference/differences.md explains it
+// under the same id.
 type Difference struct {
 	ID     string
 	Reason string
-	// Allows reports whether m, a mismatch of a (ZooKeeper) and b (gozkd), is this difference. nil if no sequence can
-	// show it; then Avoided says why.
+	// Allows reports whether m, a mismatch of a (ZooKeeper) and b (gozkd), is this difference. nil
+	// if no sequence can show it; then Avoided says why.
 	Allows  func(a, b *Transcript, m *Mismatch) bool
 	Avoided string
-	// Diverges says that the servers' trees differ from there on: the rest of the sequence proves nothing.
+	// Diverges: the servers' trees differ from there on, so the rest of the sequence proves
+	// nothing.
 	Diverges bool
-	// Gaps says that the servers may use up zxids for what no client sees: zxids that only say how far a server is are
-	// then compared by the last change up to there.
+	// Gaps: the servers may use zxids for invisible transactions. Zxids that only show progress are
+	// then compared by the last visible change up to them.
 	Gaps bool
 }
 
-// Differences lists all differences on purpose that concern the client protocol.
+// Differences lists all deliberate deviations in the client protocol.
 func Differences() []Difference {
 	return []Difference{
 		{
@@ -136,7 +137,7 @@ func Differences() []Difference {
 					return false
 				}
 				if bytes.Contains(m.Request.Body, []byte("/zookeeper_limits")) && m.B.Err() == proto.ErrMarshallingError {
-					return true // limits that can't be read, made by the multi itself
+					return true // unreadable limits, created by the multi itself
 				}
 				return m.A != nil && m.A.Err() == proto.OK && m.B.Err() == proto.OK &&
 					(m.A.failedResult() == proto.ErrQuotaExceeded) != (m.B.failedResult() == proto.ErrQuotaExceeded)

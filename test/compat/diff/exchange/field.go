@@ -9,27 +9,27 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Kind says how a field is compared.
+// Kind selects how a field is compared.
 type Kind int
 
-// The kinds of fields.
+// Kinds of fields.
 const (
 	Plain   Kind = iota // equal
 	ZxidOf              // in the same order and equal in the same places, over the whole transcript
 	TimeMs              // equal where its zxid is equal
 	Owner               // the same session
 	Secret              // the password of the same session
-	Unnamed             // bytes behind what the record defines: equal
+	Unnamed             // bytes after the defined fields: equal
 )
 
-// Field is one field of a frame.
+// Field is a field of a frame.
 type Field struct {
 	Name string
 	Kind Kind
-	N    int64  // value of a number; of a TimeMs too
-	S    string // value of everything else
-	Off  int    // where its bytes begin in the frame; those of a number are 8 for ZxidOf, TimeMs and Owner
-	Zxid int64  // for TimeMs: the zxid of the change that it is the time of
+	N    int64  // value of a number, also of a TimeMs
+	S    string // any other value
+	Off  int    // offset in the frame; ZxidOf, TimeMs and Owner take 8 bytes there
+	Zxid int64  // of a TimeMs: the zxid of its change
 }
 
 // String returns the field as name=value.
@@ -46,8 +46,8 @@ func (f Field) String() string {
 	return f.Name + "=" + strconv.FormatInt(f.N, 10)
 }
 
-// fieldReader reads a frame as fields. Strings are kept as the bytes that came, so that bad UTF-8 is seen; a value of
-// "null" without quotes is null.
+// fieldReader reads a frame as fields. Strings keep their bytes, so that invalid UTF-8 is visible;
+// null is written as null without quotes.
 type fieldReader struct {
 	d      jute.Decoder
 	prefix string
@@ -81,7 +81,7 @@ func (r *fieldReader) long(name string, kind Kind) int64 {
 	return n
 }
 
-// quoted reads a ustring or a buffer: their bytes look alike.
+// quoted reads a ustring or a buffer, which have the same encoding.
 func (r *fieldReader) quoted() string {
 	b := r.d.Buffer()
 	if b == nil {
@@ -95,7 +95,7 @@ func (r *fieldReader) string(name string) {
 	r.add(name, Plain, off, 0, r.quoted())
 }
 
-// set reads a vector of items whose order means nothing.
+// set reads a vector of items in any order.
 func (r *fieldReader) set(name string, item func() string) {
 	off := r.d.Offset()
 	n := r.d.Count(4)
@@ -197,12 +197,12 @@ func (r *fieldReader) results() {
 		case proto.OpDelete, proto.OpCheck:
 		default:
 			r.prefix = ""
-			return // the rest is unnamed
+			return // the rest stays unnamed
 		}
 	}
 }
 
-// finish adds what is left of the frame, whether it was malformed or too long.
+// finish adds the remaining bytes of a malformed or long frame.
 func (r *fieldReader) finish(frame []byte) []Field {
 	at := 0
 	if r.d.Err() == nil {
@@ -222,8 +222,8 @@ func replyFields(op proto.OpCode, frame []byte) []Field {
 	r := fieldReader{d: jute.NewDecoder(frame)}
 	r.int("xid")
 	r.long("zxid", ZxidOf)
-	// ZooKeeper leaves the results so far behind the header of a multiRead that fails (specification, 2.4). They are read
-	// because there are times and zxids in them.
+	// ZooKeeper leaves the results so far after the header of a failed multiRead (specification,
+	// 2.4). They are read because they contain times and zxids.
 	if err := r.int("err"); err == 0 || op == proto.OpMultiRead && r.d.Remaining() > 0 {
 		r.body(op)
 	}
@@ -242,7 +242,7 @@ func eventFields(frame []byte) []Field {
 	return r.finish(frame)
 }
 
-// connectFields reads the answer to a handshake.
+// connectFields reads the reply to a handshake.
 func connectFields(frame []byte) []Field {
 	r := fieldReader{d: jute.NewDecoder(frame)}
 	r.int("protocol")

@@ -9,19 +9,19 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Message is an item of a transcript, read.
+// Message is a decoded item of a transcript.
 type Message struct {
 	Kind   MessageKind
 	Note   Note
-	Op     proto.OpCode // of the request, for a reply
-	Index  int          // of the request in its step, for a reply
+	Op     proto.OpCode // of a reply: its request
+	Index  int          // of a reply: its request's index in the step
 	Fields []Field
 }
 
-// MessageKind says what a message is.
+// MessageKind is the kind of a message.
 type MessageKind string
 
-// The kinds of messages.
+// Kinds of messages.
 const (
 	MessageReply   MessageKind = "reply"
 	MessageEvent   MessageKind = "event"
@@ -45,7 +45,7 @@ func (m *Message) Has(name string) bool { return fieldNamed(m, name) != nil }
 // Err returns the error code of a reply.
 func (m *Message) Err() proto.ErrCode { return proto.ErrCode(m.Field("err")) }
 
-// failedResult returns the error code of the op that failed a multi, OK if none did.
+// failedResult returns the error code of the operation that failed a multi, or OK.
 func (m *Message) failedResult() proto.ErrCode {
 	for _, f := range m.Fields {
 		if strings.HasPrefix(f.Name, "result") && strings.HasSuffix(f.Name, ".code") && f.N != 0 {
@@ -55,7 +55,7 @@ func (m *Message) failedResult() proto.ErrCode {
 	return proto.OK
 }
 
-// sortedACL returns the entries of a list in an order of their own.
+// sortedACL returns the entries of a list in a fixed order.
 func (m *Message) sortedACL() []string {
 	var entries []string
 	for i := 0; m.Has(fmt.Sprintf("acl%d.id", i)); i++ {
@@ -85,8 +85,8 @@ func (m *Message) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Messages reads the items of step i, or of the flush of a slot if i is the number of steps or more: then i minus the
-// number of steps is the slot.
+// Messages reads the items of step i, or of the flush of slot i-n if i is at least the number of
+// steps n.
 func (t *Transcript) Messages(i int) []Message {
 	if n := len(t.Steps); i >= n {
 		return messages(t.Flush[i-n], []proto.OpCode{proto.OpPing}, false)
@@ -99,7 +99,8 @@ func (t *Transcript) Messages(i int) []Message {
 	return messages(t.Steps[i], ops, step.Connect != nil)
 }
 
-// messages reads items. Replies come in the order of the requests: no sequence asks for one that overtakes.
+// messages reads items. Replies are in the order of the requests: no sequence contains a request
+// whose reply overtakes.
 func messages(items []Item, ops []proto.OpCode, handshake bool) []Message {
 	list := make([]Message, 0, len(items))
 	next := 0
@@ -137,9 +138,10 @@ func (t *Transcript) closeZxids() map[int64]bool {
 	return set
 }
 
-// sortClosing puts runs of events of one closeSession transaction into an order of their own: a session's ephemerals go
-// in the order of a hash set (specification, 8.4). Only the events of that one transaction are moved, only next to each
-// other, and in both lists where either server's zxids mark them: ZooKeeper 3.8 marks no event with a zxid.
+// sortClosing sorts runs of events of a closeSession transaction: a session's ephemerals are
+// deleted in the order of a hash set (specification, 8.4). It moves only adjacent events of the
+// same transaction, in both lists where either server's zxids mark them: ZooKeeper 3.8 marks no
+// event with a zxid.
 func sortClosing(a, b []Message, closeA, closeB map[int64]bool) {
 	n := min(len(a), len(b))
 	in := func(m *Message, set map[int64]bool) int64 {

@@ -9,14 +9,14 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Normalise gives the zxids, times, session ids and passwords of t values that depend on nothing but their order, in
-// place. Two transcripts that Compare holds for equal are then nearly the same bytes, so that recording again changes
-// little in a file.
+// Normalise replaces, in place, the zxids, times, session ids and passwords of t by values that
+// depend only on their order. Transcripts that Compare considers equal then have nearly equal
+// bytes, so a new recording changes little in a file.
 func (t *Transcript) Normalise() {
 	zxids, times := make(map[int64]int64), make(map[int64]int64)
 	t.eachField(func(_ []byte, f Field) {
 		switch {
-		case f.N <= 0: // a word or a zero, not a value
+		case f.N <= 0: // a special value or zero
 		case f.Kind == ZxidOf:
 			zxids[f.N] = 0
 		case f.Kind == TimeMs:
@@ -48,12 +48,12 @@ func (t *Transcript) Normalise() {
 	}
 }
 
-// plainSession is what stands for the session of a slot in a recorded transcript.
+// plainSession stands for a slot's session in a recorded transcript.
 func plainSession(slot int) Session {
 	return Session{proto.SessionID(0x100 + slot), bytes.Repeat([]byte{byte(0xa0 + slot)}, proto.PasswdBytes)}
 }
 
-// rank gives each key its place among all keys, from 1.
+// rank maps each key to its rank, from 1.
 func rank(m map[int64]int64) {
 	for i, k := range slices.Sorted(maps.Keys(m)) {
 		m[k] = int64(i + 1)

@@ -16,28 +16,30 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// A Player plays sequences on one server. Not safe for concurrent use.
+// A Player plays sequences on a server. Not safe for concurrent use.
 type Player struct {
 	Addr string
-	// ReplyTimeout is how long a reply is awaited before the transcript says that there was none.
+	// ReplyTimeout is how long a reply is awaited.
 	ReplyTimeout time.Duration
 	// CloseTimeout is how long the server's close is awaited where ZooKeeper closes.
 	CloseTimeout time.Duration
 }
 
-// NewPlayer returns a Player with timeouts that suit a server on this machine, pauses of a garbage collector included.
+// NewPlayer returns a Player with timeouts for a server on this machine, garbage collection
+// included.
 func NewPlayer(addr string) *Player {
 	return &Player{Addr: addr, ReplyTimeout: 5 * time.Second, CloseTimeout: 2 * time.Second}
 }
 
-// wrongPasswd is sent where the password shall not fit. A password of 16 equal bytes is as likely as any other.
+// wrongPasswd is a password that fits no session.
 var wrongPasswd = []byte("wrong password!!")
 
-// unknownSession is an id that no ZooKeeper and no gozkd gives out: its server would be 0x7e.
+// unknownSession is an id that no server gives out: its server id would be 0x7e.
 const unknownSession proto.SessionID = 0x7e00000000000001
 
-// Play plays s under root, and then closes all its sessions. Everything a server does is in the transcript; an error
-// means that it could not be asked: it does not accept connections, or ctx has ended.
+// Play plays s under root and then closes all its sessions. The transcript has everything the
+// server does; an error means that it could not be asked: it accepts no connections, or ctx has
+// ended.
 func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcript, error) {
 	s = s.WithRoot(root)
 	g := &game{
@@ -60,7 +62,7 @@ func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcrip
 	return g.t, g.closeSessions()
 }
 
-// game is the state of one Play.
+// game is the state of a Play call.
 type game struct {
 	*Player
 	ctx      context.Context
@@ -101,7 +103,7 @@ func (g *game) step(i int, step *Step) error {
 			binary.BigEndian.PutUint64(g.out[at+4+proto.RequestHeaderBytes:], uint64(g.seen[*r.ZxidOf]))
 		}
 	}
-	// A failed write is no news: the reads say what the server did.
+	// After a failed write the reads show what the server did.
 	_ = c.Write(g.out, g.ReplyTimeout)
 	for range step.Send {
 		if !g.awaitReply(step.Conn, items) {
@@ -117,7 +119,7 @@ func (g *game) step(i int, step *Step) error {
 	return nil
 }
 
-// connect is a handshake on a new connection, which stays in its slot if the server accepts.
+// connect performs a handshake on a new connection, which stays in its slot if the server accepts.
 func (g *game) connect(step *Step, items *[]Item) error {
 	g.drop(step.Conn)
 	h := step.Connect
@@ -147,14 +149,14 @@ func (g *game) connect(step *Step, items *[]Item) error {
 	case HowUnknown:
 		req.SessionID, req.Passwd = unknownSession, wrongPasswd
 	}
-	_ = conn.Write(rawclient.AppendFrame(nil, req.Append(nil)), g.ReplyTimeout) // the read says what became of it
+	_ = conn.Write(rawclient.AppendFrame(nil, req.Append(nil)), g.ReplyTimeout) // the read shows its effect
 	if frame, ok := g.read(step.Conn, items); ok {
 		*items = append(*items, Item{Frame: frame})
 		d := jute.NewDecoder(frame)
 		var resp proto.ConnectResponse
 		resp.Decode(&d)
 		if _, have := g.t.Sessions[h.Session]; (!have || h.How == HowNew) && resp.SessionID != 0 {
-			g.t.Sessions[h.Session] = Session{resp.SessionID, bytes.Clone(resp.Passwd)} // the frame may be changed later
+			g.t.Sessions[h.Session] = Session{resp.SessionID, bytes.Clone(resp.Passwd)} // the frame may change later
 			delete(g.closed, h.Session)
 		}
 		if step.Closes {
@@ -170,8 +172,8 @@ func (g *game) connect(step *Step, items *[]Item) error {
 	return nil
 }
 
-// awaitVictims waits until the server has closed the connections that a session had before it was resumed in slot conn.
-// Which of the events that were under way to them still arrive is a matter of luck, so none is recorded.
+// awaitVictims waits until the server has closed the connections that a session had before it was
+// resumed in slot conn. Which events in flight still arrive on them is random, so none is recorded.
 func (g *game) awaitVictims(conn, session int, items *[]Item) {
 	if g.conns[conn] == nil {
 		return // not resumed
@@ -190,15 +192,16 @@ func (g *game) awaitVictims(conn, session int, items *[]Item) {
 	}
 }
 
-// probeVictims notes whether the connections that a session has besides the one in slot conn are alive, and closes them.
-// So the rest of the sequence runs in the same state on a server that closes them and on one that does not.
+// probeVictims records whether the connections that a session has besides slot conn are alive, and
+// closes them. So the rest of the sequence runs in the same state on a server that closes them and
+// on a server that does not.
 func (g *game) probeVictims(conn, session int, items *[]Item) {
 	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
 		c := g.conns[slot]
 		if slot == conn || c.session != session {
 			continue
 		}
-		var ignored []Item // events that were under way: whether they come is the difference at hand
+		var ignored []Item // events in flight: random
 		_ = c.Write(rawclient.AppendRequest(nil, proto.XidPing, proto.OpPing, nil), g.ReplyTimeout)
 		note := NoteVictimClosed
 		if g.awaitReply(slot, &ignored) {
@@ -209,7 +212,8 @@ func (g *game) probeVictims(conn, session int, items *[]Item) {
 	}
 }
 
-// read returns the next frame of the connection in slot. Where there is none it notes why, and the slot is empty.
+// read returns the next frame of the connection in slot. Without a frame it records why and empties
+// the slot.
 func (g *game) read(slot int, items *[]Item) ([]byte, bool) {
 	frame, err := g.conns[slot].ReadFrame(g.ReplyTimeout)
 	switch {
@@ -246,7 +250,7 @@ func (g *game) awaitReply(slot int, items *[]Item) bool {
 	}
 }
 
-// awaitClose reads until the server closes. What it still sends is recorded.
+// awaitClose reads until the server closes, and records what arrives.
 func (g *game) awaitClose(slot int, items *[]Item) {
 	c := g.conns[slot]
 	for {
@@ -267,7 +271,7 @@ func (g *game) awaitClose(slot int, items *[]Item) {
 	}
 }
 
-// flush collects what is still under way to each open connection.
+// flush collects the remaining frames of each open connection.
 func (g *game) flush() {
 	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
 		var items []Item
@@ -277,7 +281,7 @@ func (g *game) flush() {
 	}
 }
 
-// closeSessions closes all sessions, so that none expires while another sequence is played.
+// closeSessions closes all sessions, so that none expires during another sequence.
 func (g *game) closeSessions() error {
 	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
 		c := g.conns[slot]
@@ -306,8 +310,8 @@ func (g *game) resumeAndClose(s Session) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // the session is what is to be closed
-	// A session that cannot be resumed is gone, which is what is wanted.
+	defer func() { _ = conn.Close() }() // the session is closed by request
+	// A session that cannot be resumed is gone, as intended.
 	resp, err := conn.Handshake(&proto.ConnectRequest{TimeoutMs: 30000, SessionID: s.ID, Passwd: s.Passwd}, g.ReplyTimeout)
 	if err != nil || resp.SessionID == 0 {
 		return nil
@@ -322,7 +326,7 @@ func (g *game) resumeAndClose(s Session) error {
 // drop closes the connection in slot, if there is one.
 func (g *game) drop(slot int) {
 	if c := g.conns[slot]; c != nil {
-		_ = c.Close() // nothing is owed to a connection that is given up
+		_ = c.Close() // the connection is abandoned
 		delete(g.conns, slot)
 	}
 }

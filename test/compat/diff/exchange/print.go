@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Print writes t for people to read: what was sent and what came, in words.
+// Print writes t for people: requests and replies in words.
 func Print(w io.Writer, t *Transcript) {
 	for i := range t.Steps {
 		step := &t.Sequence.Steps[i]

@@ -6,8 +6,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Reached names what t shows of the server: each answer to each kind of question. A sequence that adds no name shows
-// nothing new.
+// Reached lists what t shows of the server: each kind of reply to each kind of request. A sequence
+// that adds no entry shows nothing new.
 func (t *Transcript) Reached() []string {
 	var names []string
 	for i := range t.Steps {
@@ -45,7 +45,7 @@ func (t *Transcript) Reached() []string {
 	return names
 }
 
-// kind names the op with what decides how it is handled.
+// kind names the operation together with what selects its handling.
 func (r *Request) kind() string {
 	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
 	f.body(r.Op)

@@ -20,8 +20,8 @@ func (r *Request) hasNullID() bool {
 	return false
 }
 
-// comparesNullIDs reports whether the request has an ACL of several entries of which one has a null scheme or id: to find
-// duplicates ZooKeeper compares them with each other.
+// comparesNullIDs reports whether the request has an ACL of several entries with a null scheme or
+// id, which ZooKeeper compares to find duplicates.
 func (r *Request) comparesNullIDs() bool {
 	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
 	f.body(r.Op)
@@ -32,7 +32,7 @@ func (r *Request) comparesNullIDs() bool {
 	return several && r.hasNullID()
 }
 
-// fromCESU8 takes a quoted string and joins each pair of surrogates of three bytes in it to the character that it means.
+// fromCESU8 joins each pair of three-byte surrogates in a quoted string to its character.
 func fromCESU8(quoted string) string {
 	s, err := strconv.Unquote(quoted)
 	if err != nil {

@@ -9,14 +9,15 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// RootTemplate stands for the root of a sequence in the bodies of its requests. Play puts a path of the same length in
-// its place, so that a sequence can be played many times on one server.
+// RootTemplate stands for the root of a sequence in its requests. Play replaces it by a path of the
+// same length, so that a sequence can be played many times on a server.
 const RootTemplate = "/t@@@@@"
 
-// Root returns the nth path to put in the place of RootTemplate. n is less than 100000.
+// Root returns the nth replacement for RootTemplate, n < 100000.
 func Root(n int) string { return fmt.Sprintf("/t%05d", n) }
 
-// Sequence is a list of steps of several clients, one step at a time. It holds nothing that depends on a server.
+// Sequence is a list of steps of several clients, one at a time. It contains nothing that depends
+// on a server.
 type Sequence struct {
 	Name  string `json:"name"`
 	Steps []Step `json:"steps"`
@@ -34,15 +35,16 @@ func (s *Sequence) Requests() int {
 	return n
 }
 
-// Step is what one client does and then waits for. Exactly one of Connect, Send, Raw and Drop is given.
+// Step is an action of a client whose results it then awaits. Exactly one of Connect, Send, Raw and
+// Drop is set.
 type Step struct {
 	// Conn is the slot of the connection. A Connect puts a new connection into it.
 	Conn    int       `json:"conn"`
 	Connect *Connect  `json:"connect,omitempty"`
-	Send    []Request `json:"send,omitempty"` // in one segment; then one reply for each is awaited
-	Raw     Hex       `json:"raw,omitempty"`  // written as it is; needs Closes
+	Send    []Request `json:"send,omitempty"` // in one segment; a reply for each is awaited
+	Raw     Hex       `json:"raw,omitempty"`  // written unchanged; needs Closes
 	Drop    bool      `json:"drop,omitempty"` // the client closes the connection and leaves the session
-	// Closes says that ZooKeeper closes the connection after this step: that is awaited.
+	// Closes: ZooKeeper closes the connection after this step, which is awaited.
 	Closes bool `json:"closes,omitempty"`
 }
 
@@ -57,21 +59,21 @@ type Connect struct {
 	Passwd    Hex     `json:"passwd,omitempty"` // of a new session, where it is ignored; nil is null
 }
 
-// How says which session a handshake asks for.
+// How selects the session of a handshake.
 type How string
 
-// The ways to connect.
+// Values of How.
 const (
 	HowNew         How = "new"
 	HowResume      How = "resume"       // with the password of the session
-	HowWrongPasswd How = "wrong-passwd" // then the connection that had the session is probed and given up
-	HowUnknown     How = "unknown"      // with an id that no server has given out
+	HowWrongPasswd How = "wrong-passwd" // then the session's previous connection is probed and dropped
+	HowUnknown     How = "unknown"      // with an id that no server gave out
 )
 
-// ZxidArg is a zxid that a client remembers.
+// ZxidArg is the zxid that a client claims to have seen.
 type ZxidArg string
 
-// The zxids to connect with.
+// Values of ZxidArg.
 const (
 	ZxidZero     ZxidArg = ""
 	ZxidSeen     ZxidArg = "seen"  // the largest in a reply so far
@@ -84,11 +86,12 @@ type Request struct {
 	Xid  int32        `json:"xid"`
 	Op   proto.OpCode `json:"op"`
 	Body Hex          `json:"body,omitempty"`
-	// ZxidOf, if given, is the index of a step: the last zxid seen up to its end goes into the first 8 bytes of Body.
+	// ZxidOf, if set, is the index of a step: the last zxid seen up to its end goes into the first
+	// 8 bytes of Body.
 	ZxidOf *int `json:"zxidOf,omitempty"`
 }
 
-// Hex is bytes that read as hex in JSON.
+// Hex is bytes in hex in JSON.
 type Hex []byte
 
 // MarshalText encodes h.
@@ -108,7 +111,7 @@ func (s *Sequence) Equal(o *Sequence) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// WithRoot returns the sequence with root for RootTemplate. The result shares what does not change.
+// WithRoot returns the sequence with root for RootTemplate. The result shares unchanged parts.
 func (s *Sequence) WithRoot(root string) *Sequence {
 	if len(root) != len(RootTemplate) {
 		panic(fmt.Sprintf("exchange: root %q is not as long as %q", root, RootTemplate))

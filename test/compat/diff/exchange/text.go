@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ErrText is wrapped by every error of ReadText that is about what stands in the text.
+// ErrText is wrapped by every error of ReadText about its input.
 var ErrText = errors.New("exchange: bad recording")
 
 // The text of a recording, line by line. What stands behind # is for people.
@@ -28,7 +28,7 @@ var ErrText = errors.New("exchange: bad recording")
 //	! NOTE
 //	flush SLOT                      what arrived at the end on that connection follows
 
-// WriteText writes transcripts so that ReadText reads them back.
+// WriteText writes transcripts that ReadText can read.
 func WriteText(w io.Writer, list []*Transcript) error {
 	b := bufio.NewWriter(w)
 	for _, t := range list {
@@ -85,7 +85,7 @@ func writeItems(b *bufio.Writer, items []Item, messages []Message) {
 	}
 }
 
-// ReadText reads what WriteText wrote. The error names the line.
+// ReadText reads the output of WriteText. Errors name the line.
 func ReadText(r io.Reader) ([]*Transcript, error) {
 	p := textReader{}
 	lines := bufio.NewScanner(r)
@@ -105,7 +105,7 @@ func ReadText(r io.Reader) ([]*Transcript, error) {
 // textReader is the state of ReadText.
 type textReader struct {
 	list []*Transcript
-	slot int // of the flush that is read, -1 in steps
+	slot int // of the current flush, -1 in steps
 }
 
 var errOutOfPlace = errors.New("out of place")

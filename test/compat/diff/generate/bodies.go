@@ -5,7 +5,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// The records here can say what package proto's cannot: null where a string is required.
+// Records that package proto cannot express: null where a string is required.
 
 // text returns a string that is not null.
 func text(s string) *string { return &s }

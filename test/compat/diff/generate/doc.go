@@ -1,9 +1,11 @@
-// Package generate makes sequences of operations for the differential test: a pure function of a seed.
+// Package generate generates sequences of operations for the differential test: a pure function of
+// a seed.
 //
-// Most requests are well formed and touch a handful of paths, so that they meet; a few are damaged. What a sequence never
-// holds is what ZooKeeper itself answers now this way and now that, and what would end it: the rules stand where they are
-// applied, with the part of the specification that they come from.
+// Most requests are well formed and use a handful of paths, so that they interact; a few are
+// damaged. Sequences avoid requests to which ZooKeeper's own reply is random or that would end it:
+// the code that avoids them names the part of the specification.
 //
-// The generator draws from math/rand and not from rapid: rapid shrinks the draws, which for a sequence of sixty steps on
-// two servers takes far longer than leaving out steps, and its draws are biased to small values, so weights mean little.
+// The generator uses math/rand, not rapid: rapid would shrink the draws, which takes far longer
+// than leaving out steps when each try plays sixty steps on two servers, and its bias to small
+// values distorts weights.
 package generate

@@ -28,20 +28,20 @@ const (
 	maxPipelined = 6
 )
 
-// gen is the state of one sequence in the making.
+// gen is the state of a sequence under construction.
 type gen struct {
-	inMulti bool // a multi is being made
+	inMulti bool // inside a multi
 
 	*rand.Rand
 	seq      *exchange.Sequence
 	conns    []conn
-	sessions int // slots given out
+	sessions int // slots in use
 	quotas   bool
 	names    []string // of sequential znodes that may exist
-	recent   []string // paths of the last few requests: they come again, so that requests meet
+	recent   []string // paths of the last few requests, reused so that requests interact
 }
 
-// conn is what the generator knows of a slot.
+// conn is the generator's knowledge of a slot.
 type conn struct {
 	open    bool
 	session int
@@ -62,7 +62,7 @@ func (g *gen) sequence(steps int) {
 	}
 }
 
-// populate creates a few znodes, so that not everything that follows is about what is not there.
+// populate creates a few znodes, so that later requests find some.
 func (g *gen) populate() {
 	var send []exchange.Request
 	for _, name := range []string{"/a", "/b", "/a/a", "/a/b", "/c"} {
@@ -87,7 +87,7 @@ func (g *gen) step(s exchange.Step) { g.seq.Steps = append(g.seq.Steps, s) }
 // chance is true n times in a thousand.
 func (g *gen) chance(n int) bool { return g.IntN(1000) < n }
 
-// one returns one of list.
+// one returns a random element of list.
 func one[T any](g *gen, list ...T) T { return list[g.IntN(len(list))] }
 
 func (g *gen) newSession() *exchange.Connect {
@@ -135,12 +135,12 @@ func (g *gen) anyStep() {
 	}
 }
 
-// reconnect puts a new connection into slot: for a new session, for one that was there, or for one that is none.
+// reconnect puts a new connection into slot, for a new session, an earlier one, or an invalid one.
 func (g *gen) reconnect(slot int) {
 	h := g.newSession()
 	if g.conns[slot].open && g.chance(500) || h.Session > 0 && g.chance(400) {
 		g.sessions--
-		h.Session = g.IntN(g.sessions) // perhaps of another slot, or closed already
+		h.Session = g.IntN(g.sessions) // perhaps of another slot, or closed
 		h.How = exchange.HowResume
 		switch {
 		case g.chance(80):
@@ -153,7 +153,7 @@ func (g *gen) reconnect(slot int) {
 		}
 	}
 	if h.How != exchange.HowNew && h.LastZxid != exchange.ZxidAhead {
-		// Whoever has the session now loses its connection.
+		// The session's current connection is closed.
 		for i := range g.conns {
 			if i != slot && g.conns[i].session == h.Session {
 				g.conns[i].open = false
@@ -163,8 +163,8 @@ func (g *gen) reconnect(slot int) {
 	g.connect(slot, h)
 }
 
-// closing sends a request that ends the connection, by itself: replies to what stands before it in a segment may be
-// lost, and what stands behind it is answered or not (specification, 1.3).
+// closing sends a request that ends the connection, alone: replies to earlier requests of its
+// segment may be lost, and later ones may or may not be answered (specification, 1.3).
 func (g *gen) closing(slot int) {
 	var r exchange.Request
 	switch g.IntN(4) {
@@ -183,7 +183,8 @@ func (g *gen) closing(slot int) {
 	}
 }
 
-// unknownOps are answered with -6, and then the connection is closed. check is one of them outside a multi.
+// unknownOps are answered with -6, and then the connection is closed. check outside a multi is
+// among them.
 var unknownOps = []proto.OpCode{10, 23, 77, 99, 108, 1 << 30, -2, -12, -20, proto.OpNotification, proto.OpError, proto.OpCheck}
 
 // segment sends a few requests at once.
@@ -195,7 +196,8 @@ func (g *gen) segment(slot int) {
 	var send []exchange.Request
 	for i := range n {
 		op := g.op()
-		// Replies to auth and sasl overtake those of earlier requests (specification, 1.3), so nothing stands before them.
+		// Replies to auth and sasl overtake those of earlier requests (specification, 1.3), so they
+		// come first.
 		if op == proto.OpAuth && i > 0 {
 			op = proto.OpWhoAmI
 		}
@@ -203,8 +205,9 @@ func (g *gen) segment(slot int) {
 			op = proto.OpPing
 		}
 		send = append(send, g.anyRequest(slot, op))
-		// What follows a setACL in the same segment is mostly checked against the old ACL (specification, 7). Quotas are
-		// checked against committed counts (11.1), so what follows another write may go over them.
+		// Requests after a setACL in the same segment are usually checked against the old ACL
+		// (specification, 7). Quotas are checked against committed counts (11.1), so requests after
+		// another write may exceed them.
 		info := op.Info()
 		if op == proto.OpSetACL || g.quotas && info.Write && info.Path != proto.PathNone {
 			break
@@ -213,7 +216,7 @@ func (g *gen) segment(slot int) {
 	g.step(exchange.Step{Conn: slot, Send: send})
 }
 
-// request returns a request with the next xid of the slot, or sometimes with one that is out of the order.
+// request returns a request with the slot's next xid, sometimes with another one.
 func (g *gen) request(slot int, op proto.OpCode, body []byte) exchange.Request {
 	c := &g.conns[slot]
 	c.xid++
@@ -226,12 +229,12 @@ func (g *gen) request(slot int, op proto.OpCode, body []byte) exchange.Request {
 	case op == proto.OpSetWatches || op == proto.OpSetWatches2:
 		xid = one(g, proto.XidSetWatches, xid)
 	case g.chance(10):
-		xid = one[int32](g, 0, -7, -77, 1, -1<<31) // never -1: that is how events are known
+		xid = one[int32](g, 0, -7, -77, 1, -1<<31) // never -1, which marks events
 	}
 	return exchange.Request{Xid: xid, Op: op, Body: body}
 }
 
-// badFrame returns bytes behind which no server can find the next frame.
+// badFrame returns bytes after which no server can find the next frame.
 func (g *gen) badFrame() []byte {
 	return one(g,
 		[]byte{0, 0, 0, 0},
@@ -240,7 +243,7 @@ func (g *gen) badFrame() []byte {
 		[]byte{0x00, 0x10, 0x00, 0x00}, // jute.maxbuffer + 1
 		[]byte{0, 0, 0, 4, 0, 0, 0, 1},
 		[]byte{0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0},
-		[]byte("ruok"), // no word any more: a length
+		[]byte("ruok"), // a length, no longer a word
 		[]byte{0x80, 0, 0, 0},
 	)
 }

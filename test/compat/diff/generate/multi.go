@@ -5,7 +5,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// multi returns the body of a multi: a few writes and checks, sometimes with something that has no place there.
+// multi returns the body of a multi: a few writes and checks, sometimes with a misplaced operation.
 func (g *gen) multi() []byte {
 	g.inMulti = true
 	defer func() { g.inMulti = false }()

@@ -6,14 +6,15 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
-// OwnRule is a sequence that must never be sent to a ZooKeeper, and the error code with which gozkd answers the first
-// request of its last step.
+// OwnRule is a sequence that must never be sent to a ZooKeeper, and gozkd's error code for the
+// first request of its last step.
 type OwnRule struct {
 	Sequence *exchange.Sequence
 	Err      proto.ErrCode
 }
 
-// OwnRules returns the requests of section 17 of the specification that gozkd answers by rules of its own.
+// OwnRules returns the requests of section 17 of the specification, for which gozkd has rules of
+// its own.
 func OwnRules() []OwnRule {
 	var rules []OwnRule
 	add := func(name string, err proto.ErrCode, r req) {

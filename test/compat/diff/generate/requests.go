@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
-// weights says how often each op is drawn, relative to the others. Ops that close the connection are drawn elsewhere.
+// weights holds the relative frequency of each operation. Operations that close the connection are
+// drawn elsewhere.
 var weights = []struct {
 	op proto.OpCode
 	n  int
@@ -41,7 +42,7 @@ func (g *gen) op() proto.OpCode {
 	panic("generate: weights do not add up")
 }
 
-// anyRequest returns a request of op, now and then with a damaged body.
+// anyRequest returns a request of op, sometimes with a damaged body.
 func (g *gen) anyRequest(slot int, op proto.OpCode) exchange.Request {
 	body := g.body(op)
 	if g.chance(30) && op != proto.OpAuth && op != proto.OpSASL {
@@ -110,8 +111,8 @@ func (g *gen) body(op proto.OpCode) []byte {
 	return nil // ping, whoAmI
 }
 
-// create returns the record of a create. In a multi the mode says what becomes of it, and the generator does not look;
-// outside, a createTTL that has no TTL mode has no negative ttl: that ends ZooKeeper for good (specification, 17).
+// create returns the record of a create. In a multi any mode is fine; outside, a createTTL without
+// a TTL mode has no negative ttl, which would end ZooKeeper for good (specification, 17).
 func (g *gen) create(op proto.OpCode) create {
 	c := create{path: g.path(), data: g.data(), acl: g.acls(), mode: one[int32](g, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3)}
 	switch op {
@@ -127,14 +128,14 @@ func (g *gen) create(op proto.OpCode) create {
 		c.mode = one[int32](g, 4, 5, 6, 7, -1, 1<<31-1)
 		c.ttl = max(c.ttl, 0)
 	}
-	// A sequential name is the counter of its parent: seldom more than a few.
+	// A sequential name contains its parent's counter: seldom more than a few.
 	if c.path != nil && (c.mode == 2 || c.mode == 3 || c.mode == 6) && len(g.names) < 20 {
 		g.names = append(g.names, *c.path+one(g, "0000000000", "0000000001", "0000000002"))
 	}
 	return c
 }
 
-// quota puts a quota on the root, as the clients' tools do: limits and counts.
+// quota puts a quota on the root, limits and counts, as the clients' tools do.
 func (g *gen) quota() {
 	g.quotas = true
 	path := "/zookeeper/quota" + root
@@ -149,7 +150,7 @@ func (g *gen) quota() {
 	g.step(exchange.Step{Send: send})
 }
 
-// quotaNode returns a create of one of the znodes that make a quota, or of those above them.
+// quotaNode returns a create of one of a quota's znodes, or of their parents.
 func (g *gen) quotaNode() create {
 	g.quotas = true
 	path := "/zookeeper/quota" + root
@@ -165,8 +166,8 @@ func (g *gen) quotaNode() create {
 	return create{path: text(path + "/zookeeper_limits"), data: g.quotaText(), acl: openACL}
 }
 
-// setACL returns the record of a setACL. What belongs to all sequences stays open: a root that is closed would leave
-// nothing to compare in the sequences after this one.
+// setACL returns the record of a setACL. Znodes that all sequences share stay open: a closed root
+// would leave later sequences nothing to compare.
 func (g *gen) setACL() []byte {
 	path, list := g.path(), g.acls()
 	if path == nil || !strings.Contains(*path, root) {
@@ -187,7 +188,7 @@ func (g *gen) paths(b []byte) []byte {
 	return b
 }
 
-// damage returns body with something wrong in it, or behind it.
+// damage returns body with an error in it or after it.
 func (g *gen) damage(body []byte) []byte {
 	b := append([]byte(nil), body...)
 	switch g.IntN(5) {
@@ -211,7 +212,7 @@ func (g *gen) damage(body []byte) []byte {
 	return b
 }
 
-// kills reports whether the body, however it came about, is a createTTL that ends ZooKeeper for good.
+// kills reports whether the body is a createTTL that ends ZooKeeper for good.
 func kills(op proto.OpCode, body []byte) bool {
 	if op != proto.OpCreateTTL {
 		return false
@@ -222,8 +223,8 @@ func kills(op proto.OpCode, body []byte) bool {
 	return d.Err() == nil && !c.Mode.TTL() && c.TTL < 0
 }
 
-// ahead reports whether the body is a setWatches with a zxid that is neither before nor behind all that any server has:
-// it would mean something else on each.
+// ahead reports whether the body is a setWatches with a zxid between the servers' own, which means
+// something else on each.
 func ahead(op proto.OpCode, body []byte) bool {
 	if op != proto.OpSetWatches && op != proto.OpSetWatches2 {
 		return false
@@ -233,7 +234,7 @@ func ahead(op proto.OpCode, body []byte) bool {
 	return zxid > 1 && zxid < 1<<61
 }
 
-// locks reports whether the body is a setACL of something outside of the sequence's root: see setACL.
+// locks reports whether the body is a setACL of a znode outside the sequence's root; see setACL.
 func locks(op proto.OpCode, body []byte) bool {
 	if op != proto.OpSetACL {
 		return false

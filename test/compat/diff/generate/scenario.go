@@ -6,8 +6,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
-// Scenarios returns the sequences written by hand: for each rule of the specification that a client can see, the requests
-// that show it. What the right answers are is not said here: ZooKeeper says it when it is recorded.
+// Scenarios returns the hand-written sequences: for each visible rule of the specification,
+// requests that show it. The right replies are recorded from ZooKeeper.
 func Scenarios() []*exchange.Sequence {
 	var all []*exchange.Sequence
 	for _, list := range [][]scenario{handshakes, headers, paths, operations, checks, multis, watches, acls, quotas} {
@@ -25,10 +25,10 @@ type scenario struct {
 	play func(s *script)
 }
 
-// script is a sequence being written.
+// script is a sequence under construction.
 type script struct{ gen }
 
-// open connects slot conn for the new session of that slot, and on conn 0 creates the root of the sequence.
+// open connects slot conn for its new session, and on conn 0 creates the root of the sequence.
 func (s *script) open(conns ...int) {
 	for _, c := range conns {
 		s.handshake(c, exchange.Connect{Session: c, How: exchange.HowNew})
@@ -52,7 +52,7 @@ type req struct {
 	body []byte
 }
 
-// send sends requests one at a time, each after the reply to the one before.
+// send sends requests one at a time, each after the previous reply.
 func (s *script) send(conn int, list ...req) {
 	for _, r := range list {
 		s.pipeline(conn, r)
@@ -124,7 +124,7 @@ func removeWatches(path string, typ int32) req {
 	return req{proto.OpRemoveWatches, pathInt(text(path), typ)}
 }
 
-// setWatches returns a setWatches2 with one list of paths after the other.
+// setWatches returns a setWatches2 with the lists of paths.
 func setWatches(zxid int64, lists ...[]string) req {
 	b := jute.AppendLong(nil, zxid)
 	op := proto.OpSetWatches
@@ -140,7 +140,7 @@ func setWatches(zxid int64, lists ...[]string) req {
 	return req{op, b}
 }
 
-// together returns a multi, or if all its ops are reads a multiRead.
+// together returns a multi, or a multiRead if all its operations are reads.
 func together(list ...req) req {
 	m := req{op: proto.OpMulti}
 	for _, r := range list {
@@ -155,5 +155,5 @@ func together(list ...req) req {
 
 func check(path string, version int32) req { return req{proto.OpCheck, pathInt(text(path), version)} }
 
-// perms returns a list of one entry.
+// perms returns a list with a single entry.
 func perms(p int32, scheme, id string) []acl { return []acl{{p, text(scheme), text(id)}} }

@@ -11,7 +11,7 @@ import (
 
 const root = exchange.RootTemplate
 
-// path returns a path: mostly one of a few under the root, sometimes one that is odd or belongs to the system.
+// path returns a path: usually one of a few under the root, sometimes an odd one or the system's.
 func (g *gen) path() *string {
 	switch {
 	case g.chance(25):
@@ -28,7 +28,7 @@ func (g *gen) path() *string {
 	return &p
 }
 
-// plainPath returns a path under the root, seldom deep, of names that come again and again.
+// plainPath returns a path under the root, seldom deep, of recurring names.
 func (g *gen) plainPath() string {
 	if len(g.names) > 0 && g.chance(60) {
 		return one(g, g.names...)
@@ -46,7 +46,7 @@ func (g *gen) plainPath() string {
 	return path
 }
 
-// oddPath returns a path that some rule has an opinion on (specification, 5).
+// oddPath returns a path that some rule concerns (specification, 5).
 func (g *gen) oddPath() *string {
 	p := g.plainPath()
 	return one(g, nil, text(""), text("a"), text("a/b"), text("//"), text(p+"/"), text(p+"//x"), text("/"+p),
@@ -76,7 +76,7 @@ func (g *gen) version() int32 {
 	return one[int32](g, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4, 5, -2, -3, 1<<31-1, -1<<31)
 }
 
-// digest returns the id that authentication as user:password gives.
+// digest returns the id of user:password.
 func digest(userPassword string) string {
 	sum := sha1.Sum([]byte(userPassword))
 	user, _, _ := strings.Cut(userPassword, ":")
@@ -85,7 +85,8 @@ func digest(userPassword string) string {
 
 var openACL = []acl{{31, text("world"), text("anyone")}}
 
-// acls returns a list of entries: mostly the open one, else anything that the specification has an opinion on (10.2).
+// acls returns a list of entries: usually the open one, otherwise anything that the specification
+// has rules for (10.2).
 func (g *gen) acls() []acl {
 	switch {
 	case g.chance(700):
@@ -99,14 +100,14 @@ func (g *gen) acls() []acl {
 	for range 1 + g.IntN(3) {
 		list = append(list, g.acl())
 		if g.chance(100) {
-			list = append(list, list[0]) // twice the same
+			list = append(list, list[0]) // a duplicate
 		}
 	}
-	// A null scheme or id stands alone: ZooKeeper compares the entries of a list, and whether it trips over a null one
-	// depends on perms and schemes of the others. What then exists on one side only would spoil the rest of the sequence.
+	// A null scheme or id stands alone: ZooKeeper compares the entries of a list, and whether it
+	// fails on null depends on the others. The difference would spoil the rest of the sequence.
 	for _, a := range list {
 		if a.scheme == nil || a.id == nil {
-			if g.inMulti { // it would leave traces for the requests pipelined behind it, see null-acl-id-in-multi
+			if g.inMulti { // it would affect the requests pipelined after it, see null-acl-id-in-multi
 				return openACL
 			}
 			return []acl{a}
@@ -139,7 +140,8 @@ func (g *gen) acl() acl {
 		of("sasl", "x"), of("WORLD", "anyone"))
 }
 
-// users are who the connections of a sequence authenticate as. super is the superuser of the servers under test.
+// users are the identities of a sequence's connections. super is the superuser of the servers under
+// test.
 var users = []string{"alice:secret", "bob:secret", "super:admin"}
 
 func (g *gen) goodAuth() []byte {
@@ -159,7 +161,7 @@ func (g *gen) badAuth() []byte {
 		auth(text(""), nil), auth(text("digest"), nil), auth(text("super"), []byte("super:admin")))
 }
 
-// quotaText returns the content of a limits node.
+// quotaText returns the content of a limits znode.
 func (g *gen) quotaText() []byte {
 	return []byte(one(g,
 		fmt.Sprintf("count=%d,bytes=%d", g.IntN(6)-1, g.IntN(60)-1),
