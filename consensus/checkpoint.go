@@ -7,41 +7,42 @@ import (
 	"io/fs"
 
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
+	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
 // ErrCorruptCheckpoint is wrapped by the error of a checkpoint file that is damaged.
 var ErrCorruptCheckpoint = checkpoint.ErrCorrupt
 
-// checkpointFile is the checkpoint of a member on disk: the state and its checkpointMeta.
+// checkpointFile is the checkpoint of a member on disk: the state and its core.Meta.
 type checkpointFile struct{ path string }
 
 // load reads the checkpoint, if there is one, and restores sm from it. With strict both meta pages
 // of the file must be good.
-func (c checkpointFile) load(strict bool, sm StateMachine) (meta checkpointMeta, found bool, err error) {
+func (c checkpointFile) load(strict bool, sm StateMachine) (meta core.Meta, found bool, err error) {
 	r, err := checkpoint.Open(c.path, strict)
 	if errors.Is(err, fs.ErrNotExist) {
-		return checkpointMeta{}, false, nil
+		return core.Meta{}, false, nil
 	}
 	if err != nil {
-		return checkpointMeta{}, false, err
+		return core.Meta{}, false, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if meta, err = decodeMeta(r.Meta()); err != nil {
-		return checkpointMeta{}, false, r.Invalid(err)
+	if meta, err = core.DecodeMeta(r.Meta()); err != nil {
+		return core.Meta{}, false, r.Invalid(err)
 	}
 	install, err := restoreFrom(r.Range, sm)
 	if err != nil {
-		return checkpointMeta{}, false, r.Invalid(err)
+		return core.Meta{}, false, r.Invalid(err)
 	}
 	if err := r.CheckFreelist(); err != nil {
-		return checkpointMeta{}, false, err
+		return core.Meta{}, false, err
 	}
 	install()
 	return meta, true, nil
 }
 
-// restoreFrom passes pairs to sm's Restore. An error of pairs takes precedence: it is why the state
-// machine did not get all.
+// restoreFrom passes pairs to sm's Restore. An error of pairs takes precedence: it is the reason that the
+// state machine saw an incomplete state.
 func restoreFrom(pairs checkpoint.Pairs, sm StateMachine) (install func(), err error) {
 	errStopped := errors.New("the state machine stopped reading")
 	var pairsErr error
@@ -59,18 +60,17 @@ func restoreFrom(pairs checkpoint.Pairs, sm StateMachine) (install func(), err e
 	return install, err
 }
 
-// write applies changes since the checkpoint of index base, and replaces the meta. Of the first
-// checkpoint the base does not matter. After an error the file holds the checkpoint of base, or the
-// new one.
-func (c checkpointFile) write(base uint64, meta checkpointMeta, changes Changes) error {
+// write applies changes since the checkpoint of index base, and replaces the meta. For the first
+// checkpoint base is ignored. After an error the file holds the checkpoint of base, or the new one.
+func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) error {
 	check := func(b []byte) error {
-		before, err := decodeMeta(b)
-		if err == nil && before.Index != base { // the changes since another checkpoint are not all
+		before, err := core.DecodeMeta(b)
+		if err == nil && before.Index != base { // the changes since another checkpoint are incomplete
 			err = fmt.Errorf("it holds the state as of entry %d instead of entry %d", before.Index, base)
 		}
 		return err
 	}
-	return checkpoint.Merge(c.path, check, meta.append(nil), changes.Range)
+	return checkpoint.Merge(c.path, check, meta.Append(nil), changes.Range)
 }
 
 // replace puts a complete checkpoint file in the place of this one.

@@ -13,86 +13,106 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// StateMachine is what the batches are applied to. The node calls it from one goroutine at a time.
+type (
+	// Batch holds the requests of one raft entry. The state machine applies a batch in one step.
+	Batch = core.Batch
+	// Request is one request of a batch.
+	Request = core.Request
+	// Target is the membership that the ensemble is to reach.
+	Target = core.Target
+	// Reconciled says that a target was reached, or cannot be.
+	Reconciled = core.Reconciled
+)
+
+// StateMachine is the replicated state. The node calls it from one goroutine at a time.
 type StateMachine interface {
-	// Apply applies batches in order. It must depend on nothing but the state and the batches, except for what it does
-	// with Refs. The batches belong to the node again when it returns.
+	// Apply applies batches in order. The result must depend on nothing except the state and the batches,
+	// apart from what it does with Refs. The batches belong to the node again when Apply returns.
 	Apply(batches []Batch)
-	// Capture returns what changed since the last Capture, or since Restore. The result is read by another goroutine
-	// while Apply goes on. It is never called where everything lives in memory.
+	// Capture returns the changes since the last Capture, or since Restore. Another goroutine reads the
+	// result while Apply goes on. A node in memory never calls it.
 	Capture() Changes
-	// CaptureAll returns the whole state in the same form. It is called for backups, and for other members where everything lives in memory.
+	// CaptureAll returns the whole state in the same form. It is called for backups and, by a node in
+	// memory, for other members.
 	CaptureAll() Changes
-	// Restore makes a state of the keys and values, in key order, that all Changes so far add up to, and returns a function
-	// that puts it in the place of the present one. Keys and values are valid for one step only. It is called at the start,
-	// and again when a checkpoint of another member comes: then on another goroutine, while Apply goes on with the present
-	// state. The function is called from where Apply is, or never.
+	// Restore makes a state of keys and values, in key order, which are the sum of all Changes so far. It
+	// returns a function that puts this state in the place of the present one. Keys and values are valid
+	// for one step only. Restore is called at the start, and again when a checkpoint of another member
+	// arrives: then on another goroutine, while Apply goes on with the present state. install is called
+	// where Apply is called, or never.
 	Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error)
 }
 
 // Changes is a set of changed keys.
 type Changes interface {
-	// Len is about how many there are.
+	// Len returns the approximate number of keys.
 	Len() int
-	// Range calls put for each key in order; a nil value deletes. It stops at the first error and returns it.
+	// Range calls put for each key in order; a nil value means that the key was deleted. It stops at the
+	// first error and returns it.
 	Range(put func(key, value []byte) error) error
 }
 
-// Config says how a node works. StateMachine is required; the rest has a useful zero value.
+// Config configures a node. StateMachine is required; the other fields have useful zero values.
 type Config struct {
 	// ID is this member's number, 1 to 254. Default: 1.
 	ID uint64
-	// Dir is the data directory. Empty: everything lives in memory, and is gone with the process.
+	// Dir is the data directory. Empty: everything is in memory and is lost with the process.
 	Dir string
-	// Memory keeps what a node without Dir has for the node after it. Default: nothing is kept.
+	// Memory keeps the state of a node without Dir for the next node. Default: nothing is kept.
 	Memory *Memory
-	// LogDir is where the write-ahead log lives. Default: Dir.
+	// LogDir is the directory of the write-ahead log. Default: Dir.
 	LogDir string
 	// FS is the disk of the log. Checkpoints are on the operating system's disk. Default: vfs.OS{}.
 	FS vfs.FS
-	// StateMachine is what batches are applied to.
+	// StateMachine is the replicated state.
 	StateMachine StateMachine
 	// Tick is the unit of raft's timers. Default: 100 ms.
 	Tick time.Duration
 	// Now is the wall clock for batch headers. Default: time.Now.
 	Now func() time.Time
-	// CheckpointRequests is after how many applied requests a checkpoint is written; after up to four times as many where checkpoints would take more
-	// than a fifth of the time. Default: 100,000.
+	// CheckpointRequests is the number of applied requests after which a checkpoint is written. It may
+	// grow to four times that if checkpoints would otherwise take more than a fifth of the time. Default:
+	// 100,000.
 	CheckpointRequests int
-	// CheckpointBytes is the same in bytes of applied requests. Default: 64 MiB.
+	// CheckpointBytes is the same limit in bytes of applied requests. Default: 64 MiB.
 	CheckpointBytes int64
 	// SegmentBytes is the size of a log segment. Default: the WAL's.
 	SegmentBytes int64
 	// NoSync acknowledges without waiting for the disk (ZooKeeper's forceSync=no).
 	NoSync bool
-	// Voters and Learners are the members that a new ensemble begins with, this one among them. They count only while there is no data.
-	// Default: this member alone. A member that is not among them waits to be let in.
+	// Voters and Learners are the initial members of a new ensemble, including this one. They count only
+	// while there is no data. A member that is not among them waits to be let in. Default: this member
+	// alone.
 	Voters, Learners []uint64
-	// PeerListener is where other members come in; the node closes it. nil: there are no others, ever.
+	// PeerListener accepts the connections of other members; the node closes it. nil: there are no other
+	// members, ever.
 	PeerListener net.Listener
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
-	// FormTicks is after how many ticks a majority of members without data forms a new ensemble, when the others can't be
-	// reached. Default: 200.
+	// FormTicks is the number of ticks after which a majority of members without data forms a new ensemble
+	// if the others can't be reached. Default: 200.
 	FormTicks int
-	// OnMessage gets what Send of another member sent, or of this one. It must not block.
+	// OnMessage receives the messages that other members, or this one, gave to Send. It must not block.
 	OnMessage func(from uint64, message []byte)
-	// OnSteered is told, on the leader, what became of a target with a serial. It is called like Apply.
-	OnSteered func(Steered)
-	// OnLost is told, like Apply, of requests of this node that are applied in a checkpoint that came from another member: their outcome
-	// is not known here.
+	// OnReconciled is called, on the leader, with the result of a target that has a serial. It is called
+	// where StateMachine.Apply is called.
+	OnReconciled func(Reconciled)
+	// OnLost is called, where Apply is called, with the Refs of this node's requests that are applied in a
+	// checkpoint of another member: their results are not known here.
 	OnLost func(ref any)
-	// Rand makes what tells ensembles and lives of members apart. Default: crypto/rand.
+	// Rand makes the numbers that tell ensembles and lives of members apart. Default: crypto/rand.
 	Rand io.Reader
-	// OnSync, OnCheckpoint are told how long things took. They must not block.
+	// OnSync and OnCheckpoint are told the duration of each. They must not block.
 	OnSync       func(took time.Duration, batches, bytes int)
 	OnCheckpoint func(took time.Duration, changes int)
-	// OnReign is told, in an ensemble, when this member can work under another leader than before. It must not block.
-	OnReign func(Reign)
-	// Logger gets the node's log lines. Default: none.
+	// OnLeaderChange is called, in an ensemble, when this member can work under a leader again. It must not
+	// block.
+	OnLeaderChange func(LeaderChange)
+	// Logger receives the node's log lines. Default: none.
 	Logger hclog.Logger
 }
 
@@ -144,8 +164,8 @@ func (c *Config) ensureDefaults() error {
 	if c.OnMessage == nil {
 		c.OnMessage = func(uint64, []byte) {}
 	}
-	if c.OnSteered == nil {
-		c.OnSteered = func(Steered) {}
+	if c.OnReconciled == nil {
+		c.OnReconciled = func(Reconciled) {}
 	}
 	if c.OnLost == nil {
 		c.OnLost = func(any) {}

@@ -233,7 +233,7 @@ func TestOpen_CrashBeforeTheFirstCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(n.form(), n.Close()); err != nil {
+	if err := errors.Join(n.loop.Form(), n.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(cfg.checkpointPath()); err != nil {

@@ -7,83 +7,85 @@ import (
 	"sync"
 
 	"go.etcd.io/raft/v3"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Memory takes the place of a data directory for a node without one: what the node leaves there when it ends is what a disk
-// would hold, and the next node with it goes on from there, with all that was acknowledged and voted. The zero value holds nothing.
-// It lasts as long as the process, serves one node at a time, and must not be copied. Safe for concurrent use.
+// Memory takes the place of a data directory for a node without one. When the node ends, it leaves there
+// what a disk would hold; the next node with the Memory continues from it, with everything that was
+// acknowledged and voted. The zero value is empty. A Memory lasts as long as the process, serves one node
+// at a time, and must not be copied. It is safe for concurrent use.
 type Memory struct {
 	mu    sync.Mutex
-	taken bool
-	left  *leftBehind // nil: nothing yet
+	inUse bool
+	saved *memoryState // nil: empty
 }
 
-// errMemoryInUse is what Open says of a Memory that another node has.
 var errMemoryInUse = errors.New("consensus: the Memory is in use by another node that was not closed")
 
-// leftBehind is a checkpoint and a log, at one moment between two batches.
-type leftBehind struct {
-	meta    checkpointMeta // without Conf: the node was fresh, and there is no state
-	state   logState
+// memoryState is a checkpoint and a log, of one moment between two batches.
+type memoryState struct {
+	meta    core.Meta // without Conf: the node was fresh, and there is no state
+	state   core.LogState
 	changes Changes
 	storage *raft.MemoryStorage
 }
 
-// take makes the Memory this node's and restores the state machine from it. With what it returns in r, the node's log in memory
-// is filled already.
+// take assigns the Memory to a node, restores the node's state machine, and sets its raft storage, which
+// is then filled already.
 func (m *Memory) take(n *Node, r *recovered) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.taken {
+	if m.inUse {
 		return errMemoryInUse
 	}
-	if m.left != nil {
-		if m.left.meta.Conf != nil {
-			if m.left.meta.Member != n.cfg.ID {
-				return fmt.Errorf("consensus: the Memory belongs to member %d, this is member %d", m.left.meta.Member, n.cfg.ID)
+	if m.saved != nil {
+		if m.saved.meta.Conf != nil {
+			if m.saved.meta.Member != n.cfg.ID {
+				return fmt.Errorf("consensus: the Memory belongs to member %d, this is member %d", m.saved.meta.Member, n.cfg.ID)
 			}
-			r.meta = m.left.meta
+			r.meta = m.saved.meta
 			if err := r.checkAlone(&n.cfg, "the Memory"); err != nil {
 				return err
 			}
-			install, err := n.cfg.StateMachine.Restore(pairs(m.left.changes))
+			install, err := n.cfg.StateMachine.Restore(pairs(m.saved.changes))
 			if err != nil {
 				return err
 			}
 			install()
-			n.storage, r.filled = m.left.storage, true
+			n.log.writer.storage, r.filled = m.saved.storage, true
 		}
-		r.state = m.left.state
+		r.state = m.saved.state
 		r.state.Commit = max(r.state.Commit, r.meta.Index)
-		r.earlier = r.meta.Streams[n.cfg.ID].incarnation
+		r.earlier = r.meta.Streams[n.cfg.ID].Incarnation
 	}
-	m.taken = true
+	m.inUse = true
 	return nil
 }
 
-// leave gives it back with what the node has. Nothing of the node runs any more.
+// leave saves the state of a node, no part of which runs any more, and makes the Memory available.
 func (m *Memory) leave(n *Node) {
-	left := &leftBehind{state: n.writer.state}
-	if !n.core.start.fresh {
-		left.meta, left.changes, left.storage = n.core.meta(), n.cfg.StateMachine.CaptureAll(), n.storage
+	saved := &memoryState{state: n.log.writer.state}
+	if !n.core.Fresh() {
+		saved.meta, saved.changes, saved.storage = n.core.Meta(), n.cfg.StateMachine.CaptureAll(), n.log.writer.storage
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.left, m.taken = left, false
+	m.saved, m.inUse = saved, false
 }
 
-// giveBack leaves it as it was taken: the node did not run.
+// giveBack makes the Memory available unchanged: the node did not run.
 func (m *Memory) giveBack() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.taken = false
+	m.inUse = false
 }
 
-// pairs goes through the keys and values of a whole state.
+// pairs iterates over the keys and values of a whole state.
 func pairs(c Changes) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		stop := errors.New("enough")
-		_ = c.Range(func(key, value []byte) error { // no other error than that
+		stop := errors.New("stop")
+		_ = c.Range(func(key, value []byte) error { // returns no other error than stop
 			if value != nil && !yield(key, value) {
 				return stop
 			}

@@ -8,19 +8,21 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
 
-// recovered is what a data directory holds. A member without state has none of it: no Conf in meta, no entries.
+// recovered is the content of a data directory. For a member without state, meta has no Conf and there are
+// no entries.
 type recovered struct {
-	meta    checkpointMeta
-	state   logState
-	tail    []*raftpb.Entry // up to the checkpoint, kept for others; the first one's index and term are all that counts of it
-	entries []*raftpb.Entry // behind the checkpoint
+	meta    core.Meta
+	state   core.LogState
+	tail    []*raftpb.Entry // up to the checkpoint, kept for other members; of the first one only index and term count
+	entries []*raftpb.Entry // after the checkpoint
 	useless bool            // the log holds entries of another history
 	earlier uint64          // newest incarnation of this server's stream that the checkpoint knows
-	filled  bool            // the log in memory is that of an earlier node
+	filled  bool            // raft's storage was filled by an earlier node
 }
 
 // recover reads checkpoint and log, and begins a new incarnation on disk.
@@ -38,7 +40,8 @@ func (n *Node) recover(r *recovered) error {
 	if err := n.removeReceived(); err != nil {
 		return err
 	}
-	if err := (vfs.OS{}).SyncDir(cfg.Dir); err != nil { // the process before may have died behind a rename: it was not to be built on yet
+	// The previous process may have died after a rename and before the sync that makes it durable.
+	if err := (vfs.OS{}).SyncDir(cfg.Dir); err != nil {
 		return fmt.Errorf("consensus: data directory: %w", err)
 	}
 	meta, found, err := n.checkpoints.load(false, cfg.StateMachine)
@@ -51,9 +54,9 @@ func (n *Node) recover(r *recovered) error {
 	if err != nil {
 		return err
 	}
-	n.log = log
-	n.logBytes.Store(log.Size())
-	where := places{checkpoint: cfg.checkpointPath(), log: cfg.walDir(), dir: cfg.Dir}
+	n.log.writer.log = log
+	n.log.writer.size.Store(log.Size())
+	where := dataPaths{checkpoint: cfg.checkpointPath(), log: cfg.walDir(), dir: cfg.Dir}
 	if found {
 		r.meta = meta
 	}
@@ -66,26 +69,27 @@ func (n *Node) recover(r *recovered) error {
 	return log.Append(r.begin(n.firstIncarnation(), n.random()))
 }
 
-// checkAlone refuses the state of one of several members where the others are not configured.
+// checkAlone refuses the state of one of several members if no others are configured.
 func (r *recovered) checkAlone(cfg *Config, where string) error {
 	if n := len(r.meta.Conf.GetVoters()) + len(r.meta.Conf.GetLearners()); n > 1 && cfg.PeerListener == nil {
-		return fmt.Errorf("consensus: %s is that of one of %d members, but no others are configured: name all servers of the ensemble", where, n)
+		return fmt.Errorf("consensus: %s belongs to one of %d members, but no others are configured: name all servers of the ensemble", where, n)
 	}
 	return nil
 }
 
-// places are named in errors.
-type places struct{ checkpoint, log, dir string }
+// dataPaths are the paths that errors name.
+type dataPaths struct{ checkpoint, log, dir string }
 
-// join puts checkpoint and log together. A member with state got its log, then its checkpoint, then entries; so one without the other is a
-// loss. A member without state may have a log that holds no entry.
-func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where places) (err error) {
-	if r.state, err = decodeLogState(rec.State); err != nil {
+// join combines checkpoint and log. A member with state got its log first, then its checkpoint, then
+// entries; so one of them without the other is a loss. A member without state may have a log without
+// entries.
+func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPaths) (err error) {
+	if r.state, err = core.DecodeLogState(rec.State); err != nil {
 		return err
 	}
 	switch {
 	case found && rec.State == nil:
-		return fmt.Errorf("consensus: the checkpoint %s is there, but the log in %s is missing: restore it from a copy",
+		return fmt.Errorf("consensus: the checkpoint %s exists, but the log in %s is missing: restore it from a copy",
 			where.checkpoint, where.log)
 	case !found && (len(rec.Entries) > 0 || r.state.Commit > 1):
 		return fmt.Errorf("consensus: the log in %s has entries, but the checkpoint %s is missing: restore it from a copy",
@@ -107,14 +111,14 @@ func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where places)
 			wal.ErrCorrupt, where.log, last, r.state.Commit)
 	}
 	r.state.Term, r.state.Commit = max(r.state.Term, r.meta.Term), max(r.state.Commit, r.meta.Index)
-	r.earlier = r.meta.Streams[id].incarnation
+	r.earlier = r.meta.Streams[id].Incarnation
 	return nil
 }
 
-// split sorts the log's entries into those up to the checkpoint and those behind it.
-func (r *recovered) split(logged []wal.Entry, where places) error {
+// split sorts the log's entries into those up to the checkpoint and those after it.
+func (r *recovered) split(logged []wal.Entry, where dataPaths) error {
 	for _, e := range logged {
-		entry, err := decodeEntry(e.Index, e.Data)
+		entry, err := core.DecodeEntry(e.Index, e.Data)
 		if err != nil {
 			return err
 		}
@@ -132,11 +136,11 @@ func (r *recovered) split(logged []wal.Entry, where places) error {
 			r.entries = append(r.entries, entry)
 			continue
 		case e.Index != want && len(r.tail) == 0:
-			return fmt.Errorf("%w: the checkpoint ends at entry %d, but the log in %s goes on with entry %d: restore the data directory from a copy",
+			return fmt.Errorf("%w: the checkpoint ends at entry %d, but the log in %s continues with entry %d: restore the data directory from a copy",
 				wal.ErrCorrupt, want-1, where.log, e.Index)
 		}
-		// A checkpoint of another member was put in the place of ours, and a crash came before the log was emptied: these
-		// entries are of another history. What the log says is committed is in the checkpoint.
+		// A checkpoint of another member replaced ours, and a crash came before the log was emptied: these
+		// entries belong to another history. Everything that the log calls committed is in the checkpoint.
 		r.tail, r.entries, r.useless = nil, nil, true
 		r.state.Commit = r.meta.Index
 		return nil
@@ -147,23 +151,23 @@ func (r *recovered) split(logged []wal.Entry, where places) error {
 	return nil
 }
 
-// begin is what the log is given at the start: a new incarnation, on disk before the first request of it can leave (C2).
-// Entries that are of no use are dropped.
+// begin returns what the log is given at the start: a new incarnation, which must be durable before its
+// first request leaves (C2). Useless entries are dropped.
 func (r *recovered) begin(first, random uint64) wal.Batch {
 	r.nextIncarnation(first, random)
-	b := wal.Batch{State: r.state.append(nil)}
+	b := wal.Batch{State: r.state.Append(nil)}
 	if r.useless {
 		b.Reset = r.meta.Index
 	}
 	return b
 }
 
-// nextIncarnation: where nothing is known of earlier lives, of which requests may still be on their way, the number is
-// taken from the clock.
+// nextIncarnation begins a new incarnation. If nothing is known of earlier lives, whose requests may still
+// be under way, the number is first, which is taken from the clock.
 func (r *recovered) nextIncarnation(first, random uint64) {
 	switch {
 	case r.earlier > r.state.Incarnation:
-		r.state.Incarnation = leap(r.earlier, random)
+		r.state.Incarnation = core.SkipIncarnations(r.earlier, random)
 		return
 	case r.state.Incarnation == 0:
 		r.state.Incarnation = first
@@ -171,9 +175,9 @@ func (r *recovered) nextIncarnation(first, random uint64) {
 	r.state.Incarnation++
 }
 
-// fill puts it into raft's log in memory.
+// fill puts the entries and the state into raft's storage.
 func (r *recovered) fill(storage *raft.MemoryStorage) error {
-	hard := storage.SetHardState(r.state.hardState())
+	hard := storage.SetHardState(r.state.HardState())
 	if r.meta.Conf == nil || r.filled {
 		return hard
 	}
@@ -182,15 +186,5 @@ func (r *recovered) fill(storage *raft.MemoryStorage) error {
 	if len(r.tail) > 0 {
 		index, term, tail = r.tail[0].GetIndex(), r.tail[0].GetTerm(), r.tail[1:]
 	}
-	return errors.Join(hard, storage.ApplySnapshot(snapshotOf(index, term, r.meta.Conf)), storage.Append(tail), storage.Append(r.entries))
-}
-
-// begin writes the first state of a member of a new ensemble. w.mu is held.
-func (w *logWriter) begin(first logState) error {
-	w.state.Term, w.state.Vote, w.state.Commit = first.Term, first.Vote, first.Commit
-	if err := w.log.Append(wal.Batch{State: w.state.append(nil), Reset: first.Commit}); err != nil {
-		return err
-	}
-	w.written = w.state
-	return nil
+	return errors.Join(hard, storage.ApplySnapshot(core.Snapshot(index, term, r.meta.Conf)), storage.Append(tail), storage.Append(r.entries))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/turn"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -52,21 +53,21 @@ func (c *simChecks) last() uint64 { return uint64(len(c.ref) - 1) }
 func (c *simChecks) leads(m *simMember) {
 	m.w.stats.leaders++
 	me := simLife{m.id, uint64(m.life)}
-	if other, ok := c.leaderOf[m.core.raftTerm]; ok && other != me {
-		m.w.fatalf("member %d leads term %d, which member %d led", m.id, m.core.raftTerm, other.member)
+	if other, ok := c.leaderOf[m.core.RaftTerm()]; ok && other != me {
+		m.w.fatalf("member %d leads term %d, which member %d led", m.id, m.core.RaftTerm(), other.member)
 	}
-	c.leaderOf[m.core.raftTerm] = me
+	c.leaderOf[m.core.RaftTerm()] = me
 }
 
 // appending: raft's log matching. Entries of one index and term are equal, and so are those before them.
-func (c *simChecks) appending(m *simMember, work []logWork) {
+func (c *simChecks) appending(m *simMember, work []turn.LogWork) {
 	terms := map[uint64]uint64{}
 	for _, item := range work {
-		if item.install != nil {
+		if item.Install != nil {
 			clear(terms)
-			terms[item.install.meta.Index] = item.install.meta.Term
+			terms[item.Install.Meta.Index] = item.Install.Meta.Term
 		}
-		for _, e := range item.append.GetEntries() {
+		for _, e := range item.Append.GetEntries() {
 			index, term := e.GetIndex(), e.GetTerm()
 			terms[index] = term
 			facts := simEntryFacts{data: xxhash.Sum64(e.GetData())}
@@ -166,7 +167,7 @@ func (c *simChecks) request(m *simMember, b *Batch, r *Request, first bool) {
 	w.must(err)
 	switch {
 	case req.kind == kindTarget:
-		m.core.setTarget(m.machine.target)
+		m.core.SetTarget(m.machine.target)
 	case req.kind == kindExpire && res.Err == proto.OK:
 		if epoch := uint64(m.machine.tree.LastZxid().Epoch()); epoch != req.term {
 			w.fatalf("an expiry that a leader decided in epoch %d closed a session in epoch %d", req.term, epoch)
@@ -225,7 +226,7 @@ func (c *simChecks) quorum(m *simMember, index uint64) {
 
 // noteConf keeps the last memberships, the newest at the end.
 func (c *simChecks) noteConf(m *simMember) {
-	conf := m.core.conf
+	conf := m.core.Conf()
 	same := func(known *raftpb.ConfState) bool { return conf == known || conf.Equivalent(known) == nil }
 	if n := len(c.confs); n > 0 && same(c.confs[n-1]) {
 		return

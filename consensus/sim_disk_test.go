@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -117,12 +118,19 @@ func (d *simDisk) replace(path string) error {
 	return d.durableStep()
 }
 
-// write is the checkpoint's transaction.
-func (d *simDisk) write(meta checkpointMeta, changes Changes) error {
+// write is the checkpoint's transaction, as checkpointFile.write.
+func (d *simDisk) write(base uint64, meta core.Meta, changes Changes) error {
 	if err := d.durableStep(); err != nil {
 		return err
 	}
-	next := &simCheckpoint{meta: meta.append(nil), kv: map[string]string{}}
+	if d.checkpoint != nil {
+		before, err := core.DecodeMeta(d.checkpoint.meta)
+		d.w.must(err)
+		if before.Index != base {
+			d.w.fatalf("a checkpoint of the changes since index %d is to be written, but the file holds that of index %d", base, before.Index)
+		}
+	}
+	next := &simCheckpoint{meta: meta.Append(nil), kv: map[string]string{}}
 	if d.checkpoint != nil {
 		next.kv = maps.Clone(d.checkpoint.kv)
 	}

@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -50,25 +51,23 @@ var bugHunts = [numBugs][]stepKind{
 func (b plantedBug) String() string { return bugNames[b] }
 
 // bugNumbers makes a leader count the requests of others as they come.
-func (w *simWorld) bugNumbers(m *simMember, msg *message) {
-	if w.bug != bugNoNumbers || msg.forward == nil || m.core.role != raft.StateLeader {
+func (w *simWorld) bugNumbers(m *simMember, msg *core.Message) {
+	if w.bug != bugNoNumbers || msg.Forward == nil || !m.core.Leads() {
 		return
 	}
-	g := *msg.forward
-	c := m.core
-	head := c.streams[g.server]
-	if h := c.heads[g.server]; h.incarnation == g.incarnation && (head.incarnation != g.incarnation || h.number > head.number) {
+	g := *msg.Forward
+	head := m.core.StreamHead(g.Server)
+	if term := m.core.RaftTerm(); m.countedTerm != term {
+		m.countedTerm, m.counted = term, core.Streams{}
+	}
+	if h := m.counted[g.Server]; h.Incarnation == g.Incarnation && (head.Incarnation != g.Incarnation || h.Number > head.Number) {
 		head = h
 	}
-	for _, in := range c.incoming {
-		if in.server == g.server && in.incarnation == g.incarnation {
-			head = position{g.incarnation, in.last()}
-		}
+	if head.Incarnation == g.Incarnation {
+		g.First = head.Number + 1
 	}
-	if head.incarnation == g.incarnation {
-		g.first = head.number + 1
-	}
-	msg.forward = &g
+	m.counted[g.Server] = core.StreamPosition{Incarnation: g.Incarnation, Number: g.Last()}
+	msg.Forward = &g
 }
 
 // do carries out a step of the plan. Some steps need something that is not there; they are not counted.
@@ -153,7 +152,8 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 		return w.retarget(s, m)
 	case stepHandOver:
 		if l := w.leader(); l != nil {
-			l.handOver = 2 * electionTicks
+			l.loop.HandOver(func() {})
+			l.dirty = true
 			return true
 		}
 		return false
@@ -167,10 +167,7 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 			m.write()
 		}
 	case stepCheckpoint:
-		if !m.up || m.core.start.fresh || m.core.applied == 0 || m.checkpointing || m.installing || m.prepared != nil {
-			return false
-		}
-		m.writeCheckpoint()
+		return m.up && m.loop.Checkpoint()
 	}
 	return true
 }
@@ -201,7 +198,7 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 		return false
 	}
 	for _, o := range w.members {
-		if o.emptied || !o.hasState() && (contains(m.voters, o.id) || contains(ahead.core.conf.GetVoters(), o.id)) {
+		if o.emptied || !o.hasState() && (contains(m.voters, o.id) || contains(ahead.core.Conf().GetVoters(), o.id)) {
 			return false
 		}
 	}
@@ -209,11 +206,11 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 		return false
 	}
 	for _, o := range w.members { // they know it also after a crash
-		if o != m && contains(ahead.core.conf.GetVoters(), o.id) && (!o.up || o.writer.written.Commit < w.checks.confIndex) {
+		if o != m && contains(ahead.core.Conf().GetVoters(), o.id) && (!o.up || o.writer.written.Commit < w.checks.confIndex) {
 			return false
 		}
 	}
-	voters := ahead.core.conf.GetVoters()
+	voters := ahead.core.Conf().GetVoters()
 	if contains(voters, m.id) && len(voters) < 3 {
 		return false
 	}
@@ -228,12 +225,12 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 // votesAgain: an emptied member is a voter again, and knows it. What it knows from a checkpoint may be of before it was let in.
 func (w *simWorld) votesAgain(m *simMember) bool {
 	ahead := w.ahead()
-	return m.applied == ahead.applied && contains(ahead.core.conf.GetVoters(), m.id) && contains(m.core.conf.GetVoters(), m.id)
+	return m.applied == ahead.applied && contains(ahead.core.Conf().GetVoters(), m.id) && contains(m.core.Conf().GetVoters(), m.id)
 }
 
 // settled: the membership is what was asked for, and nobody's log holds a change that is not applied.
 func (w *simWorld) settled(ahead *simMember) bool {
-	conf, target := ahead.core.conf, ahead.machine.target
+	conf, target := ahead.core.Conf(), ahead.machine.target
 	if len(target.Voters) == 0 {
 		target = w.checks.conf
 	}
@@ -248,7 +245,7 @@ func (w *simWorld) settled(ahead *simMember) bool {
 		if w.hasConfChange(m, ahead.applied) {
 			return false
 		}
-		if m.up && (len(m.core.member.joins) > 0 || m.core.member.changing > 0) {
+		if m.up && m.core.Reconfiguring() {
 			return false
 		}
 	}
@@ -271,7 +268,7 @@ func (w *simWorld) hasConfChange(m *simMember, behind uint64) bool {
 			return true
 		}
 		found := false
-		_, err := readBatch(e.GetData(), func(_, _, _ uint64, payload []byte) {
+		_, err := core.ReadBatch(e.GetData(), func(_, _, _ uint64, payload []byte) {
 			found = found || len(payload) > 0 && payload[0] == kindTarget
 		})
 		return found || len(e.GetData()) > 0 && err != nil
@@ -339,7 +336,7 @@ func (w *simWorld) heal() {
 	}
 	w.until(300, "the members come to be one ensemble again", func() bool {
 		if w.now/1000%5 == 0 { // ask for it; others may have asked for something else since
-			if l := w.leader(); l != nil && !sameMembers(l.machine.target.Voters, w.final.Voters) && len(l.core.own.pending) == 0 {
+			if l := w.leader(); l != nil && !sameMembers(l.machine.target.Voters, w.final.Voters) && l.core.Pending() == 0 {
 				w.serial++
 				w.final.Serial = w.serial
 				l.propose(&simRequest{kind: kindTarget, target: w.final})
@@ -362,8 +359,8 @@ func (w *simWorld) heal() {
 // well reports whether all members vote, have the same state, and wait for nothing.
 func (w *simWorld) well() bool {
 	for _, m := range w.members {
-		if !m.up || m.core.start.fresh || len(m.core.own.pending) > 0 || m.applied != w.checks.last() ||
-			!sameMembers(m.core.conf.GetVoters(), w.final.Voters) || len(m.core.conf.GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
+		if !m.up || m.core.Fresh() || m.core.Pending() > 0 || m.applied != w.checks.last() ||
+			!sameMembers(m.core.Conf().GetVoters(), w.final.Voters) || len(m.core.Conf().GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
 			return false
 		}
 	}

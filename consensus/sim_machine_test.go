@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -64,14 +65,14 @@ func decodeSimRequest(b []byte) (r simRequest, ok bool) {
 		return r, false
 	}
 	r.kind = b[0]
-	u := uvarints{b: b[1:]}
-	r.member, r.life, r.number, r.term = u.next(), u.next(), u.next(), u.next()
+	u := core.Uvarints{Rest: b[1:]}
+	r.member, r.life, r.number, r.term = u.Next(), u.Next(), u.Next(), u.Next()
 	if r.kind == kindTarget {
 		r.target = decodeTarget(&u)
 	} else {
-		r.body = u.b
+		r.body = u.Rest
 	}
-	return r, !u.bad
+	return r, !u.Bad
 }
 
 func appendTarget(b []byte, t Target) []byte {
@@ -85,11 +86,11 @@ func appendTarget(b []byte, t Target) []byte {
 	return b
 }
 
-func decodeTarget(r *uvarints) (t Target) {
-	t.Serial = r.next()
+func decodeTarget(r *core.Uvarints) (t Target) {
+	t.Serial = r.Next()
 	for _, ids := range [...]*[]uint64{&t.Voters, &t.Learners} {
-		for n := r.next(); n > 0 && !r.bad; n-- {
-			*ids = append(*ids, r.next())
+		for n := r.Next(); n > 0 && !r.Bad; n-- {
+			*ids = append(*ids, r.Next())
 		}
 	}
 	return t
@@ -140,8 +141,8 @@ func restoreSimMachine(kv iter.Seq2[[]byte, []byte]) (*simMachine, error) {
 	tree, err := datatree.Restore(datatree.Options{TrackDirty: true}, func(yield func(k, v []byte) bool) {
 		for k, v := range kv {
 			if string(k) == string(targetKey) {
-				u := uvarints{b: v}
-				if s.target = decodeTarget(&u); u.bad {
+				u := core.Uvarints{Rest: v}
+				if s.target = decodeTarget(&u); u.Bad {
 					bad = fmt.Errorf("target %x", v)
 				}
 				continue

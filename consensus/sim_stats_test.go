@@ -31,7 +31,7 @@ func (s *simStats) counters() []simCounter {
 		{"messages", &s.messages}, {"messages lost", &s.lost}, {"doubled", &s.duplicated}, {"delayed", &s.delayed},
 		{"checkpoints", &s.checkpoints}, {"checkpoint transfers", &s.transfers}, {"broken", &s.brokenTransfers}, {"installed", &s.installed},
 		{"members that formed", &s.forms}, {"emptied and let in again", &s.readmitted}, {"memberships", &s.confChanges},
-		{"targets reached or not", &s.steered}, {"not reached", &s.notReached}, {"sessions expired", &s.expired}, {"late expiries refused", &s.lateExpiries},
+		{"targets reached or not", &s.reconciled}, {"not reached", &s.notReached}, {"sessions expired", &s.expired}, {"late expiries refused", &s.lateExpiries},
 	}
 }
 

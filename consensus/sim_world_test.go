@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
 const (
@@ -43,14 +43,14 @@ type simWorld struct {
 
 // simStats is what happened.
 type simStats struct {
-	simulatedMs, skippedMs                              int64
-	steps                                               [numStepKinds]int
-	crashes, restarts, tornOps, leaders                 int
-	requests, applied, acknowledged, reads              int
-	messages, lost, duplicated, delayed                 int
-	checkpoints, transfers, brokenTransfers, installed  int
-	forms, readmitted, confChanges, steered, notReached int
-	expired, lateExpiries                               int
+	simulatedMs, skippedMs                                 int64
+	steps                                                  [numStepKinds]int
+	crashes, restarts, tornOps, leaders                    int
+	requests, applied, acknowledged, reads                 int
+	messages, lost, duplicated, delayed                    int
+	checkpoints, transfers, brokenTransfers, installed     int
+	forms, readmitted, confChanges, reconciled, notReached int
+	expired, lateExpiries                                  int
 }
 
 // simFailure is what a check throws: it ends the run and is its result.
@@ -141,7 +141,7 @@ type simEvent struct {
 	kind simEventKind
 	m    *simMember
 	life int // of m: an event of an earlier one is void
-	msg  message
+	msg  core.Message
 	from int // life of the sender
 	call func()
 }
@@ -248,7 +248,7 @@ func (w *simWorld) run(until int64) {
 		}
 		for _, m := range w.members {
 			if m.dirty && m.stoppedUntil <= w.now {
-				m.pump()
+				m.takeTurn()
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func (w *simWorld) nextTick() (next *simMember) {
 // skipQuiet lets time pass at once in which nothing would happen but heartbeats. Raft counts them modulo the election timeout, so after
 // a multiple of that everything is as it was.
 func (w *simWorld) skipQuiet(next int64) {
-	const round = electionTicks * simTickMs
+	const round = core.ElectionTicks * simTickMs
 	if w.noSkip || next-w.now <= round {
 		return
 	}
@@ -300,14 +300,12 @@ func (w *simWorld) isQuiet() bool {
 		return false
 	}
 	for i, m := range w.members {
-		if !m.up || m.dirty || m.stoppedUntil > w.now || m.writing || m.handOver > 0 || m.applied != lead.applied ||
-			m.checkpointing || m.installing || m.arrived != nil || m.receiving || len(m.out.active)+len(m.out.wanted)+len(m.out.resting) > 0 {
+		if !m.up || m.dirty || m.stoppedUntil > w.now || m.writing || m.applied != lead.applied || m.receiving || !m.loop.Idle() {
 			return false
 		}
-		c := m.core
-		if c.leader != lead.id || c.raftTerm != lead.core.raftTerm || c.start.fresh || c.start.campaignIn > 0 || len(c.own.pending) > 0 ||
-			len(c.incoming)+len(c.outbox)+len(c.reads.waiting)+len(c.reads.rounds)+len(c.reads.confirmed) > 0 || !lead.core.inConf(m.id) ||
-			len(c.member.joins) > 0 || c.member.changing > 0 || len(c.tail.pinned) > 0 {
+		conf := lead.core.Conf()
+		if m.core.Leader() != lead.id || m.core.RaftTerm() != lead.core.RaftTerm() || !m.core.Idle() ||
+			!contains(conf.GetVoters(), m.id) && !contains(conf.GetLearners(), m.id) {
 			return false
 		}
 		for j := range w.members {
@@ -317,20 +315,16 @@ func (w *simWorld) isQuiet() bool {
 		}
 	}
 	c := lead.core
-	if c.role != raft.StateLeader || !c.current() || len(c.conf.GetVotersOutgoing()) > 0 || c.node.BasicStatus().LeadTransferee != 0 {
+	if !c.Leads() || !c.Current() || len(c.Conf().GetVotersOutgoing()) > 0 {
 		return false
 	}
-	if t := c.member.target; len(t.Voters) > 0 &&
-		(t.Serial != 0 || !sameMembers(t.Voters, c.conf.GetVoters()) || !sameMembers(t.Learners, c.conf.GetLearners())) {
+	if t := lead.machine.target; len(t.Voters) > 0 &&
+		(t.Serial != 0 || !sameMembers(t.Voters, c.Conf().GetVoters()) || !sameMembers(t.Learners, c.Conf().GetLearners())) {
 		return false
 	}
 	last, err := lead.storage.LastIndex()
 	w.must(err)
-	all := last == lead.applied
-	c.node.WithProgress(func(_ uint64, _ raft.ProgressType, pr raftProgress) {
-		all = all && pr.Match == last && pr.State == tracker.StateReplicate
-	})
-	return all
+	return last == lead.applied && !slices.ContainsFunc(c.Peers(), func(p PeerStatus) bool { return p.Match != last || !p.InStep })
 }
 
 func (w *simWorld) handle(e *simEvent) {
@@ -346,7 +340,7 @@ func (w *simWorld) handle(e *simEvent) {
 	switch e.kind {
 	case evMessage:
 		// A connection that is newer than another takes its place.
-		if heard := &w.net.heard[e.msg.from-1][m.id-1]; m.up && e.from >= *heard {
+		if heard := &w.net.heard[e.msg.From-1][m.id-1]; m.up && e.from >= *heard {
 			*heard = e.from
 			w.stats.messages++
 			m.receive(e.msg)
@@ -380,10 +374,10 @@ func newSimNet(n int) (s simNet) {
 }
 
 // send puts a message on the network. It reaches only the life of the receiver that is connected now.
-func (w *simWorld) send(msg message) {
-	from, to := msg.from-1, msg.to-1
+func (w *simWorld) send(msg core.Message) {
+	from, to := msg.From-1, msg.To-1
 	if to >= uint64(len(w.members)) {
-		w.fatalf("a message to member %d", msg.to)
+		w.fatalf("a message to member %d", msg.To)
 	}
 	dst, life := w.members[to], w.members[from].life
 	if !dst.up || w.net.cut[from][to] > w.now {
@@ -395,9 +389,9 @@ func (w *simWorld) send(msg message) {
 		return
 	}
 	if w.plan.Encode {
-		frame, err := msg.encode()
+		frame, err := msg.Encode()
 		w.must(err)
-		msg, err = decodeMessage(msg.to, msg.from, frame)
+		msg, err = core.DecodeMessage(msg.To, msg.From, frame)
 		w.must(err)
 	}
 	delay := int64(1)
@@ -413,8 +407,8 @@ func (w *simWorld) send(msg message) {
 	}
 	if w.net.dup > w.now && w.rng.IntN(3) == 0 {
 		again := msg
-		if msg.raft != nil {
-			again.raft = proto.CloneOf(msg.raft)
+		if msg.Raft != nil {
+			again.Raft = proto.CloneOf(msg.Raft)
 		}
 		w.stats.duplicated++
 		w.at(at+w.rng.Int64N(2000), simEvent{kind: evMessage, m: dst, life: dst.life, msg: again, from: life})
@@ -459,7 +453,7 @@ func (w *simWorld) connected(a, b int) bool {
 func (w *simWorld) leader() *simMember {
 	var leader *simMember
 	for _, m := range w.members {
-		if m.up && m.core.role == raft.StateLeader && (leader == nil || m.core.raftTerm > leader.core.raftTerm) {
+		if m.up && m.core.Leads() && (leader == nil || m.core.RaftTerm() > leader.core.RaftTerm()) {
 			leader = m
 		}
 	}
@@ -469,7 +463,7 @@ func (w *simWorld) leader() *simMember {
 // ahead returns the member that has applied most; nil: nobody runs.
 func (w *simWorld) ahead() (best *simMember) {
 	for _, m := range w.members {
-		if m.up && !m.core.start.fresh && (best == nil || m.core.applied > best.core.applied) {
+		if m.up && !m.core.Fresh() && (best == nil || m.core.Applied() > best.core.Applied()) {
 			best = m
 		}
 	}

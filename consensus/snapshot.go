@@ -3,24 +3,28 @@ package consensus
 import (
 	"context"
 	"fmt"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Snapshot returns the state with all that was committed anywhere when the call came, and what it is, for WriteCheckpoint. The node goes on: what
-// is returned is of one moment and does not change, and belongs to the caller. It takes time that grows with the state, in which nothing is applied,
-// but copies pointers only.
+// Snapshot returns the state with everything that was committed anywhere when it was called, and a
+// description for WriteCheckpoint. The result is of one moment, does not change, and belongs to the
+// caller; the node goes on. Nothing is applied while the snapshot is taken, for a time that grows with the
+// state, but only pointers are copied.
 //
-// Like Read it needs a leader, and a node that stops does not answer: the error is ctx's, if that ends first.
-func (n *Node) Snapshot(ctx context.Context) (Held, Changes, error) {
-	type taken struct {
-		meta  checkpointMeta
+// Like Read it needs a leader, and a node that stops does not answer: if ctx ends first, its error is
+// returned.
+func (n *Node) Snapshot(ctx context.Context) (SavedState, Changes, error) {
+	type snapshot struct {
+		meta  core.Meta
 		state Changes
 	}
-	got := make(chan taken, 1) // so that nobody waits for who gave up
-	n.Read(func() { got <- taken{n.core.meta(), n.cfg.StateMachine.CaptureAll()} })
+	got := make(chan snapshot, 1) // the loop must not wait for a caller that gave up
+	n.Read(func() { got <- snapshot{n.core.Meta(), n.cfg.StateMachine.CaptureAll()} })
 	select {
-	case t := <-got:
-		return heldBy(t.meta), t.state, nil
+	case s := <-got:
+		return savedStateOf(s.meta), s.state, nil
 	case <-ctx.Done():
-		return Held{}, nil, fmt.Errorf("consensus: no snapshot yet: %w", ctx.Err())
+		return SavedState{}, nil, fmt.Errorf("consensus: no snapshot yet: %w", ctx.Err())
 	}
 }

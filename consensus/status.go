@@ -1,122 +1,114 @@
 package consensus
 
 import (
+	"slices"
+	"sync/atomic"
 	"time"
 
-	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/tracker"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Status is a view of the node at one moment. Its slices are shared and not to be changed.
+// Status is a view of the node at one moment. Its slices are shared and must not be changed.
 type Status struct {
 	Leader  uint64    // 0: none is known
 	Leading bool      // this member leads
-	Since   time.Time // when one of the two changed, by the runtime's clock
+	Since   time.Time // when Leader or Leading last changed, by a clock that does not jump
 	Term    uint64    // of the last applied entry
 	Applied uint64    // index of the last applied entry
 	Current bool      // a leader is known and its first entry is applied
-	Fresh   bool      // without state: waits to form an ensemble or to be let in
+	Fresh   bool      // this member has no state: it waits to form an ensemble or to be let in
 	Voter   bool      // this member votes
 
-	// Joining: where this one leads, members without state have asked to be let in, and nothing was done about it yet.
+	// Joining: this member leads, and members without state have asked to be let in and wait.
 	Joining bool
 
-	Voters, Learners []uint64     // as raft has them, which during a change is not what is asked for
-	Peers            []PeerStatus // of the other members, where this one leads
+	Voters, Learners []uint64     // raft's membership, which differs from the target during a change
+	Peers            []PeerStatus // the other members, if this one leads
 
 	Counts Counts
 }
 
 // PeerStatus is what the leader knew of another member at its last tick.
-type PeerStatus struct {
-	ID     uint64
-	Active bool   // heard from within the last two election timeouts
-	Match  uint64 // has the log up to this index; 0: it was not heard yet how far it is
-	Lag    uint64 // entries that were applied here and that it did not have
-	// InStep: gets entries as they come, and lacks a few hundred at most of those that are applied here. Else it is being caught up,
-	// by a checkpoint if Checkpoint is set, by the log if not.
-	InStep, Checkpoint bool
-	Learner            bool
+type PeerStatus = core.PeerStatus
+
+// statusBoard publishes the node's status to other goroutines.
+type statusBoard struct {
+	current     atomic.Pointer[Status]
+	changed     chan struct{} // capacity 1: the leader changed since the channel was last read
+	leaderKnown chan struct{} // closed when a leader is known and its first entry is applied
+
+	// Owned by Run.
+	conf       *raftpb.ConfState // of current
+	raftTerm   uint64            // of current
+	lastLeader leaderTerm        // the last known leader
+	leadership leadershipStats
+	leaders    int64             // see Counts
+	joins      map[uint64]uint64 // by member without state: the nonce that was logged
+}
+
+// leaderTerm identifies the leadership of one member.
+type leaderTerm struct{ leader, term uint64 }
+
+func (b *statusBoard) init() {
+	b.changed, b.leaderKnown = make(chan struct{}, 1), make(chan struct{})
+	b.current.Store(&Status{})
 }
 
 // Status returns a recent view.
-func (n *Node) Status() Status { return *n.status.Load() }
+func (n *Node) Status() Status { return *n.status.current.Load() }
 
-// Changed gets a value when another member leads, or begins or ceases to be current. It is for one reader.
-func (n *Node) Changed() <-chan struct{} { return n.changed }
+// Changed receives a value when the leader changes, or when this member begins or ceases to be current. It
+// is for one reader.
+func (n *Node) Changed() <-chan struct{} { return n.status.changed }
 
-// Connected returns the other members that messages can be sent to now, sorted.
-func (n *Node) Connected() (ids []uint64) {
-	n.networkMu.Lock()
-	network := n.network
-	n.networkMu.Unlock()
-	if network == nil {
-		return nil
+// Ready is closed when the node knows a leader and has applied its first entry.
+func (n *Node) Ready() <-chan struct{} { return n.status.leaderKnown }
+
+// publish makes the result of a turn visible.
+func (n *Node) publish() {
+	c, b := n.core, &n.status
+	s := Status{
+		Leader: c.Leader(), Leading: c.Leads(), Term: c.AppliedTerm(), Applied: c.Applied(),
+		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Joining: c.Joining(),
 	}
-	for _, p := range network.Status() {
-		if p.Connected {
-			ids = append(ids, p.ID)
+	old := b.current.Load()
+	s.Since, s.Voters, s.Learners = old.Since, old.Voters, old.Learners
+	if conf := c.Conf(); conf != b.conf {
+		b.conf = conf
+		s.Voters, s.Learners = slices.Clone(conf.GetVoters()), slices.Clone(conf.GetLearners())
+	}
+	leaderChanged := old.Leader != s.Leader || old.Leading != s.Leading
+	if leaderChanged {
+		s.Since = time.Now()
+	}
+	n.logTransition(old, &s)
+	if n.cfg.PeerListener != nil && (old.Leader != s.Leader || old.Current != s.Current || old.Applied == 0) {
+		change, begun, leaders := b.leadership.update(old, &s, time.Now())
+		b.leaders += leaders
+		if begun && n.cfg.OnLeaderChange != nil {
+			n.cfg.OnLeaderChange(change)
 		}
 	}
-	return ids
-}
-
-// lookAtPeers is called before each tick. Raft begins anew with RecentActive once in an election timeout, so a member counts as
-// active for one more.
-func (n *Node) lookAtPeers() {
-	n.ticks++
-	n.peers = n.core.peerStatus()
-	if n.peers == nil {
-		n.heard, n.inStep = nil, nil
-		return
+	s.Counts = Counts{
+		Leaders: b.leaders, Proposed: c.Proposed(), Resent: c.Resent(), Checkpoints: n.peers.received, CaughtUp: n.peers.caughtUp,
 	}
-	if n.heard == nil {
-		n.heard = make(map[uint64]uint64)
-		for i := range n.peers {
-			n.heard[n.peers[i].ID] = n.ticks // a new leader gives them the time to answer
+	if s.Leading {
+		s.Peers = n.peers.peers
+	}
+	b.current.Store(&s)
+	if leaderChanged || old.Current != s.Current {
+		signal(b.changed)
+	}
+	if c.Cluster() != n.network.cluster.Load() {
+		n.network.joinCluster(c.Cluster())
+	}
+	if s.Current {
+		select {
+		case <-b.leaderKnown:
+		default:
+			close(b.leaderKnown)
 		}
 	}
-	for i := range n.peers {
-		p := &n.peers[i]
-		if p.Active {
-			n.heard[p.ID] = n.ticks
-		}
-		p.Active = n.heard[p.ID] != 0 && n.ticks-n.heard[p.ID] <= electionTicks
-	}
-	n.countInStep()
-}
-
-// countInStep notes members that come into step by the log. Those that got a checkpoint were counted when it was sent.
-func (n *Node) countInStep() {
-	if n.inStep == nil {
-		n.inStep = make(map[uint64]bool)
-	}
-	for i := range n.peers {
-		p := &n.peers[i]
-		switch step := p.Active && p.InStep && p.Match > 0; {
-		case p.Checkpoint:
-			n.inStep[p.ID] = true
-		case step && !n.inStep[p.ID]:
-			n.counted.CaughtUp++
-			n.inStep[p.ID] = true
-		case !p.Active:
-			n.inStep[p.ID] = false
-		}
-	}
-}
-
-func (c *core) peerStatus() (peers []PeerStatus) {
-	if c.role != raft.StateLeader {
-		return nil
-	}
-	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-		if id != c.id {
-			peers = append(peers, PeerStatus{
-				ID: id, Active: pr.RecentActive, Match: pr.Match, Lag: c.applied - min(c.applied, pr.Match), Learner: pr.IsLearner,
-				InStep:     pr.State == tracker.StateReplicate && pr.Match+caughtUp >= c.applied,
-				Checkpoint: pr.State == tracker.StateSnapshot,
-			})
-		}
-	})
-	return peers
 }

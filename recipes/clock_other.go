@@ -4,5 +4,5 @@ package recipes
 
 import "time"
 
-// suspended returns 0: suspensions are not known on this system.
+// suspended is not known here.
 func suspended() time.Duration { return 0 }

@@ -2,51 +2,42 @@ package recipes
 
 import "time"
 
-// Only the leader knows whether a session is alive. The client's server reports to the leader which
-// sessions it has heard from. A server that is cut off from the leader keeps answering for
-// syncLimit ticks (10 s in ZooKeeper's default configuration) while the leader expires its
-// sessions. So only an answer that needs the leader, such as that of a sync, proves that the
-// session is alive. See docs/internals/recipes.md.
+// The session's life is known to the leader alone; the server that the client is connected to reports whom it heard from. A server
+// that is cut off from the leader answers on, for syncLimit ticks (10 s, as ZooKeeper is configured), while the leader lets its sessions
+// expire. So an answer proves something only if it came from the leader, as that to a sync does. See docs/internals/recipes.md.
 
 const (
-	// probesPerTimeout is how many syncs are sent per session timeout. Two intervals between syncs
-	// must be longer than the interval between the server's reports.
+	// probesPerTimeout is how often a sync is sent. Two of its intervals must be more than the reporting interval.
 	probesPerTimeout = 6
-	// reportShare: the server reports to the leader twice per tick, and a session timeout is at
-	// least two ticks.
+	// reportShare: reports of who was heard from go to the leader twice a tick, and a session timeout is two ticks at least.
 	reportShare = 4
-	// pingShare: go-zookeeper pings three times per timeout.
+	// pingShare is how often go-zookeeper sends a ping.
 	pingShare = 3
-	// marginShare: client and server clocks may drift apart by this share of the timeout during one
-	// timeout.
+	// marginShare of the timeout is what clocks of client and server may differ in rate over one timeout.
 	marginShare = 64
 )
 
-// answeredSync is a sync that was answered.
+// probe is a sync that was answered.
 type answeredSync struct {
 	server         string
 	sent, answered time.Duration
 }
 
-// livenessProof derives from answered syncs when the leader last heard of the session. One
-// goroutine owns it.
+// proof turns answered probes into what is known of the session's life. One goroutine owns it.
 type livenessProof struct {
 	session int64
-	probes  []answeredSync // the latest last; no more than can still matter
+	probes  []answeredSync // the newest last, as few as can still count
 }
 
-// lastHeard adds an answered sync and returns a time at which, or after which, the leader certainly
-// counted the session as alive. Without an earlier sync that matters, it relies on the connection's
-// pings.
+// alive returns the moment at which the leader surely counted the session as heard from, or later, given one more answered probe.
+// Without a probe before it that can count, it relies on the connection's own pings.
 func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest answeredSync) time.Duration {
 	if session != p.session || len(p.probes) > 0 && p.probes[len(p.probes)-1].server != latest.server {
-		// a sync through one server proves nothing about another's reports
-		p.session, p.probes = session, nil
+		p.session, p.probes = session, nil // what another server reported is not proved by this one's answer
 	}
 	reported := latest.sent - timeout/reportShare
 	heard := reported - timeout/pingShare
-	// keep the latest sync that was answered before the report
-	for len(p.probes) > 0 && p.probes[0].answered <= reported {
+	for len(p.probes) > 0 && p.probes[0].answered <= reported { // the last that holds is the one to keep
 		heard = max(heard, p.probes[0].sent)
 		if len(p.probes) == 1 || p.probes[1].answered > reported {
 			break
@@ -57,6 +48,5 @@ func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest a
 	return heard
 }
 
-// lifetime returns how long a session lives after the leader last heard of it, by the client's
-// clock.
+// lifetime is for how long after it was heard from a session lives, by the client's clock.
 func lifetime(timeout time.Duration) time.Duration { return timeout - timeout/marginShare }

@@ -116,7 +116,7 @@ func (s *Server) beginEnsemble() {
 }
 
 // steered is told by consensus, on the leader, that raft has the members that are pending, or can't have them.
-func (s *Server) steered(done consensus.Steered) {
+func (s *Server) steered(done consensus.Reconciled) {
 	body := datatree.ConfigDoneBody{Serial: proto.Zxid(done.Serial)}
 	if !done.Reached {
 		body.Code = proto.ErrNewConfigNoQuorum

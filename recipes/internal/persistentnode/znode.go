@@ -1,14 +1,11 @@
-// Package persistentnode keeps a znode in existence: it creates the znode, and creates it again
-// whenever it is gone, until it is closed. Packages group and discovery are built on it.
+// Package persistentnode keeps a znode: it makes it, and makes it again when it is gone, until it is closed. What stands on it is package group and
+// package discovery, which say what that is good for.
 //
 // Invariants:
-//   - K1 Until Close, and unless another session has it, the znode exists again after every
-//     failure, with the data that were set last.
-//   - K2 There is at most one: an ephemeral of another session is waited for, never written, and
-//     not deleted by Close.
-//   - K3 When Close has returned nil, the znode is gone.
-//   - K4 A taking over happens once, so two owners of one name settle: the later one has the znode,
-//     the other waits.
+//   - K1 while it is kept and not taken, the znode is there again after every trouble, with the data that were set last;
+//   - K2 there is one of it: an ephemeral that another session has is waited for, and never written, nor deleted by Close;
+//   - K3 when Close has returned nil, the znode is gone;
+//   - K4 who takes over does so once, so that two who want one name come to rest: who came last has it, and the other waits.
 package persistentnode
 
 import (
@@ -25,25 +22,32 @@ import (
 )
 
 var (
-	// ErrTaken means that the znode exists and belongs to another session.
+	// ErrTaken means that the znode is there, and is another session's.
 	ErrTaken = errors.New("taken by another session")
-	// ErrClosed means that the Znode or its Client was closed.
+	// ErrClosed means that it is kept no more.
 	ErrClosed = errors.New("closed")
 )
 
-// Options says how to create the znode.
+// Options is how a znode is made.
 type Options struct {
 	Mode recipes.Mode
-	TTL  time.Duration // for the modes that have one
-	ACL  []zk.ACL      // nil means the Client's
-	// TakeOver replaces an ephemeral that another session has, in one multi. It applies until the
-	// znode has existed once.
+	TTL  time.Duration // of the modes that have one
+	ACL  []zk.ACL      // nil: the Client's
+	// TakeOver replaces an ephemeral that another session has when this one begins, in one step. Only until it has been there once.
 	TakeOver bool
+}
+
+func (o Options) ephemeral() bool {
+	return o.Mode == recipes.Ephemeral || o.Mode == recipes.EphemeralSequential
 }
 
 func (o Options) ttl() bool { return o.Mode == recipes.TTL || o.Mode == recipes.TTLSequential }
 
-// namedMode returns the mode that creates the znode again under its known name, number included.
+func (o Options) sequential() bool {
+	return o.Mode == recipes.EphemeralSequential || o.Mode == recipes.PersistentSequential || o.Mode == recipes.TTLSequential
+}
+
+// named is how it is made when it has its name, with its number if it is sequential.
 func (o Options) namedMode() recipes.Mode {
 	switch o.Mode {
 	case recipes.EphemeralSequential:
@@ -56,41 +60,38 @@ func (o Options) namedMode() recipes.Mode {
 	return o.Mode
 }
 
-// Znode is a znode that is kept in existence. When the session ends, an ephemeral is created again
-// in the next one. Safe for concurrent use.
+// Node is a znode that is kept. Safe for concurrent use.
 type Znode struct {
 	client        *recipes.Client
 	opts          Options
 	requestedPath string
-	wake          chan struct{} // there are new data to write; capacity 1
+	wake          chan struct{} // there are other data; holds one
 
-	mu              sync.Mutex // guards the fields below; never held while waiting
+	mu              sync.Mutex // guards what follows; nothing waits while it is held
 	stop            context.CancelFunc
-	done            chan struct{} // non-nil after Start; closed when run has ended
-	changed         chan struct{} // closed and replaced at each change of these fields
+	done            chan struct{} // non-nil from Start on, closed when nothing goes on any more
+	changed         chan struct{} // closed and replaced when any of these changes
 	data            []byte
-	revision        int // counts StartSetData
-	writtenRevision int // the latest revision that was written; -1 if unknown
+	revision        int // counts SetData
+	writtenRevision int // the last of them that the znode has, or has had
 	path            string
-	// the session in which the znode was seen; nil if it is missing
-	presentIn *recipes.Session
-	lastErr   error // why the znode is missing or has old data
-	closing   bool
-	closed    bool
-	result    error // of Close
+	presentIn       *recipes.Session // in which it was seen
+	lastErr         error            // why it is not there, or has not the data
+	closing         bool
+	closed          bool
+	result          error // of Close
 }
 
-// New returns a Znode that Start will create. It copies data.
+// New returns a Node that is not kept yet. It makes a copy of data, as SetData does.
 func New(c *recipes.Client, path string, data []byte, o Options) *Znode {
 	n := &Znode{client: c, opts: o, requestedPath: path, data: bytes.Clone(data), wake: make(chan struct{}, 1), changed: make(chan struct{})}
-	if !o.Mode.IsSequential() {
+	if !o.sequential() {
 		n.path = path
 	}
 	return n
 }
 
-// Start begins to keep the znode and returns at once. A second call does nothing, nor does a call
-// after Close.
+// Start begins to keep it. It does not wait. Once is enough, and after Close it does nothing.
 func (n *Znode) Start() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -100,14 +101,12 @@ func (n *Znode) Start() {
 	n.done = make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
-	// Ends when Close has ended ctx and the znode is deleted, or when the Client is closed. Close
-	// waits for it until Close's own ctx ends.
+	// Ends when Close has ended ctx and the znode is deleted, or when the Client is closed; Close waits for it as long as its own ctx lets it.
 	go n.run(ctx)
 }
 
-// Wait waits until the znode exists and returns its path. It fails with the server's error if the
-// server refuses to create the znode, although that is retried; with ErrTaken in addition to ctx's
-// error if ctx ends while another session has the znode; and with ErrClosed.
+// Wait waits until the znode is there, and returns its path. It fails when the server refuses to make it, with what it said, while it is
+// tried again all the same; when ctx ends, with ErrTaken too if that is why; and with ErrClosed.
 func (n *Znode) Wait(ctx context.Context) (string, error) {
 	var path string
 	err := n.await(ctx, func() bool {
@@ -120,11 +119,11 @@ func (n *Znode) Wait(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// SetData sets the data and waits until the znode has these or newer ones. They stay set if the
-// znode is missing or ctx ends first. Before Start, SetData does not wait.
+// SetData changes the data, and waits until the znode has them, or newer ones. They are those of the znode from now on even if it is not
+// there, or ctx ends before it has them. Before Start it does not wait.
 func (n *Znode) SetData(ctx context.Context, data []byte) error { return n.StartSetData(data)(ctx) }
 
-// StartSetData is SetData in two steps: it sets the data, and the function that it returns waits.
+// Put is SetData in two steps: it changes the data, and what it returns waits.
 func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,11 +132,11 @@ func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error)
 	}
 	n.data = bytes.Clone(data)
 	n.revision++
-	revision := n.revision
+	mine := n.revision
 	if n.done == nil {
 		return func(context.Context) error { return nil }
 	}
-	if !errors.Is(n.lastErr, ErrTaken) { // the refusal may have been due to the old data
+	if !errors.Is(n.lastErr, ErrTaken) { // what was refused may have been refused for the data
 		n.lastErr = nil
 	}
 	select {
@@ -145,18 +144,18 @@ func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error)
 	default:
 	}
 	return func(ctx context.Context) error {
-		return n.await(ctx, func() bool { return n.isPresent() && n.writtenRevision >= revision })
+		return n.await(ctx, func() bool { return n.isPresent() && n.writtenRevision >= mine })
 	}
 }
 
-// Data returns a copy of the data that were set last.
+// Data returns what was set last.
 func (n *Znode) Data() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return bytes.Clone(n.data)
 }
 
-// Path returns the path of the znode if it exists, and otherwise why it does not.
+// There returns the znode's path, if it is there, or why it is not.
 func (n *Znode) Path() (path string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -169,8 +168,8 @@ func (n *Znode) Path() (path string, err error) {
 	return "", n.lastErr
 }
 
-// Close deletes the znode unless another session has it. A znode with a TTL stays until its TTL is
-// over. If ctx ends first, the deletion continues in the background until the Client is closed.
+// Close deletes the znode, if it is its own; of the modes with a TTL it stays until that is over. If ctx ends before that is done, it goes
+// on in the background, until it is done or the Client is closed.
 func (n *Znode) Close(ctx context.Context) error {
 	n.mu.Lock()
 	n.closing = true
@@ -183,7 +182,7 @@ func (n *Znode) Close(ctx context.Context) error {
 	n.stop()
 	n.mu.Unlock()
 	select {
-	case <-done: // preferred if ctx has ended too
+	case <-done: // if ctx has ended too, that is the better news
 	default:
 		select {
 		case <-done:
@@ -196,11 +195,11 @@ func (n *Znode) Close(ctx context.Context) error {
 	return n.result
 }
 
-// await waits until cond, which is called with mu held, returns true.
+// await waits until cond, which is called with mu held, is true.
 func (n *Znode) await(ctx context.Context, cond func() bool) error {
 	for {
 		n.mu.Lock()
-		met, closed, lastErr, changed := cond(), n.closing || n.closed, n.lastErr, n.changed
+		met, closed, problem, changed := cond(), n.closing || n.closed, n.lastErr, n.changed
 		n.mu.Unlock()
 		var refused *recipes.Error
 		switch {
@@ -208,14 +207,14 @@ func (n *Znode) await(ctx context.Context, cond func() bool) error {
 			return n.wrapErr(ErrClosed)
 		case met:
 			return nil
-		case errors.As(lastErr, &refused) && refused.Refused():
-			return lastErr
+		case errors.As(problem, &refused) && refused.Refused():
+			return problem
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			if lastErr != nil {
-				return fmt.Errorf("keep %s: %w: %w", n.requestedPath, context.Cause(ctx), lastErr)
+			if problem != nil {
+				return fmt.Errorf("keep %s: %w: %w", n.requestedPath, context.Cause(ctx), problem)
 			}
 			return n.wrapErr(context.Cause(ctx))
 		}
@@ -224,12 +223,12 @@ func (n *Znode) await(ctx context.Context, cond func() bool) error {
 
 func (n *Znode) wrapErr(err error) error { return fmt.Errorf("keep %s: %w", n.requestedPath, err) }
 
-// isPresent must be called with mu held.
+// isThere needs mu.
 func (n *Znode) isPresent() bool {
-	return n.presentIn != nil && (!n.opts.Mode.IsEphemeral() || n.presentIn.Context().Err() == nil)
+	return n.presentIn != nil && (!n.opts.ephemeral() || n.presentIn.Context().Err() == nil)
 }
 
-// update changes fields under mu and wakes all callers of await.
+// change changes the state.
 func (n *Znode) update(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

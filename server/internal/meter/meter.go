@@ -124,7 +124,7 @@ func (w *Watchers) Of(t proto.EventType) *histogram.Histogram {
 }
 
 // Led records how long it took until this server could work under another leader.
-func (e *Elections) Led(r consensus.Reign) {
+func (e *Elections) Led(r consensus.LeaderChange) {
 	e.searched.Record(int64(r.Searched), 1)
 	if r.Unavailable > 0 {
 		e.unavailable.Record(int64(r.Unavailable), 1)

@@ -481,7 +481,7 @@ func TestReport_WarnsOfLostWrites(t *testing.T) {
 		{2, []uint64{1}, "dir holds the state of member 2, an observer or a former member."},
 	} {
 		var out strings.Builder
-		r := &restored{from: &source{path: "dir", dir: true, held: consensus.Held{Member: c.member, Voters: c.voters}, tree: datatree.New(datatree.Options{})}}
+		r := &restored{from: &source{path: "dir", dir: true, held: consensus.SavedState{Member: c.member, Voters: c.voters}, tree: datatree.New(datatree.Options{})}}
 		(&command{env: cli.Env{Out: &out, Err: &out}}).report(r, false)
 		warned := strings.Contains(out.String(), "WARNING")
 		if warned != (c.want != "") || !strings.Contains(out.String(), c.want) {

@@ -61,7 +61,7 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 		return c.wrong(err.Error())
 	case err != nil:
 		return c.failed(err)
-	case inv.Command != config.Serve || inv.Ensemble > 0 || inv.Config.Memory:
+	case inv.Command != config.Serve || inv.Kit() || inv.Config.Memory:
 		return c.wrong("restore makes the data directory of one server: leave out --memory, --ensemble and other commands")
 	}
 	t := target{id: max(1, inv.Config.MyID), dir: inv.Config.DataDir, logDir: inv.Config.DataLogDir}
@@ -111,7 +111,7 @@ type restored struct {
 		znodes       int
 	}
 	closed datatree.Refounded
-	begins consensus.Held
+	begins consensus.SavedState
 	target target
 }
 
@@ -152,7 +152,7 @@ func restore(ctx context.Context, from, fromLog string, t target, now time.Time)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	done.begins, err = s.held.Found(consensus.Foundation{ID: t.id, Dir: t.dir, LogDir: t.logDir, Cluster: newCluster(s.held.Cluster), NewTerms: skip}, s.tree.CaptureAll())
+	done.begins, err = s.held.FoundEnsemble(consensus.Foundation{ID: t.id, Dir: t.dir, LogDir: t.logDir, Cluster: newCluster(s.held.Cluster), NewTerms: skip}, s.tree.CaptureAll())
 	if err != nil {
 		return nil, fmt.Errorf("%w\nThe new data directory %s is incomplete: empty it before you try again", err, t.dir)
 	}
@@ -206,7 +206,7 @@ func mustBeEmpty(dir string) error {
 }
 
 // roleOf describes the member that had the state.
-func roleOf(h consensus.Held) string {
+func roleOf(h consensus.SavedState) string {
 	if slices.Contains(h.Voters, h.Member) {
 		return fmt.Sprintf("ONE of %d voters", len(h.Voters))
 	}

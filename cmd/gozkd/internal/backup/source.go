@@ -16,7 +16,7 @@ import (
 type source struct {
 	path string // of the file or data directory
 	dir  bool
-	held consensus.Held
+	held consensus.SavedState
 	tree *datatree.Tree
 }
 

@@ -1,0 +1,34 @@
+package consensus
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The clock of the data goes back by an hour whenever somebody looks at it: checkpoints come when they are due all the same, and only then.
+func TestCheckpoint_DueThoughTheClockGoesBack(t *testing.T) {
+	const every = 10
+	var back atomic.Int64
+	start := time.Now()
+	written := make(chan int, 100)
+	n := open(t, Config{
+		Dir: t.TempDir(), CheckpointRequests: every, OnCheckpoint: func(_ time.Duration, changes int) { written <- changes },
+		Now: func() time.Time { return start.Add(-time.Duration(back.Add(1)) * time.Hour) },
+	})
+	for round := range 5 {
+		for i := range every {
+			n.put(t, fmt.Sprint(round, i))
+		}
+		select {
+		case <-written:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("no checkpoint after %d requests", (round+1)*every)
+		}
+	}
+	n.close(t)
+	if more := len(written); more > 0 {
+		t.Errorf("%d checkpoints too many", more)
+	}
+}

@@ -1,0 +1,382 @@
+package core
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+)
+
+type raftProgress = tracker.Progress
+
+const (
+	// caughtUpEntries is how many entries a member may lack to become a voter.
+	caughtUpEntries = 256
+	// patienceTicks is how long the members that are to become voters may make no progress before the
+	// leader decides without them.
+	patienceTicks = 4 * electionTicks
+)
+
+// Target is the membership that raft's configuration is to reach. The leader adds missing members as
+// learners, promotes those that have caught up, and removes members that do not belong.
+type Target struct {
+	// Serial is not 0 while a client waits to be told whether the target was reached. Each such target has
+	// a serial of its own.
+	Serial           uint64
+	Voters, Learners []uint64
+}
+
+// Reconciled says that the target with this serial was reached, or cannot be.
+type Reconciled struct {
+	Serial  uint64
+	Reached bool
+}
+
+// membership is how the leader brings raft's configuration to the target. Everything except target,
+// admitted and removed is forgotten when the leader changes: the next leader finds out for itself.
+type membership struct {
+	target      Target
+	admitted    map[uint64]uint64 // by member: the nonce of the life that it was added for
+	since       map[uint64]uint64 // by member: index of the change that added it, if this server saw it applied
+	removed     map[uint64]bool   // members that were removed in order to be added for a new life
+	joins       map[uint64]uint64 // by member without state that asks to be let in: its nonce
+	changeTicks int               // ticks since a change was proposed that is not applied yet; 0: none
+	idle        int               // ticks in which no future voter made progress
+	bestMatch   map[uint64]uint64 // by member that had to catch up: its Match
+	silent      map[uint64]int    // by member: ticks since it was heard from
+	reported    bool              // the result of the target's serial was handed out
+	check       bool              // a step may be due: set by each tick, and when one of the above has changed
+}
+
+func newMembership() membership {
+	return membership{admitted: make(map[uint64]uint64), since: make(map[uint64]uint64), removed: make(map[uint64]bool), joins: make(map[uint64]uint64),
+		bestMatch: make(map[uint64]uint64), silent: make(map[uint64]int)}
+}
+
+func (m *membership) leadershipChanged() {
+	m.check = true
+	m.changeTicks, m.idle, m.reported = 0, 0, false
+	clear(m.bestMatch)
+	clear(m.silent)
+}
+
+// SetTarget sets the membership to reach. All members are given the same target, as they apply it.
+func (c *Core) SetTarget(t Target) {
+	if t.Serial != c.member.target.Serial {
+		c.member.idle, c.member.reported = 0, false
+		clear(c.member.bestMatch)
+	}
+	c.member.target, c.member.check = t, true
+}
+
+func (c *Core) tickMembership() {
+	if c.member.changeTicks > 0 {
+		if c.member.changeTicks++; c.member.changeTicks > 2*electionTicks {
+			c.member.changeTicks = 0 // raft silently drops a change that comes while another is under way
+		}
+	}
+	c.member.idle++
+	c.member.check = true
+	if c.role != raft.StateLeader {
+		return
+	}
+	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if c.member.silent[id]++; pr.RecentActive {
+			c.member.silent[id] = 0
+		}
+	})
+}
+
+// reconcile takes the next step towards the target, one configuration change at a time.
+func (c *Core) reconcile(out *Output) error {
+	m := &c.member
+	if !m.check || m.changeTicks > 0 || len(c.conf.GetVotersOutgoing()) > 0 {
+		return nil
+	}
+	m.check = false
+	if cc := c.readmit(); cc != nil {
+		return c.proposeConfChange(cc)
+	}
+	t := m.target
+	if len(t.Voters) == 0 {
+		return nil
+	}
+	if cc := c.addMissing(t); cc != nil {
+		return c.proposeConfChange(cc)
+	}
+	ready, all, quorum := c.readyVoters(t)
+	switch {
+	case t.Serial == 0 || all:
+	case m.reported:
+		return nil
+	case m.idle < patienceTicks:
+		return nil
+	case quorum:
+		ready = t.Voters // a quorum of the new members works; the others follow when they can
+	default:
+		m.reported = true
+		out.Reconciled = append(out.Reconciled, Reconciled{t.Serial, false})
+		return nil
+	}
+	// No voter is removed before enough of the new ones are ready: all of them, or a quorum if the others
+	// make no progress.
+	cc := c.difference(t, ready, all || quorum && m.idle >= patienceTicks)
+	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) {
+		// A leader outside the target must not lead the others there. It must not end its own vote either:
+		// it may have entries that the remaining voters lack, so they don't get its vote, and it could no
+		// longer lead.
+		if c.transferLeadership(t.Voters) {
+			return nil
+		}
+		cc.Changes = slices.DeleteFunc(cc.Changes, func(s *raftpb.ConfChangeSingle) bool { return s.GetNodeId() == c.id })
+		if len(cc.Changes) == 0 {
+			return nil
+		}
+	}
+	switch {
+	case len(cc.Changes) > 0:
+		return c.proposeConfChange(cc)
+	case t.Serial != 0 && !m.reported:
+		m.reported = true
+		out.Reconciled = append(out.Reconciled, Reconciled{t.Serial, true})
+	}
+	return nil
+}
+
+// readmit removes a member that has lost its state, and then adds it as a learner. The member does not
+// know what it has promised before by votes and acknowledgements, so it must not count until a quorum of
+// the others has agreed on that. These are two changes: in a single one, a joint one, raft would go on
+// with what it remembers of the member's log.
+func (c *Core) readmit() *raftpb.ConfChangeV2 {
+	m := &c.member
+	for _, id := range slices.Sorted(maps.Keys(m.joins)) {
+		nonce := m.joins[id]
+		switch {
+		case id == c.id || c.inConf(id) && m.admitted[id] == nonce:
+		case c.inConf(id) && !c.canSpare(id): // it asks again
+		case c.inConf(id):
+			return &raftpb.ConfChangeV2{
+				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id)}, Context: appendAdmitted(nil, id, 0),
+			}
+		case m.removed[id] || slices.Contains(m.target.Voters, id) || slices.Contains(m.target.Learners, id):
+			delete(m.joins, id)
+			return &raftpb.ConfChangeV2{
+				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeAddLearnerNode, id)}, Context: appendAdmitted(nil, id, nonce),
+			}
+		}
+		delete(m.joins, id)
+	}
+	return nil
+}
+
+// canSpare reports whether a member may be removed in order to be let in again. Raft must not have heard
+// from the member for a while; otherwise its request may be a late one, from before it had state. And the
+// active voters must be a quorum of those that remain.
+func (c *Core) canSpare(id uint64) bool {
+	silent, active, voters := true, 0, 0
+	c.raft.WithProgress(func(other uint64, _ raft.ProgressType, pr raftProgress) {
+		recent := other == c.id || pr.RecentActive
+		switch {
+		case other == id:
+			silent = !recent
+		case c.isVoter(other):
+			voters++
+			if recent {
+				active++
+			}
+		}
+	})
+	return silent && active > voters/2
+}
+
+// addMissing adds the members of the target that raft does not know, as learners.
+func (c *Core) addMissing(t Target) *raftpb.ConfChangeV2 {
+	cc := &raftpb.ConfChangeV2{}
+	for _, id := range slices.Concat(t.Voters, t.Learners) {
+		if !c.inConf(id) {
+			cc.Changes = append(cc.Changes, confChange(raftpb.ConfChangeAddLearnerNode, id))
+		}
+	}
+	if len(cc.Changes) == 0 {
+		return nil
+	}
+	return cc
+}
+
+// readyVoters returns the target's voters that may be voters now, whether these are all of them, and
+// whether they are a quorum of them.
+//
+// Raft's RecentActive does not tell whether a member is there: each election timeout begins with no
+// member active, and a decision at that moment would be made without them.
+func (c *Core) readyVoters(t Target) (ready []uint64, all, quorum bool) {
+	m := &c.member
+	progressed := false
+	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if !slices.Contains(t.Voters, id) {
+			return
+		}
+		switch inStep := id == c.id || pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= c.applied; {
+		case inStep && (id == c.id || m.silent[id] < electionTicks):
+			ready = append(ready, id)
+		case !inStep && pr.Match > m.bestMatch[id]:
+			m.bestMatch[id], progressed = pr.Match, true
+		}
+	})
+	if progressed || len(c.retained.pinned) > 0 {
+		m.idle = 0
+	}
+	return ready, len(ready) == len(t.Voters), len(ready) > len(t.Voters)/2
+}
+
+// difference returns the change from the current configuration to the target, without promoting members
+// that are not ready, and without removing voters unless mayRemove.
+//
+// A member outside the target stays as a learner while it answers. So it applies the end of the change
+// that removed it, which its clients may wait for, and serves them until it is stopped, as ZooKeeper's
+// does.
+func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.ConfChangeV2 {
+	cc := &raftpb.ConfChangeV2{}
+	add := func(typ raftpb.ConfChangeType, id uint64) { cc.Changes = append(cc.Changes, confChange(typ, id)) }
+	for _, id := range t.Voters {
+		if !c.isVoter(id) && slices.Contains(ready, id) {
+			add(raftpb.ConfChangeAddNode, id)
+		}
+	}
+	for _, id := range t.Learners {
+		if mayRemove && c.isVoter(id) {
+			add(raftpb.ConfChangeAddLearnerNode, id)
+		}
+	}
+	for _, id := range slices.Concat(c.conf.GetVoters(), c.conf.GetLearners()) {
+		switch {
+		case slices.Contains(t.Voters, id) || slices.Contains(t.Learners, id):
+		case c.isVoter(id):
+			if mayRemove {
+				add(raftpb.ConfChangeAddLearnerNode, id)
+			}
+		case c.member.silent[id] > patienceTicks:
+			add(raftpb.ConfChangeRemoveNode, id)
+		}
+	}
+	return cc
+}
+
+// HandOver passes leadership to the most up-to-date other voter. It returns false if this member does not
+// lead or there is no such voter.
+func (c *Core) HandOver() bool {
+	return c.role == raft.StateLeader && c.transferLeadership(c.conf.GetVoters())
+}
+
+// transferLeadership passes leadership to the most up-to-date voter among these members. It returns false
+// if there is none.
+func (c *Core) transferLeadership(among []uint64) bool {
+	var best, match uint64
+	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if id != c.id && slices.Contains(among, id) && c.isVoter(id) && pr.RecentActive && pr.Match >= match {
+			best, match = id, pr.Match
+		}
+	})
+	if best == 0 {
+		return false
+	}
+	c.raft.TransferLeader(best)
+	return true
+}
+
+func (c *Core) proposeConfChange(cc *raftpb.ConfChangeV2) error {
+	c.member.changeTicks = 1
+	if err := c.raft.ProposeConfChange(cc); err != nil && !errors.Is(err, raft.ErrProposalDropped) {
+		return fmt.Errorf("consensus: propose a change of the membership: %w", err)
+	}
+	return nil
+}
+
+func (c *Core) applyConfChange(e *raftpb.Entry) error {
+	var cc raftpb.ConfChangeV2
+	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
+		return fmt.Errorf("consensus: entry %d: configuration change: %w", e.GetIndex(), err)
+	}
+	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok && nonce == 0 {
+		c.member.removed[id] = true
+	} else if ok {
+		delete(c.member.removed, id)
+		c.member.admitted[id] = nonce
+	}
+	for _, change := range cc.GetChanges() {
+		if id := change.GetNodeId(); !c.inConf(id) {
+			c.member.since[id] = e.GetIndex()
+		}
+	}
+	c.conf = c.raft.ApplyConfChange(&cc)
+	c.member.changeTicks, c.member.idle, c.member.check = 0, 0, true
+	return nil
+}
+
+// CheckpointKnows reports whether a checkpoint of that index knows the member. Raft installs no snapshot
+// that does not know the member.
+func (c *Core) CheckpointKnows(index, id uint64) bool { return index >= c.member.since[id] }
+
+// AdmittedLife reports whether the member was let in for the life with this nonce.
+func (c *Core) AdmittedLife(id, nonce uint64) bool { return c.member.admitted[id] == nonce }
+
+// Joining reports whether this member leads, and members without state ask to be let in.
+func (c *Core) Joining() bool { return c.role == raft.StateLeader && len(c.member.joins) > 0 }
+
+// commitNotice names an entry that is committed.
+type commitNotice struct{ index, term uint64 }
+
+// sendCommitNotice tells a candidate how far the log is committed, if this member is no voter and the
+// candidate may not know that yet.
+//
+// Otherwise the candidate may need this vote and never get it: it led, sent entries that this member has,
+// and lost the end of its own log in a crash, together with the knowledge that the change is committed,
+// which reaches the disk late. Then this member's log is the longer one.
+func (c *Core) sendCommitNotice(candidate uint64) {
+	if !c.Voter() {
+		c.outbox = append(c.outbox, Message{To: candidate, From: c.id, commit: &commitNotice{c.applied, c.appliedTerm}})
+	}
+}
+
+// handleCommitNotice takes over the commit index. Raft accepts it as a snapshot of an entry that is in the
+// log.
+func (c *Core) handleCommitNotice(from uint64, s *commitNotice) error {
+	term, err := c.storage.Term(s.index)
+	if err != nil || term != s.term || s.index <= c.applied || c.leader != raft.None || c.start.fresh || !c.inConf(c.id) {
+		return nil
+	}
+	err = c.feed(&raftpb.Message{
+		Type: raftpb.MsgSnap.Enum(), To: &c.id, From: &from, Term: &c.raftTerm, Snapshot: Snapshot(s.index, s.term, c.conf),
+	})
+	// Raft now takes the sender for the leader.
+	if forget := c.raft.ForgetLeader(); err == nil && forget != nil && !errors.Is(forget, raft.ErrProposalDropped) {
+		err = fmt.Errorf("consensus: raft: %w", forget)
+	}
+	return err
+}
+
+func (c *Core) inConf(id uint64) bool {
+	return c.isVoter(id) || slices.Contains(c.conf.GetLearners(), id) || slices.Contains(c.conf.GetVotersOutgoing(), id)
+}
+
+func confChange(typ raftpb.ConfChangeType, id uint64) *raftpb.ConfChangeSingle {
+	return &raftpb.ConfChangeSingle{Type: typ.Enum(), NodeId: &id}
+}
+
+// appendAdmitted encodes the context of a change that lets a life of a member in or, with nonce 0, that
+// removes the member so that it can be let in.
+func appendAdmitted(b []byte, id, nonce uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, id), nonce)
+}
+
+func decodeAdmitted(b []byte) (id, nonce uint64, ok bool) {
+	if len(b) != 16 {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), true
+}

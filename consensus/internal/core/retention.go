@@ -1,0 +1,153 @@
+package core
+
+import (
+	"math"
+
+	"go.etcd.io/raft/v3"
+)
+
+// RetentionLimits bound the applied entries that stay in memory for other members.
+type RetentionLimits struct {
+	// Bytes is how much stays for members that were away for a moment. A member that needs more gets a
+	// checkpoint.
+	Bytes int
+	// MaxBytes bounds what stays for a member that is being served right now, from the log or by a
+	// checkpoint.
+	MaxBytes int
+	// CutEntries and CutBytes are the size of one step: entries leave the memory when either is reached.
+	// Each step copies the entries that stay.
+	CutEntries, CutBytes int
+}
+
+// DefaultRetention returns the limits of a server.
+func DefaultRetention() RetentionLimits {
+	return RetentionLimits{Bytes: 16 << 20, MaxBytes: 256 << 20, CutEntries: 1024, CutBytes: 4 << 20}
+}
+
+// entryBytes is roughly what an entry takes in addition to its data.
+const entryBytes = 128
+
+// retention tracks the applied entries that are still in memory.
+type retention struct {
+	limits RetentionLimits
+	sizes  []int32 // of the last entries, up to the applied one
+	bytes  int     // sum of sizes
+	// cut looks for entries to drop once this many entries, or bytes, are in memory.
+	nextLen, nextBytes int
+	pinned             map[uint64]pinnedIndex // by member that a checkpoint is sent to
+}
+
+// pinnedIndex keeps the log after an index.
+type pinnedIndex struct {
+	index uint64
+	ticks int // until it expires; 0: it lasts until the transfer has ended
+}
+
+// pinTicks is how long a member may take to install a checkpoint that it has received.
+const pinTicks = 4 * electionTicks
+
+func (c *Core) tickRetention() {
+	for to, p := range c.retained.pinned {
+		switch p.ticks {
+		case 0:
+		case 1:
+			delete(c.retained.pinned, to)
+		default:
+			c.retained.pinned[to] = pinnedIndex{p.index, p.ticks - 1}
+		}
+	}
+}
+
+func (t *retention) note(bytes int) {
+	t.sizes = append(t.sizes, int32(bytes)+entryBytes)
+	t.bytes += bytes + entryBytes
+}
+
+func (t *retention) reset() {
+	t.sizes, t.bytes = nil, 0
+	t.scheduleCut()
+}
+
+func (t *retention) scheduleCut() {
+	t.nextLen, t.nextBytes = len(t.sizes)+t.limits.CutEntries, t.bytes+t.limits.CutBytes
+}
+
+// loadRetention notes the applied entries with which the log in memory begins.
+func (c *Core) loadRetention() error {
+	first, err := c.storage.FirstIndex()
+	if err != nil || first > c.applied {
+		return err
+	}
+	entries, err := c.storage.Entries(first, c.applied+1, math.MaxUint64)
+	for _, e := range entries {
+		c.retained.note(len(e.GetData()))
+	}
+	return err
+}
+
+// cut drops applied entries from memory that no member needs.
+func (c *Core) cut() error {
+	t := &c.retained
+	if len(t.sizes) < t.nextLen && t.bytes < t.nextBytes {
+		return nil
+	}
+	defer t.scheduleCut()
+	alone := len(c.conf.GetVoters()) == 1 && len(c.conf.GetLearners())+len(c.conf.GetVotersOutgoing()) == 0
+	soft, needed := t.limits.Bytes, c.applied
+	switch {
+	case alone:
+		soft = 0
+	case c.role == raft.StateLeader:
+		needed = c.neededFrom()
+	}
+	// Entries beyond the soft bound go unless a member needs them; beyond the hard bound all go.
+	index, drop, bytes := c.applied-uint64(len(t.sizes)), 0, t.bytes
+	for drop < len(t.sizes) && (bytes > t.limits.MaxBytes || bytes > soft && index < needed) {
+		bytes -= int(t.sizes[drop])
+		drop++
+		index++
+	}
+	if drop < t.limits.CutEntries && t.bytes-bytes < t.limits.CutBytes {
+		return nil
+	}
+	t.sizes = append([]int32(nil), t.sizes[drop:]...)
+	t.bytes = bytes
+	if first, err := c.storage.FirstIndex(); err != nil || index < first {
+		return err
+	}
+	return c.storage.Compact(index)
+}
+
+// neededFrom returns the index up to which every member that is being served has the log.
+func (c *Core) neededFrom() uint64 {
+	needed := c.applied
+	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
+		if id != c.id && pr.RecentActive && pr.Match > 0 {
+			needed = min(needed, pr.Match)
+		}
+	})
+	for _, p := range c.retained.pinned {
+		needed = min(needed, p.index)
+	}
+	return needed
+}
+
+// TransferStarted notes that a checkpoint of that index is sent to a member: the log after it is kept.
+func (c *Core) TransferStarted(to, index uint64) {
+	c.retained.pinned[to] = pinnedIndex{index: index}
+}
+
+// TransferEnded tells raft whether the member has the checkpoint. After a success the log after it is
+// kept until the member has had time to install the checkpoint and to report it.
+func (c *Core) TransferEnded(to uint64, ok bool) {
+	status := raft.SnapshotFinish
+	if p, pinned := c.retained.pinned[to]; ok && pinned {
+		c.retained.pinned[to] = pinnedIndex{p.index, pinTicks}
+	} else {
+		delete(c.retained.pinned, to)
+	}
+	if !ok {
+		status = raft.SnapshotFailure
+	}
+	c.raft.ReportSnapshot(to, status)
+}

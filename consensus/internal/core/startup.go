@@ -1,0 +1,293 @@
+package core
+
+import (
+	"errors"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// joinTicks is the interval, in ticks, at which a member without state announces itself to the others.
+const joinTicks = 2
+
+// startup is how a member comes to take part.
+//
+// A member without state, a fresh one, takes no part in raft: it may have voted and acknowledged in an
+// earlier life, with a data directory that is lost. It may
+//
+//   - form a new ensemble together with other fresh members: if all the configured voters agree, or a
+//     majority after some time, and no member has state;
+//   - be let in by a leader, after a quorum without it has agreed that its earlier promises don't count
+//     (membership.readmit).
+//
+// The nonce of its life tells the two apart. See docs/adr/0002-members-without-state.md.
+type startup struct {
+	fresh            bool
+	voters, learners []uint64 // to form an ensemble with; none: wait to be let in
+	nonce            uint64
+	minTerm          uint64            // messages of leaders of an earlier term are from before this member was let in
+	ensembleExists   bool              // another member has state
+	forming          bool              // Output.Form was returned
+	founders         map[uint64]bool   // members that would form the same ensemble; true: they are fresh, or they know this life
+	nonces           map[uint64]uint64 // by member: shown while this member was fresh
+	foundersTerm     uint64            // the highest term that members of the formed ensemble know of
+	ticks            int
+	graceTicks       int
+
+	peers         []uint64
+	connected     map[uint64]bool
+	campaigned    bool // an early campaign was scheduled since a leader was last known
+	leaderSilence int  // ticks since the leader was heard from
+	campaignIn    int  // ticks until this member campaigns; 0: when raft says so
+}
+
+// joinRequest is what a fresh member tells the others.
+type joinRequest struct {
+	nonce    uint64
+	founders uint64 // the hash of the voters with which it would form an ensemble
+}
+
+// joinAnswer is the reply to a joinRequest.
+type joinAnswer struct {
+	nonce    uint64 // of the request
+	state    joinState
+	founders uint64 // joinFormed: the ensemble that the sender formed
+	term     uint64 // joinFormed: the sender's; joinAdmitted: of the leader that let the member in
+}
+
+type joinState uint8
+
+const (
+	joinEnsembleExists joinState = 1 // there is an ensemble with state
+	joinFormed         joinState = 2 // the sender formed a new ensemble and has not heard of a leader in it
+	joinAdmitted       joinState = 3 // the sender, a leader, let this life of the member in
+	joinFormedKnowing  joinState = 4 // joinFormed, and the sender knew this life of the member when it formed
+)
+
+// hashFounders identifies the ensemble of these voters.
+func hashFounders(voters []uint64) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a
+	for _, id := range slices.Sorted(slices.Values(voters)) {
+		h = (h ^ id) * 1099511628211
+	}
+	return h
+}
+
+// SetPeers says which other members there are.
+func (c *Core) SetPeers(ids []uint64) { c.start.peers = slices.Sorted(slices.Values(ids)) }
+
+func (c *Core) tickStart() {
+	s := &c.start
+	if s.campaignIn > 0 {
+		if s.campaignIn--; s.campaignIn == 0 && c.leader == raft.None {
+			// An error would say that this member is no voter.
+			_ = c.raft.Campaign()
+		}
+	}
+	if !s.fresh {
+		return
+	}
+	if s.ticks++; s.ticks%joinTicks == 1 {
+		c.sendJoin(s.peers...)
+	}
+}
+
+// sendJoin tells members that this one has no state.
+func (c *Core) sendJoin(to ...uint64) {
+	for _, id := range to {
+		c.outbox = append(c.outbox, Message{To: id, From: c.id, join: &joinRequest{c.start.nonce, hashFounders(c.start.voters)}})
+	}
+}
+
+// tickLearner makes a learner doubt a silent leader. Raft lets only voters do so: a learner, and its
+// clients with it, would follow a dead leader until the next one is elected.
+func (c *Core) tickLearner() {
+	c.start.leaderSilence++
+	if c.start.leaderSilence > 2*electionTicks && c.leader != raft.None && !c.start.fresh && !c.Voter() {
+		// An error would say that raft refuses, which depends on an option that is not set.
+		_ = c.raft.ForgetLeader()
+		c.start.leaderSilence = 0
+	}
+}
+
+// handleJoin notes that a member has no state, and answers it.
+func (c *Core) handleJoin(from uint64, j *joinRequest) {
+	s := &c.start
+	answer := &joinAnswer{nonce: j.nonce, state: joinEnsembleExists}
+	last, err := c.storage.LastIndex()
+	switch {
+	case s.fresh:
+		if s.nonces == nil {
+			s.nonces = make(map[uint64]uint64)
+		}
+		s.nonces[from] = j.nonce
+		if s.noteFounder(from, j.founders, true) {
+			c.sendJoin(from)
+		}
+		return
+	case c.role == raft.StateLeader && c.inConf(from) && c.member.admitted[from] == j.nonce:
+		answer.state, answer.term = joinAdmitted, c.raftTerm
+	case c.role == raft.StateLeader:
+		c.member.joins[from], c.member.check = j.nonce, true
+	case err == nil && last == 1:
+		answer.state, answer.founders, answer.term = joinFormed, hashFounders(c.conf.GetVoters()), c.raftTerm
+		if nonce, ok := s.nonces[from]; ok && nonce == j.nonce {
+			answer.state = joinFormedKnowing
+		}
+	}
+	c.outbox = append(c.outbox, Message{To: from, From: c.id, answer: answer})
+}
+
+// handleJoinAnswer takes the answer to this member's joinRequest.
+func (c *Core) handleJoinAnswer(from uint64, a *joinAnswer) {
+	s := &c.start
+	if !s.fresh || a.nonce != s.nonce {
+		return
+	}
+	switch a.state {
+	case joinFormed, joinFormedKnowing:
+		s.noteFounder(from, a.founders, a.state == joinFormedKnowing)
+		s.foundersTerm = max(s.foundersTerm, a.term)
+	case joinEnsembleExists:
+		s.ensembleExists = true
+	case joinAdmitted:
+		if !s.forming {
+			s.fresh, s.minTerm = false, a.term
+		}
+	}
+}
+
+// noteFounder notes that a member would form the same ensemble, and reports whether that is news.
+func (s *startup) noteFounder(from, founders uint64, knowsThisLife bool) (news bool) {
+	if founders != hashFounders(s.voters) {
+		return false
+	}
+	if s.founders == nil {
+		s.founders = make(map[uint64]bool)
+	}
+	_, known := s.founders[from]
+	s.founders[from] = knowsThisLife
+	return !known
+}
+
+// form decides whether to form a new ensemble.
+//
+// This member may have been part of that ensemble in an earlier life. If all other members are fresh, or
+// have formed it and not heard of a leader, nothing was committed yet, and no vote of the earlier life
+// counts in a term that none of them knows. A majority proves the same only if those of it that have
+// formed know this life: then this member was there, without state, when they formed the ensemble.
+func (c *Core) form(out *Output) {
+	s := &c.start
+	if !s.fresh || s.ensembleExists || s.forming || !slices.Contains(s.voters, c.id) {
+		return
+	}
+	all, knowing := 1, 1
+	for _, id := range s.voters {
+		if knows, ok := s.founders[id]; ok && id != c.id {
+			all++
+			if knows {
+				knowing++
+			}
+		}
+	}
+	if all == len(s.voters) || knowing > len(s.voters)/2 && s.ticks >= s.graceTicks {
+		s.forming, out.Form = true, true
+		c.sendJoin(s.peers...) // a member that has not received it yet would come too late
+	}
+}
+
+// FirstMeta returns the meta of a new ensemble's first state. Index 1 and term 1 stand for no entry.
+func (c *Core) FirstMeta() Meta {
+	m := c.Meta()
+	m.Index, m.Term = 1, 1
+	m.Conf = &raftpb.ConfState{Voters: c.start.voters, Learners: c.start.learners}
+	return m
+}
+
+// FirstState returns the first log state of a new ensemble, without the incarnation. In a term that other
+// founders know already, this member may have voted in an earlier life. There it begins with a vote for
+// itself, so that it votes for no other member.
+func (c *Core) FirstState() LogState {
+	s := LogState{Term: 1, Commit: 1}
+	if c.start.foundersTerm > 1 {
+		s.Term, s.Vote = c.start.foundersTerm, c.id
+	}
+	return s
+}
+
+// Formed makes this member part of a new ensemble. Call it when FirstState and FirstMeta are durable.
+func (c *Core) Formed() error {
+	m := c.FirstMeta()
+	c.conf, c.applied, c.appliedTerm = m.Conf, m.Index, m.Term
+	hard := c.FirstState().HardState()
+	if err := errors.Join(c.storage.ApplySnapshot(Snapshot(m.Index, m.Term, m.Conf)), c.storage.SetHardState(hard)); err != nil {
+		return err
+	}
+	c.start.fresh = false
+	if err := c.newRaft(); err != nil {
+		return err
+	}
+	if len(m.Conf.GetVoters()) == 1 {
+		return c.raft.Campaign()
+	}
+	c.campaignEarly()
+	return nil
+}
+
+// Reachable notes a connection to a member. It may be a new one: messages on the previous connection may
+// be lost.
+func (c *Core) Reachable(peer uint64) {
+	if c.start.connected == nil {
+		c.start.connected = make(map[uint64]bool)
+	}
+	c.start.connected[peer] = true
+	if peer == c.leader && c.role != raft.StateLeader {
+		c.own.resend()
+		c.retryReadRound()
+	}
+	c.campaignEarly()
+}
+
+// Unreachable notes that the connection to a member is lost. gone says that its port refuses connections,
+// so that the member is not merely slow: an election for a leader that is gone begins before the timeout.
+func (c *Core) Unreachable(peer uint64, gone bool) {
+	delete(c.start.connected, peer)
+	c.raft.ReportUnreachable(peer)
+	if gone && peer == c.leader && c.role == raft.StateFollower {
+		// An error would say that this member can't; then the election timeout decides.
+		_ = c.raft.ForgetLeader()
+		c.start.campaigned = false
+		c.scheduleCampaign()
+	}
+}
+
+// campaignEarly begins an election if there is no leader and a quorum can be reached. At the start that
+// saves the election timeout.
+func (c *Core) campaignEarly() {
+	if c.leader == raft.None && c.role == raft.StateFollower {
+		c.scheduleCampaign()
+	}
+}
+
+// scheduleCampaign lets the reachable voter with the lowest id campaign at once and the others a little
+// later, one after the other. If all campaigned at the same time, their votes would split. Whether the
+// others vote for this member is up to raft.
+func (c *Core) scheduleCampaign() {
+	s := &c.start
+	if s.fresh || s.campaigned || !c.Voter() {
+		return
+	}
+	n, rank := 1, 0
+	for _, id := range c.conf.GetVoters() {
+		if id != c.id && s.connected[id] {
+			n++
+			if id < c.id {
+				rank++
+			}
+		}
+	}
+	if n > len(c.conf.GetVoters())/2 {
+		s.campaigned, s.campaignIn = true, 1+3*rank
+	}
+}

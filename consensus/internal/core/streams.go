@@ -1,0 +1,136 @@
+package core
+
+import (
+	"sort"
+
+	"go.etcd.io/raft/v3"
+)
+
+// StreamPosition is how far a server's stream was applied. It is replicated with the state.
+type StreamPosition struct{ Incarnation, Number uint64 }
+
+// Streams holds the position of each server's stream.
+type Streams map[uint64]StreamPosition
+
+// accept reports whether the request is the next of its stream, and if so notes it. A request that was
+// applied before, that follows a gap, or that comes from an old incarnation is not accepted (C2).
+func (s Streams) accept(server, incarnation, number uint64) bool {
+	p := s[server]
+	switch {
+	case incarnation > p.Incarnation && number == 1, incarnation == p.Incarnation && number == p.Number+1:
+		s[server] = StreamPosition{incarnation, number}
+		return true
+	}
+	return false
+}
+
+func (s Streams) servers() []uint64 {
+	ids := make([]uint64, 0, len(s))
+	for id := range s {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	return ids
+}
+
+// ownStream is this server's stream: its requests that were not applied yet.
+type ownStream struct {
+	incarnation uint64
+	first       uint64 // number of pending[0]
+	sent        int    // the first sent requests of pending are under way to the current leader
+	pending     []pendingRequest
+	resent      int64 // counts requests that were sent again
+
+	// For the detection of requests that were lost silently.
+	firstSeen  uint64 // first at the last tick
+	idle       int    // ticks without progress
+	retryAfter int    // ticks without progress after which everything is sent again
+}
+
+type pendingRequest struct {
+	payload []byte
+	ref     any
+}
+
+// take removes the request with that number from the head. All requests before it were taken already.
+func (o *ownStream) take(number uint64) (ref any, ok bool) {
+	if number != o.first || len(o.pending) == 0 {
+		return nil, false
+	}
+	ref = o.pending[0].ref
+	o.pending[0] = pendingRequest{}
+	o.pending = o.pending[1:]
+	o.first++
+	o.sent = max(o.sent-1, 0)
+	return ref, true
+}
+
+// resend makes all pending requests go out again.
+func (o *ownStream) resend() {
+	o.resent += int64(o.sent)
+	o.sent, o.idle = 0, 0
+}
+
+// renumber begins a new incarnation with the pending requests. From now on requests of the previous
+// incarnation are dropped wherever they are.
+func (o *ownStream) renumber(incarnation uint64) {
+	o.incarnation, o.first = incarnation, 1
+	o.resend()
+}
+
+// SkipIncarnations returns an incarnation above one of an earlier life whose data is lost. That life, or
+// a later lost one, may have used the next numbers too, in requests that are still to come out of the
+// log. The result is therefore a random distance away.
+func SkipIncarnations(earlier, random uint64) uint64 { return earlier + 1 + random>>24 }
+
+// dropApplied drops the requests that a checkpoint has applied, and returns their refs.
+func (o *ownStream) dropApplied(p StreamPosition) (lost []any) {
+	for p.Incarnation == o.incarnation && o.first <= p.Number && len(o.pending) > 0 {
+		ref, _ := o.take(o.first)
+		lost = append(lost, ref)
+	}
+	o.resend()
+	return lost
+}
+
+// nextRun returns the next requests that are not under way: as many as fit into an entry that holds size
+// bytes of others already. With size 0 at least one request fits.
+func (c *Core) nextRun(size int) RequestRun {
+	waiting, n := c.own.pending[c.own.sent:], 0
+	for ; n < len(waiting); n++ {
+		bytes := len(waiting[n].payload) + requestBytes
+		if size > 0 && size+bytes > maxBatchBytes {
+			break
+		}
+		size += bytes
+	}
+	g := RequestRun{Server: c.id, Incarnation: c.own.incarnation, First: c.own.first + uint64(c.own.sent), Payloads: make([][]byte, n)}
+	for i := range g.Payloads {
+		g.Payloads[i] = waiting[i].payload
+	}
+	return g
+}
+
+// forwardPending sends the pending requests to the leader.
+func (c *Core) forwardPending(out *Output) {
+	for c.own.sent < len(c.own.pending) {
+		g := c.nextRun(0)
+		out.Messages = append(out.Messages, Message{To: c.leader, From: c.id, Forward: &g})
+		c.own.sent += len(g.Payloads)
+	}
+}
+
+// tickStreams sends everything again after a time without progress: a forwarded request may be lost, in
+// the network or by a leader that could not propose it. The time doubles, because a leader that is merely
+// slow would get more of the same.
+func (c *Core) tickStreams() {
+	o := &c.own
+	if o.sent == 0 || o.first != o.firstSeen || c.role == raft.StateLeader {
+		o.firstSeen, o.idle, o.retryAfter = o.first, 0, electionTicks
+		return
+	}
+	if o.idle++; o.idle >= o.retryAfter {
+		o.resend()
+		o.retryAfter = min(2*o.retryAfter, 16*electionTicks)
+	}
+}

@@ -1,0 +1,64 @@
+package core
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestC2_AcceptAgainstAModel: the model keeps, for each server, the whole list of what was accepted.
+func TestC2_AcceptAgainstAModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Streams{}
+		accepted := map[uint64][]StreamPosition{}
+		small := rapid.Uint64Range(0, 4)
+		for range rapid.IntRange(1, 60).Draw(t, "requests") {
+			server := small.Draw(t, "server")
+			r := StreamPosition{small.Draw(t, "incarnation") + 1, small.Draw(t, "number") + 1}
+			ofRun, newest := uint64(0), uint64(0)
+			for _, p := range accepted[server] {
+				newest = max(newest, p.Incarnation)
+				if p.Incarnation == r.Incarnation {
+					ofRun++
+				}
+			}
+			want := r.Incarnation >= newest && r.Number == ofRun+1
+			if got := s.accept(server, r.Incarnation, r.Number); got != want {
+				t.Fatalf("accept(%d, %v) = %v after %v", server, r, got, accepted[server])
+			}
+			if want {
+				accepted[server] = append(accepted[server], r)
+			}
+		}
+	})
+}
+
+// TestC2_OwnKeepsWhatIsNotApplied: whatever is proposed and taken, the refs come back in order and the rest stays.
+func TestC2_OwnKeepsWhatIsNotApplied(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := ownStream{incarnation: 1, first: 1}
+		put, took := uint64(0), uint64(0)
+		t.Repeat(map[string]func(*rapid.T){
+			"put":     func(*rapid.T) { put++; o.pending = append(o.pending, pendingRequest{nil, put}) },
+			"propose": func(t *rapid.T) { o.sent = rapid.IntRange(o.sent, len(o.pending)).Draw(t, "proposed") },
+			"leader":  func(*rapid.T) { o.sent = 0 },
+			"take": func(t *rapid.T) {
+				number := rapid.Uint64Range(0, put+2).Draw(t, "number")
+				ref, ok := o.take(number)
+				if want := number == took+1 && number <= put; ok != want {
+					t.Fatalf("take(%d) = %v with %d of %d taken", number, ok, took, put)
+				}
+				if ok {
+					if took++; ref != took {
+						t.Fatalf("take(%d) gives %v", number, ref)
+					}
+				}
+			},
+			"": func(t *rapid.T) {
+				if o.first != took+1 || len(o.pending) != int(put-took) || o.sent < 0 || o.sent > len(o.pending) {
+					t.Fatalf("first %d, %d pending, %d proposed after %d put, %d taken", o.first, len(o.pending), o.sent, put, took)
+				}
+			},
+		})
+	})
+}

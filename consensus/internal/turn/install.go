@@ -1,0 +1,87 @@
+package turn
+
+import (
+	"errors"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+)
+
+// Received is a checkpoint of another member that arrived completely, was verified, and is ready to be
+// installed.
+type Received struct {
+	From, Term  uint64 // the leader that sent it, and the leader's term
+	Meta        core.Meta
+	Path        string // of the file; empty in memory
+	Install     func() // makes it the state of the state machine
+	Incarnation uint64 // of this server's stream from then on
+}
+
+// installer holds a received checkpoint on its way to becoming this member's state. At most one checkpoint
+// is on that way, because all of them would use the same file:
+//
+//   - arrived: waits until no checkpoint of our own is being written;
+//   - prepared: was offered to raft, which may ask for it;
+//   - installing: was given to the log, in its place among the appends.
+type installer struct {
+	arrived    *Received
+	prepared   *Received
+	installing bool
+}
+
+// CheckpointReceived takes a checkpoint that arrived. It ends with Host.Installed or Host.Discard; until
+// then no other one may arrive.
+func (l *Loop) CheckpointReceived(r *Received) { l.install.arrived = r }
+
+// offerReceived offers raft a checkpoint that arrived, once no checkpoint of our own is being written to
+// the same file.
+func (l *Loop) offerReceived() error {
+	r := l.install.arrived
+	if r == nil || l.checkpoint.writing || l.install.installing {
+		return nil
+	}
+	l.install.arrived, l.install.prepared = nil, r
+	if !core.ClustersDiffer(r.Meta.Cluster, l.core.Cluster()) {
+		if err := l.core.Step(r.message(l.core.ID())); err != nil {
+			return err
+		}
+	}
+	if err := l.work(); err != nil {
+		return err
+	}
+	if l.install.prepared != nil { // raft has no use for it: it is too old, or of an old leader, or of another ensemble
+		l.install.prepared = nil
+		return l.host.Discard(r)
+	}
+	return nil
+}
+
+// message returns raft's message for the checkpoint.
+func (r *Received) message(to uint64) *core.Message {
+	return &core.Message{To: to, From: r.From, Raft: &raftpb.Message{
+		Type: raftpb.MsgSnap.Enum(), To: &to, From: &r.From, Term: &r.Term, Snapshot: core.Snapshot(r.Meta.Index, r.Meta.Term, r.Meta.Conf),
+	}}
+}
+
+// beginInstall returns the prepared checkpoint for the append whose snapshot has that index. From here on
+// no checkpoint of our own is begun: it would use the same file.
+func (l *Loop) beginInstall(index uint64) (*Received, error) {
+	r := l.install.prepared
+	if r == nil || r.Meta.Index != index {
+		return nil, errors.New("consensus: raft asks to install a checkpoint that is not there")
+	}
+	l.install.prepared, l.install.installing = nil, true
+	r.Incarnation = l.core.IncarnationAfter(&r.Meta)
+	return r, nil
+}
+
+// finishInstall switches the core and the state machine to a checkpoint that is durable.
+func (l *Loop) finishInstall(r *Received) {
+	l.install.installing = false
+	l.checkpoint.last = r.Meta.Index
+	l.checkpoint.schedule.reset()
+	lost := l.core.Installed(&r.Meta, r.Incarnation)
+	r.Install()
+	l.host.Installed(r, lost)
+}

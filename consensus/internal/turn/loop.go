@@ -1,0 +1,265 @@
+package turn
+
+import (
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+)
+
+// Host is the surroundings of a member. All methods are called from Turn, Tick and the methods for
+// events, on the caller's goroutine. An error ends the member.
+type Host interface {
+	// Now is the wall clock. It may jump.
+	Now() time.Time
+	// Monotonic is a clock that does not jump.
+	Monotonic() time.Time
+
+	// Send queues a message to another member, and Flush lets the queued messages go. A message may be
+	// lost: raft and the streams send again.
+	Send(m core.Message)
+	Flush()
+	// WriteLog gives work to the log, which does it in order; the slice is valid during the call. Each
+	// append that is durable comes back through LogWritten. idle says that the loop has nothing to apply
+	// meanwhile, so the host may write on the loop's goroutine.
+	WriteLog(work []LogWork, idle bool) error
+
+	// Apply applies batches to the state machine.
+	Apply(batches []core.Batch)
+	// Reconciled says that the target with a serial was reached, or cannot be.
+	Reconciled(r core.Reconciled)
+
+	// FormLog and FormCheckpoint make the first log state and the first checkpoint of a new ensemble
+	// durable before they return. A member in memory does nothing.
+	FormLog(first core.LogState) error
+	FormCheckpoint(meta core.Meta) error
+
+	// WriteCheckpoint captures the changes since the checkpoint of index base and begins to write them. It
+	// comes back through CheckpointWritten.
+	WriteCheckpoint(base uint64, meta core.Meta)
+
+	// StartTransfer begins to send the checkpoint of that index to members. Each comes back through
+	// TransferEnded.
+	StartTransfer(to []uint64, index uint64)
+	// CancelTransfers ends all transfers soon.
+	CancelTransfers()
+	// Discard drops a received checkpoint that is of no use.
+	Discard(r *Received) error
+	// Installed says that a received checkpoint is in place. lost are the refs of this member's requests
+	// that it has applied: their results are not known here.
+	Installed(r *Received, lost []any)
+}
+
+// Config describes a Loop.
+type Config struct {
+	Core *core.Core
+	Host Host
+	// Durable: this member writes checkpoints of its own. A member in memory does not.
+	Durable bool
+	// HasPeers: the log on disk keeps what the log in memory keeps for other members.
+	HasPeers       bool
+	LastCheckpoint uint64 // index of the checkpoint on disk
+	// CheckpointRequests and CheckpointBytes are how much is applied until a checkpoint is due.
+	CheckpointRequests int
+	CheckpointBytes    int64
+}
+
+// Loop is the main loop of a member, without its waiting. It is not safe for concurrent use.
+type Loop struct {
+	cfg  Config
+	core *core.Core
+	host Host
+
+	pendingLog    []LogWork         // not worth waking the log for; goes along with the next append
+	persistedConf *raftpb.ConfState // the log was told that this membership is committed
+
+	checkpoint checkpointWriter
+	transfers  transfers
+	install    installer
+	handOver   handOver
+	trace      applyTrace
+}
+
+// checkpointWriter is the state of this member's own checkpoints.
+type checkpointWriter struct {
+	schedule schedule
+	writing  bool
+	last     uint64 // index of the one on disk
+}
+
+// New returns the loop of a member.
+func New(cfg Config) *Loop {
+	l := &Loop{cfg: cfg, core: cfg.Core, host: cfg.Host, persistedConf: cfg.Core.Conf(), transfers: newTransfers()}
+	l.checkpoint.last = cfg.LastCheckpoint
+	if cfg.HasPeers { // members do not all write their checkpoints at the same moment
+		l.checkpoint.schedule.offset(cfg.Core.ID(), cfg.CheckpointRequests, cfg.CheckpointBytes)
+	}
+	return l
+}
+
+// Turn does everything that follows from the events since the last turn.
+func (l *Loop) Turn() error {
+	if err := l.offerReceived(); err != nil {
+		return err
+	}
+	return l.work()
+}
+
+// Tick advances all timers by one tick. A turn must follow.
+func (l *Loop) Tick() {
+	l.core.Tick()
+	l.tickHandOver()
+	l.tickTransfers()
+	l.maybeCheckpoint() // a checkpoint may have been put off
+}
+
+// work carries out the core's work until there is none. Messages leave and the log is given its work
+// before batches are applied, so that network, disk and processor are busy at the same time.
+func (l *Loop) work() error {
+	for {
+		now := l.host.Now()
+		out, err := l.core.Ready(now.UnixMilli())
+		if err != nil {
+			return err
+		}
+		l.trace.noteOutput(&out, l.core.Incarnation(), now)
+		for i := range out.Messages {
+			l.host.Send(out.Messages[i])
+		}
+		l.host.Flush()
+		if out.Empty() {
+			return nil
+		}
+		if err := l.persist(out.Appends, len(out.Batches) == 0); err != nil {
+			return err
+		}
+		l.apply(&out)
+		// After apply: a read sees all batches that it waited for.
+		for _, read := range out.Reads {
+			read()
+		}
+		if out.Form {
+			if err := l.Form(); err != nil {
+				return err
+			}
+		}
+		for _, r := range out.Reconciled {
+			l.host.Reconciled(r)
+		}
+		if err := l.sendCheckpoints(out.NeedCheckpoint); err != nil {
+			return err
+		}
+		l.maybeCheckpoint()
+	}
+}
+
+func (l *Loop) apply(out *core.Output) {
+	if len(out.Batches) == 0 {
+		return
+	}
+	l.trace.stamp(out)
+	l.host.Apply(out.Batches)
+	for i := range out.Batches {
+		l.checkpoint.schedule.note(&out.Batches[i])
+	}
+}
+
+// Form makes this member part of a new ensemble. The order is the one in which a start trusts what it
+// finds: a log whose state says that the first checkpoint's index is committed, then that checkpoint.
+// Raft takes part only after both are durable.
+func (l *Loop) Form() error {
+	meta := l.core.FirstMeta()
+	if err := l.host.FormLog(l.core.FirstState()); err != nil {
+		return err
+	}
+	if err := l.host.FormCheckpoint(meta); err != nil {
+		return err
+	}
+	l.checkpoint.last = meta.Index
+	return l.core.Formed()
+}
+
+// maybeCheckpoint begins a checkpoint if enough was applied since the last one, and no checkpoint is
+// being sent.
+func (l *Loop) maybeCheckpoint() {
+	if len(l.transfers.active) == 0 &&
+		l.checkpoint.schedule.due(l.host.Monotonic(), l.cfg.CheckpointRequests, l.cfg.CheckpointBytes) {
+		l.Checkpoint()
+	}
+}
+
+// Checkpoint begins a checkpoint of the current state, and reports whether it did: not while another one
+// is being written or installed, and not without state.
+func (l *Loop) Checkpoint() bool {
+	if !l.cfg.Durable || l.checkpoint.writing || l.install.installing || l.install.prepared != nil || l.core.Fresh() {
+		return false
+	}
+	l.writeCheckpoint()
+	return true
+}
+
+// writeCheckpoint begins a checkpoint, unless one is being written.
+func (l *Loop) writeCheckpoint() {
+	if l.checkpoint.writing {
+		return
+	}
+	l.checkpoint.writing = true
+	l.checkpoint.schedule.reset()
+	meta := l.core.Meta()
+	l.host.WriteCheckpoint(l.checkpoint.last, meta)
+	for _, to := range l.transfers.wanted {
+		l.core.TransferStarted(to, meta.Index) // keeps the log after it
+	}
+}
+
+// CheckpointWritten says that the checkpoint of that index is durable, and how long it took. The log that
+// it covers is dropped, except for what stays in memory for other members.
+func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
+	l.checkpoint.schedule.written(l.host.Monotonic(), took)
+	l.checkpoint.writing, l.checkpoint.last = false, index
+	first, err := l.core.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if l.cfg.HasPeers {
+		index = min(index, first-1)
+	}
+	if err := l.host.WriteLog([]LogWork{{Compact: index}}, false); err != nil {
+		return err
+	}
+	return l.sendCheckpoints(nil)
+}
+
+// handOver is the attempt to pass leadership on.
+type handOver struct {
+	done  func() // nil: there is no attempt
+	ticks int
+}
+
+// HandOver passes leadership on, if this member leads and another voter can take over. It calls done when
+// that is done or has failed.
+func (l *Loop) HandOver(done func()) {
+	l.handOver.done = done
+	l.tickHandOver()
+}
+
+func (l *Loop) tickHandOver() {
+	h := &l.handOver
+	if h.done == nil {
+		return
+	}
+	if h.ticks++; h.ticks <= 2*core.ElectionTicks && l.core.HandOver() {
+		return
+	}
+	h.done()
+	*h = handOver{}
+}
+
+// Idle reports whether no checkpoint is being written, sent or installed, and no hand-over is under way.
+func (l *Loop) Idle() bool {
+	return !l.checkpoint.writing && l.install == installer{} && l.transfers.empty() && l.handOver.done == nil
+}
+
+// LastCheckpoint returns the index of the checkpoint on disk.
+func (l *Loop) LastCheckpoint() uint64 { return l.checkpoint.last }

@@ -1,0 +1,67 @@
+package turn
+
+import (
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+)
+
+// LogWork is one piece of work for the log.
+type LogWork struct {
+	Append  *raftpb.Message
+	Install *Received // the checkpoint that the append's snapshot stands for
+	Compact uint64    // drop the entries up to this index, which a checkpoint covers
+	Settle  bool      // the commit index is worth a write, because it decides who votes
+}
+
+// persist gives appends to the log. A commit index alone is not worth waking the log, so it waits for the
+// next append.
+func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
+	awaited := false
+	for _, m := range appends {
+		w := LogWork{Append: m}
+		if m.GetSnapshot() != nil {
+			var err error
+			if w.Install, err = l.beginInstall(m.GetSnapshot().GetMetadata().GetIndex()); err != nil {
+				return err
+			}
+		}
+		l.pendingLog = append(l.pendingLog, w)
+		awaited = awaited || len(m.GetEntries()) > 0 || len(m.GetResponses()) > 0
+	}
+	if conf := l.core.Conf(); conf != l.persistedConf {
+		// The committed entries decide who votes. If all members stopped before the next append, those that
+		// come back would ask for votes of the previous members, of which too few may be left.
+		l.persistedConf = conf
+		l.pendingLog = append(l.pendingLog, LogWork{Settle: true})
+		awaited = true
+	}
+	if !awaited {
+		return nil
+	}
+	work := l.pendingLog
+	l.pendingLog = l.pendingLog[:0]
+	defer clear(work)
+	return l.host.WriteLog(work, idle)
+}
+
+// LogWritten passes on the responses of appends that are durable since the instant at. If installed is not
+// nil, it was put in the place of checkpoint and log by these appends.
+func (l *Loop) LogWritten(responses []*raftpb.Message, installed *Received, at time.Time) error {
+	if installed != nil {
+		l.finishInstall(installed)
+	}
+	for _, m := range responses {
+		if m.GetTo() != l.core.ID() {
+			l.host.Send(core.Message{To: m.GetTo(), From: l.core.ID(), Raft: m})
+			continue
+		}
+		l.trace.noteWritten(m, at)
+		if err := l.core.Persisted(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}

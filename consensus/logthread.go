@@ -1,0 +1,63 @@
+package consensus
+
+import (
+	"sync"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/consensus/internal/turn"
+)
+
+// logThread is the log of a running node: a queue of work, and the writer that does it. Usually a goroutine
+// of its own runs the writer; if that goroutine is idle, the loop may do the work itself.
+type logThread struct {
+	mu     sync.Mutex // held while work is taken from the queue and done; guards writer
+	writer *logWriter
+	queue  *mailbox[turn.LogWork]
+}
+
+// write does the work or queues it. inline asks for the work to be done now, on this goroutine: for a lone
+// client, two switches of goroutines, each with a wake-up, cost about as much as a sync. Requests that
+// come during the sync wait in the inbox and share one entry. In memory there is nothing to wait for, so
+// the work is always done now.
+func (l *logThread) write(work []turn.LogWork, inline bool) error {
+	inMemory := l.writer.log == nil
+	if inMemory || inline && l.mu.TryLock() {
+		if inMemory {
+			l.mu.Lock()
+		}
+		defer l.mu.Unlock()
+		if l.queue.empty() { // otherwise the queued work comes first
+			return l.writer.work(work)
+		}
+	}
+	l.queue.put(work...)
+	return nil
+}
+
+// run does the queued work, with one write and one sync for all that waits, until stop is closed or an error
+// occurs, which it returns.
+func (l *logThread) run(stop <-chan struct{}) error {
+	for {
+		select {
+		case <-l.queue.wake:
+		case <-stop:
+			return nil
+		}
+		if err := l.workQueued(); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *logThread) workQueued() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writer.work(l.queue.take())
+}
+
+// begin writes the first state of a new ensemble.
+func (l *logThread) begin(first core.LogState) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writer.begin(first)
+}

@@ -1,0 +1,179 @@
+package consensus
+
+import (
+	"sync/atomic"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/consensus/internal/turn"
+	"github.com/gozkd/gozkd/wal"
+)
+
+// maxAppendBytes is the size of queued entries from which on no more appends are combined into one write.
+// It bounds the memory of the log, and is far below the WAL's limit for one append.
+const maxAppendBytes = 4 << 20
+
+// checkpointReplacer puts a complete checkpoint of another member in the place of ours, durably.
+type checkpointReplacer interface{ replace(path string) error }
+
+// logWriter does the log's work: it combines appends into few writes, and decides what is worth a sync. In
+// memory it only keeps raft's storage. It is not safe for concurrent use.
+type logWriter struct {
+	log         *wal.Log // nil: in memory
+	storage     *raft.MemoryStorage
+	checkpoints checkpointReplacer
+	// done gets the responses of appends that are durable, and the checkpoint that they installed, if any.
+	done func(responses []*raftpb.Message, installed *turn.Received)
+	size atomic.Int64 // of the log; may be read at any time
+
+	state   core.LogState // newest
+	written core.LogState // in the log
+	settle  bool          // the commit index is to be written
+
+	queued      []*raftpb.Message
+	queuedBytes int
+
+	// Buffers, reused from one flush to the next.
+	batches []wal.Batch
+	entries []wal.Entry
+	data    []byte // of the entries and the state
+}
+
+// work does a list of work in order.
+func (w *logWriter) work(items []turn.LogWork) error {
+	var compact uint64
+	for _, item := range items {
+		compact = max(compact, item.Compact)
+		w.settle = w.settle || item.Settle
+		if item.Append == nil {
+			continue
+		}
+		if item.Install != nil {
+			// The appends before it must be durable first: it replaces the log.
+			if err := w.flush(); err != nil {
+				return err
+			}
+			if err := w.install(item.Append, item.Install); err != nil {
+				return err
+			}
+			continue
+		}
+		w.queued = append(w.queued, item.Append)
+		for _, e := range item.Append.GetEntries() {
+			w.queuedBytes += len(e.GetData())
+		}
+		if w.queuedBytes >= maxAppendBytes {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if compact > 0 && w.log != nil {
+		if err := w.log.Compact(compact); err != nil {
+			return err
+		}
+		w.size.Store(w.log.Size())
+	}
+	return nil
+}
+
+// install puts a checkpoint of another member in the place of checkpoint and log. A crash between the two
+// steps leaves a checkpoint that is newer than the log, which recovery recognizes (recovered.split).
+func (w *logWriter) install(m *raftpb.Message, r *turn.Received) error {
+	if m.Term != nil {
+		w.state.Term, w.state.Vote, w.state.Commit = m.GetTerm(), m.GetVote(), m.GetCommit()
+	}
+	w.state.Commit = max(w.state.Commit, r.Meta.Index)
+	w.state.Incarnation = r.Incarnation
+	if w.log != nil {
+		if err := w.checkpoints.replace(r.Path); err != nil {
+			return err
+		}
+		if err := w.log.Append(wal.Batch{State: w.state.Append(nil), Reset: r.Meta.Index}); err != nil {
+			return err
+		}
+		w.written = w.state
+		w.size.Store(w.log.Size())
+	}
+	if err := w.storage.ApplySnapshot(m.GetSnapshot()); err != nil {
+		return err
+	}
+	if err := w.storage.Append(m.GetEntries()); err != nil {
+		return err
+	}
+	w.done(m.GetResponses(), r)
+	return nil
+}
+
+// flush writes the queued appends with one sync, and reports them. State that no response depends on is
+// not worth a write and goes along with the next one, as raft allows: a commit index, unless it decides
+// who votes; term and vote, if there is no response.
+func (w *logWriter) flush() error {
+	w.batches, w.entries, w.data = w.batches[:0], w.entries[:0], w.data[:0]
+	var responses []*raftpb.Message
+	hasEntries := false
+	for _, m := range w.queued {
+		if m.Term != nil {
+			w.state.Term, w.state.Vote, w.state.Commit = m.GetTerm(), m.GetVote(), m.GetCommit()
+		}
+		hasEntries = hasEntries || len(m.GetEntries()) > 0
+		responses = append(responses, m.GetResponses()...)
+		first := len(w.entries)
+		for _, e := range m.GetEntries() {
+			at := len(w.data)
+			w.data = core.AppendEntry(w.data, e)
+			w.entries = append(w.entries, wal.Entry{Index: e.GetIndex(), Data: w.data[at:len(w.data):len(w.data)]})
+		}
+		w.batches = append(w.batches, wal.Batch{Entries: w.entries[first:len(w.entries):len(w.entries)]})
+	}
+	voted := w.state.Term != w.written.Term || w.state.Vote != w.written.Vote
+	if w.log != nil && (hasEntries || (voted && len(responses) > 0) || (w.settle && w.state.Commit != w.written.Commit)) {
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	w.settle = false
+	// Only now: raft reads entries from its storage and takes them for durable.
+	for _, m := range w.queued {
+		if err := w.storage.Append(m.GetEntries()); err != nil {
+			return err
+		}
+	}
+	clear(w.queued)
+	w.queued, w.queuedBytes = w.queued[:0], 0
+	if len(responses) > 0 {
+		w.done(responses, nil)
+	}
+	return nil
+}
+
+// write appends w.batches, with the newest state, to the log.
+func (w *logWriter) write() error {
+	at := len(w.data)
+	w.data = w.state.Append(w.data)
+	if len(w.batches) == 0 {
+		w.batches = append(w.batches, wal.Batch{})
+	}
+	w.batches[0].State = w.data[at:len(w.data):len(w.data)]
+	if err := w.log.Append(w.batches...); err != nil {
+		return err
+	}
+	w.written = w.state
+	w.size.Store(w.log.Size())
+	return nil
+}
+
+// begin writes the first state of a member of a new ensemble.
+func (w *logWriter) begin(first core.LogState) error {
+	w.state.Term, w.state.Vote, w.state.Commit = first.Term, first.Vote, first.Commit
+	if err := w.log.Append(wal.Batch{State: w.state.Append(nil), Reset: first.Commit}); err != nil {
+		return err
+	}
+	w.written = w.state
+	return nil
+}

@@ -1,0 +1,123 @@
+package consensus
+
+import (
+	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/consensus/internal/turn"
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/wal"
+)
+
+// What must be on disk before a response leaves, and what is not worth a sync. Raft's rules for AsyncStorageWrites.
+func TestC1_WhatTheLogWrites(t *testing.T) {
+	mem := vfs.NewMem()
+	syncs := 0
+	cfg := onMem(t, vfs.NewFaulty(mem, func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync {
+			syncs++
+		}
+		return nil
+	}))
+	cfg.StateMachine = &list{}
+	n, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.loop.Form(); err != nil {
+		t.Fatal(err)
+	}
+	w, life := n.log.writer, n.core.Incarnation()
+	state := func(term, vote, commit uint64) core.LogState {
+		return core.LogState{Term: term, Vote: vote, Commit: commit, Incarnation: life}
+	}
+	response := func() []*raftpb.Message { return []*raftpb.Message{{Type: raftpb.MsgVoteResp.Enum()}} }
+	hard := func(term, vote, commit uint64) *raftpb.Message {
+		return &raftpb.Message{Term: &term, Vote: &vote, Commit: &commit}
+	}
+	voted, told, entry := hard(7, 1, 1), hard(7, 1, 2), hard(8, 0, 1)
+	voted.Responses = response()
+	entry.Entries = []*raftpb.Entry{{Term: proto.Uint64(8), Index: proto.Uint64(2), Data: []byte("x")}}
+	entry.Responses = response()
+	for _, tc := range []struct {
+		name      string
+		appends   []*raftpb.Message
+		syncs     int
+		responses int
+		disk      core.LogState
+		last      uint64
+	}{
+		{"responses alone", []*raftpb.Message{{Responses: response()}}, 0, 1, state(1, 0, 1), 1},
+		{"a term nobody waits for", []*raftpb.Message{hard(6, 0, 1)}, 0, 0, state(1, 0, 1), 1},
+		{"a vote", []*raftpb.Message{voted}, 1, 1, state(7, 1, 1), 1},
+		{"a commit index", []*raftpb.Message{told}, 0, 0, state(7, 1, 1), 1},
+		{"several with an entry", []*raftpb.Message{hard(7, 1, 1), entry, {Responses: response()}}, 1, 2, state(8, 0, 1), 2},
+	} {
+		syncs = 0
+		var work []turn.LogWork
+		for _, m := range tc.appends {
+			work = append(work, turn.LogWork{Append: m})
+		}
+		if err := w.work(work); err != nil {
+			t.Fatal(tc.name, err)
+		}
+		responses := 0
+		for _, r := range n.inbox.take().logResults {
+			responses += len(r.responses)
+		}
+		if syncs != tc.syncs || responses != tc.responses {
+			t.Errorf("%s: %d syncs, %d responses, want %d, %d", tc.name, syncs, responses, tc.syncs, tc.responses)
+		}
+		log, rec, err := wal.Open(cfg.walDir(), wal.Config{FS: mem.Crash(func(int) int { return 0 })})
+		if err != nil {
+			t.Fatal(tc.name, err)
+		}
+		got, err := core.DecodeLogState(rec.State)
+		if err != nil || got != tc.disk || log.LastIndex() != tc.last {
+			t.Errorf("%s: the disk has %+v, last index %d, %v; want %+v, %d", tc.name, got, log.LastIndex(), err, tc.disk, tc.last)
+		}
+		if last, err := w.storage.LastIndex(); err != nil || last != tc.last {
+			t.Errorf("%s: raft's storage ends at %d, %v; want %d", tc.name, last, err, tc.last)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A long queue is written in pieces.
+func TestPersist_BoundsOneAppend(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+	n, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.loop.Form(); err != nil {
+		t.Fatal(err)
+	}
+	w := n.log.writer
+	var work []turn.LogWork
+	for i := range 20 {
+		e := &raftpb.Entry{Term: proto.Uint64(1), Index: proto.Uint64(uint64(i) + 2), Data: make([]byte, 1<<20)}
+		work = append(work, turn.LogWork{Append: &raftpb.Message{Entries: []*raftpb.Entry{e}}})
+	}
+	if err := w.work(work); err != nil {
+		t.Fatal(err)
+	}
+	most := cap(w.data)
+	if last := w.log.LastIndex(); last != 21 {
+		t.Errorf("the log ends at %d, want 21", last)
+	}
+	if most > 2*(maxAppendBytes+1<<20) {
+		t.Errorf("%d bytes of buffer for an append of at most %d", most, maxAppendBytes)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,229 @@
+package consensus
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/raft/v3"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/consensus/peer"
+)
+
+// peerNetwork is the connections of a node to the other members.
+//
+// Members of another ensemble are refused in the hello (peerHandler.Accept). A member without state,
+// however, knows no number to compare: it talks with every member, and learns only later where it belongs.
+// From then on it must not listen to members of another ensemble over existing connections. That happens
+// after a restore: an emptied server is let in by the new ensemble while a server of the old one still
+// runs.
+type peerNetwork struct {
+	logger  hclog.Logger
+	cluster atomic.Uint64 // identifies this member's ensemble; 0: not known yet
+
+	mu        sync.Mutex
+	network   *peer.Network     // nil: not connected
+	addresses map[uint64]string // by member
+	clusters  map[uint64]uint64 // by member: the ensemble that it named in its last accepted hello
+
+	unsent []uint64 // owned by Run: members that flush has messages for
+}
+
+// connect begins to communicate with the other members.
+func (p *peerNetwork) connect(cfg peer.Config) (*peer.Network, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	network, err := peer.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("consensus: %w", err)
+	}
+	p.network = network
+	network.SetPeers(p.addresses)
+	return network, nil
+}
+
+// get returns the network, or nil.
+func (p *peerNetwork) get() *peer.Network {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.network
+}
+
+func (p *peerNetwork) setAddresses(addresses map[uint64]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.addresses = addresses
+	if p.network != nil {
+		p.network.SetPeers(addresses)
+	}
+}
+
+// noteHello notes the ensemble that a member belongs to.
+func (p *peerNetwork) noteHello(member, cluster uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.clusters == nil {
+		p.clusters = make(map[uint64]uint64)
+	}
+	p.clusters[member] = cluster
+}
+
+// foreign reports whether a member belongs to another ensemble than ours. A member that knows none may
+// become part of ours.
+func (p *peerNetwork) foreign(member, ours uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return core.ClustersDiffer(p.clusters[member], ours)
+}
+
+// joinCluster is called when this member's ensemble is known. Connections to members of other ensembles
+// end; both sides log the reason when the next hello is refused.
+func (p *peerNetwork) joinCluster(cluster uint64) {
+	p.cluster.Store(cluster)
+	p.mu.Lock()
+	network, known := p.network, maps.Clone(p.clusters)
+	p.mu.Unlock()
+	if network == nil {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		if core.ClustersDiffer(known[id], cluster) {
+			p.logger.Warn("disconnected a member of another ensemble: its messages are dropped", "member", id)
+			network.Drop(id)
+		}
+	}
+}
+
+// send queues a message of the core until flush. Raft and the streams recover from a message that is
+// dropped on the way.
+func (p *peerNetwork) send(network *peer.Network, m *core.Message) {
+	frame, err := m.Encode()
+	if err != nil {
+		p.logger.Error("message not sent", "to", m.To, "error", err)
+		return
+	}
+	if network.Add(m.To, frame) && !slices.Contains(p.unsent, m.To) {
+		p.unsent = append(p.unsent, m.To)
+	}
+}
+
+// flush lets the queued messages go, so that all messages of a turn to one member are one write and wake it
+// once.
+func (p *peerNetwork) flush() {
+	if len(p.unsent) == 0 {
+		return
+	}
+	network := p.get()
+	for _, to := range p.unsent {
+		network.Flush(to)
+	}
+	p.unsent = p.unsent[:0]
+}
+
+// SetMembers sets the addresses of the other members, host:port by member. It may be called at any time.
+func (n *Node) SetMembers(addresses map[uint64]string) {
+	addresses = maps.Clone(addresses)
+	delete(addresses, n.cfg.ID)
+	n.network.setAddresses(addresses)
+	n.inbox.put(membersSet{slices.AppendSeq([]uint64{}, maps.Keys(addresses))})
+}
+
+// SetTarget sets the membership that the ensemble is to reach. All members must be given the same target, as
+// part of the state that they apply; the leader carries it out.
+func (n *Node) SetTarget(t Target) { n.inbox.put(targetSet{t}) }
+
+// Send sends a message to another member if it can be reached now. The message may be lost, and arrives at
+// most once.
+func (n *Node) Send(to uint64, payload []byte) {
+	if to == n.cfg.ID {
+		n.cfg.OnMessage(to, payload)
+		return
+	}
+	if network := n.network.get(); network != nil && to != raft.None {
+		network.Send(to, append([]byte{core.FrameApplication}, payload...))
+	}
+}
+
+// Connected returns the other members that can be sent messages now, sorted.
+func (n *Node) Connected() (ids []uint64) {
+	network := n.network.get()
+	if network == nil {
+		return nil
+	}
+	for _, p := range network.Status() {
+		if p.Connected {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
+}
+
+// HandOver passes leadership on, if this member leads and another voter can take over. It returns when that
+// is done or has failed, or when ctx ends.
+func (n *Node) HandOver(ctx context.Context) {
+	if !n.Status().Leading || n.cfg.PeerListener == nil {
+		return
+	}
+	done := make(chan struct{})
+	n.inbox.put(handOverRequested{done})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// peerHandler is the Node as its network sees it.
+type peerHandler struct{ n *Node }
+
+// Hello returns the ensemble that this member belongs to.
+func (p peerHandler) Hello() []byte { return binary.AppendUvarint(nil, p.n.network.cluster.Load()) }
+
+// Accept refuses the members of other ensembles. A member that knows no ensemble yet may become part of ours.
+func (p peerHandler) Accept(from uint64, hello []byte) error {
+	r := core.Uvarints{Rest: hello}
+	theirs, ours := r.Next(), p.n.network.cluster.Load()
+	switch {
+	case r.Bad:
+		return errors.New("malformed hello")
+	case core.ClustersDiffer(theirs, ours):
+		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs, ours)
+	}
+	p.n.network.noteHello(from, theirs)
+	return nil
+}
+
+func (p peerHandler) Receive(from uint64, frame []byte) {
+	if p.n.network.foreign(from, p.n.network.cluster.Load()) {
+		return
+	}
+	if len(frame) > 0 && frame[0] == core.FrameApplication {
+		p.n.cfg.OnMessage(from, frame[1:])
+		return
+	}
+	m, err := core.DecodeMessage(p.n.cfg.ID, from, frame)
+	if err != nil {
+		p.n.cfg.Logger.Error("message dropped", "from", from, "error", err)
+		return
+	}
+	p.n.inbox.add(messageReceived{&m})
+	if m.Forward == nil || !p.n.proposals.delays() {
+		p.n.inbox.signal()
+	}
+}
+
+func (p peerHandler) ReceiveCheckpoint(from uint64, r io.Reader) error {
+	return p.n.receiveCheckpoint(from, r)
+}
+
+func (p peerHandler) Up(id uint64) { p.n.inbox.put(peerConnected{id}) }
+
+func (p peerHandler) Down(id uint64, gone bool) { p.n.inbox.put(peerDisconnected{id, gone}) }

@@ -1,0 +1,150 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/raft/v3"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
+	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/wal"
+)
+
+// SavedState describes the state in a data directory or a checkpoint file. See
+// docs/adr/0003-restore-founds-a-new-ensemble.md.
+type SavedState struct {
+	Member  uint64 // the member that it belongs to, or belonged to
+	Cluster uint64 // identifies its ensemble; 0: not known yet
+	// Index and Term are those of the last entry in the state. Of two members of one ensemble the one with
+	// the higher term has more; with equal terms, the one with the higher index.
+	Index, Term uint64
+	// Checkpoint is the index of the checkpoint. Later entries came from the log.
+	Checkpoint uint64
+	// Committed is the index up to which entries are known to be committed. Later entries may be committed
+	// too, if the member was not told.
+	Committed        uint64
+	Time             time.Time // the leader's clock in the last batch; zero if there was none
+	Voters, Learners []uint64  // raft's membership
+	TornBytes        int64     // size of an incomplete append to the log, which was never acknowledged
+
+	meta core.Meta
+}
+
+// ErrNoState says that a data directory holds no state: it is empty, or its member was never let in.
+var ErrNoState = errors.New("consensus: no state")
+
+// ReadCheckpoint restores sm from a checkpoint file, without changing the file. A copy of a stopped
+// server's file is as good as the file itself, and so is a copy of a running server's file made by bbolt's
+// Tx.WriteTo. A damaged file returns ErrCorruptCheckpoint. Reading the file of a running server delays that
+// server's next checkpoint, by at most a minute.
+func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
+	meta, found, err := checkpointFile{path}.load(true, sm)
+	switch {
+	case err != nil:
+		return SavedState{}, err
+	case !found:
+		return SavedState{}, fmt.Errorf("consensus: checkpoint %s: %w", path, fs.ErrNotExist)
+	}
+	return savedStateOf(meta), nil
+}
+
+// ReadDir restores sm from a data directory that no server uses: from the checkpoint, plus all entries of
+// the log, including those that are not known to be committed. logDir is the directory of the log; "" means
+// dir. Nothing is changed. No server can start with the directory until ReadDir returns.
+//
+// A missing or damaged log is an error, as for Open, and so is a directory in use ([vfs.ErrLocked]). A
+// directory without state returns ErrNoState.
+func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
+	cfg := Config{Dir: dir, LogDir: logDir, StateMachine: sm}
+	if cfg.LogDir == "" {
+		cfg.LogDir = dir
+	}
+	where := dataPaths{checkpoint: cfg.checkpointPath(), log: cfg.walDir(), dir: dir}
+	for _, lock := range []string{filepath.Join(dir, "LOCK"), filepath.Join(where.log, "LOCK")} {
+		l, err := vfs.LockForReading(lock)
+		if err != nil {
+			return SavedState{}, fmt.Errorf("consensus: data directory %s: %w", dir, err)
+		}
+		defer func() { err = errors.Join(err, l.Close()) }()
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return SavedState{}, fmt.Errorf("consensus: data directory: %w", err)
+	}
+	meta, found, err := checkpointFile{where.checkpoint}.load(false, sm)
+	if err != nil {
+		return SavedState{}, err
+	}
+	rec, err := wal.Read(where.log, wal.Config{})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return SavedState{}, err
+	}
+	r := recovered{meta: core.Meta{Streams: core.Streams{}}}
+	if found {
+		r.meta = meta
+	}
+	if err := r.join(rec, found, r.meta.Member, where); err != nil {
+		return SavedState{}, err
+	}
+	if !found {
+		return SavedState{}, fmt.Errorf("%w in data directory %s", ErrNoState, dir)
+	}
+	s, err := r.replay(sm)
+	s.TornBytes = rec.TornBytes
+	return s, err
+}
+
+// replay applies the log's entries, through a core that is used for nothing else.
+func (r *recovered) replay(sm StateMachine) (SavedState, error) {
+	checkpointed, committed := r.meta.Index, r.state.Commit
+	storage := raft.NewMemoryStorage()
+	if err := r.fill(storage); err != nil {
+		return SavedState{}, err
+	}
+	c, err := core.New(core.Config{
+		ID: r.meta.Member, Incarnation: r.state.Incarnation + 1, Storage: storage, Meta: r.meta, Retention: core.DefaultRetention(),
+		Random: func() uint64 { return 0 }, // for a stream that this core never has
+		Logger: raftLogger{hclog.NewNullLogger()},
+	})
+	if err != nil {
+		return SavedState{}, err
+	}
+	for _, e := range r.entries {
+		batches, err := c.Replay(e)
+		if err != nil {
+			return SavedState{}, err
+		}
+		sm.Apply(batches)
+	}
+	s := savedStateOf(c.Meta())
+	s.Checkpoint, s.Committed = checkpointed, max(checkpointed, min(committed, s.Index))
+	return s, nil
+}
+
+func savedStateOf(m core.Meta) SavedState {
+	s := SavedState{
+		Member: m.Member, Cluster: m.Cluster, Index: m.Index, Term: m.Term, Checkpoint: m.Index, Committed: m.Index,
+		Voters: m.Conf.GetVoters(), Learners: m.Conf.GetLearners(), meta: m,
+	}
+	if m.TimeMs > 0 {
+		s.Time = time.UnixMilli(m.TimeMs)
+	}
+	return s
+}
+
+// WriteCheckpoint writes state, which CaptureAll of a state machine with the state of s returned, to a new
+// checkpoint file, and syncs it. An existing file is an error that wraps [fs.ErrExist]. After another error
+// there may be an unusable file.
+//
+// room is called before each part of some megabytes, and its error ends the writing: others may need the
+// disk. A nil room means that there is room.
+func (s SavedState) WriteCheckpoint(path string, state Changes, room func() error) error {
+	return checkpoint.Create(path, s.meta.Append(nil), state.Range, room)
+}

@@ -1,0 +1,67 @@
+package consensus
+
+import (
+	"slices"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+)
+
+// The log lines about this member's part in the ensemble: one for each transition.
+
+// logTransition logs the difference between two views.
+func (n *Node) logTransition(old, s *Status) {
+	b, log, raftTerm := &n.status, n.cfg.Logger, n.core.RaftTerm()
+	oldTerm, oldLeader := b.raftTerm, b.lastLeader
+	b.raftTerm = raftTerm
+	if s.Leader != 0 {
+		b.lastLeader = leaderTerm{s.Leader, raftTerm}
+	}
+	if n.cfg.PeerListener == nil {
+		return
+	}
+	switch {
+	case s.Fresh && !old.Fresh:
+		log.Info("no data yet: this server forms a new ensemble with the others, or is let in by one that exists")
+	case old.Fresh && !s.Fresh && n.core.Admitted():
+		log.Info("let in by the ensemble: this server fetches its data")
+	}
+	if !slices.Equal(old.Voters, s.Voters) {
+		log.Info("voters changed", "voters", s.Voters, "learners", s.Learners)
+	}
+	if old.Leader == s.Leader && old.Leading == s.Leading {
+		return
+	}
+	switch {
+	case s.Leading:
+		log.Debug("this server leads", "term", raftTerm) // the user of the node logs more once the first entry is applied
+	case s.Leader != 0 && oldLeader == b.lastLeader:
+		log.Info("the leader is heard from again", "leader", s.Leader, "term", raftTerm)
+	case s.Leader != 0:
+		log.Debug("another server leads", "leader", s.Leader, "term", raftTerm)
+	case old.Leading && oldTerm == raftTerm:
+		// The term rises when another leader is elected, and stays the same when this one loses its quorum.
+		log.Warn("quorum lost: too few voters answer, so this server leads no longer", "voters", s.Voters, "connected", n.Connected())
+	case old.Leading:
+		log.Info("this server leads no longer: there is a new election", "term", raftTerm)
+	default:
+		log.Info("the leader is gone or silent: there is a new election", "leader_before", old.Leader, "term", raftTerm)
+	}
+}
+
+// logJoin logs, on the leader, that a member came without data.
+func (n *Node) logJoin(m *core.Message) {
+	b := &n.status
+	nonce, joins := m.JoinNonce()
+	if !joins || !b.current.Load().Leading || b.joins[m.From] == nonce || n.core.AdmittedLife(m.From, nonce) {
+		return
+	}
+	if b.joins == nil {
+		b.joins = make(map[uint64]uint64)
+	}
+	b.joins[m.From] = nonce
+	if slices.Contains(n.core.Conf().GetVoters(), m.From) {
+		n.cfg.Logger.Warn("a voter comes without data, new or lost: it is let in anew, and votes when it has caught up", "member", m.From)
+	} else {
+		n.cfg.Logger.Info("a member comes without data: it is let in", "member", m.From)
+	}
+}

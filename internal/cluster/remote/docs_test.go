@@ -1,0 +1,155 @@
+package remote_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/cluster/remote"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the table of docs/reference/faults-http.md")
+
+// TestDocumentation: docs/reference/faults-http.md shows the table as it is.
+func TestDocumentation(t *testing.T) {
+	const path, begin, end = "../../../docs/reference/faults-http.md", "<!-- requests: generated -->\n", "<!-- requests: end -->\n"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("docs/reference/faults-http.md has no place for the table")
+	}
+	var table strings.Builder
+	table.WriteString("| request | body | answer | what it does |\n|---|---|---|---|\n")
+	code := func(s string) string {
+		if s == "" {
+			return ""
+		}
+		return "`" + s + "`"
+	}
+	for _, r := range remote.Rows() {
+		answer := r.Answer
+		if answer == "" && r.Path != "/" && r.Path != "/dump" {
+			answer = "{}"
+		}
+		_, _ = fmt.Fprintf(&table, "| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, code(r.Body), code(answer), r.Note)
+	}
+	want := before + begin + table.String() + end + after
+	if want == string(page) {
+		return
+	}
+	if !*rewrite {
+		t.Fatal("docs/reference/faults-http.md is out of date: go test ./internal/cluster/remote -run Documentation -rewrite")
+	}
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRows: every row of the documentation is served, with the body that stands there, and the answer has the fields that stand
+// there.
+func TestRows(t *testing.T) {
+	w := start(t, 3)
+	c := w.connect(1)
+	// of puts something that there is into a path.
+	of := func(path string) string {
+		var answer struct{ ID int }
+		switch kind, _, _ := strings.Cut(path[1:], "/"); kind {
+		case "members":
+			answer.ID = 2
+		case "sessions":
+			return strings.Replace(path, "{id}", fmt.Sprintf("0x%x", c.SessionID()), 1)
+		case "faults":
+			w.must("POST", "/faults", `{"kind":"fail","op":"setACL","code":-101}`, &answer)
+		case "snapshot":
+			w.must("POST", "/snapshot", "", &answer)
+		}
+		return strings.Replace(path, "{id}", fmt.Sprint(answer.ID), 1)
+	}
+	for i, r := range remote.Rows() {
+		for _, m := range w.lab.Members() { // what the row before left behind
+			if m.State() == cluster.Down {
+				w.must("POST", fmt.Sprintf("/members/%d/start", m.ID()), "", nil)
+			}
+			if m.State() == cluster.Paused {
+				w.must("POST", fmt.Sprintf("/members/%d/resume", m.ID()), "", nil)
+			}
+		}
+		w.must("POST", "/heal", "", nil)
+		w.must("PUT", "/tree", `{"/a":"text","/a/b":{"base64":"AAH/"},"/a/c":null}`, nil)
+		switch r.Path {
+		case "/members/{id}/start":
+			w.must("POST", "/members/2/kill", "", nil)
+		case "/members/{id}/resume":
+			w.must("POST", "/members/2/pause", "", nil)
+		case "/sessions", "/sessions/{id}/disconnect":
+			w.eventually("connected", func() bool { _, err := w.lab.MemberOf(c.SessionID()); return err == nil })
+		case "/rewind":
+			w.must("POST", "/snapshot", "", nil)
+		}
+		path := of(r.Path)
+		query := strings.Replace(r.Query, "5s", "1ms", 1)
+		status, text := w.ask(r.Method, path+query, r.Body)
+		if status != 200 {
+			t.Errorf("row %d, %s %s %s: %d %s", i, r.Method, path, r.Body, status, text)
+			continue
+		}
+		if r.Path == "/" || r.Path == "/dump" {
+			continue
+		}
+		example := r.Answer
+		if example == "" {
+			example = "{}"
+		}
+		if r.Path == "/tree" && r.Method == "GET" {
+			example = strings.Replace(example, `"/":"",`, "", 1) // there it is of ?path=/
+		}
+		if got, want := shape(t, text), shape(t, example); !reflect.DeepEqual(got, want) {
+			t.Errorf("row %d, %s %s: the answer is %s, and the documentation says %s", i, r.Method, path, text, example)
+		}
+		if r.Path == "/sessions/{id}/expire" {
+			c = w.connect(1)
+		}
+	}
+	status, text := w.ask("GET", "/", "")
+	for _, r := range remote.Rows() {
+		if !strings.Contains(text, "\n"+r.Method+" "+r.Path) || !strings.Contains(text, r.Note) {
+			t.Errorf("%d: the list does not have %s %s", status, r.Method, r.Path)
+		}
+	}
+}
+
+// shape leaves of a JSON value what is the same in all of its kind: names of fields, and types. Of a list the first element counts.
+func shape(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	var of func(v any) any
+	of = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			fields := map[string]any{}
+			for name, value := range v {
+				fields[name] = of(value)
+			}
+			return fields
+		case []any:
+			if len(v) == 0 {
+				return []any{}
+			}
+			return []any{of(v[0])}
+		}
+		return fmt.Sprintf("%T", v)
+	}
+	return of(v)
+}

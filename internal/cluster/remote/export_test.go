@@ -1,0 +1,22 @@
+package remote
+
+// Row is a row of the table of requests.
+type Row struct{ Method, Path, Query, Body, Answer, Note string }
+
+// Rows returns the table.
+func Rows() (rows []Row) {
+	for _, r := range routes() {
+		rows = append(rows, Row{r.method, r.path, r.queryExample(), r.body, r.answer, r.note})
+	}
+	return rows
+}
+
+// ErrCodeOf reads an error code from JSON.
+func ErrCodeOf(text string) (int32, error) {
+	var c errCode
+	err := c.UnmarshalJSON([]byte(text))
+	return int32(c), err
+}
+
+// MaxBody is how long a body may be.
+const MaxBody = maxBody

@@ -1,0 +1,224 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/gozkd/gozkd/internal/faultproxy"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// fault is one that was asked for.
+type fault struct {
+	id    int
+	what  faultproxy.Fault
+	armed *faultproxy.Armed
+	gone  chan struct{} // closed when it is deleted
+}
+
+type faultAnswer struct {
+	ID    int    `json:"id"`
+	Fault string `json:"fault"`
+	Count int    `json:"count"`
+	Done  bool   `json:"done"`
+}
+
+func (f *fault) answer() faultAnswer {
+	a := faultAnswer{ID: f.id, Fault: f.what.String(), Count: f.armed.Count()}
+	select {
+	case <-f.armed.Done():
+		a.Done = true
+	default:
+	}
+	return a
+}
+
+type idAnswer struct {
+	ID int `json:"id"`
+}
+
+// kinds are the kinds of faults by the names that requests have for them.
+var kinds = map[string]faultproxy.Kind{"dropReply": faultproxy.DropReply, "delay": faultproxy.Delay, "fail": faultproxy.Fail}
+
+func (a *api) arm(_ context.Context, q *request) (any, error) {
+	var body struct {
+		Kind    string    `json:"kind"`
+		Op      string    `json:"op"`
+		Path    string    `json:"path"`
+		Session sessionID `json:"session"`
+		Delay   duration  `json:"delay"`
+		Code    errCode   `json:"code"`
+		Times   int       `json:"times"`
+	}
+	if err := q.decode(&body); err != nil {
+		return nil, err
+	}
+	kind, ok := kinds[body.Kind]
+	if !ok {
+		return nil, invalid("the kind is %q; allowed: dropReply, delay, fail", body.Kind)
+	}
+	f := &fault{gone: make(chan struct{}), what: faultproxy.Fault{
+		Kind: kind, Op: faultproxy.Op(body.Op), PathPrefix: body.Path, Session: int64(body.Session),
+		Delay: time.Duration(body.Delay), Code: proto.ErrCode(body.Code), Times: body.Times,
+	}}
+	id, err := a.faults.put(func(id int) (_ *fault, err error) {
+		f.id = id
+		if f.armed, err = a.lab.Arm(f.what); err != nil {
+			return nil, invalid("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+		return f, nil
+	})
+	return idAnswer{id}, err
+}
+
+func (a *api) listFaults(context.Context, *request) (any, error) {
+	list := []faultAnswer{}
+	for _, f := range a.faults.all() {
+		list = append(list, f.answer())
+	}
+	return list, nil
+}
+
+// awaitFault answers when the fault has happened, or its time is over.
+func (a *api) awaitFault(ctx context.Context, q *request) (any, error) {
+	f, err := ofShelf(q, "fault", a.faults.get)
+	if err != nil {
+		return nil, err
+	}
+	if wait := q.URL.Query().Get("wait"); wait != "" {
+		d, err := parseDuration(wait)
+		if err != nil {
+			return nil, err
+		}
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-f.armed.Done():
+		case <-timer.C:
+		case <-f.gone:
+			return ofID(f.id, "fault", a.faults.get)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return f.answer(), nil
+}
+
+func (a *api) disarm(_ context.Context, q *request) (any, error) {
+	f, err := ofShelf(q, "fault", a.faults.take)
+	if err != nil {
+		return nil, err
+	}
+	f.remove()
+	return struct{}{}, nil
+}
+
+func (a *api) disarmAll(context.Context, *request) (any, error) {
+	for _, f := range a.faults.all() {
+		if f, ok := a.faults.take(f.id); ok {
+			f.remove()
+		}
+	}
+	return struct{}{}, nil
+}
+
+func (f *fault) remove() {
+	f.armed.Remove()
+	close(f.gone)
+}
+
+// errCode is an error code by its number or its name.
+type errCode proto.ErrCode
+
+// UnmarshalJSON reads either.
+func (c *errCode) UnmarshalJSON(b []byte) error {
+	var number int32
+	if json.Unmarshal(b, &number) == nil {
+		*c = errCode(number)
+		return nil
+	}
+	var name string
+	if err := json.Unmarshal(b, &name); err == nil {
+		for code := proto.ErrCode(-1); code > -128; code-- {
+			if words := wordsOf(code); words != "" && letters(words) == letters(name) {
+				*c = errCode(code)
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf(`code %s is not known; wanted is a negative number, or a name like "NoNode", "BadVersion", "SessionExpired"`, b)
+}
+
+// wordsOf returns what an error code is called, or "" if there is no such code.
+func wordsOf(code proto.ErrCode) string {
+	words, _, ok := strings.Cut(code.String(), " (")
+	if !ok {
+		return ""
+	}
+	return words
+}
+
+// letters leaves of NoNode, NO_NODE and "no node" the same.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// duration is one as Go writes it.
+type duration time.Duration
+
+// UnmarshalJSON reads a string.
+func (d *duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("%s is not a duration; wanted is a string like \"200ms\", \"5s\", \"1h30m\"", b)
+	}
+	parsed, err := parseDuration(s)
+	*d = duration(parsed)
+	return err
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, invalid("%q is not a duration; wanted is one like 200ms, 5s, 1h30m", s)
+	}
+	return d, nil
+}
+
+// sessionID is a session's id in any way in which clients show it.
+type sessionID int64
+
+// UnmarshalJSON reads a number or a string.
+func (id *sessionID) UnmarshalJSON(b []byte) error {
+	s := string(b)
+	if s[0] == '"' {
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+	}
+	parsed, err := parseSession(s)
+	*id = sessionID(parsed)
+	return err
+}
+
+// parseSession reads a decimal number, which is negative for members from 128 on, or a hexadecimal one with 0x.
+func parseSession(s string) (int64, error) {
+	if digits, ok := strings.CutPrefix(s, "0x"); ok {
+		if id, err := strconv.ParseUint(digits, 16, 64); err == nil {
+			return int64(id), nil
+		}
+	} else if id, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return id, nil
+	}
+	return 0, invalid("%q is not a session id; wanted is a decimal number, or a hexadecimal one with 0x", s)
+}

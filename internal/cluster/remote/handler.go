@@ -1,0 +1,225 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gozkd/gozkd/internal/cluster"
+)
+
+const (
+	// maxBody is how many bytes a request may have: more than a tree that anybody writes down.
+	maxBody = 16 << 20
+	// patience is how long what was asked for may take.
+	patience = 30 * time.Second
+)
+
+// api is what requests share. Its methods are called by many requests at the same time.
+type api struct {
+	lab       *cluster.Lab
+	faults    shelf[*fault]
+	snapshots shelf[cluster.Snapshot]
+}
+
+// Handler serves requests about a lab. It has faults and snapshots of its own, kept until they are deleted.
+func Handler(l *cluster.Lab) http.Handler {
+	a := &api{lab: l}
+	byPath := make(map[string][]route)
+	for _, r := range routes() {
+		byPath[r.path] = append(byPath[r.path], r)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, nil, &statusError{http.StatusNotFound, fmt.Errorf("there is no %s: GET / lists all requests", r.URL.Path)})
+	})
+	for path, there := range byPath {
+		pattern := path
+		if path == "/" {
+			pattern = "/{$}"
+		}
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			i := slices.IndexFunc(there, func(route route) bool { return route.method == r.Method })
+			if i < 0 {
+				var methods []string
+				for _, route := range there {
+					methods = append(methods, route.method)
+				}
+				w.Header().Set("Allow", strings.Join(methods, ", "))
+				answer(w, nil, &statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s is asked with %s, not %s", path, strings.Join(methods, " or "), r.Method)})
+				return
+			}
+			result, err := a.serve(w, r, &there[i])
+			answer(w, result, err)
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := checkOrigin(r); err != nil {
+			answer(w, nil, &statusError{http.StatusForbidden, err})
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// checkOrigin refuses what a browser sends for a web page: another site's page has an Origin, and one whose name was made to mean this
+// machine has that name for Host.
+func checkOrigin(r *http.Request) error {
+	if origin, ok := r.Header["Origin"]; ok {
+		return fmt.Errorf("the request comes from a web page (Origin %q), which may not do that", origin)
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.Trim(r.Host, "[]") // without a port
+	}
+	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("the Host is %q; allowed: localhost, 127.0.0.1, [::1]", r.Host)
+}
+
+// serve reads the request and does what it asks for.
+func (a *api) serve(w http.ResponseWriter, r *http.Request, route *route) (any, error) {
+	for name := range r.URL.Query() {
+		if name != route.query {
+			return nil, invalid("%s %s has no parameter %q", route.method, route.path, name)
+		}
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	q := &request{Request: r, route: route, body: body}
+	if route.body == "" && len(body) > 0 && !bytes.Equal(body, []byte("{}")) {
+		return nil, invalid("%s %s has no body", route.method, route.path)
+	}
+	ctx := r.Context()
+	if !route.waits {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	return route.do(a, ctx, q)
+}
+
+// readBody returns the body without space around it. It believes no length.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	setDeadline := func(at time.Time) error {
+		if err := control.SetReadDeadline(at); !errors.Is(err, http.ErrNotSupported) { // a recorder in a test
+			return err
+		}
+		return nil
+	}
+	if err := setDeadline(time.Now().Add(bodyTime)); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
+			return nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", tooLong.Limit)}
+		}
+		return nil, invalid("the body can't be read: %v", err)
+	}
+	if !utf8.Valid(body) {
+		return nil, invalid("the body is not UTF-8")
+	}
+	return bytes.TrimSpace(body), setDeadline(time.Time{}) // who waits for the answer may take long
+}
+
+// request is one request whose body was read.
+type request struct {
+	*http.Request
+	route *route
+	body  []byte
+}
+
+// decode reads the body, which has no fields but those of v.
+func (q *request) decode(v any) error {
+	if len(q.body) == 0 {
+		return invalid("the body is missing; wanted is one like %s", q.route.body)
+	}
+	d := json.NewDecoder(bytes.NewReader(q.body))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		err = errors.New("there is more behind the JSON value")
+	}
+	return invalid("the body: %s; wanted is one like %s", strings.TrimPrefix(err.Error(), "json: "), q.route.body)
+}
+
+// statusError is an error with the status of its answer.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+
+// invalid is an error of who asked.
+func invalid(format string, args ...any) error {
+	return &statusError{http.StatusBadRequest, fmt.Errorf(format, args...)}
+}
+
+// statusOf returns the status that says of what kind an error is.
+func statusOf(err error) int {
+	var own *statusError
+	switch {
+	case errors.As(err, &own):
+		return own.status
+	case errors.Is(err, cluster.ErrInvalid):
+		return http.StatusBadRequest
+	case errors.Is(err, cluster.ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, cluster.ErrState):
+		return http.StatusConflict
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	case errors.Is(err, context.Canceled):
+		return http.StatusServiceUnavailable // the client has gone, or the program ends
+	}
+	return http.StatusInternalServerError
+}
+
+// text is an answer that is not JSON.
+type text []byte
+
+// answer writes a result, or the error.
+func answer(w http.ResponseWriter, result any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		status, result = statusOf(err), map[string]string{"error": strings.TrimPrefix(err.Error(), "lab: ")}
+	}
+	kind, body := "application/json", []byte(nil)
+	if t, ok := result.(text); ok {
+		kind, body = "text/plain; charset=utf-8", t
+	} else {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(result); err != nil {
+			status = http.StatusInternalServerError
+			b.Reset()
+			_, _ = fmt.Fprintf(&b, "{\"error\":%q}\n", err) // to a buffer
+		}
+		body = b.Bytes()
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // if the client has gone there is nobody to tell
+}

@@ -1,0 +1,68 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/cluster"
+)
+
+const (
+	// headerTime is how long a client may take to say what it wants, bodyTime how long to send its body.
+	headerTime = 10 * time.Second
+	bodyTime   = 10 * time.Second
+	// closeTime is how long requests under way may take to end once they are told to.
+	closeTime = 5 * time.Second
+)
+
+// Server serves requests until it is closed.
+type Server struct {
+	url    string
+	http   *http.Server
+	cancel context.CancelFunc // ends the requests that wait
+	served chan error         // what Serve returned
+}
+
+// Start serves requests about a lab on a port of 127.0.0.1; 0 is any free one.
+func Start(l *cluster.Lab, port int, logger hclog.Logger) (*Server, error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("remote: port for faults: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{url: "http://" + listener.Addr().String(), cancel: cancel, served: make(chan error, 1)}
+	s.http = &http.Server{
+		Handler: Handler(l), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+	}
+	// Ended and awaited by Close.
+	go func() { s.served <- s.http.Serve(listener) }()
+	logger.Info("faults can be asked for", "url", s.url)
+	return s, nil
+}
+
+// URL returns where requests go, without a slash at the end.
+func (s *Server) URL() string { return s.url }
+
+// Close ends the requests that wait, and returns when no more are served. It is called once.
+func (s *Server) Close() error {
+	s.cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("remote: requests did not end: %w", err), s.http.Close())
+	}
+	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("remote: %w", served))
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package remote
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// shelf keeps things by numbers, from 1 on. The zero value is empty. Safe for concurrent use.
+type shelf[T any] struct {
+	mu     sync.Mutex
+	last   int
+	things map[int]T
+}
+
+// put keeps what make returns for its number.
+func (s *shelf[T]) put(make func(id int) (T, error)) (id int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	thing, err := make(s.last + 1)
+	if err != nil {
+		return 0, err
+	}
+	if s.things == nil {
+		s.things = map[int]T{}
+	}
+	s.last++
+	s.things[s.last] = thing
+	return s.last, nil
+}
+
+func (s *shelf[T]) get(id int) (T, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	thing, ok := s.things[id]
+	return thing, ok
+}
+
+// take removes and returns a thing.
+func (s *shelf[T]) take(id int) (T, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	thing, ok := s.things[id]
+	delete(s.things, id)
+	return thing, ok
+}
+
+// all returns the things by their numbers.
+func (s *shelf[T]) all() (things []T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.things)) {
+		things = append(things, s.things[id])
+	}
+	return things
+}
+
+// number reads the {id} of a request's path.
+func (q *request) number() (int, error) {
+	id, err := strconv.Atoi(q.PathValue("id"))
+	if err != nil {
+		return 0, invalid("%q is not a number", q.PathValue("id"))
+	}
+	return id, nil
+}
+
+// ofShelf returns the thing that a request's path names.
+func ofShelf[T any](q *request, what string, get func(id int) (T, bool)) (thing T, err error) {
+	id, err := q.number()
+	if err != nil {
+		return thing, err
+	}
+	return ofID(id, what, get)
+}
+
+func ofID[T any](id int, what string, get func(id int) (T, bool)) (T, error) {
+	thing, ok := get(id)
+	if !ok {
+		return thing, &statusError{http.StatusNotFound, notThere(what, id)}
+	}
+	return thing, nil
+}

@@ -1,0 +1,125 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+)
+
+// ownPath is what every server has by itself.
+const ownPath = "/zookeeper"
+
+// data is a znode's: a string if it is UTF-8, {"base64":"..."} if not, and null.
+type data []byte
+
+// MarshalJSON writes the first form that fits.
+func (d data) MarshalJSON() ([]byte, error) {
+	switch {
+	case d == nil:
+		return []byte("null"), nil
+	case utf8.Valid(d):
+		return json.Marshal(string(d))
+	}
+	return json.Marshal(map[string][]byte{"base64": d})
+}
+
+// UnmarshalJSON reads any of the three.
+func (d *data) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		var s string
+		err := json.Unmarshal(b, &s)
+		*d = []byte(s)
+		return err
+	}
+	if string(b) == "null" {
+		*d = nil
+		return nil
+	}
+	var binary struct {
+		Base64 *[]byte `json:"base64"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&binary); err != nil || binary.Base64 == nil {
+		return fmt.Errorf(`data is a string, {"base64":"AAE="}, or null, not %.40s`, b)
+	}
+	*d = *binary.Base64
+	return nil
+}
+
+func (a *api) readTree(ctx context.Context, q *request) (any, error) {
+	path := q.URL.Query().Get("path")
+	if path == "" {
+		path = "/"
+	}
+	if err := proto.ValidatePath(path); err != nil {
+		return nil, invalid("path %q: %v", path, err)
+	}
+	tree := map[string]data{}
+	err := a.lab.Walk(ctx, path, func(z server.Znode) bool {
+		if !isOwn(z.Path) || isOwn(path) {
+			tree[z.Path] = bytes.Clone(z.Data)
+		}
+		return true
+	})
+	return tree, err
+}
+
+func isOwn(path string) bool { return path == ownPath || strings.HasPrefix(path, ownPath+"/") }
+
+func (a *api) writeTree(ctx context.Context, q *request) (any, error) {
+	var body map[string]data
+	if err := q.decode(&body); err != nil {
+		return nil, err
+	}
+	if len(body) == 0 {
+		return nil, invalid("there are no znodes; wanted is a body like %s", q.route.body)
+	}
+	znodes := make(map[string][]byte, len(body))
+	for path, d := range body {
+		if err := proto.ValidatePath(path); err != nil {
+			return nil, invalid("path %q: %v", path, err)
+		}
+		znodes[path] = d
+	}
+	return struct{}{}, a.lab.Load(ctx, znodes)
+}
+
+func (a *api) snapshot(ctx context.Context, _ *request) (any, error) {
+	snapshot, err := a.lab.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id, err := a.snapshots.put(func(int) (cluster.Snapshot, error) { return snapshot, nil })
+	return idAnswer{id}, err
+}
+
+func (a *api) rewind(ctx context.Context, q *request) (any, error) {
+	var body idAnswer
+	if err := q.decode(&body); err != nil {
+		return nil, err
+	}
+	snapshot, err := ofID(body.ID, "snapshot", a.snapshots.get)
+	if err != nil {
+		return nil, err
+	}
+	return struct{}{}, a.lab.Rewind(ctx, snapshot)
+}
+
+func (a *api) forget(_ context.Context, q *request) (any, error) {
+	_, err := ofShelf(q, "snapshot", a.snapshots.take)
+	return struct{}{}, err
+}
+
+func (a *api) dump(context.Context, *request) (any, error) {
+	var b bytes.Buffer
+	a.lab.Dump(&b)
+	return text(b.Bytes()), nil
+}
