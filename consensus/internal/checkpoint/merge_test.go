@@ -43,6 +43,7 @@ func drawDelta(t *rapid.T, state map[string]string) delta {
 // and be gone on after.
 func TestC4_MergeIsATransactionOfBbolt(t *testing.T) {
 	dir := t.TempDir()
+	exhaustive.Checks(t, 15, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		path := filepath.Join(dir, "checkpoint.db")
 		f, err := vfs.OS{}.Create(path)
@@ -144,7 +145,7 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 			_ = after.Close()
 		}
 	}
-	for index = 1; index <= exhaustive.Or(uint64(12), 40); index++ {
+	for index = 1; index <= exhaustive.Or[uint64](8, 40); index++ {
 		d, at := make(delta), rng.IntN(3000)
 		for i := range 1 + rng.IntN(200) {
 			d[fmt.Sprintf("%05d", at+i*rng.IntN(20))] = strings.Repeat("v", rng.IntN(300)) // some are deleted
@@ -240,7 +241,7 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 			if err := errors.Join(mergeDelta(f, nil, nil, 0), f.Close(), mem.SyncDir(".")); err != nil {
 				t.Fatal(err)
 			}
-			for index = 1; index <= 30; index++ {
+			for index = 1; index <= exhaustive.Or[uint64](10, 30); index++ {
 				d := make(delta)
 				for range 1 + rng.IntN(60) {
 					d[fmt.Sprintf("%05d", rng.IntN(300))] = strings.Repeat("v", rng.IntN(900))
@@ -285,7 +286,7 @@ func TestC4_FailuresInAMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, base, failed := map[string]string{}, uint64(0), 0
-	for index := uint64(1); index <= 12; index++ {
+	for index := uint64(1); index <= exhaustive.Or[uint64](2, 12); index++ {
 		d := make(delta)
 		for range 1 + rng.IntN(200) {
 			d[fmt.Sprintf("%05d", rng.IntN(500))] = strings.Repeat("v", rng.IntN(3000))

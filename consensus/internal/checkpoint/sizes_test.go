@@ -12,6 +12,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -148,7 +149,7 @@ func TestC4_MergeManyFreePages(t *testing.T) {
 	}
 	all, gone := make(delta), make(delta)
 	for i := range 0x10000 {
-		all[fmt.Sprintf("%06d", i)] = strings.Repeat("v", minPageSize) // two pages each
+		all[fmt.Sprintf("%06d", i)] = strings.Repeat("v", 3*minPageSize) // four pages each
 		gone[fmt.Sprintf("%06d", i)] = ""
 	}
 	merge(0, all)
@@ -219,8 +220,9 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 			if err := mergeDelta(f, nil, all, 0); err != nil {
 				t.Fatal(err)
 			}
+			transactions := exhaustive.Or[uint64](300, 1000)
 			var early uint64
-			for index := uint64(1); index <= 1000; index++ {
+			for index := uint64(1); index <= transactions; index++ {
 				old, err := newPageReader(f, true)
 				if err != nil {
 					t.Fatal(err)
@@ -228,10 +230,10 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 				if err := mergeDelta(f, old, change(rng), index); err != nil {
 					t.Fatal(err)
 				}
-				if index == 200 {
+				if index == transactions/5 {
 					early = old.end
 				}
-				if index == 1000 {
+				if index == transactions {
 					p, err := newPageReader(f, true)
 					if err != nil {
 						t.Fatal(err)
@@ -241,9 +243,9 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 						t.Fatal(err)
 					}
 					if p.end > early+early/4 {
-						t.Errorf("%d pages, after 200 transactions %d", p.end, early)
+						t.Errorf("%d pages, after a fifth of the transactions %d", p.end, early)
 					}
-					t.Logf("%d pages after 200 transactions, %d after 1000, of which %d are in use", early, p.end, p.end-uint64(len(ids)))
+					t.Logf("%d pages after %d transactions, %d after %d, of which %d are in use", early, transactions/5, p.end, transactions, p.end-uint64(len(ids)))
 				}
 			}
 		})
