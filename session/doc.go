@@ -1,16 +1,18 @@
-// Package session knows which sessions are still alive. Only the leader asks: what it tracks is when a client was last
-// heard from, which is not replicated. What is, a session's timeout and password and ephemerals, is in datatree.
+// Package session tracks which sessions are alive. Only the leader uses it: the tracker records when
+// each client was last heard from, and that is not replicated. The replicated part of a session (its
+// timeout, password and ephemerals) is in package datatree.
 //
-// Sessions lie in buckets of one tick, as in ZooKeeper's ExpiryQueue, so that a touch costs the same with ten sessions and
-// with a million, and one look per tick finds all that are over.
+// Sessions are kept in buckets of one tick, as in ZooKeeper's ExpiryQueue. So a touch costs the same
+// with ten sessions and with a million, and one call of Expired per tick finds all expired sessions.
 //
-// What holds:
+// Invariants:
 //
-//	E1  Expired returns no session before its timeout has passed since it was last heard from.
-//	E2  Called at any time more than timeout plus one tick after that, it does.
-//	E3  News that is older than what is known changes nothing.
-//	E4  A session that Expired has returned is closing: it is not returned again until it is put back, by news of it or
-//	    by Retry, and it stays known until Remove.
+//	E1  Expired never returns a session before its timeout has passed since it was last heard from.
+//	E2  If Expired is called more than the timeout plus one tick after that, it returns the session.
+//	E3  A report that is older than the last one changes nothing.
+//	E4  A session that Expired has returned is closing. Expired does not return it again until a newer
+//	    report or Retry puts it back. The tracker knows it until Remove.
 //
-// There is no clock and no goroutine here: the time is an argument. Source: ZooKeeper's SessionTrackerImpl, ExpiryQueue.
+// The package has no clock and no goroutine: the time is an argument. Source: ZooKeeper's
+// SessionTrackerImpl and ExpiryQueue.
 package session

@@ -7,28 +7,29 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Tracker tells when sessions are over. Not safe for concurrent use: one goroutine owns it.
+// Tracker finds expired sessions. It is not safe for concurrent use: one goroutine must own it.
 //
-// Every now is an instant of one clock. If it carries a monotonic reading, as from time.Now, steps of the wall clock have
-// no effect. It need not rise from call to call: reports arrive late.
+// All times passed to a tracker must come from one clock. If they carry a monotonic reading, as those
+// of time.Now do, steps of the wall clock have no effect. They need not ascend from call to call,
+// since reports may arrive late.
 type Tracker struct {
 	tick     time.Duration
-	origin   time.Time // instants are kept as durations since then; a multiple of tick. Zero until the first now
+	origin   time.Time // base of all stored times; a multiple of tick; zero until the first call with a time
 	sessions map[proto.SessionID]*entry
-	buckets  map[int64]*entry // what expires at the instant key*tick, in a list; no bucket is empty
+	buckets  map[int64]*entry // linked list of the sessions that expire at origin+key*tick; no bucket is empty
 }
 
-// entry is one session. It is in the list of its bucket unless it is closing.
+// entry is one session. Unless it is closing, it is in the list of its bucket.
 type entry struct {
 	id         proto.SessionID
 	timeout    time.Duration
-	heard      time.Duration // when it was last heard from
+	lastHeard  time.Duration // since origin
 	bucket     int64
 	prev, next *entry
 	closing    bool
 }
 
-// New returns a tracker without sessions and with buckets of one tick. It panics if tick is not positive.
+// New returns an empty tracker with buckets of one tick. It panics if tick is not positive.
 func New(tick time.Duration) *Tracker {
 	if tick <= 0 {
 		panic("session: tick must be positive, not " + tick.String())
@@ -36,31 +37,33 @@ func New(tick time.Duration) *Tracker {
 	return &Tracker{tick: tick, sessions: make(map[proto.SessionID]*entry), buckets: make(map[int64]*entry)}
 }
 
-// Add makes id known, heard from at now. For one that is known already it does what SetTimeout does.
+// Add adds session id, last heard from at now. If the session is known, Add is the same as SetTimeout.
 func (t *Tracker) Add(id proto.SessionID, timeout time.Duration, now time.Time) {
 	e := t.sessions[id]
 	if e == nil {
-		e = &entry{id: id, heard: t.since(now), closing: true} // not in a bucket yet
+		e = &entry{id: id, lastHeard: t.since(now), closing: true} // not in a bucket yet
 		t.sessions[id] = e
 	}
 	t.update(e, timeout, t.since(now))
 }
 
-// Touch notes that id was heard from at now. False if id is unknown. A session that is closing is put back, unless it was
-// heard from later than now already (E3). O(1); a touch within the same tick does not move the session.
+// Touch records that id was heard from at now, and reports whether id is known. A closing session is
+// put back, unless a later report is known (E3). Touch takes constant time; a touch within the same
+// tick does not move the session.
 func (t *Tracker) Touch(id proto.SessionID, now time.Time) bool {
 	e := t.sessions[id]
 	if e == nil {
 		return false
 	}
-	if at := t.since(now); at > e.heard {
+	if at := t.since(now); at > e.lastHeard {
 		t.update(e, e.timeout, at)
 	}
 	return true
 }
 
-// SetTimeout gives id another timeout and notes that it was heard from at now: a client took it up again. A shorter
-// timeout shortens its life. A session that is closing is put back. False if id is unknown.
+// SetTimeout replaces the timeout of id, whose client has reconnected, records that id was heard from
+// at now, and reports whether id is known. A shorter timeout takes effect at once. A closing session is
+// put back.
 func (t *Tracker) SetTimeout(id proto.SessionID, timeout time.Duration, now time.Time) bool {
 	e := t.sessions[id]
 	if e != nil {
@@ -69,7 +72,7 @@ func (t *Tracker) SetTimeout(id proto.SessionID, timeout time.Duration, now time
 	return e != nil
 }
 
-// Remove forgets id: it is closed.
+// Remove removes session id, which is closed.
 func (t *Tracker) Remove(id proto.SessionID) {
 	if e := t.sessions[id]; e != nil {
 		t.unlink(e)
@@ -77,10 +80,15 @@ func (t *Tracker) Remove(id proto.SessionID) {
 	}
 }
 
-// Expired returns the sessions whose time is over at now, sorted. They are closing from then on (E4): the caller proposes
-// to close them, and calls Remove when that is applied, SetTimeout when it turns out that a client came back in
-// the meantime, Retry when the proposal came to nothing. The caller owns the result. The cost is that of the result and
-// of the number of buckets, which is at most the longest timeout in ticks and a few.
+// Expired returns the sessions that have expired at now, sorted, and marks them as closing (E4). The
+// caller, who owns the result, proposes to close each session. Then it must call
+//
+//   - Remove when the proposal was applied,
+//   - SetTimeout if the client reconnected in the meantime,
+//   - Retry if the proposal failed.
+//
+// The cost is proportional to the size of the result plus the number of buckets, which is at most the
+// longest timeout in ticks plus a few.
 func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	last := floorDiv(t.since(now), t.tick)
 	var ids []proto.SessionID
@@ -98,13 +106,14 @@ func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	return ids
 }
 
-// Due returns the sessions whose time is over at now to the instant, where Expired waits for the end of a bucket, and those that are
-// closing, sorted. It changes nothing, and goes through all sessions. The caller owns the result.
+// Due returns the sessions that are closing or whose timeout has passed at now, sorted. Unlike Expired,
+// it does not wait for the end of a bucket, and changes nothing. It visits all sessions. The caller
+// owns the result.
 func (t *Tracker) Due(now time.Time) []proto.SessionID {
 	at := t.since(now)
 	var ids []proto.SessionID
 	for id, e := range t.sessions {
-		if e.closing || e.heard+e.timeout <= at {
+		if e.closing || e.lastHeard+e.timeout <= at {
 			ids = append(ids, id)
 		}
 	}
@@ -112,16 +121,16 @@ func (t *Tracker) Due(now time.Time) []proto.SessionID {
 	return ids
 }
 
-// Retry puts a session that is closing back where it was, so that the next Expired returns it again. For others it does
-// nothing.
+// Retry puts a closing session back into its bucket, so that the next Expired returns it again. It
+// does nothing for other sessions.
 func (t *Tracker) Retry(id proto.SessionID) {
 	if e := t.sessions[id]; e != nil && e.closing {
 		t.link(e)
 	}
 }
 
-// ResetAll gives every session its full timeout from now on, closing ones too: a new leader cannot know who was heard
-// from before.
+// ResetAll gives every session, closing or not, its full timeout from now on: a new leader does not
+// know when each client was last heard from.
 func (t *Tracker) ResetAll(now time.Time) {
 	at := t.since(now)
 	for _, e := range t.sessions {
@@ -135,8 +144,8 @@ type Bucket struct {
 	IDs []proto.SessionID // sorted
 }
 
-// Buckets returns all buckets by time, for the word dump. Sessions that are closing are in none. The caller owns the
-// result.
+// Buckets returns all buckets in order of time, for the four-letter word dump. Closing sessions are in
+// no bucket. The caller owns the result.
 func (t *Tracker) Buckets() []Bucket {
 	buckets := make([]Bucket, 0, len(t.buckets))
 	for bucket, e := range t.buckets {
@@ -151,11 +160,11 @@ func (t *Tracker) Buckets() []Bucket {
 	return buckets
 }
 
-// update notes timeout and that e was heard from at the instant at, and puts e where that belongs. E3: what was heard
-// later stays.
+// update records a timeout and a report of the time at, and moves e to the bucket that follows from
+// them. A later report takes precedence (E3).
 func (t *Tracker) update(e *entry, timeout, at time.Duration) {
-	e.timeout, e.heard = timeout, max(e.heard, at)
-	bucket := floorDiv(e.heard+timeout, t.tick) + 1
+	e.timeout, e.lastHeard = timeout, max(e.lastHeard, at)
+	bucket := floorDiv(e.lastHeard+timeout, t.tick) + 1
 	if !e.closing && bucket == e.bucket {
 		return
 	}
@@ -172,7 +181,7 @@ func (t *Tracker) link(e *entry) {
 	t.buckets[e.bucket] = e
 }
 
-// unlink takes e out of its bucket, if it is in one.
+// unlink removes e from its bucket, if it is in one.
 func (t *Tracker) unlink(e *entry) {
 	if e.closing {
 		return
@@ -194,13 +203,13 @@ func (t *Tracker) unlink(e *entry) {
 // since returns now as a duration since the origin, which the first call sets.
 func (t *Tracker) since(now time.Time) time.Duration {
 	if t.origin.IsZero() {
-		// Taking a duration off keeps the monotonic reading, which Truncate would drop.
+		// Subtracting a duration keeps the monotonic reading, which Truncate would drop.
 		t.origin = now.Add(-time.Duration(now.UnixNano() % int64(t.tick)))
 	}
 	return now.Sub(t.origin)
 }
 
-// floorDiv divides rounding down, below zero too: an instant can be before the origin.
+// floorDiv divides and rounds down, also below zero: a time may be before the origin.
 func floorDiv(a, b time.Duration) int64 {
 	q := a / b
 	if a%b < 0 {

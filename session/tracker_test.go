@@ -32,10 +32,10 @@ func TestExpired_Bounds(t *testing.T) {
 			t.Errorf("heard at %v, timeout %v: buckets %v, want one at %v", tc.now, tc.timeout, got, at(tc.dies))
 		}
 		if got := tr.Expired(at(tc.dies - 1)); len(got) != 0 {
-			t.Errorf("heard at %v, timeout %v: over before %v", tc.now, tc.timeout, tc.dies)
+			t.Errorf("heard at %v, timeout %v: expired before %v", tc.now, tc.timeout, tc.dies)
 		}
 		if got := tr.Expired(at(tc.dies)); !slices.Equal(got, []proto.SessionID{1}) {
-			t.Errorf("heard at %v, timeout %v: not over at %v", tc.now, tc.timeout, tc.dies)
+			t.Errorf("heard at %v, timeout %v: not expired at %v", tc.now, tc.timeout, tc.dies)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestTouch_OlderNewsChangesNothing(t *testing.T) {
 	}
 	tr.Touch(1, start)
 	if got := tr.Expired(start.Add(time.Hour)); len(got) != 0 {
-		t.Fatalf("expired %v: old news put back a session that is closing", got)
+		t.Fatalf("expired %v: an old report put back a closing session", got)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestExpired_ReturnsAgainOnlyAfterRetry(t *testing.T) {
 		t.Fatalf("expired %v, want 4 alone: its timeout is 2s", got)
 	}
 	if got := tr.Expired(end.Add(6 * time.Second)); !slices.Equal(got, []proto.SessionID{1, 2, 3}) {
-		t.Fatalf("expired %v, want those that were closing", got)
+		t.Fatalf("expired %v, want the closing sessions", got)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestTracker_KeepsTheMonotonicReading(t *testing.T) {
 	}
 }
 
-// alive is the model: what is known of one session, and nothing but the two bounds decides about it.
+// alive is the model of one session. The two bounds alone decide when it may and must expire.
 type alive struct {
 	timeout time.Duration
 	heard   time.Time
@@ -118,7 +118,7 @@ func TestTracker_NeverEarlyNeverLaterThanOneTick(t *testing.T) {
 		tr, model, now := session.New(tick), make(map[proto.SessionID]*alive), start
 		ids := rapid.Map(rapid.Int64Range(1, 6), func(n int64) proto.SessionID { return proto.SessionID(n) })
 		timeouts := rapid.Map(rapid.Int64Range(1, 10_000), func(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond })
-		// An instant that somebody reports: now, or somewhat ago.
+		// The time of a report: now, or a little earlier.
 		report := func(t *rapid.T) time.Time {
 			return now.Add(-time.Duration(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, int64(5*time.Second))).Draw(t, "ago")))
 		}
@@ -183,7 +183,7 @@ func TestTracker_NeverEarlyNeverLaterThanOneTick(t *testing.T) {
 			"expired": func(t *rapid.T) {
 				got := tr.Expired(now)
 				if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
-					t.Fatalf("expired %v: not sorted, or twice the same", got)
+					t.Fatalf("expired %v: not sorted, or with duplicates", got)
 				}
 				for _, id := range slices.Sorted(maps.Keys(model)) {
 					s, returned := model[id], slices.Contains(got, id)
@@ -202,7 +202,7 @@ func TestTracker_NeverEarlyNeverLaterThanOneTick(t *testing.T) {
 				}
 				for _, id := range got {
 					if model[id] == nil {
-						t.Fatalf("returned %v, which is not known", id)
+						t.Fatalf("returned the unknown session %v", id)
 					}
 				}
 			},
@@ -211,7 +211,8 @@ func TestTracker_NeverEarlyNeverLaterThanOneTick(t *testing.T) {
 	})
 }
 
-// checkBuckets requires that each session that is not closing is in one bucket, within the bounds, and all is sorted.
+// checkBuckets requires that each session that is not closing is in exactly one bucket, within the
+// bounds, and that buckets and sessions are sorted.
 func checkBuckets(t *rapid.T, buckets []session.Bucket, model map[proto.SessionID]*alive, tick time.Duration) {
 	seen := make(map[proto.SessionID]bool)
 	for i, b := range buckets {
@@ -221,7 +222,7 @@ func checkBuckets(t *rapid.T, buckets []session.Bucket, model map[proto.SessionI
 		for _, id := range b.IDs {
 			s := model[id]
 			if s == nil || s.closing || seen[id] {
-				t.Fatalf("buckets %v: %v should not be there, or not twice", buckets, id)
+				t.Fatalf("buckets %v: %v is closing, unknown, or listed twice", buckets, id)
 			}
 			seen[id] = true
 			if life := b.At.Sub(s.heard); life <= s.timeout || life > s.timeout+tick {
@@ -260,13 +261,13 @@ func BenchmarkTouch(b *testing.B) {
 	b.ReportAllocs()
 	id := proto.SessionID(0)
 	for b.Loop() {
-		now = now.Add(20 * time.Microsecond) // each session is heard from every 2 s
+		now = now.Add(20 * time.Microsecond) // each session is touched every 2 s
 		id = (id + 1) % n
 		tr.Touch(id, now)
 	}
 }
 
-// BenchmarkExpired looks once per tick, with nobody over.
+// BenchmarkExpired calls Expired once per tick while no session has expired.
 func BenchmarkExpired(b *testing.B) {
 	tr := session.New(tick)
 	for id := range proto.SessionID(100_000) {

@@ -2,17 +2,18 @@ package watch
 
 const chunkLen = 256
 
-// arena holds nodes of one type under numbers from 1 on. Chunks are never moved, so growing copies nothing and a
-// pointer from at stays good until the node is released. Released nodes are used again; memory is not given back.
+// arena stores records of one type, numbered from 1. Chunks never move: growing copies nothing, and a
+// pointer that at returned is valid until the record is released. Released records are reused; memory
+// is not returned.
 type arena[T any] struct {
 	chunks []*[chunkLen]T
 	free   []uint32
-	top    uint32 // the highest number ever given out
+	top    uint32 // the highest number in use so far
 }
 
 func (a *arena[T]) at(n uint32) *T { return &a.chunks[n/chunkLen][n%chunkLen] }
 
-// alloc returns the number of a zero node.
+// alloc returns the number of a zero record.
 func (a *arena[T]) alloc() uint32 {
 	if last := len(a.free) - 1; last >= 0 {
 		n := a.free[last]
@@ -26,7 +27,7 @@ func (a *arena[T]) alloc() uint32 {
 	return a.top
 }
 
-// release zeroes node n, so that it holds on to nothing, and keeps it for alloc.
+// release zeroes record n, so that it references nothing, and keeps it for alloc.
 func (a *arena[T]) release(n uint32) {
 	var zero T
 	*a.at(n) = zero

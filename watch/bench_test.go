@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// aliasing is what a decoder with AliasStrings returns.
+// aliasing returns a string as a decoder with AliasStrings does.
 func aliasing(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func pathNames(n int) [][]byte {
@@ -29,7 +29,7 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkMemory reports the live heap per watch, the paths' own bytes included.
+// BenchmarkMemory reports the live heap per watch, including the bytes of the paths.
 func BenchmarkMemory(b *testing.B) {
 	for _, bc := range []struct {
 		name         string
@@ -62,12 +62,12 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkMatch sets and fires one-shot watches: the figure is for one watch of n on a path.
+// BenchmarkMatch sets and fires one-shot watches. The result is per watch, with n of them on a path.
 func BenchmarkMatch(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		b.Run(fmt.Sprintf("one_shot_%d", n), func(b *testing.B) {
 			table, dst := New(), make([]ConnID, 0, n)
-			table.Add(ConnID(n+1), "/service/other", Data) // keeps the table from being empty in between
+			table.Add(ConnID(n+1), "/service/other", Data) // so that the table never becomes empty
 			b.ReportAllocs()
 			for b.Loop() {
 				for c := range n {
@@ -102,7 +102,8 @@ func BenchmarkMatch(b *testing.B) {
 	})
 }
 
-// BenchmarkRemoveConn disconnects 10,000 watchers of one path, in the order in which they came and shuffled.
+// BenchmarkRemoveConn disconnects 10,000 watchers of one path, in the order of their arrival and
+// shuffled.
 func BenchmarkRemoveConn(b *testing.B) {
 	const n = 10_000
 	order := make([]ConnID, n)

@@ -1,16 +1,20 @@
-// Package watch is the table of watches of one server: who is to be told about which path.
+// Package watch holds the watches of one server: which connection is told about changes of which path.
 //
-// It is in memory and local. Watches belong to a connection, not to a session, and end with it. The table knows a
-// connection only by its [ConnID]: what an event looks like and whether the ACL lets it through is the server's matter.
+// The table is in memory and local to a server. A watch belongs to a connection, not to a session, and
+// ends with it. The table knows a connection by its [ConnID] only. The server decides how an event is
+// encoded and whether the ACL allows it.
 //
-// What holds:
+// Invariants:
 //
-//	T1  A one-shot watch is matched at most once, by the first event that concerns it, and is gone when Match returns.
-//	T2  A connection appears at most once in what one Match appends.
-//	T3  The modes of one connection on one path are independent of each other, as in ZooKeeper 3.9 and later.
-//	T4  An entry without a mode, and a path or connection without an entry, is not in the table.
+//	T1  A one-shot watch is matched at most once, by the first event that concerns it, and is removed
+//	    when Match returns.
+//	T2  One call of Match appends each connection at most once.
+//	T3  The modes of one connection on one path are independent of each other, as in ZooKeeper 3.9 and
+//	    later.
+//	T4  The table holds no entry without a mode, and no path or connection without an entry.
 //
-// A [Table] has one mutex, which makes each method atomic. That a read and the watch it sets are one step, and that
-// events are matched in the order of the transactions, is the server's doing: it calls Add under its tree's read lock and
-// Match under the write lock. Source of the rules: ZooKeeper's WatchManager and its programmer's guide, "ZooKeeper Watches".
+// A [Table] has one mutex, which makes each method atomic. The server must make a read and the watch
+// that it sets one step, and must match events in the order of the transactions: it calls Add under the
+// read lock of its tree, and Match under the write lock. Source of the rules: ZooKeeper's WatchManager,
+// and "ZooKeeper Watches" in its programmer's guide.
 package watch

@@ -6,25 +6,26 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Match appends to dst the connections that are to be told of one event, each at most once (T2), and takes away the
-// one-shot watches that it used (T1).
+// Match appends to dst the connections that must be told about an event, each at most once (T2), and
+// removes the one-shot watches that matched (T1).
 //
-//	Created, DataChanged  data and persistent watches on the path, recursive ones on it and on its ancestors
-//	Deleted               these, and child watches on the path
-//	ChildrenChanged       child and persistent watches on the path, never recursive ones
+//	Created, DataChanged  data and persistent watches on the path; recursive watches on the path and
+//	                      on its ancestors
+//	Deleted               the same, and child watches on the path
+//	ChildrenChanged       child and persistent watches on the path, never recursive watches
 //
-// The order follows from the calls alone, never from the order of a map. The path is not kept. Nothing is allocated if
-// dst has room.
+// The order depends only on the order of the calls, never on the order of a map. The path is not
+// retained. Match allocates nothing if dst has room.
 func (t *Table) Match(dst []ConnID, ev proto.EventType, path string) []ConnID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.round++
 	if ev == proto.EventChildrenChanged {
-		return t.trigger(dst, path, child)
+		return t.trigger(dst, path, childList)
 	}
-	dst = t.trigger(dst, path, data)
+	dst = t.trigger(dst, path, dataList)
 	if ev == proto.EventDeleted {
-		dst = t.trigger(dst, path, child)
+		dst = t.trigger(dst, path, childList)
 	}
 	for t.recursive > 0 && len(path) > 1 {
 		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
@@ -36,30 +37,31 @@ func (t *Table) Match(dst []ConnID, ev proto.EventType, path string) []ConnID {
 	return dst
 }
 
-// trigger appends who watches the path itself. Every mode that can stand in a list concerns every event that asks for
-// the list, so there is nothing to select.
-func (t *Table) trigger(dst []ConnID, path string, s side) []ConnID {
+// trigger appends the connections that watch the path itself. Every event that uses a list concerns
+// every mode that the list can hold, so there is nothing to filter.
+func (t *Table) trigger(dst []ConnID, path string, k listKind) []ConnID {
 	p, ok := t.paths[path]
 	if !ok {
 		return dst
 	}
-	l := t.path.at(p).lists[s]
+	l := t.path.at(p).lists[k]
 	for e, left := l.head, l.n; left > 0; left-- {
 		next := t.entry.at(e).pathNext
 		dst = t.notify(dst, e)
-		t.clear(e, t.entry.at(e).modes&oneShot) // may free e, and with the last entry the path
+		t.clear(e, t.entry.at(e).modes&oneShot) // may release e, and with the last entry the path
 		e = next
 	}
 	return dst
 }
 
-// recursiveOn appends who watches path with all below it: they stand first in the list.
+// recursiveOn appends the connections that watch path and all znodes below it. Their entries come first
+// in the list.
 func (t *Table) recursiveOn(dst []ConnID, path string) []ConnID {
 	p, ok := t.paths[path]
 	if !ok {
 		return dst
 	}
-	l := t.path.at(p).lists[data]
+	l := t.path.at(p).lists[dataList]
 	for e, left := l.head, l.n; left > 0 && t.entry.at(e).modes&PersistentRecursive != 0; left-- {
 		dst = t.notify(dst, e)
 		e = t.entry.at(e).pathNext
@@ -67,7 +69,7 @@ func (t *Table) recursiveOn(dst []ConnID, path string) []ConnID {
 	return dst
 }
 
-// notify appends the connection of e, once in a round.
+// notify appends the connection of e, once per round.
 func (t *Table) notify(dst []ConnID, e uint32) []ConnID {
 	c := t.conn.at(t.entry.at(e).conn)
 	if c.round == t.round {

@@ -1,20 +1,20 @@
 package watch
 
-// linkPath puts e into the ring of its path and into the crowd, which begins when the list outgrows a scan.
+// linkPath adds e to the ring of its path, and to the index of the list if it is longer than maxScan.
 func (t *Table) linkPath(e uint32) {
 	en := t.entry.at(e)
 	t.ringLink(e)
-	key := crowd{en.path, en.side}
-	switch l := t.path.at(en.path).lists[en.side]; {
+	key := listID{en.path, en.kind}
+	switch l := t.path.at(en.path).lists[en.kind]; {
 	case l.n == maxScan+1:
 		m := make(map[uint32]uint32, 2*maxScan)
 		for i, left := l.head, l.n; left > 0; left-- {
 			m[t.entry.at(i).conn] = i
 			i = t.entry.at(i).pathNext
 		}
-		t.crowds[key] = m
+		t.indexes[key] = m
 	case l.n > maxScan:
-		t.crowds[key][en.conn] = e
+		t.indexes[key][en.conn] = e
 	}
 }
 
@@ -22,25 +22,25 @@ func (t *Table) linkPath(e uint32) {
 func (t *Table) unlinkPath(e uint32) {
 	en := t.entry.at(e)
 	t.ringUnlink(e)
-	key := crowd{en.path, en.side}
-	switch n := t.path.at(en.path).lists[en.side].n; {
+	key := listID{en.path, en.kind}
+	switch n := t.path.at(en.path).lists[en.kind].n; {
 	case n == maxScan:
-		delete(t.crowds, key)
+		delete(t.indexes, key)
 	case n > maxScan:
-		delete(t.crowds[key], en.conn)
+		delete(t.indexes[key], en.conn)
 	}
 }
 
-// ringLink puts e at the end of its path's ring, a recursive entry at the beginning.
+// ringLink adds e to the ring of its path: a recursive entry at the beginning, any other at the end.
 func (t *Table) ringLink(e uint32) {
 	en := t.entry.at(e)
-	l := &t.path.at(en.path).lists[en.side]
+	l := &t.path.at(en.path).lists[en.kind]
 	l.n++
 	if l.n == 1 {
 		l.head, en.pathPrev, en.pathNext = e, e, e
 		return
 	}
-	head := t.entry.at(l.head) // the end of a ring is before its head
+	head := t.entry.at(l.head) // the end of a ring precedes its head
 	en.pathPrev, en.pathNext = head.pathPrev, l.head
 	t.entry.at(head.pathPrev).pathNext = e
 	head.pathPrev = e
@@ -51,7 +51,7 @@ func (t *Table) ringLink(e uint32) {
 
 func (t *Table) ringUnlink(e uint32) {
 	en := t.entry.at(e)
-	l := &t.path.at(en.path).lists[en.side]
+	l := &t.path.at(en.path).lists[en.kind]
 	l.n--
 	if l.n == 0 {
 		l.head = 0

@@ -2,20 +2,22 @@ package watch
 
 import "slices"
 
-// Stats counts the connections, the paths and the pairs of both in the data table: data, persistent and recursive
-// watches. It leaves child watches out, as ZooKeeper does in the word wchs. O(1).
+// Stats returns the number of connections, paths, and pairs of both in the data table, which holds
+// data, persistent and recursive watches. Child watches are left out, as in ZooKeeper's four-letter
+// word wchs. It takes constant time.
 func (t *Table) Stats() (conns, paths, watches int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.dataConns, t.dataPaths, t.dataEntries
 }
 
-// Len returns the number of pairs of a connection and a path in both tables, data and child: a persistent watch, which
-// is in both, counts twice, as in ZooKeeper's watch_count. It takes no lock.
+// Len returns the number of pairs of a connection and a path in the data and child tables together. A
+// persistent watch is in both and counts twice, as in ZooKeeper's watch_count. Len takes no lock.
 func (t *Table) Len() int { return int(t.entries.Load()) }
 
-// ByConn returns the paths in the data table (see Stats) of each connection that has any, sorted. The caller owns the
-// result. Its cost grows with the number of watches, and all else on the table waits: it is for the operator's word wchc.
+// ByConn returns, for each connection in the data table (see Stats), its paths, sorted. The caller owns
+// the result. The cost is proportional to the number of watches, and all other calls wait: it is for the
+// four-letter word wchc.
 func (t *Table) ByConn() map[ConnID][]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +33,8 @@ func (t *Table) ByConn() map[ConnID][]string {
 	return m
 }
 
-// ByPath returns the connections in the data table (see Stats) on each path that has any, sorted. Otherwise as ByConn.
+// ByPath returns, for each path in the data table (see Stats), its connections, sorted. It is otherwise
+// like ByConn.
 func (t *Table) ByPath() map[string][]ConnID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,10 +48,10 @@ func (t *Table) ByPath() map[string][]ConnID {
 	return m
 }
 
-// dataOn ranges over the connections in the data table on a path.
+// dataOn ranges over the connections that the data table holds for a path.
 func (t *Table) dataOn(p uint32) func(yield func(ConnID) bool) {
 	return func(yield func(ConnID) bool) {
-		l := t.path.at(p).lists[data]
+		l := t.path.at(p).lists[dataList]
 		for e, left := l.head, l.n; left > 0; left-- {
 			en := t.entry.at(e)
 			if !yield(t.conn.at(en.conn).id) {

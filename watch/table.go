@@ -7,83 +7,83 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ConnID names a connection. The server chooses it and never uses it again.
+// ConnID identifies a connection. The server must not use one twice.
 type ConnID uint64
 
 // Kind is a set of watch modes.
 type Kind uint8
 
-// The watch modes. Data and Child are one-shot, the others stay.
+// The watch modes. Data and Child are one-shot, the others are permanent.
 const (
 	Data                Kind = 1 << iota // getData, and exists also on a missing znode
 	Child                                // getChildren
-	Persistent                           // addWatch mode 0: all that Data and Child would see
-	PersistentRecursive                  // addWatch mode 1: the path and all below it, but no ChildrenChanged
+	Persistent                           // addWatch mode 0: all events of Data and Child
+	PersistentRecursive                  // addWatch mode 1: the path and all znodes below it, without ChildrenChanged
 )
 
-// Table holds watches. Safe for concurrent use; no method blocks longer than its own work takes.
+// Table holds watches. It is safe for concurrent use.
 type Table struct {
 	entries atomic.Int64 // for Empty; written under mu
 
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // guards the fields below
 	paths     map[string]uint32
 	conns     map[ConnID]uint32
-	recursive int // entries with PersistentRecursive, to spare Match the walk up
+	recursive int // entries with PersistentRecursive; if 0, Match need not visit the ancestors
 
-	// Nodes refer to each other by their number in these arenas, not by pointer: that halves an entry, and the garbage
-	// collector has nothing to follow. 0 is no node.
+	// Records refer to each other by their numbers in these arenas instead of pointers. This halves the
+	// size of an entry, and the garbage collector has nothing to follow. 0 means none.
 	entry arena[entry]
-	path  arena[pathNode]
-	conn  arena[connNode]
+	path  arena[pathRecord]
+	conn  arena[connRecord]
 
-	crowds map[crowd]map[uint32]uint32 // of a list longer than maxScan: connection to entry
-	round  uint64                      // counts calls of Match, see connNode.round
+	indexes map[listID]map[uint32]uint32 // entries by connection, of each list longer than maxScan
+	round   uint64                       // counts calls of Match; see connRecord.round
 
-	dataEntries, dataPaths, dataConns int // what Stats returns
+	dataEntries, dataPaths, dataConns int // the results of Stats
 }
 
 // New returns an empty table.
 func New() *Table {
 	return &Table{
-		paths:  make(map[string]uint32),
-		conns:  make(map[ConnID]uint32),
-		crowds: make(map[crowd]map[uint32]uint32),
+		paths:   make(map[string]uint32),
+		conns:   make(map[ConnID]uint32),
+		indexes: make(map[listID]map[uint32]uint32),
 	}
 }
 
-// Empty reports that nobody watches anything. It takes no lock, so that applying a transaction costs nothing here while
-// there are no watches.
+// Empty reports whether there are no watches. It takes no lock, so that a transaction costs nothing here
+// while there are none.
 func (t *Table) Empty() bool { return t.entries.Load() == 0 }
 
-// Add registers c for k on path. What is registered already stays and is not doubled (T3). The path may alias a buffer:
-// it is cloned if it is kept. Nothing is validated; a path that no znode can have never matches. After RemoveConn(c) the
-// caller must not add for c again: nothing would take it away.
+// Add adds the modes k for connection c on path, and keeps earlier modes (T3). The path may alias a
+// buffer: Add clones it if it retains it. The path is not validated; one that no znode can have never
+// matches. After RemoveConn(c) the caller must not call Add for c: nothing would remove the watch.
 func (t *Table) Add(c ConnID, path string, k Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if in := k & inData; in != 0 {
-		t.put(c, path, data, in)
+		t.put(c, path, dataList, in)
 	}
 	if in := k & inChild; in != 0 {
-		t.put(c, path, child, in)
+		t.put(c, path, childList, in)
 	}
 }
 
-// Has reports whether c has a watch of type k on exactly this path. False for a type that is not valid.
+// Has reports whether c has a watch of type k on exactly this path. An invalid type has none.
 func (t *Table) Has(c ConnID, path string, k proto.WatcherType) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	modes := kindOf(k)
-	return t.get(c, path, data)&modes != 0 || t.get(c, path, child)&modes != 0
+	return t.get(c, path, dataList)&modes != 0 || t.get(c, path, childList)&modes != 0
 }
 
-// Remove takes away c's watches of type k on exactly this path. False if there were none, or k is not valid.
+// Remove removes c's watches of type k on exactly this path, and reports whether there were any.
 func (t *Table) Remove(c ConnID, path string, k proto.WatcherType) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found := false
-	for s := range sides {
-		if e := t.find(c, path, s); e != 0 {
+	for list := range listKinds {
+		if e := t.find(c, path, list); e != 0 {
 			if modes := t.entry.at(e).modes & kindOf(k); modes != 0 {
 				t.clear(e, modes)
 				found = true
@@ -93,12 +93,12 @@ func (t *Table) Remove(c ConnID, path string, k proto.WatcherType) bool {
 	return found
 }
 
-// RemoveConn takes away all watches of c.
+// RemoveConn removes all watches of c.
 func (t *Table) RemoveConn(c ConnID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
-		n, ok := t.conns[c] // gone with its last entry
+		n, ok := t.conns[c] // removed with its last entry
 		if !ok {
 			return
 		}
@@ -107,7 +107,7 @@ func (t *Table) RemoveConn(c ConnID) {
 	}
 }
 
-// kindOf returns the modes that a watcher type stands for, none if it is not valid.
+// kindOf returns the modes of a watcher type, none if the type is invalid.
 func kindOf(k proto.WatcherType) Kind {
 	switch k {
 	case proto.WatcherChildren:

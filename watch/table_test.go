@@ -15,7 +15,7 @@ func match(t *Table, ev proto.EventType, path string) []ConnID {
 	return slices.Sorted(slices.Values(t.Match(nil, ev, path)))
 }
 
-// TestMatch_Table is the table of triggers: who hears of which event on /a/b.
+// TestMatch_Table checks which watches match which event on /a/b.
 func TestMatch_Table(t *testing.T) {
 	const (
 		onData ConnID = iota + 1
@@ -67,7 +67,7 @@ func TestAdd_ClonesThePath(t *testing.T) {
 	buf := []byte("/a")
 	table := New()
 	table.Add(1, string(buf), Data)
-	// What a decoder with AliasStrings hands out changes when the buffer is used again.
+	// A string of a decoder with AliasStrings changes when its buffer is reused.
 	aliased := aliasing(buf)
 	table.Add(2, aliased, Data)
 	table.Add(2, aliasing([]byte("/b")), Data)
@@ -104,16 +104,16 @@ func TestRemove_Exact(t *testing.T) {
 		if !table.Has(1, "/a", k) || !table.Remove(1, "/a", k) || table.Has(1, "/a", k) || table.Remove(1, "/a", k) {
 			t.Errorf("type %d: not found, or found again after it was removed", k)
 		}
-		if got := table.get(1, "/a", data) | table.get(1, "/a", child); got != all&^want {
+		if got := table.get(1, "/a", dataList) | table.get(1, "/a", childList); got != all&^want {
 			t.Errorf("type %d: left %b, want %b", k, got, all&^want)
 		}
-		if got := table.get(2, "/a", data) | table.get(2, "/a", child); got != all {
+		if got := table.get(2, "/a", dataList) | table.get(2, "/a", childList); got != all {
 			t.Errorf("type %d: the other connection is left with %b, want %b", k, got, all)
 		}
 	}
 }
 
-// model is the table as one would write it without a thought for cost.
+// model is a simple implementation of the table.
 type model map[ConnID]map[string]Kind
 
 func (m model) match(ev proto.EventType, path string) []ConnID {
@@ -215,17 +215,17 @@ func TestTable_AgreesWithModel(t *testing.T) {
 		for c := range m {
 			table.RemoveConn(c)
 		}
-		if !table.Empty() || len(table.paths)+len(table.conns)+len(table.crowds)+table.recursive != 0 {
-			t.Fatalf("after the last connection: paths %v conns %v crowds %v recursive %d",
-				table.paths, table.conns, table.crowds, table.recursive)
+		if !table.Empty() || len(table.paths)+len(table.conns)+len(table.indexes)+table.recursive != 0 {
+			t.Fatalf("after the last connection: paths %v conns %v indexes %v recursive %d",
+				table.paths, table.conns, table.indexes, table.recursive)
 		}
 		if len(table.entry.free) != int(table.entry.top) || len(table.path.free) != int(table.path.top) || len(table.conn.free) != int(table.conn.top) {
-			t.Fatal("after the last connection some nodes are not free")
+			t.Fatal("after the last connection some records are not free")
 		}
 	})
 }
 
-// compare looks at the listings and the figures.
+// compare compares the listings and the counters.
 func compare(t *rapid.T, table *Table, m model) {
 	want := m.byConn()
 	maps.DeleteFunc(want, func(_ ConnID, paths []string) bool { return len(paths) == 0 })
@@ -291,13 +291,13 @@ func TestTable_ConcurrentUse(t *testing.T) {
 				told = table.Match(told[:0], proto.EventDeleted, "/a/b")
 			}
 			if len(told) > 4 {
-				t.Errorf("told %v: more than there are", told)
+				t.Errorf("told %v: more connections than there are", told)
 			}
 			table.Stats()
 		}
 	})
 	wg.Wait()
 	if !table.Empty() {
-		t.Error("not empty though all have left")
+		t.Error("not empty after all connections were removed")
 	}
 }

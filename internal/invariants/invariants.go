@@ -1,2 +1,2 @@
-// Package invariants switches on checks that are too slow for production: build with -tags invariants.
+// Package invariants enables checks that are too slow for production. Build with -tags invariants.
 package invariants

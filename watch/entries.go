@@ -2,13 +2,14 @@ package watch
 
 import "strings"
 
-// side is one of ZooKeeper's two tables. A persistent watch stands in both, a recursive one in the first alone.
-type side uint8
+// listKind names one of ZooKeeper's two tables. A persistent watch is in both of them, a recursive one
+// only in the first.
+type listKind uint8
 
 const (
-	data side = iota
-	child
-	sides
+	dataList listKind = iota
+	childList
+	listKinds
 )
 
 const (
@@ -17,50 +18,54 @@ const (
 	oneShot = Data | Child
 )
 
-// maxScan is the longest list that is searched from its head. A longer one has a map beside it (a crowd), so that no
-// operation costs more with many watchers; the short ones, which are nearly all, pay for no map.
+// maxScan is the length of the longest list that is searched from its head. A longer list has a map in
+// Table.indexes, so that no operation gets slower with many watchers. Nearly all lists are short and
+// need no map.
 const maxScan = 8
 
-type crowd struct {
+// listID identifies a list.
+type listID struct {
 	path uint32
-	side side
+	kind listKind
 }
 
-// entry is what one connection watches on one path in one of the tables. It is in two rings: of its path, and of its
-// connection.
+// entry holds the modes of one connection on one path in one of the two tables. It is in two rings:
+// that of its path, and that of its connection.
 type entry struct {
 	conn, path         uint32
 	pathPrev, pathNext uint32
 	connPrev, connNext uint32
-	side               side
+	kind               listKind
 	modes              Kind
 }
 
 // list is a ring of n entries. Invariant: recursive entries come first.
 type list struct{ head, n uint32 }
 
-type pathNode struct {
+// pathRecord holds the watches on one path.
+type pathRecord struct {
 	path  string
-	lists [sides]list
+	lists [listKinds]list
 }
 
-type connNode struct {
+// connRecord holds the watches of one connection.
+type connRecord struct {
 	id    ConnID
 	round uint64 // the last Match that reported it
 	head  uint32
 	n     uint32 // entries
-	nData uint32 // those of the data table
+	nData uint32 // entries of the data table
 }
 
 // get returns the modes of c on path, none if there is no entry.
-func (t *Table) get(c ConnID, path string, s side) Kind {
-	if e := t.find(c, path, s); e != 0 {
+func (t *Table) get(c ConnID, path string, k listKind) Kind {
+	if e := t.find(c, path, k); e != 0 {
 		return t.entry.at(e).modes
 	}
 	return 0
 }
 
-func (t *Table) find(c ConnID, path string, s side) uint32 {
+func (t *Table) find(c ConnID, path string, k listKind) uint32 {
 	cn, ok := t.conns[c]
 	if !ok {
 		return 0
@@ -69,13 +74,13 @@ func (t *Table) find(c ConnID, path string, s side) uint32 {
 	if !ok {
 		return 0
 	}
-	return t.findNode(cn, p, s)
+	return t.findEntry(cn, p, k)
 }
 
-func (t *Table) findNode(cn, p uint32, s side) uint32 {
-	l := t.path.at(p).lists[s]
+func (t *Table) findEntry(cn, p uint32, k listKind) uint32 {
+	l := t.path.at(p).lists[k]
 	if l.n > maxScan {
-		return t.crowds[crowd{p, s}][cn]
+		return t.indexes[listID{p, k}][cn]
 	}
 	for e, left := l.head, l.n; left > 0; left-- {
 		if t.entry.at(e).conn == cn {
@@ -86,25 +91,25 @@ func (t *Table) findNode(cn, p uint32, s side) uint32 {
 	return 0
 }
 
-// put adds modes to the entry of c on path, which it makes if need be.
-func (t *Table) put(c ConnID, path string, s side, modes Kind) {
+// put adds modes to the entry of c on path. It makes the entry if there is none.
+func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 	cn, ok := t.conns[c]
 	if !ok {
 		cn = t.conn.alloc()
-		*t.conn.at(cn) = connNode{id: c}
+		*t.conn.at(cn) = connRecord{id: c}
 		t.conns[c] = cn
 	}
 	p, ok := t.paths[path]
 	if !ok {
 		path = strings.Clone(path)
 		p = t.path.alloc()
-		*t.path.at(p) = pathNode{path: path}
+		*t.path.at(p) = pathRecord{path: path}
 		t.paths[path] = p
 	}
-	e := t.findNode(cn, p, s)
+	e := t.findEntry(cn, p, k)
 	if e == 0 {
 		e = t.entry.alloc()
-		*t.entry.at(e) = entry{conn: cn, path: p, side: s, modes: modes}
+		*t.entry.at(e) = entry{conn: cn, path: p, kind: k, modes: modes}
 		t.linkConn(e)
 		t.linkPath(e)
 		t.count(e, 1)
@@ -126,8 +131,8 @@ func (t *Table) put(c ConnID, path string, s side, modes Kind) {
 	}
 }
 
-// clear takes modes, all of which e has, away from it; with its last mode the entry goes, and with their last entry its
-// path and its connection (T4).
+// clear removes modes from e, which must have all of them. An entry without a mode is removed, and with
+// its last entry a path or connection (T4).
 func (t *Table) clear(e uint32, modes Kind) {
 	en := t.entry.at(e)
 	en.modes &^= modes
@@ -146,7 +151,7 @@ func (t *Table) clear(e uint32, modes Kind) {
 	t.count(e, -1)
 	p, cn := en.path, en.conn
 	t.entry.release(e)
-	if pn := t.path.at(p); pn.lists == [sides]list{} {
+	if pn := t.path.at(p); pn.lists == [listKinds]list{} {
 		delete(t.paths, pn.path)
 		t.path.release(p)
 	}
@@ -156,21 +161,22 @@ func (t *Table) clear(e uint32, modes Kind) {
 	}
 }
 
-// count keeps the figures of Empty and Stats; by is +1 after e was linked or -1 after it was unlinked.
+// count updates the counters of Empty and Stats. by is +1 after e was linked, or -1 after it was
+// unlinked.
 func (t *Table) count(e uint32, by int) {
 	t.entries.Add(int64(by))
 	en := t.entry.at(e)
-	if en.side != data {
+	if en.kind != dataList {
 		return
 	}
 	t.dataEntries += by
 	c := t.conn.at(en.conn)
 	c.nData += uint32(by)
-	// Whether this was the first of its kind, or the last, shows in the number of the larger of the two states.
+	// The first entry changes the number from 0 to 1, the last from 1 to 0: the result is max(by, 0).
 	if c.nData == uint32(max(by, 0)) {
 		t.dataConns += by
 	}
-	if t.path.at(en.path).lists[data].n == uint32(max(by, 0)) {
+	if t.path.at(en.path).lists[dataList].n == uint32(max(by, 0)) {
 		t.dataPaths += by
 	}
 }
