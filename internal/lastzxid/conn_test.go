@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// scripted is a connection that says what it is to say, in pieces, and keeps what is written.
+// scripted is a connection that returns scripted bytes, in pieces, and records all writes.
 type scripted struct {
 	net.Conn
 	say     io.Reader
@@ -21,7 +21,7 @@ type scripted struct {
 func (s *scripted) Read(b []byte) (int, error)  { return s.say.Read(b) }
 func (s *scripted) Write(b []byte) (int, error) { return s.written.Write(b) }
 
-// frame has the fields 4 bytes each, but for those of type int64, and its length in front.
+// frame encodes the fields in 4 bytes each, or 8 for an int64, after the length.
 func frame(fields ...any) []byte {
 	b := make([]byte, 4)
 	for _, f := range fields {
@@ -54,7 +54,7 @@ func TestConn(t *testing.T) {
 		return said, want
 	}
 	for i, tc := range []struct {
-		requests, answers [][]byte // in pairs: what is written or said, and what arrives
+		requests, answers [][]byte // in pairs: what is written, and what arrives
 	}{
 		{
 			[][]byte{handshake(0, 0), handshake(0, 0), frame(1, 4, "get"), frame(1, 4, "get")},
@@ -64,16 +64,16 @@ func TestConn(t *testing.T) {
 				frame(2, int64(0x71), -101), frame(2, int64(0), -101),
 			},
 		},
-		{ // go-zookeeper has seen nothing, and says so
-			[][]byte{handshake(0, 7), handshake(0x71, 7), frame(3, 4, "get"), frame(3, 4, "get"), frame(4, setWatches, int64(0), "watches"), frame(4, setWatches, int64(0x71), "watches")},
+		{ // go-zookeeper sends 0: it has seen nothing
+			[][]byte{handshake(0, 7), handshake(0x71, 7), frame(3, 4, "get"), frame(3, 4, "get"), frame(4, opSetWatches, int64(0), "watches"), frame(4, opSetWatches, int64(0x71), "watches")},
 			[][]byte{frame(3, int64(0x90), 0), frame(3, int64(0), 0), frame("short"), frame("short")},
 		},
-		{ // it was lost before the watches were set
-			[][]byte{handshake(0, 7), handshake(0x90, 7), frame(5, setWatches, int64(0), "watches"), frame(5, setWatches, int64(0x71), "watches")},
+		{ // lost before the watches were set
+			[][]byte{handshake(0, 7), handshake(0x90, 7), frame(5, opSetWatches, int64(0), "watches"), frame(5, opSetWatches, int64(0x71), "watches")},
 			[][]byte{frame(6, int64(0x91), 0), frame(6, int64(0), 0), frame(5, int64(0x92), 0), frame(5, int64(0), 0)},
 		},
-		{ // and now they were
-			[][]byte{handshake(0, 7), handshake(0x92, 7), frame(7, setWatches, int64(0)), frame(7, setWatches, int64(0x92)), frame(8, setWatches), frame(8, setWatches)},
+		{ // with the watches set
+			[][]byte{handshake(0, 7), handshake(0x92, 7), frame(7, opSetWatches, int64(0)), frame(7, opSetWatches, int64(0x92)), frame(8, opSetWatches), frame(8, opSetWatches)},
 			nil,
 		},
 		{[][]byte{handshake(0, 0), handshake(0, 0)}, nil}, // a new session
@@ -98,11 +98,12 @@ func TestConn(t *testing.T) {
 	}
 }
 
-// TestConn_PassesOn: whatever a server says, and in whatever pieces, all of it arrives but the zxids of answers.
+// TestConn_PassesOn checks that all bytes of a server arrive, in whatever pieces, except for the zxids of
+// replies.
 func TestConn_PassesOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		said := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "said")
-		for i := range said { // lengths that are some use
+		for i := range said { // plausible lengths
 			if i%7 < 3 {
 				said[i] = 0
 			}
@@ -118,7 +119,7 @@ func TestConn_PassesOn(t *testing.T) {
 				break
 			}
 		}
-		if len(got) > len(said) || len(said)-len(got) >= head { // what is cut within a header is not passed on
+		if len(got) > len(said) || len(said)-len(got) >= replyHeader { // a header that is cut is not passed on
 			t.Fatalf("%d of %d bytes", len(got), len(said))
 		}
 		for i := range got {

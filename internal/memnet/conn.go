@@ -9,7 +9,7 @@ import (
 
 // conn is one end of a connection: a net.Conn.
 type conn struct {
-	network       *Network // nil: of Pipe
+	network       *Network // nil: made by Pipe
 	in, out       *stream
 	local, remote Addr
 }
@@ -26,7 +26,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write returns when all of b is on its way, or with an error and how much of it is. It keeps nothing of b.
+// Write returns when all of b was sent, or with an error and the number of bytes that were sent. It does
+// not retain b.
 func (c *conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
 	if err != nil {
@@ -35,7 +36,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close ends calls that wait on this end with net.ErrClosed. Closing it again is that error, too.
+// Close ends waiting calls of this end with net.ErrClosed. A second Close returns net.ErrClosed.
 func (c *conn) Close() error {
 	first := c.out.closeWriter()
 	c.in.closeReader()
@@ -48,19 +49,20 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// SetDeadline is SetReadDeadline and SetWriteDeadline.
+// SetDeadline calls SetReadDeadline and SetWriteDeadline.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// SetReadDeadline counts for reads that wait, too. The zero time is none. After Close it fails with net.ErrClosed.
+// SetReadDeadline applies to waiting reads as well. The zero time means none. After Close it fails with
+// net.ErrClosed.
 func (c *conn) SetReadDeadline(t time.Time) error { return c.setDeadline(c.in, &c.in.reader, t) }
 
 // SetWriteDeadline is like SetReadDeadline.
 func (c *conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(c.out, &c.out.writer, t) }
 
-func (c *conn) setDeadline(s *stream, side *side, t time.Time) error {
-	if !s.setDeadline(side, t) {
+func (c *conn) setDeadline(s *stream, w *waiters, t time.Time) error {
+	if !s.setDeadline(w, t) {
 		return c.opError("set", net.ErrClosed)
 	}
 	return nil

@@ -11,28 +11,29 @@ type listener struct {
 	network *Network
 	host    string
 	address Addr
-	conns   chan net.Conn // unbuffered: whoever dialled is accepted
+	conns   chan net.Conn // unbuffered: Dial returns when the connection is accepted
 
-	closed atomic.Bool // by its owner
+	closed atomic.Bool // Close was called
 	once   sync.Once
-	shut   chan struct{}
+	done   chan struct{} // closed by Close or Kill
 }
 
 func newListener(n *Network, host, address string) *listener {
-	return &listener{network: n, host: host, address: Addr(address), conns: make(chan net.Conn), shut: make(chan struct{})}
+	return &listener{network: n, host: host, address: Addr(address), conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// Accept waits for somebody who dials, or until the listener is closed or its host killed (net.ErrClosed).
+// Accept waits for a Dial, or until the listener is closed or its host killed (net.ErrClosed).
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
-	case <-l.shut:
+	case <-l.done:
 		return nil, opError("accept", nil, l.address, net.ErrClosed)
 	}
 }
 
-// Close frees the address. What was accepted goes on. Closing it again is net.ErrClosed; closing it after Kill is not.
+// Close frees the address. Accepted connections stay open. A second Close returns net.ErrClosed; a first
+// Close after Kill does not.
 func (l *listener) Close() error {
 	if l.closed.Swap(true) {
 		return opError("close", nil, l.address, net.ErrClosed)
@@ -48,6 +49,6 @@ func (l *listener) shutDown() {
 		l.network.mu.Lock()
 		delete(l.network.listeners, string(l.address))
 		l.network.mu.Unlock()
-		close(l.shut)
+		close(l.done)
 	})
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Network connects hosts, which exist by being named. Make it with [New].
+// Network connects hosts. A host exists as soon as it is named. Use [New] to make one.
 type Network struct {
 	latency time.Duration
 
 	mu        sync.Mutex
 	listeners map[string]*listener // by address
 	conns     map[*conn]struct{}   // ends that are neither closed nor torn
-	links     map[link]linkState   // those that were ever changed
-	changed   chan struct{}        // closed by the next change of a link; nil: nobody waits for it
-	dialled   int
+	links     map[link]linkState   // links that were ever changed
+	changed   chan struct{}        // closed by the next change of a link; nil: nobody waits
+	dialed    int                  // number of connections so far
 }
 
 // link is one direction between two hosts.
@@ -25,19 +25,19 @@ type link struct{ from, to string }
 
 type linkState struct {
 	cut   bool
-	delay time.Duration // all that bytes take
+	delay time.Duration // of each byte
 }
 
-// New returns a network without listeners. What is written takes the latency, on every link, before it can be read. In a
-// bubble of testing/synctest it should not be 0 if somebody always has something to do, since time would never pass then.
+// New returns a network without listeners. Bytes arrive after the latency, on every link. In a bubble of
+// testing/synctest the latency should not be 0 if some goroutine is always busy: time would never pass.
 func New(latency time.Duration) *Network {
 	return &Network{
 		latency: latency, listeners: make(map[string]*listener), conns: make(map[*conn]struct{}), links: make(map[link]linkState),
 	}
 }
 
-// Listen opens a port. The address is host:port, as Dial is to name it. Errors are *net.OpError: EADDRINUSE while another
-// listener has that address, until it is closed or its host killed, or what is wrong with the address.
+// Listen opens a port. The address is host:port, and Dial must use the same text. Errors are
+// *net.OpError: EADDRINUSE while another listener has that address, or a malformed address.
 func (n *Network) Listen(address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -53,9 +53,10 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial connects the host from with an address. Without a listener it is refused at once (ECONNREFUSED). While a link between
-// the two is cut, in either direction, and until the listener accepts, it waits; ctx ends that, with its error. ctx means
-// nothing to the connection. Errors are *net.OpError. The connection's own address is a port of from that says nothing.
+// Dial connects the host from to an address. Without a listener it fails at once (ECONNREFUSED). It waits
+// while a link between the two hosts is cut, in either direction, and until the listener accepts. ctx ends
+// that wait with its error, and has no effect on the connection. Errors are *net.OpError. The local
+// address of the connection is an arbitrary port of from.
 func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, error) {
 	c, err := n.dial(ctx, from, address)
 	if err != nil {
@@ -79,12 +80,12 @@ func (n *Network) dial(ctx context.Context, from, address string) (*conn, error)
 	select {
 	case l.conns <- theirs:
 		return mine, nil
-	case <-l.shut:
+	case <-l.done:
 		err = syscall.ECONNREFUSED
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	_, _ = mine.Close(), theirs.Close() // nobody has seen them
+	_, _ = mine.Close(), theirs.Close() // not in use yet
 	return nil, err
 }
 
@@ -111,8 +112,8 @@ func (n *Network) awaitLinks(ctx context.Context, from, to string) error {
 	}
 }
 
-// connect makes both ends of a connection to who listens on the address; the listener is nil if nobody does. The network
-// knows the ends before anybody else, so that nothing that befalls their link in between passes them by.
+// connect makes both ends of a connection to the listener of an address. Without a listener l is nil. The
+// ends are added to the network at once, so that they see every later change of their links.
 func (n *Network) connect(from, to, address string) (mine, theirs *conn, l *listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,28 +121,28 @@ func (n *Network) connect(from, to, address string) (mine, theirs *conn, l *list
 		return nil, nil, nil
 	}
 	there, back := newStream(link{from, to}, n.state(link{from, to})), newStream(link{to, from}, n.state(link{to, from}))
-	local := Addr(net.JoinHostPort(from, port(n.dialled)))
-	n.dialled++
+	local := Addr(net.JoinHostPort(from, ephemeralPort(n.dialed)))
+	n.dialed++
 	mine = &conn{network: n, in: back, out: there, local: local, remote: l.address}
 	theirs = &conn{network: n, in: there, out: back, local: l.address, remote: local}
 	n.conns[mine], n.conns[theirs] = struct{}{}, struct{}{}
 	return mine, theirs, l
 }
 
-// state returns what bytes on the link meet. The caller holds the mutex.
+// state returns the state of a link, including the latency. The caller must hold the mutex.
 func (n *Network) state(l link) linkState {
 	s := n.links[l]
 	s.delay += n.latency
 	return s
 }
 
-// Cut stops what goes from one host to another, or lets it go on. Bytes are held meanwhile (M2), and whoever dials waits.
+// Cut cuts or mends the link from one host to another. A cut link holds bytes (M2), and Dial waits.
 func (n *Network) Cut(from, to string, cut bool) {
 	n.change(link{from, to}, func(s *linkState) { s.cut = cut })
 }
 
-// Delay makes what is written from now on, from one host to another, take d longer than the network's latency. Bytes stay in
-// order: those behind delayed ones wait for them, even after the delay was taken back with 0.
+// Delay adds d to the latency of all later writes from one host to another. Bytes stay in order: later
+// bytes wait for delayed bytes, even after the delay was set back to 0.
 func (n *Network) Delay(from, to string, d time.Duration) {
 	n.change(link{from, to}, func(s *linkState) { s.delay = d })
 }
@@ -153,7 +154,7 @@ func (n *Network) change(l link, change func(*linkState)) {
 	change(&s)
 	n.links[l] = s
 	for c := range n.conns {
-		for _, s := range [...]*stream{c.in, c.out} { // either end may be closed, so don't ask whose stream it is
+		for _, s := range [...]*stream{c.in, c.out} { // both, since the other end may be closed
 			if s.link == l {
 				s.setLink(n.state(l))
 			}
@@ -165,7 +166,8 @@ func (n *Network) change(l link, change func(*linkState)) {
 	}
 }
 
-// Tear breaks all connections between two hosts, or with b empty those of a with everybody. Both ends get ECONNRESET.
+// Tear breaks all connections between two hosts, or all connections of a if b is empty. Both ends fail
+// with ECONNRESET.
 func (n *Network) Tear(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -178,8 +180,8 @@ func (n *Network) Tear(a, b string) {
 	}
 }
 
-// Kill makes a host vanish: it closes its listeners, so that whoever dials is refused, and breaks its connections. The host
-// may listen and dial again.
+// Kill closes the listeners of a host, so that Dial is refused, and breaks its connections. The host may
+// listen and dial again.
 func (n *Network) Kill(host string) {
 	for _, l := range n.listenersOf(host) {
 		l.shutDown()
@@ -199,7 +201,7 @@ func (n *Network) listenersOf(host string) []*listener {
 	return of
 }
 
-// forget is for an end that was closed.
+// forget removes a closed end.
 func (n *Network) forget(c *conn) {
 	n.mu.Lock()
 	delete(n.conns, c)

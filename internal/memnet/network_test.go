@@ -247,19 +247,19 @@ func TestNetwork_Addresses(t *testing.T) {
 	defer func() { _ = l.Close() }() // once
 	var seen []string
 	for range 2 {
-		dialled := make(chan net.Conn)
+		dialed := make(chan net.Conn)
 		go func() { // ends with Accept below; awaited by the receive
 			c, err := n.Dial(t.Context(), "a", "b:2181")
 			if err != nil {
 				t.Error(err)
 			}
-			dialled <- c
+			dialed <- c
 		}()
 		b, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := <-dialled
+		a := <-dialed
 		defer closeAll(a, b)
 		if a.RemoteAddr().String() != "b:2181" || b.LocalAddr() != a.RemoteAddr() || b.RemoteAddr() != a.LocalAddr() {
 			t.Error(a.LocalAddr(), a.RemoteAddr(), b.LocalAddr(), b.RemoteAddr())
@@ -326,13 +326,13 @@ func TestNetwork_TearsWhatIsDialled(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = l.Close() }() // once
-		dialled := make(chan net.Conn, 1)
+		dialed := make(chan net.Conn, 1)
 		go func() { // ends with Accept below; awaited by the receive
 			c, err := n.Dial(t.Context(), "a", "b:1")
 			if err != nil {
 				t.Error(err)
 			}
-			dialled <- c
+			dialed <- c
 		}()
 		synctest.Wait()
 		n.Tear("a", "b")
@@ -340,7 +340,7 @@ func TestNetwork_TearsWhatIsDialled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := <-dialled
+		a := <-dialed
 		defer closeAll(a, b)
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 			t.Error(err)

@@ -1,21 +1,21 @@
 package memnet
 
-// window is how many bytes may be under way on a connection, in each direction: written and not read.
+// window is how many bytes may be unread on a connection, in each direction.
 const window = 256 << 10
 
-// smallest is what a ring begins with, in bytes. It doubles up to the window.
-const smallest = 512
+// minRing is the initial size of a ring, in bytes. It doubles up to the window.
+const minRing = 512
 
-// ring is a queue of bytes. It grows as needed and keeps its memory.
+// ring is a queue of bytes. It grows as needed, and never shrinks.
 type ring struct {
-	buf  []byte // its length is 0, or a power of two times smallest
-	head int    // where the first byte is
-	n    int    // how many there are
+	buf  []byte // its length is 0, or a power of two times minRing
+	head int    // index of the first byte
+	n    int    // number of bytes
 }
 
 func (r *ring) len() int { return r.n }
 
-// write appends b. With what is there it must not be more than the window.
+// write appends b. The ring must not exceed the window.
 func (r *ring) write(b []byte) {
 	if need := r.n + len(b); need > len(r.buf) {
 		r.grow(need)
@@ -27,7 +27,7 @@ func (r *ring) write(b []byte) {
 }
 
 func (r *ring) grow(need int) {
-	size := max(len(r.buf), smallest)
+	size := max(len(r.buf), minRing)
 	for size < need {
 		size *= 2
 	}
@@ -37,7 +37,7 @@ func (r *ring) grow(need int) {
 	r.buf, r.head = buf, 0
 }
 
-// read moves bytes from the front into b, as many as fit.
+// read moves as many bytes as fit from the front into b.
 func (r *ring) read(b []byte) int {
 	n := min(len(b), r.n)
 	end := min(r.head+n, len(r.buf))

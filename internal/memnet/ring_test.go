@@ -9,7 +9,7 @@ import (
 
 // A ring is a queue, wherever its bytes lie when it wraps around or grows.
 func TestRing_Model(t *testing.T) {
-	size := rapid.OneOf(rapid.IntRange(0, smallest), rapid.IntRange(0, 8*smallest))
+	size := rapid.OneOf(rapid.IntRange(0, minRing), rapid.IntRange(0, 8*minRing))
 	rapid.Check(t, func(t *rapid.T) {
 		var r ring
 		var want []byte

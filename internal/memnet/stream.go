@@ -15,13 +15,13 @@ type stream struct {
 	state          linkState
 	buf            ring
 	arrived        int       // bytes at the front of buf that may be read
-	underWay       []arrival // the rest of buf, in order
-	reader, writer side
-	writing        bool // a Write has begun, and others wait until it is done (M4)
+	inTransit      []arrival // the rest of buf, in order
+	reader, writer waiters
+	writing        bool // a Write is running, and others wait for it (M4)
 	torn           bool
 }
 
-// arrival is when the next n bytes arrive. With n 0 it is the news of the writer's Close.
+// arrival is the time at which the next n bytes arrive. n is 0 for the end of the stream.
 type arrival struct {
 	at time.Time
 	n  int
@@ -29,7 +29,7 @@ type arrival struct {
 
 func newStream(l link, state linkState) *stream {
 	s := &stream{link: l, state: state}
-	s.reader.news.L, s.writer.news.L = &s.mu, &s.mu
+	s.reader.changed.L, s.writer.changed.L = &s.mu, &s.mu
 	return s
 }
 
@@ -45,7 +45,7 @@ func (s *stream) read(b []byte) (int, error) {
 			if s.arrived > 0 {
 				return s.take(b), nil
 			}
-			if s.writer.closed && len(s.underWay) == 0 {
+			if s.writer.closed && len(s.inTransit) == 0 {
 				return 0, io.EOF
 			}
 		}
@@ -53,27 +53,27 @@ func (s *stream) read(b []byte) (int, error) {
 	}
 }
 
-// arrive counts in what is there by now.
+// arrive moves the bytes whose time has come from inTransit to arrived.
 func (s *stream) arrive() {
-	if len(s.underWay) == 0 {
+	if len(s.inTransit) == 0 {
 		return
 	}
 	now := time.Now()
-	for len(s.underWay) > 0 && !s.underWay[0].at.After(now) {
-		s.arrived += s.underWay[0].n
-		s.underWay = s.underWay[1:]
+	for len(s.inTransit) > 0 && !s.inTransit[0].at.After(now) {
+		s.arrived += s.inTransit[0].n
+		s.inTransit = s.inTransit[1:]
 	}
 }
 
-// nextArrival returns when a reader should look again, or the zero time if there is nothing to come.
+// nextArrival returns the time of the next arrival, or zero if there is none.
 func (s *stream) nextArrival() (at time.Time) {
-	if len(s.underWay) > 0 && !s.state.cut {
-		at = s.underWay[0].at
+	if len(s.inTransit) > 0 && !s.state.cut {
+		at = s.inTransit[0].at
 	}
 	return at
 }
 
-// take reads bytes that arrived. Writers that wait are woken once for half a window, and not for each read (M3).
+// take reads arrived bytes. It wakes waiting writers once per half window instead of at each read (M3).
 func (s *stream) take(b []byte) int {
 	before := s.buf.len()
 	n := s.buf.read(b[:min(len(b), s.arrived)])
@@ -123,7 +123,7 @@ func (s *stream) writeErr() error {
 	return nil
 }
 
-// put sends as much of b as there is room for.
+// put sends as much of b as fits into the window.
 func (s *stream) put(b []byte) int {
 	n := min(len(b), window-s.buf.len())
 	if n > 0 {
@@ -133,23 +133,23 @@ func (s *stream) put(b []byte) int {
 	return n
 }
 
-// send lets n bytes that are in the buffer, or with 0 the writer's end, go to the reader.
+// send schedules the arrival of n bytes in the buffer, or with n 0 of the end of the stream.
 func (s *stream) send(n int) {
 	s.reader.wake()
-	last := len(s.underWay) - 1
+	last := len(s.inTransit) - 1
 	if s.state.delay == 0 && last < 0 {
 		s.arrived += n
 		return
 	}
 	at := time.Now().Add(s.state.delay)
-	if last >= 0 && !s.underWay[last].at.Before(at) { // together with what was sent before, not overtaking it
-		s.underWay[last].n += n
+	if last >= 0 && !s.inTransit[last].at.Before(at) { // not before earlier bytes
+		s.inTransit[last].n += n
 		return
 	}
-	s.underWay = append(s.underWay, arrival{at, n})
+	s.inTransit = append(s.inTransit, arrival{at, n})
 }
 
-// closeWriter ends the stream behind what was written. It reports whether it was open.
+// closeWriter ends the stream after the bytes written so far. It reports whether the stream was open.
 func (s *stream) closeWriter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,12 +168,12 @@ func (s *stream) closeReader() {
 	s.writer.wake()
 }
 
-// tear loses what is under way.
+// tear breaks the stream and discards its bytes.
 func (s *stream) tear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.torn = true
-	s.buf, s.underWay, s.arrived = ring{}, nil, 0
+	s.buf, s.inTransit, s.arrived = ring{}, nil, 0
 	s.reader.wake()
 	s.writer.wake()
 }
@@ -186,14 +186,14 @@ func (s *stream) setLink(state linkState) {
 	s.writer.wake()
 }
 
-// setDeadline reports whether that side is open.
-func (s *stream) setDeadline(side *side, t time.Time) bool {
+// setDeadline sets the deadline of the readers or writers. It reports whether they are open.
+func (s *stream) setDeadline(w *waiters, t time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if side.closed {
+	if w.closed {
 		return false
 	}
-	side.deadline = t
-	side.wake()
+	w.deadline = t
+	w.wake()
 	return true
 }

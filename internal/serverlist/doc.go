@@ -1,6 +1,7 @@
-// Package serverlist is the membership of an ensemble as text: the server.N lines of zoo.cfg, the data of
-// /zookeeper/config, and what a reconfig request makes of them.
+// Package serverlist parses and prints the members of an ensemble: the server.N lines of zoo.cfg, the
+// data of /zookeeper/config, and the result of a reconfig request.
 //
-// It is pure: it resolves no name, opens nothing, reads no clock, and gives equal results for equal arguments on
-// every member. It knows nothing of raft; who is in the set and who really answers are different questions.
+// The package is pure: it resolves no names, opens nothing and reads no clock, so that every member
+// computes the same result from the same arguments. It knows nothing of raft, nor which members are
+// running.
 package serverlist

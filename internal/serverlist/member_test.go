@@ -13,7 +13,7 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		key, value string
 		want       Member
-		text       string // what it is printed as
+		text       string // printed form
 	}{
 		{"server.1", "host:2888:3888:participant;0.0.0.0:2181",
 			Member{ID: 1, Host: "host", PeerPort: 2888, ElectionPort: 3888, ClientHost: "0.0.0.0", ClientPort: 2181},
@@ -52,38 +52,38 @@ func TestParse_Errors(t *testing.T) {
 		{"peer.1", "a:1:2", "the key of a server line is server.N"},
 		{"server.x", "a:1:2", `the id "x" is not a number`},
 		{"server.", "a:1:2", `the id "" is not a number`},
-		{"server.0", "a:1:2", "the id 0 is not one of 1 to 254"},
-		{"server.255", "a:1:2", "the id 255 is not one of 1 to 254"},
-		{"server.-1", "a:1:2", "the id -1 is not one of 1 to 254"},
-		{"server.1", "", "the host can't be read"},
-		{"server.1", ":1:2", "the host can't be read"},
-		{"server.1", "a b:1:2", "the host can't be read"},
-		{"server.1", "[::1:1:2", "the host can't be read"},
-		{"server.1", "[a]:1:2", "the host can't be read"},
-		{"server.1", "[::1]1:2", "the host can't be read"},
+		{"server.0", "a:1:2", "the id 0 is not between 1 and 254"},
+		{"server.255", "a:1:2", "the id 255 is not between 1 and 254"},
+		{"server.-1", "a:1:2", "the id -1 is not between 1 and 254"},
+		{"server.1", "", "the host is neither a name"},
+		{"server.1", ":1:2", "the host is neither a name"},
+		{"server.1", "a b:1:2", "the host is neither a name"},
+		{"server.1", "[::1:1:2", "the host is neither a name"},
+		{"server.1", "[a]:1:2", "the host is neither a name"},
+		{"server.1", "[::1]1:2", "the host is neither a name"},
 		{"server.1", "a", "there is no peer port"},
 		{"server.1", "[::1]", "there is no peer port"},
 		{"server.1", "a;2181", "there is no peer port"},
-		{"server.1", "a:x:2", `the peer port "x" is not one of 1 to 65535`},
-		{"server.1", "a:0:2", `the peer port "0" is not one of 1 to 65535`},
-		{"server.1", "a:65536:2", `the peer port "65536" is not one of 1 to 65535`},
-		{"server.1", "a:1:participant", `the election port "participant" is not one of 0 to 65535`},
-		{"server.1", "a:1:1", "peer port and election port are both 1"},
+		{"server.1", "a:x:2", `the peer port "x" is not between 1 and 65535`},
+		{"server.1", "a:0:2", `the peer port "0" is not between 1 and 65535`},
+		{"server.1", "a:65536:2", `the peer port "65536" is not between 1 and 65535`},
+		{"server.1", "a:1:participant", `the election port "participant" is not between 0 and 65535`},
+		{"server.1", "a:1:1", "the peer port and the election port are both 1"},
 		{"server.1", "a:1:2:boss", `the role "boss" is neither participant nor observer`},
 		{"server.1", "a:1:2:observer:3", "there is too much after the host"},
 		{"server.1", "a:1:2|b:1:2", "several addresses for one server are not supported"},
-		{"server.1", "a:1:2;", "the client port \"\" is not one of 1 to 65535"},
-		{"server.1", "a:1:2;x", `the client port "x" is not one of 1 to 65535`},
-		{"server.1", "a:1:2;0", `the client port "0" is not one of 1 to 65535`},
+		{"server.1", "a:1:2;", "the client port \"\" is not between 1 and 65535"},
+		{"server.1", "a:1:2;x", `the client port "x" is not between 1 and 65535`},
+		{"server.1", "a:1:2;0", `the client port "0" is not between 1 and 65535`},
 		{"server.1", "a:1:2;b:1:2", "the client address is not [host:]port"},
-		{"server.1", "a:1:2;2181;2281", "there is no TLS yet for a secure client port"},
+		{"server.1", "a:1:2;2181;2281", "a secure client port is not supported: remove it"},
 	} {
 		_, err := Parse(c.key, c.value)
 		var e *Error
-		if !errors.As(err, &e) || !strings.HasPrefix(e.What, c.want) || e.Key != c.key || e.Value != c.value {
+		if !errors.As(err, &e) || !strings.HasPrefix(e.Problem, c.want) || e.Key != c.key || e.Value != c.value {
 			t.Errorf("%s=%s: %v, want %s", c.key, c.value, err, c.want)
 		}
-		if err != nil && err.Error() != "members: "+c.key+"="+c.value+": "+e.What {
+		if err != nil && err.Error() != "members: "+c.key+"="+c.value+": "+e.Problem {
 			t.Errorf("%v", err)
 		}
 	}
@@ -99,7 +99,7 @@ func TestMember_Addresses(t *testing.T) {
 	}
 }
 
-// must reads server lines with newlines or commas between them.
+// must parses server lines separated by newlines or commas.
 func must(t testing.TB, text string) Set {
 	t.Helper()
 	s, _, err := ParseConfig(strings.ReplaceAll(text, ",", "\n"))

@@ -10,20 +10,23 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// minVoters is the smallest quorum system that reconfig may lead to: with fewer, ZooKeeper would have to turn itself
+// minVoters is the smallest number of voters after a reconfig: with fewer, ZooKeeper would have to turn
 // into a standalone server.
 const minVoters = 2
 
-// Reconfigure returns what a reconfig request makes of the current members, or why it can't be done. nil is an
-// absent list. With newMembers the request is a full list, comma or newline between lines, and the others do not
-// count; else leaving is a comma-separated list of ids, and joining one of server lines, whose ids may be there
-// already: then the line replaces the old one. Leaving comes first. All absent changes nothing.
+// Reconfigure applies a reconfig request to the current members, and returns the new members or an error
+// code. A nil argument is absent:
 //
-// The codes are ZooKeeper's: ErrBadArguments, and ErrMarshallingError where it trips over a number. What else a
-// request is checked for is the caller's: the version, a pending request, permissions, who is connected.
-// Where ZooKeeper takes more than makes sense, this does not: the id of a joining server stands in "server.N" and is 1
-// to MaxID, a line has a host, a full list is checked for overlapping addresses as joining servers are, and there
-// are no groups and weights.
+//   - newMembers is the full list of new server lines, separated by commas or newlines. If it is present,
+//     the other arguments are ignored.
+//   - leaving is a comma-separated list of ids to remove. It is applied first.
+//   - joining is a comma-separated list of server lines to add. A line replaces a line with the same id.
+//
+// The codes are those of ZooKeeper: ErrBadArguments, or ErrMarshallingError for some malformed numbers.
+// The caller must check everything else: the version, a pending request, permissions, and which servers
+// are connected. Reconfigure is stricter than ZooKeeper: the id of a joining server must be written as
+// "server.N" with N from 1 to MaxID, a line must have a host, a full list is checked for overlapping
+// addresses like joining servers, and groups and weights are not supported.
 // Source: spec section 13.4; ZooKeeper PrepRequestProcessor, QuorumPeerConfig.parseDynamicConfig.
 func Reconfigure(cur Set, joining, leaving, newMembers *string) (Set, proto.ErrCode) {
 	var next Set
@@ -42,7 +45,7 @@ func Reconfigure(cur Set, joining, leaving, newMembers *string) (Set, proto.ErrC
 	return next, proto.OK
 }
 
-// list splits a list at commas and drops white space and empty elements.
+// list splits a text at commas, and drops white space and empty elements.
 func list(text *string) []string {
 	if text == nil {
 		return nil
@@ -61,7 +64,7 @@ func incremental(cur Set, joining, leaving []string) (Set, proto.ErrCode) {
 	for _, word := range leaving {
 		id, err := strconv.ParseInt(word, 10, 64)
 		if err != nil {
-			return nil, proto.ErrMarshallingError // NB: ZooKeeper's own slip, the exception is not one that it expects
+			return nil, proto.ErrMarshallingError // as in ZooKeeper, which does not expect the exception that it throws here
 		}
 		next = slices.DeleteFunc(next, func(m Member) bool { return m.ID == uint64(id) })
 	}
@@ -74,7 +77,7 @@ func incremental(cur Set, joining, leaving []string) (Set, proto.ErrCode) {
 		if err != nil {
 			return nil, codeOfLine(err)
 		}
-		if next, ok = next.put(m); !ok {
+		if next, ok = next.add(m); !ok {
 			return nil, proto.ErrBadArguments
 		}
 	}
@@ -84,7 +87,7 @@ func incremental(cur Set, joining, leaving []string) (Set, proto.ErrCode) {
 func full(text string) (Set, proto.ErrCode) {
 	var next Set
 	for key, value := range lines(strings.ReplaceAll(text, ",", "\n")) {
-		if key == "version" { // may be there, and does not count
+		if key == "version" { // allowed, and ignored
 			if _, err := parseVersion(value); err != nil {
 				return nil, proto.ErrMarshallingError
 			}
@@ -95,12 +98,12 @@ func full(text string) (Set, proto.ErrCode) {
 			return nil, codeOfLine(err)
 		}
 		var ok bool
-		if next, ok = next.put(m); !ok {
+		if next, ok = next.add(m); !ok {
 			return nil, proto.ErrBadArguments
 		}
 	}
 	if len(next.Voters()) < minVoters && len(next.Observers()) > 0 {
-		return nil, proto.ErrMarshallingError // NB: ZooKeeper's own slip, as above
+		return nil, proto.ErrMarshallingError // as in ZooKeeper, see above
 	}
 	return next, proto.OK
 }
@@ -113,16 +116,17 @@ func codeOfLine(err error) proto.ErrCode {
 	return proto.ErrBadArguments
 }
 
-// put is With, unless another member has one of the addresses of m.
-func (s Set) put(m Member) (Set, bool) {
+// add is With, but fails if another member has one of the addresses of m.
+func (s Set) add(m Member) (Set, bool) {
 	if slices.ContainsFunc(s, func(other Member) bool { return other.ID != m.ID && m.overlaps(other) }) {
 		return nil, false
 	}
 	return s.With(m), true
 }
 
-// overlaps reports whether two members share an address, no matter for what. Addresses that mean another machine on
-// each machine do not count: loopback and "all addresses". Names are compared as they are written.
+// overlaps reports whether two members share an address for any purpose. Loopback addresses and "all
+// addresses" are ignored, since they mean a different machine on each machine. Names are compared as
+// text.
 // Source: ZooKeeper QuorumServer.checkAddressDuplicate, which resolves them.
 func (m Member) overlaps(other Member) bool {
 	mine := m.addresses()

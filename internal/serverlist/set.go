@@ -10,23 +10,23 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Set is the members of an ensemble, sorted by ID, no ID twice. The zero value has none: a standalone server. Sets
-// are not changed in place, so they can be shared.
+// Set holds the members of an ensemble, sorted by unique IDs. The zero value is empty: a standalone
+// server. No method changes a Set in place, so it can be shared.
 type Set []Member
 
-// NewSet sorts members into a Set. It is an error if two have the same ID.
+// NewSet returns a Set of the members. It fails if two have the same ID.
 func NewSet(members ...Member) (Set, error) {
 	s := Set(slices.SortedFunc(slices.Values(members), func(a, b Member) int { return cmp.Compare(a.ID, b.ID) }))
 	for i := 1; i < len(s); i++ {
 		if s[i].ID == s[i-1].ID {
-			return nil, fmt.Errorf("members: %s stands there twice", s[i].Key())
+			return nil, fmt.Errorf("members: there are two lines for %s: remove one of them", s[i].Key())
 		}
 	}
 	return s, nil
 }
 
-// ParseConfig reads the data of /zookeeper/config: server lines in any order, then version=<hex>. The version may
-// be missing and is then 0. The empty text is that of a standalone server and gives the empty Set.
+// ParseConfig parses the data of /zookeeper/config: server lines in any order, and version=<hex>. A
+// missing version is 0. The empty text of a standalone server gives the empty Set.
 func ParseConfig(text string) (Set, proto.Zxid, error) {
 	var list []Member
 	var version proto.Zxid
@@ -52,8 +52,8 @@ func ParseConfig(text string) (Set, proto.Zxid, error) {
 	return s, version, nil
 }
 
-// lines yields keys and values of a text whose lines are key=value. Blank lines and comments are left out, white
-// space around keys and values too. A line without "=" is a key.
+// lines yields the keys and values of a text of key=value lines, without surrounding white space. Blank
+// lines and comments are skipped. A line without "=" is a key.
 func lines(text string) func(yield func(key, value string) bool) {
 	return func(yield func(key, value string) bool) {
 		for line := range strings.SplitSeq(text, "\n") {
@@ -69,13 +69,14 @@ func lines(text string) func(yield func(key, value string) bool) {
 	}
 }
 
-// parseVersion reads the hexadecimal form of a zxid.
+// parseVersion parses a zxid in hexadecimal.
 func parseVersion(s string) (proto.Zxid, error) {
 	v, err := strconv.ParseUint(s, 16, 64)
 	return proto.Zxid(v), err
 }
 
-// Text returns the data of /zookeeper/config: the lines, then the version, without a newline at the end.
+// Text returns the data of /zookeeper/config: the server lines, then the version, without a final
+// newline.
 func (s Set) Text(version proto.Zxid) string {
 	var b strings.Builder
 	for _, m := range s {
@@ -96,7 +97,7 @@ func (s Set) Get(id uint64) (Member, bool) {
 	return s[i], true
 }
 
-// With returns the set with m, in the place of the member with its ID if there is one.
+// With returns the set with m added, or put in the place of the member with the same ID.
 func (s Set) With(m Member) Set {
 	i, found := slices.BinarySearchFunc(s, m.ID, func(m Member, id uint64) int { return cmp.Compare(m.ID, id) })
 	after := i
@@ -106,13 +107,13 @@ func (s Set) With(m Member) Set {
 	return slices.Concat(s[:i], Set{m}, s[after:])
 }
 
-// Voters returns the ids of those who vote, rising. The caller owns the slice.
-func (s Set) Voters() []uint64 { return s.with(Participant) }
+// Voters returns the ids of the voting members in ascending order. The caller owns the slice.
+func (s Set) Voters() []uint64 { return s.idsWith(Participant) }
 
-// Observers returns the ids of those who do not, rising. The caller owns the slice.
-func (s Set) Observers() []uint64 { return s.with(Observer) }
+// Observers returns the ids of the other members in ascending order. The caller owns the slice.
+func (s Set) Observers() []uint64 { return s.idsWith(Observer) }
 
-func (s Set) with(r Role) []uint64 {
+func (s Set) idsWith(r Role) []uint64 {
 	var ids []uint64
 	for _, m := range s {
 		if m.Role == r {
@@ -122,5 +123,5 @@ func (s Set) with(r Role) []uint64 {
 	return ids
 }
 
-// Equal reports whether both have the same members with the same lines.
+// Equal reports whether both sets have the same lines.
 func (s Set) Equal(other Set) bool { return slices.Equal(s, other) }

@@ -31,7 +31,7 @@ func TestParseConfig(t *testing.T) {
 
 func TestParseConfig_Errors(t *testing.T) {
 	for text, want := range map[string]string{
-		"server.1=a:1:2\nserver.1=b:1:2": "members: server.1 stands there twice",
+		"server.1=a:1:2\nserver.1=b:1:2": "members: there are two lines for server.1: remove one of them",
 		"server.1=a":                     "members: server.1=a: there is no peer port",
 		"group.1=1:2":                    "members: group.1=1:2: the key of a server line is server.N",
 		"nonsense":                       "members: nonsense=: the key of a server line is server.N",

@@ -1,10 +1,10 @@
-// Package vfs is the disk as the write-ahead log sees it: a narrow file system interface with a real implementation
-// and two hostile ones.
+// Package vfs is a narrow file system interface for the write-ahead log and the checkpoints, with a real
+// implementation and two for tests:
 //
-//   - [OS] is the operating system's.
-//   - [Mem] lives in memory and can be crashed: what was not synced is then lost, kept or torn, as a chooser says.
-//   - [NewFaulty] wraps another FS and fails the operations that a hook picks.
+//   - [OS] is the file system of the operating system.
+//   - [Mem] is in memory and can crash: unsynced data is then lost, kept or torn, as a chooser decides.
+//   - [NewFaulty] wraps another FS and fails the operations that a hook selects.
 //
-// The interface holds only what its users need. It is no general file system: there are no permissions, no links, and
-// no reads of a file that is replaced meanwhile.
+// The interface is not general: it has no permissions, no links, and no reads of a file that is being
+// replaced.
 package vfs

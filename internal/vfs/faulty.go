@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// OpKind says what an [Op] does.
+// OpKind is the kind of an [Op].
 type OpKind string
 
 // The operations that a hook of [NewFaulty] sees. Reads are among them; Close and Size are not.
@@ -30,7 +30,8 @@ type Op struct {
 	Path string // the old name of a rename
 }
 
-// ShortWrite is an error for a hook to return on OpWrite: the first N bytes are written, then Err is the result.
+// ShortWrite is an error for hooks to return on OpWrite: the first N bytes are written, and the write
+// returns Err.
 type ShortWrite struct {
 	N   int
 	Err error
@@ -52,8 +53,8 @@ type faultyFile struct {
 	path string
 }
 
-// NewFaulty returns fs with a hook that runs before each operation. Where hook returns an error the operation does not
-// run (but see [ShortWrite]) and returns that error. hook runs on the caller's goroutine.
+// NewFaulty returns fs with a hook that runs before each operation, on the goroutine of the caller. If
+// the hook returns an error, the operation does not run (except for [ShortWrite]) and returns that error.
 func NewFaulty(fs FS, hook func(Op) error) FS { return &faultyFS{fs: fs, hook: hook} }
 
 func (y *faultyFS) Create(name string) (File, error) {

@@ -9,21 +9,25 @@ import (
 	"sync"
 )
 
-// sectorBytes is what Mem takes a disk to write as a whole.
+// sectorBytes is the unit that the modeled disk writes atomically.
 const sectorBytes = 512
 
-// Mem is a file system in memory that knows what was synced. [Mem.Crash] is a power loss, [Mem.Kill] the death of the
-// process alone. Make one with [NewMem].
+// Mem is a file system in memory that records what was synced. [Mem.Crash] simulates a power loss,
+// [Mem.Kill] the death of the process alone. Use [NewMem] to make one.
 //
-// The model: a sector (512 bytes) that was written n times since the last Sync holds, after a crash, what it held
-// after 0, 1 … or n of the writes, each sector for itself. A file that has grown has its old size, its new size, or what
-// the sectors that survived need, with zeros in between. Of the unsynced changes of a directory any subset survives.
-// A directory made by MkdirAll survives. What was synced survives.
+// The model of a power loss:
+//
+//   - All that was synced survives.
+//   - A sector (512 bytes) that was written n times since the last Sync holds its content after 0, 1, …
+//     or n of these writes, independently of all other sectors.
+//   - A file that has grown has its old size, its new size, or the size that the surviving sectors need,
+//     with zeros in between.
+//   - Any subset of the unsynced changes of a directory survives. A directory made by MkdirAll survives.
 type Mem struct {
 	mu    sync.Mutex
 	dirs  map[string]*memDir
 	locks map[string]*memLock
-	life  *int // identity of the running process: handles of an earlier one fail
+	life  *int // identity of the running process: handles of earlier processes fail
 }
 
 type memDir struct {
@@ -32,7 +36,8 @@ type memDir struct {
 	changes []memChange          // since then, in order
 }
 
-// memChange binds name to inode and unbinds old from it; "" is no name. So it describes a creation, removal or rename.
+// memChange is a creation, removal or rename: it binds name to inode and unbinds old from it. "" is no
+// name.
 type memChange struct {
 	inode     *memInode
 	old, name string
@@ -44,7 +49,7 @@ type memInode struct {
 	writes  []memWrite // since then, in order
 }
 
-// memWrite is one write; truncate instead means that the file was emptied.
+// memWrite is a write, or, if truncate is set, the truncation of the file to 0 bytes.
 type memWrite struct {
 	off      int64
 	data     []byte
@@ -65,7 +70,7 @@ type memLock struct {
 	path string
 }
 
-// NewMem returns an empty file system that has the directories "/" and ".".
+// NewMem returns an empty file system with the directories "/" and ".".
 func NewMem() *Mem {
 	return &Mem{
 		dirs:  map[string]*memDir{string(filepath.Separator): newMemDir(), ".": newMemDir()},
@@ -74,9 +79,9 @@ func NewMem() *Mem {
 	}
 }
 
-// Crash returns the file system as a power loss at this moment could leave it; m goes on unchanged. choose(n) decides
-// each question: it returns a number from 0 to n-1, where 0 means that nothing unsynced survives and n-1 that all does.
-// The questions come in a fixed order, so a seeded math/rand/v2 Rand.IntN gives the same crash again.
+// Crash returns the file system as a power loss at this moment could leave it, and does not change m.
+// choose(n) decides what survives: it must return a number from 0 (nothing unsynced) to n-1 (everything).
+// The order of the calls is fixed, so a seeded Rand.IntN of math/rand/v2 reproduces a crash.
 func (m *Mem) Crash(choose func(n int) int) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +102,8 @@ func (m *Mem) Crash(choose func(n int) int) *Mem {
 	return after
 }
 
-// Kill is the sudden end of the process that used m: locks are released, open files answer with [fs.ErrClosed] from
-// now on, and what was written but not synced is still there, and still not synced.
+// Kill simulates the sudden death of the process that used m: locks are released, and operations on
+// open files return [fs.ErrClosed]. Unsynced writes stay visible, and stay unsynced.
 func (m *Mem) Kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,8 +111,9 @@ func (m *Mem) Kill() {
 	m.life = new(int)
 }
 
-// LoseUnsynced makes what was written to the file since its last Sync clean without being on disk: it can be read, no later
-// Sync writes it, and a power loss takes it away. Linux leaves pages so when their write-back has failed.
+// LoseUnsynced marks the writes to the file since its last Sync as clean, although they are not on disk:
+// they can be read, no later Sync writes them, and a power loss discards them. Linux does this to pages
+// whose write-back has failed.
 func (m *Mem) LoseUnsynced(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +221,7 @@ func (m *Mem) SyncDir(dir string) error {
 	return nil
 }
 
-// Lock implements [FS]. The lock file itself is not made: nothing reads it.
+// Lock implements [FS]. It makes no lock file, since nothing would read it.
 func (m *Mem) Lock(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,7 +237,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 func (l *memLock) Close() error {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
-	if l.m.locks[l.path] == l { // not if the process was killed meanwhile and another has it
+	if l.m.locks[l.path] == l { // otherwise the process was killed, and another one holds the lock
 		delete(l.m.locks, l.path)
 	}
 	return nil
@@ -370,7 +376,8 @@ func (n *memInode) write(w memWrite) {
 
 func (n *memInode) crash(choose func(int) int) *memInode {
 	data := slices.Clone(n.durable)
-	// Writes before a truncation that survived are gone with it; those after one that did not stand on the old data.
+	// A truncation that survives discards all earlier writes. Without it, the later writes apply to the old
+	// data.
 	writes := n.writes
 	for i := len(writes) - 1; i >= 0; i-- {
 		if !writes[i].truncate {
@@ -389,7 +396,7 @@ func (n *memInode) crash(choose func(int) int) *memInode {
 	return &memInode{data: data, durable: slices.Clone(data)}
 }
 
-// crashSectors lets each sector choose how many of the writes to it survive.
+// crashSectors chooses for each sector how many of its writes survive.
 func crashSectors(data []byte, writes []memWrite, choose func(int) int) []byte {
 	touched := map[int64]int{}
 	end := int64(0)

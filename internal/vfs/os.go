@@ -66,7 +66,7 @@ func (o OS) MkdirAll(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// Whoever loses the race for Mkdir syncs as well: the winner may not have come so far.
+	// If another process made the directory, it may not have synced the parent yet: sync in any case.
 	return syncDir(parent)
 }
 
@@ -83,7 +83,7 @@ func (OS) Lock(name string) (io.Closer, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("vfs: lock %s%s: %w", name, holder, err), f.Close())
 	}
-	// The process id is a hint for whoever is refused; the lock does not depend on it.
+	// The process id is for the error of a process that is refused. The lock does not depend on it.
 	pid := strconv.Itoa(os.Getpid()) + "\n"
 	err = f.Truncate(0)
 	if err == nil {
@@ -95,7 +95,7 @@ func (OS) Lock(name string) (io.Closer, error) {
 	return f, nil // closing the file releases the lock
 }
 
-// lockHolder returns " (held by process N)", or "" if the lock file does not tell.
+// lockHolder returns " (held by process N)", or "" if the lock file does not name the process.
 func lockHolder(f *os.File) string {
 	buf := make([]byte, 20)
 	n, err := f.ReadAt(buf, 0)
@@ -120,8 +120,9 @@ func (f osFile) Size() (int64, error) {
 }
 
 func (f osFile) Preallocate(off, n int64) error {
-	// First the space in one piece, so that a full disk is known before anything is written; then zeros, because
-	// the first write to allocated but unwritten space changes metadata, which costs the sync after it a journal commit.
+	// Allocate the space first, so that a full disk is an error before anything is written. Then write
+	// zeros: the first write to allocated but unwritten space changes metadata, and the next sync would have
+	// to commit the journal.
 	if err := allocate(f.File, off, n); err != nil {
 		return &os.PathError{Op: "allocate", Path: f.Name(), Err: err}
 	}

@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datasync leaves out what fsync adds: access and modification times, which cost a journal commit for nothing.
+// datasync calls fdatasync. Unlike fsync, it leaves out access and modification times, which would cost
+// a journal commit.
 func datasync(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))
 		runtime.KeepAlive(f)
-		// An interrupted call did not fail: no write-back error was taken off the file's account.
+		// An interrupted call reported no write-back error, so it can be repeated.
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -32,7 +33,7 @@ func allocate(f *os.File, off, n int64) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
-			return nil // not every file system can; the zeros allocate as well
+			return nil // not every file system supports it; writing the zeros allocates as well
 		}
 		return err
 	}

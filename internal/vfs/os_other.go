@@ -4,8 +4,9 @@ package vfs
 
 import "os"
 
-// datasync is File.Sync, which on darwin is F_FULLFSYNC: plain fsync stops at the drive's cache there.
+// datasync calls File.Sync, which uses F_FULLFSYNC on darwin: fsync alone stops at the cache of the drive
+// there.
 func datasync(f *os.File) error { return f.Sync() }
 
-// allocate does nothing: the zeros written afterwards allocate.
+// allocate does nothing: writing the zeros allocates.
 func allocate(*os.File, int64, int64) error { return nil }

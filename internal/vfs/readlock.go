@@ -8,8 +8,9 @@ import (
 	"os"
 )
 
-// LockForReading keeps others from taking the lock file name until Close of the result, and writes nothing: several may hold it so beside each
-// other. Where the file is not there, nobody has ever taken the lock, and nothing is locked. It fails as [FS.Lock] does.
+// LockForReading acquires the lock file name in shared mode, until Close of the result, so that [FS.Lock]
+// fails meanwhile. It writes nothing. If the file does not exist, nobody has ever held the lock, and
+// nothing is locked. Errors are those of [FS.Lock].
 func LockForReading(name string) (io.Closer, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// Both file systems keep the same contract.
+// Both file systems obey the same contract.
 func TestFS_Contract(t *testing.T) {
 	for name, fsys := range map[string]vfs.FS{
 		"os": vfs.OS{}, "mem": vfs.NewMem(), "faulty": vfs.NewFaulty(vfs.NewMem(), func(vfs.Op) error { return nil }),
@@ -79,7 +79,8 @@ func TestFS_Contract(t *testing.T) {
 	}
 }
 
-// The lock of another process is refused with that process's id, and free when the process is gone.
+// A lock that another process holds is refused with that process's id, and is free after the process
+// has died.
 func TestOS_LockNamesTheHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "LOCK")
 	if p := os.Getenv("VFS_TEST_LOCK"); p != "" {
@@ -87,7 +88,7 @@ func TestOS_LockNamesTheHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Println("locked")
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends us
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends this process
 		return
 	}
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOS_LockNamesTheHolder$")
@@ -149,7 +150,7 @@ func TestMem_CrashLosesWhatWasNotSynced(t *testing.T) {
 		if got := contents(t, after); fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
-		// What was found after a crash is on disk.
+		// All that a crash left is on disk.
 		if got := contents(t, after.Crash(lose)); fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("after the next crash: got %q, want %q", got, c.want)
 		}
@@ -159,7 +160,7 @@ func TestMem_CrashLosesWhatWasNotSynced(t *testing.T) {
 	}
 }
 
-// Each sector has one of its versions, and not a mixture of two.
+// Each sector holds one of its versions, never a mixture of two.
 func TestMem_CrashTearsAtSectors(t *testing.T) {
 	m := vfs.NewMem()
 	f, err := m.Create("f")
@@ -171,7 +172,7 @@ func TestMem_CrashTearsAtSectors(t *testing.T) {
 		_, err = f.WriteAt(bytes.Repeat([]byte{b}, 600), 500)
 		must(t, err)
 	}
-	// Questions: one for each of the sectors 0, 1 and 2, with three answers each.
+	// One choice for each of the sectors 0, 1 and 2, among three versions each.
 	seen := map[string]bool{}
 	for i := range 27 {
 		q := i

@@ -96,7 +96,7 @@ func (r *resolver) parseLine(line won, key string) (serverlist.Member, bool) {
 	m, err := serverlist.Parse(key, line.value)
 	var bad *serverlist.Error
 	if errors.As(err, &bad) {
-		r.problem(line.from, line.key, "is %q: %s; allowed: server.N=%s", line.value, bad.What, serverlist.Form)
+		r.problem(line.from, line.key, "is %q: %s; allowed: server.N=%s", line.value, bad.Problem, serverlist.LineFormat)
 	}
 	return m, err == nil
 }

@@ -30,14 +30,14 @@ func TestLoad_SoleMember(t *testing.T) {
 	}
 	inv := good(t, "dataDir=d\nserver.1=a:1:2\npeerType=observer", nil)
 	wantLines(t, inv.Warnings, "zoo.cfg:3: peerType: observer has no effect: the role is that of the server line, participant")
-	const allowed = "; allowed: server.N=" + serverlist.Form
+	const allowed = "; allowed: server.N=" + serverlist.LineFormat
 	for _, c := range []struct{ lines, want string }{
 		{"server.one=a:1:2", `zoo.cfg:2: server.one: is not server.N with a number N`},
 		{"server.1=a", `zoo.cfg:2: server.1: is "a": there is no peer port` + allowed},
-		{"server.1=a:1:70000", `zoo.cfg:2: server.1: is "a:1:70000": the election port "70000" is not one of 0 to 65535` + allowed},
+		{"server.1=a:1:70000", `zoo.cfg:2: server.1: is "a:1:70000": the election port "70000" is not between 0 and 65535` + allowed},
 		{"server.1=a:1:2:boss", `zoo.cfg:2: server.1: is "a:1:2:boss": the role "boss" is neither participant nor observer` + allowed},
 		{"server.1=a:1:2:observer", `zoo.cfg:2: server.1: is an observer, and there is no other server: make it a participant, or name the others`},
-		{"server.1=a:1:2;1;2", `zoo.cfg:2: server.1: is "a:1:2;1;2": there is no TLS yet for a secure client port` + allowed},
+		{"server.1=a:1:2;1;2", `zoo.cfg:2: server.1: is "a:1:2;1;2": a secure client port is not supported: remove it` + allowed},
 		{"server.1=a:1:2;2182\nclientPort=2181", "zoo.cfg:2: server.1: has client port 2182, but clientPort is 2181 at zoo.cfg:3"},
 		{"server.1=a:1:2;b:2182\nclientPortAddress=c", "zoo.cfg:2: server.1: has client address b, but clientPortAddress is c at zoo.cfg:3"},
 		{"standaloneEnabled=false", "zoo.cfg:2: standaloneEnabled: is false, but there is no server line: name the servers, or leave this key out"},
@@ -102,7 +102,7 @@ func TestLoad_EnsembleFlags(t *testing.T) {
 }
 
 func TestLoad_EnsembleProblems(t *testing.T) {
-	const allowed = "; allowed: server.N=" + serverlist.Form
+	const allowed = "; allowed: server.N=" + serverlist.LineFormat
 	for _, c := range []struct {
 		text string
 		want []string
@@ -116,10 +116,10 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 		{"server.1=a:1:2\nserver.2=A:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the address A:1, as server.1 at zoo.cfg:1 has: each server has an address of its own"}},
 		{"server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the address 127.0.0.1:1, as server.1 at zoo.cfg:1 has: each server has an address of its own"}},
 		{"server.0=a:1:2\nserver.2=b\nserver.x=c:1:2\nmyid=1", []string{
-			`zoo.cfg:1: server.0: is "a:1:2": the id 0 is not one of 1 to 254` + allowed,
+			`zoo.cfg:1: server.0: is "a:1:2": the id 0 is not between 1 and 254` + allowed,
 			`zoo.cfg:2: server.2: is "b": there is no peer port` + allowed,
 			`zoo.cfg:3: server.x: is "c:1:2": the id "x" is not a number` + allowed}},
-		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{`zoo.cfg:1: server.1: is "a:1:2|b:1:2": several addresses for one server are not supported: name one` + allowed}},
+		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{`zoo.cfg:1: server.1: is "a:1:2|b:1:2": several addresses for one server are not supported: keep one of them` + allowed}},
 		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where no other server can reach it: name one where they can; quorumListenOnAllIPs=true makes the server listen on all"}},
 		{lines + "myid=1\ngroup.1=1:2:3\nweight.1=1\nsslQuorum=true\nquorum.auth.enableSasl=true", []string{
 			"zoo.cfg:5: group.1: is not possible: each participant has one vote, and a majority of them decides; take it out",
@@ -197,7 +197,7 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 		t.Errorf("zoo.cfg must win: %s", got)
 	}
 	wantLines(t, problems(t, "", map[string]string{"ZOO_MY_ID": "one", "ZOO_SERVERS": "zoo1:2888:3888::1 server.2=b:1 server.2=c:1"}),
-		`ZOO_SERVERS: has "zoo1:2888:3888::1"; allowed: server.N=`+serverlist.Form+", with spaces between them",
+		`ZOO_SERVERS: has "zoo1:2888:3888::1"; allowed: server.N=`+serverlist.LineFormat+", with spaces between them",
 		"ZOO_SERVERS: server.2: is there already, at ZOO_SERVERS: each server has a number of its own",
 		`ZOO_MY_ID: myid: is "one"; allowed: a whole number from 1 to 254`)
 }
