@@ -13,8 +13,8 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 .PHONY: build test race inv fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim jepsen help
 .DEFAULT_GOAL := help
 
-build:    ## build bin/gozkd, without cgo
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
+build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd ./cmd/gozkd-testkit
 test:     ## all tests; with the race detector where a C compiler is found
 	$(GO) test -timeout 10m $(RACE) ./...
 race:     ## all tests with the race detector, never without

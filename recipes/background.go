@@ -2,9 +2,12 @@ package recipes
 
 import "context"
 
-// Background runs f on a goroutine of its own, for what must come to its end though nobody waits for it any more. Requests that f makes with its
-// ctx, or one derived from it, go through while Close waits for what is under way; then that ctx ends, and Close waits for f. When Close has
-// begun, only what is in the background already, and says so with its ctx, can start more: else the error is ErrClosed, and f does not run.
+// Background runs f in its own goroutine, for work that must finish although nobody waits for it.
+// Requests that f makes with its ctx, or with one derived from it, are still sent while Close waits
+// for calls in progress. Then Close ends that ctx and waits for f.
+//
+// After Close has begun, only a caller whose ctx comes from another Background may start one. For
+// all others the error is ErrClosed, and f does not run.
 func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) error {
 	k := c.core
 	if !k.beginCall(ctx) {
@@ -15,10 +18,11 @@ func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) er
 	return nil
 }
 
-// inBackground is the key under which a Background's ctx has the core whose Close waits for it.
+// backgroundKey is the context key under which the ctx of Background holds its core.
 type backgroundKey struct{}
 
-// begin counts one more call, which must be ended. False after Close has begun, but for one from the background, which Close waits for.
+// beginCall counts a call, which must call k.calls.done at its end. It returns false after Close
+// has begun, except for a caller in the background, for which Close waits.
 func (k *core) beginCall(ctx context.Context) bool {
 	if ctx.Value(backgroundKey{}) == k {
 		k.calls.add()

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// call runs f, which asks the connection, and returns what it returns; or, when ctx ends before, a ctxError. Then f is among those that Sync waits
-// for, and late gets its result when there is one. late may be nil. The caller is counted in k.calls. When call returns what f did, the session
-// that is the present one is over if another was there when f was answered.
-func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T, error)) (T, error) {
+// call runs f, which sends a request, and returns its result. If ctx ends first, call returns a
+// ctxError at once; Sync then waits for f, and onLate, which may be nil, gets the result of f. The
+// caller must be counted in k.calls. If the session changed while f ran, the replaced session has
+// ended when call returns.
+func call[T any](ctx context.Context, k *core, f func() (T, error), onLate func(T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
 		return none, newCtxError(ctx, false)
@@ -26,11 +27,12 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T,
 		err error
 	}
 	var (
-		settled atomic.Bool   // by who comes first: the result, or the end of ctx
-		left    chan struct{} // written before ctx's end settles it, and read after
-		results = make(chan result, 1)
+		settled   atomic.Bool   // set by the first of the two: f's result, the end of ctx
+		abandoned chan struct{} // written before settled is set for the end of ctx; read afterwards
+		results   = make(chan result, 1)
 	)
-	// Ends when the connection answers or gives up, at the latest when it is closed; Close waits for it.
+	// Ends when the connection answers or gives up, at the latest when the connection is closed.
+	// Close waits for it.
 	go func() {
 		defer k.calls.done()
 		v, err := f()
@@ -39,44 +41,44 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), late func(T,
 			results <- result{v, err}
 			return
 		}
-		if late != nil {
-			late(v, err)
+		if onLate != nil {
+			onLate(v, err)
 		}
-		k.abandonedCalls.remove(left)
+		k.abandonedCalls.remove(abandoned)
 	}()
 	select {
 	case r := <-results:
 		return r.v, r.err
 	case <-ctx.Done():
 	}
-	left = k.abandonedCalls.add()
+	abandoned = k.abandonedCalls.add()
 	if settled.CompareAndSwap(false, true) {
 		return none, newCtxError(ctx, true)
 	}
-	k.abandonedCalls.remove(left)
+	k.abandonedCalls.remove(abandoned)
 	r := <-results
 	return r.v, r.err
 }
 
-// background runs f until it is done or the Client is closed, which waits for it. The caller is counted in k.calls.
+// background runs f in a goroutine. The caller must be counted in k.calls.
 func (k *core) background(f func(ctx context.Context)) {
 	k.calls.add()
-	// Ends with background's ctx at the latest, which Close ends; Close waits for it.
+	// Ends when f returns, which must be soon after k.ctx ends. Close ends k.ctx and waits.
 	go func() {
 		defer k.calls.done()
 		f(k.ctx)
 	}()
 }
 
-// retry calls try until it succeeds, the server has answered, ctx has ended, or the policy has had enough. try gets whether an earlier
-// try may have been applied. The error is an *Error.
-func (c *Client) retry(ctx context.Context, op, path string, try func(ctx context.Context, before bool) error) error {
+// retry calls try until it succeeds, the server refuses, ctx ends, or the RetryPolicy stops.
+// unknown tells try that an earlier attempt may have been applied. The error is an *Error.
+func (c *Client) retry(ctx context.Context, op, path string, try func(ctx context.Context, unknown bool) error) error {
 	k := c.core
 	if !k.beginCall(ctx) {
 		return &Error{op, path, ErrClosed, false}
 	}
 	defer k.calls.done()
-	begun := k.clock.now()
+	start := k.clock.now()
 	unknown := false
 	for attempt := 1; ; attempt++ {
 		err := try(ctx, unknown)
@@ -100,7 +102,7 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 			unknown = true
 		case notSent:
 		}
-		wait, again := k.cfg.retry(attempt, k.clock.now()-begun)
+		wait, again := k.cfg.retry(attempt, k.clock.now()-start)
 		if !again {
 			return fail(err)
 		}
@@ -110,10 +112,10 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 	}
 }
 
-// sleep waits for d, or until ctx ends or the Client is closed.
+// sleep waits for d, until ctx ends, or until the Client is closed.
 func (k *core) sleep(ctx context.Context, d time.Duration) error {
 	select {
-	case <-k.closing: // also where d is 0
+	case <-k.closing: // checked first, in case d is 0
 		return ErrClosed
 	default:
 	}

@@ -13,15 +13,16 @@ import (
 	"github.com/gozkd/gozkd/internal/lastzxid"
 )
 
-// Client is a connection to ZooKeeper that tries again, knows when its session is lost, and does what it is asked until a context ends. All
-// its methods may be called from any goroutine.
+// Client is a connection to ZooKeeper. It retries requests after a lost connection, notices the
+// loss of its session before the server can end it, and lets a context end every call. Safe for
+// concurrent use.
 type Client struct {
 	core *core
-	root string // of the namespace, "" for none
+	root string // the namespace's path; "" if none
 }
 
-// Connect connects to one of servers, each host:port, and returns when there is a session. When ctx ends before, it gives up; afterwards ctx
-// has no meaning to the Client, which must be closed.
+// Connect connects to one of servers, each "host:port", and returns when a session is established.
+// If ctx ends first, Connect gives up. ctx has no effect afterwards. The Client must be closed.
 func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
@@ -52,14 +53,20 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	return c, nil
 }
 
-// Wrap makes a Client of a connection that exists, and returns when it has answered, or ctx ends.
+// Wrap makes a Client from an existing connection. It returns when conn has answered a request or
+// ctx ends.
 //
-//	events   what zk.Connect returned with conn; the Client reads it from now on
-//	timeout  the session timeout as it was negotiated, or less; zk.Conn does not tell it. If it is more, Lost may come too late.
+//	events   the channel that zk.Connect returned with conn; only the Client may read it from now on
+//	timeout  the negotiated session timeout, or less; zk.Conn does not report it. If the value is
+//	         greater than the negotiated one, the Client may notice a lost session too late.
 //
-// The Client does not close conn. Prefer Connect, which can do more: a session that was declared lost and turns out to be alive is closed
-// there; here its ephemerals that Create and Multi made are deleted, and it goes on under the same number as a new Session. While conn is without
-// a server, calls end when it gives up on them, which with zk's own host provider is a second or more later.
+// The Client does not close conn. Prefer Connect, which controls the connection:
+//
+//   - If a session that was declared lost is still alive, Connect's Client closes it. A wrapped
+//     connection keeps it: the Client deletes the ephemerals that Create and Multi made in it, and
+//     continues with a new Session that has the same ID.
+//   - While conn has no server, calls end when conn gives up on them, which takes a second or more
+//     with zk's own host provider.
 func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.Duration, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(append(opts, SessionTimeout(timeout)))
 	if err != nil {
@@ -69,7 +76,7 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	k.conn, k.events = conn, events
 	k.ephemerals = make(map[string]struct{})
 	c := &Client{core: k}
-	// Ends when the connection does or the Client is closed; Close waits for it.
+	// Ends with the connection or when the Client is closed. Close waits for it.
 	k.loops.Go(k.followEvents)
 	if err := k.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("recipes: wrap: %w", err), c.Close())
@@ -77,15 +84,18 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	return c, nil
 }
 
-// Close ends the session if Connect made it, or else deletes the ephemerals that Create and Multi made in it; and it ends all that goes on in
-// the background. It waits for both. What is under way gets a third of the session timeout to come to its end, whether or not there is a
-// connection. Closing any namespace of a Client closes all.
+// Close ends the session if Connect made it. On a wrapped connection it deletes the ephemerals that
+// Create and Multi made in the session. It also ends all background work and waits for it. Calls in
+// progress get a third of the session timeout to finish. Closing a namespace closes the whole
+// Client.
 //
-// The error says what could not be waited for: calls on a wrapped connection that does not answer.
+// The error reports calls that Close could not wait for, because a wrapped connection does not
+// answer them.
 func (c *Client) Close() error { return c.core.close() }
 
-// Namespace returns a Client for the same connection whose paths are all below path. The znodes down to path are made when they are
-// needed first, as containers where the server has them. It panics if path does not begin with a slash or ends with one.
+// Namespace returns a Client for the same connection whose paths are relative to path. Missing
+// znodes down to path are created on first use, as containers if the server supports them.
+// Namespace panics if path does not begin with a slash or ends with one.
 func (c *Client) Namespace(path string) *Client {
 	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
 		panic("recipes: namespace " + path + " must begin with a slash and not end with one")
@@ -93,10 +103,11 @@ func (c *Client) Namespace(path string) *Client {
 	return &Client{c.core, c.root + path}
 }
 
-// Session returns the present session; after Lost, until there is another, the one that was lost.
+// Session returns the current session. After Lost, that is the lost session until there is a new
+// one.
 func (c *Client) Session() *Session { return c.core.currentSession() }
 
-// AwaitSession returns the present session if it is not over, and else waits for the next.
+// AwaitSession returns the current session if it is alive, and otherwise waits for the next one.
 func (c *Client) AwaitSession(ctx context.Context) (*Session, error) {
 	if s := c.Session(); s.Context().Err() == nil {
 		return s, nil
@@ -120,7 +131,7 @@ func (c *Client) AwaitSession(ctx context.Context) (*Session, error) {
 // Timeout returns the negotiated session timeout.
 func (c *Client) Timeout() time.Duration { return time.Duration(c.core.timeout.Load()) }
 
-// absolute returns the server's path of one of the Client's.
+// absolute converts a path of the Client to the server's.
 func (c *Client) absolute(path string) string {
 	if path == "/" && c.root != "" {
 		return c.root
@@ -136,15 +147,16 @@ func (c *Client) relative(path string) string {
 	return path
 }
 
-// dial makes a connection for zk.Conn, in place of the one before. go-zookeeper does not close the one on which it learned that its
-// session has expired.
+// dial makes a network connection for zk.Conn. It closes the previous one: go-zookeeper does not do
+// so when the server reports that the session has expired.
 func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	k.closeNetConn()
 	conn, err := k.cfg.dialer(network, address, timeout)
 	if err != nil {
 		return nil, err
 	}
-	// What one session has seen means nothing to the next. A server that has less refuses who says it, for ever if it has lost its data.
+	// A new session may start from an older zxid. A server refuses a client that has seen a later
+	// zxid than the server has, forever if the server lost its data.
 	if s := k.currentSession(); s != nil && s.Context().Err() != nil {
 		k.lastSeenZxid = new(lastzxid.Seen)
 	}
@@ -158,13 +170,13 @@ func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, e
 	return w, nil
 }
 
-// cutWire closes the network connection, if Connect made it.
+// closeNetConn closes the network connection, if Connect made it.
 func (k *core) closeNetConn() {
 	k.mu.Lock()
 	w := k.netConn
 	k.netConn = nil
 	k.mu.Unlock()
 	if w != nil {
-		_ = w.Conn.Close() // it is being given up
+		_ = w.Conn.Close() // the connection is being discarded
 	}
 }

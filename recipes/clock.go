@@ -2,14 +2,14 @@ package recipes
 
 import "time"
 
-// clock counts the time since it was made, with the time that the machine was suspended: a server elsewhere counts that too, and the
-// runtime's monotonic clock does not.
+// clock measures the time since it was made, including time during which the machine was suspended.
+// A server elsewhere counts that time, but the runtime's monotonic clock does not.
 //
-// It is the runtime's clock plus what the operating system tells of suspensions, so that in a bubble of testing/synctest it is the
-// bubble's time.
+// The result is the runtime's clock plus the suspensions that the operating system reports, so in a
+// testing/synctest bubble it is the bubble's time.
 type clock struct {
 	origin           time.Time
-	suspended        func() time.Duration // how long the machine has been suspended since some moment
+	suspended        func() time.Duration // total time for which the machine was suspended
 	suspendedAtStart time.Duration
 }
 
@@ -18,7 +18,8 @@ func newClock(asleep func() time.Duration) *clock {
 }
 
 func (c *clock) now() time.Duration {
-	// The suspensions first: one that falls between the two counts as neither, and is seen by the next look.
+	// Read the suspensions first: one that falls between the two readings then counts in neither,
+	// and the next call sees it.
 	suspended := c.suspended() - c.suspendedAtStart
 	return time.Since(c.origin) + suspended
 }

@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspended is how long the machine has been suspended since it was booted: the clock that counts it less the one that does not.
-// What passes between looking at the one and the other is mistaken for suspension; that errs to the safe side, and is kept small.
+// suspended returns for how long the machine has been suspended since boot: CLOCK_BOOTTIME less
+// CLOCK_MONOTONIC. Time that passes between the two readings counts as suspension. That errs on the
+// safe side, and the loop keeps it small.
 func suspended() time.Duration {
 	const small = 100 * time.Microsecond
 	var with, before time.Duration
@@ -24,7 +25,7 @@ func suspended() time.Duration {
 func read(id int32) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {
-		return 0 // both clocks have been there since Linux 2.6.39
+		return 0 // both clocks exist since Linux 2.6.39
 	}
 	return time.Duration(ts.Nano())
 }

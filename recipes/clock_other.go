@@ -4,5 +4,5 @@ package recipes
 
 import "time"
 
-// suspended is not known here.
+// suspended returns 0: suspensions are not known on this system.
 func suspended() time.Duration { return 0 }

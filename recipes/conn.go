@@ -6,10 +6,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Conn is what recipes need of a connection. *zk.Conn satisfies it.
+// Conn is the part of a connection that recipes use. *zk.Conn implements it.
 //
-// A call blocks until it is answered or the connection gives up on it, and its error is a sentinel of package zk or whatever the
-// network said. Safe for concurrent use.
+// A call blocks until the server answers or the connection gives up on the request. Its error is a
+// sentinel of package zk or an error of the network. Safe for concurrent use.
 type Conn interface {
 	Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error)
 	CreateContainer(path string, data []byte, flag int32, acl []zk.ACL) (string, error)

@@ -2,14 +2,15 @@ package recipes
 
 import "time"
 
-// Contender is one who takes part in a recipe, as seen from outside.
+// Contender describes a participant of a recipe, as read from its znode.
 type Contender struct {
 	Path    string
-	Data    []byte    // what the contender says of itself
-	Session int64     // 0: the znode is no ephemeral
-	Since   time.Time // by the leader's clock
-	Zxid    int64     // that created the znode
+	Data    []byte    // what the contender stored to describe itself
+	Session int64     // 0 if the znode is not ephemeral
+	Since   time.Time // creation time by the leader's clock
+	Zxid    int64     // of the creation
 }
 
-// Line is who has it and who waits for it, the next one first.
+// Contention lists the contenders that hold something and those that wait for it, in the order in
+// which they will be served.
 type Contention struct{ Holders, Waiters []Contender }

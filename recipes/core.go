@@ -10,43 +10,38 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/lastzxid"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
-// core is what a Client and its namespaces share.
+// core is the state that a Client and its namespaces share.
 type core struct {
 	cfg          config
 	clock        *clock
 	wrapped      bool
 	conn         Conn
-	ownConn      *zk.Conn        // conn, if Connect made it; else it is wrapped
-	lastSeenZxid *lastzxid.Seen  // over owned's connections, while the session lives; dial alone touches it
+	ownConn      *zk.Conn        // conn if Connect made it; nil for a wrapped connection
+	lastSeenZxid *lastzxid.Seen  // across the connections of one session; only dial uses it
 	events       <-chan zk.Event // closed when conn has ended
 
-	timeout atomic.Int64 // a time.Duration: the negotiated session timeout, or the one that is asked for
+	timeout atomic.Int64 // a time.Duration: the requested session timeout, later the negotiated one
 
-	ctx            context.Context // of work in the background
-	cancel         context.CancelFunc
-	closing        chan struct{}
-	calls          callCounter    // calls and work in the background
-	activeProbes   callCounter    // a probe that is not answered yet
-	abandonedCalls abandonedCalls // of calls
-	loops          sync.WaitGroup // prober, follower of events
-	probeSoon      chan struct{}  // lets the prober probe now; holds one
-	ready          chan struct{}  // closed when there is the first session
-	watches        watchTable
-	closeOnce      sync.Once
+	lifecycle
+	probeSoon chan struct{} // makes probeLoop probe at once; capacity 1
+	ready     chan struct{} // closed when the first session is established
+	watches   watchTable
 
-	noContainers atomic.Bool // the server has none
+	noContainers atomic.Bool // the server does not support containers
 	shared       sync.Map    // by sharedKey; see Client.Shared
 
-	mu              sync.Mutex // guards what follows; nothing waits while it is held
+	mu              sync.Mutex // guards the fields below; never held while waiting
 	state           ConnState
 	session         *Session
 	netConn         *sessionConn
-	reconnectSignal chan struct{}                  // closed when a wrapped connection has a server again
-	stateReaders    map[chan ConnState]func() bool // with what stops looking at the reader's ctx
-	// ephemerals of the present session, for a wrapped connection only: nobody else can end a session that was declared lost. Some may be
-	// gone, or never have been there.
+	reconnectSignal chan struct{}                  // closed when the connection is restored
+	stateReaders    map[chan ConnState]func() bool // the value stops watching the reader's ctx
+	// ephemerals holds the paths of ephemerals of the current session, for a wrapped connection
+	// only: nobody else can end a session that was declared lost. Some of them may be gone, or may
+	// never have existed.
 	ephemerals map[string]struct{}
 }
 
@@ -56,18 +51,17 @@ func newCore(cfg config, wrapped bool) *core {
 		wrapped:         wrapped,
 		lastSeenZxid:    new(lastzxid.Seen),
 		clock:           newClock(cfg.suspended),
-		closing:         make(chan struct{}),
+		lifecycle:       newLifecycle(),
 		probeSoon:       make(chan struct{}, 1),
 		ready:           make(chan struct{}),
 		stateReaders:    make(map[chan ConnState]func() bool),
 		reconnectSignal: make(chan struct{}),
 	}
-	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.timeout.Store(int64(cfg.timeout))
 	return k
 }
 
-// start waits for the first session, and adds the credentials.
+// start waits for the first session and adds the credentials.
 func (k *core) start(ctx context.Context) error {
 	// Ends when the Client is closed; Close waits for it.
 	k.loops.Go(k.probeLoop)
@@ -91,45 +85,45 @@ func (k *core) start(ctx context.Context) error {
 }
 
 func (k *core) close() error {
-	var left int
+	var unanswered int
 	k.closeOnce.Do(func() {
 		k.calls.close()
-		patience := time.Duration(k.timeout.Load()) / 3
-		k.calls.wait(patience)
+		limit := time.Duration(k.timeout.Load()) / 3
+		k.calls.wait(limit)
 		k.cancel()
 		k.mu.Lock()
 		connected := k.state == Connected || k.state == Reconnected
 		session := k.session
-		k.setState(Closed) // before the session ends: that is not Lost
+		k.setState(Closed) // before the session ends, so that the state does not become Lost
 		k.mu.Unlock()
 		if session != nil {
 			session.end(ErrClosed) // before the server can end it
-			k.deleteWrappedEphemerals(session, patience/2)
+			k.deleteWrappedEphemerals(session, limit/2)
 		}
 		close(k.closing)
 		if k.ownConn != nil {
 			if !connected {
-				k.closeNetConn() // who waits in a handshake does not see that it shall close
+				k.closeNetConn() // go-zookeeper does not notice Close during a handshake
 			}
 			k.ownConn.Close()
 			k.closeNetConn()
 			for range k.events { // until go-zookeeper's loop has ended
 			}
-			patience = time.Hour // what is left ends by itself: its connection has
+			limit = time.Hour // the rest ends by itself, as its connection has
 		}
-		left = k.calls.wait(patience) + k.activeProbes.wait(patience)
-		if left == 0 {
+		unanswered = k.calls.wait(limit) + k.activeProbes.wait(limit)
+		if unanswered == 0 {
 			k.loops.Wait()
 		}
 	})
-	if left > 0 {
-		return fmt.Errorf("recipes: close: %d calls of the wrapped connection are still not answered", left)
+	if unanswered > 0 {
+		return fmt.Errorf("recipes: close: %d calls of the wrapped connection are still unanswered", unanswered)
 	}
 	return nil
 }
 
-// endWrapped lets go, in the background, of what hangs on a session that lives on with the connection that was wrapped. It tries for about
-// as long as limit.
+// deleteWrappedEphemerals deletes the ephemerals of a session that stays alive with the wrapped
+// connection. It runs in the background and retries for about limit.
 func (k *core) deleteWrappedEphemerals(s *Session, limit time.Duration) {
 	if !k.wrapped {
 		return
@@ -138,9 +132,9 @@ func (k *core) deleteWrappedEphemerals(s *Session, limit time.Duration) {
 	// Ends when the connection has answered or given up; Close waits for it.
 	go func() {
 		defer k.calls.done()
-		for begun := k.now(); ; time.Sleep(minBackgroundPause) {
+		for start := k.now(); ; time.Sleep(backoff.First) {
 			err := k.deleteEphemerals(s.id)
-			if err == nil || classify(err) == stopped || k.now()-begun > limit {
+			if err == nil || classify(err) == stopped || k.now()-start > limit {
 				return
 			}
 		}
@@ -149,7 +143,8 @@ func (k *core) deleteWrappedEphemerals(s *Session, limit time.Duration) {
 
 func (k *core) now() time.Duration { return k.clock.now() }
 
-// hurry returns the longest pause between two tries to connect: a part of what is left of the session.
+// maxReconnectPause returns the longest pause between two attempts to connect while the session can
+// still be saved, and 0 if it is lost.
 func (k *core) maxReconnectPause() time.Duration {
 	if s := k.currentSession(); s != nil && s.Remaining() > 0 {
 		return max(firstPause, min(longPause/2, time.Duration(k.timeout.Load())/32))
@@ -163,16 +158,18 @@ func (k *core) currentSession() *Session {
 	return k.session
 }
 
-// event follows the connection's state. With Connect it is called on go-zookeeper's goroutines, which may hold its locks; with Wrap
-// some events may be missing.
+// event follows the connection's state. With Connect, go-zookeeper's goroutines call it and may
+// hold go-zookeeper's locks. With Wrap, some events may be missing.
 func (k *core) event(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
 	switch e.State {
 	case zk.StateHasSession:
-		if k.wrapped { // only an answer proves that it is alive
-			k.reconnected()
+		if k.wrapped { // only an answer proves that the session is alive
+			k.mu.Lock()
+			k.signalReconnect()
+			k.mu.Unlock()
 			k.probeNow()
 			return
 		}
@@ -186,7 +183,7 @@ func (k *core) event(e zk.Event) {
 	}
 }
 
-// attachedState notes that there is a connection with a session.
+// markConnected sets the state to Connected or Reconnected if the session is alive.
 func (k *core) markConnected() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -211,7 +208,7 @@ func (k *core) markSuspended() {
 	}
 }
 
-// attached is told by the wire of a session that the server gave or gave back.
+// sessionGranted implements sessionOwner: the server has granted or resumed the session id.
 func (k *core) sessionGranted(id int64, timeout, sent time.Duration) bool {
 	k.timeout.Store(int64(timeout))
 	s := k.currentSession()
@@ -220,12 +217,12 @@ func (k *core) sessionGranted(id int64, timeout, sent time.Duration) bool {
 	}
 	k.setSession(newSession(id, k.clock, sent, timeout, k.sessionLost))
 	if s != nil {
-		s.end(ErrSessionLost) // it has ended already, when go-zookeeper was told that it has expired
+		s.end(ErrSessionLost) // ended already, since go-zookeeper was told that it had expired
 	}
 	return true
 }
 
-// adopt makes s the present session.
+// setSession makes s the current session.
 func (k *core) setSession(s *Session) {
 	k.mu.Lock()
 	closed := k.state == Closed
@@ -235,11 +232,12 @@ func (k *core) setSession(s *Session) {
 	if closed {
 		s.end(ErrClosed)
 	} else if s.ended.Load() {
-		k.sessionLost(s) // its end came before it was the present one
+		k.sessionLost(s) // s ended before it was the current session
 	}
 }
 
-// lost is called when a session has ended. Its connection is cut, if it can be: who comes back with it is refused by the wire.
+// sessionLost is called when a session has ended. It closes the session's network connection, if
+// Connect made it; sessionConn refuses to resume the session.
 func (k *core) sessionLost(s *Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -248,12 +246,13 @@ func (k *core) sessionLost(s *Session) {
 	}
 	if k.state != Connecting {
 		if k.state != Lost {
-			k.setState(Suspended) // by time alone: the connection may not know yet that the server is silent
+			// the connection may not have noticed yet that the server is silent
+			k.setState(Suspended)
 		}
 		k.setState(Lost)
 	}
 	if w := k.netConn; w != nil {
-		// To close may take a while, and who looks at the session's Context shall not wait.
-		k.background(func(context.Context) { _ = w.Conn.Close() }) // it is being given up
+		// Closing may take a while, and a caller that looks at the session's Context must not wait.
+		k.background(func(context.Context) { _ = w.Conn.Close() })
 	}
 }

@@ -19,39 +19,49 @@ const (
 	Ephemeral
 	EphemeralSequential
 	Container // deleted by the server some time after its last child is gone
-	TTL       // deleted by the server when nobody has changed it for so long and it has no children
+	TTL       // deleted by the server when it has no children and nobody changed it for its TTL
 	TTLSequential
 )
 
-func (m Mode) sequential() bool {
+// IsSequential reports whether the server appends a sequence number to the name.
+func (m Mode) IsSequential() bool {
 	return m == PersistentSequential || m == EphemeralSequential || m == TTLSequential
 }
 
-func (m Mode) ephemeral() bool { return m == Ephemeral || m == EphemeralSequential }
+// IsEphemeral reports whether the znode is deleted when the session that created it ends.
+func (m Mode) IsEphemeral() bool { return m == Ephemeral || m == EphemeralSequential }
 
-// CreateOptions is how a znode is created. The zero value is a persistent one with the Client's ACL.
+// CreateOptions says how to create a znode. The zero value means a persistent znode with the
+// Client's ACL.
 type CreateOptions struct {
 	Mode Mode
-	TTL  time.Duration // of TTL and TTLSequential, in milliseconds
-	ACL  []zk.ACL      // nil: the Client's
-	// Parents creates the znodes above that are missing: containers where the server has them, else persistent ones.
+	TTL  time.Duration // for TTL and TTLSequential; whole milliseconds
+	ACL  []zk.ACL      // nil means the Client's
+	// Parents creates missing parents: as containers if the server supports them, otherwise as
+	// persistent znodes.
 	Parents bool
-	// Protected puts "_c_<guid>-" before the name, as Curator does. After a lost answer the znode is found again by it, so that it is
-	// created once; and if nobody waits any more, it is deleted.
+	// Protected puts "_c_<guid>-" before the name, as Curator does. After a lost answer Create
+	// finds the znode by that GUID, so it is created once. If the caller has stopped waiting, the
+	// znode is deleted.
 	Protected bool
 }
 
-// Create creates a znode, and returns its path, which differs from the one that was asked for if it is sequential or protected. data is not
-// kept.
+// Create creates a znode and returns its path, which differs from the argument if the znode is
+// sequential or protected. If Create fails because ctx ended, the request may still be sent, and
+// data must not be modified.
 //
-// When the answer is lost:
-//   - protected: the znode is looked for before it is created again;
-//   - sequential, not protected: nobody can know, so it is not tried again, and the error's Unknown is set;
-//   - else: if it is tried again and the znode is there with this data, never changed, and of this session if ephemeral, that counts as
-//     created by this call. Somebody else may have done the same in that moment.
+// When an answer is lost:
 //
-// When ctx ends before the answer came, a znode that is created all the same is deleted again in the background, unless somebody has
-// changed it meanwhile. One that is neither protected nor answered stays, if it was created.
+//   - Protected: Create looks for the znode before it creates the znode again.
+//   - Sequential and not protected: the outcome cannot be known. Create does not retry, and the
+//     error's Unknown is set.
+//   - Otherwise Create retries. If the znode then exists with this data and version 0, and for an
+//     ephemeral with this session as its owner, it counts as created by this call. Another client
+//     may have created it at that moment.
+//
+// When ctx ends before the answer arrives, a znode that is created nevertheless is deleted in the
+// background, unless somebody has changed it. If in addition the answer is lost, an unprotected
+// znode stays.
 func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateOptions) (created string, err error) {
 	k := c.core
 	if !k.beginCall(ctx) {
@@ -71,34 +81,33 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	})
 	var e *Error
 	switch {
-	case err == nil && o.Mode.ephemeral() && ctx.Err() != nil:
-		// ctx may be that of a session, and the znode the next one's: a request that was not sent in the one is sent in the other.
-		late := created // which is a result of this function, and empty when it has returned
+	case err == nil && o.Mode.IsEphemeral() && ctx.Err() != nil:
+		// The session may have ended while the request waited to be sent; go-zookeeper then sends
+		// it in the next session. ctx may be bound to the first one, so the znode is not wanted.
+		late := created // created is a result, and is empty after the return
 		k.background(func(ctx context.Context) { n.undo(ctx, late) })
 		return "", &Error{"create", path, newCtxError(ctx, true), true}
 	case err == nil:
 		return c.relative(created), nil
-	case errors.Is(err, errNotRepeatable):
-		err = &Error{"create", path, zk.ErrConnectionClosed, true}
 	case errors.As(err, &e) && !n.outcomeUnknown && !n.answerLost:
-		e.Unknown = false // what was lost was the answer to something else
+		e.Unknown = false // the lost answer was that of another request
 	}
 	n.giveUp()
 	return "", err
 }
 
-// creation is one Create under way.
+// createCall is a Create in progress.
 type createCall struct {
 	client         *Client
-	path           string // of the server, with the prefix of a protected one
-	prefix         string // "_c_<guid>-" of a protected one
+	path           string // on the server, with the prefix of a protected znode
+	prefix         string // "_c_<guid>-" of a protected znode
 	data           []byte
 	opts           CreateOptions
-	answerLost     bool // the answer to a request was lost
-	outcomeUnknown bool // it was, or is not waited for
+	answerLost     bool // the answer to a create request was lost
+	outcomeUnknown bool // an answer was lost or not awaited
 }
 
-// try is one try.
+// tryOnce makes one attempt.
 func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 	before := n.answerLost
 	if before {
@@ -108,19 +117,21 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 		}
 	}
 	created, err := n.send(ctx)
-	for tries := 0; errors.Is(err, zk.ErrNoNode) && n.makesParents() && tries < parentTries; tries++ {
-		if err := n.client.core.makeParents(ctx, n.ensures()); err != nil {
+	parent := n.lastParent()
+	for tries := 0; errors.Is(err, zk.ErrNoNode) && parent != "" && tries < parentTries; tries++ {
+		if err := n.client.core.makeParents(ctx, parent); err != nil {
 			return "", err
 		}
 		created, err = n.send(ctx)
 	}
-	if before && errors.Is(err, zk.ErrNodeExists) && !n.opts.Mode.sequential() {
+	if before && errors.Is(err, zk.ErrNodeExists) && !n.opts.Mode.IsSequential() {
 		return n.adoptExisting(ctx, err)
 	}
 	return created, err
 }
 
-// send sends the request. If ctx ends before the answer, what comes of it is undone.
+// send sends the create request. If ctx ends before the answer arrives, the znode is deleted in the
+// background.
 func (n *createCall) send(ctx context.Context) (string, error) {
 	k := n.client.core
 	created, err := call(ctx, k, n.request, func(created string, err error) {
@@ -135,19 +146,19 @@ func (n *createCall) send(ctx context.Context) (string, error) {
 	case replyLost:
 		n.answerLost, n.outcomeUnknown = true, true
 		if n.opts.Mode == Ephemeral {
-			k.rememberEphemeral(n.path) // it may be there
+			k.rememberEphemeral(n.path) // the znode may exist
 		}
 	case notAwaited:
 		n.outcomeUnknown = true
 	case answered, notSent, stopped:
-		if err == nil && n.opts.Mode.ephemeral() {
+		if err == nil && n.opts.Mode.IsEphemeral() {
 			k.rememberEphemeral(created)
 		}
 	}
 	return created, err
 }
 
-// request asks the connection.
+// request calls the method of the connection that creates this kind of znode.
 func (n *createCall) request() (string, error) {
 	conn, o := n.client.core.conn, n.opts
 	switch o.Mode {
@@ -167,27 +178,29 @@ func (n *createCall) request() (string, error) {
 	return conn.Create(n.path, n.data, zk.FlagPersistent, o.ACL)
 }
 
-// find looks for what an earlier try may have created.
+// findEarlier returns the znode that an earlier attempt created, or "" if there is none.
 func (n *createCall) findEarlier(ctx context.Context) (string, error) {
 	switch {
 	case n.opts.Protected:
 		return n.findProtected(ctx)
-	case n.opts.Mode.sequential():
+	case n.opts.Mode.IsSequential():
 		return "", errNotRepeatable
 	}
 	return "", nil
 }
 
-// adopt takes a znode that is there for the one that an earlier try created, if it may be.
+// adoptExisting decides whether the existing znode may be the result of an earlier attempt, and
+// returns its path if so.
 func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, error) {
 	k := n.client.core
 	there, err := call(ctx, k, func() (readResult, error) { return k.get(n.path) }, nil)
 	switch {
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth): // whose it was can't be seen
+	// its creator cannot be determined
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
 		return "", &ambiguousError{exists}
 	case err != nil:
 		return "", err
-	case there.stat.Version != 0: // it may be this one, changed since
+	case there.stat.Version != 0: // perhaps created by this call and changed since
 		return "", &ambiguousError{exists}
 	case !bytes.Equal(there.data, n.data):
 		return "", exists
@@ -196,29 +209,29 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 	case n.opts.Mode == Persistent && there.stat.EphemeralOwner != 0:
 		return "", exists
 	}
-	if n.opts.Mode.ephemeral() {
+	if n.opts.Mode.IsEphemeral() {
 		k.rememberEphemeral(n.path)
 	}
 	return n.path, nil
 }
 
-// giveUp deletes in the background what may have been created though the caller is told that it was not. What comes of a request that is
-// still under way is undone when its answer comes.
+// giveUp deletes in the background a protected znode that may exist although Create failed. A
+// request that is still in progress is undone by send when its answer arrives.
 func (n *createCall) giveUp() {
 	if n.answerLost && n.opts.Protected {
 		n.client.core.background(n.deleteOrphan)
 	}
 }
 
-// undo deletes a znode that was created too late. Where others may know the name, it stays if it is in use already, and what another session
-// has under that name by now is none of ours.
+// undo deletes a znode that was created after its caller gave up. A znode whose name others may
+// know stays if it was changed or has children. An ephemeral of another session stays.
 func (n *createCall) undo(ctx context.Context, created string) {
 	k, version := n.client.core, int32(0)
-	if n.opts.Protected || n.opts.Mode.sequential() || n.opts.Mode.ephemeral() {
+	if n.opts.Protected || n.opts.Mode.IsSequential() || n.opts.Mode.IsEphemeral() {
 		version = -1
 	}
 	k.retryInBackground(ctx, "undo create", created, func(ctx context.Context) error {
-		if n.opts.Mode.ephemeral() && !n.opts.Protected {
+		if n.opts.Mode.IsEphemeral() && !n.opts.Protected {
 			if mine, err := k.owns(ctx, created); err != nil || !mine {
 				return err
 			}
@@ -232,8 +245,8 @@ func (n *createCall) undo(ctx context.Context, created string) {
 	})
 }
 
-// owns reports whether the znode there is an ephemeral of the connection's session. It asks the server to catch up first: after a lost
-// answer another one may still show what is gone.
+// owns reports whether the znode at full is an ephemeral of the connection's session. It syncs
+// first: after a lost answer, the present server may still show a deleted znode.
 func (k *core) owns(ctx context.Context, full string) (bool, error) {
 	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(full) }, nil); err != nil {
 		return false, err

@@ -1,16 +1,21 @@
-// Package recipes is the ground on which recipes for ZooKeeper stand: a client that tries again, whose writes can be repeated after a lost
-// answer, and that knows that its session is lost before the server can give away what hangs on it. It works on any ZooKeeper, over
-// go-zookeeper's connection. The recipes themselves are the packages below this one.
+// Package recipes is the base of the ZooKeeper recipes in the packages below it: a Client that
+// retries requests, repeats writes safely after a lost answer, and knows that its session is lost
+// before the server can give the session's locks to others. The Client runs on go-zookeeper's
+// connection and works with any ZooKeeper server.
 //
 // Invariants:
-//   - G1 a Session's Context is over no later than the leader can end the session, by the client's clock alone;
-//   - G2 a Session that is over stays so: what the server still has of it is closed before another begins;
-//   - G3 a write that is reported as done was applied, once; one that is reported as failed was not applied, unless the error's
-//     Unknown says so;
-//   - G4 when ctx ends, the caller waits no longer; what is under way then is undone, or finished, in the background;
-//   - G5 nothing is left behind by who gave up: no goroutine longer than the connection needs to answer or give up, no protected znode, and
-//     at most one armed watch per znode and kind;
-//   - G6 after Close has returned without an error, nothing of the Client runs.
+//   - G1 A Session's Context ends no later than the leader can end the session, by the client's
+//     clock alone.
+//   - G2 A Session that has ended stays so: its remains on the server are closed before another
+//     session begins.
+//   - G3 A write that is reported as done was applied once. A write that is reported as failed was
+//     not applied, unless the error's Unknown says that it may have been.
+//   - G4 When ctx ends, the caller stops waiting at once. The request in progress is undone or
+//     finished in the background.
+//   - G5 A caller that gave up leaves nothing behind: no goroutine for longer than the connection
+//     takes to answer or give up, no protected znode, and at most one armed watch per znode and
+//     kind.
+//   - G6 After Close has returned nil, no goroutine of the Client runs.
 //
 // docs/internals/recipes.md says why they hold.
 package recipes

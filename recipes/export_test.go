@@ -2,15 +2,17 @@ package recipes
 
 import "time"
 
-// SuspendedFor lets tests suspend the machine: f returns for how long it has been so far.
+// SuspendedFor makes the Client's clock believe that the machine was suspended for the time that f
+// returns.
 func SuspendedFor(f func() time.Duration) Option { return func(c *config) { c.suspended = f } }
 
-// ExponentialWith is Exponential with that source of random numbers in [0, n).
+// ExponentialWith is Exponential with a given source of random numbers in [0, n).
 func ExponentialWith(base, limit time.Duration, n int, random func(n int64) int64) RetryPolicy {
 	return exponential(base, limit, n, random)
 }
 
-// HostPauses returns how long a host provider takes to name n servers in vain, and how long the pauses before their dials are.
+// HostPauses returns how long a host provider takes to return n servers that cannot be reached, and
+// how long the pauses before the dials are.
 func HostPauses(n int) (naming, pauses time.Duration) {
 	h := &hostProvider{closing: make(chan struct{}), maxPause: func() time.Duration { return 100 * time.Millisecond }}
 	_ = h.Init([]string{"a", "b"}) // never an error
@@ -26,7 +28,7 @@ func HostPauses(n int) (naming, pauses time.Duration) {
 	return naming, pauses
 }
 
-// Noted returns how many ephemerals the Client of a wrapped connection remembers.
+// RememberedEphemerals returns how many ephemerals the Client of a wrapped connection remembers.
 func RememberedEphemerals(c *Client) int {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()

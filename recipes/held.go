@@ -9,8 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Held is something that is held for as long as a znode is there: a lock, a lease, leadership. The znode is an ephemeral of one session, with a
-// name that is not used twice: a protected or sequential one. Safe for concurrent use.
+// Hold is the possession of something (a lock, a lease, leadership) that lasts as long as its znode
+// exists. The znode is an ephemeral of one session, and its name is never reused: it is protected
+// or sequential. Safe for concurrent use.
 type Hold struct {
 	client  *Client
 	session *Session
@@ -20,69 +21,75 @@ type Hold struct {
 	cancel  context.CancelCauseFunc
 
 	notifyMu sync.Mutex // held while onData is called
-	mu       sync.Mutex // guards what follows; onData is called without
+	mu       sync.Mutex // guards the fields below; not held while onData is called
 	data     []byte
-	stat     *zk.Stat // nil: the data were never read
+	stat     *zk.Stat // nil until the data were read
 	onData   func(data []byte, stat *zk.Stat)
 }
 
 const (
-	// heldQuiet is for how long something is held before its znode is watched: most is let go sooner, and costs no more requests then.
+	// watchDelay is how long a Hold exists before its znode is watched. Most are released sooner
+	// and so cost no request for the watch.
 	watchDelay = 20 * time.Millisecond
-	// heldPause is between two tries to see whether the znode is still there, when the connection is lost.
+	// watchRetryPause is the pause before the watch is tried again after the connection was lost.
 	watchRetryPause = 100 * time.Millisecond
 )
 
-// Hold returns what is held with the ephemeral at path, which was created in s. It asks the server nothing: the caller knows that the
-// znode is there, and that with it something is held.
+// Hold returns a Hold that lasts as long as the ephemeral at path, which was created in s. It sends
+// no request: the caller must know that the znode exists and that its owner is served.
 //
-//	token   a zxid that is greater than the token of all who held it before and can't hold it together with this one: that of the
-//	        znode's creation; or the Pzxid of the children among which the caller saw that it is its turn, since that changed when
-//	        those before it went
+//	token   a zxid greater than the token of every earlier holder that excludes this one: the zxid of the
+//	        znode's creation, or the Pzxid of the parent when the caller saw that its turn had come (the
+//	        departure of earlier holders changed that Pzxid)
 //
-// A moment later it sets a watch on the znode, in the background. Whoever deletes the znode ends what is held, a moment after that; s
-// ends it in time.
+// Shortly afterwards, a goroutine sets a watch on the znode. If somebody deletes the znode, the
+// Hold ends a moment later. If s ends, the Hold ends before the server can serve another client.
 func (c *Client) Hold(s *Session, path string, token int64) *Hold {
 	h := &Hold{client: c, session: s, path: path, token: token}
 	h.ctx, h.cancel = s.WithCancel()
 	k := c.core
-	if !k.calls.tryAdd() { // the loop that is started below is awaited after all calls
+	if !k.calls.tryAdd() { // tryAdd: Close waits for k.loops only after all calls
 		h.cancel(ErrClosed)
 		return h
 	}
 	defer k.calls.done()
-	// Ends with Release or the session, which ends with Close at the latest; Close waits for it.
+	// Ends with Release or with the session, at the latest with Close, which waits for it.
 	k.loops.Go(h.watch)
 	return h
 }
 
-// Context ends when it is not held any more or may not be: with the session, by the client's clock, before the server can give it to
-// somebody else; when the znode is deleted; when it is released. Its Err looks at the clock; see Session.Context.
+// Context ends when the Hold ends: with the session, by the client's clock and before the server
+// can serve another client; when the znode is deleted; and when the Hold is released. Its Err looks
+// at the clock; see Session.Context.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Within returns ctx for what is only to be done while it is held: it also ends when Context does, with its cause, and like that looks at
-// the clock. cancel must be called.
+// Within returns a context for work that must only be done while the Hold lasts. It has the values
+// of ctx, ends with ctx or with Context, and has the cause of whichever ended. It looks at the
+// clock as Context does. cancel must be called.
 func (h *Hold) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
 	return within(ctx, h.ctx)
 }
 
-// Session is the one whose end ends it.
+// Session returns the session that owns the znode.
 func (h *Hold) Session() *Session { return h.session }
 
-// Token is a zxid. Who holds it later has a greater one: a store that refuses what comes with a smaller token than it has seen is safe from
-// holders that don't know yet that they hold nothing any more. Those who may hold it together, as readers may, can have the same.
+// Token is a zxid that rises from holder to holder. A store that refuses writes with a smaller
+// token than it has seen is safe from former holders that do not know yet that they lost the Hold.
+// Holders that do not exclude each other, such as readers, may have the same token.
 func (h *Hold) Token() int64 { return h.token }
 
-// Path is the znode's.
+// Path is the path of the znode.
 func (h *Hold) Path() string { return h.path }
 
-// Guard returns ops with a check in front that fails the whole multi if the znode is gone. The first result of the multi is that of the check.
+// Guard returns ops preceded by a check that makes the whole multi fail if the znode is gone. The
+// multi's first result is that of the check.
 func (h *Hold) Guard(ops ...any) []any {
 	return append([]any{&zk.CheckVersionRequest{Path: h.path, Version: -1}}, ops...)
 }
 
-// Commit carries out all ops, as Client.Multi does, if it is still held, and else none: then the error is ErrNotHeld. The results are those
-// of ops. When it ends while the answer is awaited, that is not waited for, and the error's Unknown is set.
+// Commit applies all ops, as Client.Multi does, if the Hold still lasts. Otherwise it applies none,
+// and the error is ErrNotHeld. The results are those of ops. If the Hold ends while Commit waits
+// for the answer, Commit returns at once with the error's Unknown set.
 func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	if h.ctx.Err() != nil {
 		return nil, &Error{"commit", h.path, ErrNotHeld, false}
@@ -100,8 +107,9 @@ func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	return results[1:], err
 }
 
-// OnData has f called with the znode's data and Stat when somebody has changed them since it was created, now and from now on. f is called
-// by one goroutine at a time, misses what was overwritten at once, and must not block or call OnData; the data are not to be changed. There is one f.
+// OnData makes f the function that is called when somebody has changed the znode's data since its
+// creation, now or later. A Hold has one such function, and calls it from one goroutine at a time.
+// f may miss data that were overwritten quickly. f must not block, call OnData, or modify data.
 func (h *Hold) OnData(f func(data []byte, stat *zk.Stat)) {
 	h.notifyMu.Lock()
 	defer h.notifyMu.Unlock()
@@ -114,18 +122,19 @@ func (h *Hold) OnData(f func(data []byte, stat *zk.Stat)) {
 	}
 }
 
-// End ends Context, for who deletes the znode together with something else, or gives it to somebody. Else it is there until Release.
+// End ends Context and leaves the znode, for callers that delete the znode together with others or
+// hand it over.
 func (h *Hold) End() { h.cancel(ErrNotHeld) }
 
-// Release ends Context, and then deletes the znode, in the background if need be; see Client.DeleteGuaranteed. A second call does nothing more
-// than look that it is deleted.
+// Release ends Context and deletes the znode, in the background if ctx ends first; see
+// Client.DeleteGuaranteed. Calling Release again only makes sure that the znode is gone.
 func (h *Hold) Release(ctx context.Context) error {
 	h.cancel(ErrNotHeld)
 	return h.client.DeleteGuaranteed(ctx, h.path)
 }
 
-// watch ends what is held when the znode is gone. It watches the data and not the existence: where there is no znode any more, that
-// leaves no watch behind.
+// watch ends the Hold when the znode is gone. It watches the znode's data and not its existence,
+// because an exists watch on a missing znode would stay armed.
 func (h *Hold) watch() {
 	k := h.client.core
 	wait := watchDelay
@@ -149,7 +158,7 @@ func (h *Hold) watch() {
 	}
 }
 
-// tell notes what the znode has, and tells if it is new.
+// notify stores the znode's data and calls onData if they are new.
 func (h *Hold) notify(data []byte, stat *zk.Stat) {
 	h.notifyMu.Lock()
 	defer h.notifyMu.Unlock()

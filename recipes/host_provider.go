@@ -6,25 +6,27 @@ import (
 	"time"
 )
 
-// hosts is a zk.HostProvider that makes short pauses while there is a session to be saved, and those of go-zookeeper when there is none and
-// no server has answered for a while. Names are resolved by the dialer, at each dial.
+// hostProvider is a zk.HostProvider. It makes short pauses while a session can be saved, and
+// go-zookeeper's own pauses when there is none and no server has answered for a while. The dialer
+// resolves names at each dial.
 type hostProvider struct {
 	closing <-chan struct{}
-	// hurry returns the longest pause that there is time for, 0 if it does not matter.
+	// maxPause returns the longest permissible pause, or 0 if there is no limit.
 	maxPause func() time.Duration
 
 	mu         sync.Mutex
 	servers    []string
 	next       int
-	attempts   int // since a session was there
+	attempts   int // since the last session was established or resumed
 	pause      time.Duration
-	hadSession bool          // there was a session
-	dialPause  time.Duration // before the server that Next returned is dialed
+	hadSession bool          // a session was established before
+	dialPause  time.Duration // to make before the server that Next returned is dialed
 }
 
 const (
 	firstPause = 10 * time.Millisecond
-	// longPause is go-zookeeper's own, during which it gives up what it was asked and looks whether it was closed.
+	// longPause is go-zookeeper's own pause, during which it fails pending requests and notices
+	// Close.
 	longPause = time.Second
 )
 
@@ -41,10 +43,12 @@ func (h *hostProvider) Len() int {
 	return len(h.servers)
 }
 
-// Next returns the server to try, after the pause that wait makes: a moment after a connection was lost, so that not all clients of a
-// server come at once; and after each round in vain, twice as long as before the last.
+// Next returns the server to try next. pauseBeforeDial makes the pause: a short one after a
+// connection was lost, so that the clients of one server do not all arrive at once, and after each
+// fruitless round twice the previous one.
 //
-// It does not wait itself: go-zookeeper holds a lock meanwhile that others need who ask for the present server.
+// Next itself does not wait, because go-zookeeper calls it with a lock held that other methods
+// need.
 func (h *hostProvider) Next() (server string, retryStart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +78,7 @@ func (h *hostProvider) Next() (server string, retryStart bool) {
 	return server, retryStart
 }
 
-// wait makes the pause before a dial, or a part of it if the Client is being closed.
+// pauseBeforeDial makes the pause that Next chose. Closing the Client cuts the pause short.
 func (h *hostProvider) pauseBeforeDial() {
 	h.mu.Lock()
 	rest := h.dialPause
@@ -91,7 +95,7 @@ func (h *hostProvider) pauseBeforeDial() {
 	}
 }
 
-// Connected notes that there is a session.
+// Connected notes that a session was established or resumed.
 func (h *hostProvider) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,42 +2,51 @@ package recipes
 
 import "time"
 
-// The session's life is known to the leader alone; the server that the client is connected to reports whom it heard from. A server
-// that is cut off from the leader answers on, for syncLimit ticks (10 s, as ZooKeeper is configured), while the leader lets its sessions
-// expire. So an answer proves something only if it came from the leader, as that to a sync does. See docs/internals/recipes.md.
+// Only the leader knows whether a session is alive. The client's server reports to the leader which
+// sessions it has heard from. A server that is cut off from the leader keeps answering for
+// syncLimit ticks (10 s in ZooKeeper's default configuration) while the leader expires its
+// sessions. So only an answer that needs the leader, such as that of a sync, proves that the
+// session is alive. See docs/internals/recipes.md.
 
 const (
-	// probesPerTimeout is how often a sync is sent. Two of its intervals must be more than the reporting interval.
+	// probesPerTimeout is how many syncs are sent per session timeout. Two intervals between syncs
+	// must be longer than the interval between the server's reports.
 	probesPerTimeout = 6
-	// reportShare: reports of who was heard from go to the leader twice a tick, and a session timeout is two ticks at least.
+	// reportShare: the server reports to the leader twice per tick, and a session timeout is at
+	// least two ticks.
 	reportShare = 4
-	// pingShare is how often go-zookeeper sends a ping.
+	// pingShare: go-zookeeper pings three times per timeout.
 	pingShare = 3
-	// marginShare of the timeout is what clocks of client and server may differ in rate over one timeout.
+	// marginShare: client and server clocks may drift apart by this share of the timeout during one
+	// timeout.
 	marginShare = 64
 )
 
-// probe is a sync that was answered.
+// answeredSync is a sync that was answered.
 type answeredSync struct {
 	server         string
 	sent, answered time.Duration
 }
 
-// proof turns answered probes into what is known of the session's life. One goroutine owns it.
+// livenessProof derives from answered syncs when the leader last heard of the session. One
+// goroutine owns it.
 type livenessProof struct {
 	session int64
-	probes  []answeredSync // the newest last, as few as can still count
+	probes  []answeredSync // the latest last; no more than can still matter
 }
 
-// alive returns the moment at which the leader surely counted the session as heard from, or later, given one more answered probe.
-// Without a probe before it that can count, it relies on the connection's own pings.
+// lastHeard adds an answered sync and returns a time at which, or after which, the leader certainly
+// counted the session as alive. Without an earlier sync that matters, it relies on the connection's
+// pings.
 func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest answeredSync) time.Duration {
 	if session != p.session || len(p.probes) > 0 && p.probes[len(p.probes)-1].server != latest.server {
-		p.session, p.probes = session, nil // what another server reported is not proved by this one's answer
+		// a sync through one server proves nothing about another's reports
+		p.session, p.probes = session, nil
 	}
 	reported := latest.sent - timeout/reportShare
 	heard := reported - timeout/pingShare
-	for len(p.probes) > 0 && p.probes[0].answered <= reported { // the last that holds is the one to keep
+	// keep the latest sync that was answered before the report
+	for len(p.probes) > 0 && p.probes[0].answered <= reported {
 		heard = max(heard, p.probes[0].sent)
 		if len(p.probes) == 1 || p.probes[1].answered > reported {
 			break
@@ -48,5 +57,6 @@ func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest a
 	return heard
 }
 
-// lifetime is for how long after it was heard from a session lives, by the client's clock.
+// lifetime returns how long a session lives after the leader last heard of it, by the client's
+// clock.
 func lifetime(timeout time.Duration) time.Duration { return timeout - timeout/marginShare }

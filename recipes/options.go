@@ -8,10 +8,11 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// DefaultSessionTimeout is what Connect asks for. The server may give another one.
+// DefaultSessionTimeout is the session timeout that Connect requests by default. The server may
+// grant another.
 const DefaultSessionTimeout = 10 * time.Second
 
-// Option changes what Connect or Wrap make.
+// Option configures Connect or Wrap.
 type Option func(*config)
 
 type config struct {
@@ -22,7 +23,7 @@ type config struct {
 	acl     []zk.ACL
 	logger  zk.Logger
 
-	suspended func() time.Duration // tests suspend the machine
+	suspended func() time.Duration // replaced by tests
 }
 
 type credentials struct {
@@ -30,26 +31,30 @@ type credentials struct {
 	auth   []byte
 }
 
-// SessionTimeout is what Connect asks for. A server gives at least two of its ticks.
+// SessionTimeout sets the timeout that Connect requests. A server grants at least two of its ticks.
 func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
-// Retry is when operations try again after a connection was lost. The default is Exponential(50 ms, 1 s, 10).
+// Retry sets when operations are retried after a lost connection. The default is
+// Exponential(50*time.Millisecond, time.Second, 10).
 func Retry(policy RetryPolicy) Option { return func(c *config) { c.retry = policy } }
 
-// Dialer makes Connect's network connections, over TLS for one. The default is TCP. timeout is a second.
+// Dialer sets the function that makes Connect's network connections, for example over TLS. The
+// default is TCP. Its timeout argument is one second.
 func Dialer(dial func(network, address string, timeout time.Duration) (net.Conn, error)) Option {
 	return func(c *config) { c.dialer = dial }
 }
 
-// Auth adds credentials to the connection, also when it has been lost and made again.
+// Auth adds credentials to the connection. They are sent again on every new connection.
 func Auth(scheme string, auth []byte) Option {
 	return func(c *config) { c.auth = append(c.auth, credentials{scheme, auth}) }
 }
 
-// ACL is what znodes are created with, where nothing else is said, and those above them. By default everybody may do everything.
+// ACL sets the ACL of created znodes and of their created parents, unless an operation gives its
+// own. By default everybody may do everything.
 func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }
 
-// Logger takes the log lines, those of Connect's zk.Conn too. By default there are none.
+// Logger sets the destination of log lines, including those of Connect's zk.Conn. By default
+// nothing is logged.
 func Logger(l zk.Logger) Option { return func(c *config) { c.logger = l } }
 
 type discardLogger struct{}

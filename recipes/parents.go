@@ -10,20 +10,20 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// parentTries bounds how often the znodes above are made in one try: containers may go again before they have a child.
+// parentTries bounds how often one attempt creates missing parents: the server may delete an empty
+// container before it gets a child.
 const parentTries = 5
 
-// Ensure makes the znodes down to path that are missing: containers where the server has them, else persistent ones. A container without
-// children goes again by itself some time later.
+// Ensure creates the missing znodes down to path: as containers if the server supports them,
+// otherwise as persistent znodes. The server deletes a container some time after its last child is
+// gone.
 func (c *Client) Ensure(ctx context.Context, path string) error {
 	return c.retry(ctx, "ensure", path, func(ctx context.Context, _ bool) error { return c.core.makeParents(ctx, c.absolute(path)) })
 }
 
-// makesParents reports whether missing znodes above are to be made: all, or those of the namespace.
-func (n *createCall) makesParents() bool { return n.ensures() != "" }
-
-// ensures returns the znode down to which those that are missing are made.
-func (n *createCall) ensures() string {
+// lastParent returns the deepest parent that Create may have to make: the znode's parent with
+// CreateOptions.Parents, otherwise the namespace's root; "" if none.
+func (n *createCall) lastParent() string {
 	if n.opts.Parents {
 		return znodepath.Parent(n.path)
 	}
@@ -33,7 +33,7 @@ func (n *createCall) ensures() string {
 	return ""
 }
 
-// makeParents makes the znodes down to last that are missing.
+// makeParents creates the missing znodes down to last.
 func (k *core) makeParents(ctx context.Context, last string) error {
 	if last == "/" {
 		return nil
@@ -47,17 +47,18 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 	}
 	err = k.makeParent(ctx, last)
 	if errors.Is(err, zk.ErrNoNode) {
-		return nil // a container above is gone again; who needs it finds out
+		return nil // the server has deleted a container above; the caller notices
 	}
 	return err
 }
 
-// makeParent makes one: a container if the server has them. If ctx ends, it stays: an empty container goes by itself.
+// makeParent creates one znode, as a container if the server supports them. The znode stays if ctx
+// ends: the server deletes an empty container.
 func (k *core) makeParent(ctx context.Context, path string) error {
 	_, err := call(ctx, k, func() (string, error) {
 		if !k.noContainers.Load() {
 			created, err := k.conn.CreateContainer(path, nonNil(nil), zk.FlagContainer, k.cfg.acl)
-			if err == nil || !isCode(err, -6) { // unimplemented
+			if err == nil || !isCode(err, -6) { // -6: unimplemented
 				return created, err
 			}
 			k.noContainers.Store(true)

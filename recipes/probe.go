@@ -6,7 +6,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// probe asks the leader, through the server, a few times per session timeout, whether all is well. It alone owns the proof.
+// probeLoop sends syncs through the server to the leader, several per session timeout, until the
+// Client is closed. It owns the livenessProof.
 func (k *core) probeLoop() {
 	var p livenessProof
 	t := time.NewTimer(0)
@@ -33,10 +34,10 @@ func (k *core) probeNow() {
 	}
 }
 
-// probeOnce reports whether the server answered.
+// probeOnce sends one sync and reports whether it was answered.
 func (k *core) probeOnce(p *livenessProof) bool {
 	if k.conn.State() != zk.StateHasSession {
-		if k.wrapped { // the event may have been dropped
+		if k.wrapped { // the connection may have dropped the event
 			k.markSuspended()
 		}
 		return false
@@ -54,7 +55,7 @@ func (k *core) probeOnce(p *livenessProof) bool {
 	return true
 }
 
-// proved notes that the leader heard of the session then, or later.
+// sessionHeard notes that the leader heard of the session id at heard or later.
 func (k *core) sessionHeard(id int64, heard time.Duration) {
 	s := k.currentSession()
 	if s != nil && s.id == id && s.extend(heard) {
@@ -64,7 +65,7 @@ func (k *core) sessionHeard(id int64, heard time.Duration) {
 		return
 	}
 	if !k.wrapped {
-		return // the wire tells of new sessions
+		return // sessionConn reports new sessions
 	}
 	if s != nil {
 		s.end(ErrSessionLost)
@@ -76,8 +77,8 @@ func (k *core) sessionHeard(id int64, heard time.Duration) {
 	k.markConnected()
 }
 
-// deleteEphemerals deletes what was made in a session of a wrapped connection that is over for the Client and is alive: those who held it have
-// let it go. The error is that of the connection.
+// deleteEphemerals deletes the ephemerals of a session that the Client has given up and that a
+// wrapped connection keeps alive. The error is that of the connection.
 func (k *core) deleteEphemerals(session int64) error {
 	k.mu.Lock()
 	paths := make([]string, 0, len(k.ephemerals))
@@ -112,8 +113,8 @@ func (k *core) forgetEphemeral(path string) {
 	delete(k.ephemerals, path)
 }
 
-// endOutdated ends the session that the Client takes for the present one if a wrapped connection has another by now, whose events may come late.
-// Connect's connections tell of it before they send anything in the next.
+// endReplacedSession ends the Client's session if a wrapped connection has a new one, whose events
+// may arrive late. A connection of Connect reports a new session before it sends requests in it.
 func (k *core) endReplacedSession() {
 	if !k.wrapped {
 		return
@@ -123,7 +124,7 @@ func (k *core) endReplacedSession() {
 	}
 }
 
-// follow reads a wrapped connection's events.
+// followEvents reads the events of a wrapped connection.
 func (k *core) followEvents() {
 	for {
 		select {
@@ -139,7 +140,7 @@ func (k *core) followEvents() {
 	}
 }
 
-// ended is called when somebody has closed the wrapped connection.
+// connectionClosed is called when the wrapped connection was closed.
 func (k *core) connectionClosed() {
 	if s := k.currentSession(); s != nil {
 		s.end(ErrSessionLost)

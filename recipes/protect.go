@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// A protected znode's name is "_c_", a GUID, "-", and the name that was asked for: so Curator writes it.
+// Curator names a protected znode "_c_", a GUID, "-", and the requested name.
 const protectedPrefix = "_c_"
 
 // newGUID returns a random UUID.
@@ -23,15 +23,15 @@ func newGUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// protect gives the znode a name by which it is found again.
+// protect adds a GUID to the znode's name, by which findProtected finds the znode.
 func (n *createCall) protect() {
 	n.prefix = protectedPrefix + newGUID() + "-"
 	i := strings.LastIndexByte(n.path, '/') + 1
 	n.path = n.path[:i] + n.prefix + n.path[i:]
 }
 
-// findProtected returns the znode that an earlier try created, or "". The server may be another one now, which lags behind: so it is told
-// to catch up first.
+// findProtected returns the znode that an earlier attempt created, or "". It syncs first: after a
+// reconnect the present server may lag.
 func (n *createCall) findProtected(ctx context.Context) (string, error) {
 	k, parent := n.client.core, znodepath.Parent(n.path)
 	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(parent) }, nil); err != nil {
@@ -49,9 +49,10 @@ func (n *createCall) findProtected(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// check returns path if the znode there is as it was asked for. An ephemeral of an earlier session, which goes soon, is none.
+// checkFound returns path if the znode there is the requested one. It deletes an ephemeral of an
+// earlier session, which is not.
 func (n *createCall) checkFound(ctx context.Context, path string) (string, error) {
-	if !n.opts.Mode.ephemeral() {
+	if !n.opts.Mode.IsEphemeral() {
 		return path, nil
 	}
 	k := n.client.core
@@ -66,7 +67,7 @@ func (n *createCall) checkFound(ctx context.Context, path string) (string, error
 	return "", ignoreNoNode(k.delete(ctx, path, -1))
 }
 
-// deleteOrphan deletes what may have been created.
+// deleteOrphan deletes the znode that an attempt may have created.
 func (n *createCall) deleteOrphan(ctx context.Context) {
 	k := n.client.core
 	k.retryInBackground(ctx, "delete orphan", n.path, func(ctx context.Context) error {

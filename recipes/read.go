@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// node is what reads return.
+// readResult is the result of any kind of read.
 type readResult struct {
 	data     []byte
 	children []string
@@ -16,7 +16,8 @@ type readResult struct {
 	watch    <-chan zk.Event
 }
 
-// read runs f until it is answered. What it has read does no harm if nobody waits for it.
+// read retries f until it is answered. An abandoned read has no effect, so the error's Unknown is
+// never set.
 func (c *Client) read(ctx context.Context, op, path string, f func(path string) (readResult, error)) (n readResult, err error) {
 	full := c.absolute(path)
 	err = c.retry(ctx, op, path, func(ctx context.Context, _ bool) (err error) {
@@ -31,24 +32,20 @@ func (c *Client) read(ctx context.Context, op, path string, f func(path string) 
 	return n, nil
 }
 
-// Get returns the data of a znode, which is the caller's own, and its Stat.
+// Get returns the data of a znode, which the caller owns, and its Stat.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	n, err := c.read(ctx, "get", path, c.core.get)
 	return n.data, n.stat, err
 }
 
-// GetW is Get with a watch: the channel gets one event when the znode's data change or it is deleted after that, or the session ends. Then
-// it is closed. See ExistsW for what channels of watches have in common.
+// GetW is Get with a watch. The channel gets one event, and is then closed, when the znode's data
+// change, the znode is deleted, or the session ends. ExistsW says what holds for the channels of
+// all watches.
 func (c *Client) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	n, err := c.read(ctx, "get", path, func(path string) (readResult, error) {
-		if ch := c.core.watches.lookup(path, watchData); ch != nil {
-			n, err := c.core.get(path)
-			n.watch = ch
-			return n, err
-		}
-		again := c.core.nextReconnect()
-		data, stat, ch, err := c.core.conn.GetW(path)
-		return readResult{data: data, stat: stat, watch: c.core.registerWatch(path, watchData, ch, again)}, err
+	k := c.core
+	n, err := c.readWatched(ctx, "get", path, []watchKind{watchData}, k.get, func(path string) (n readResult, err error) {
+		n.data, n.stat, n.watch, err = k.conn.GetW(path)
+		return n, err
 	})
 	return n.data, n.stat, n.watch, err
 }
@@ -59,54 +56,67 @@ func (c *Client) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 	return n.statIfThere(), err
 }
 
-// ExistsW is Exists with a watch that fires when the znode is created, changed or deleted, or the session ends.
+// ExistsW is Exists with a watch that fires when the znode is created, changed or deleted, or the
+// session ends.
 //
-// The channel may be shared with others that watch the same znode: one of them gets the event, the others see that the channel
-// is closed. Either means that something may have happened, now or a moment before the call: read again. An event's Path is the
-// server's, not the namespace's. The channel needs not be read, and nothing has to be released: when ctx ends, at most one
-// one-shot watch per znode and kind stays armed on the server, and the next who watches the same takes it over.
+// Watches of one znode may share a channel: one receiver gets the event, the others see the channel
+// closed. Either means that something may have changed, possibly just before the call: read again.
+// The event's Path is the server's, not the namespace's. The channel need not be read, and nothing
+// has to be released: when ctx ends, at most one one-shot watch per znode and kind stays armed on
+// the server, and the next caller that watches the same znode reuses it.
 func (c *Client) ExistsW(ctx context.Context, path string) (*zk.Stat, <-chan zk.Event, error) {
-	n, err := c.read(ctx, "exists", path, func(path string) (readResult, error) {
-		if ch := c.core.watches.lookup(path, watchData, watchExist); ch != nil {
-			n, err := c.core.exists(path)
-			n.watch = ch
-			return n, err
-		}
-		again := c.core.nextReconnect()
-		exists, stat, ch, err := c.core.conn.ExistsW(path)
-		kind := watchExist
-		if exists {
-			kind = watchData
-		}
-		return readResult{exists: exists, stat: stat, watch: c.core.registerWatch(path, kind, ch, again)}, err
+	k := c.core
+	n, err := c.readWatched(ctx, "exists", path, []watchKind{watchData, watchExist}, k.exists, func(path string) (n readResult, err error) {
+		n.exists, n.stat, n.watch, err = k.conn.ExistsW(path)
+		return n, err
 	})
 	return n.statIfThere(), n.watch, err
 }
 
-// Children returns the names of a znode's children, in no order, and its Stat.
+// Children returns the names of a znode's children, in no particular order, and its Stat.
 func (c *Client) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	n, err := c.read(ctx, "children", path, c.core.children)
 	return n.children, n.stat, err
 }
 
-// ChildrenW is Children with a watch that fires when a child is created or deleted, or the znode is deleted, or the session ends. See ExistsW.
+// ChildrenW is Children with a watch that fires when a child is created or deleted, the znode
+// itself is deleted, or the session ends. See ExistsW.
 func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	n, err := c.read(ctx, "children", path, func(path string) (readResult, error) {
-		if ch := c.core.watches.lookup(path, watchChildren); ch != nil {
-			n, err := c.core.children(path)
-			n.watch = ch
-			return n, err
-		}
-		again := c.core.nextReconnect()
-		children, stat, ch, err := c.core.conn.ChildrenW(path)
-		return readResult{children: children, stat: stat, watch: c.core.registerWatch(path, watchChildren, ch, again)}, err
+	k := c.core
+	n, err := c.readWatched(ctx, "children", path, []watchKind{watchChildren}, k.children, func(path string) (n readResult, err error) {
+		n.children, n.stat, n.watch, err = k.conn.ChildrenW(path)
+		return n, err
 	})
 	return n.children, n.stat, n.watch, err
 }
 
-// Sync lets the server catch up with the leader: what is read afterwards through this Client is at least as new as what anybody had
-// written before. What this Client was asked for before, and gave up waiting for when a ctx ended, has come to its end then: it is done, or never
-// will be. Until then it may be sent yet, in whichever session there is: so the end of the session for which it was meant tells nothing.
+// readWatched is read with a watch. If a watch of one of kinds is armed already, plain reads the
+// znode and the watch is shared; otherwise arm reads the znode and arms one, of the last kind if
+// there is no znode and of the first otherwise.
+func (c *Client) readWatched(ctx context.Context, op, path string, kinds []watchKind, plain, arm func(path string) (readResult, error)) (readResult, error) {
+	k := c.core
+	return c.read(ctx, op, path, func(path string) (n readResult, err error) {
+		if ch := k.watches.lookup(path, kinds...); ch != nil {
+			n, err = plain(path)
+			n.watch = ch
+			return n, err
+		}
+		reconnect := k.nextReconnect()
+		n, err = arm(path)
+		kind := kinds[0]
+		if !n.exists {
+			kind = kinds[len(kinds)-1]
+		}
+		n.watch = k.registerWatch(path, kind, n.watch, reconnect)
+		return n, err
+	})
+}
+
+// Sync lets the server catch up with the leader: what is read afterwards through this Client is at
+// least as new as what anybody had written before. What this Client was asked for before, and gave
+// up waiting for when a ctx ended, has come to its end then: it is done, or never will be. Until
+// then it may be sent yet, in whichever session there is: so the end of the session for which it
+// was meant tells nothing.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	if err := c.core.abandonedCalls.wait(ctx, c.core.closing); err != nil {
 		return &Error{"sync", path, err, false}

@@ -5,42 +5,45 @@ import (
 	"time"
 )
 
-// RetryPolicy says whether to try again what failed because of the connection, and after what pause.
+// RetryPolicy decides whether to retry a request that failed because of the connection, and after
+// what pause.
 //
-//	attempt  how many tries were made, at least 1
-//	elapsed  since the first began
+//	attempt  the number of attempts so far, at least 1
+//	elapsed  the time since the first attempt began
 //
-// The server's own answers, such as zk.ErrNoNode, are never tried again, and what waits ends with its ctx whatever the policy says. Safe
-// for concurrent use: one serves all operations of a Client.
+// Answers of the server, such as zk.ErrNoNode, are never retried, and the end of ctx ends every
+// wait whatever the policy says. One policy serves all operations of a Client, so it must be safe
+// for concurrent use.
 type RetryPolicy func(attempt int, elapsed time.Duration) (wait time.Duration, again bool)
 
-// Never does not try again.
+// Never does not retry.
 func Never() RetryPolicy {
 	return func(int, time.Duration) (time.Duration, bool) { return 0, false }
 }
 
-// Times tries again n times, after wait each.
+// Times retries n times, with a pause of wait before each retry.
 func Times(n int, wait time.Duration) RetryPolicy {
 	return func(attempt int, _ time.Duration) (time.Duration, bool) { return wait, attempt <= n }
 }
 
-// Forever tries again until ctx ends.
+// Forever retries until ctx ends, with a pause of wait before each retry.
 func Forever(wait time.Duration) RetryPolicy {
 	return func(int, time.Duration) (time.Duration, bool) { return wait, true }
 }
 
-// UntilElapsed tries again while no more than limit has passed since the first try.
+// UntilElapsed retries until limit has passed since the first attempt, with a pause of wait before
+// each retry.
 func UntilElapsed(limit, wait time.Duration) RetryPolicy {
 	return func(_ int, elapsed time.Duration) (time.Duration, bool) { return wait, elapsed+wait <= limit }
 }
 
-// Exponential tries again n times. The pauses are random, between nothing and base, 2 base, 4 base ... but no longer than limit: those who
-// lost their server together do not come back together.
+// Exponential retries n times. The pauses are random, so that clients that lost their server
+// together do not return together: the k-th is between 0 and base*2^(k-1), and at most limit.
 func Exponential(base, limit time.Duration, n int) RetryPolicy {
 	return exponential(base, limit, n, rand.Int64N)
 }
 
-// exponential takes random as a function that returns a number in [0, n).
+// exponential is Exponential; random returns a number in [0, n).
 func exponential(base, limit time.Duration, n int, random func(n int64) int64) RetryPolicy {
 	return func(attempt int, _ time.Duration) (time.Duration, bool) {
 		if attempt > n {

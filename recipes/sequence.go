@@ -8,14 +8,15 @@ import (
 
 func itoa(n int32) string { return strconv.FormatInt(int64(n), 10) }
 
-// sequenceDigits is how many the server writes at least, a minus sign included.
+// sequenceDigits is the least number of characters that the server writes, a minus sign included.
 const sequenceDigits = 10
 
-// Sequence returns the number that the server put at the end of a sequential znode's name, and what stands before it, whatever the client
-// is: "_c_<guid>-lock-0000000003" of Curator, "<guid>__lock__0000000003" of kazoo, "n_0000000003".
+// Sequence returns the number that the server appended to the name of a sequential znode, and the
+// part before the number. It understands the names of all clients: "_c_<guid>-lock-0000000003" of
+// Curator, "<guid>__lock__0000000003" of kazoo, "n_0000000003".
 //
-// After 2147483647 the numbers go on at -2147483648, where a minus sign might as well end the name before it. It is taken for a sign at
-// the start of a name and after '-' and '_'.
+// After 2147483647 the numbers continue at -2147483648. A minus sign before the digits could also
+// end the prefix. It counts as a sign at the start of the name and after '-' and '_'.
 func Sequence(name string) (number int32, prefix string, ok bool) {
 	begin := len(name)
 	for begin > 0 && '0' <= name[begin-1] && name[begin-1] <= '9' && len(name)-begin < sequenceDigits {
@@ -24,7 +25,7 @@ func Sequence(name string) (number int32, prefix string, ok bool) {
 	digits := len(name) - begin
 	minus := begin > 0 && name[begin-1] == '-'
 	switch {
-	case digits == sequenceDigits-1 && minus: // nine digits are written with a sign only
+	case digits == sequenceDigits-1 && minus: // nine digits only occur with a sign
 		begin--
 	case digits < sequenceDigits:
 		return 0, "", false
@@ -32,7 +33,7 @@ func Sequence(name string) (number int32, prefix string, ok bool) {
 		begin--
 	}
 	n, err := strconv.ParseInt(name[begin:], 10, 32)
-	if err != nil && name[begin] != '-' && minus { // more than there is: only with a sign
+	if err != nil && name[begin] != '-' && minus { // out of range without the sign
 		begin--
 		n, err = strconv.ParseInt(name[begin:], 10, 32)
 	}
@@ -42,11 +43,13 @@ func Sequence(name string) (number int32, prefix string, ok bool) {
 	return int32(n), name[:begin], true
 }
 
-// CompareSequence orders sequence numbers as they were given out, also where they went over from 2147483647 to -2147483648, as long
-// as those that are there at one time span less than half of all.
+// CompareSequence orders sequence numbers in the order in which the server assigned them, including
+// the step from 2147483647 to -2147483648. The numbers that exist at one time must span less than
+// half of the range.
 func CompareSequence(a, b int32) int { return cmp.Compare(a-b, 0) }
 
-// Sequential returns those of names that have a sequence number, in the order in which they were created. It leaves names as it is.
+// Sequential returns the names that have a sequence number, in the order of creation. It does not
+// modify names.
 func Sequential(names []string) []string {
 	type numbered struct {
 		name   string

@@ -7,95 +7,79 @@ import (
 	"time"
 )
 
-// Session is one session with the server, from the moment the Client has it until it is, or may be, over. Safe for concurrent use.
+// Session is one session with the server, from the moment when the Client has it until it has ended
+// or may have. Safe for concurrent use.
 type Session struct {
-	id    int64
-	clock *clock
-	ctx   *lease
-	onEnd func(*Session) // called once, without locks, when the session has ended
+	id     int64
+	clock  *clock
+	ctx    *checkedContext
+	cancel context.CancelCauseFunc // of ctx
+	onEnd  func(*Session)          // called once, without locks, after the session has ended
 
-	expiresAt atomic.Int64 // a time.Duration on clock; from then on the session may be over
+	expiresAt atomic.Int64 // a time.Duration on clock; from then on the session may have ended
 	ended     atomic.Bool
 
-	mu       sync.Mutex // guards the step from alive to ended, changes of until, and what follows
+	mu       sync.Mutex // guards the end of the session, changes of expiresAt, and the fields below
 	timer    *time.Timer
-	lifetime time.Duration // after it was heard from
+	lifetime time.Duration // after the leader last heard of the session
 }
 
-// newSession returns a session with that timeout, which the leader has heard from then, or later.
+// newSession returns a session that the leader has heard of at heard or later.
 func newSession(id int64, clock *clock, heard, timeout time.Duration, over func(*Session)) *Session {
 	s := &Session{id: id, clock: clock, onEnd: over, lifetime: lifetime(timeout)}
 	until := heard + s.lifetime
 	inner, cancel := context.WithCancelCause(context.Background())
-	s.ctx = &lease{inner, cancel, s}
+	s.ctx, s.cancel = &checkedContext{inner, s.check}, cancel
 	s.expiresAt.Store(int64(until))
-	s.mu.Lock() // the timer may run before it is stored
+	s.mu.Lock() // onTimer may run before s.timer is set
 	s.timer = time.AfterFunc(until-clock.now(), s.onTimer)
 	s.mu.Unlock()
 	return s
 }
 
-// ID returns the server's number of the session: that of its ephemerals' owner.
+// ID returns the server's number of the session, which is the EphemeralOwner of its ephemerals.
 func (s *Session) ID() int64 { return s.id }
 
-// Context is cancelled when the session is over or may be, at the latest when the server could end it; context.Cause is then ErrSessionLost,
-// or ErrClosed if the Client was closed. Its Err and Done look at the clock themselves: who was stopped for longer than the
-// session lives learns of it at the first look. Contexts that are derived from it with package context learn of it from a timer, a
-// moment later; those of WithCancel and Within at the first look.
+// Context ends when the session has ended or may have, no later than the server can end it. Its
+// cause is ErrSessionLost, or ErrClosed if the Client was closed. Err and Done look at the clock
+// themselves, so a process that was stopped for longer than the session lives learns of the loss
+// from its first call. Contexts derived with package context learn of it from a timer, a moment
+// later; those of WithCancel and Within look at the clock too.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// WithCancel returns a context that ends with the session or with cancel, and looks at the clock as Context does. cancel must be called,
-// or what belongs to the context stays until the session ends.
+// WithCancel returns a context that ends with the session or with cancel, and looks at the clock as
+// Context does. cancel must be called; otherwise the context's resources are kept until the session
+// ends.
 func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(s.ctx)
-	return &lease{inner, cancel, s}, cancel
+	return &checkedContext{inner, s.check}, cancel
 }
 
-// Within returns a context that ends with ctx or with the session, whichever ends first, with the cause of that one, and has the values
-// of ctx: for requests that only make sense in this session. It looks at the clock as Context does. The function must be called.
+// Within returns a context for requests that only make sense in this session. It has the values of
+// ctx, ends with ctx or with the session, and has the cause of whichever ended first. It looks at
+// the clock as Context does. The returned function must be called.
 func (s *Session) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return within(ctx, s.ctx)
 }
 
-// within is ctx that also ends when other does, with its cause, and looks at other before it answers.
+// within derives a context from ctx that also ends when other does, with its cause, and looks at
+// other before it answers.
 func within(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	inner, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(other, func() { end(context.Cause(other)) })
-	return &both{inner, end, other}, func() {
+	check := func() {
+		if other.Err() != nil {
+			end(context.Cause(other))
+		}
+	}
+	return &checkedContext{inner, check}, func() {
 		stop()
 		end(nil)
 	}
 }
 
-// both is a context that ends with another one too.
-type both struct {
-	context.Context
-	end   context.CancelCauseFunc
-	other context.Context
-}
-
-func (b *both) look() {
-	if b.other.Err() != nil {
-		b.end(context.Cause(b.other))
-	}
-}
-
-func (b *both) Done() <-chan struct{} {
-	b.look()
-	return b.Context.Done()
-}
-
-func (b *both) Err() error {
-	b.look()
-	return b.Context.Err()
-}
-
-func (b *both) Value(key any) any {
-	b.look() // context.Cause asks for a value
-	return b.Context.Value(key)
-}
-
-// Remaining returns for how long the session surely lives, without further word from the server; 0 when it is over.
+// Remaining returns for how long the session certainly lives if the server is not heard from again;
+// 0 after its end.
 func (s *Session) Remaining() time.Duration {
 	s.check()
 	if s.ended.Load() {
@@ -104,7 +88,8 @@ func (s *Session) Remaining() time.Duration {
 	return max(0, time.Duration(s.expiresAt.Load())-s.clock.now())
 }
 
-// extend notes that the leader has heard from the session then, or later. False if it is over, which it then stays.
+// extend notes that the leader heard of the session at heard or later. It returns false if the
+// session has ended, which is final.
 func (s *Session) extend(heard time.Duration) bool {
 	s.check()
 	s.mu.Lock()
@@ -116,8 +101,9 @@ func (s *Session) extend(heard time.Duration) bool {
 	return true
 }
 
-// resume notes that the session was taken up again then, with that timeout: a server with another configuration may give a shorter one, and
-// so end it sooner than it would have ended before. False as with extend.
+// resume notes that a server has resumed the session, with heard as the time of the request. A
+// server with another configuration may grant a shorter timeout, so the session may now end earlier
+// than before. It returns false if the session has ended.
 func (s *Session) resume(heard, timeout time.Duration) bool {
 	s.check()
 	s.mu.Lock()
@@ -139,7 +125,7 @@ func (s *Session) check() {
 	}
 }
 
-// end ends the session with that cause, or with nil if its time is still over under the lock.
+// end ends the session with cause. With a nil cause it does so only if the session's time is over.
 func (s *Session) end(cause error) {
 	s.mu.Lock()
 	if s.ended.Load() || cause == nil && s.clock.now() < time.Duration(s.expiresAt.Load()) {
@@ -151,41 +137,42 @@ func (s *Session) end(cause error) {
 	}
 	s.timer.Stop()
 	s.ended.Store(true)
-	s.ctx.cancel(cause)
+	s.cancel(cause)
 	s.mu.Unlock()
 	s.onEnd(s)
 }
 
-// wake runs at the time that was the session's end when the timer was set.
+// onTimer runs at the expiry time that was known when the timer was set.
 func (s *Session) onTimer() {
 	s.check()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended.Load() {
-		// Never shorter than this: a clock that counts suspensions may differ from the timer's.
+		// At least a millisecond: a clock that counts suspensions can differ from the timer's.
 		s.timer.Reset(max(time.Millisecond, time.Duration(s.expiresAt.Load())-s.clock.now()))
 	}
 }
 
-// lease is a context that looks at the session's clock before it answers. Its inner context is one of package context, so that contexts
-// derived from it need no goroutine, and context.Cause finds the cause.
-type lease struct {
+// checkedContext calls check before it answers Done, Err and Value, so that it reports an end that
+// no timer has noticed yet. Its inner context is one of package context: contexts derived from it
+// need no goroutine, and context.Cause finds the cause.
+type checkedContext struct {
 	context.Context
-	cancel  context.CancelCauseFunc
-	session *Session
+	check func()
 }
 
-func (l *lease) Done() <-chan struct{} {
-	l.session.check()
-	return l.Context.Done()
+func (c *checkedContext) Done() <-chan struct{} {
+	c.check()
+	return c.Context.Done()
 }
 
-func (l *lease) Err() error {
-	l.session.check()
-	return l.Context.Err()
+func (c *checkedContext) Err() error {
+	c.check()
+	return c.Context.Err()
 }
 
-func (l *lease) Value(key any) any {
-	l.session.check() // context.Cause asks for a value
-	return l.Context.Value(key)
+// Value is called by context.Cause.
+func (c *checkedContext) Value(key any) any {
+	c.check()
+	return c.Context.Value(key)
 }

@@ -7,33 +7,38 @@ import (
 	"time"
 )
 
-// wire is a connection that Connect's zk.Conn dialed. It reads along in the handshake, for what go-zookeeper does not tell: the negotiated
-// timeout, and when the request was sent that the server answered with the session. And it refuses to take up a session that was declared
-// lost: that one is closed for good on the server, and go-zookeeper is told that it has expired, so that it makes a new one.
+// sessionConn is a network connection of Connect's zk.Conn. It does three things that go-zookeeper
+// does not:
 //
-// It also bounds waits that go-zookeeper makes long: ten times its patience for the handshake, two thirds of the timeout for a silent
-// server, where this leaves no time to try another one.
+//   - It reads the handshake to learn the negotiated timeout, and when the request that the server
+//     answered was sent.
+//   - It refuses to resume a session that was declared lost: it closes that session on the server
+//     and tells go-zookeeper that the session has expired, so that go-zookeeper opens a new one.
+//   - It shortens the waits for a silent server. go-zookeeper waits ten connect timeouts for the
+//     handshake and two thirds of the session timeout for an answer, which leaves no time to try
+//     another server.
 type sessionConn struct {
 	net.Conn
 	owner sessionOwner
-	// patience is the timeout that is asked for, then the negotiated one.
+	// timeout is the requested session timeout, and the negotiated one after the handshake.
 	timeout time.Duration
 
-	// The handshake runs on one goroutine; afterwards these don't change.
+	// Only the goroutine of the handshake writes these fields.
 	requestSent   bool
 	requestSentAt time.Duration
 	handshakeDone bool
-	unread        []byte // of the answer to the handshake
+	unread        []byte // rest of the handshake's answer
 }
 
-// attacher is told of each session that a server gives or gives back.
+// sessionOwner is told of every session that a server grants or resumes.
 type sessionOwner interface {
 	now() time.Duration
-	// attached reports whether the session may be used. sent is when the handshake's request was sent.
+	// sessionGranted reports whether the session may be used. sent is when the handshake's request
+	// was sent.
 	sessionGranted(session int64, timeout, sent time.Duration) bool
 }
 
-// Write passes the bytes on, the handshake's request first.
+// Write notes when the handshake's request, which comes first, is sent.
 func (w *sessionConn) Write(b []byte) (int, error) {
 	if !w.requestSent {
 		w.requestSent, w.requestSentAt = true, w.owner.now()
@@ -60,7 +65,8 @@ func (w *sessionConn) Read(b []byte) (int, error) {
 	return w.Conn.Read(b)
 }
 
-// SetReadDeadline sets a deadline no later than half the session timeout: a server that is there answers a ping each third of it.
+// SetReadDeadline limits the deadline to half the session timeout: a live server answers a ping
+// every third of it.
 func (w *sessionConn) SetReadDeadline(t time.Time) error {
 	if !w.handshakeDone {
 		return nil // handshake sets its own
@@ -71,7 +77,7 @@ func (w *sessionConn) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-// handshake reads the server's answer and decides what go-zookeeper gets to see.
+// handshake reads the server's answer and decides what go-zookeeper sees of it.
 func (w *sessionConn) handshake() error {
 	if err := w.Conn.SetReadDeadline(time.Now().Add(w.timeout / 3)); err != nil {
 		return err
@@ -94,7 +100,8 @@ func (w *sessionConn) handshake() error {
 	return w.Conn.SetReadDeadline(time.Time{})
 }
 
-// closeSession ends the session on the server, so that its ephemerals go now and not when it expires. If that fails, it expires.
+// closeSession ends the session on the server, so that its ephemerals are deleted at once. If that
+// fails, the session expires.
 func (w *sessionConn) closeSession() {
 	const xid, closeSession = 1, -11
 	b := binary.BigEndian.AppendUint32(nil, 8)
@@ -103,7 +110,7 @@ func (w *sessionConn) closeSession() {
 	if _, err := w.Conn.Write(b); err != nil {
 		return
 	}
-	for { // until the deadline of the handshake
+	for { // until the handshake's deadline
 		frame, err := readFrame(w.Conn)
 		if err != nil || len(frame) >= 8 && binary.BigEndian.Uint32(frame[4:]) == xid {
 			return
@@ -111,10 +118,11 @@ func (w *sessionConn) closeSession() {
 	}
 }
 
-// maxHandshake bounds the frames of a handshake: the answer has 40 bytes, and some before the answer to closeSession may be events.
+// maxHandshake bounds the frames of a handshake. The answer has 40 bytes; events may precede the
+// answer to closeSession.
 const maxHandshake = 1 << 20
 
-// readFrame reads one frame and returns it with its length.
+// readFrame reads one frame and returns it together with its length prefix.
 func readFrame(r io.Reader) ([]byte, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -130,7 +138,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return frame, err
 }
 
-// parseConnectReply takes apart: length, protocol version, timeout in ms (int), session (long), password.
+// parseConnectReply parses length, protocol version, timeout in ms (int), session (long), password.
 func parseConnectReply(frame []byte) (timeout time.Duration, session int64, ok bool) {
 	if len(frame) < 20 {
 		return 0, 0, false
@@ -139,7 +147,8 @@ func parseConnectReply(frame []byte) (timeout time.Duration, session int64, ok b
 	return time.Duration(ms) * time.Millisecond, int64(binary.BigEndian.Uint64(frame[12:])), ms > 0
 }
 
-// expiredReply is what a server answers to who asks for a session that has expired: no session, and a password of zeros.
+// expiredReply returns a server's answer to a client that asks for an expired session: no session,
+// and a password of zeros.
 func expiredReply() []byte {
 	const passwd = 16
 	b := make([]byte, 4+4+4+8+4+passwd)

@@ -1,8 +1,9 @@
 package recipes
 
-// Shared returns what was made for key first, with make, on this Client and all that have the same connection and namespace: so that what a
-// recipe keeps on the servers, or asks of them for several callers together, is there once, however often it is constructed. It is kept as
-// long as the Client. key is of a type of the recipe's own, as with contexts. make may be called and not used.
+// Shared returns the value that make returned on the first call with key, for all Clients of this
+// connection and namespace. Recipes use it to share znodes and requests, however often a recipe is
+// constructed. The value is kept as long as the Client. key must have a type of the recipe's own,
+// as with context keys. make may be called and its result discarded.
 func (c *Client) Shared(key any, make func() any) any {
 	k := sharedKey{c.root, key}
 	if v, ok := c.core.shared.Load(k); ok {

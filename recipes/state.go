@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// State is how a Client stands to its session, as in Curator.
+// ConnState is the state of a Client's connection and session, as in Curator.
 type ConnState int
 
-// The states. From Connecting a Client goes to Connected; from then on it is Suspended and Reconnected, or Suspended, Lost and
-// Reconnected, in turn.
+// The states. A Client goes from Connecting to Connected. After that it goes to Suspended and back
+// to Reconnected, or to Suspended, Lost and Reconnected.
 const (
-	Connecting  ConnState = iota // there was no session yet
-	Connected                    // the first session is there
-	Suspended                    // the connection is gone; the session may live on
-	Reconnected                  // there is a connection again, with the same session, or after Lost with a new one
-	Lost                         // the session is over, or may be: nothing that hangs on it is held any more
+	Connecting  ConnState = iota // no session yet
+	Connected                    // the first session is established
+	Suspended                    // the connection is lost; the session may be alive
+	Reconnected                  // connected again, with the same session or, after Lost, with a new one
+	Lost                         // the session has ended or may have: nothing that depends on it is held
 	Closed                       // the Client was closed
 )
 
@@ -27,10 +27,11 @@ func (s ConnState) String() string {
 	return names[s]
 }
 
-// stateBuffer is how many states a slow reader may be behind before it misses some.
+// stateBuffer is how many states a slow reader may lag before it misses some.
 const stateBuffer = 8
 
-// State returns the present one. It looks at the clock: a session whose time is over is Lost, whether or not a timer has run.
+// State returns the current state. It looks at the clock: the state of an overdue session is Lost
+// even before a timer has run.
 func (c *Client) State() ConnState {
 	if s := c.core.currentSession(); s != nil {
 		s.check()
@@ -40,8 +41,9 @@ func (c *Client) State() ConnState {
 	return c.core.state
 }
 
-// States returns a channel that gets the present state and then each new one, until ctx ends or the Client is closed; then it is
-// closed. A reader that is eight states behind misses the oldest, never the newest.
+// States returns a channel that receives the current state and then every change, until ctx ends or
+// the Client is closed; then it is closed. A reader that lags by more than eight states misses the
+// oldest, never the latest.
 func (c *Client) States(ctx context.Context) <-chan ConnState {
 	k := c.core
 	ch := make(chan ConnState, stateBuffer)
@@ -63,7 +65,7 @@ func (c *Client) States(ctx context.Context) <-chan ConnState {
 	return ch
 }
 
-// setState needs mu.
+// setState must be called with mu held.
 func (k *core) setState(s ConnState) {
 	if k.state == s || k.state == Closed {
 		return
@@ -74,7 +76,7 @@ func (k *core) setState(s ConnState) {
 		select {
 		case ch <- s:
 		default:
-			select { // only readers take from it meanwhile, so after this there is room
+			select { // only readers receive, so there is room afterwards
 			case <-ch:
 			default:
 			}

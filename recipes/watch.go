@@ -6,21 +6,24 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watches remembers which watches are armed, so that who waits for the same znode again and again, with a context that ends, arms one and
-// not one each time: a one-shot watch cannot be taken back with go-zookeeper, and it keeps each in a list until it fires.
+// watchTable remembers the armed watches. A caller that waits for the same znode reconnect and
+// reconnect, with a context that ends each time, then arms one watch instead of many: go-zookeeper
+// cannot remove a one-shot watch, and keeps each in a list until it fires.
 //
-// Who comes when one is armed reads without a watch and gets the channel of the armed one. It misses nothing: what happens after its read
-// fires the watch. It may learn of something that happened before.
+// A caller that finds an armed watch reads without a watch and gets the armed watch's channel. It
+// misses nothing: any change after its read fires that watch. The event may also stem from a change
+// before its read.
 type watchTable struct {
 	mu      sync.Mutex
 	armed   map[watchKey]armedWatch
-	sweepAt int // at this many, those that have fired are dropped
+	sweepAt int // size at which fired watches are removed
 }
 
-// watch is where one fires. For a wrapped connection, out is not source: see relay.
+// armedWatch is the channel of a watch. On a wrapped connection, callers get out, to which relay
+// copies source.
 type armedWatch struct{ source, out <-chan zk.Event }
 
-// fired: where out is not source, it follows a moment later.
+// hasFired also looks at source, because relay copies an event to out a moment later.
 func (w armedWatch) hasFired() bool {
 	return hasFired(w.source) || w.out != w.source && hasFired(w.out)
 }
@@ -40,7 +43,7 @@ const (
 
 const firstSweep = 64
 
-// drop forgets a watch, if it is still that one.
+// remove removes the watch if out is still its channel.
 func (w *watchTable) remove(path string, kind watchKind, out <-chan zk.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +52,7 @@ func (w *watchTable) remove(path string, kind watchKind, out <-chan zk.Event) {
 	}
 }
 
-// get returns the channel of an armed watch, or nil.
+// lookup returns the channel of an armed watch of one of kinds, or nil.
 func (w *watchTable) lookup(path string, kinds ...watchKind) <-chan zk.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,12 +88,13 @@ func (w *watchTable) add(path string, kind watchKind, at armedWatch) {
 	w.sweepAt = max(firstSweep, 2*len(w.armed))
 }
 
-// armed remembers that a watch is armed, and returns the channel on which it fires; nil if there is none. again is what reconnects returned
-// before it was asked for.
+// registerWatch adds the watch ch to the table and returns the channel on which it fires; nil if ch
+// is nil. reconnect must be the result of nextReconnect from before the watch was requested.
 //
-// On a wrapped connection it also fires when there is a connection again: go-zookeeper sets its watches with a zxid that may be too new then,
-// so that what changed between the two connections fires nothing. Connect's connections know better.
-func (k *core) registerWatch(path string, kind watchKind, ch <-chan zk.Event, again <-chan struct{}) <-chan zk.Event {
+// On a wrapped connection, the watch also fires after a reconnect. go-zookeeper then re-registers
+// its watches with a zxid that may be too new, so a change between the two connections would fire
+// nothing. Connections of Connect correct the zxid.
+func (k *core) registerWatch(path string, kind watchKind, ch <-chan zk.Event, reconnect <-chan struct{}) <-chan zk.Event {
 	if ch == nil {
 		return nil
 	}
@@ -100,13 +104,15 @@ func (k *core) registerWatch(path string, kind watchKind, ch <-chan zk.Event, ag
 	}
 	out := make(chan zk.Event, 1)
 	k.watches.add(path, kind, armedWatch{ch, out})
-	// Ends with the watch, the connection or Close, which waits for it; the caller is counted in k.calls.
-	k.loops.Go(func() { k.relay(path, kind, ch, again, out) })
+	// Ends with the watch, the connection or Close, which waits for it; the caller is counted in
+	// k.calls.
+	k.loops.Go(func() { k.relay(path, kind, ch, reconnect, out) })
 	return out
 }
 
-// relay lets out get what ch gets, and closes it then, or when again is closed. By then the watch is not armed any more for who comes next.
-func (k *core) relay(path string, kind watchKind, ch <-chan zk.Event, again <-chan struct{}, out chan zk.Event) {
+// relay copies the event of ch to out and closes out, or only closes out when reconnect is closed.
+// It first removes the watch from the table.
+func (k *core) relay(path string, kind watchKind, ch <-chan zk.Event, reconnect <-chan struct{}, out chan zk.Event) {
 	defer close(out)
 	select {
 	case e, ok := <-ch:
@@ -114,33 +120,27 @@ func (k *core) relay(path string, kind watchKind, ch <-chan zk.Event, again <-ch
 		if ok {
 			out <- e
 		}
-	case <-again:
+	case <-reconnect:
 		k.watches.remove(path, kind, out)
 	case <-k.closing:
 	}
 }
 
-// reconnects returns a channel that is closed when a wrapped connection has a server again.
+// nextReconnect returns a channel that is closed when the connection is restored.
 func (k *core) nextReconnect() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.reconnectSignal
 }
 
-// reconnected closes what reconnects has returned.
-func (k *core) reconnected() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.signalReconnect()
-}
-
-// fireAgain needs mu.
+// signalReconnect must be called with mu held.
 func (k *core) signalReconnect() {
 	close(k.reconnectSignal)
 	k.reconnectSignal = make(chan struct{})
 }
 
-// fired looks whether there is an event, without taking it where it can: go-zookeeper sends one and closes the channel.
+// hasFired reports whether ch has an event or is closed. It consumes no event: go-zookeeper's
+// channels are buffered.
 func hasFired(ch <-chan zk.Event) bool {
 	if len(ch) > 0 {
 		return true

@@ -5,31 +5,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
-// Set replaces the data of a znode if it has that version; -1 is any. data is not kept.
+// Set replaces the data of a znode if the znode has the given version; -1 matches any. If Set
+// fails because ctx ended, the request may still be sent, and data must not be modified.
 //
-// If an answer was lost and the znode then has the next version and this data, that counts as done: somebody else may have written the same
-// in that moment. If others have changed it further by then, or deleted it, nobody can know, and the error's Unknown is set. With version
-// -1 it is set again.
+// After a lost answer, a znode that has the next version and this data counts as set by this call,
+// although another client may have written the same. If the znode was changed further or deleted,
+// the outcome cannot be known, and the error's Unknown is set. With version -1, Set simply writes
+// again.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat *zk.Stat, err error) {
 	k, full, data := c.core, c.absolute(path), nonNil(data)
-	err = c.retry(ctx, "set", path, func(ctx context.Context, before bool) (err error) {
+	err = c.retry(ctx, "set", path, func(ctx context.Context, unknown bool) (err error) {
 		stat, err = call(ctx, k, func() (*zk.Stat, error) { return k.conn.Set(full, data, version) }, nil)
 		switch {
-		case before && errors.Is(err, zk.ErrNoNode):
+		case unknown && errors.Is(err, zk.ErrNoNode):
 			return &ambiguousError{err}
-		case !before || !errors.Is(err, zk.ErrBadVersion):
+		case !unknown || !errors.Is(err, zk.ErrBadVersion):
 			return err
 		}
 		n, readErr := call(ctx, k, func() (readResult, error) { return k.get(full) }, nil)
 		switch {
 		case readErr != nil && classify(readErr) != answered:
 			return readErr
-		case readErr != nil || n.stat.Version != version+1: // others have been there since
+		case readErr != nil || n.stat.Version != version+1: // changed again by others
 			return &ambiguousError{err}
 		case !bytes.Equal(n.data, data):
 			return err
@@ -43,25 +46,28 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	return stat, nil
 }
 
-// Delete deletes a znode without children if it has that version; -1 is any. If an answer was lost and the znode is then not there, that
-// counts as done; if it is there and can't be deleted, it may be another, and the error's Unknown is set.
+// Delete deletes a znode without children if the znode has the given version; -1 matches any. After
+// a lost answer, a missing znode counts as deleted by this call. If a znode is there and cannot be
+// deleted, it may be a new one, and the error's Unknown is set.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	full := c.absolute(path)
-	return c.retry(ctx, "delete", path, func(ctx context.Context, before bool) error {
+	return c.retry(ctx, "delete", path, func(ctx context.Context, unknown bool) error {
 		err := c.core.delete(ctx, full, version)
 		switch {
-		case before && errors.Is(err, zk.ErrNoNode):
+		case unknown && errors.Is(err, zk.ErrNoNode):
 			return nil
-		case before && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNotEmpty)): // of another by now, perhaps
+		// perhaps a new znode
+		case unknown && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNotEmpty)):
 			return &ambiguousError{err}
 		}
 		return err
 	})
 }
 
-// DeleteGuaranteed deletes a znode, also when it could not be done before ctx ended or the policy had enough: then it goes on in the
-// background until it is done, or the server refuses, or the Client is closed, and the error, with Unknown set, says why it was not waited for.
-// An ephemeral of another session is left alone. It is not an error if the znode is not there. For names that are not used again.
+// DeleteGuaranteed deletes a znode. If ctx ends or the RetryPolicy stops first, it continues in the
+// background until the znode is deleted, the server refuses, or the Client is closed. The error
+// then has Unknown set and says why the call did not wait. DeleteGuaranteed leaves an ephemeral of
+// another session alone. A missing znode is no error. The name must not be reused.
 func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 	full := c.absolute(path)
 	session := c.core.currentSession().ID()
@@ -84,8 +90,10 @@ func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 	return err
 }
 
-// Multi carries out all ops or none: *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and *zk.CheckVersionRequest, with paths of the
-// namespace. A create without an ACL gets the Client's. It is tried again only when it surely was not sent; when its answer was lost, the error's Unknown is set.
+// Multi applies all ops or none. The types of ops are *zk.CreateRequest, *zk.SetDataRequest,
+// *zk.DeleteRequest and *zk.CheckVersionRequest, with paths of the namespace. A create without an
+// ACL gets the Client's. Multi retries only if no server can have received the request. After a
+// lost answer the error's Unknown is set.
 func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	k := c.core
 	absolute, err := c.absoluteOps(ops)
@@ -93,8 +101,8 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 		return nil, err
 	}
 	var results []zk.MultiResponse
-	err = c.retry(ctx, "multi", c.absolute("/"), func(ctx context.Context, before bool) (err error) {
-		if before {
+	err = c.retry(ctx, "multi", c.absolute("/"), func(ctx context.Context, unknown bool) (err error) {
+		if unknown {
 			return errNotRepeatable
 		}
 		results, err = call(ctx, k, func() ([]zk.MultiResponse, error) {
@@ -104,16 +112,14 @@ func (c *Client) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 		}, nil)
 		return err
 	})
-	if errors.Is(err, errNotRepeatable) {
-		return nil, &Error{"multi", c.absolute("/"), zk.ErrConnectionClosed, true}
-	}
 	for i := range results {
 		results[i].String = c.relative(results[i].String)
 	}
 	return results, err
 }
 
-// noteMulti notes what became of ephemerals, also if nobody waits for the answer. If that was lost, those may be there that have their names already.
+// trackMulti remembers and forgets the ephemerals of a multi, even if nobody waits for the answer.
+// After a lost answer, ephemerals with known names may exist.
 func (k *core) trackMulti(ops []any, results []zk.MultiResponse, err error) {
 	done := err == nil && len(results) == len(ops)
 	for i, op := range ops {
@@ -133,10 +139,10 @@ func (k *core) trackMulti(ops []any, results []zk.MultiResponse, err error) {
 	}
 }
 
-// errLostBefore ends the tries of what cannot be tried again.
-var errNotRepeatable = errors.New("recipes: the answer was lost")
+// errNotRepeatable ends the retries of a write whose answer was lost and that cannot be repeated.
+var errNotRepeatable error = &ambiguousError{zk.ErrConnectionClosed}
 
-// absoluteOps returns ops with the server's paths. The caller's are not changed.
+// absoluteOps returns copies of ops with the server's paths.
 func (c *Client) absoluteOps(ops []any) ([]any, error) {
 	absolute := make([]any, len(ops))
 	for i, op := range ops {
@@ -168,8 +174,9 @@ func (c *Client) absoluteOps(ops []any) ([]any, error) {
 	return absolute, nil
 }
 
-// written returns data as they are written: there is no null, which the protocol knows besides empty data. Curator and kazoo never write
-// it, and stumble over it when they read: kazoo's Semaphore over the data of a parent that we have made.
+// nonNil replaces nil data by empty data. The protocol distinguishes the two, but Curator and kazoo
+// never write null and fail to read it: kazoo's Semaphore does, for example, if this Client created
+// its parent.
 func nonNil(data []byte) []byte {
 	if data == nil {
 		return []byte{}
@@ -203,26 +210,21 @@ func (k *core) deleteOwn(ctx context.Context, full string, session int64) error 
 	return k.delete(ctx, full, -1)
 }
 
-// Insisting goes on for as long as the connection is lost; the pause between two tries grows from the first to the last.
-const (
-	minBackgroundPause = 100 * time.Millisecond
-	maxBackgroundPause = 5 * time.Second
-)
-
-// insist tries something until the server has answered it, or ctx ends.
+// retryInBackground calls try until the server has answered or ctx ends. Nobody waits for the
+// result, so an error is logged.
 func (k *core) retryInBackground(ctx context.Context, op, full string, try func(context.Context) error) {
-	for wait := minBackgroundPause; ; wait = min(2*wait, maxBackgroundPause) {
+	done := backoff.Retry(ctx, func() bool {
 		err := try(ctx)
 		if err == nil {
-			return
+			return true
 		}
-		if c := classify(err); c == answered || c == stopped {
-			k.cfg.logger.Printf("%s %s in the background: %v", op, full, err)
-			return
+		if c := classify(err); c != answered && c != stopped {
+			return false
 		}
-		if k.sleep(ctx, wait) != nil {
-			k.cfg.logger.Printf("%s %s in the background: not done when the client was closed", op, full)
-			return
-		}
+		k.cfg.logger.Printf("%s %s in the background: %v", op, full, err)
+		return true
+	})
+	if !done {
+		k.cfg.logger.Printf("%s %s in the background: not done when the client was closed", op, full)
 	}
 }

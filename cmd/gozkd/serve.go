@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// serve runs a server until a signal ends it or its disk fails, or servers for tests. again reads the configuration once more.
+// serve runs a server until a signal ends it or its disk fails, or an ensemble. again reads the configuration once more.
 func serve(inv *config.Invocation, again func() (*config.Invocation, error), env cli.Env) error {
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd", Level: hclog.LevelFromString(inv.Config.LogLevel), Output: env.Err, JSONFormat: inv.LogJSON,
@@ -28,8 +28,8 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 		// Stopped by the signal that ends the program, which does not wait for it.
 		go tuneGC(stop)
 	}
-	if inv.Kit() {
-		return serveKit(stop, inv, log)
+	if inv.Ensemble > 0 {
+		return serveEnsemble(stop, inv, log)
 	}
 	return serveOne(stop, cancel, inv, again, log)
 }
@@ -91,7 +91,6 @@ func serveOne(
 type ports struct {
 	Client  string       `json:"client"` // the connect string
 	Members []memberPort `json:"members,omitempty"`
-	Faults  string       `json:"faults,omitempty"`  // the URL of the endpoint
 	Admin   string       `json:"admin,omitempty"`   // the URL of the commands
 	Metrics string       `json:"metrics,omitempty"` // the URL of the endpoint for Prometheus
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +20,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -155,7 +152,7 @@ func TestServe_Ensemble(t *testing.T) {
 		}
 		all = append(all, m.Client)
 	}
-	if len(all) != 3 || p.ports.Client != strings.Join(all, ",") || p.ports.Faults != "" || bytes.Count(p.raw, []byte("\n")) != 1 {
+	if len(all) != 3 || p.ports.Client != strings.Join(all, ",") || bytes.Count(p.raw, []byte("\n")) != 1 {
 		t.Fatalf("port file %s", p.raw)
 	}
 	put(t, all[0], "/a")
@@ -200,41 +197,8 @@ func TestServe_EnsembleOnDisk(t *testing.T) {
 	}
 }
 
-func TestServe_Faults(t *testing.T) {
-	for _, args := range [][]string{{"--faults-port", "0"}, {"--ensemble", "3", "--faults-port", "0"}} {
-		p := launch(t, append(args, "--memory", "--client-port", "0")...)
-		put(t, p.ports.Client, "/a")
-		ask := func(method, path string) string {
-			r, err := http.NewRequestWithContext(t.Context(), method, p.ports.Faults+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = response.Body.Close() }()
-			body, err := io.ReadAll(response.Body)
-			if err != nil || response.StatusCode != 200 {
-				t.Errorf("%s: %d %s %v", path, response.StatusCode, body, err)
-			}
-			return string(body)
-		}
-		if tree := ask("GET", "/tree"); !strings.Contains(tree, `"/a":"x"`) {
-			t.Errorf("%q: %s", args, tree)
-		}
-		ask("POST", "/members/1/kill")
-		ask("POST", "/members/1/start")
-		get(t, p.ports.Members[0].Client, "/a")
-		http.DefaultClient.CloseIdleConnections()
-		if status := p.stop(syscall.SIGTERM); status != 0 {
-			t.Errorf("exit status %d", status)
-		}
-	}
-}
-
 // What can't be done ends at once, with one line that says what and why.
-func TestServe_KitCannot(t *testing.T) {
+func TestServe_EnsembleCannot(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +211,7 @@ func TestServe_KitCannot(t *testing.T) {
 		text   string
 	}{
 		{"--ensemble 3 --client-port " + port, 1, "address already in use"},
-		{"--ensemble 3 --client-port 0 --faults-port " + port, 1, "port for faults: "},
+		{"--ensemble 3 --client-port 0 --faults-port 0", 2, "--faults-port: is a flag of gozkd-testkit"},
 		{"--ensemble 3 --client-port 0 --port-file no/such/dir", 1, "port file: "},
 		{"--ensemble 3 --id 2", 2, "--ensemble: is 3, but myid is 2"},
 		{"--ensemble x", 2, `--ensemble: is "x"; allowed: a whole number from 1 to 9`},
@@ -257,13 +221,6 @@ func TestServe_KitCannot(t *testing.T) {
 		if status != c.status || strings.Count(stderr.String(), "gozkd: ") != 1 || !strings.Contains(stderr.String(), c.text) {
 			t.Errorf("%s: %d %q, want %d and %q", c.args, status, &stderr, c.status, c.text)
 		}
-	}
-}
-
-// The command line allows what the servers do.
-func TestMaxEnsemble(t *testing.T) {
-	if config.MaxEnsemble != cluster.MaxMembers {
-		t.Errorf("--ensemble may be %d, and there may be %d members", config.MaxEnsemble, cluster.MaxMembers)
 	}
 }
 

@@ -27,6 +27,7 @@ var table = []box{
 		{"golang.org/x/sys", "preallocation, fdatasync and folder locks are system calls"},
 	}},
 	{pkg: "internal/memnet", there: true},
+	{pkg: "internal/memberdir", there: true},
 	{pkg: "internal/lastzxid", there: true},
 	{pkg: "internal/archtest", there: true},
 	{pkg: "internal/version", there: true},
@@ -81,6 +82,7 @@ var table = []box{
 	}},
 	{pkg: "recipes", there: true, may: []arrow{
 		{"recipes/internal/znodepath", "joins and splits paths"},
+		{"recipes/internal/backoff", "pauses between attempts"},
 		{"internal/lastzxid", "a race and a fault of the client that they run on"},
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
@@ -142,12 +144,13 @@ var table = []box{
 	}},
 	{pkg: "internal/cluster", there: true, may: []arrow{
 		{"server", "starts it as any user of the embedding API could"},
+		{"internal/memberdir", "where each member has its data"},
 		{"internal/memnet", "the network between members"},
 		{"internal/faultproxy", "faults on what clients say"},
 		{"proto", "what a znode's Stat says"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
-	{pkg: "internal/cluster/remote", there: true, may: []arrow{
+	{pkg: "cmd/gozkd-testkit/internal/faultsapi", there: true, may: []arrow{
 		{"internal/cluster", "what it lets requests do"},
 		{"internal/faultproxy", "what faults are made of"},
 		{"server", "sessions and znodes that it shows"},
@@ -174,7 +177,14 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 		{"golang.org/x/tools/txtar", "trees as text"},
 	}},
+	{pkg: "cmd/gozkd-testkit", there: true, may: []arrow{
+		{"cmd/gozkd-testkit/internal/faultsapi", "the requests for faults"},
+		{"internal/cluster", "the members"},
+		{"internal/version", "--version"},
+		{"github.com/hashicorp/go-hclog", "logging"},
+	}},
 	{pkg: "cmd/gozkd/internal/config", there: true, may: []arrow{
+		{"internal/memberdir", "how large an ensemble in one process can be"},
 		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"internal/serverlist", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
@@ -238,8 +248,8 @@ var table = []box{
 		{"metrics", "the endpoint for Prometheus"},
 		{"github.com/prometheus/client_golang/prometheus", "the same"},
 		{"github.com/coreos/go-systemd/v22/daemon", "tells the service manager that clients are served"},
-		{"internal/cluster", "an ensemble in one process"},
-		{"internal/cluster/remote", "its faults over HTTP"},
+		{"internal/memberdir", "where each member of --ensemble has its data"},
+		{"internal/memnet", "the network between the members of --ensemble"},
 		{"internal/vfs", "the real disk"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},

@@ -2,6 +2,8 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
+	"go/token"
 	"maps"
 	"os"
 	"path"
@@ -132,6 +134,39 @@ func anchors(page string) []string {
 
 func withoutCode(page string) string {
 	return inlineCode.ReplaceAllString(fencedBlock.ReplaceAllString(page, ""), "")
+}
+
+// pageNamed is a page as comments and messages name it.
+var pageNamed = regexp.MustCompile(`\bdocs/[\w/.-]+\.md\b`)
+
+// TestDocsNamed checks that the pages that comments and messages of Go files name exist.
+func TestDocsNamed(t *testing.T) {
+	n := 0
+	for _, s := range load(t) {
+		if s.pkg == "internal/archtest" {
+			continue // names pages that are examples
+		}
+		check := func(text string, pos token.Pos) {
+			for _, name := range pageNamed.FindAllString(text, -1) {
+				n++
+				if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name))); err != nil {
+					t.Errorf("%s names %s, which does not exist", s.at(pos), name)
+				}
+			}
+		}
+		ast.Inspect(s.file, func(node ast.Node) bool {
+			if lit, ok := node.(*ast.BasicLit); ok {
+				check(lit.Value, lit.Pos())
+			}
+			return true
+		})
+		for _, group := range s.file.Comments {
+			check(group.Text(), group.Pos())
+		}
+	}
+	if n < 30 {
+		t.Errorf("found %d names of pages: the pattern is broken", n)
+	}
 }
 
 func TestDocsLinks_Finds(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/faultproxy"
+	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/server"
 )
@@ -33,8 +34,8 @@ const (
 	// linkLatency is what a link in memory takes where time is virtual: without any, clients that always have something to do would keep
 	// time from passing.
 	linkLatency = 50 * time.Microsecond
-	// MaxMembers is more than anybody needs in one process.
-	MaxMembers = 9
+	// MaxMembers is the largest number of members.
+	MaxMembers = memberdir.MaxMembers
 )
 
 var errClosed = kindf(ErrState, "lab: closed already")
@@ -111,8 +112,11 @@ type Lab struct {
 
 // Start starts all members, and returns when they serve.
 func Start(ctx context.Context, cfg Config) (*Lab, error) {
-	if err := errors.Join(cfg.ensureDefaults(), cfg.checkDir()); err != nil {
+	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
+	}
+	if err := memberdir.Check(cfg.Dir, cfg.Members); err != nil {
+		return nil, kindf(ErrState, "lab: %w", err)
 	}
 	latency := time.Duration(0)
 	if cfg.InMemory {

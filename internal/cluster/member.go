@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/faultproxy"
+	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -76,13 +76,8 @@ func (m *Member) Dir() string {
 	return m.own(m.lab.cfg.Dir)
 }
 
-// own returns the member's part of a directory, and none of none.
-func (m *Member) own(dir string) string {
-	if dir == "" || len(m.lab.members) == 1 {
-		return dir
-	}
-	return filepath.Join(dir, strconv.Itoa(m.id))
-}
+// own returns the member's part of a directory.
+func (m *Member) own(dir string) string { return memberdir.Of(dir, m.id, len(m.lab.members)) }
 
 func (m *Member) host() string { return "m" + strconv.Itoa(m.id) }
 

@@ -11,19 +11,21 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Barrier holds back all who wait at it while it is set, that is, while there is a znode at its path. Whoever may sets it and removes it.
+// Barrier blocks the callers of Wait while it is set, which is while the znode at its path exists.
+// Any client may set and remove it. The znode is persistent: it outlives the session that set it.
 // Safe for concurrent use.
 type Barrier struct {
 	client *recipes.Client
 	path   string
 }
 
-// New returns the barrier at path. It asks the server nothing.
+// New returns the barrier at path. It sends no request.
 func New(c *recipes.Client, path string) *Barrier { return &Barrier{c, path} }
 
-// Set sets the barrier. It is no error if it is set already.
+// Set sets the barrier. Setting it again is no error.
 func (b *Barrier) Set(ctx context.Context) error {
-	// Not with Client.Create: if ctx ends meanwhile, that takes back what it made, and somebody else may count on it by then.
+	// Client.Create would delete the znode again if ctx ends meanwhile, although others may rely on
+	// the barrier by then.
 	for {
 		_, err := b.client.Multi(ctx, &zk.CreateRequest{Path: b.path})
 		switch {
@@ -39,8 +41,8 @@ func (b *Barrier) Set(ctx context.Context) error {
 	}
 }
 
-// Remove opens the barrier: who waits goes on. It is no error if it was not set. If an answer is lost it is done again, which also removes
-// what somebody sets in that moment.
+// Remove removes the barrier, and the callers of Wait proceed. A missing barrier is no error. After
+// a lost answer Remove repeats the request, which can remove a barrier that was set meanwhile.
 func (b *Barrier) Remove(ctx context.Context) error {
 	err := b.client.Delete(ctx, b.path, -1)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -49,7 +51,7 @@ func (b *Barrier) Remove(ctx context.Context) error {
 	return err
 }
 
-// Wait waits until the barrier is not set; if it never was, that is at once.
+// Wait waits until the barrier is not set, and returns at once if it is not.
 func (b *Barrier) Wait(ctx context.Context) error {
 	for {
 		s, err := b.client.AwaitSession(ctx)
@@ -63,15 +65,15 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	}
 }
 
-// wait is Wait in one session. False and no error means that it is to be done again.
+// wait is Wait within one session. If open is false and err is nil, the caller must try again.
 func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err error) {
 	set, err := b.isSet(ctx)
 	if err != nil || !set {
 		return !set, err
 	}
-	// From here on the server that answers knows at least what the leader knew in isSet, and what it tells happened after that, for as
-	// long as the session lives.
-	stat, fires, err := b.client.ExistsW(ctx, b.path)
+	// In this session the server now knows at least what the leader knew in isSet, so its answers
+	// describe a later moment.
+	stat, watch, err := b.client.ExistsW(ctx, b.path)
 	if err != nil || s.Context().Err() != nil {
 		return false, err
 	}
@@ -79,7 +81,7 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 		return true, nil
 	}
 	select {
-	case e := <-fires:
+	case e := <-watch:
 		return e.Type == zk.EventNodeDeleted, nil
 	case <-s.Context().Done():
 		return false, nil
@@ -88,8 +90,8 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 	}
 }
 
-// isSet asks the leader: a read is answered by the server that the client is connected to, which may not know yet what somebody has set. A
-// check changes nothing, so it may be asked again when the answer is lost.
+// isSet asks the leader, because the Client's server may not know yet that the barrier was set. A
+// check changes nothing, so it may be repeated after a lost answer.
 func (b *Barrier) isSet(ctx context.Context) (bool, error) {
 	for {
 		_, err := b.client.Multi(ctx, &zk.CheckVersionRequest{Path: b.path, Version: -1})
@@ -104,7 +106,7 @@ func (b *Barrier) isSet(ctx context.Context) (bool, error) {
 	}
 }
 
-// repeatable reports whether an answer was lost, and somebody still waits for one.
+// repeatable reports whether an answer was lost while ctx is alive.
 func repeatable(ctx context.Context, err error) bool {
 	return errors.Is(err, recipes.ErrOutcomeUnknown) && ctx.Err() == nil
 }

@@ -1,15 +1,23 @@
-// Package barrier lets processes wait for each other: at a Barrier until somebody opens it, in a Double until all are there, and again until
-// all are done. Their znodes are those of Curator's DistributedBarrier and DistributedDoubleBarrier, and of kazoo's Barrier and DoubleBarrier.
+// Package barrier lets processes wait for each other: at a Barrier until somebody removes it, and
+// in a Double until enough have entered, and again until all have left. The znodes are those of
+// Curator's DistributedBarrier and DistributedDoubleBarrier, and of kazoo's Barrier and
+// DoubleBarrier.
 //
 // Invariants:
-//   - B1 Wait returns nil only if there was a moment, while it ran, in which the barrier was not set: also on a server that lags
-//     behind, and after lost answers and sessions;
-//   - B2 Enter returns a Member only if there was a moment, while that was in and alive, in which the barrier was open: it is opened
-//     only in a moment in which so many members as it needs are in, and stays open until the last of them has gone;
-//   - B3 Leave returns nil only when all who were in when it began have left, or their sessions are over;
-//   - B4 who leaves one round can enter the next at once: neither waits for the other;
-//   - B5 who gave up, or whose session is over, leaves no znode behind but what is named in docs/internals/recipes.md;
-//   - B6 what happens wakes those who wait for just that, and the opening costs those who are woken no request.
+//   - B1 Wait returns nil only if the barrier was not set at some moment during the call, even if a
+//     server lags, or answers or sessions are lost.
+//   - B2 Enter returns a Participant only if the barrier was open at some moment while that
+//     participant was in. The barrier opens at a moment when the required number of members is in,
+//     and stays open until the last of them has left.
+//   - B3 Leave returns nil only when every member that was in when Leave began has left, or its
+//     session has ended.
+//   - B4 A member that has left one round can enter the next at once: neither round waits for the
+//     other.
+//   - B5 A member that gave up, or whose session has ended, leaves no znode behind except those
+//     listed in docs/internals/recipes.md.
+//   - B6 An event wakes only the members that wait for it. Members that the opening wakes send no
+//     request for it.
 //
-// B2 and B3 hold among Go processes. docs/internals/recipes.md says why, and what becomes of them together with Curator and kazoo.
+// B2 and B3 hold among Go processes. docs/internals/recipes.md says why, and what holds together
+// with Curator and kazoo.
 package barrier

@@ -12,14 +12,16 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// readyName is the znode that is the sign that the barrier is open. All other children are members.
+// readyName is the child that exists while the barrier is open. All other children are members.
 const readyName = "ready"
 
-// memberName is what members' znodes are called, after the prefix that Create gives them. Curator and kazoo take any name, and sort by it.
+// memberName ends the names of members' znodes, after the prefix of protected znodes. Curator and
+// kazoo accept any name, and sort by name.
 const memberName = "member"
 
-// Double is a barrier that members enter together and leave together: each waits on entering until so many are in, and on leaving until all
-// have left. Then it can be entered again. Safe for concurrent use; who enters several times at once is as many members.
+// Double is a barrier that members enter together and leave together: Enter waits until the
+// required number of members is in, and Leave until all have left. After that, the next round
+// begins. Safe for concurrent use; each call of Enter makes a member of its own.
 type Double struct {
 	client  *recipes.Client
 	path    string
@@ -27,10 +29,11 @@ type Double struct {
 	id      string
 }
 
-// NewDouble returns the double barrier at path. It asks the server nothing.
+// NewDouble returns the double barrier at path. It sends no request.
 //
-//	members  how many must be in before it opens, at least 1. It is a threshold: when it is open, more may enter, at once.
-//	id       what this member says of itself to those who look from outside
+//	members  how many members must be in before the barrier opens, at least 1; while it is open, further
+//	         members enter at once
+//	id       what the member's znode contains, where ExplainDouble shows it
 func NewDouble(c *recipes.Client, path string, members int, id string) *Double {
 	if members < 1 {
 		panic("barrier: a double barrier has at least one member")
@@ -38,18 +41,20 @@ func NewDouble(c *recipes.Client, path string, members int, id string) *Double {
 	return &Double{c, path, members, id}
 }
 
-// Member is one who is in a Double. Its Context ends when it is not any more, or may not be: then those who leave don't wait for it. The
-// tokens of one round are less than those of the next, if all waited in Leave. Release leaves without waiting for the others.
+// Participant is a member that has entered a Double. Its Context ends when the member is no longer
+// in, or may not be: with Leave or Release, when the session ends, or when the znode is deleted.
+// Others then no longer wait for it. If all members leave with Leave, the tokens of one round are
+// smaller than those of the next. Release leaves without waiting for the others.
 type Participant struct {
 	*recipes.Hold
 	double *Double
 }
 
-// Enter enters, and waits until so many members are in; when it is open already, and somebody is in since then, that is at once. Each Member
-// must be left or released.
+// Enter enters the barrier and waits until it is open. If it is open and one of its members is
+// still in, that is at once. Leave or Release must be called for the Participant.
 //
-// When Enter fails, the member is not in. If the answers did not come before ctx ended, it is taken out in the background, and counts
-// until then. errors.Is(err, recipes.ErrSessionLost): the session is over, and with it the member; it may enter again.
+// When Enter fails, the member is not in. If ctx ended, its znode may be deleted in the background,
+// and counts as a member until then. After recipes.ErrSessionLost the caller may enter again.
 func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 	s, err := d.client.AwaitSession(ctx)
 	if err != nil {
@@ -64,8 +69,8 @@ func (d *Double) Enter(ctx context.Context) (*Participant, error) {
 	return &Participant{d.client.Hold(s, e.ownPath, e.pzxid), d}, nil
 }
 
-// With enters, runs f, and leaves. f's ctx has the values of ctx, and ends with it and when the member is not in any more. If f panics, the
-// others are not waited for.
+// With enters, runs f, and leaves. The context of f has the values of ctx, and ends with ctx or
+// when the member is no longer in. If f panics, With does not wait for the other members.
 func (d *Double) With(ctx context.Context, f func(ctx context.Context) error) error {
 	m, err := d.Enter(ctx)
 	if err != nil {
@@ -74,7 +79,7 @@ func (d *Double) With(ctx context.Context, f func(ctx context.Context) error) er
 	done := false
 	defer func() {
 		if !done {
-			_ = m.Release(ctx) // it goes on in the background, and f's panic is what matters
+			_ = m.Release(ctx) // f's panic matters more than the error
 		}
 	}()
 	in, cancel := m.Within(ctx)
@@ -84,33 +89,35 @@ func (d *Double) With(ctx context.Context, f func(ctx context.Context) error) er
 	return errors.Join(err, m.Leave(ctx))
 }
 
-// entry is one Enter under way.
+// entering is a call of Enter in progress.
 type entering struct {
 	*Double
 	session *recipes.Session
-	ownPath string // the path of the member's znode, once it is made
+	ownPath string // the member's znode; "" before it is created
 	pzxid   int64
 }
 
-// enter makes the member's znode, and waits for a sign that is younger. Who opens the barrier gives the sign, and who finds one that is valid
-// renews it: so it is younger than all who are in with it, and one that is older than all who are in is left over from those who died.
+// enter creates the member's znode and waits for a ready znode that is newer. The member that opens
+// the barrier writes the ready znode, and each member that finds a valid one writes it again. So a
+// valid ready znode is newer than every member that is in, and a ready znode older than all members
+// was left by a group that crashed.
 func (e *entering) enter(ctx context.Context) (err error) {
 	e.ownPath, err = e.client.Create(ctx, znodepath.Join(e.path, memberName), []byte(e.id),
 		recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true, Parents: true})
 	if err != nil {
 		return err
 	}
-	var old *zk.Stat // a sign that says nothing
-	for judged := false; ; {
-		// Reads of this session know at least what was there when the member's znode was made.
-		sign, fires, err := e.client.ExistsW(ctx, e.readyPath())
+	var stale *zk.Stat // a ready znode that was found stale
+	for checked := false; ; {
+		// A read in this session shows at least the state in which the member's znode was created.
+		ready, watch, err := e.client.ExistsW(ctx, e.readyPath())
 		switch {
 		case err != nil:
 			return err
-		case judged && sign != nil && (old == nil || old.Mzxid != sign.Mzxid):
-			return nil // given after this member came in
-		case !judged && sign != nil:
-			v, err := e.checkReady(ctx, sign)
+		case checked && ready != nil && (stale == nil || stale.Mzxid != ready.Mzxid):
+			return nil // written after this member entered
+		case !checked && ready != nil:
+			v, err := e.checkReady(ctx, ready)
 			if v == readyValid || err != nil {
 				return err
 			}
@@ -118,15 +125,16 @@ func (e *entering) enter(ctx context.Context) (err error) {
 				continue
 			}
 		}
-		judged, old = true, sign
-		if open, again, err := e.open(ctx, sign); open || err != nil {
+		checked, stale = true, ready
+		if open, again, err := e.open(ctx, ready); open || err != nil {
 			return err
 		} else if again {
 			continue
 		}
 		select {
-		case event := <-fires:
-			if event.Type == zk.EventNodeCreated && sign == nil { // else that of the sign which is there, told late
+		case event := <-watch:
+			// otherwise a late event of the ready znode that was seen
+			if event.Type == zk.EventNodeCreated && ready == nil {
 				return nil
 			}
 		case <-ctx.Done():
@@ -135,26 +143,27 @@ func (e *entering) enter(ctx context.Context) (err error) {
 	}
 }
 
-// verdict is what a sign says to who finds it on entering.
+// readyCheck is the result of checkReady.
 type readyCheck int
 
 const (
 	readyValid   readyCheck = iota // the barrier is open, and the member is in
-	readyStale                     // those for whom it was given are gone
-	readyChanged                   // it is not there any more, or another
+	readyStale                     // all members for which it was written are gone
+	readyChanged                   // it was deleted or written meanwhile
 )
 
-// judge looks whether anybody is in for whom a sign was given, and then renews it, in one step with looking that he still is.
-func (e *entering) checkReady(ctx context.Context, sign *zk.Stat) (readyCheck, error) {
+// checkReady looks for a member older than the ready znode. If there is one, checkReady writes the
+// ready znode again, in one multi with a check that this member is still in.
+func (e *entering) checkReady(ctx context.Context, ready *zk.Stat) (readyCheck, error) {
 	names, err := e.list(ctx)
 	if err != nil {
 		return readyChanged, err
 	}
-	members, err := contend.Read(ctx, e.client, e.paths(names))
+	members, err := contend.ReadChildren(ctx, e.client, e.path, names)
 	if err != nil {
 		return readyChanged, err
 	}
-	older := func(m recipes.Contender) bool { return m.Zxid < sign.Mzxid }
+	older := func(m recipes.Contender) bool { return m.Zxid < ready.Mzxid }
 	i := slices.IndexFunc(members, older)
 	switch {
 	case i < 0:
@@ -162,15 +171,16 @@ func (e *entering) checkReady(ctx context.Context, sign *zk.Stat) (readyCheck, e
 	case slices.ContainsFunc(members, func(m recipes.Contender) bool { return older(m) && m.Path == e.ownPath }):
 		return readyValid, nil
 	}
-	ok, err := e.writeReady(ctx, []string{e.ownPath, members[i].Path}, sign)
+	ok, err := e.writeReady(ctx, []string{znodepath.Base(e.ownPath), znodepath.Base(members[i].Path)}, ready)
 	if ok {
 		return readyValid, nil
 	}
 	return readyChanged, err
 }
 
-// open gives the sign if enough members are in, in one step with looking that they are. again: something has changed meanwhile.
-func (e *entering) open(ctx context.Context, sign *zk.Stat) (open, again bool, err error) {
+// open writes the ready znode if enough members are in, in one multi with a check that they are.
+// again means that something has changed meanwhile.
+func (e *entering) open(ctx context.Context, ready *zk.Stat) (open, again bool, err error) {
 	names, err := e.list(ctx)
 	if err != nil || len(names) < e.members {
 		return false, false, err
@@ -182,20 +192,21 @@ func (e *entering) open(ctx context.Context, sign *zk.Stat) (open, again bool, e
 			chosen = append(chosen, name)
 		}
 	}
-	open, err = e.writeReady(ctx, e.paths(chosen), sign)
+	open, err = e.writeReady(ctx, chosen, ready)
 	return open, !open, err
 }
 
-// give gives the sign, or renews the one that is there, if all of paths are there. False and no error: something is not as it was.
-func (e *entering) writeReady(ctx context.Context, paths []string, sign *zk.Stat) (bool, error) {
+// writeReady creates or sets the ready znode if all members called names exist. It returns false
+// without an error if something has changed.
+func (e *entering) writeReady(ctx context.Context, names []string, ready *zk.Stat) (bool, error) {
 	var ops []any
-	for _, path := range paths {
-		ops = append(ops, &zk.CheckVersionRequest{Path: path, Version: -1})
+	for _, name := range names {
+		ops = append(ops, &zk.CheckVersionRequest{Path: znodepath.Join(e.path, name), Version: -1})
 	}
-	if sign == nil {
+	if ready == nil {
 		ops = append(ops, &zk.CreateRequest{Path: e.readyPath()})
 	} else {
-		ops = append(ops, &zk.SetDataRequest{Path: e.readyPath(), Version: sign.Version})
+		ops = append(ops, &zk.SetDataRequest{Path: e.readyPath(), Version: ready.Version})
 	}
 	_, err := e.client.Multi(ctx, ops...)
 	if isChanged(err) || repeatable(ctx, err) {
@@ -204,12 +215,12 @@ func (e *entering) writeReady(ctx context.Context, paths []string, sign *zk.Stat
 	return err == nil, err
 }
 
-// isChanged reports whether a multi was refused because something is not as it was.
+// isChanged reports whether a multi failed because the state was not the expected one.
 func isChanged(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion)
 }
 
-// list returns those who are in, and fails with recipes.ErrNotHeld if this member is not.
+// list returns the members. It fails with recipes.ErrNotHeld if this member is not among them.
 func (e *entering) list(ctx context.Context) ([]string, error) {
 	l, err := e.Double.list(ctx)
 	e.pzxid = l.pzxid
@@ -219,30 +230,28 @@ func (e *entering) list(ctx context.Context) ([]string, error) {
 	return l.names, err
 }
 
-// giveUp takes the member out because of err.
+// giveUp deletes the member's znode because of err.
 func (e *entering) giveUp(ctx context.Context, err error) error {
-	if e.ownPath == "" || e.session.Context().Err() != nil { // Create undoes what came of it; or it goes with its session
+	// not created, or deleted by Create or with the session
+	if e.ownPath == "" || e.session.Context().Err() != nil {
 		return err
 	}
-	if left := e.client.DeleteGuaranteed(ctx, e.ownPath); left != nil && !errors.Is(left, recipes.ErrOutcomeUnknown) {
-		return errors.Join(err, left)
-	}
-	return err
+	return contend.WithCleanup(err, e.client.DeleteGuaranteed(ctx, e.ownPath))
 }
 
 func (d *Double) readyPath() string { return znodepath.Join(d.path, readyName) }
 
-// listing is who is in.
+// memberList is the children of a Double.
 type memberList struct {
-	names    []string // sorted, as all sort them
-	hasReady bool     // there is one
-	pzxid    int64    // of the last change
+	names    []string // of the members; sorted, as every client sorts them
+	hasReady bool     // the ready znode exists
+	pzxid    int64    // of the parent
 }
 
 func (d *Double) list(ctx context.Context) (memberList, error) {
 	names, stat, err := d.client.Children(ctx, d.path)
 	switch {
-	case errors.Is(err, zk.ErrNoNode): // a container goes when it is empty
+	case errors.Is(err, zk.ErrNoNode): // the server deletes an empty container
 		return memberList{}, nil
 	case err != nil:
 		return memberList{}, err
@@ -253,12 +262,4 @@ func (d *Double) list(ctx context.Context) (memberList, error) {
 		l.names, l.hasReady = slices.Delete(names, i, i+1), true
 	}
 	return l, nil
-}
-
-func (d *Double) paths(names []string) []string {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = znodepath.Join(d.path, name)
-	}
-	return paths
 }

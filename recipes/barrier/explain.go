@@ -10,13 +10,13 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Status is a Barrier as seen from outside. Those who wait at it leave no trace on the server.
+// Status is the state of a Barrier. Callers of Wait have no znode, so they are not listed.
 type Status struct {
 	Set   bool
-	Since time.Time // by the leader's clock; zero if it is not set
+	Since time.Time // by the leader's clock; zero if not set
 }
 
-// Explain returns how the Barrier at path is.
+// Explain returns the state of the Barrier at path.
 func Explain(ctx context.Context, c *recipes.Client, path string) (Status, error) {
 	stat, err := c.Exists(ctx, path)
 	if err != nil || stat == nil {
@@ -25,11 +25,12 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (Status, error
 	return Status{true, time.UnixMilli(stat.Ctime)}, nil
 }
 
-// ExplainDouble returns who is in the Double at path: holders are in, and waiters wait until it opens; those who came first come first. Who has
-// left and waits for the others leaves no trace.
+// ExplainDouble returns the members of the Double at path, in the order of arrival: as holders if
+// they are in, as waiters if they wait for the barrier to open. A member that has left and waits
+// for the others has no znode, so it is not listed.
 func ExplainDouble(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	d := &Double{client: c, path: path}
-	sign, err := c.Exists(ctx, d.readyPath())
+	ready, err := c.Exists(ctx, d.readyPath())
 	if err != nil {
 		return recipes.Contention{}, err
 	}
@@ -37,13 +38,13 @@ func ExplainDouble(ctx context.Context, c *recipes.Client, path string) (recipes
 	if err != nil {
 		return recipes.Contention{}, err
 	}
-	members, err := contend.Read(ctx, c, d.paths(l.names))
+	members, err := contend.ReadChildren(ctx, c, path, l.names)
 	if err != nil {
 		return recipes.Contention{}, err
 	}
 	slices.SortFunc(members, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
-	in := 0 // the sign is younger than those for whom it was given
-	for sign != nil && in < len(members) && members[in].Zxid < sign.Mzxid {
+	in := 0 // the ready znode is newer than the members that are in
+	for ready != nil && in < len(members) && members[in].Zxid < ready.Mzxid {
 		in++
 	}
 	return recipes.Contention{Holders: members[:in], Waiters: members[in:]}, nil

@@ -13,10 +13,12 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Leave waits until all who are in have come to leave, and leaves. Who comes in after it has left, for the next round, is not waited for.
+// Leave leaves the barrier and waits until all members that were in have left. It does not wait for
+// members that enter later, for the next round. It must be called at most once.
 //
-// When it fails, the member is out all the same, or is taken out in the background, and others may still be in: because ctx ended, or
-// the session, or with recipes.ErrNotHeld because the member was not in any more. It is called once.
+// When Leave fails, the member has left nevertheless, or its znode is deleted in the background,
+// but others may still be in. The reasons are the end of ctx, a lost session, or recipes.ErrNotHeld
+// if the member was not in.
 func (m *Participant) Leave(ctx context.Context) error {
 	if m.Context().Err() != nil {
 		return &recipes.Error{Op: "leave barrier", Path: m.Path(), Err: context.Cause(m.Context())}
@@ -25,37 +27,36 @@ func (m *Participant) Leave(ctx context.Context) error {
 	defer cancel()
 	l := &leaving{Double: m.double, member: m}
 	if err := l.leave(in); err != nil {
-		if left := m.Release(ctx); left != nil && !errors.Is(left, recipes.ErrOutcomeUnknown) {
-			err = errors.Join(err, left)
-		}
-		return err
+		return contend.WithCleanup(err, m.Release(ctx))
 	}
 	return l.awaitGone(in)
 }
 
-// leaving is one Leave under way.
+// leaving is a call of Leave in progress.
 //
-// Who is younger than the sign is not in, but waits for the next round, or will find the sign and renew it. So nobody waits for the
-// younger ones, who may wait for him to come back.
+// A member newer than the ready znode is not in: it waits for the next round, or is about to find
+// the ready znode and write it again. Leave does not wait for such members, because they may wait
+// for this one to return.
 type leaving struct {
 	*Double
 	member   *Participant
-	ready    *zk.Stat // nil: there is none, which only kazoo's members bring about
-	others   []string // who is waited for, as far as is known; sorted
-	maxCzxid int64    // none of them was made later
+	ready    *zk.Stat // nil if missing, which only kazoo's members cause
+	others   []string // the members that Leave waits for; sorted
+	maxCzxid int64    // newer members are not waited for
 	watch    <-chan zk.Event
 }
 
-// leave waits, if the member is the first by name, until it is the last who is in. Else it leaves at once, with a watch on the first.
+// leave lets the member whose name sorts first wait until it is the last one. Every other member
+// leaves at once, with a watch on the first.
 func (l *leaving) leave(ctx context.Context) error {
 	for {
-		sign, err := l.client.Exists(ctx, l.readyPath())
+		ready, err := l.client.Exists(ctx, l.readyPath())
 		if err != nil {
 			return err
 		}
-		l.ready, l.maxCzxid = sign, math.MaxInt64
-		if sign != nil {
-			l.maxCzxid = sign.Mzxid
+		l.ready, l.maxCzxid = ready, math.MaxInt64
+		if ready != nil {
+			l.maxCzxid = ready.Mzxid
 		}
 		gone, err := l.waitToLeave(ctx)
 		if gone || err != nil {
@@ -64,20 +65,21 @@ func (l *leaving) leave(ctx context.Context) error {
 	}
 }
 
-// awaitTurn is leave as long as the sign stays. False and no error: look again.
+// waitToLeave is leave for one version of the ready znode. If it returns false without an error,
+// leave must start again.
 func (l *leaving) waitToLeave(ctx context.Context) (gone bool, err error) {
 	m := l.member
 	own := znodepath.Base(m.Path())
-	younger := make(map[string]bool)
+	newer := make(map[string]bool)
 	for {
 		now, err := l.list(ctx)
 		if err != nil {
 			return false, err
 		}
-		names := slices.DeleteFunc(now.names, func(name string) bool { return younger[name] })
+		names := slices.DeleteFunc(now.names, func(name string) bool { return newer[name] })
 		i := slices.Index(names, own)
 		switch {
-		case i < 0 && m.Context().Err() != nil: // leaveLast was not told that it had succeeded
+		case i < 0 && m.Context().Err() != nil: // leaveLast succeeded, but its answer was lost
 			return true, nil
 		case i < 0:
 			return false, &recipes.Error{Op: "leave barrier", Path: m.Path(), Err: recipes.ErrNotHeld}
@@ -88,25 +90,26 @@ func (l *leaving) waitToLeave(ctx context.Context) (gone bool, err error) {
 		if i == 0 {
 			watched = names[len(names)-1]
 		}
-		_, stat, fires, err := l.client.GetW(ctx, znodepath.Join(l.path, watched))
+		_, stat, watch, err := l.client.GetW(ctx, znodepath.Join(l.path, watched))
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			return false, err
 		case stat.Czxid > l.maxCzxid:
-			younger[watched] = true
+			newer[watched] = true
 		case i > 0:
-			l.others, l.maxCzxid, l.watch = slices.Delete(names, i, i+1), min(l.maxCzxid, now.pzxid), fires
+			l.others, l.maxCzxid, l.watch = slices.Delete(names, i, i+1), min(l.maxCzxid, now.pzxid), watch
 			return true, m.Release(ctx)
 		default:
-			if err := l.awaitWatch(ctx, fires); err != nil {
+			if err := l.awaitWatch(ctx, watch); err != nil {
 				return false, err
 			}
 		}
 	}
 }
 
-// leaveLast leaves, and takes the sign away in the same step: so that nobody finds it who comes next.
+// leaveLast deletes the member together with the ready znode, so that members of the next round do
+// not find it.
 func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 	m := l.member
 	if l.ready == nil {
@@ -121,7 +124,7 @@ func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 	return err == nil, err
 }
 
-// awaitGone waits until all others have gone.
+// awaitGone waits until all others have left.
 func (l *leaving) awaitGone(ctx context.Context) error {
 	for len(l.others) > 0 {
 		if err := l.awaitWatch(ctx, l.watch); err != nil {
@@ -133,7 +136,8 @@ func (l *leaving) awaitGone(ctx context.Context) error {
 				return err
 			}
 			if len(now.names) == 0 && now.hasReady && l.ready != nil {
-				// The last one died instead of taking it away. If this fails, those who come next see that it is old.
+				// The last member died and left the ready znode behind. If this delete fails, the
+				// next round sees that it is stale.
 				_ = l.client.Delete(ctx, l.readyPath(), l.ready.Version)
 			}
 			l.others = slices.DeleteFunc(l.others, func(name string) bool { return !slices.Contains(now.names, name) })
@@ -145,25 +149,25 @@ func (l *leaving) awaitGone(ctx context.Context) error {
 	return nil
 }
 
-// watchFirst watches the first of the others, if there is one. True: it has gone meanwhile, or is none: it was younger, or has come in again,
-// as Curator's members do, who have one name for all rounds.
+// watchFirst watches the first of the others. again means that this one has left or must not be
+// waited for: it is newer, or has entered again under its old name, as Curator's members do.
 func (l *leaving) watchFirst(ctx context.Context) (again bool, err error) {
 	if len(l.others) == 0 {
 		return false, nil
 	}
-	_, stat, fires, err := l.client.GetW(ctx, znodepath.Join(l.path, l.others[0]))
+	_, stat, watch, err := l.client.GetW(ctx, znodepath.Join(l.path, l.others[0]))
 	if errors.Is(err, zk.ErrNoNode) || err == nil && stat.Czxid > l.maxCzxid {
 		l.others = l.others[1:]
 		return true, nil
 	}
-	l.watch = fires
+	l.watch = watch
 	return false, err
 }
 
-// await waits until a watch fires.
-func (l *leaving) awaitWatch(ctx context.Context, fires <-chan zk.Event) error {
+// awaitWatch waits until the watch fires.
+func (l *leaving) awaitWatch(ctx context.Context, watch <-chan zk.Event) error {
 	select {
-	case <-fires:
+	case <-watch:
 		return nil
 	case <-ctx.Done():
 		return &recipes.Error{Op: "leave barrier", Path: l.member.Path(), Err: contend.ContextError(ctx)}

@@ -1,18 +1,20 @@
-// Package election lets processes choose a leader. They stand in line, with the znodes of Curator's LeaderLatch or LeaderSelector, or of
-// kazoo's Election, and the first in line leads.
+// Package election lets processes choose a leader. Candidates stand in line with the znodes of
+// Curator's LeaderLatch or LeaderSelector, or of kazoo's Election, and the first in line leads.
 //
-//	Latch      stands from Start to Close, and is asked whether it leads
+//	Latch      is a candidate from Start to Close, and can be asked whether it leads
 //	Selector   calls a function while it leads
 //
-// Who leads has a *recipes.Hold: its Context ends before anybody else can lead, its Token is greater than that of all leaders before, and its
-// Commit writes only if it leads still.
+// The leader has a *recipes.Hold. Its Context ends before another candidate can lead: when the
+// session ends, for example. Its Token is greater than those of all earlier leaders. Its Commit
+// writes only while the leadership lasts.
 //
 // Invariants:
-//   - E1 of the Contexts of all leaders one at most is alive;
-//   - E2 the tokens of leaders rise;
-//   - E3 who comes first leads first, and who lost his place stands again, at the end;
-//   - E4 who waits watches one znode, and the end of one leadership wakes one candidate;
-//   - E5 who is closed, or gave up, leaves no znode behind, and no goroutine.
+//   - E1 At most one leader's Context is alive.
+//   - E2 The tokens of successive leaders rise.
+//   - E3 Candidates lead in the order of arrival. A candidate that lost its place joins again at
+//     the end.
+//   - E4 A waiting candidate watches one znode. The end of a leadership wakes one candidate.
+//   - E5 A candidate that was closed or gave up leaves no znode and no goroutine behind.
 //
 // docs/internals/recipes.md says why they hold.
 package election

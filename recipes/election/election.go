@@ -8,28 +8,30 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 var (
-	// ErrNoLeader is returned when nobody stands.
+	// ErrNoLeader is returned when there are no candidates.
 	ErrNoLeader = errors.New("election: nobody leads")
 	// ErrClosed is returned when a Latch is closed.
 	ErrClosed = errors.New("election: latch is closed")
 )
 
-// Names of the znodes, before the number.
+// Names of the znodes, before the sequence number.
 const (
 	latchName    = "latch-"   // Curator's LeaderLatch
 	selectorName = "lock-"    // Curator's LeaderSelector, which is an InterProcessMutex
 	kazooName    = "__lock__" // kazoo's Election, which is a Lock
 )
 
-// standPause is between two tries to stand, when the connection was lost for longer than the Client's RetryPolicy wanted to wait.
+// retryPause is the pause before a candidate joins again after the connection was lost for longer
+// than the Client's RetryPolicy allows.
 const retryPause = time.Second
 
-// candidate is what a Latch and a Selector have in common.
+// candidate is the common part of Latch and Selector.
 type candidate struct {
 	client *recipes.Client
 	path   string
@@ -37,10 +39,11 @@ type candidate struct {
 	id     string
 }
 
-// ID returns what the candidate is called.
+// ID returns the candidate's id.
 func (c *candidate) ID() string { return c.id }
 
-// Leader returns the id of who leads, as the server knows it: it may lead no more when this returns. If nobody stands, the error is ErrNoLeader.
+// Leader returns the id of the leader, as the Client's server knows it. The leadership may have
+// ended when Leader returns. If there are no candidates, the error is ErrNoLeader.
 func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 	names, _, err := c.client.Children(ctx, c.path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -48,14 +51,14 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 	}
 	for _, name := range recipes.Sequential(names) {
 		data, _, err := c.client.Get(ctx, znodepath.Join(c.path, name))
-		if !errors.Is(err, zk.ErrNoNode) { // who has gone meanwhile leads no more
+		if !errors.Is(err, zk.ErrNoNode) { // ErrNoNode: the candidate has left meanwhile
 			return string(data), err
 		}
 	}
 	return "", ErrNoLeader
 }
 
-// Candidates returns the ids of all who stand, in the order in which they will lead; the first does.
+// Candidates returns the ids of all candidates in order. The first one leads.
 func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
 	all, err := contend.Contenders(ctx, c.client, c.path, nil)
 	var ids []string
@@ -65,7 +68,8 @@ func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// Explain returns who leads at path, and who waits for that, in order. Contender.Data is the id.
+// Explain returns the leader at path as the holder, and the other candidates as waiters in order.
+// Contender.Data is a candidate's id.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, nil)
 	if err != nil || len(all) == 0 {
@@ -74,26 +78,17 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Conte
 	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
 }
 
-// final reports whether standing again makes no sense: the server refuses, or the Client is closed.
+// isFinal reports whether joining again is useless: the server refuses, or the Client is closed.
 func isFinal(err error) bool {
 	var e *recipes.Error
-	return errors.Is(err, recipes.ErrClosed) || errors.As(err, &e) && e.Refused() && !isLost(err)
+	return errors.Is(err, recipes.ErrClosed) || errors.As(err, &e) && e.Refused() && !contend.IsLost(err)
 }
 
-// isLost reports whether a place, or leadership, is gone, though its owner wanted it.
-func isLost(err error) bool {
-	return errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrNotHeld)
-}
-
-// pause waits before the next try after err, or until ctx ends. After a loss there is nothing to wait for.
+// pauseBeforeRetry waits before the next attempt after err, or until ctx ends. After a lost session
+// or place it does not wait.
 func pauseBeforeRetry(ctx context.Context, err error) {
-	if isLost(err) {
+	if contend.IsLost(err) {
 		return
 	}
-	t := time.NewTimer(retryPause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	backoff.Sleep(ctx, retryPause)
 }

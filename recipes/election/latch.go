@@ -8,27 +8,30 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Latch stands in an election from Start to Close: Curator's LeaderLatch. When it loses its session it stands again, at the end of the line, and
-// so it does when its leadership is released. Safe for concurrent use.
+// Latch is a candidate in an election from Start to Close: Curator's LeaderLatch. When its session
+// is lost or its leadership is released, it joins again at the end of the line. Safe for concurrent
+// use.
 type Latch struct {
 	candidate
-	runCtx      context.Context // until Close
+	runCtx      context.Context // ends with Close
 	stopRunning context.CancelFunc
-	closeCtx    context.Context // until nobody waits in Close any more: what is to be undone then goes on in the background
+	// ends when Close no longer waits; cleanup then continues in the background
+	closeCtx    context.Context
 	stopWaiting context.CancelFunc
-	done        chan struct{} // closed when it stands no more
+	done        chan struct{} // closed when run has ended
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	started bool
 	closed  bool
-	hold    *recipes.Hold // nil: it does not lead
-	changed chan struct{} // closed at the next change of what Await looks at
-	err     error         // why it stands no more, other than Close
+	hold    *recipes.Hold // nil unless it leads
+	changed chan struct{} // closed and replaced at each change that Await must see
+	err     error         // why run ended, other than Close
 
-	leaveErr error // what came of leaving the last place; to be read after done
+	leaveErr error // result of leaving the last place; readable after done
 }
 
-// NewLatch returns a latch for the election at path. id says to others who it is. It stands when it is started.
+// NewLatch returns a latch for the election at path. id identifies the candidate to others. The
+// latch joins the election on Start.
 func NewLatch(c *recipes.Client, path, id string) *Latch {
 	l := &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{}), changed: make(chan struct{})}
 	l.runCtx, l.stopRunning = context.WithCancel(context.Background())
@@ -36,7 +39,8 @@ func NewLatch(c *recipes.Client, path, id string) *Latch {
 	return l
 }
 
-// Start lets it stand, and does not wait for anything. A second Start does nothing, nor does one after Close.
+// Start makes the latch join the election, and returns at once. A second call does nothing, nor
+// does a call after Close.
 func (l *Latch) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,18 +48,19 @@ func (l *Latch) Start() {
 		return
 	}
 	l.started = true
-	// Ends with Close, or when the server refuses or the Client is closed; Close waits for it.
+	// Ends with Close, when the server refuses, or when the Client is closed. Close waits for it.
 	go func() {
 		defer close(l.done)
 		l.run()
 	}()
 }
 
-// Await waits until it leads, and returns its leadership; when it leads already, that is at once. After that has ended, Await waits for the
-// next.
+// Await waits until the latch leads and returns its leadership, at once if it leads already. After
+// a leadership has ended, Await waits for the next.
 //
-// Releasing the leadership is to resign: the latch stands again, at the end. When the server refuses to let it stand, Await says
-// so; the latch then stands no more. After Close the error is ErrClosed.
+// To resign, release the leadership: the latch then joins again at the end of the line. If the
+// server refuses the latch, Await returns that error and the latch stays out of the election. After
+// Close the error is ErrClosed.
 func (l *Latch) Await(ctx context.Context) (*recipes.Hold, error) {
 	for {
 		l.mu.Lock()
@@ -78,7 +83,7 @@ func (l *Latch) Await(ctx context.Context) (*recipes.Hold, error) {
 	}
 }
 
-// Leadership returns its leadership, or nil if it does not lead now.
+// Leadership returns the leadership, or nil if the latch does not lead.
 func (l *Latch) Leadership() *recipes.Hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +93,9 @@ func (l *Latch) Leadership() *recipes.Hold {
 	return l.hold
 }
 
-// Close ends its leadership, if it leads, and its standing, and waits until its znode is gone. When ctx ends before, that goes on in the
-// background, and the error says so. It must be called if Start was.
+// Close ends the leadership, leaves the election, and waits until the latch's znode is gone. If ctx
+// ends first, that continues in the background, and the error says so. Close must be called after
+// Start.
 func (l *Latch) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
@@ -104,11 +110,11 @@ func (l *Latch) Close(ctx context.Context) error {
 		return nil
 	}
 	defer context.AfterFunc(ctx, l.stopWaiting)()
-	<-l.done // when ctx has ended, soon: nothing that is waited for goes on then
+	<-l.done // soon, even if ctx has ended: cleanup then continues in the background
 	return l.leaveErr
 }
 
-// stand stands until it is closed.
+// run takes part in the election until Close.
 func (l *Latch) run() {
 	defer l.stopWaiting()
 	for l.runCtx.Err() == nil {
@@ -121,7 +127,8 @@ func (l *Latch) run() {
 			if held, err = place.Await(l.runCtx, contend.Exclusive); err == nil {
 				l.lead(held)
 			}
-			// It may be that it waited when it was closed, or that leadership ended otherwise than by the znode's going.
+			// The latch may have been closed while it waited, or the leadership may have ended
+			// while its znode still exists.
 			l.leaveErr = place.Leave(l.closeCtx)
 		}
 		if isFinal(err) {
@@ -137,7 +144,8 @@ func (l *Latch) run() {
 	}
 }
 
-// join takes a place in line. One that is being taken is not given up at once when the latch is closed, or it might come when Close has returned.
+// join takes a place in line. Closing the latch does not interrupt Join, because the znode could
+// then appear after Close has returned.
 func (l *Latch) join() (*contend.Place, error) {
 	if _, err := l.client.AwaitSession(l.runCtx); err != nil {
 		return nil, err
@@ -145,7 +153,7 @@ func (l *Latch) join() (*contend.Place, error) {
 	return contend.Join(l.closeCtx, l.client, l.path, l.name, []byte(l.id))
 }
 
-// lead returns when leadership has ended.
+// lead returns when the leadership has ended.
 func (l *Latch) lead(held *recipes.Hold) {
 	l.setHold(held)
 	select {
@@ -163,7 +171,7 @@ func (l *Latch) setHold(held *recipes.Hold) {
 	l.notify()
 }
 
-// tell wakes those in Await. l.mu is held.
+// notify wakes the callers of Await. l.mu must be held.
 func (l *Latch) notify() {
 	close(l.changed)
 	l.changed = make(chan struct{})

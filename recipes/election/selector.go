@@ -8,31 +8,35 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Selector calls a function while it leads: Curator's LeaderSelector. Safe for concurrent use: each call stands on its own.
+// Selector calls a function while it leads: Curator's LeaderSelector. Safe for concurrent use: each
+// call of Lead or Run is a candidate of its own.
 type Selector struct{ candidate }
 
-// NewSelector returns a selector for the election at path. id says to others who it is. A kazoo Election shares it whose Lock is told
-// extra_lock_patterns=["lock-"], but not with Curator.
+// NewSelector returns a selector for the election at path. id identifies the candidate to others.
+// kazoo's Election shares the election if its Lock is told extra_lock_patterns=["lock-"], but then
+// not with Curator.
 func NewSelector(c *recipes.Client, path, id string) *Selector {
 	return &Selector{candidate{c, path, selectorName, id}}
 }
 
-// NewKazooSelector returns a selector whose election kazoo's Election shares as it is. Selectors of NewSelector share it too; Curator does not.
+// NewKazooSelector returns a selector whose election kazoo's Election shares without further
+// settings. Selectors of NewSelector share it too; Curator does not.
 func NewKazooSelector(c *recipes.Client, path, id string) *Selector {
 	return &Selector{candidate{c, path, kazooName, id}}
 }
 
-// LeadFunc is called by who leads, and leads until it returns.
+// LeadFunc is called by a leader, whose leadership lasts until LeadFunc returns.
 //
-//	ctx    has the values of the caller's, and ends with that and when it leads no more
-//	held   its leadership
+//	ctx    has the values of the caller's ctx; ends with that or with the leadership
+//	held   the leadership
 type LeadFunc func(ctx context.Context, held *recipes.Hold) error
 
-// Lead stands, waits until it leads, calls f, and when f has returned, resigns, also when f panics. If it loses its place while it waits, it
-// stands again.
+// Lead joins the election, waits until it leads, calls f, and resigns when f has returned or
+// panicked. If Lead loses its place while it waits, it joins again at the end of the line.
 //
-// The error is that of f, with recipes.ErrSessionLost or recipes.ErrNotHeld if leadership was lost before f returned; or says why it could
-// not lead, and f was not called. That resigning goes on in the background is no error.
+// The error is that of f, joined with recipes.ErrSessionLost or recipes.ErrNotHeld if the
+// leadership was lost before f returned. If f was not called, the error says why. A resignation
+// that continues in the background is no error.
 func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
 	held, err := contend.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), contend.Exclusive)
 	if err != nil {
@@ -42,15 +46,15 @@ func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
 	return err
 }
 
-// Run leads again and again, with f called once in each leadership, until ctx ends, f returns an error without having lost leadership, or the
-// server refuses; the error says which. It stands again after f has returned nil, after leadership was lost, and after long troubles
-// of the connection, but never before f has returned.
+// Run leads again and again, and calls f once in each leadership. After f has returned nil, and
+// after a leadership was lost, it joins again; it never does so while f runs. Run returns when ctx
+// ends, when the server refuses, or when f returns an error while its leadership lasts.
 func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 	for {
 		held, err := contend.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), contend.Exclusive)
 		switch {
 		case err == nil:
-			// f's error may be about something else that was lost.
+			// Use lead's result: f's error may wrap the loss of something else.
 			var lost bool
 			if lost, err = s.lead(ctx, held, f); err != nil && !lost {
 				return err
@@ -66,7 +70,8 @@ func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 	}
 }
 
-// lead calls f while held lasts, and resigns. It reports whether leadership was lost before.
+// lead calls f while held lasts, and resigns. lost reports whether the leadership ended before f
+// returned.
 func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f LeadFunc) (lost bool, err error) {
 	in, cancel := held.Within(ctx)
 	defer func() {
@@ -77,13 +82,14 @@ func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f LeadFunc) (lo
 	return false, f(in, held)
 }
 
-// resign gives leadership up. It returns how it was lost before, and why it could not be given up.
+// resign releases the leadership. lost says how the leadership had ended before; err why releasing
+// failed.
 func (s *Selector) resign(ctx context.Context, held *recipes.Hold) (lost, err error) {
 	if held.Context().Err() != nil {
 		lost = &recipes.Error{Op: "lead", Path: held.Path(), Err: context.Cause(held.Context())}
 	}
 	if held.Session().Context().Err() != nil {
-		return lost, nil // the znode goes with the session
+		return lost, nil // the server deletes the znode with the session
 	}
 	if err := held.Release(ctx); !errors.Is(err, recipes.ErrOutcomeUnknown) {
 		return lost, err

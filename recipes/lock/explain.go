@@ -13,62 +13,63 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Explain returns who holds the mutex or the read/write lock of a path and who waits for it, whatever client they use. It only reads,
-// and what it reads is not of one moment. Whose read lock came of a write lock that is still there holds both.
+// Explain returns the holders and the waiters of the mutex or read/write lock of path, whichever
+// client library they use. It only reads. The znodes are read one after the other, so the result
+// may mix moments. A client that downgrades, and has not deleted its write lock yet, appears as the
+// holder of both locks.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, nil)
 	if err != nil {
 		return recipes.Contention{}, err
 	}
 	names := make([]string, len(all))
-	for i, who := range all {
-		names[i] = znodepath.Base(who.Path)
+	for i, contender := range all {
+		names[i] = znodepath.Base(contender.Path)
 	}
 	if len(all) == 0 {
 		return recipes.Contention{}, nil
 	}
 	first, _, _ := recipes.Sequence(names[0])
 	var found recipes.Contention
-	for i, who := range all {
+	for i, contender := range all {
 		rule := contend.Exclusive
 		if isReader(names[i]) {
-			rule = shared
+			rule = readRule
 		}
 		number, _, _ := recipes.Sequence(names[i])
 		if number == first || rule(names, i) == "" {
-			found.Holders = append(found.Holders, who)
+			found.Holders = append(found.Holders, contender)
 		} else {
-			found.Waiters = append(found.Waiters, who)
+			found.Waiters = append(found.Waiters, contender)
 		}
 	}
 	return found, nil
 }
 
-// ExplainSemaphore returns who has leases of the semaphore of a path, a Contender for each lease, and who waits for some, whatever
-// client they use. It only reads, and what it reads is not of one moment.
+// ExplainSemaphore returns the leases of the semaphore of path that are held, as one Contender
+// each, and the contenders that wait for leases, whichever client library they use. It only reads,
+// and the result may mix moments.
 //
-// Who waits for a lease has a znode for it already. It is told from a lease that is held by being one of the first waiter's session and newer
-// than its waiting: so leases that one session gets at the same time for several who asked may be left out for a moment.
+// A waiter creates the znodes of its leases before it is granted them. Leases that are newer than
+// the first waiter and of the same session count as not granted; so leases that several goroutines
+// of one session acquire at the same time may be missing for a moment.
 func ExplainSemaphore(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	return newSemaphore(c, path, nil).Explain(ctx)
 }
 
-// Explain is ExplainSemaphore.
+// Explain is ExplainSemaphore for this semaphore.
 func (s *Semaphore) Explain(ctx context.Context) (recipes.Contention, error) {
 	names, _, err := s.client.Children(ctx, s.leases)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return recipes.Contention{}, err
 	}
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = znodepath.Join(s.leases, name)
-	}
-	leases, err := contend.Read(ctx, s.client, paths)
+	leases, err := contend.ReadChildren(ctx, s.client, s.leases, names)
 	if err != nil {
 		return recipes.Contention{}, err
 	}
 	slices.SortFunc(leases, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
-	// Read after the leases: whose lease was there then and who has left the line since has got it.
+	// Read the waiters after the leases: a waiter that has left the line in between was granted its
+	// leases.
 	waiters, err := contend.Contenders(ctx, s.client, s.mutex.path, nil)
 	if err != nil {
 		return recipes.Contention{}, err

@@ -9,16 +9,19 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// ErrNotAcquired is what the Try forms return when somebody else has it, or is before us.
+// ErrNotAcquired is returned by the Try methods when somebody else holds the lock or the lease, or waits
+// for it ahead of the caller.
 var ErrNotAcquired = errors.New("lock: not acquired")
 
-// Locker is what can be locked: a *Mutex, a *RWMutex, which is then locked for writing, or what RWMutex.RLocker returns.
+// Locker is implemented by *Mutex, by *RWMutex (which is then locked for writing), and by the result of
+// RWMutex.RLocker.
 type Locker interface {
-	// Lock waits for the lock until ctx ends. Whoever has it may have got it in another process, or in this one.
+	// Lock waits for the lock until ctx ends. The present holder may be in this process or another.
 	Lock(ctx context.Context) (*Lock, error)
-	// TryLock returns ErrNotAcquired if the lock can't be had at once.
+	// TryLock returns ErrNotAcquired if the lock cannot be acquired at once.
 	TryLock(ctx context.Context) (*Lock, error)
 
 	owner() *recipes.Client
@@ -26,46 +29,51 @@ type Locker interface {
 
 // Lock is a lock that is held. Safe for concurrent use.
 type Lock struct {
-	held        *recipes.Hold
-	writeLockOf *RWMutex // whose write lock it is, or nil
-	revoked     chan struct{}
+	held    *recipes.Hold
+	writes  *RWMutex // whose write lock this is, or nil
+	revoked chan struct{}
 
-	mu          sync.Mutex // guards what follows
-	depth       int        // how often it is to be unlocked
+	mu          sync.Mutex // guards the fields below
+	depth       int        // how many calls of Unlock are outstanding
 	revokeAsked bool       // revoked is closed
 }
 
-func newLock(h *recipes.Hold) *Lock {
-	l := &Lock{held: h, depth: 1, revoked: make(chan struct{})}
+func newLock(h *recipes.Hold, writes *RWMutex) *Lock {
+	l := &Lock{held: h, writes: writes, depth: 1, revoked: make(chan struct{})}
 	h.OnData(l.onData)
 	return l
 }
 
-// Context ends when the lock is not held any more or may not be: with the session, by the client's clock, before the server can give it
-// to somebody else; when somebody deletes the znode; when it is unlocked.
+// Context ends when the lock is no longer held, or may not be: when the session ends by the client's
+// clock, which is before the server can give the lock to somebody else; when the lock's znode is deleted;
+// and when the lock is unlocked.
 func (l *Lock) Context() context.Context { return l.held.Context() }
 
-// Within returns ctx for what is only to be done while the lock is held: see recipes.Hold.Within. cancel must be called.
+// Within returns a context for work that must only be done while the lock is held: see
+// recipes.Hold.Within. cancel must be called.
 func (l *Lock) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
 	return l.held.Within(ctx)
 }
 
-// Token is greater than that of all who had the lock before and had to let it go for this one. Readers of one time may have the same.
+// Token is greater than the token of every earlier holder that excluded this one. Readers that hold the
+// lock together may have the same token.
 func (l *Lock) Token() int64 { return l.held.Token() }
 
-// Path is that of the znode. It is what Revoke asks for.
+// Path is the path of the lock's znode, which Revoke takes.
 func (l *Lock) Path() string { return l.held.Path() }
 
-// Guard returns ops with a check in front that fails the whole multi if the lock is not held any more.
+// Guard returns ops preceded by a check that makes the whole multi fail if the lock is no longer held.
 func (l *Lock) Guard(ops ...any) []any { return l.held.Guard(ops...) }
 
-// Commit carries out all ops if the lock is still held, and else none: then the error is recipes.ErrNotHeld. See recipes.Hold.Commit.
+// Commit applies all ops if the lock is still held. Otherwise it applies none, and the error is
+// recipes.ErrNotHeld. See recipes.Hold.Commit.
 func (l *Lock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return l.held.Commit(ctx, ops...)
 }
 
-// Again locks once more what is held already: for a function that locks, called by one that has locked. It asks the server nothing. The
-// error is recipes.ErrNotHeld if the lock is not held any more.
+// Again acquires a held lock once more, for a function that locks and is called with the lock held. It
+// sends no request. Each successful call needs one more Unlock. The error is recipes.ErrNotHeld if the
+// lock is no longer held.
 func (l *Lock) Again() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,31 +84,46 @@ func (l *Lock) Again() error {
 	return nil
 }
 
-// Unlock unlocks once. The last that is needed ends Context, and then deletes the znode, in the background if ctx ends before.
+// Unlock undoes one Lock or Again. The last one ends Context and deletes the znode. If ctx ends first,
+// the deletion continues in the background.
 //
-// An error that wraps recipes.ErrSessionLost or recipes.ErrNotHeld says that the lock was lost before, or unlocked already. Another one
-// that wraps recipes.ErrOutcomeUnknown says that it goes on in the background.
+// An error that wraps recipes.ErrSessionLost or recipes.ErrNotHeld says that the lock had been lost, or
+// had been unlocked already. Any other error that wraps recipes.ErrOutcomeUnknown says that the deletion
+// continues in the background.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.mu.Lock()
-	switch l.depth {
+	depth := l.depth
+	l.depth = max(0, depth-1)
+	l.mu.Unlock()
+	switch depth {
 	case 0:
-		l.mu.Unlock()
 		return &recipes.Error{Op: "unlock", Path: l.Path(), Err: recipes.ErrNotHeld}
 	case 1:
-		l.depth = 0
-		l.mu.Unlock()
 		return release(ctx, l.held)
 	}
-	l.depth--
-	l.mu.Unlock()
 	return nil
 }
 
-// Revoked is closed when somebody asks by Revoke, or Curator's Revoker, that the lock be let go of. Nothing else happens then. It may be
-// asked some 20 ms after the lock is held at the earliest.
+// Revoked returns a channel that is closed when somebody asks the holder to release the lock, with Revoke
+// or with Curator's Revoker. Nothing else happens then. A request is noticed no earlier than 20 ms after
+// the lock was acquired.
 func (l *Lock) Revoked() <-chan struct{} { return l.revoked }
 
-// changed is told what the znode's data are now.
+// revokeMessage is what Curator's Revoker writes to the znode of the contender that it asks.
+var revokeMessage = []byte("__REVOKE__")
+
+// Revoke asks the contender whose znode is at path, as Explain returns it, to release the lock. It closes
+// that holder's Lock.Revoked, or calls the RevocationListener of a Curator lock. Revoke does not wait for
+// the release and cannot force it. It overwrites the contender's data. A missing znode is no error.
+func Revoke(ctx context.Context, c *recipes.Client, path string) error {
+	_, err := c.Set(ctx, path, revokeMessage, -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// onData is called with the new data of the lock's znode.
 func (l *Lock) onData(data []byte, _ *zk.Stat) {
 	if !bytes.Equal(data, revokeMessage) {
 		return
@@ -113,19 +136,34 @@ func (l *Lock) onData(data []byte, _ *zk.Stat) {
 	}
 }
 
-// release lets go of what is held. The error says if it was lost before.
+// release releases h. The error says if h had been lost before.
 func release(ctx context.Context, h *recipes.Hold) error {
 	var before error
 	if h.Context().Err() != nil {
 		before = &recipes.Error{Op: "unlock", Path: h.Path(), Err: context.Cause(h.Context())}
 	}
 	if h.Session().Context().Err() != nil {
-		return before // the znode goes with the session
+		return before // the znode is deleted with the session
 	}
 	return join(before, h.Release(ctx))
 }
 
-// join is errors.Join that leaves one error as it is.
+// runAndRelease runs f while held lasts and then calls release, also when f panics. A release that
+// continues in the background is no error.
+func runAndRelease(ctx context.Context, held interface {
+	Within(ctx context.Context) (in context.Context, cancel context.CancelFunc)
+}, release, f func(context.Context) error) (err error) {
+	in, cancel := held.Within(ctx)
+	defer func() {
+		cancel()
+		if e := release(ctx); e != nil && !onlyUnknown(e) {
+			err = join(err, e)
+		}
+	}()
+	return f(in)
+}
+
+// join is errors.Join, except that it returns a single error unwrapped.
 func join(a, b error) error {
 	if a == nil {
 		return b
@@ -136,10 +174,7 @@ func join(a, b error) error {
 	return errors.Join(a, b)
 }
 
-// lost reports whether what was held, or waited for, is gone, though its caller still wants it.
-func isLost(err error) bool {
-	return errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrNotHeld)
+// onlyUnknown reports whether err says no more than that something continues in the background.
+func onlyUnknown(err error) bool {
+	return errors.Is(err, recipes.ErrOutcomeUnknown) && !contend.IsLost(err)
 }
-
-// onlyUnknown reports whether err says no more than that something goes on in the background.
-func onlyUnknown(err error) bool { return errors.Is(err, recipes.ErrOutcomeUnknown) && !isLost(err) }

@@ -9,13 +9,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Multi is several locks as one: all are held, or none. Safe for concurrent use.
+// Multi combines several locks: it acquires all of them or none. Safe for concurrent use.
 type Multi struct{ lockers []Locker }
 
-// NewMulti returns the lock of all these, which are of one Client, namespace included; else it panics. They are locked in this order. Who
-// locks some of the same must do so in the same order, or they may wait for each other for ever.
+// NewMulti combines lockers, which must be of one Client and namespace; otherwise it panics. They
+// are locked in the given order. Two Multis that have several locks in common must list those in
+// the same order, or they can deadlock.
 func NewMulti(lockers ...Locker) *Multi {
 	if len(lockers) == 0 {
 		panic("lock: NewMulti of nothing")
@@ -28,28 +30,29 @@ func NewMulti(lockers ...Locker) *Multi {
 	return &Multi{lockers}
 }
 
-// Lock waits for one lock after the other until ctx ends. When one is lost while it waits for another, it begins anew.
+// Lock waits for one lock after the other until ctx ends. If an acquired lock is lost while Lock
+// waits for the next, Lock releases all and starts again.
 func (m *Multi) Lock(ctx context.Context) (*MultiLock, error) {
 	for {
 		all, err := m.lockAll(ctx, Locker.Lock)
-		if all != nil || ctx.Err() != nil || !isLost(err) {
+		if all != nil || ctx.Err() != nil || !contend.IsLost(err) {
 			return all, err
 		}
 	}
 }
 
-// TryLock returns ErrNotAcquired if not all can be had at once.
+// TryLock returns ErrNotAcquired if not all locks can be acquired at once.
 func (m *Multi) TryLock(ctx context.Context) (*MultiLock, error) {
 	return m.lockAll(ctx, Locker.TryLock)
 }
 
-// With runs f while it holds all, and unlocks them, also when f panics. See Mutex.With.
+// With acquires all locks, runs f, and unlocks them, also when f panics. See Mutex.With.
 func (m *Multi) With(ctx context.Context, f func(ctx context.Context) error) error {
 	all, err := m.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	return with(ctx, all, all.Unlock, f)
+	return runAndRelease(ctx, all, all.Unlock, f)
 }
 
 func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) (*Lock, error)) (*MultiLock, error) {
@@ -59,7 +62,7 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 		l, err := lock(locker, in)
 		cancel()
 		if err != nil {
-			if e := all.unlock(ctx); e != nil && !onlyUnknown(e) && !isLost(e) {
+			if e := all.unlock(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
 				err = join(err, e)
 			}
 			return nil, err
@@ -75,7 +78,7 @@ func (m *Multi) lockAll(ctx context.Context, lock func(Locker, context.Context) 
 	return all, nil
 }
 
-// Locks are several locks that are held. Safe for concurrent use.
+// MultiLock is several locks that are held. Safe for concurrent use.
 type MultiLock struct {
 	locks []*Lock
 	ctx   context.Context
@@ -83,12 +86,12 @@ type MultiLock struct {
 	once  sync.Once
 }
 
-// Context ends when one of them is not held any more or may not be. See Lock.Context.
+// Context ends when one of the locks is no longer held, or may not be. See Lock.Context.
 func (a *MultiLock) Context() context.Context { return a.ctx }
 
-// Within returns ctx for what is only to be done while all are held: see recipes.Hold.Within. cancel must be called.
+// Within returns a context for work that must only be done while all locks are held: see
+// recipes.Hold.Within. cancel must be called.
 func (a *MultiLock) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
-	// Locks of one Client that are held are of one session, so it is enough if the last looks at the clock.
 	in, cancels := ctx, []context.CancelFunc{}
 	for _, l := range a.locks {
 		in, cancel = l.Within(in)
@@ -101,16 +104,18 @@ func (a *MultiLock) Within(ctx context.Context) (in context.Context, cancel cont
 	}
 }
 
-// Token is greater than that of all who had one of them before and had to let it go for these: also where they had others with it.
+// Token exceeds the token of every earlier holder of any of these locks, including holders of a
+// different combination.
 func (a *MultiLock) Token() int64 {
-	// That of the last is the greatest: its znode was created when the others were held.
+	// The last lock has the greatest token: its znode was created while the others were held.
 	return a.locks[len(a.locks)-1].Token()
 }
 
-// Locks returns them, in the order in which they were locked.
+// Locks returns the single locks in the order in which they were acquired.
 func (a *MultiLock) Locks() []*Lock { return slices.Clone(a.locks) }
 
-// Guard returns ops with a check for each of them in front, that fail the whole multi if one is not held any more.
+// Guard returns ops preceded by one check per lock. The whole multi fails if a lock is no longer
+// held.
 func (a *MultiLock) Guard(ops ...any) []any {
 	for i := len(a.locks) - 1; i >= 0; i-- {
 		ops = a.locks[i].Guard(ops...)
@@ -118,7 +123,8 @@ func (a *MultiLock) Guard(ops ...any) []any {
 	return ops
 }
 
-// Commit carries out all ops if all are still held, and else none: then the error is recipes.ErrNotHeld. See recipes.Hold.Commit.
+// Commit applies all ops if all locks are still held. Otherwise it applies none, and the error is
+// recipes.ErrNotHeld. See recipes.Hold.Commit.
 func (a *MultiLock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	notHeld := func(l *Lock) error {
 		return &recipes.Error{Op: "commit", Path: l.Path(), Err: recipes.ErrNotHeld}
@@ -140,7 +146,8 @@ func (a *MultiLock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 	return results[min(len(rest), len(results)):], err
 }
 
-// Unlock ends Context, and unlocks all, the last first, whatever fails; see Lock.Unlock for what the errors say.
+// Unlock ends Context and unlocks all locks, the last first, even if one fails. Lock.Unlock
+// explains the errors.
 func (a *MultiLock) Unlock(ctx context.Context) error {
 	err := error(&recipes.Error{Op: "unlock", Path: a.locks[0].Path(), Err: recipes.ErrNotHeld})
 	a.once.Do(func() {

@@ -13,60 +13,65 @@ const (
 	kazooName   = "__lock__"
 )
 
-// Mutex is a lock that one at a time has: who comes first gets it first. All that use the same path share it. Safe for concurrent
-// use: each Lock stands in line on its own, also those of one Mutex.
-type Mutex struct {
+// Mutex is a lock that one holder at a time has, in the order of arrival. All mutexes of one path are the
+// same lock. Safe for concurrent use: each call of Lock stands in line on its own.
+type Mutex struct{ pathLock }
+
+// NewMutex returns the mutex of path: Curator's InterProcessMutex. data is stored in each contender's
+// znode, where Explain shows it; it may be nil and must not be changed afterwards. kazoo's Lock shares
+// the mutex if it is told extra_lock_patterns=["lock-"], but then not with Curator.
+func NewMutex(c *recipes.Client, path string, data []byte) *Mutex {
+	return &Mutex{pathLock{c, path, curatorName, data, contend.Exclusive, nil}}
+}
+
+// NewKazooMutex returns the mutex of path with the names of kazoo's Lock, which then shares it without
+// further settings. Mutexes of NewMutex share it too; Curator does not.
+func NewKazooMutex(c *recipes.Client, path string, data []byte) *Mutex {
+	return &Mutex{pathLock{c, path, kazooName, data, contend.Exclusive, nil}}
+}
+
+// pathLock is one way to lock a path: as a mutex, for writing, or for reading.
+type pathLock struct {
 	client *recipes.Client
 	path   string
-	name   string
+	name   string // of the contenders' znodes
 	data   []byte
+	rule   contend.Rule
+	writes *RWMutex // whose write lock this is, or nil
 }
 
-// NewMutex returns the mutex of a path: Curator's InterProcessMutex. data is what each contender's znode says of it, to be seen with
-// Explain; it may be nil and is not to be changed. A kazoo Lock that is told extra_lock_patterns=["lock-"] shares it, but not with Curator.
-func NewMutex(c *recipes.Client, path string, data []byte) *Mutex {
-	return &Mutex{client: c, path: path, name: curatorName, data: data}
-}
-
-// NewKazooMutex returns the mutex of a path with the names of kazoo's Lock, which then shares it as it is. Mutexes of NewMutex share it
-// too; Curator does not.
-func NewKazooMutex(c *recipes.Client, path string, data []byte) *Mutex {
-	return &Mutex{client: c, path: path, name: kazooName, data: data}
-}
-
-// Lock waits for the lock until ctx ends. If its session is lost while it waits, it stands in line again.
-func (m *Mutex) Lock(ctx context.Context) (*Lock, error) {
-	return acquire(ctx, m.client, m.path, m.name, m.data, contend.Exclusive)
-}
-
-// TryLock returns ErrNotAcquired if somebody has the lock, or waits for it.
-func (m *Mutex) TryLock(ctx context.Context) (*Lock, error) {
-	return tryAcquire(ctx, m.client, m.path, m.name, m.data, contend.Exclusive)
-}
-
-// With runs f while it holds the lock, and unlocks, also when f panics. The ctx of f ends with ctx, and when the lock is lost; it has the
-// values of ctx. The error is that of f, with what Unlock said: so it is not nil if the lock was lost before f returned.
-func (m *Mutex) With(ctx context.Context, f func(ctx context.Context) error) error {
-	return withLock(ctx, m, f)
-}
-
-func (m *Mutex) owner() *recipes.Client { return m.client }
-
-func acquire(ctx context.Context, c *recipes.Client, path, name string, data []byte, rule contend.Rule) (*Lock, error) {
-	held, err := contend.Acquire(ctx, c, path, name, data, rule)
+// Lock waits for the lock until ctx ends. If the session is lost while Lock waits, it starts again at the
+// end of the line.
+func (l *pathLock) Lock(ctx context.Context) (*Lock, error) {
+	held, err := contend.Acquire(ctx, l.client, l.path, l.name, l.data, l.rule)
 	if err != nil {
 		return nil, err
 	}
-	return newLock(held), nil
+	return newLock(held, l.writes), nil
 }
 
-func tryAcquire(ctx context.Context, c *recipes.Client, path, name string, data []byte, rule contend.Rule) (*Lock, error) {
-	held, err := contend.TryAcquire(ctx, c, path, name, data, rule)
+// TryLock acquires the lock if nobody holds it in a way that excludes this one, and nobody waits for that
+// before this call. Otherwise the error is ErrNotAcquired.
+func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
+	held, err := contend.TryAcquire(ctx, l.client, l.path, l.name, l.data, l.rule)
 	switch {
 	case err != nil:
 		return nil, err
 	case held == nil:
 		return nil, ErrNotAcquired
 	}
-	return newLock(held), nil
+	return newLock(held, l.writes), nil
 }
+
+// With acquires the lock, runs f, and unlocks, also when f panics. The context of f has the values of
+// ctx, and ends with ctx or when the lock is lost. The error joins those of f and of Unlock, so it is not
+// nil if the lock was lost before f returned.
+func (l *pathLock) With(ctx context.Context, f func(ctx context.Context) error) error {
+	held, err := l.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return runAndRelease(ctx, held, held.Unlock, f)
+}
+
+func (l *pathLock) owner() *recipes.Client { return l.client }

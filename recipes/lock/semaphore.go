@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -24,41 +25,45 @@ const (
 
 // Maximum is a number of leases that can change, such as a shared count.
 type Maximum interface {
-	// Watch returns the present number, and a channel that is closed or gets something when it may be another. The number is as new as
-	// the one who implements it makes it.
+	// Watch returns the present number, and a channel that is closed or receives a value when the
+	// number may have changed. The number may be stale if the implementation reads it from a server
+	// that lags.
 	Watch(ctx context.Context) (n int, changed <-chan struct{}, err error)
 }
 
-// Lease is one lease of a semaphore. Safe for concurrent use.
+// Lease is one lease of a semaphore, held until Release or the end of its session. Safe for
+// concurrent use.
 type Lease struct{ *recipes.Hold }
 
-// Release gives the lease back. For errors see Lock.Unlock.
+// Release returns the lease to the semaphore. Its errors are those of Lock.Unlock.
 func (l *Lease) Release(ctx context.Context) error { return release(ctx, l.Hold) }
 
-// Semaphore gives out leases, no more at a time than its maximum. Who comes first is served first, also who wants more than there is for
-// the moment. All that use the same path share it, and must mean the same maximum. Safe for concurrent use.
+// Semaphore hands out leases, at most its maximum at a time. Requests are served in the order of
+// arrival: a request for more leases than are free holds up the requests after it. All semaphores
+// of one path share the leases and must be given the same maximum. Safe for concurrent use.
 type Semaphore struct {
 	client  *recipes.Client
-	mutex   *Mutex // whose holder is the only one that takes leases, or waits for them
-	leases  string // where the leases are
+	mutex   *Mutex // held by the only contender that may create leases or wait for them
+	leases  string // the parent of the leases' znodes
 	maximum Maximum
 	fixed   int // the maximum, if maximum is nil
 	data    []byte
 
-	kazoo          bool        // the znode of leases says the maximum
-	maximumChecked atomic.Bool // and it was seen that it is the same
+	kazoo          bool        // the znode at leases states the maximum
+	maximumChecked atomic.Bool // the stated maximum was read and equals fixed
 }
 
-// NewSemaphore returns the semaphore of a path with that maximum: Curator's InterProcessSemaphoreV2, and with a maximum of 1 its
-// InterProcessSemaphoreMutex. data is what each lease's znode says, to be seen with ExplainSemaphore; it may be nil and is not to be
-// changed.
+// NewSemaphore returns the semaphore of path: Curator's InterProcessSemaphoreV2, and with a maximum
+// of 1 its InterProcessSemaphoreMutex. data is stored in each lease's znode, where ExplainSemaphore
+// shows it; it may be nil and must not be changed afterwards.
 func NewSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
 	s := newSemaphore(c, path, data)
 	s.fixed = maximum
 	return s
 }
 
-// NewSharedSemaphore is NewSemaphore with a maximum that can change. When it becomes less, leases that were given stay.
+// NewSharedSemaphore is NewSemaphore with a maximum that can change. Lowering the maximum does not
+// end leases that are held.
 func NewSharedSemaphore(c *recipes.Client, path string, maximum Maximum, data []byte) *Semaphore {
 	s := newSemaphore(c, path, data)
 	s.maximum = maximum
@@ -74,13 +79,15 @@ func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	return one(s.AcquireN(ctx, 1))
 }
 
-// TryAcquire returns ErrNotAcquired if there is no lease, or if somebody else is just taking one or waits for one.
+// TryAcquire returns ErrNotAcquired if no lease is free, or if somebody else is acquiring leases or
+// waits for some.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	return one(s.TryAcquireN(ctx, 1))
 }
 
-// AcquireN waits for n leases until ctx ends, and returns all or none; each can be given back on its own. Meanwhile who comes later waits.
-// It fails if there can't be as many.
+// AcquireN waits for n leases until ctx ends, and returns all n or none. Each is released on its
+// own. Requests that arrive later wait until this one is served. AcquireN fails at once if n
+// exceeds the maximum.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	if err := s.check(ctx, n); err != nil {
 		return nil, err
@@ -94,13 +101,14 @@ func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 		if err == nil {
 			return leases, nil
 		}
-		if ctx.Err() != nil || !isLost(err) {
+		if ctx.Err() != nil || !contend.IsLost(err) {
 			return nil, err
 		}
 	}
 }
 
-// TryAcquireN returns ErrNotAcquired if there are not n leases, or if somebody else is just taking some or waits for some.
+// TryAcquireN returns ErrNotAcquired if fewer than n leases are free, or if somebody else is
+// acquiring leases or waits for some.
 func (s *Semaphore) TryAcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	if err := s.check(ctx, n); err != nil {
 		return nil, err
@@ -112,16 +120,16 @@ func (s *Semaphore) TryAcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.take(ctx, turn, n, false)
 }
 
-// With runs f while it holds a lease, and gives it back, also when f panics. See Mutex.With.
+// With acquires a lease, runs f, and releases the lease, also when f panics. See Mutex.With.
 func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error) error {
 	l, err := s.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	return with(ctx, l, l.Release, f)
+	return runAndRelease(ctx, l, l.Release, f)
 }
 
-// check looks whether n leases can be had at all.
+// check returns an error if n leases can never be acquired.
 func (s *Semaphore) check(ctx context.Context, n int) error {
 	if n < 1 || s.maximum == nil && n > s.fixed {
 		return fmt.Errorf("lock: %d leases of a semaphore of %d", n, s.fixed)
@@ -129,7 +137,8 @@ func (s *Semaphore) check(ctx context.Context, n int) error {
 	return s.checkKazooMaximum(ctx)
 }
 
-// take takes n leases, or waits until there are as many, while turn is held; then it lets go of turn.
+// take creates n leases while turn is held, waits until they fit under the maximum if wait is set,
+// and unlocks turn.
 func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*Lease, error) {
 	session := turn.held.Session()
 	in, cancel := turn.Within(ctx)
@@ -141,12 +150,13 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	}
 	if err != nil {
 		err = s.deleteLeases(ctx, session, paths, err)
-		if e := turn.Unlock(ctx); e != nil && !onlyUnknown(e) && !isLost(e) {
+		if e := turn.Unlock(ctx); e != nil && !onlyUnknown(e) && !contend.IsLost(e) {
 			err = join(err, e)
 		}
 		return nil, err
 	}
-	// That turn is let go of in the background, or was deleted by somebody, does not matter to the leases.
+	// The leases are valid even if turn's deletion continues in the background, or somebody deleted
+	// its znode.
 	if err := turn.Unlock(ctx); err != nil && !onlyUnknown(err) && !errors.Is(err, recipes.ErrNotHeld) {
 		return nil, s.deleteLeases(ctx, session, paths, err)
 	}
@@ -157,7 +167,8 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	return leases, nil
 }
 
-// create creates the znodes of n leases, all at once, and returns the paths of those that it created.
+// create creates the znodes of n leases concurrently and returns the paths of those that it
+// created.
 func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 	var (
 		o     = recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true, Parents: true}
@@ -166,17 +177,19 @@ func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 		wg    sync.WaitGroup
 	)
 	for i := range n {
-		// Ends with its answer, or ctx; awaited below.
+		// Ends with its answer or with ctx; awaited below.
 		wg.Go(func() { paths[i], errs[i] = s.client.Create(ctx, znodepath.Join(s.leases, leaseName), s.data, o) })
 	}
 	wg.Wait()
 	return slices.DeleteFunc(paths, func(path string) bool { return path == "" }), firstOf(errs)
 }
 
-// await waits until there are no more leases than the maximum, those at paths included, and returns a token for these.
+// awaitLeases waits until the leases, including those at paths, are no more than the maximum, and
+// returns a token for those at paths.
 //
-// That the own leases are among those that are counted is what keeps the maximum, whoever else counts: whose lease was created last sees all
-// others. The turn only makes sure that those who wait don't wait for each other.
+// Counting the caller's own leases is what keeps the maximum, however others count: the contender
+// whose lease was created last sees all the others. The turn only keeps waiting contenders from
+// blocking each other.
 func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) (token int64, err error) {
 	for {
 		maximum, changed, err := s.currentMaximum(ctx)
@@ -191,7 +204,8 @@ func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) 
 		} else {
 			names, stat, err = s.client.Children(ctx, s.leases)
 		}
-		if err != nil && !errors.Is(err, zk.ErrNoNode) { // without the directory there are no leases either
+		// if the directory is missing, so are the leases
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return 0, err
 		}
 		for _, path := range paths {
@@ -214,7 +228,7 @@ func (s *Semaphore) awaitLeases(ctx context.Context, paths []string, wait bool) 
 	}
 }
 
-// current returns the present maximum.
+// currentMaximum returns the maximum, and a channel as Maximum.Watch does; nil for a fixed maximum.
 func (s *Semaphore) currentMaximum(ctx context.Context) (n int, changed <-chan struct{}, err error) {
 	if s.maximum == nil {
 		return s.fixed, nil, nil
@@ -222,15 +236,16 @@ func (s *Semaphore) currentMaximum(ctx context.Context) (n int, changed <-chan s
 	return s.maximum.Watch(ctx)
 }
 
-// giveUp deletes the znodes of leases that nobody got, because of err.
+// deleteLeases deletes the znodes of leases that were not handed out because of err, and returns
+// err.
 func (s *Semaphore) deleteLeases(ctx context.Context, session *recipes.Session, paths []string, err error) error {
 	if session.Context().Err() != nil {
-		return err // they go with it
+		return err // the server deletes them with the session
 	}
 	errs := make([]error, len(paths))
 	var wg sync.WaitGroup
 	for i, path := range paths {
-		// Ends with its answer, or ctx; awaited below.
+		// Ends with its answer or with ctx; awaited below.
 		wg.Go(func() { errs[i] = s.client.DeleteGuaranteed(ctx, path) })
 	}
 	wg.Wait()
@@ -254,4 +269,34 @@ func firstOf(errs []error) error {
 		}
 	}
 	return nil
+}
+
+// ErrMaximum means that the path of a kazoo semaphore states another maximum.
+var ErrMaximum = errors.New("lock: semaphore has another maximum")
+
+// NewKazooSemaphore returns the semaphore of path in the layout of kazoo's Semaphore, which shares
+// it. Curator and semaphores of NewSemaphore do not. As in kazoo, the first user writes the maximum
+// to path; acquiring with another maximum fails with ErrMaximum.
+func NewKazooSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
+	return &Semaphore{client: c, mutex: NewKazooMutex(c, path+"-"+kazooName, data), leases: path, fixed: maximum, data: data, kazoo: true}
+}
+
+// checkKazooMaximum writes the maximum to the path of a kazoo semaphore, or compares it with the
+// one that is there. As in kazoo, data that are not a number match any maximum.
+func (s *Semaphore) checkKazooMaximum(ctx context.Context) error {
+	if !s.kazoo || s.maximumChecked.Load() {
+		return nil
+	}
+	_, err := s.client.Create(ctx, s.leases, []byte(strconv.Itoa(s.fixed)), recipes.CreateOptions{Parents: true})
+	if errors.Is(err, zk.ErrNodeExists) {
+		var data []byte
+		data, _, err = s.client.Get(ctx, s.leases)
+		if n, e := strconv.Atoi(string(data)); err == nil && e == nil && n != s.fixed {
+			err = fmt.Errorf("%w: %s has %d, not %d", ErrMaximum, s.leases, n, s.fixed)
+		}
+	}
+	if err == nil {
+		s.maximumChecked.Store(true)
+	}
+	return err
 }

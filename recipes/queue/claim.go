@@ -111,7 +111,7 @@ func (e *engine) claimOps(found []assignment) (ops []any, owners []int) {
 // refused sees to what the server did not do, because of err.
 func (e *engine) claimRefused(ctx context.Context, found []assignment, owners []int, ops []any, results []zk.MultiResponse, err error) {
 	c := &e.consumer
-	failed := failedAt(results)
+	failed := exactlyonce.FailedAt(results)
 	owner, creates := len(found), true
 	if failed < len(ops) {
 		owner = owners[failed]

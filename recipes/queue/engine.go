@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -136,11 +136,5 @@ func (e *engine) makePaths(ctx context.Context) error {
 
 // ended is the error of a call whose ctx has ended. unknown: it may have had an effect all the same.
 func (e *engine) contextError(ctx context.Context, op string, unknown bool) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if !errors.Is(cause, err) {
-		err = fmt.Errorf("%w: %w", err, cause)
-	} else {
-		err = cause
-	}
-	return &recipes.Error{Op: op, Path: e.path, Err: err, Unknown: unknown}
+	return &recipes.Error{Op: op, Path: e.path, Err: contend.ContextError(ctx), Unknown: unknown}
 }

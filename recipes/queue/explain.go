@@ -41,13 +41,13 @@ func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 		return s, err
 	}
 	sorted := e.layout.sorted(names)
-	byPath := make(map[string]*entry, len(sorted))
-	paths := make([]string, len(sorted))
-	for i, x := range sorted {
-		paths[i] = e.child(x.name)
-		byPath[paths[i]] = x
+	byName := make(map[string]*entry, len(sorted))
+	names = names[:0]
+	for _, x := range sorted {
+		names = append(names, x.name)
+		byName[x.name] = x
 	}
-	items, err := contend.Read(ctx, e.client, paths)
+	items, err := contend.ReadChildren(ctx, e.client, e.path, names)
 	if err != nil {
 		return s, err
 	}
@@ -60,7 +60,7 @@ func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 		holders[znodepath.Base(locks[i].Path)] = &locks[i]
 	}
 	for _, item := range items {
-		x := byPath[item.Path]
+		x := byName[znodepath.Base(item.Path)]
 		state := ItemInfo{Contender: item, Holder: holders[x.name]}
 		if e.layout.due != nil {
 			state.Due = time.UnixMilli(x.due)
@@ -105,10 +105,7 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 			all = append(all, name)
 		}
 	}
-	for i, name := range all {
-		all[i] = znodepath.Join(dir, name)
-	}
-	return contend.Read(ctx, e.client, all)
+	return contend.ReadChildren(ctx, e.client, dir, all)
 }
 
 // Explain returns how the queue at path is, of whatever kind: the names of its items show it, but for Curator's lockPath, which is to be

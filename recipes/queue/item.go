@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
@@ -151,7 +152,7 @@ func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker st
 func (e *engine) deleteLock(ctx context.Context, name, marker string) (marked bool, err error) {
 	r, err := e.putWriter.Write(ctx, &zk.CheckVersionRequest{Path: marker, Version: -1}, &zk.DeleteRequest{Path: e.lock(name), Version: -1})
 	if errors.Is(err, zk.ErrNoNode) {
-		return failedAt(r.Ops) > 0, nil // somebody has deleted the marker, or the lock
+		return exactlyonce.FailedAt(r.Ops) > 0, nil // somebody has deleted the marker, or the lock
 	}
 	return true, err
 }
@@ -185,10 +186,7 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 		if marked && err == nil || errors.As(err, &refused) && refused.Refused() {
 			return
 		}
-		select {
-		case <-time.After(dropPause):
-		case <-in.Done():
-		}
+		backoff.Sleep(in, dropPause)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -224,7 +225,7 @@ func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
 		switch {
 		case err == nil:
 			return true, nil
-		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode) && failedAt(r.Ops) == len(ops)-1:
+		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode) && exactlyonce.FailedAt(r.Ops) == len(ops)-1:
 			return false, nil
 		case !errors.Is(err, zk.ErrNoNode), tries == maxPathTries:
 			return false, err
@@ -233,16 +234,6 @@ func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
 			return false, err
 		}
 	}
-}
-
-// failedAt returns the index of the operation because of which the others were not done either; if it was none of these, how many there are.
-func failedAt(results []zk.MultiResponse) int {
-	for i, r := range results {
-		if r.Error != nil {
-			return i
-		}
-	}
-	return len(results)
 }
 
 // remove returns what takes an item away for good, unless it is locked.

@@ -41,7 +41,7 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 		if ctx.Err() != nil {
 			return none, e.contextError(ctx, "put", false)
 		}
-		if !errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
+		if !contend.IsLost(err) {
 			return none, err
 		}
 	}

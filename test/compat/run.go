@@ -58,7 +58,7 @@ func servers(root, binary string) []target {
 			start:  func(ctx context.Context) (*server.Process, error) { return startGozkd(ctx, root, binary) },
 			script: func(ctx context.Context, dir string) error { return writeGozkdScript(ctx, root, binary, dir) },
 			startForTests: func(ctx context.Context) (*server.Process, error) {
-				return withBinary(ctx, root, binary, server.StartGozkdForTests)
+				return server.StartTestkit(ctx, root)
 			},
 			tries: 1,
 		},

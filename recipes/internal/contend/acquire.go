@@ -7,8 +7,9 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Acquire takes a place in the line of dir and waits for its turn. When the place is lost meanwhile, with the session or because somebody
-// deleted the znode, it takes the last place anew. It ends with ctx, or with an error of the server's or of the Client's RetryPolicy.
+// Acquire takes a place in the line of dir and waits for its turn. If the place is lost meanwhile,
+// with the session or because somebody deleted the znode, Acquire joins again at the end of the
+// line. It fails when ctx ends, when the server refuses, or when the Client's RetryPolicy stops.
 func Acquire(ctx context.Context, c *recipes.Client, dir, name string, data []byte, rule Rule) (*recipes.Hold, error) {
 	for {
 		p, err := Join(ctx, c, dir, name, data)
@@ -19,13 +20,14 @@ func Acquire(ctx context.Context, c *recipes.Client, dir, name string, data []by
 		if err == nil {
 			return held, nil
 		}
-		if ctx.Err() != nil || !errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
+		if ctx.Err() != nil || !IsLost(err) {
 			return nil, err
 		}
 	}
 }
 
-// TryAcquire takes a place in the line of dir, and leaves it again if it is not its turn at once; then it returns nil and no error.
+// TryAcquire takes a place in the line of dir. If its turn has not come at once, it leaves the line
+// and returns nil without an error.
 func TryAcquire(ctx context.Context, c *recipes.Client, dir, name string, data []byte, rule Rule) (*recipes.Hold, error) {
 	p, err := Join(ctx, c, dir, name, data)
 	if err != nil {
@@ -36,4 +38,19 @@ func TryAcquire(ctx context.Context, c *recipes.Client, dir, name string, data [
 		return held, err
 	}
 	return nil, p.Leave(ctx)
+}
+
+// IsLost reports whether err says that a Hold or a place in line was lost: with its session, or
+// because somebody deleted its znode.
+func IsLost(err error) bool {
+	return errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrNotHeld)
+}
+
+// WithCleanup returns err joined with the error of the cleanup after err. A cleanup that continues
+// in the background does not count as an error.
+func WithCleanup(err, cleanup error) error {
+	if cleanup == nil || errors.Is(cleanup, recipes.ErrOutcomeUnknown) {
+		return err
+	}
+	return errors.Join(err, cleanup)
 }

@@ -3,6 +3,7 @@ package contend
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,11 +13,10 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// asked is how many znodes are asked for at a time.
 const maxConcurrentReads = 16
 
-// Contenders returns those who stand in the line of dir, in order: all whose names have a sequence number and that match says. Without
-// such a znode there are none. Those that go meanwhile are left out.
+// Contenders returns the contenders in the line of dir, in order, or those whose names match
+// accepts. A missing directory has none. Contenders that leave meanwhile are left out.
 func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(name string) bool) ([]recipes.Contender, error) {
 	children, _, err := c.Children(ctx, dir)
 	switch {
@@ -25,16 +25,24 @@ func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(n
 	case err != nil:
 		return nil, err
 	}
-	var paths []string
-	for _, name := range recipes.Sequential(children) {
-		if match == nil || match(name) {
-			paths = append(paths, znodepath.Join(dir, name))
-		}
+	names := recipes.Sequential(children)
+	if match != nil {
+		names = slices.DeleteFunc(names, func(name string) bool { return !match(name) })
+	}
+	return ReadChildren(ctx, c, dir, names)
+}
+
+// ReadChildren returns the children of dir with the given names, in that order, except those that
+// are gone.
+func ReadChildren(ctx context.Context, c *recipes.Client, dir string, names []string) ([]recipes.Contender, error) {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = znodepath.Join(dir, name)
 	}
 	return Read(ctx, c, paths)
 }
 
-// Read returns what is at paths, in that order, without those that are gone.
+// Read returns the contenders at paths, in that order, except those that are gone.
 func Read(ctx context.Context, c *recipes.Client, paths []string) ([]recipes.Contender, error) {
 	var (
 		all   = make([]recipes.Contender, len(paths))

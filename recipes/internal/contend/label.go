@@ -6,10 +6,11 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// guidLength is that of what Curator puts before a protected name.
+// guidLength is the length of the prefix of a protected znode.
 const guidLength = len("_c_00000000-0000-0000-0000-000000000000-")
 
-// Label returns what stands between GUID and number in the name of a znode that Join has made with the name label and "-"; "" if it has none.
+// Label returns the part between GUID and number in the name of a znode that Join created with the
+// name label+"-"; "" for any other znode.
 func Label(name string) string {
 	_, before, ok := recipes.Sequence(name)
 	if !ok || len(before) <= guidLength || !strings.HasPrefix(before, "_c_") || !strings.HasSuffix(before, "-") {

@@ -1,12 +1,14 @@
-// Package contend is how recipes wait for their turn: each contender has an ephemeral sequential znode in a directory, and the order of these is
-// the order in which they get what they wait for. Curator and kazoo stand in the same lines: only the ten digits at the end
-// of a name count.
+// Package contend makes recipes wait for their turn. Each contender has an ephemeral sequential
+// znode in a directory, and the sequence numbers are the order in which contenders are served.
+// Contenders of Curator and kazoo share the line: only the ten digits at the end of a name count.
 //
 // Invariants:
-//   - L1 who is told that it is its turn has seen, in one state of the directory, its own znode and none that it must wait for;
-//   - L2 the token of a turn is greater than that of each earlier turn that had to end before it;
-//   - L3 who waits watches one znode, and the end of one turn wakes those only whose rule names it;
-//   - L4 who gave up, or whose session is over, leaves no znode behind.
+//   - L1 A contender whose turn has come has seen, in one state of the directory, its own znode and
+//     none that it must wait for.
+//   - L2 The token of a turn is greater than the token of every earlier turn that had to end first.
+//   - L3 A waiting contender watches one znode. The end of a turn wakes only the contenders whose
+//     rule names it.
+//   - L4 A contender that gave up, or whose session has ended, leaves no znode behind.
 package contend
 
 import (
@@ -22,16 +24,16 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Rule says whose going a contender waits for.
+// Rule returns which znode's deletion a contender waits for.
 //
-//	names   the children of the directory that have a sequence number, in order; not to be changed
-//	own     the index of the contender's own
-//	before  the name of the znode whose going is to be waited for; "" means that it is its turn
+//	names   the sequential children of the directory, in order; not to be modified
+//	own     the index of the contender's znode
+//	before  the name of the znode to wait for; "" if the contender's turn has come
 //
-// A rule must only look at names before own: what comes later never matters.
+// A rule may only depend on names before own, because later ones cannot matter.
 type Rule func(names []string, own int) (before string)
 
-// Exclusive is the rule of a mutex: one at a time.
+// Exclusive is the rule of a mutex: a contender waits for the one before it.
 func Exclusive(names []string, own int) string {
 	if own == 0 {
 		return ""
@@ -39,7 +41,7 @@ func Exclusive(names []string, own int) string {
 	return names[own-1]
 }
 
-// Place is a place in line. Its methods are for one goroutine at a time.
+// Place is a place in line. Its methods must be called by one goroutine at a time.
 type Place struct {
 	client  *recipes.Client
 	session *recipes.Session
@@ -47,8 +49,9 @@ type Place struct {
 	path    string
 }
 
-// Join takes the last place in the line of dir, with a znode "_c_<guid>-<name><number>" that has data. Who looks from outside sees
-// data. dir and what is above it are made if need be. When it fails, nothing is left behind.
+// Join appends a place to the line of dir, with a znode "_c_<guid>-<name><number>" that contains
+// data, which the Explain functions show. It creates missing parents. When Join fails, it leaves no
+// znode behind.
 func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte) (*Place, error) {
 	s, err := c.AwaitSession(ctx)
 	if err != nil {
@@ -63,18 +66,19 @@ func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte)
 	return &Place{client: c, session: s, dir: dir, path: path}, nil
 }
 
-// Path is that of the place's znode.
+// Path is the path of the place's znode.
 func (p *Place) Path() string { return p.path }
 
 // Name is the last part of Path.
 func (p *Place) Name() string { return p.path[strings.LastIndexByte(p.path, '/')+1:] }
 
-// Session is the one to which the place belongs.
+// Session returns the session that owns the place.
 func (p *Place) Session() *recipes.Session { return p.session }
 
-// Await waits until it is the contender's turn. When it fails, the place is left.
+// Await waits until the contender's turn has come. When Await fails, it has given up the place.
 //
-// errors.Is(err, recipes.ErrSessionLost) or recipes.ErrNotHeld: the place is gone, and ctx did not end; another may be taken.
+// If the error is recipes.ErrSessionLost or recipes.ErrNotHeld while ctx is alive, the place was
+// lost, and the caller may join again.
 func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 	in, cancel := p.session.Within(ctx)
 	defer cancel()
@@ -87,34 +91,36 @@ func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 			err = p.awaitGone(in, before)
 		}
 		if err != nil {
-			return nil, p.giveUp(ctx, err)
+			return nil, WithCleanup(err, p.Leave(ctx))
 		}
 	}
 }
 
-// Try looks whether it is the contender's turn, and returns nil if not. The place is kept, but when it fails.
+// Try returns nil if the contender's turn has not come. It keeps the place unless it fails.
 func (p *Place) Try(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 	in, cancel := p.session.Within(ctx)
 	defer cancel()
 	held, _, err := p.check(in, rule)
 	if err != nil {
-		return nil, p.giveUp(ctx, err)
+		return nil, WithCleanup(err, p.Leave(ctx))
 	}
 	return held, nil
 }
 
-// Leave gives the place up. If that can't be done before ctx ends, it goes on in the background; see recipes.Client.DeleteGuaranteed.
+// Leave gives up the place. If ctx ends first, that continues in the background; see
+// recipes.Client.DeleteGuaranteed.
 func (p *Place) Leave(ctx context.Context) error {
 	if p.session.Context().Err() != nil {
-		return nil // it goes with its session, before the Client has another
+		return nil // the server deletes the znode before the Client has another session
 	}
 	return p.client.DeleteGuaranteed(ctx, p.path)
 }
 
-// look asks for the line, once. The place is held if it is its turn; else somebody before it is named.
+// check reads the line once. It returns a Hold if the contender's turn has come, and otherwise the
+// name of the znode to wait for.
 func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, error) {
 	children, stat, err := p.client.Children(ctx, p.dir)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) { // without the directory there is no place either
+	if err != nil && !errors.Is(err, zk.ErrNoNode) { // if the directory is missing, so is the place
 		return nil, "", err
 	}
 	names := recipes.Sequential(children)
@@ -126,12 +132,13 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 	if before != "" {
 		return nil, before, nil
 	}
-	// Those before this one that had to go are gone from this state, and their going changed Pzxid: so it is greater than what they saw.
+	// Every znode that this one had to wait for is gone from this state. Its deletion raised Pzxid,
+	// so Pzxid is greater than its token.
 	return p.client.Hold(p.session, p.path, stat.Pzxid), "", nil
 }
 
-// awaitGone waits until something happens to the znode with that name. It watches the data and not the existence: where there is no znode
-// any more, that leaves no watch behind.
+// awaitGone waits until the znode called name changes or is deleted. It watches the data and not
+// the existence, because an exists watch on a missing znode would stay armed.
 func (p *Place) awaitGone(ctx context.Context, name string) error {
 	_, _, fires, err := p.client.GetW(ctx, znodepath.Join(p.dir, name))
 	switch {
@@ -148,15 +155,7 @@ func (p *Place) awaitGone(ctx context.Context, name string) error {
 	}
 }
 
-// giveUp leaves the place because of err.
-func (p *Place) giveUp(ctx context.Context, err error) error {
-	if left := p.Leave(ctx); left != nil && !errors.Is(left, recipes.ErrOutcomeUnknown) {
-		return errors.Join(err, left)
-	}
-	return err
-}
-
-// EndOf returns an error that is both, what ended ctx and why.
+// ContextError returns an error that wraps both ctx.Err and the cause of ctx.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

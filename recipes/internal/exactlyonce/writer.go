@@ -1,13 +1,17 @@
-// Package exactlyonce is how recipes write exactly once: a multi whose answer is lost says afterwards whether it was applied.
+// Package exactlyonce writes exactly once: after a lost answer, a multi can be asked whether it was
+// applied.
 //
-// With the caller's operations, each multi writes a number of its own into a marker, an ephemeral znode of the writer's. If the answer is
-// lost, the marker tells: either both were written or neither was.
+// Besides the caller's operations, each multi writes its own number into a marker, an ephemeral
+// znode of the Writer. After a lost answer the marker shows whether the multi was applied, because
+// a multi is applied completely or not at all.
 //
 // Invariants:
-//   - O1 a write that is reported as done was applied, once;
-//   - O2 one that is reported as failed was not applied and will not be, unless the error is recipes.ErrOutcomeUnknown;
-//   - O3 which it only is if ctx ended, the session was lost, or the Client was closed or had enough, while the answer was out;
-//   - O4 of a closed writer nothing is left.
+//   - O1 A write that is reported as done was applied once.
+//   - O2 A write that is reported as failed was not applied and will not be, unless the error is
+//     recipes.ErrOutcomeUnknown.
+//   - O3 The error is recipes.ErrOutcomeUnknown only if, before the answer, ctx ended, the session
+//     was lost, the Client was closed, or its RetryPolicy stopped.
+//   - O4 A closed Writer leaves no znode behind.
 package exactlyonce
 
 import (
@@ -16,55 +20,62 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // markerPrefix begins the names of markers.
 const markerPrefix = "once-"
 
-// IsMarker reports whether a znode of that name is a writer's marker.
+// IsMarker reports whether name is that of a marker.
 func IsMarker(name string) bool { return strings.HasPrefix(name, markerPrefix) }
 
-// Writer writes one multi at a time. Safe for concurrent use.
+// Writer sends one multi at a time. Safe for concurrent use.
 type Writer struct {
 	client *recipes.Client
 	dir    string
-	lock   chan struct{} // holds one token while somebody writes, who alone may use what follows
+	// capacity 1; the goroutine whose token it contains may use the fields below
+	lock chan struct{}
 
-	session    *recipes.Session // of marker
-	marker     string           // "" if there is none
-	lastNumber int64            // the last number
+	session    *recipes.Session // the marker's
+	marker     string           // path; "" if there is none
+	lastNumber int64            // the number of the latest multi
 }
 
-// New returns a Writer whose marker is a child of dir. It asks the server nothing.
+// New returns a Writer whose marker is a child of dir. It sends no request.
 func New(c *recipes.Client, dir string) *Writer {
 	return &Writer{client: c, dir: dir, lock: make(chan struct{}, 1)}
 }
 
-// Result is what came of a write.
+// Result is the result of a write.
 type Result struct {
-	Zxid    int64              // of the write
-	Session *recipes.Session   // in which it was done; nil if that was a later one than it was meant for: it was late, and what it made is there now
-	Marker  string             // the path of the marker, which lives as long as that session, if the Writer is not closed; "" without Session
-	Ops     []zk.MultiResponse // those of ops; nil if the answer was lost and the marker told
+	Zxid int64 // of the write
+	// Session is the session in which the write was applied. It is nil if that was a later session
+	// than intended, because the request waited while the session ended; ephemerals that the write
+	// created then belong to that later session.
+	Session *recipes.Session
+	// Marker is the path of the marker, which exists as long as Session unless the Writer is
+	// closed. It is "" if Session is nil.
+	Marker string
+	Ops    []zk.MultiResponse // results of the caller's ops; nil if the answer was lost
 }
 
-// Do carries out all ops or none, and returns the zxid of that. dir must be there when they are done. An error of an op is that of
-// recipes.Client.Multi.
+// Do applies all ops or none, and returns the zxid of the write. dir must exist. Errors of ops are
+// those of recipes.Client.Multi.
 func (w *Writer) Do(ctx context.Context, ops ...any) (zxid int64, err error) {
 	r, err := w.Write(ctx, ops...)
 	return r.Zxid, err
 }
 
-// mostLost is how often a write is tried whose answers are lost: what is too large for the server breaks each connection.
+// mostLost is after how many lost answers a write fails: a request that is too large for the server
+// breaks every connection.
 const mostLost = 5
 
-// Write is Do that says more. When it fails because of an op, Ops say because of which.
+// Write is Do with a complete Result. If an op fails, Result.Ops says which.
 func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 	if err := w.acquire(ctx); err != nil {
 		return Result{}, err
@@ -76,7 +87,7 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 			return Result{}, err
 		}
 		if w.session != s {
-			w.dropMarker() // it went with its session, but for a wrapped connection's
+			w.dropMarker() // deleted with its session, except on a wrapped connection
 			w.session = s
 		}
 		r, again, err := w.tryOnce(ctx, ops)
@@ -91,8 +102,9 @@ func (w *Writer) Write(ctx context.Context, ops ...any) (Result, error) {
 	}
 }
 
-// Close deletes the marker, if there is one. What can't be done before ctx ends goes on in the background, until the Client is closed; the
-// error, with Unknown set, says why it was not waited for. A later Do makes another.
+// Close deletes the marker. If ctx ends first, that continues in the background until the Client is
+// closed; the error then has Unknown set and says why Close did not wait. A later Do creates a new
+// marker.
 func (w *Writer) Close(ctx context.Context) error {
 	if err := w.acquire(ctx); err != nil {
 		return err
@@ -124,7 +136,7 @@ func (w *Writer) acquire(ctx context.Context) error {
 
 func (w *Writer) release() { <-w.lock }
 
-// try is one try. again means that nothing was applied, and that another try may succeed.
+// tryOnce makes one attempt. again means that nothing was applied and another attempt may succeed.
 func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, err error) {
 	in, cancel := w.session.Within(ctx)
 	defer cancel()
@@ -135,7 +147,7 @@ func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, 
 		marker = znodepath.Join(w.dir, markerPrefix+rand.Text())
 		all = append(all, &zk.CreateRequest{Path: marker, Flags: zk.FlagEphemeral})
 	}
-	// A set, also of a new one: its Stat tells the zxid.
+	// Set the marker even if it is new: only a Set returns a Stat with the zxid.
 	all = append(all, &zk.SetDataRequest{Path: marker, Data: number, Version: -1})
 	results, err := w.client.Multi(in, all...)
 	if len(results) == len(all) {
@@ -147,28 +159,31 @@ func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, 
 		return w.result(results[len(all)-1].Stat, r.Ops), false, nil
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
 		return w.resolve(ctx, in, marker, string(number), err)
-	case w.marker != "" && failedAt(results) == len(ops): // somebody has deleted the marker
+	// somebody has deleted the marker
+	case w.marker != "" && len(results) == len(all) && FailedAt(results) == len(ops):
 		w.marker = ""
 		return r, true, nil
 	}
 	return r, in.Err() != nil && ctx.Err() == nil, err
 }
 
-// done is the result of a write that gave the marker this Stat, and ops those results.
+// result returns the Result of a write that left the marker with stat.
 func (w *Writer) result(stat *zk.Stat, ops []zk.MultiResponse) Result {
-	if stat.EphemeralOwner != w.session.ID() { // go-zookeeper sends what waited to be sent when a session ended in the next one
+	// sent in a later session: go-zookeeper keeps unsent requests when a session ends
+	if stat.EphemeralOwner != w.session.ID() {
 		w.dropMarker()
 		return Result{Zxid: stat.Mzxid, Ops: ops}
 	}
 	return Result{stat.Mzxid, w.session, w.marker, ops}
 }
 
-// look finds out whether a multi was applied whose answer is not known. in is the session's.
+// resolve finds out whether a multi with a lost answer was applied. in ends with the session.
 func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown error) (r Result, again bool, err error) {
 	before := w.marker
 	w.marker = marker
-	// The multi was sent before the sync, and where that was over another connection, the leader takes nothing from that any more: so what
-	// is not there when the sync is answered never will be.
+	// The multi was sent before the sync. If it was sent over an earlier connection, the leader
+	// accepts nothing more from that connection. So a multi that has not been applied when the sync
+	// is answered never will be.
 	if err = w.client.Sync(in, marker); err == nil {
 		var data []byte
 		var stat *zk.Stat
@@ -185,15 +200,16 @@ func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown
 	}
 	if before == "" {
 		w.dropMarker()
-	} // else others may rely on it in this session; what is written next comes after the multi, and says if it is gone
+	} // otherwise other holders may rely on the marker; if it is gone, the next write notices
 	if ctx.Err() == nil {
 		unknown = errors.Join(unknown, err)
 	}
 	return Result{}, false, unknown
 }
 
-// sameSession makes the marker that was not there, and fails if that was done in another session than that of in: then the marker may have
-// been there, and gone with its session, which the Client does not know yet.
+// sameSession creates the marker that was missing. It fails if the marker then belongs to another
+// session: the marker may have existed before and been deleted with its session, whose end the
+// Client has not noticed yet.
 func (w *Writer) sameSession(in context.Context) error {
 	if _, err := w.client.Create(in, w.marker, nil, recipes.CreateOptions{Mode: recipes.Ephemeral}); err != nil {
 		return err
@@ -205,52 +221,40 @@ func (w *Writer) sameSession(in context.Context) error {
 	return err
 }
 
-// forget has the marker deleted in the background.
+// dropMarker deletes the marker in the background.
 func (w *Writer) dropMarker() {
 	if w.marker == "" {
 		return
 	}
-	_ = w.deleteLater(w.marker) // else the Client is closed, and with it goes what it made
+	_ = w.deleteLater(w.marker) // fails only if the Client is closed, which deletes its ephemerals
 	w.marker = ""
 }
 
-// Deleting goes on for as long as the connection is lost; the pause between two tries grows from the first to the last.
-const (
-	firstPause = 100 * time.Millisecond
-	lastPause  = 5 * time.Second
-)
-
-// deleteLater deletes a marker in the background, and goes on until it is done, the server refuses, or the Client is closed. Then the error is
-// ErrClosed if nothing was begun.
+// deleteLater deletes a marker in the background until it is gone, the server refuses, or the
+// Client is closed. It returns ErrClosed if the Client is closed already.
 //
-// It deletes the marker of any session, unlike recipes.Client.DeleteGuaranteed: go-zookeeper sends what waited to be sent when a session ended
-// in the next one, and so it makes the marker there. The sync waits until that has happened. Nobody else has the marker's name, which is random.
+// Unlike recipes.Client.DeleteGuaranteed, it deletes the marker of any session: go-zookeeper may
+// send the multi that creates the marker in the next session. The sync waits until that has
+// happened. The name is random, so nobody else uses it.
 func (w *Writer) deleteLater(marker string) error {
 	return w.client.Background(context.Background(), func(ctx context.Context) {
-		for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		backoff.Retry(ctx, func() bool {
 			err := w.client.Sync(ctx, marker)
 			if err == nil {
 				err = w.client.Delete(ctx, marker, -1)
 			}
 			var e *recipes.Error
-			if err == nil || errors.As(err, &e) && e.Refused() {
-				return
-			}
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-				return
-			}
-		}
+			return err == nil || errors.As(err, &e) && e.Refused()
+		})
 	})
 }
 
-// failedAt returns the index of the op that failed: those before it have no error.
-func failedAt(results []zk.MultiResponse) int {
+// FailedAt returns the index of the operation that made a multi fail, or len(results) if none did.
+func FailedAt(results []zk.MultiResponse) int {
 	for i, r := range results {
 		if r.Error != nil {
 			return i
 		}
 	}
-	return -1
+	return len(results)
 }

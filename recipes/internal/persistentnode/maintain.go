@@ -10,15 +10,10 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
-// The pauses between tries that fail; they grow from the first to the last.
-const (
-	firstPause = 100 * time.Millisecond
-	lastPause  = 5 * time.Second
-)
-
-// run keeps the znode until ctx ends, and deletes it then.
+// run maintains the znode until ctx ends, and then deletes it.
 func (n *Znode) run(ctx context.Context) {
 	k := &maintainer{Znode: n, states: n.client.States(ctx), takeOverPending: n.opts.TakeOver}
 	defer close(n.done)
@@ -34,26 +29,30 @@ func (n *Znode) run(ctx context.Context) {
 			pause = 0
 			continue
 		}
-		sleep(ctx, pause)
-		pause = min(max(firstPause, 2*pause), lastPause)
+		if pause > 0 {
+			backoff.Sleep(ctx, pause)
+		}
+		pause = min(max(backoff.First, 2*pause), backoff.Longest)
 	}
 	err := k.remove()
 	n.update(func() { n.presentIn, n.closed, n.result = nil, true, err })
 }
 
-// keeper is what the goroutine that keeps a Node knows about the znode. It alone writes it.
+// maintainer is the state of the goroutine that maintains a Znode. No other goroutine writes the
+// znode.
 type maintainer struct {
 	*Znode
 	states          <-chan recipes.ConnState
-	present         bool  // it was there when it was last looked at, and is ours
-	mayExist        bool  // it may be there, as far as this goroutine has done something about it
-	version         int32 // of its data, when it was last looked at
+	present         bool  // at the last check the znode existed and was ours
+	mayExist        bool  // the znode may exist because of a request of this goroutine
+	version         int32 // of the data, at the last check
 	touchedAt       time.Time
-	touchExists     bool // the one that is touched is there
-	takeOverPending bool // another session's: it has not been there yet
+	touchExists     bool // the child that touch sets exists
+	takeOverPending bool // TakeOver is set and the znode has not existed yet
 }
 
-// round looks at the znode, makes it what it shall be, and rests until there is something to do. It reports whether it rested.
+// maintainOnce checks the znode, creates or takes it over if needed, and then waits for something
+// to do. It reports whether it waited.
 func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) {
 	made := false
 	if !k.present {
@@ -63,16 +62,17 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 		}
 	}
 	s := k.client.Session()
-	if k.opts.ephemeral() {
+	if k.opts.Mode.IsEphemeral() {
 		if s, err = k.client.AwaitSession(ctx); err != nil {
 			return false, err
 		}
 	}
-	stat, fires, err := k.client.ExistsW(ctx, k.path)
+	stat, watch, err := k.client.ExistsW(ctx, k.path)
 	switch {
 	case err != nil:
 		return false, err
-	case s != k.client.Session(), k.opts.ephemeral() && s.Context().Err() != nil: // whose was it?
+	// the Stat may be of another session
+	case s != k.client.Session(), k.opts.Mode.IsEphemeral() && s.Context().Err() != nil:
 		return false, nil
 	case stat == nil:
 		k.markMissing(nil)
@@ -83,10 +83,10 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 		if k.takeOverPending && stat.NumChildren == 0 {
 			return false, k.takeOver(ctx, stat)
 		}
-		k.waitForChange(ctx, s, fires, nil, nil)
+		k.waitForChange(ctx, s, watch, nil, nil)
 		return true, nil
 	}
-	found := !k.present && !made // it was there before, with data that may be others
+	found := !k.present && !made // it existed before and may have other data
 	k.present, k.mayExist, k.version, k.takeOverPending = true, true, stat.Version, false
 	k.update(func() {
 		k.presentIn, k.lastErr = s, nil
@@ -94,11 +94,11 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 			k.writtenRevision = -1
 		}
 	})
-	return k.keepData(ctx, s, fires)
+	return k.keepData(ctx, s, watch)
 }
 
-// hold rests while the znode is there, and writes data that are set meanwhile.
-func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, fires <-chan zk.Event) (rested bool, err error) {
+// keepData waits while the znode exists, and writes new data.
+func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-chan zk.Event) (rested bool, err error) {
 	for {
 		if again, err := k.write(ctx); again || err != nil {
 			return rested, err
@@ -107,12 +107,12 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, fires <-c
 		if err != nil {
 			return rested, err
 		}
-		event, woken := k.waitForChange(ctx, s, fires, late, k.wake)
+		event, woken := k.waitForChange(ctx, s, watch, late, k.wake)
 		rested = true
 		switch {
 		case woken:
 			continue
-		case k.opts.ephemeral() && s.Context().Err() != nil:
+		case k.opts.Mode.IsEphemeral() && s.Context().Err() != nil:
 			k.markMissing(context.Cause(s.Context()))
 		case event == zk.EventNodeDeleted:
 			k.markMissing(nil)
@@ -121,14 +121,16 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, fires <-c
 	}
 }
 
-// rest waits for the watch, for a connection after none, for the end of the session or of ctx, and for what wakes: late and data to write.
+// waitForChange returns when the watch fires, the connection is restored, the session or ctx ends,
+// or late or wake delivers. woken is set for the last two.
 //
-// With a new connection the watch is set again, but go-zookeeper may tell the server too late a zxid for what had been seen, so that it does
-// not fire for what happened meanwhile.
-func (k *maintainer) waitForChange(ctx context.Context, s *recipes.Session, fires <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
+// It returns after a reconnect because go-zookeeper re-registers its watches with a zxid that may
+// be too new, so a change between the two connections may fire nothing.
+func (k *maintainer) waitForChange(ctx context.Context, s *recipes.Session, watch <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
 	for {
 		select {
-		case e := <-fires: // or it is closed: somebody else of this Client has got the event
+		// or the channel is closed: another receiver of this Client got the event
+		case e := <-watch:
 			return e.Type, false
 		case state, open := <-k.states:
 			if !open {
@@ -148,16 +150,16 @@ func (k *maintainer) waitForChange(ctx context.Context, s *recipes.Session, fire
 	}
 }
 
-// make makes the znode. It is no error if it is there.
+// create creates the znode. An existing znode is no error.
 func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 	k.mu.Lock()
-	data, mine, path := k.data, k.revision, k.path
+	data, revision, path := k.data, k.revision, k.path
 	k.mu.Unlock()
 	o := recipes.CreateOptions{Mode: k.opts.namedMode(), TTL: k.opts.TTL, ACL: k.opts.ACL, Parents: true}
-	if path == "" { // then its name is found again after a lost answer by its GUID alone
+	if path == "" { // not named yet: only a GUID finds the znode after a lost answer
 		path, o.Mode, o.Protected = k.requestedPath, k.opts.Mode, true
 	}
-	s := k.client.Session() // if another takes its place meanwhile, the look that follows tells
+	s := k.client.Session() // if the session changes meanwhile, the next check notices
 	k.mayExist = true
 	created, err := k.client.Create(ctx, path, data, o)
 	switch {
@@ -166,17 +168,17 @@ func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	k.update(func() { k.path, k.presentIn, k.writtenRevision, k.lastErr = created, s, mine, nil })
+	k.update(func() { k.path, k.presentIn, k.writtenRevision, k.lastErr = created, s, revision, nil })
 	k.touchExists, k.takeOverPending = false, false
 	return true, nil
 }
 
-// takeOver puts the znode in the place of another session's.
+// takeOver replaces another session's znode.
 func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
 	k.mu.Lock()
-	data, mine := k.data, k.revision
+	data, revision := k.data, k.revision
 	k.mu.Unlock()
-	s := k.client.Session() // if it is done in the next one, the look that follows tells
+	s := k.client.Session() // if applied in a later session, the next check notices
 	k.mayExist = true
 	results, err := k.client.Multi(ctx, &zk.DeleteRequest{Path: k.path, Version: stat.Version},
 		&zk.CreateRequest{Path: k.path, Data: data, Acl: k.opts.ACL, Flags: zk.FlagEphemeral})
@@ -184,23 +186,24 @@ func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
 	switch {
 	case err == nil && len(results) == 2:
 		k.present, k.takeOverPending = true, false
-		k.update(func() { k.presentIn, k.writtenRevision, k.lastErr = s, mine, nil })
+		k.update(func() { k.presentIn, k.writtenRevision, k.lastErr = s, revision, nil })
 		return nil
-	case errors.Is(err, zk.ErrNoAuth): // whoever it is, he is not to be replaced
+	case errors.Is(err, zk.ErrNoAuth): // the znode's ACL forbids replacing it
 		k.takeOverPending = false
 		return nil
 	case errors.As(err, &e) && e.Refused():
-		return nil // it is another one, or gone
+		return nil // the znode was changed or deleted
 	}
 	return err
 }
 
-// write writes the data that the znode does not have. It reports whether the znode is another now, and must be looked at again.
+// write writes the data if the znode does not have them. again means that the znode was changed by
+// others and must be checked.
 func (k *maintainer) write(ctx context.Context) (again bool, err error) {
 	k.mu.Lock()
-	data, mine, written := k.data, k.revision, k.writtenRevision
+	data, revision, written := k.data, k.revision, k.writtenRevision
 	k.mu.Unlock()
-	if written == mine {
+	if written == revision {
 		return false, nil
 	}
 	stat, err := k.client.Set(ctx, k.path, data, k.version)
@@ -211,39 +214,29 @@ func (k *maintainer) write(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	k.version = stat.Version
-	k.update(func() { k.writtenRevision, k.lastErr = mine, nil })
+	k.update(func() { k.writtenRevision, k.lastErr = revision, nil })
 	return false, nil
 }
 
-// gone notes that it is not there, or not ours.
+// markMissing notes that the znode is missing or not ours.
 func (k *maintainer) markMissing(why error) {
 	k.present, k.touchExists = false, false
 	k.update(func() { k.presentIn, k.lastErr = nil, why })
 }
 
-// ours reports whether a znode is the one that is kept: an ephemeral of the session, or, if that is wanted, no ephemeral. Two Nodes of one
-// session take the same znode for theirs.
+// isOwn reports whether the znode with stat is the maintained one: an ephemeral of session s, or
+// not an ephemeral at all, according to Mode. Two Znodes of one session that have the same path
+// share the znode.
 func (k *maintainer) isOwn(stat *zk.Stat, s *recipes.Session) bool {
-	if k.opts.ephemeral() {
+	if k.opts.Mode.IsEphemeral() {
 		return stat.EphemeralOwner == s.ID()
 	}
 	return !ownedBySession(stat.EphemeralOwner)
 }
 
-// ownedBySession tells ephemerals from containers and znodes with a TTL, which have no session where others have its number.
+// ownedBySession distinguishes ephemerals from containers and znodes with a TTL, which have special
+// values in EphemeralOwner.
 func ownedBySession(owner int64) bool {
 	const ttl = 0xff // the first byte
 	return owner != 0 && owner != math.MinInt64 && uint64(owner)>>56 != ttl
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	if d == 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -7,19 +7,23 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
-// remove deletes the znode, and tries until the server has answered or the Client is closed.
+// remove deletes the znode. It retries until the server has answered or the Client is closed.
 //
-// While it is known to be there, the delete is the only request; without a connection, after an answer that was lost, or a create whose answer nobody
-// waited for, it looks first: others may have the name already. The look follows a sync, as another server may not know yet what was applied
-// before. The delete is a multi since that is not tried again unseen.
+// If the znode is known to exist, the delete is the only request. Otherwise (without a connection,
+// after a lost answer, or after an abandoned create) remove checks first whether the znode is still
+// ours. The check follows a sync, because another server may lag. The delete is a multi, because a
+// plain delete would be repeated without a check.
 //
-// A delete that waits to be sent when the session ends is sent in the next, where an ephemeral of that name is another's. So an ephemeral is
-// deleted with a connection only, which the look, too, has shown. What is left is the moment in which the connection breaks before go-zookeeper
-// has sent the delete, when it has none again before the session is over: whoever has lost the name then makes its znode again.
+// go-zookeeper sends a delete that waited while the session ended in the next session, when an
+// ephemeral of that name may belong to somebody else. So remove deletes an ephemeral only while
+// connected. One gap remains: the connection breaks before the delete is sent, and returns after
+// the end of the session. Then the new owner creates its znode again.
 func (k *maintainer) remove() error {
-	if k.opts.ttl() || !k.mayExist || k.path == "" { // without a name it was protected, and the Client deletes what it may have made
+	// without a name the znode was protected, and Client.Create deletes it
+	if k.opts.ttl() || !k.mayExist || k.path == "" {
 		return nil
 	}
 	ctx := context.Background()
@@ -29,29 +33,32 @@ func (k *maintainer) remove() error {
 	if state := k.client.State(); state != recipes.Connected && state != recipes.Reconnected {
 		sure = false
 	}
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		mine, err := true, error(nil)
+	var result error
+	backoff.Retry(ctx, func() bool {
+		own, err := true, error(nil)
 		if !sure {
-			s, mine, err = k.look(ctx)
+			s, own, err = k.look(ctx)
 		}
-		if err == nil && mine {
+		if err == nil && own {
 			err = k.delete(ctx, s)
 		}
 		var e *recipes.Error
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode):
-			return nil
+			return true
 		case errors.Is(err, recipes.ErrClosed), errors.As(err, &e) && e.Refused():
-			return k.wrapErr(err)
+			result = k.wrapErr(err)
+			return true
 		}
 		sure = false
-		sleep(ctx, pause)
-	}
+		return false
+	})
+	return result
 }
 
-// delete deletes the znode; an ephemeral only as long as s lives.
+// delete deletes the znode, but an ephemeral only while s lives.
 func (k *maintainer) delete(ctx context.Context, s *recipes.Session) error {
-	if k.opts.ephemeral() {
+	if k.opts.Mode.IsEphemeral() {
 		in, cancel := s.Within(ctx)
 		defer cancel()
 		ctx = in
@@ -60,8 +67,8 @@ func (k *maintainer) delete(ctx context.Context, s *recipes.Session) error {
 	return err
 }
 
-// look reports whether the znode is there and ours, and in which session.
-func (k *maintainer) look(ctx context.Context) (s *recipes.Session, mine bool, err error) {
+// look reports whether the znode exists and is ours, and in which session.
+func (k *maintainer) look(ctx context.Context) (s *recipes.Session, own bool, err error) {
 	if err := k.client.Sync(ctx, k.path); err != nil {
 		return nil, false, err
 	}
@@ -71,7 +78,8 @@ func (k *maintainer) look(ctx context.Context) (s *recipes.Session, mine bool, e
 	}
 	stat, err := k.client.Exists(ctx, k.path)
 	if err == nil && k.client.Session() != s {
-		err = recipes.ErrSessionLost // whose was it?
+		err = recipes.ErrSessionLost // the Stat may be of another session
 	}
-	return s, stat != nil && k.isOwn(stat, s), err // what an earlier session had ended with it
+	// a znode of an earlier session was deleted with it
+	return s, stat != nil && k.isOwn(stat, s), err
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// touchName is the child that keeps a znode with a TTL alive, as Curator calls it. To touch the znode itself would fire the watches of all
-// who look at its data.
+// touchName is Curator's name for the child that keeps a znode with a TTL alive. Setting the znode
+// itself would fire the data watches of its readers.
 const touchName = "touch"
 
-// touch touches the child twice per TTL, the first time at once. It returns a channel that gets something when the next time has come; nil
-// if there is no TTL.
+// touch sets the child twice per TTL, first at once. It returns a channel that delivers when the
+// next time has come; nil without a TTL.
 //
-// The znode has the TTL too, so that it is gone one TTL after its last change if this process dies before the child is made. A container
-// without a child that ever was would stay for ever.
+// The znode itself has the TTL too: if this process dies before the child exists, the server
+// deletes the znode one TTL after its last change. A container that never had a child would stay
+// forever.
 func (k *maintainer) touch(ctx context.Context) (<-chan time.Time, error) {
 	if !k.opts.ttl() {
 		return nil, nil
@@ -47,7 +48,7 @@ func (k *maintainer) touchChild(ctx context.Context) error {
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		_, err = k.client.Set(ctx, path, nil, -1)
-	case errors.Is(err, zk.ErrNoNode): // the one above is gone, and its watch says so
+	case errors.Is(err, zk.ErrNoNode): // the znode is gone, and its watch fires
 		return nil
 	}
 	if errors.Is(err, zk.ErrNoNode) {

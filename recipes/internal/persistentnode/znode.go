@@ -1,11 +1,14 @@
-// Package persistentnode keeps a znode: it makes it, and makes it again when it is gone, until it is closed. What stands on it is package group and
-// package discovery, which say what that is good for.
+// Package persistentnode keeps a znode in existence: it creates the znode, and creates it again
+// whenever it is gone, until it is closed. Packages group and discovery are built on it.
 //
 // Invariants:
-//   - K1 while it is kept and not taken, the znode is there again after every trouble, with the data that were set last;
-//   - K2 there is one of it: an ephemeral that another session has is waited for, and never written, nor deleted by Close;
-//   - K3 when Close has returned nil, the znode is gone;
-//   - K4 who takes over does so once, so that two who want one name come to rest: who came last has it, and the other waits.
+//   - K1 Until Close, and unless another session has it, the znode exists again after every
+//     failure, with the data that were set last.
+//   - K2 There is at most one: an ephemeral of another session is waited for, never written, and
+//     not deleted by Close.
+//   - K3 When Close has returned nil, the znode is gone.
+//   - K4 A taking over happens once, so two owners of one name settle: the later one has the znode,
+//     the other waits.
 package persistentnode
 
 import (
@@ -22,32 +25,25 @@ import (
 )
 
 var (
-	// ErrTaken means that the znode is there, and is another session's.
+	// ErrTaken means that the znode exists and belongs to another session.
 	ErrTaken = errors.New("taken by another session")
-	// ErrClosed means that it is kept no more.
+	// ErrClosed means that the Znode or its Client was closed.
 	ErrClosed = errors.New("closed")
 )
 
-// Options is how a znode is made.
+// Options says how to create the znode.
 type Options struct {
 	Mode recipes.Mode
-	TTL  time.Duration // of the modes that have one
-	ACL  []zk.ACL      // nil: the Client's
-	// TakeOver replaces an ephemeral that another session has when this one begins, in one step. Only until it has been there once.
+	TTL  time.Duration // for the modes that have one
+	ACL  []zk.ACL      // nil means the Client's
+	// TakeOver replaces an ephemeral that another session has, in one multi. It applies until the
+	// znode has existed once.
 	TakeOver bool
-}
-
-func (o Options) ephemeral() bool {
-	return o.Mode == recipes.Ephemeral || o.Mode == recipes.EphemeralSequential
 }
 
 func (o Options) ttl() bool { return o.Mode == recipes.TTL || o.Mode == recipes.TTLSequential }
 
-func (o Options) sequential() bool {
-	return o.Mode == recipes.EphemeralSequential || o.Mode == recipes.PersistentSequential || o.Mode == recipes.TTLSequential
-}
-
-// named is how it is made when it has its name, with its number if it is sequential.
+// namedMode returns the mode that creates the znode again under its known name, number included.
 func (o Options) namedMode() recipes.Mode {
 	switch o.Mode {
 	case recipes.EphemeralSequential:
@@ -60,38 +56,41 @@ func (o Options) namedMode() recipes.Mode {
 	return o.Mode
 }
 
-// Node is a znode that is kept. Safe for concurrent use.
+// Znode is a znode that is kept in existence. When the session ends, an ephemeral is created again
+// in the next one. Safe for concurrent use.
 type Znode struct {
 	client        *recipes.Client
 	opts          Options
 	requestedPath string
-	wake          chan struct{} // there are other data; holds one
+	wake          chan struct{} // there are new data to write; capacity 1
 
-	mu              sync.Mutex // guards what follows; nothing waits while it is held
+	mu              sync.Mutex // guards the fields below; never held while waiting
 	stop            context.CancelFunc
-	done            chan struct{} // non-nil from Start on, closed when nothing goes on any more
-	changed         chan struct{} // closed and replaced when any of these changes
+	done            chan struct{} // non-nil after Start; closed when run has ended
+	changed         chan struct{} // closed and replaced at each change of these fields
 	data            []byte
-	revision        int // counts SetData
-	writtenRevision int // the last of them that the znode has, or has had
+	revision        int // counts StartSetData
+	writtenRevision int // the latest revision that was written; -1 if unknown
 	path            string
-	presentIn       *recipes.Session // in which it was seen
-	lastErr         error            // why it is not there, or has not the data
-	closing         bool
-	closed          bool
-	result          error // of Close
+	// the session in which the znode was seen; nil if it is missing
+	presentIn *recipes.Session
+	lastErr   error // why the znode is missing or has old data
+	closing   bool
+	closed    bool
+	result    error // of Close
 }
 
-// New returns a Node that is not kept yet. It makes a copy of data, as SetData does.
+// New returns a Znode that Start will create. It copies data.
 func New(c *recipes.Client, path string, data []byte, o Options) *Znode {
 	n := &Znode{client: c, opts: o, requestedPath: path, data: bytes.Clone(data), wake: make(chan struct{}, 1), changed: make(chan struct{})}
-	if !o.sequential() {
+	if !o.Mode.IsSequential() {
 		n.path = path
 	}
 	return n
 }
 
-// Start begins to keep it. It does not wait. Once is enough, and after Close it does nothing.
+// Start begins to keep the znode and returns at once. A second call does nothing, nor does a call
+// after Close.
 func (n *Znode) Start() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,12 +100,14 @@ func (n *Znode) Start() {
 	n.done = make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
-	// Ends when Close has ended ctx and the znode is deleted, or when the Client is closed; Close waits for it as long as its own ctx lets it.
+	// Ends when Close has ended ctx and the znode is deleted, or when the Client is closed. Close
+	// waits for it until Close's own ctx ends.
 	go n.run(ctx)
 }
 
-// Wait waits until the znode is there, and returns its path. It fails when the server refuses to make it, with what it said, while it is
-// tried again all the same; when ctx ends, with ErrTaken too if that is why; and with ErrClosed.
+// Wait waits until the znode exists and returns its path. It fails with the server's error if the
+// server refuses to create the znode, although that is retried; with ErrTaken in addition to ctx's
+// error if ctx ends while another session has the znode; and with ErrClosed.
 func (n *Znode) Wait(ctx context.Context) (string, error) {
 	var path string
 	err := n.await(ctx, func() bool {
@@ -119,11 +120,11 @@ func (n *Znode) Wait(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// SetData changes the data, and waits until the znode has them, or newer ones. They are those of the znode from now on even if it is not
-// there, or ctx ends before it has them. Before Start it does not wait.
+// SetData sets the data and waits until the znode has these or newer ones. They stay set if the
+// znode is missing or ctx ends first. Before Start, SetData does not wait.
 func (n *Znode) SetData(ctx context.Context, data []byte) error { return n.StartSetData(data)(ctx) }
 
-// Put is SetData in two steps: it changes the data, and what it returns waits.
+// StartSetData is SetData in two steps: it sets the data, and the function that it returns waits.
 func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,11 +133,11 @@ func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error)
 	}
 	n.data = bytes.Clone(data)
 	n.revision++
-	mine := n.revision
+	revision := n.revision
 	if n.done == nil {
 		return func(context.Context) error { return nil }
 	}
-	if !errors.Is(n.lastErr, ErrTaken) { // what was refused may have been refused for the data
+	if !errors.Is(n.lastErr, ErrTaken) { // the refusal may have been due to the old data
 		n.lastErr = nil
 	}
 	select {
@@ -144,18 +145,18 @@ func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error)
 	default:
 	}
 	return func(ctx context.Context) error {
-		return n.await(ctx, func() bool { return n.isPresent() && n.writtenRevision >= mine })
+		return n.await(ctx, func() bool { return n.isPresent() && n.writtenRevision >= revision })
 	}
 }
 
-// Data returns what was set last.
+// Data returns a copy of the data that were set last.
 func (n *Znode) Data() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return bytes.Clone(n.data)
 }
 
-// There returns the znode's path, if it is there, or why it is not.
+// Path returns the path of the znode if it exists, and otherwise why it does not.
 func (n *Znode) Path() (path string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -168,8 +169,8 @@ func (n *Znode) Path() (path string, err error) {
 	return "", n.lastErr
 }
 
-// Close deletes the znode, if it is its own; of the modes with a TTL it stays until that is over. If ctx ends before that is done, it goes
-// on in the background, until it is done or the Client is closed.
+// Close deletes the znode unless another session has it. A znode with a TTL stays until its TTL is
+// over. If ctx ends first, the deletion continues in the background until the Client is closed.
 func (n *Znode) Close(ctx context.Context) error {
 	n.mu.Lock()
 	n.closing = true
@@ -182,7 +183,7 @@ func (n *Znode) Close(ctx context.Context) error {
 	n.stop()
 	n.mu.Unlock()
 	select {
-	case <-done: // if ctx has ended too, that is the better news
+	case <-done: // preferred if ctx has ended too
 	default:
 		select {
 		case <-done:
@@ -195,11 +196,11 @@ func (n *Znode) Close(ctx context.Context) error {
 	return n.result
 }
 
-// await waits until cond, which is called with mu held, is true.
+// await waits until cond, which is called with mu held, returns true.
 func (n *Znode) await(ctx context.Context, cond func() bool) error {
 	for {
 		n.mu.Lock()
-		met, closed, problem, changed := cond(), n.closing || n.closed, n.lastErr, n.changed
+		met, closed, lastErr, changed := cond(), n.closing || n.closed, n.lastErr, n.changed
 		n.mu.Unlock()
 		var refused *recipes.Error
 		switch {
@@ -207,14 +208,14 @@ func (n *Znode) await(ctx context.Context, cond func() bool) error {
 			return n.wrapErr(ErrClosed)
 		case met:
 			return nil
-		case errors.As(problem, &refused) && refused.Refused():
-			return problem
+		case errors.As(lastErr, &refused) && refused.Refused():
+			return lastErr
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			if problem != nil {
-				return fmt.Errorf("keep %s: %w: %w", n.requestedPath, context.Cause(ctx), problem)
+			if lastErr != nil {
+				return fmt.Errorf("keep %s: %w: %w", n.requestedPath, context.Cause(ctx), lastErr)
 			}
 			return n.wrapErr(context.Cause(ctx))
 		}
@@ -223,12 +224,12 @@ func (n *Znode) await(ctx context.Context, cond func() bool) error {
 
 func (n *Znode) wrapErr(err error) error { return fmt.Errorf("keep %s: %w", n.requestedPath, err) }
 
-// isThere needs mu.
+// isPresent must be called with mu held.
 func (n *Znode) isPresent() bool {
-	return n.presentIn != nil && (!n.opts.ephemeral() || n.presentIn.Context().Err() == nil)
+	return n.presentIn != nil && (!n.opts.Mode.IsEphemeral() || n.presentIn.Context().Err() == nil)
 }
 
-// change changes the state.
+// update changes fields under mu and wakes all callers of await.
 func (n *Znode) update(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

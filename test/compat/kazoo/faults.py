@@ -2,7 +2,7 @@
 
 Usage: faults.py PORTFILE
 
-The port file is that of gozkd serve --ensemble 3 --faults-port 0 --client-port 0 --memory --port-file PORTFILE. Lines are "version V" once,
+The port file is that of gozkd-testkit --ensemble 3 --port-file PORTFILE. Lines are "version V" once,
 then "ok NAME" or "FAIL NAME why". Exits 1 if a case failed.
 """
 

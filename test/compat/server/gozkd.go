@@ -14,11 +14,15 @@ import (
 
 // BuildGozkd builds cmd/gozkd of the repository at root into dir and returns the path of the binary.
 func BuildGozkd(ctx context.Context, root, dir string) (string, error) {
-	binary := filepath.Join(dir, "gozkd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/gozkd")
+	return build(ctx, root, dir, "gozkd")
+}
+
+func build(ctx context.Context, root, dir, name string) (string, error) {
+	binary := filepath.Join(dir, name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/"+name)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("server: build gozkd: %w\n%s", err, out)
+		return "", fmt.Errorf("server: build %s: %w\n%s", name, err, out)
 	}
 	return binary, nil
 }
@@ -55,15 +59,19 @@ func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, e
 	return p.awaitGozkd(ctx, work, portFile)
 }
 
-// StartGozkdForTests starts an ensemble of three in one process, in memory, with an endpoint for faults, and returns when it
-// answers. Addr is the connect string; the port file says the rest.
-func StartGozkdForTests(ctx context.Context, binary string) (_ *Process, err error) {
+// StartTestkit builds cmd/gozkd-testkit of the repository at root, starts an ensemble of three in memory, and returns when it
+// answers. Addr is the connect string; the port file has the other addresses.
+func StartTestkit(ctx context.Context, root string) (_ *Process, err error) {
 	work, err := os.MkdirTemp("", "gozkd-compat-")
 	if err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	binary, err := build(ctx, root, work, "gozkd-testkit")
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(work))
+	}
 	portFile := filepath.Join(work, "port.json")
-	cmd := exec.Command(binary, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "--faults-port", "0", "--port-file", portFile)
+	cmd := exec.Command(binary, "--ensemble", "3", "--port-file", portFile)
 	p, err := start(cmd, filepath.Join(work, "server.log"))
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(work))

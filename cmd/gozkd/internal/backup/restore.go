@@ -61,7 +61,7 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 		return c.wrong(err.Error())
 	case err != nil:
 		return c.failed(err)
-	case inv.Command != config.Serve || inv.Kit() || inv.Config.Memory:
+	case inv.Command != config.Serve || inv.Ensemble > 0 || inv.Config.Memory:
 		return c.wrong("restore makes the data directory of one server: leave out --memory, --ensemble and other commands")
 	}
 	t := target{id: max(1, inv.Config.MyID), dir: inv.Config.DataDir, logDir: inv.Config.DataLogDir}

@@ -46,10 +46,8 @@ flags of serve:
   --client-port PORT     port for clients; 0 means any free one (clientPort)
   --client-address HOST  address to listen on for clients (clientPortAddress)
   --port-file FILE       once ready, write one JSON line with the addresses: {"client":"127.0.0.1:2181"}
-  --ensemble N           for tests: run an ensemble of N servers, 1 to 9, in this process; their ports follow each
-                         other, their data is in DIR/1, DIR/2, ...
-  --faults-port PORT     for tests: let HTTP requests to 127.0.0.1:PORT stop, kill, cut off the servers of this process, and
-                         more; 0 means any free port (docs/reference/faults-http.md)
+  --ensemble N           for a first look: run an ensemble of N servers, 1 to 9, in this process, with consecutive
+                         ports and the data in DIR/1, DIR/2, ...
   --log-level LEVEL      trace, debug, info, warn, error or off (gozkd.logLevel)
   --log-json             log one JSON object per line
   -o KEY=VALUE           any key of zoo.cfg; may be given again and again; also -DKEY=VALUE
@@ -108,7 +106,10 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 		})
 	}
 	number("ensemble", 1, MaxEnsemble, func(n int) { inv.Ensemble = n })
-	number("faults-port", 0, 65535, func(n int) { inv.Faults, inv.FaultsPort = true, n })
+	flags.Func("faults-port", "", func(string) error {
+		bad("--faults-port", "is a flag of gozkd-testkit, the servers for tests: run gozkd-testkit --faults-port PORT")
+		return nil
+	})
 	forKey("log-level", "gozkd.logLevel")
 	flags.BoolVar(&inv.LogJSON, "log-json", false, "")
 	version := flags.Bool("version", false, "")

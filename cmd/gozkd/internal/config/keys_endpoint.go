@@ -14,7 +14,7 @@ const adminServer = "admin.enableServer"
 
 // endpointKeys are about what serves over HTTP, and about what the program tells.
 var endpointKeys = []key{
-	{name: adminServer, kind: boolean, def: "true", status: works, note: "the admin commands over HTTP. Not by default, unless another admin key is set, on servers that are one of many on a machine: with `--memory`, `--port-file` or client port 0; never with `--ensemble` or `--faults-port`. A taken port is a warning",
+	{name: adminServer, kind: boolean, def: "true", status: works, note: "the admin commands over HTTP. Not by default, unless another admin key is set, on servers that are one of many on a machine: with `--memory`, `--port-file` or client port 0; never with `--ensemble`. A taken port is a warning",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AdminEnabled })},
 	{name: "admin.serverAddress", kind: host, def: "127.0.0.1", status: works, note: "address to listen on for admin commands; 0.0.0.0, ZooKeeper's default, means all. Who reaches it sees paths, addresses and session ids",
 		bind: bindText(func(c *Config) *string { return &c.AdminAddress })},

@@ -22,10 +22,6 @@ type Invocation struct {
 	File string
 	// Ensemble is how many servers are to run in this process as an ensemble; 0: one, as Config says.
 	Ensemble int
-	// Faults asks for the HTTP endpoint that does harm to the servers of this process, at FaultsPort of the loopback; 0 means any
-	// free port.
-	Faults     bool
-	FaultsPort int
 	// PortFile is where to write the addresses once they are bound, or empty.
 	PortFile string
 	// LogJSON asks for one JSON object per log line.
@@ -63,11 +59,11 @@ func Load(args []string, getenv func(string) string, names []string) (*Invocatio
 	if len(problems) > 0 {
 		return inv, &Error{Problems: problems}
 	}
-	if !inv.Config.Memory && !inv.Kit() {
+	if !inv.Config.Memory && inv.Ensemble == 0 {
 		inv.File = findFile(inv.File, getenv)
 	}
 	r := newResolver()
-	outside := container{r: r, getenv: getenv, names: names, image: getenv(confDir) != "" && inv.File == "" && !inv.Kit()}
+	outside := container{r: r, getenv: getenv, names: names, image: getenv(confDir) != "" && inv.File == "" && inv.Ensemble == 0}
 	outside.read(inv.File)
 	r.environment(outside)
 	if inv.File != "" {
@@ -76,12 +72,12 @@ func Load(args []string, getenv func(string) string, names []string) (*Invocatio
 	for _, s := range fromCommandLine {
 		r.set(s)
 	}
-	if inv.Kit() && !r.kit(inv) {
+	if inv.Ensemble > 0 && !r.ensembleFlag(inv) {
 		return inv, &Error{Problems: r.problems}
 	}
 	inv.Config = r.resolve(inv.Config.Memory)
-	if inv.Kit() {
-		r.kitConfig(inv)
+	if inv.Ensemble > 0 {
+		r.checkEnsemble(inv)
 	}
 	r.adminServer(inv)
 	inv.Warnings, inv.Properties = r.warnings, append(r.properties, inv.Properties...)
@@ -118,12 +114,12 @@ func (r *resolver) adminServer(inv *Invocation) {
 	said := slices.ContainsFunc(r.order, func(key string) bool {
 		return r.won[key].from.layer > fromImage && (strings.HasPrefix(key, "admin.") || key == "gozkd.pprof")
 	})
-	if inv.Kit() {
+	if inv.Ensemble > 0 {
 		if w := r.won[adminServer]; w.key != "" && c.AdminEnabled {
-			r.warn(w.from, w.key, "%s has no effect: servers for tests have no admin server", w.value)
+			r.warn(w.from, w.key, "%s has no effect: the members of --ensemble have no admin server", w.value)
 		}
 		if w := r.won["metricsProvider.className"]; c.Prometheus() {
-			r.warn(w.from, w.key, "%s has no effect: servers for tests have no endpoint for Prometheus", w.value)
+			r.warn(w.from, w.key, "%s has no effect: the members of --ensemble have no endpoint for Prometheus", w.value)
 		}
 		c.AdminEnabled, c.MetricsProvider = false, defaultProvider
 		return

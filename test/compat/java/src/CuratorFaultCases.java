@@ -22,7 +22,7 @@ import org.apache.zookeeper.KeeperException;
 
 /**
  * Curator on an ensemble of gozkd to which harm is done. The port file is that of
- * {@code gozkd serve --ensemble 3 --faults-port 0 --client-port 0 --memory --port-file F}.
+ * {@code gozkd-testkit --ensemble 3 --port-file F}.
  */
 final class CuratorFaultCases {
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -1,4 +1,4 @@
-package remote_test
+package faultsapi_test
 
 import (
 	"encoding/json"
@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
 	"github.com/gozkd/gozkd/internal/cluster"
-	"github.com/gozkd/gozkd/internal/cluster/remote"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the table of docs/reference/faults-http.md")
 
 // TestDocumentation: docs/reference/faults-http.md shows the table as it is.
 func TestDocumentation(t *testing.T) {
-	const path, begin, end = "../../../docs/reference/faults-http.md", "<!-- requests: generated -->\n", "<!-- requests: end -->\n"
+	const path, begin, end = "../../../../docs/reference/faults-http.md", "<!-- requests: generated -->\n", "<!-- requests: end -->\n"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestDocumentation(t *testing.T) {
 		}
 		return "`" + s + "`"
 	}
-	for _, r := range remote.Rows() {
+	for _, r := range faultsapi.Rows() {
 		answer := r.Answer
 		if answer == "" && r.Path != "/" && r.Path != "/dump" {
 			answer = "{}"
@@ -47,7 +47,7 @@ func TestDocumentation(t *testing.T) {
 		return
 	}
 	if !*rewrite {
-		t.Fatal("docs/reference/faults-http.md is out of date: go test ./internal/cluster/remote -run Documentation -rewrite")
+		t.Fatal("docs/reference/faults-http.md is out of date: go test ./cmd/gozkd-testkit/internal/faultsapi -run Documentation -rewrite")
 	}
 	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestRows(t *testing.T) {
 		}
 		return strings.Replace(path, "{id}", fmt.Sprint(answer.ID), 1)
 	}
-	for i, r := range remote.Rows() {
+	for i, r := range faultsapi.Rows() {
 		for _, m := range w.lab.Members() { // what the row before left behind
 			if m.State() == cluster.Down {
 				w.must("POST", fmt.Sprintf("/members/%d/start", m.ID()), "", nil)
@@ -120,7 +120,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	status, text := w.ask("GET", "/", "")
-	for _, r := range remote.Rows() {
+	for _, r := range faultsapi.Rows() {
 		if !strings.Contains(text, "\n"+r.Method+" "+r.Path) || !strings.Contains(text, r.Note) {
 			t.Errorf("%d: the list does not have %s %s", status, r.Method, r.Path)
 		}

@@ -1,4 +1,4 @@
-package remote_test
+package faultsapi_test
 
 import (
 	"bufio"
@@ -16,8 +16,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
 	"github.com/gozkd/gozkd/internal/cluster"
-	"github.com/gozkd/gozkd/internal/cluster/remote"
 )
 
 var open = zk.WorldACL(zk.PermAll)
@@ -247,7 +247,7 @@ func TestWrong(t *testing.T) {
 		{"PUT", "/tree", `{"/a":{"base64":"?"}}`, 400, "data is a string"},
 		{"PUT", "/tree", `{"/a":{"base32":"x"}}`, 400, "data is a string"},
 		{"PUT", "/tree", `{"/e/child":"x"}`, 409, "no children for ephemerals"},
-		{"PUT", "/tree", `{"/a":"` + strings.Repeat("x", remote.MaxBody) + `"}`, 413, "more than 16777216 bytes"},
+		{"PUT", "/tree", `{"/a":"` + strings.Repeat("x", faultsapi.MaxBody) + `"}`, 413, "more than 16777216 bytes"},
 		{"POST", "/rewind", `{"id":1}`, 404, "no snapshot 1"},
 		{"DELETE", "/snapshot/1", "", 404, "no snapshot 1"},
 	} {
@@ -267,7 +267,7 @@ func TestWrong(t *testing.T) {
 
 func TestErrCode_Names(t *testing.T) {
 	for name, want := range map[string]int32{"NoNode": -101, "BadVersion": -103, "SessionExpired": -112, "ConnectionLoss": -4, "CONNECTIONLOSS": -4, "OPERATIONTIMEOUT": -7, "NoAuth": -102} {
-		if got, err := remote.ErrCodeOf(`"` + name + `"`); err != nil || got != want {
+		if got, err := faultsapi.ErrCodeOf(`"` + name + `"`); err != nil || got != want {
 			t.Errorf("%s: %d %v", name, got, err)
 		}
 	}
@@ -338,7 +338,7 @@ func TestClose_EndsWhatWaits(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s, err := remote.Start(l, 0, hclog.NewNullLogger())
+	s, err := faultsapi.Start(l, 0, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

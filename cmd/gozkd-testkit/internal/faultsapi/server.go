@@ -1,4 +1,4 @@
-package remote
+package faultsapi
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type Server struct {
 func Start(l *cluster.Lab, port int, logger hclog.Logger) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("remote: port for faults: %w", err)
+		return nil, fmt.Errorf("faultsapi: port for faults: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{url: "http://" + listener.Addr().String(), cancel: cancel, served: make(chan error, 1)}
@@ -59,10 +59,10 @@ func (s *Server) Close() error {
 	defer cancel()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("remote: requests did not end: %w", err), s.http.Close())
+		err = errors.Join(fmt.Errorf("faultsapi: requests did not end: %w", err), s.http.Close())
 	}
 	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, fmt.Errorf("remote: %w", served))
+		err = errors.Join(err, fmt.Errorf("faultsapi: %w", served))
 	}
 	return err
 }

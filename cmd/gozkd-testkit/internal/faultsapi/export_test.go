@@ -1,4 +1,4 @@
-package remote
+package faultsapi
 
 // Row is a row of the table of requests.
 type Row struct{ Method, Path, Query, Body, Answer, Note string }

@@ -1,4 +1,4 @@
-package remote_test
+package faultsapi_test
 
 import (
 	"testing"

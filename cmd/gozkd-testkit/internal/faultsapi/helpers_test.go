@@ -1,4 +1,4 @@
-package remote_test
+package faultsapi_test
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
 	"github.com/gozkd/gozkd/internal/cluster"
-	"github.com/gozkd/gozkd/internal/cluster/remote"
 )
 
 // world is a lab with its endpoint.
 type world struct {
 	t   *testing.T
 	lab *cluster.Lab
-	srv *remote.Server
+	srv *faultsapi.Server
 }
 
 func start(t *testing.T, members int) *world {
@@ -35,7 +35,7 @@ func start(t *testing.T, members int) *world {
 			t.Error(err)
 		}
 	})
-	s, err := remote.Start(l, 0, hclog.NewNullLogger())
+	s, err := faultsapi.Start(l, 0, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,4 +8,4 @@
 //	R2  What was asked for is done when the answer comes, as lab promises it.
 //	R3  Requests may come at the same time. One that waits ends when its client goes away.
 //	R4  Nothing is left behind by Close.
-package remote
+package faultsapi

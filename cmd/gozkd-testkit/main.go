@@ -1,0 +1,179 @@
+// Command gozkd-testkit runs a server or an ensemble of gozkd for tests in any language, and lets HTTP requests stop, kill,
+// partition and delay its members. See gozkd-testkit --help and docs/reference/faults-http.md.
+//
+// It exits with status 0 after SIGINT or SIGTERM, with 1 after a failure, and with 2 if the command line is wrong.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
+	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/version"
+)
+
+const usage = `usage: gozkd-testkit [flags]
+
+Runs a server, or an ensemble in one process, for tests. HTTP requests to 127.0.0.1 stop, kill, pause and partition its
+members, lose replies, expire sessions and let time pass; GET / lists them (docs/reference/faults-http.md).
+
+flags:
+  --ensemble N           run an ensemble of N servers, 1 to 9 (default: one server alone)
+  --client-port PORT     port for clients; the members of an ensemble have consecutive ports (default 0: free ports)
+  --client-address HOST  address to listen on for clients (default 127.0.0.1)
+  --faults-port PORT     port for the HTTP requests, on 127.0.0.1 (default 0: a free port)
+  --port-file FILE       once ready, write one JSON line with the addresses:
+                         {"client":"127.0.0.1:2181","members":[...],"faults":"http://127.0.0.1:8080"}
+  --data-dir DIR         keep the data in DIR (default: in memory)
+  --tick DURATION        ZooKeeper's tickTime (default 500ms)
+  --log-level LEVEL      trace, debug, info, warn, error or off (default info)
+  --log-json             log one JSON object per line
+  --version              print the version
+  --help                 print this text
+`
+
+// options is the command line.
+type options struct {
+	cluster    cluster.Config
+	faultsPort int
+	portFile   string
+	logLevel   string
+	logJSON    bool
+	version    bool
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run executes a command line and returns the exit status.
+func run(args []string, out, errOut io.Writer) int {
+	o, err := parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = io.WriteString(out, usage)
+		return 0
+	case err != nil:
+		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %v\n\n%s", err, usage)
+		return 2
+	case o.version:
+		_, _ = fmt.Fprintln(out, "gozkd-testkit", version.Number)
+		return 0
+	}
+	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := serve(stop, o, errOut); err != nil {
+		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string) (*options, error) {
+	o := new(options)
+	fs := flag.NewFlagSet("gozkd-testkit", flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // run prints the error and the usage text
+	fs.IntVar(&o.cluster.Members, "ensemble", 1, "")
+	fs.IntVar(&o.cluster.ClientPort, "client-port", 0, "")
+	fs.StringVar(&o.cluster.Host, "client-address", "127.0.0.1", "")
+	fs.IntVar(&o.faultsPort, "faults-port", 0, "")
+	fs.StringVar(&o.portFile, "port-file", "", "")
+	fs.StringVar(&o.cluster.Dir, "data-dir", "", "")
+	fs.DurationVar(&o.cluster.Server.Tick, "tick", 500*time.Millisecond, "")
+	fs.StringVar(&o.logLevel, "log-level", "info", "")
+	fs.BoolVar(&o.logJSON, "log-json", false, "")
+	fs.BoolVar(&o.version, "version", false, "")
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	n, first := o.cluster.Members, o.cluster.ClientPort
+	switch {
+	case fs.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	case n < 1 || n > cluster.MaxMembers:
+		return nil, fmt.Errorf("--ensemble is %d; allowed: 1 to %d", n, cluster.MaxMembers)
+	case first < 0 || first+n-1 > 65535:
+		return nil, fmt.Errorf("--client-port is %d; allowed: 0 to %d", first, 65536-n)
+	case o.faultsPort < 0 || o.faultsPort > 65535:
+		return nil, fmt.Errorf("--faults-port is %d; allowed: 0 to 65535", o.faultsPort)
+	case first > 0 && first <= o.faultsPort && o.faultsPort < first+n:
+		return nil, fmt.Errorf("--faults-port is %d, which is a client port: these are %d to %d", o.faultsPort, first, first+n-1)
+	case hclog.LevelFromString(o.logLevel) == hclog.NoLevel:
+		return nil, fmt.Errorf("--log-level is %q; allowed: trace, debug, info, warn, error, off", o.logLevel)
+	}
+	return o, nil
+}
+
+// serve runs the servers until stop ends or a member fails.
+func serve(stop context.Context, o *options, errOut io.Writer) (err error) {
+	log := hclog.New(&hclog.LoggerOptions{
+		Name: "gozkd-testkit", Level: hclog.LevelFromString(o.logLevel), Output: errOut, JSONFormat: o.logJSON,
+	})
+	o.cluster.Logger = log
+	c, err := cluster.Start(stop, o.cluster)
+	if err != nil {
+		if stop.Err() != nil {
+			return nil // stopped before the members were ready
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	faults, err := faultsapi.Start(c, o.faultsPort, log.Named("faults"))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := faults.Close(); err != nil {
+			log.Warn("requests for faults did not end", "error", err)
+		}
+	}()
+	log.Info("all members serve", "connect", c.ConnectString(), "faults", faults.URL())
+	if o.portFile != "" {
+		if err := writePortFile(o.portFile, c, faults.URL()); err != nil {
+			return fmt.Errorf("port file: %w", err)
+		}
+	}
+	select {
+	case err := <-c.Failed():
+		return err
+	case <-stop.Done():
+		log.Info("stopping")
+		return nil
+	}
+}
+
+// writePortFile writes one JSON line with the addresses. The file appears whole, so a program that waits for it can read
+// it at once.
+func writePortFile(path string, c *cluster.Lab, faults string) error {
+	type member struct {
+		ID     int    `json:"id"`
+		Client string `json:"client"`
+	}
+	ports := struct {
+		Client  string   `json:"client"` // the connect string
+		Members []member `json:"members"`
+		Faults  string   `json:"faults"` // the URL
+	}{Client: c.ConnectString(), Faults: faults}
+	for _, m := range c.Members() {
+		ports.Members = append(ports.Members, member{m.ID(), m.Address()})
+	}
+	line, err := json.Marshal(ports)
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+	if err := os.WriteFile(tmp, append(line, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+)
+
+// asProgram makes this test binary the program.
+const asProgram = "GOZKD_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(watchdog.Watch(m))
+}
+
+// addresses is the content of a port file.
+type addresses struct {
+	Client  string
+	Members []struct {
+		ID     int
+		Client string
+	}
+	Faults string
+}
+
+// launch starts the program in a process of its own and waits for the port file. stop ends it and returns its exit status.
+func launch(t *testing.T, args ...string) (a addresses, stop func(os.Signal) int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ports.json")
+	cmd := exec.Command(os.Args[0], append(args, "--port-file", file)...)
+	var stderr bytes.Buffer // read after the process has ended
+	cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1"), &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	// Ends with the process, which the cleanup kills.
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // ProcessState has the result
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // most have ended by then
+		<-done
+		if t.Failed() {
+			t.Logf("%s:\n%s", strings.Join(args, " "), &stderr)
+		}
+	})
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	late := time.After(30 * time.Second)
+	for {
+		select {
+		case <-poll.C:
+		case <-done:
+			t.Fatal("it ended before it served")
+		case <-late:
+			t.Fatal("it does not serve")
+		}
+		raw, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &a); err != nil || bytes.Count(raw, []byte("\n")) != 1 {
+			t.Fatalf("the port file was not whole when it appeared: %q: %v", raw, err)
+		}
+		return a, func(s os.Signal) int {
+			if err := cmd.Process.Signal(s); err != nil {
+				t.Skip("no signals here: ", err)
+			}
+			<-done
+			return cmd.ProcessState.ExitCode()
+		}
+	}
+}
+
+func connect(t *testing.T, addresses string) *zk.Conn {
+	t.Helper()
+	c, _, err := zk.Connect(strings.Split(addresses, ","), 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestServe_Faults(t *testing.T) {
+	for _, args := range [][]string{{}, {"--ensemble", "3"}} {
+		a, stop := launch(t, args...)
+		if len(a.Members) != max(1, 3*len(args)/2) {
+			t.Fatalf("%q: %+v", args, a)
+		}
+		if _, err := connect(t, a.Client).Create("/a", []byte("x"), 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		ask := func(method, path string) string {
+			r, err := http.NewRequestWithContext(t.Context(), method, a.Faults+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			body, err := io.ReadAll(response.Body)
+			if err != nil || response.StatusCode != 200 {
+				t.Errorf("%s: %d %s %v", path, response.StatusCode, body, err)
+			}
+			return string(body)
+		}
+		if tree := ask("GET", "/tree"); !strings.Contains(tree, `"/a":"x"`) {
+			t.Errorf("%q: %s", args, tree)
+		}
+		ask("POST", "/members/1/kill")
+		ask("POST", "/members/1/start")
+		c := connect(t, a.Members[0].Client)
+		if _, err := c.Sync("/a"); err != nil {
+			t.Fatal(err)
+		}
+		if data, _, err := c.Get("/a"); err != nil || string(data) != "x" {
+			t.Errorf("%q: %q %v", args, data, err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		if status := stop(syscall.SIGTERM); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+	}
+}
+
+func TestRun_WrongOrImpossible(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	for _, c := range []struct {
+		args   string
+		status int
+		text   string
+	}{
+		{"--client-port " + port, 1, "address already in use"},
+		{"--faults-port " + port, 1, "port for faults: "},
+		{"--port-file no/such/dir", 1, "port file: "},
+		{"--ensemble 10", 2, "--ensemble is 10; allowed: 1 to 9"},
+		{"--ensemble x", 2, `invalid value "x" for flag -ensemble`},
+		{"--faults-port 65536", 2, "--faults-port is 65536; allowed: 0 to 65535"},
+		{"--faults-port -1", 2, "--faults-port is -1; allowed: 0 to 65535"},
+		{"--ensemble 3 --client-port 65534", 2, "--client-port is 65534; allowed: 0 to 65533"},
+		{"--ensemble 3 --client-port 2181 --faults-port 2183", 2, "--faults-port is 2183, which is a client port: these are 2181 to 2183"},
+		{"--log-level loud", 2, `--log-level is "loud"`},
+		{"serve", 2, `unexpected argument "serve"`},
+	} {
+		var stdout, stderr strings.Builder
+		args := strings.Fields(c.args)
+		if c.status == 1 {
+			args = append(args, "--log-level", "off")
+		}
+		status := run(args, &stdout, &stderr)
+		if status != c.status || strings.Count(stderr.String(), "gozkd-testkit: ") != 1 || !strings.Contains(stderr.String(), c.text) {
+			t.Errorf("%s: %d %q, want %d and %q", c.args, status, &stderr, c.status, c.text)
+		}
+	}
+	var stdout, stderr strings.Builder
+	if status := run([]string{"--help"}, &stdout, &stderr); status != 0 || stdout.String() != usage || stderr.Len() > 0 {
+		t.Errorf("--help: %d", status)
+	}
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/memberdir"
+	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/server"
+)
+
+// serveEnsemble runs all members of an ensemble in this process until stop ends or a member fails.
+func serveEnsemble(stop context.Context, inv *config.Invocation, log hclog.Logger) (err error) {
+	if err := memberdir.Check(inv.Config.DataDir, inv.Ensemble); err != nil {
+		return err
+	}
+	servers, addresses, err := newMembers(stop, inv, log)
+	defer func() { err = errors.Join(err, abortAll(servers)) }()
+	if err != nil {
+		return err
+	}
+	if err := startAll(stop, servers); err != nil {
+		if stop.Err() != nil {
+			return nil // stopped before they were ready, as asked
+		}
+		return err
+	}
+	where := ports{Client: strings.Join(addresses, ",")}
+	for i, address := range addresses {
+		where.Members = append(where.Members, memberPort{i + 1, address})
+	}
+	log.Info("all members serve", "connect", where.Client)
+	if inv.PortFile != "" {
+		if err := writePortFile(inv.PortFile, where); err != nil {
+			return err
+		}
+	}
+	failed := make(chan error, len(servers)) // so that no goroutine waits for a reader
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer close(over)
+	for i, s := range servers {
+		// Ends at over; awaited above.
+		watching.Go(func() {
+			select {
+			case err := <-s.Err():
+				failed <- fmt.Errorf("member %d: %w", i+1, err)
+			case <-over:
+			}
+		})
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-stop.Done():
+		log.Info("stopping")
+		return nil
+	}
+}
+
+// newMembers makes the servers, each with an open port for clients. The members talk to each other over a network in
+// memory. With an error it returns the servers made so far.
+func newMembers(ctx context.Context, inv *config.Invocation, log hclog.Logger) (servers []*server.Server, addresses []string, err error) {
+	const peerPort = 2888 // of every member: on the network in memory each is a host
+	c, n := inv.Config, inv.Ensemble
+	var listeners []net.Listener
+	defer func() {
+		for _, l := range listeners[len(servers):] {
+			err = errors.Join(err, l.Close()) // no server has it
+		}
+	}()
+	var lines []string
+	for i := range n {
+		port := c.ClientPort
+		if port != 0 {
+			port += i
+		}
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(c.ClientPortAddress, strconv.Itoa(port)))
+		if err != nil {
+			return nil, nil, fmt.Errorf("client port of member %d: %w", i+1, err)
+		}
+		listeners = append(listeners, l)
+		addresses = append(addresses, l.Addr().String())
+		lines = append(lines, fmt.Sprintf("server.%d=m%[1]d:%d:%d:participant;%s", i+1, peerPort, peerPort+1, addresses[i]))
+	}
+	network := memnet.New(0)
+	for i := range n {
+		cfg := serverConfig(c, log)
+		cfg.Listen, cfg.Listener, cfg.MemberID = "", listeners[i], uint8(i+1)
+		cfg.Dir, cfg.LogDir = memberdir.Of(c.DataDir, i+1, n), memberdir.Of(c.DataLogDir, i+1, n)
+		if n > 1 {
+			host := fmt.Sprintf("m%d", i+1)
+			cfg.Members, cfg.Logger = lines, log.Named(host)
+			if cfg.PeerListener, err = network.Listen(net.JoinHostPort(host, strconv.Itoa(peerPort))); err != nil {
+				return servers, nil, err
+			}
+			cfg.PeerDial = func(ctx context.Context, address string) (net.Conn, error) { return network.Dial(ctx, host, address) }
+		}
+		s, err := server.New(cfg)
+		if err != nil {
+			return servers, nil, err
+		}
+		servers = append(servers, s)
+	}
+	return servers, addresses, nil
+}
+
+// startAll returns when all servers serve. If one cannot, the others stop starting.
+func startAll(ctx context.Context, servers []*server.Server) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(servers))
+	var starting sync.WaitGroup
+	for i, s := range servers {
+		// Ends when the server serves, or when ctx ends; awaited below.
+		starting.Go(func() {
+			if errs[i] = s.Start(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	starting.Wait()
+	for i, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("member %d: %w", i+1, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// abortAll ends all servers at once. None hands over its lead, since no member is left to take it.
+func abortAll(servers []*server.Server) error {
+	errs := make([]error, len(servers))
+	var ending sync.WaitGroup
+	for i, s := range servers {
+		ending.Go(func() { errs[i] = s.Abort() }) // awaited below
+	}
+	ending.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"testing"
+	"time"
+)
+
+func TestEnsemble_Defaults(t *testing.T) {
+	for _, args := range [][]string{{"--ensemble", "3"}, {"--ensemble=1"}} {
+		c := good(t, "", nil, append(args, "--memory")...).Config
+		if c.TickTime != 500*time.Millisecond || c.MaxSessionTimeout != time.Hour || c.MaxClientCnxns != 0 || c.ListenAddress() != "127.0.0.1:2181" || c.Words()[0] != "*" {
+			t.Errorf("%q: %+v", args, c)
+		}
+		c = good(t, "tickTime=1000\nmaxSessionTimeout=4000\nmaxClientCnxns=7\nclientPortAddress=::1\n", map[string]string{"JVMFLAGS": "-Dzookeeper.4lw.commands.whitelist=ruok"}, append(args, "--memory")...).Config
+		if c.TickTime != time.Second || c.MaxSessionTimeout != 4*time.Second || c.MaxClientCnxns != 7 || c.ListenAddress() != "[::1]:2181" || c.Words()[0] != "ruok" {
+			t.Errorf("%q: what was set has no effect: %+v", args, c)
+		}
+	}
+	inv := good(t, "", nil, "--memory", "--ensemble", "3", "--client-port", "0")
+	if inv.Ensemble != 3 {
+		t.Errorf("%+v", inv)
+	}
+	if inv := good(t, "", nil, "--memory"); inv.Ensemble != 0 || inv.Config.TickTime != 3*time.Second {
+		t.Errorf("a server without --ensemble: %+v", inv)
+	}
+	if inv := good(t, "clientPort=65533", nil, "--memory", "--ensemble", "3"); inv.Config.ClientPort != 65533 {
+		t.Errorf("%+v", inv)
+	}
+}
+
+// Each wrong combination has one error, which names the flag, its value, and what to do.
+func TestEnsemble_Refused(t *testing.T) {
+	for _, c := range []struct {
+		zooCfg string
+		env    map[string]string
+		args   []string
+		want   string
+	}{
+		{"", nil, []string{"--ensemble", "x"}, `--ensemble: is "x"; allowed: a whole number from 1 to 9`},
+		{"", nil, []string{"--ensemble", "0"}, `--ensemble: is "0"; allowed: a whole number from 1 to 9`},
+		{"", nil, []string{"--ensemble", "10"}, `--ensemble: is "10"; allowed: a whole number from 1 to 9`},
+		{"", nil, []string{"--faults-port", "0"}, "--faults-port: is a flag of gozkd-testkit, the servers for tests: run gozkd-testkit --faults-port PORT"},
+		{"server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n", nil, []string{"--ensemble", "3"},
+			"--ensemble: is 3, but server.1 is set (zoo.cfg:1), and the members of --ensemble find each other in this process: remove all server lines, or omit --ensemble"},
+		{"", map[string]string{"ZOO_SERVERS": "server.4=a:1:2"}, []string{"--ensemble", "3"},
+			"--ensemble: is 3, but server.4 is set (ZOO_SERVERS), and the members of --ensemble find each other in this process: remove all server lines, or omit --ensemble"},
+		{"", nil, []string{"--ensemble", "3", "--id", "2"}, "--ensemble: is 3, but myid is 2 (--id), and the members of --ensemble are numbered from 1: remove it, or omit --ensemble"},
+		{"", map[string]string{"ZOO_MY_ID": "1"}, []string{"--ensemble", "7"},
+			"--ensemble: is 7, but myid is 1 (ZOO_MY_ID), and the members of --ensemble are numbered from 1: remove it, or omit --ensemble"},
+		{"", nil, []string{"--ensemble", "3", "--client-port", "65534"},
+			"--ensemble: is 3, but clientPort is 65534, so the client ports are up to 65536: set it to 0, or to 65533 at most, or omit --ensemble"},
+		{"group.1=1:2", nil, []string{"--ensemble", "3"}, "zoo.cfg:1: group.1: is not possible: each participant has one vote, and a majority of them decides; take it out"},
+	} {
+		wantLines(t, problems(t, c.zooCfg, c.env, append(c.args, "--memory")...), c.want)
+	}
+	t.Chdir(t.TempDir())
+	write(t, "d/myid", "2\n")
+	_, err := Load([]string{"--ensemble", "3", "--data-dir", "d"}, func(string) string { return "" }, nil)
+	if want := "--ensemble: is 3, but d/myid says that this is server 2, and the members of --ensemble are numbered from 1: use another directory, or omit --ensemble"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

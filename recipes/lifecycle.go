@@ -1,0 +1,135 @@
+package recipes
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// lifecycle is what Close ends, and what it waits for.
+type lifecycle struct {
+	ctx            context.Context // of background work
+	cancel         context.CancelFunc
+	closing        chan struct{}
+	closeOnce      sync.Once
+	calls          callCounter    // calls and background work
+	activeProbes   callCounter    // unanswered probes
+	abandonedCalls abandonedCalls // included in calls
+	loops          sync.WaitGroup // probeLoop, followEvents, watches
+}
+
+func newLifecycle() lifecycle {
+	ctx, cancel := context.WithCancel(context.Background())
+	return lifecycle{ctx: ctx, cancel: cancel, closing: make(chan struct{})}
+}
+
+// callCounter counts calls in progress. Unlike a sync.WaitGroup it can be closed, and wait has a
+// limit.
+type callCounter struct {
+	mu     sync.Mutex
+	n      int
+	closed bool
+	idle   chan struct{} // non-nil while wait runs; closed when n is 0
+}
+
+// tryAdd counts a call, or returns false after close.
+func (p *callCounter) tryAdd() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.n++
+	return true
+}
+
+// add counts a call even after close, for a caller that is itself counted.
+func (p *callCounter) add() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.n++
+}
+
+func (p *callCounter) done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.n--; p.n == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
+	}
+}
+
+func (p *callCounter) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}
+
+// wait waits until the count is 0, for at most limit, and returns the count.
+func (p *callCounter) wait(limit time.Duration) int {
+	p.mu.Lock()
+	if p.n == 0 {
+		p.mu.Unlock()
+		return 0
+	}
+	if p.idle == nil {
+		p.idle = make(chan struct{})
+	}
+	idle := p.idle
+	p.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.n
+}
+
+// abandonedCalls holds the requests whose callers stopped waiting. The zero value is empty. Safe
+// for concurrent use.
+type abandonedCalls struct {
+	mu  sync.Mutex
+	all map[chan struct{}]struct{} // each is closed when its request has ended
+}
+
+func (l *abandonedCalls) add() chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = make(map[chan struct{}]struct{})
+	}
+	finished := make(chan struct{})
+	l.all[finished] = struct{}{}
+	return finished
+}
+
+func (l *abandonedCalls) remove(finished chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.all, finished)
+	close(finished)
+}
+
+// wait waits for the end of the requests that are present now. It fails when ctx ends or closing is
+// closed.
+func (l *abandonedCalls) wait(ctx context.Context, closing <-chan struct{}) error {
+	l.mu.Lock()
+	now := make([]chan struct{}, 0, len(l.all))
+	for finished := range l.all {
+		now = append(now, finished)
+	}
+	l.mu.Unlock()
+	for _, finished := range now {
+		select {
+		case <-finished:
+		case <-ctx.Done():
+			return newCtxError(ctx, false)
+		case <-closing:
+			return ErrClosed
+		}
+	}
+	return nil
+}
