@@ -13,26 +13,29 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// rank is how a consumer waits when there is nothing to take. It is for a session.
+// waitRole is how a consumer waits while there is nothing to take. It lasts as long as the session.
 type waitRole int
 
 const (
 	noRole     waitRole = iota
-	roleChief           // it watches the queue whenever it waits: so a queue with one consumer costs no line
-	roleInLine          // it stands in line, where only the first watches the queue
+	roleChief           // watches the queue itself; a queue with one consumer needs no line
+	roleInLine          // stands in line; only the first in line watches the queue
 )
 
 const (
 	chiefName  = "chief"
 	waitPrefix = "wait-"
-	// clockLook is how often who waits for an item's time looks at the clock, which somebody may have set.
+	// clockLook bounds how long a consumer waits for a due time before it looks at the wall clock
+	// again, which somebody may have set.
 	clockLook = 15 * time.Second
 )
 
-// watches reports whether await lists the queue at once.
+// watchesQueue reports whether the consumer's next wait is for the queue, not for its place in
+// line.
 func (c *consumer) watchesQueue() bool { return c.role == roleChief || c.firstInLine }
 
-// await waits until something may have changed in the queue, and lists it anew; it does not wait if there is something.
+// await waits until the queue may have changed, or lists it and returns at once if there are items.
+// Only the leader calls await.
 func (e *engine) await(ctx context.Context) error {
 	c := &e.consumer
 	s, err := e.client.AwaitSession(ctx)
@@ -40,7 +43,8 @@ func (e *engine) await(ctx context.Context) error {
 		return err
 	}
 	if c.session != s {
-		c.session, c.role, c.linePath, c.firstInLine = s, noRole, "", false // they went with their session
+		// deleted with their session
+		c.session, c.role, c.linePath, c.firstInLine = s, noRole, "", false
 	}
 	in, cancel := s.Within(ctx)
 	defer cancel()
@@ -53,12 +57,12 @@ func (e *engine) await(ctx context.Context) error {
 
 func (e *engine) waitForItems(ctx context.Context) error {
 	c := &e.consumer
-	nudged, err := e.awaitTurnToWatch(ctx)
+	woken, err := e.awaitTurnToWatch(ctx)
 	c.available, c.listedAt = nil, time.Time{}
-	if err != nil || nudged {
+	if err != nil || woken {
 		return err
 	}
-	fires, err := e.refresh(ctx, true)
+	watches, err := e.refresh(ctx, true)
 	if err != nil || len(c.takeable(1, time.Now())) > 0 {
 		return err
 	}
@@ -70,10 +74,10 @@ func (e *engine) waitForItems(ctx context.Context) error {
 		due = timer.C
 	}
 	select {
-	case <-fires[0]:
-	case <-fires[1]:
+	case <-watches[0]:
+	case <-watches[1]:
 	case <-due:
-		return nil // what is listed is still so: else the watch would have fired
+		return nil // the listing is current: otherwise the watch would have fired
 	case <-e.wakeLeader:
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -82,8 +86,9 @@ func (e *engine) waitForItems(ctx context.Context) error {
 	return nil
 }
 
-// stand waits for its turn to watch the queue. nudged says that somebody wants an answer before that.
-func (e *engine) awaitTurnToWatch(ctx context.Context) (nudged bool, err error) {
+// awaitTurnToWatch waits until this consumer may watch the queue, in line if another one is chief.
+// woken means that a Try method wants an answer before that.
+func (e *engine) awaitTurnToWatch(ctx context.Context) (woken bool, err error) {
 	c := &e.consumer
 	if c.role == noRole {
 		if err := e.tryBecomeChief(ctx); err != nil {
@@ -116,15 +121,15 @@ func (e *engine) awaitTurnToWatch(ctx context.Context) (nudged bool, err error) 
 		case own < 0: // somebody has deleted it
 			c.linePath = ""
 		default:
-			if nudged, err := e.awaitChange(ctx, znodepath.Join(e.members, waiting[own-1])); nudged || err != nil {
-				return nudged, err
+			if woken, err := e.awaitChange(ctx, znodepath.Join(e.members, waiting[own-1])); woken || err != nil {
+				return woken, err
 			}
 		}
 	}
 	return false, nil
 }
 
-// apply tries to become chief.
+// tryBecomeChief makes this consumer the chief, unless there is one.
 func (e *engine) tryBecomeChief(ctx context.Context) error {
 	c := &e.consumer
 	_, err := e.client.Create(ctx, znodepath.Join(e.members, chiefName), []byte(e.id), recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true})
@@ -142,8 +147,9 @@ func (e *engine) tryBecomeChief(ctx context.Context) error {
 	return nil
 }
 
-// stepDown lets somebody else become chief. If the delete waits to be sent when the session ends, it is sent in the next one, and another may be chief
-// by then: it goes on as before, and so there are two for a while, which costs requests and nothing else.
+// resignChief lets another consumer become chief. If the session ends before the delete is sent,
+// the delete is sent in the next session and may hit another chief. That one continues, so for a
+// while there are two, which only costs requests.
 func (e *engine) resignChief(ctx context.Context) error {
 	c := &e.consumer
 	if c.role != roleChief || c.session.Context().Err() != nil {
@@ -153,7 +159,7 @@ func (e *engine) resignChief(ctx context.Context) error {
 	return e.client.DeleteGuaranteed(ctx, znodepath.Join(e.members, chiefName))
 }
 
-// leaveLine returns the znode that is to be deleted, or "".
+// leaveLine gives up the place in line and returns the znode to delete; "" if none.
 func (c *consumer) leaveLine() string {
 	place := c.linePath
 	c.linePath, c.firstInLine = "", false
@@ -163,7 +169,7 @@ func (c *consumer) leaveLine() string {
 	return place
 }
 
-// waiters returns those of the members that stand in line.
+// waiters returns the members that stand in line, in order.
 func waiters(names []string) []string {
 	all := recipes.Sequential(names)
 	return slices.DeleteFunc(all, func(name string) bool {
@@ -172,10 +178,11 @@ func waiters(names []string) []string {
 	})
 }
 
-// awaitGone waits until something happens to the znode of another. It watches the data and not the existence: where there is no znode any
-// more, that leaves no watch behind.
-func (e *engine) awaitChange(ctx context.Context, path string) (nudged bool, err error) {
-	_, _, fires, err := e.client.GetW(ctx, path)
+// awaitChange waits until the znode at path changes or is deleted, or a Try method wants an answer.
+// It watches the data and not the existence, because an exists watch on a missing znode would stay
+// armed.
+func (e *engine) awaitChange(ctx context.Context, path string) (woken bool, err error) {
+	_, _, watch, err := e.client.GetW(ctx, path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return false, nil
@@ -183,7 +190,7 @@ func (e *engine) awaitChange(ctx context.Context, path string) (nudged bool, err
 		return false, err
 	}
 	select {
-	case <-fires:
+	case <-watch:
 		return false, nil
 	case <-e.wakeLeader:
 		return true, nil

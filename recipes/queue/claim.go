@@ -13,13 +13,14 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
-// claim takes what was found, all with one request, and gives it to those for whom it was taken. What nobody waits for any more goes to
-// another who waits, or back. By whoever has the baton.
+// claim takes the items of found in one request and delivers them to their requests. An item whose
+// request was abandoned goes to another one, or back into the queue. Only the leader calls claim.
 func (e *engine) claim(ctx context.Context, found []assignment) {
 	c := &e.consumer
 	var wg sync.WaitGroup
 	if ahead := c.readAhead(found); len(ahead) > 0 {
-		// Ends with its answer; awaited below. What could not be read is read again when it is needed.
+		// Ends with its answer; awaited below. An item that cannot be read ahead is read again when
+		// it is needed.
 		wg.Go(func() { _ = e.fetch(ctx, ahead) })
 	}
 	defer wg.Wait()
@@ -36,7 +37,7 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 	case err == nil && r.Session == nil && slices.ContainsFunc(found, func(p assignment) bool { return p.request.locked }):
 		wg.Wait()
 		c.available, c.listedAt = nil, time.Time{}
-		var locked []assignment // in a later session than s: nobody holds them
+		var locked []assignment // locked in a session later than s, so nobody holds these items
 		for _, p := range found {
 			if p.request.locked {
 				locked = append(locked, p)
@@ -50,7 +51,7 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 		if c.linePath != "" {
 			c.linePath, c.firstInLine = "", false
 		}
-		wg.Wait() // before the list changes
+		wg.Wait() // the read-ahead uses the list that changes now
 		for _, p := range found {
 			c.remove(p.entry)
 		}
@@ -62,14 +63,14 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 		c.available, c.listedAt = nil, time.Time{}
 		e.resolveClaim(ctx, s, found, err)
 	case s.Context().Err() != nil && ctx.Err() == nil:
-		e.requeue(found) // nothing was taken: the next session may do
+		e.requeue(found) // nothing was taken; the next session may succeed
 	default:
 		wg.Wait()
 		e.claimRefused(ctx, found, owners, ops, r.Ops, err)
 	}
 }
 
-// ahead returns as many items as there are in found, which are the next that may be asked for, and have not been read.
+// readAhead returns up to len(found) entries that will be taken next and have not been read.
 func (c *consumer) readAhead(found []assignment) []*entry {
 	var ahead []*entry
 	now := time.Now().UnixMilli()
@@ -88,7 +89,8 @@ func (c *consumer) readAhead(found []assignment) []*entry {
 	return ahead
 }
 
-// claimOps returns what takes all of them, and for each operation the index of the item that it is for: that of none for the place in line.
+// claimOps returns the operations that take the items of found, and for each operation the index of
+// its item: len(found) for the place in line.
 func (e *engine) claimOps(found []assignment) (ops []any, owners []int) {
 	for i, p := range found {
 		if p.request.locked {
@@ -108,7 +110,7 @@ func (e *engine) claimOps(found []assignment) (ops []any, owners []int) {
 	return ops, owners
 }
 
-// refused sees to what the server did not do, because of err.
+// claimRefused handles a claim that the server refused with err, or that was not sent.
 func (e *engine) claimRefused(ctx context.Context, found []assignment, owners []int, ops []any, results []zk.MultiResponse, err error) {
 	c := &e.consumer
 	failed := exactlyonce.FailedAt(results)
@@ -118,7 +120,7 @@ func (e *engine) claimRefused(ctx context.Context, found []assignment, owners []
 		_, creates = ops[failed].(*zk.CreateRequest)
 	}
 	switch {
-	case len(results) == 0: // it was not sent, or is too large
+	case len(results) == 0: // not sent, or too large
 		e.answerAll(found, takeResult{err: err})
 	case creates && errors.Is(err, zk.ErrNoNode):
 		if err := e.makePaths(ctx); err != nil {
@@ -126,13 +128,14 @@ func (e *engine) claimRefused(ctx context.Context, found []assignment, owners []
 			return
 		}
 		e.requeue(found)
-	case owner == len(found) && errors.Is(err, zk.ErrNoNode): // somebody has deleted our place
+	// somebody has deleted the place in line
+	case owner == len(found) && errors.Is(err, zk.ErrNoNode):
 		c.linePath, c.firstInLine = "", false
 		e.requeue(found)
 	case owner == len(found):
 		e.answerAll(found, takeResult{err: err})
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNotEmpty):
-		// Somebody else has it, or has made it something that can't be taken.
+		// Somebody else has the item, or has given the item's znode children.
 		c.remove(found[owner].entry)
 		c.misses++
 		c.batchSize = max(1, c.batchSize/2)
@@ -152,7 +155,8 @@ func (e *engine) answerAll(found []assignment, r takeResult) {
 	}
 }
 
-// give gives what was taken to the one for whom it was, or else to another, or back.
+// deliver gives an item that was taken to its request. If that was abandoned, the item goes to
+// another request, or back into the queue.
 func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result) {
 	result := e.resultOf(p.entry, p.request, r)
 	for t := p.request; t != nil; t = e.nextTake(p.request) {
@@ -162,13 +166,13 @@ func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result
 	}
 	if p.request.locked {
 		result.item.held.End()
-		_ = e.unlock(ctx, r.Session, p.name, r.Marker) // nobody waits to hear of it
+		_ = e.unlock(ctx, r.Session, p.name, r.Marker) // nobody waits for the result
 		return
 	}
 	e.putBack(ctx, p.entry)
 }
 
-// result is what a taker gets.
+// resultOf returns the result of a request whose item was taken.
 func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeResult {
 	m := Message{Name: x.name, Data: x.content.data, Put: time.UnixMilli(x.content.stat.Ctime)}
 	var err error
@@ -190,7 +194,7 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 	return takeResult{i, err}
 }
 
-// putBack makes the znode of an item again that was taken for nobody: its name is its place in the queue.
+// putBack creates the znode of a taken item again. Its name is its place in the queue.
 func (e *engine) putBack(ctx context.Context, x *entry) {
 	for tries := 1; tries <= maxPathTries; tries++ {
 		s, err := e.client.AwaitSession(ctx)
@@ -211,9 +215,10 @@ func (e *engine) putBack(ctx context.Context, x *entry) {
 	}
 }
 
-// resolve finds out, as far as that can be, what came of a claim in s that the session's end left open, or a RetryPolicy that had enough. What is
-// there was not taken, and after the sync never will be. A lock went with s, or was made by a claim that was sent in a later session, where nobody
-// has it: then it is let go.
+// resolveClaim finds out what became of a claim in session s whose answer was lost. An item that
+// still exists was not taken, and after the sync never will be. A lock was deleted with s, or was
+// created by a request that was sent in a later session, where nobody holds it; resolveClaim
+// deletes such a lock.
 func (e *engine) resolveClaim(ctx context.Context, s *recipes.Session, found []assignment, unknown error) {
 	alive := s.Context().Err() == nil
 	_, err := e.client.AwaitSession(ctx)
@@ -248,7 +253,7 @@ func (e *engine) resolveClaim(ctx context.Context, s *recipes.Session, found []a
 		result.err = unknown
 		e.answer(p.request, result)
 	}
-	for _, p := range drop { // before anybody here locks the same again
+	for _, p := range drop { // before a request of this process locks them again
 		if now, err := e.client.AwaitSession(ctx); err == nil {
 			e.dropLock(ctx, now, p.name)
 		}

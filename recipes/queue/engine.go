@@ -15,37 +15,41 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// membersSuffix makes of a queue's path that of the znode whose children are those who use it from Go. It can't be in the queue: what kazoo
-// finds there it takes for an item.
+// membersSuffix added to a queue's path gives the parent of the znodes of the queue's Go users. It
+// must not be inside the queue, where kazoo would take it for an item.
 const membersSuffix = "-members"
 
-// engine is what all queues are made of. Safe for concurrent use.
+// engine implements all kinds of queues. Safe for concurrent use.
+//
+// Calls share requests. A goroutine in sendLoop sends the items of all Put calls. Of the callers of
+// Take, one is the leader: it finds and claims items for all of them, and passes leadership on
+// after each claim.
 type engine struct {
 	client  *recipes.Client
-	path    string // whose children are the items
-	locks   string // whose children are the locks; "" without
-	members string // whose children are who puts, who takes and who waits
+	path    string // parent of the items
+	locks   string // parent of the locks; "" without locks
+	members string // parent of the znodes of consumers and producers
 	layout  *layout
-	max     int    // of items; 0 is any number
-	id      string // what is written into znodes of its own
+	max     int    // maximum number of items; 0 means no limit
+	id      string // written into locks and the chief's znode
 
-	mu           sync.Mutex                 // guards what follows; nothing waits while it is held
-	waitingPuts  []*putRequest              // that are not aboard yet
-	inFlight     []*putRequest              // that are under way together
-	sending      bool                       // somebody sees to puts and aboard
-	stopWaiting  context.CancelFunc         // lets that one wait no longer for a session
-	waitingTakes []*takeRequest             // who have nothing yet, in order
-	lastNumber   int                        // how many takers there were
-	hasLeader    bool                       // somebody has it
-	heldItems    map[*recipes.Hold]struct{} // of items, some of which may have ended a moment ago
+	mu           sync.Mutex                 // guards the fields below; never held while waiting
+	waitingPuts  []*putRequest              // not in inFlight yet
+	inFlight     []*putRequest              // the batch being sent
+	sending      bool                       // sendLoop runs; it alone sends waitingPuts
+	stopWaiting  context.CancelFunc         // ends the wait for a session of the batch being sent
+	waitingTakes []*takeRequest             // not answered yet, in order of arrival
+	lastNumber   int                        // number of the latest takeRequest
+	hasLeader    bool                       // a caller of Take is the leader
+	heldItems    map[*recipes.Hold]struct{} // held items; some may have ended just now
 
-	wakeLeader chan struct{} // tells who has the baton that somebody wants an answer now; holds one
+	wakeLeader chan struct{} // tells the leader that a Try method wants an answer; capacity 1
 
-	putWriter *exactlyonce.Writer // of who is flying
-	consumer  consumer            // of who has the baton
+	putWriter *exactlyonce.Writer // used by sendLoop, and to delete items and locks
+	consumer  consumer            // owned by the leader
 }
 
-// engineKey is what queues of one Client have in common that are one.
+// engineKey identifies an engine. Queues with equal keys on one Client share it.
 type engineKey struct {
 	path, items string
 	layout      *layout
@@ -53,7 +57,8 @@ type engineKey struct {
 	max         int
 }
 
-// newEngine returns a queue named by path whose items are below it, or below path/items.
+// newEngine returns the engine for a queue whose items are below path+items, shared with equal
+// queues of the Client.
 func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) *engine {
 	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: newID(), wakeLeader: make(chan struct{}, 1)}
 	e.heldItems = make(map[*recipes.Hold]struct{})
@@ -65,9 +70,10 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 	return c.Shared(engineKey{path, items, l, e.locks, e.max}, func() any { return e }).(*engine)
 }
 
-// Close deletes what this Client has of its own beside the queue's items, and would else have until its session ends: for who uses many
-// queues, one after the other. Where others of the same Client put, take or hold an Item, what they need stays until it is closed once more; the
-// queue can be used again.
+// Close deletes the znodes of this Client that are not items, which would otherwise exist until the
+// session ends. It is for programs that use many queues in turn. Znodes that other users of the
+// same Client need for a Put, a Take or a held Item stay until the next Close. The queue can be
+// used after Close.
 func (e *engine) Close(ctx context.Context) error {
 	err := e.putWriter.Close(ctx)
 	e.mu.Lock()
@@ -84,7 +90,7 @@ func (e *engine) Close(ctx context.Context) error {
 	return errors.Join(err, e.resignChief(ctx))
 }
 
-// hold notes an item that is held: its Guard checks the consumer's marker.
+// trackHeld remembers a held item, whose Guard checks the consumer's marker.
 func (e *engine) trackHeld(h *recipes.Hold) {
 	e.mu.Lock()
 	e.heldItems[h] = struct{}{}
@@ -96,7 +102,8 @@ func (e *engine) trackHeld(h *recipes.Hold) {
 	})
 }
 
-// holds reports whether an item is held. By whoever has the baton: else there may be one more.
+// holdsItem reports whether an item is held. Only the leader may rely on the answer: otherwise one
+// more item may be held meanwhile.
 func (e *engine) holdsItem() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,8 +126,9 @@ func (e *engine) child(name string) string { return znodepath.Join(e.path, name)
 
 func (e *engine) lock(name string) string { return znodepath.Join(e.locks, name) }
 
-// makePaths makes the znodes that a queue needs. Those that Curator and kazoo make persistent are so here: a container that goes and comes
-// back would begin with names that were there before.
+// makePaths creates the parents that a queue needs. Parents that Curator and kazoo create as
+// persistent znodes are persistent here too: a container that is deleted and created again would
+// reuse sequence numbers.
 func (e *engine) makePaths(ctx context.Context) error {
 	for _, path := range []string{e.path, e.locks} {
 		if path == "" {
@@ -134,7 +142,8 @@ func (e *engine) makePaths(ctx context.Context) error {
 	return e.client.Ensure(ctx, e.members)
 }
 
-// ended is the error of a call whose ctx has ended. unknown: it may have had an effect all the same.
+// contextError is the error of a call whose ctx has ended. unknown means that the call may have had
+// an effect.
 func (e *engine) contextError(ctx context.Context, op string, unknown bool) error {
 	return &recipes.Error{Op: op, Path: e.path, Err: contend.ContextError(ctx), Unknown: unknown}
 }

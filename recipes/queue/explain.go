@@ -14,26 +14,30 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// State is how a queue is, as seen from outside.
+// Snapshot describes a queue as its server shows it.
 type Snapshot struct {
-	Items []ItemInfo // in the order in which they are to be taken
-	// Waiting are the consumers that stand in line for an item, the next one first: those of Go, as others leave no trace.
+	Items []ItemInfo // in the order in which they will be taken
+	// Waiting lists the consumers that stand in line for an item, in order. Only Go consumers have
+	// a znode.
 	Waiting []recipes.Contender
-	// Chief is the consumer that takes without standing in line, and may wait or be busy; nil if there is none.
+	// Chief is the consumer that takes without standing in line, and is waiting or busy; nil if
+	// there is none.
 	Chief *recipes.Contender
-	// Full are those who wait for room in a queue with MaxItems, the next one first.
+	// AwaitingRoom lists the producers that wait until a queue with MaxItems has room, in order.
 	AwaitingRoom []recipes.Contender
 }
 
-// ItemState is an item in a queue.
+// ItemInfo describes an item in a queue.
 type ItemInfo struct {
-	recipes.Contender                    // its znode; Since is when it was put
-	Priority          int64              // of a queue with priorities
-	Due               time.Time          // of a queue with delays
-	Holder            *recipes.Contender // who has it locked, and since when; nil if nobody has
+	recipes.Contender           // of the item's znode; Since is when it was put
+	Priority          int64     // in a queue with priorities
+	Due               time.Time // in a queue with delays
+	// the consumer that has locked the item, and since when; nil if none
+	Holder *recipes.Contender
 }
 
-// Explain returns how a queue is. It only reads, the items' data too, and everything as its server has it.
+// Explain returns a description of the queue. It only reads, including the items' data, and the
+// result may mix moments.
 func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 	var s Snapshot
 	names, _, err := e.client.Children(ctx, e.path)
@@ -87,7 +91,8 @@ func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// contenders returns the children of dir, those with a sequence number in order; none if there is no dir.
+// contenders returns the children of dir, those with a sequence number first and in order. If dir
+// is missing, there are none.
 func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contender, error) {
 	if dir == "" {
 		return nil, nil
@@ -108,8 +113,9 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 	return contend.ReadChildren(ctx, e.client, dir, all)
 }
 
-// Explain returns how the queue at path is, of whatever kind: the names of its items show it, but for Curator's lockPath, which is to be
-// said with Locks. See the method of the same name.
+// Explain returns a description of the queue at path. It derives the kind of queue from the names
+// of its items, except for Curator's lockPath, which must be given with Locks. See the method of
+// the same name.
 func Explain(ctx context.Context, c *recipes.Client, path string, opts ...Option) (Snapshot, error) {
 	names, _, err := c.Children(ctx, path)
 	if err != nil {
@@ -124,7 +130,7 @@ func Explain(ctx context.Context, c *recipes.Client, path string, opts ...Option
 	return newEngine(c, path, "", layoutOf(names), opts).Explain(ctx)
 }
 
-// layoutOf guesses the layout from the names of some items.
+// layoutOf derives the layout from the names of some items.
 func layoutOf(names []string) *layout {
 	for _, name := range names {
 		switch rest, curators := strings.CutPrefix(name, curatorPrefix); {
@@ -136,7 +142,7 @@ func layoutOf(names []string) *layout {
 		case len(rest) == 9+10 && !strings.Contains(rest, "|"):
 			return priorityLayout
 		case curatorEpoch(name) > 0 && len(rest) >= 10+10:
-			return delayLayout // or ids that look like times
+			return delayLayout // or IDs that look like times
 		default:
 			return plainLayout
 		}

@@ -12,42 +12,45 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
-// consumer is what those who take have in common. It belongs to who has the baton.
+// consumer is the state that the callers of Take share. The leader owns it.
 type consumer struct {
 	writer *exactlyonce.Writer
 
-	available    []*entry  // what was there and can be taken, but for what has been taken since
-	listedAt     time.Time // zero: it is to be listed again
-	creationMark int64     // twice as many items as were ever put, when it was listed
-	batchSize    int       // how many are taken at a time at most: fewer when others take them too
-	misses       int       // how many in a row somebody else had taken
+	available    []*entry  // the listed items that can be taken, without those taken since
+	listedAt     time.Time // zero if the queue must be listed again
+	creationMark int64     // of the queue when it was listed
+	batchSize    int       // most items to claim at once; halved when others claim the same
+	misses       int       // items that others had taken, since the last success
 
-	session     *recipes.Session // of what follows
+	session     *recipes.Session // owns the fields below
 	role        waitRole
-	linePath    string // our znode in line
-	firstInLine bool   // nobody is before it
+	linePath    string // the consumer's znode in line; "" if none
+	firstInLine bool   // no other znode is before linePath
 }
 
-// content is what an item's znode has.
+// content is what was read from an item's znode.
 type content struct {
 	data []byte
 	stat *zk.Stat
 }
 
 const (
-	// listLife is for how long a listing is used. It does not show who has let go of an item since, or put it back.
+	// listLife is how long a listing is used. It does not show items that others have unlocked or
+	// put back since.
 	listLife = time.Second
-	// mostTaken is how many items are taken with one request at most, firstTaken with the first.
+	// maxClaim is how many items one request takes at most, firstClaim how many the first request
+	// takes.
 	maxClaim, firstClaim = 64, 16
-	// mostMissed is after how many items that somebody else had taken the queue is listed again.
+	// maxMisses is after how many items taken by others the queue is listed again.
 	maxMisses = 16
 )
 
-// find waits until something can be taken, and returns it with those for whom; or nothing when t has been served, or left. It tells those
-// who don't wait for an item when there is none.
+// findItems waits until items can be taken, and returns them assigned to requests. It returns none
+// if t was answered or no request is left. When there is no item, it answers the requests of Try
+// methods.
 func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, error) {
 	c := &e.consumer
-	upTo := 0 // who came later may be told nothing by what was seen
+	upTo := 0 // Later requests may have missed items of the last listing.
 	for looked := false; !t.answered; {
 		wanted, tries, last := e.demand()
 		if wanted == 0 {
@@ -83,7 +86,8 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 	return nil, nil
 }
 
-// wanted returns how many wait, whether some of them won't wait for an item, and the number of who came last.
+// demand returns how many requests wait, whether one of them is of a Try method, and the number of
+// the latest.
 func (e *engine) demand() (n int, tries bool, last int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,7 +97,8 @@ func (e *engine) demand() (n int, tries bool, last int) {
 	return len(e.waitingTakes), tries, e.lastNumber
 }
 
-// serveNone tells those up to a number who don't wait that there is nothing. False if there are none of them.
+// answerEmpty tells the Try methods up to number last that there is no item. It returns false if
+// there are none.
 func (e *engine) answerEmpty(last int) bool {
 	e.mu.Lock()
 	var none []*takeRequest
@@ -109,17 +114,17 @@ func (e *engine) answerEmpty(last int) bool {
 	return len(none) > 0
 }
 
-// pick returns the first n items that can be taken now.
+// takeable returns the first n items that can be taken now.
 func (c *consumer) takeable(n int, now time.Time) []*entry {
 	for i, x := range c.available {
-		if i == n || x.due > now.UnixMilli() { // sorted by that, where it is set
+		if i == n || x.due > now.UnixMilli() { // the list is sorted by due time, if items have one
 			return c.available[:i]
 		}
 	}
 	return c.available
 }
 
-// strike takes an item from the list.
+// remove removes an entry from the list.
 func (c *consumer) remove(x *entry) {
 	for i, other := range c.available {
 		if other == x {
@@ -133,12 +138,14 @@ func (c *consumer) remove(x *entry) {
 	}
 }
 
-// look lists the queue. With watch, fires has what tells of changes.
-func (e *engine) refresh(ctx context.Context, watch bool) (fires []<-chan zk.Event, err error) {
+// refresh lists the queue. With watch, it returns channels that fire when the items or the locks
+// change.
+func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.Event, err error) {
 	c := &e.consumer
 	for tries := 1; ; tries++ {
 		items, locks, err := e.listBoth(ctx, watch)
-		if errors.Is(err, zk.ErrNoNode) && watch && tries < maxPathTries { // what is not there can't be watched
+		// a missing znode's children cannot be watched
+		if errors.Is(err, zk.ErrNoNode) && watch && tries < maxPathTries {
 			if err := e.makePaths(ctx); err != nil {
 				return nil, err
 			}
@@ -155,11 +162,12 @@ func (e *engine) refresh(ctx context.Context, watch bool) (fires []<-chan zk.Eve
 		if len(locks.names) > 0 {
 			c.available = unlocked(c.available, locks.names)
 		}
-		return []<-chan zk.Event{items.fires, locks.fires}, nil
+		return []<-chan zk.Event{items.watch, locks.watch}, nil
 	}
 }
 
-// created returns twice the number of children that a znode has ever had: Cversion counts what came and what went.
+// creationMark returns a number that rises when a child is created and not when one is deleted:
+// twice the number of children ever created.
 func creationMark(stat *zk.Stat) int64 { return int64(stat.Cversion) + int64(stat.NumChildren) }
 
 func unlocked(list []*entry, locks []string) []*entry {
@@ -179,14 +187,14 @@ func unlocked(list []*entry, locks []string) []*entry {
 type listing struct {
 	names []string
 	stat  *zk.Stat
-	fires <-chan zk.Event
+	watch <-chan zk.Event
 }
 
-// listBoth lists items and locks at the same time.
+// listBoth lists items and locks concurrently.
 func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing, err error) {
 	list := func(path string) (l listing, err error) {
 		if watch {
-			l.names, l.stat, l.fires, err = e.client.ChildrenW(ctx, path)
+			l.names, l.stat, l.watch, err = e.client.ChildrenW(ctx, path)
 		} else {
 			l.names, l.stat, err = e.client.Children(ctx, path)
 		}
@@ -210,12 +218,13 @@ func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing
 	return items, locks, err
 }
 
-// read returns those of the picks that are there, with what they have. It asks for those that were not read ahead, all at once; and for
-// whether something was put that comes before them, unless the queue was listed just now: then there are none.
+// readPicks reads those of picks that were not read ahead, and returns those that exist. Unless the
+// queue was listed just now, it also checks whether an item was put that sorts before them; if so,
+// it returns none and the queue will be listed again.
 func (e *engine) readPicks(ctx context.Context, picks []*entry, looked bool) ([]*entry, error) {
 	c := &e.consumer
 	n := len(picks)
-	if c.misses > 0 && len(c.available) > n { // who is behind others catches up at a bound, not step by step
+	if c.misses > 0 && len(c.available) > n { // a consumer that lags behind others skips ahead
 		picks = c.takeable(min(n+2*c.misses, maxMisses), time.Now())
 	}
 	picks = append([]*entry(nil), picks...)
@@ -251,7 +260,7 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, looked bool) ([]
 	return there[:min(n, len(there))], nil
 }
 
-// get reads those that were not read, all at once. Those that are gone stay without content.
+// fetch concurrently reads the entries that have no content. Entries that are gone stay without.
 func (e *engine) fetch(ctx context.Context, entries []*entry) error {
 	var (
 		wg   sync.WaitGroup

@@ -2,16 +2,18 @@ package queue
 
 import "encoding/binary"
 
-// Curator's ItemSerializer writes into a znode:
+// Curator's ItemSerializer encodes the items of a znode, with big-endian numbers, as:
 //
-//	int32 version 0x00010001, then for each item: byte 1, int32 length, that many bytes; then byte 2. Numbers are big-endian.
+//	int32 0x00010001 (version)
+//	for each item: byte 1, int32 length, that many bytes
+//	byte 2
 const (
 	frameVersion = 0x00010001
 	frameItem    = 1
 	frameEnd     = 2
 )
 
-// frame writes items as Curator does.
+// frame encodes items as Curator does.
 func frame(items ...[]byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, frameVersion)
 	for _, item := range items {
@@ -22,7 +24,8 @@ func frame(items ...[]byte) []byte {
 	return append(b, frameEnd)
 }
 
-// unframe returns the items that Curator, or frame, has written: parts of b. What follows the end is not looked at, as Curator doesn't.
+// unframe decodes items that Curator or frame encoded. The items alias b. Like Curator, it ignores
+// bytes after the end mark.
 func unframe(b []byte) ([][]byte, error) {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != frameVersion {
 		return nil, ErrFrame

@@ -13,34 +13,36 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
-// Item is an item that is locked: it stays in the queue until Done, and comes back when its taker's session ends, or with Return. One of
-// these must be called. Safe for concurrent use.
+// Item is an item that is locked. It stays in the queue until Done. It becomes available to others
+// with Return, or when the session of its holder ends. Done or Return must be called. Safe for
+// concurrent use.
 type Item struct {
 	Message
 	engine *engine
 	held   *recipes.Hold
-	marker string // an ephemeral of the same session with a name that is not used twice, as that of the lock is
+	marker string // an ephemeral of the lock's session, with a name that is never reused
 
-	mu          sync.Mutex // one Done at a time
-	doneUnknown bool       // a Done may have been carried out
+	mu          sync.Mutex // held during Done and Return
+	doneUnknown bool       // the answer to a Done was lost
 }
 
-// Context ends when the item is not held any more or may not be; see recipes.Hold.Context.
+// Context ends when the item is no longer held, or may not be; see recipes.Hold.Context.
 func (i *Item) Context() context.Context { return i.held.Context() }
 
-// Token is greater than that of all who held the item before; see recipes.Hold.Token.
+// Token exceeds the token of every earlier holder of the item; see recipes.Hold.Token.
 func (i *Item) Token() int64 { return i.held.Token() }
 
-// Guard returns ops with checks in front that fail the whole multi if the item is not held any more. The first two results of the multi are
-// those of the checks.
+// Guard returns ops preceded by two checks that make the whole multi fail if the item is no longer
+// held. The multi's first two results are those of the checks.
 func (i *Item) Guard(ops ...any) []any { return i.held.Guard(i.withMarkerCheck(ops)...) }
 
-// guarded is ops after the check of what the lock's own name can't tell: that it is still this holder's.
+// withMarkerCheck returns ops preceded by a check that the lock is still this holder's. The lock's
+// name does not tell, because the next holder's lock has the same name.
 func (i *Item) withMarkerCheck(ops []any) []any {
 	return append([]any{&zk.CheckVersionRequest{Path: i.marker, Version: -1}}, ops...)
 }
 
-// Commit carries out all ops if the item is still held, and else none; see recipes.Hold.Commit.
+// Commit applies all ops if the item is still held, and none otherwise; see recipes.Hold.Commit.
 func (i *Item) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	results, err := i.held.Commit(ctx, i.withMarkerCheck(ops)...)
 	if len(results) == 0 {
@@ -52,13 +54,14 @@ func (i *Item) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	return results[1:], err
 }
 
-// Done takes the item out of the queue, and lets it go. With recipes.ErrNotHeld it may come again, to another; with
-// recipes.ErrOutcomeUnknown Done may be called once more.
+// Done removes the item from the queue and releases it. After recipes.ErrNotHeld the item may be
+// delivered again, to another consumer. After recipes.ErrOutcomeUnknown Done may be called again.
 func (i *Item) Done(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	e, s := i.engine, i.held.Session()
-	// Not what is held ends it: who looks may see that the lock is gone before the answer says that it was this call that did it.
+	// Not within the hold, which ends as soon as the deletion of the lock is seen. That may be
+	// before the answer shows that this call deleted it.
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	for {
@@ -75,7 +78,8 @@ func (i *Item) Done(ctx context.Context) error {
 			return nil
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
 			i.doneUnknown = true
-			if ctx.Err() != nil || e.client.Sync(in, i.held.Path()) != nil { // it may still be under way
+			// the multi may still be in progress
+			if ctx.Err() != nil || e.client.Sync(in, i.held.Path()) != nil {
 				return err
 			}
 			continue
@@ -84,18 +88,19 @@ func (i *Item) Done(ctx context.Context) error {
 		case len(results) == 0:
 			return err
 		case errors.Is(results[0].Error, zk.ErrNoNode) && i.doneUnknown && s.Context().Err() == nil:
-			i.held.End() // nobody else deletes a lock whose session lives
+			i.held.End() // while its session lives, only this Done deletes the lock
 			i.doneUnknown = false
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
 			i.held.End()
 			return i.notHeld()
-		case errors.Is(results[1].Error, zk.ErrNoNode): // somebody has deleted the marker, and the lock may be another's
+		// the marker was deleted; the lock may be another holder's
+		case errors.Is(results[1].Error, zk.ErrNoNode):
 			i.held.End()
-			// Ends with the server's answer or with s; Client.Close waits for it, after which there is no session either.
+			// Ends with the server's answer or with s. Client.Close waits for it, and ends s.
 			_ = e.client.Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
-		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, which is what Done is for
+		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
 			return i.release(ctx)
 		}
 		return err
@@ -106,8 +111,8 @@ func (i *Item) notHeld() error {
 	return &recipes.Error{Op: "done", Path: i.held.Path(), Err: recipes.ErrNotHeld, Unknown: i.doneUnknown}
 }
 
-// Return lets the item go, for others to take: it is where it was in the queue. If that can't be done before ctx ends, it goes on in the
-// background, and the error's Unknown is set. After Done it does nothing.
+// Return releases the item, which keeps its place in the queue. If ctx ends first, that continues
+// in the background, and the error's Unknown is set. After Done, Return does nothing.
 func (i *Item) Return(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -117,11 +122,11 @@ func (i *Item) Return(ctx context.Context) error {
 	return i.release(ctx)
 }
 
-// letGo ends what is held, and then deletes the lock.
+// release ends the hold and then deletes the lock.
 func (i *Item) release(ctx context.Context) error {
 	e, s := i.engine, i.held.Session()
 	i.held.End()
-	done := make(chan error, 1) // who answers does not wait
+	done := make(chan error, 1) // capacity 1: the sender must not block
 	if err := e.client.Background(ctx, func(ctx context.Context) { done <- e.unlock(ctx, s, i.Name, i.marker) }); err != nil {
 		return err
 	}
@@ -133,13 +138,14 @@ func (i *Item) release(ctx context.Context) error {
 	}
 }
 
-// unlock deletes the lock of s on an item, once: the next holder's lock has the same name. marker is one of s.
+// unlock deletes the lock of session s on an item, once: the next holder's lock has the same name.
+// marker must be one of s.
 func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker string) error {
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	marked, err := e.deleteLock(in, name, marker)
 	if s.Context().Err() != nil {
-		return nil // it went with its session
+		return nil // the server deletes the lock with its session
 	}
 	if !marked {
 		e.dropLock(ctx, s, name)
@@ -147,17 +153,18 @@ func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker st
 	return err
 }
 
-// deleteLock deletes the lock on an item if the marker is there, and reports whether it was. The marker is of the lock's session: in the next, where
-// the delete may be sent if it waits to be sent when the session ends, the lock may be another's.
+// deleteLock deletes the lock on an item if marker exists, and reports whether it did. The marker
+// belongs to the lock's session. If that session ends before the request is sent, the request is
+// sent in the next session, where the lock may be another holder's.
 func (e *engine) deleteLock(ctx context.Context, name, marker string) (marked bool, err error) {
 	r, err := e.putWriter.Write(ctx, &zk.CheckVersionRequest{Path: marker, Version: -1}, &zk.DeleteRequest{Path: e.lock(name), Version: -1})
 	if errors.Is(err, zk.ErrNoNode) {
-		return exactlyonce.FailedAt(r.Ops) > 0, nil // somebody has deleted the marker, or the lock
+		return exactlyonce.FailedAt(r.Ops) > 0, nil // the marker or the lock is gone
 	}
 	return true, err
 }
 
-// dropLock deletes the lock on an item if it is of s, also when there is no connection for a while.
+// dropLock deletes the lock on an item if s owns it, and retries while the connection is lost.
 func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) {
 	in, cancel := s.Within(ctx)
 	defer cancel()
@@ -173,7 +180,7 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 		}
 		var r exactlyonce.Result
 		if err == nil {
-			r, err = e.putWriter.Write(in) // for its marker
+			r, err = e.putWriter.Write(in) // to get its marker
 			if errors.Is(err, zk.ErrNoNode) {
 				err = e.makePaths(in)
 			}
@@ -190,12 +197,13 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 	}
 }
 
-// dropPause is between two tries to delete a lock that nobody waits for.
+// dropPause is the pause between attempts to delete an abandoned lock.
 const dropPause = time.Second
 
-// Handle waits for an item, locks it and calls f with it, and with a ctx that also ends when it is not held any more. If f returns nil the item
-// is Done, else it is given back, also when f panics. The error is that of f joined with what went wrong then. With ErrFrame f is not called; the item
-// comes again, and before all others, until somebody takes it out with Take or TakeLocked.
+// Handle waits for an item, locks it, and calls f. The context of f also ends when the item is no
+// longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls Return. The
+// error joins that of f and that of Done or Return. An item with ErrFrame is returned without a
+// call of f. It stays the first in the queue until somebody removes it with Take or TakeLocked.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)
 	if i == nil {

@@ -10,13 +10,14 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// layout is how a kind of queue names its items and what it writes into them.
+// layout says how a kind of queue names and encodes its items.
 type layout struct {
-	prefix string // what names of items begin with; other children are nobody's business
-	framed bool   // items are written as Curator's ItemSerializer does
-	// rank is what is taken first, the least; nil for a queue where only the order counts in which items were put.
+	prefix string // of items' names; other children are ignored
+	framed bool   // items are encoded as Curator's ItemSerializer does
+	// sortKey orders the items, smallest first; nil if only the order of Put counts.
 	sortKey func(name string) int64
-	// due is the Unix time in milliseconds before which an item is not to be taken; nil for a queue without delays.
+	// due returns the Unix time in milliseconds before which an item must not be taken; nil for a
+	// queue without delays.
 	due func(name string) int64
 }
 
@@ -33,16 +34,16 @@ const (
 	kazooPrefix   = "entry-"
 )
 
-// entry is an item as the name of its znode shows it.
+// entry is an item, as its znode's name shows it.
 type entry struct {
 	name    string
 	sortKey int64
 	number  int32
-	due     int64    // Unix ms; 0 is any time
-	content *content // as it was read; nil if it was not
+	due     int64    // Unix ms; 0 means at once
+	content *content // nil until it was read
 }
 
-// sorted returns the items among the names of a queue's children, in the order in which they are to be taken.
+// sorted returns the items among names, in the order in which they are to be taken.
 func (l *layout) sorted(names []string) []*entry {
 	all := make([]*entry, 0, len(names))
 	for _, name := range names {
@@ -65,7 +66,8 @@ func (l *layout) sorted(names []string) []*entry {
 	return all
 }
 
-// curatorPriorityName writes a priority as Curator does: a digit for its sign and eight of its two's complement, so that names sort.
+// curatorPriorityName encodes a priority as Curator does: a digit for its sign and eight
+// hexadecimal digits of its two's complement, so that names sort by priority.
 func curatorPriorityName(priority int32) string {
 	sign := 1
 	if priority < 0 {
@@ -74,7 +76,8 @@ func curatorPriorityName(priority int32) string {
 	return fmt.Sprintf("%s%d%08X", curatorPrefix, sign, uint32(priority))
 }
 
-// curatorPriority returns the priority in a name, or 0: items without one are those of a queue without priorities.
+// curatorPriority returns the priority in a name, or 0 if there is none, as in a queue without
+// priorities.
 func curatorPriority(name string) int64 {
 	begin := len(curatorPrefix) + 1
 	if len(name) < begin+8+10 {
@@ -89,7 +92,8 @@ func curatorPriority(name string) int64 {
 
 func curatorDelayName(ms int64) string { return fmt.Sprintf("%s|%08X|", curatorPrefix, ms) }
 
-// curatorEpoch returns the time in a name, in Unix ms, or 0, as Curator reads it: between the last two bars.
+// curatorEpoch returns the time in a name in Unix ms, or 0. As in Curator, it is between the last
+// two bars.
 func curatorEpoch(name string) int64 {
 	last := strings.LastIndexByte(name, '|')
 	if last <= 0 {
@@ -106,14 +110,14 @@ func curatorEpoch(name string) int64 {
 	return ms
 }
 
-// curatorIDName writes an id as Curator does, which keeps no bars and slashes of it.
+// curatorIDName encodes an ID as Curator does, which replaces bars and slashes.
 func curatorIDName(id string) string {
 	return curatorPrefix + "|" + fixID(id) + "|"
 }
 
 func fixID(id string) string { return strings.NewReplacer("/", "_", "|", "_").Replace(id) }
 
-// curatorID returns the id in a name, or "": what is between the first two bars.
+// curatorID returns the ID in a name, which is between the first two bars; "" if there is none.
 func curatorID(name string) string {
 	_, rest, _ := strings.Cut(name, "|")
 	id, _, ok := strings.Cut(rest, "|")

@@ -12,24 +12,24 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// put is what one Put puts.
+// putRequest holds the items of one Put call.
 type putRequest struct {
-	path      string     // of the znodes, without the number
-	data      [][]byte   // of each
-	size      int        // bytes of data
-	result    chan error // capacity 1: who answers does not wait
-	abandoned bool       // nobody waits any more; guarded by engine.mu
+	path      string     // of the znodes, without the sequence number
+	data      [][]byte   // per item
+	size      int        // total bytes of data
+	result    chan error // capacity 1: the sender must not block
+	abandoned bool       // the caller has returned; guarded by engine.mu
 }
 
-// What goes into one request together. What is larger goes alone.
+// The limits of one request. A single putRequest that exceeds them is sent alone.
 const (
 	maxBatchItems = 128
 	maxBatchBytes = 256 << 10
-	// pathTries is how often missing znodes are made before an error is believed.
+	// maxPathTries bounds how often missing parents are created for one request.
 	maxPathTries = 5
 )
 
-// put puts items with that name, all or none.
+// putItems puts items whose znodes' names begin with name, all or none.
 func (e *engine) putItems(ctx context.Context, name string, items ...[]byte) error {
 	if len(items) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (e *engine) putItems(ctx context.Context, name string, items ...[]byte) err
 	defer release()
 	p := &putRequest{path: e.child(name), result: make(chan error, 1)}
 	for _, item := range items {
-		data := slices.Clone(item) // it may be sent when the caller has it back
+		data := slices.Clone(item) // the request may be sent after the caller has returned
 		if e.layout.framed {
 			data = frame(item)
 		}
@@ -66,7 +66,7 @@ func (e *engine) putItems(ctx context.Context, name string, items ...[]byte) err
 	}
 }
 
-// leavePut is for who does not wait any more.
+// abandonPut is called when the caller's ctx has ended.
 func (e *engine) abandonPut(ctx context.Context, p *putRequest) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,7 +97,8 @@ func (e *engine) failWaitingPuts(err error) {
 	e.waitingPuts, e.sending = nil, false
 }
 
-// fly sends what is to be put, in the order in which it came: those that come while a request is under way go together in the next.
+// sendLoop sends the waiting items in order of arrival. Items that arrive during a request are sent
+// together in the next.
 func (e *engine) sendLoop(ctx context.Context) {
 	for {
 		waiting, stop := context.WithCancel(ctx)
@@ -112,8 +113,9 @@ func (e *engine) sendLoop(ctx context.Context) {
 	}
 }
 
-// board takes those that go together next. With nil, nobody is flying any more.
-func (e *engine) nextBatch(halt context.CancelFunc) []*putRequest {
+// nextBatch moves the requests that are sent together next to inFlight. If there are none, it
+// returns nil and ends sending.
+func (e *engine) nextBatch(stopWaiting context.CancelFunc) []*putRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n, size := 0, 0
@@ -131,11 +133,12 @@ func (e *engine) nextBatch(halt context.CancelFunc) []*putRequest {
 	}
 	e.inFlight = slices.Clone(e.inFlight)
 	e.waitingPuts = slices.Delete(e.waitingPuts, 0, len(e.inFlight))
-	e.stopWaiting = halt
+	e.stopWaiting = stopWaiting
 	return e.inFlight
 }
 
-// send sends all of them in one request, and answers those who wait. Only waiting for a session ends with waiting.
+// sendBatch sends the items of batch in one request and answers their callers. The end of waiting
+// only ends the wait for a session.
 func (e *engine) sendBatch(ctx, waiting context.Context, batch []*putRequest) {
 	for tries := 1; ; tries++ {
 		s, err := e.client.AwaitSession(waiting)
@@ -166,19 +169,20 @@ func (e *engine) sendBatch(ctx, waiting context.Context, batch []*putRequest) {
 			e.finishBatch(batch, err)
 			return
 		case s.Context().Err() != nil && ctx.Err() == nil:
-			continue // nothing was put: the next session may do
+			continue // nothing was put; the next session may succeed
 		case len(batch) == 1:
 			e.finishBatch(batch, err)
 			return
 		}
-		for _, p := range batch { // whose fault it is
+		for _, p := range batch { // one at a time, to find the one that fails
 			e.sendBatch(ctx, waiting, []*putRequest{p})
 		}
 		return
 	}
 }
 
-// landed answers those who wait, and takes back what nobody waits for any more. results are nil if the names are not known.
+// batchStored answers the callers of batch, and withdraws the items of abandoned requests. results
+// is nil if the names are not known.
 func (e *engine) batchStored(ctx context.Context, batch []*putRequest, results []zk.MultiResponse) {
 	var back []string
 	e.mu.Lock()
@@ -208,16 +212,16 @@ func (e *engine) finishBatch(batch []*putRequest, err error) {
 	}
 }
 
-// takeBack deletes an item, unless somebody has it.
+// withdraw deletes an item unless a consumer has it.
 func (e *engine) withdraw(ctx context.Context, path string) {
 	if e.locks == "" {
-		_ = e.client.DeleteGuaranteed(ctx, path) // nobody waits to hear of it
+		_ = e.client.DeleteGuaranteed(ctx, path) // nobody waits for the result
 		return
 	}
-	_, _ = e.removeItem(ctx, znodepath.Base(path)) // the same
+	_, _ = e.removeItem(ctx, znodepath.Base(path)) // nobody waits for the result
 }
 
-// removeOne takes an item out of the queue, and reports whether it was this call that did so: else it was taken, or is locked.
+// removeItem removes an item from the queue. It returns false if the item was taken or is locked.
 func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
 	ops := e.removeOps(name, -1)
 	for tries := 1; ; tries++ {
@@ -236,13 +240,14 @@ func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
 	}
 }
 
-// remove returns what takes an item away for good, unless it is locked.
+// removeOps returns the operations that delete an item unless it is locked.
 func (e *engine) removeOps(name string, version int32) []any {
 	ops := []any{&zk.DeleteRequest{Path: e.child(name), Version: version}}
 	if e.locks == "" {
 		return ops
 	}
-	// That a lock can be made shows that there was none. It is never seen.
+	// Creating the lock fails if the item is locked. Nobody sees the lock, because the multi also
+	// deletes it.
 	return append([]any{
 		&zk.CreateRequest{Path: e.lock(name), Flags: zk.FlagEphemeral},
 		&zk.DeleteRequest{Path: e.lock(name), Version: -1},

@@ -11,11 +11,11 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// roomPrefix begins the names of those who wait for room in a queue that has all it may have.
+// roomPrefix begins the names of producers' znodes that wait for room in a full queue.
 const roomPrefix = "room-"
 
-// awaitRoom waits until the queue has less than it may have. Of those who wait only the first is told when something is taken; release lets
-// the next one look.
+// awaitRoom waits until the queue has fewer than MaxItems items. Only the first of the waiting
+// producers watches the queue; release lets the next one do so.
 func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 	none := func() {}
 	if e.max <= 0 {
@@ -33,7 +33,8 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 		in, cancel := held.Within(ctx)
 		err = e.awaitTaken(in)
 		cancel()
-		leave := func() { _ = held.Release(context.WithoutCancel(ctx)) } // it goes on in the background if need be
+		// continues in the background if needed
+		leave := func() { _ = held.Release(context.WithoutCancel(ctx)) }
 		if err == nil {
 			return leave, nil
 		}
@@ -47,10 +48,10 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// awaitTaken waits until there is room.
+// awaitTaken waits until the queue has room.
 func (e *engine) awaitTaken(ctx context.Context) error {
 	for {
-		names, _, fires, err := e.client.ChildrenW(ctx, e.path)
+		names, _, watch, err := e.client.ChildrenW(ctx, e.path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
@@ -60,14 +61,14 @@ func (e *engine) awaitTaken(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-fires:
+		case <-watch:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// roomRule is line.Exclusive among those who wait for room.
+// roomRule is contend.Exclusive among the producers that wait for room.
 func roomRule(names []string, own int) string {
 	for own--; own >= 0; own-- {
 		if _, prefix, _ := recipes.Sequence(names[own]); strings.HasSuffix(prefix, roomPrefix) {

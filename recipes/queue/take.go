@@ -5,43 +5,49 @@ import (
 	"slices"
 )
 
-// taker is one Take under way.
+// takeRequest is a call of Take, or of one of its variants, in progress.
 type takeRequest struct {
-	locked       bool            // takes with a lock
-	try          bool            // does not wait for an item
-	result       chan takeResult // capacity 1: who serves does not wait
-	becomeLeader chan struct{}   // capacity 1: the baton
-	number       int             // in the order in which they came
-	answered     bool            // got has something; belongs to who has the baton
-	abandoned    bool            // nobody waits any more; guarded by engine.mu
+	locked       bool            // take with a lock
+	try          bool            // do not wait for an item
+	result       chan takeResult // capacity 1: the sender must not block
+	becomeLeader chan struct{}   // capacity 1; tells the caller to lead
+	number       int             // in order of arrival
+	answered     bool            // result was sent; owned by the leader
+	abandoned    bool            // the caller has returned; guarded by engine.mu
 }
 
-// taken is what a taker gets: an item, nothing, or an error.
+// takeResult is an item, nothing, or an error.
 type takeResult struct {
 	item *Item
 	err  error
 }
 
-// Take waits for an item and takes it: nobody else gets it, and it is gone if the taker dies.
+// Take waits for an item and removes it from the queue. The item is lost if the process dies before
+// it has handled the item; TakeLocked avoids that.
 //
-// When ctx ends, Take returns at once. An item that is being taken for it in that moment goes to another who waits here, or back to its
-// place in the queue; the error's Unknown is set then, because that may fail with the session. With an error nothing was taken, but:
-//   - recipes.ErrOutcomeUnknown and a Message with a Name: the session was lost while the item was being taken, or the Client's RetryPolicy had
-//     enough, and it is gone from the queue, as far as could be seen. Somebody else may have it, or nobody but this caller.
-//   - ErrFrame: it was taken, and Data is what its znode had.
+// When ctx ends, Take returns at once. An item that is just being taken for this call goes to
+// another waiting call of this Client, or back to its place in the queue. The error's Unknown is
+// set then, because that can fail if the session ends. With an error nothing was taken, except:
+//
+//   - recipes.ErrOutcomeUnknown and a Message with a Name: the answer was lost, and so was the
+//     session, or the Client's RetryPolicy stopped. The item is gone from the queue as far as could
+//     be seen. Another consumer may have it, or nobody but this caller.
+//   - ErrFrame: the item was taken, and Data holds the znode's data.
 func (e *engine) Take(ctx context.Context) (Message, error) {
 	r := e.take(ctx, &takeRequest{})
 	return r.message(), r.err
 }
 
-// TryTake is Take that does not wait: false means that nothing can be taken now, as far as the server knows that the Client is connected to.
+// TryTake is Take without waiting. It returns false if nothing can be taken now, as far as the
+// Client's server knows.
 func (e *engine) TryTake(ctx context.Context) (Message, bool, error) {
 	r := e.take(ctx, &takeRequest{try: true})
 	return r.message(), r.item != nil && r.err == nil, r.err
 }
 
-// TakeLocked waits for an item and locks it: it stays in the queue, and comes back if the taker dies, until Done. With ErrFrame there is an
-// Item too. When ctx ends, nothing is taken, though the error's Unknown may be set while the lock is being let go.
+// TakeLocked waits for an item and locks it. The item stays in the queue until Done, and becomes
+// available to others when the session ends. With ErrFrame there is an Item too. When ctx ends, no
+// item is locked, but the error's Unknown may be set while a lock is being deleted.
 func (e *engine) TakeLocked(ctx context.Context) (*Item, error) {
 	if e.locks == "" {
 		return nil, ErrNoLocks
@@ -50,7 +56,7 @@ func (e *engine) TakeLocked(ctx context.Context) (*Item, error) {
 	return r.item, r.err
 }
 
-// TryTakeLocked is TakeLocked that does not wait. Without an item it returns nil.
+// TryTakeLocked is TakeLocked without waiting. It returns nil if nothing can be locked now.
 func (e *engine) TryTakeLocked(ctx context.Context) (*Item, error) {
 	if e.locks == "" {
 		return nil, ErrNoLocks
@@ -66,7 +72,8 @@ func (r takeResult) message() Message {
 	return r.item.Message
 }
 
-// take waits until t has been served. One of those who wait has the baton and sees to all of them: what they ask of the server is asked once.
+// take waits until t is answered. One of the waiting callers is the leader and works for all of
+// them, so that they share requests.
 func (e *engine) take(ctx context.Context, t *takeRequest) takeResult {
 	if ctx.Err() != nil {
 		return takeResult{err: e.contextError(ctx, "take", false)}
@@ -99,7 +106,7 @@ func (e *engine) take(ctx context.Context, t *takeRequest) takeResult {
 	}
 }
 
-// leave is for who does not wait any more.
+// abandonTake is called when the caller's ctx has ended.
 func (e *engine) abandonTake(ctx context.Context, t *takeRequest) takeResult {
 	e.mu.Lock()
 	select {
@@ -109,7 +116,7 @@ func (e *engine) abandonTake(ctx context.Context, t *takeRequest) takeResult {
 	default:
 	}
 	i := slices.Index(e.waitingTakes, t)
-	if i < 0 { // an item is being taken for it
+	if i < 0 { // an item is being taken for t
 		t.abandoned = true
 		e.mu.Unlock()
 		return takeResult{err: e.contextError(ctx, "take", true)}
@@ -123,7 +130,8 @@ func (e *engine) abandonTake(ctx context.Context, t *takeRequest) takeResult {
 	return takeResult{err: e.contextError(ctx, "take", false)}
 }
 
-// pass gives the baton to the first of those who wait.
+// passLeadership makes the first waiting caller the leader. Without one, there is no leader until
+// the next call of Take.
 func (e *engine) passLeadership() {
 	e.mu.Lock()
 	if len(e.waitingTakes) > 0 {
@@ -139,14 +147,15 @@ func (e *engine) passLeadership() {
 	}
 }
 
-// drop deletes a znode in the background.
+// deleteInBackground deletes a znode and does not wait.
 func (e *engine) deleteInBackground(path string) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = e.client.DeleteGuaranteed(ended, path) // not waited for: it goes on until it is done
+	_ = e.client.DeleteGuaranteed(ended, path) // continues in the background
 }
 
-// leadOn finds something to take for those who wait, as many as there are, and has it taken in the background. By whoever has the baton.
+// lead finds items for the waiting requests and claims them in the background, which also passes
+// leadership on.
 func (e *engine) lead(ctx context.Context, t *takeRequest) {
 	found, err := e.findItems(ctx, t)
 	if err != nil && ctx.Err() == nil {
@@ -168,7 +177,8 @@ func (e *engine) lead(ctx context.Context, t *takeRequest) {
 	}
 }
 
-// serve gives a taker what it waits for. By whoever has the baton. False if nobody waits any more.
+// answer sends a request its result. It returns false if the request was abandoned. Only the leader
+// calls answer.
 func (e *engine) answer(t *takeRequest, r takeResult) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,7 +193,7 @@ func (e *engine) answer(t *takeRequest, r takeResult) bool {
 	return true
 }
 
-// again lets takers for whom nothing was taken wait again, before all others.
+// requeue puts requests for which nothing was taken back in front of all others.
 func (e *engine) requeue(found []assignment) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -196,14 +206,14 @@ func (e *engine) requeue(found []assignment) {
 	e.waitingTakes = append(back, e.waitingTakes...)
 }
 
-// pair is an item and for whom it is taken.
+// assignment is an item and the request for which it is taken.
 type assignment struct {
 	*entry
 	request *takeRequest
 }
 
-// assign gives each of the items to one who waits, in order. Who came after last did so when the server may have been asked already, and
-// might miss what was put in between.
+// assign assigns items to waiting requests, in order. It skips requests after number last: they may
+// have arrived after the queue was read, and could miss an item that was put in between.
 func (e *engine) assign(picks []*entry, last int) []assignment {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -218,7 +228,7 @@ func (e *engine) assign(picks []*entry, last int) []assignment {
 	return found
 }
 
-// instead returns another who waits for such an item, and takes him out of the line.
+// nextTake removes another request for the same kind of taking from waitingTakes, and returns it.
 func (e *engine) nextTake(t *takeRequest) *takeRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,15 +13,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Check is rapid.Check for scenarios: what draw draws is run in a bubble, in a world of so many members. The scenario draws nothing itself. When
-// it fails, rapid looks for the smallest draw with which it does, and says how to run that again.
+// Check is rapid.Check for scenarios. draw draws a scenario, and Check runs the scenario in a
+// bubble with a World of that many members. The scenario itself must not draw. When a scenario
+// fails, rapid shrinks the draw and prints how to run it again.
 //
 //	recipetest.Check(t, func(rt *rapid.T) (members int, scenario func(t testing.TB, w *recipetest.World)) {
 //		members = rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
 //		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
 //		return members, func(t testing.TB, w *recipetest.World) {
 //			...
-//			w.Suffer(troubles)
+//			w.Apply(troubles)
 //			...
 //		}
 //	})
@@ -30,7 +31,7 @@ func Check(t *testing.T, draw func(rt *rapid.T) (members int, scenario func(t te
 	check(t, t, draw)
 }
 
-// check fails tb, and takes bubbles from t.
+// check reports failures to tb and makes bubbles from t.
 func check(t *testing.T, tb rapid.TB, draw func(rt *rapid.T) (members int, scenario func(t testing.TB, w *World))) {
 	tb.Helper()
 	rapid.Check(tb, func(rt *rapid.T) {
@@ -46,19 +47,20 @@ func check(t *testing.T, tb rapid.TB, draw func(rt *rapid.T) (members int, scena
 	})
 }
 
-// recorder is a test that may fail without failing the real one: rapid has to see it fail many times until it has found the smallest draw.
+// recorder is a test whose failure does not fail the real test: rapid must see many failures until
+// it has found the smallest draw.
 type recorder struct {
-	testing.TB // of the bubble; for what is not recorded
+	testing.TB // of the bubble; for methods that are not recorded
 	ctx        context.Context
 
 	mu       sync.Mutex
 	failed   bool
-	first    string // error
+	first    string // the first error
 	lines    []string
 	cleanups []func()
 }
 
-// record runs f as a test is run, and returns what became of it.
+// record runs f as a test and returns its outcome.
 func record(t testing.TB, f func(t testing.TB)) *recorder {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &recorder{TB: t, ctx: ctx}
@@ -76,7 +78,7 @@ func record(t testing.TB, f func(t testing.TB)) *recorder {
 // run runs f, which may end its goroutine or panic.
 func (r *recorder) run(f func()) {
 	done := make(chan struct{})
-	// Ends with f, or where f fails; awaited below.
+	// Ends with f; awaited below.
 	go func() {
 		defer close(done)
 		defer func() {

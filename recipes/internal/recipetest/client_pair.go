@@ -8,15 +8,15 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Pair is two Clients of the servers that Servers returns, of which A can be cut off, and a znode of their own. All ends with the test but the
-// znode, which is the test's to delete.
+// ClientPair is two Clients of the servers that Servers returns, of which A can be cut off, and a
+// znode of their own. The Clients are closed with the test. The test must delete the znode.
 type ClientPair struct {
 	A, B *recipes.Client
 	Cut  *Cutter
 	Root string
 }
 
-// Essentials connects a Pair. prefix is what Root's name begins with. ctx ends after a minute.
+// ConnectPair connects a ClientPair. The name of Root begins with prefix. ctx ends after a minute.
 func ConnectPair(t testing.TB, prefix string) (ctx context.Context, p ClientPair) {
 	t.Helper()
 	servers := Servers(t)

@@ -7,27 +7,27 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// StartServer starts a server in this process, for an Example: what that does works the same on any ZooKeeper.
+// StartServer starts a server in this process for an Example.
 func StartServer() (address string, stop func()) {
 	s, err := server.New(server.Config{})
 	if err != nil {
-		panic(err) // an Example has no other way to fail
+		panic(err) // an Example cannot fail otherwise
 	}
 	if err := s.Start(context.Background()); err != nil {
-		panic(err) // an Example has no other way to fail
+		panic(err) // an Example cannot fail otherwise
 	}
-	return s.ConnectString(), func() { _ = s.Close() } // what is in memory goes with it
+	return s.ConnectString(), func() { _ = s.Close() } // the server's data are in memory only
 }
 
-// ConnectExample starts a server for an Example, and connects to it.
+// ConnectExample starts a server for an Example and connects to it.
 func ConnectExample() (c *recipes.Client, stop func()) {
 	address, end := StartServer()
 	c, err := recipes.Connect(context.Background(), []string{address})
 	if err != nil {
-		panic(err) // an Example has no other way to fail
+		panic(err) // an Example cannot fail otherwise
 	}
 	return c, func() {
-		_ = c.Close() // with the server everything goes
+		_ = c.Close() // the server is about to be closed too
 		end()
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Holds records who held something, and when: locks, permits, leadership. Safe for concurrent use.
+// HoldHistory records and checks who held locks, permits or leadership, and when. Safe for
+// concurrent use.
 type HoldHistory struct {
 	permits int
 	begun   time.Time
@@ -18,30 +19,30 @@ type HoldHistory struct {
 	broken []error
 }
 
-// Hold is one that was begun.
+// HoldRecord is one period of holding.
 type HoldRecord struct {
 	holds  *HoldHistory
 	ctx    context.Context
 	token  int64
 	takes  int
 	begun  time.Duration
-	active bool // not ended by End
+	active bool // End was not called
 }
 
-// NewHolds returns a record of something that has so many permits:
+// NewHoldHistory returns a history for something with this many permits:
 //
-//	a mutex, a leadership    1, and each Begin takes 1
-//	a semaphore              n, and each Begin takes 1
-//	a read/write lock        as many as there can be readers, who take 1, and writers take all
+//	a mutex, a leadership    1; each Begin takes 1
+//	a semaphore              n; each Begin takes 1
+//	a read/write lock        the greatest number of readers; a reader takes 1, a writer all
 func NewHoldHistory(permits int) *HoldHistory {
 	return &HoldHistory{permits: permits, begun: time.Now()}
 }
 
-// Begin records that something is held from now on until ctx, that of the holder, ends, or End. It is called at once when the
-// holder has it. What ends at once, or had ended before, was never held.
+// Begin records that something is held until ctx, the holder's Context, ends, or End is called. The
+// holder must call Begin as soon as it holds. If ctx has ended already, nothing was held.
 //
-// Two things are checked: no more than all permits are taken by those whose ctx is alive now; and token is greater than that of all who began
-// before and can't hold it at the same time.
+// Begin checks that the holders whose ctx is alive take no more than all permits, and that token is
+// greater than those of all earlier holders that exclude this one.
 func (h *HoldHistory) Begin(ctx context.Context, token int64, takes int) *HoldRecord {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +69,8 @@ func (h *HoldHistory) Begin(ctx context.Context, token int64, takes int) *HoldRe
 	return n
 }
 
-// End records that the holder gives it up. It is called before it is released, and may be left out: a release ends ctx.
+// End records that the holder stops holding. It must be called before the release. It may be
+// omitted, because the release ends ctx.
 func (n *HoldRecord) End() {
 	n.holds.mu.Lock()
 	defer n.holds.mu.Unlock()
@@ -79,14 +81,14 @@ func (n *HoldRecord) String() string {
 	return fmt.Sprintf("a hold of %d with token %#x from %v on", n.takes, n.token, n.begun)
 }
 
-// Len returns how many began.
+// Len returns the number of records.
 func (h *HoldHistory) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.all)
 }
 
-// Err returns what was wrong, or nil.
+// Err returns the violations, or nil.
 func (h *HoldHistory) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

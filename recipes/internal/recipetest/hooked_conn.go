@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// hooked is a connection that tells of its requests.
+// hookedConn is a connection that reports its requests to Hooks.
 type hookedConn struct {
 	*zk.Conn
 	hooks *Hooks
@@ -110,7 +110,7 @@ func (h *hookedConn) Multi(ops ...any) (results []zk.MultiResponse, err error) {
 }
 
 func (h *hookedConn) Sync(path string) (synced string, err error) {
-	if path == "/" { // the Client's own
+	if path == "/" { // a probe of the Client
 		return h.Conn.Sync(path)
 	}
 	err = h.hooks.ask(zktest.Sync, path, false, func() (err error) {

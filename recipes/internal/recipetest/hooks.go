@@ -10,15 +10,17 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Request is one that a client of World.Hooked makes.
+// Request is a request of a client of World.Hooked.
 type Request struct {
-	N     int // from 1, since Arm
-	Op    zktest.Op
-	Path  string // on the server, without the number of a sequential one; of a multi its first; the GUID of a protected one is in it
-	Watch bool   // it sets a watch
+	N  int // from 1, since Arm
+	Op zktest.Op
+	// Path is the path on the server: without the sequence number, with the GUID of a protected
+	// znode, and of the first operation of a multi.
+	Path  string
+	Watch bool // the request sets a watch
 }
 
-// String returns its kind: "create", "get+watch".
+// String returns the kind of request: "create", "get+watch".
 func (r Request) String() string {
 	if r.Watch {
 		return string(r.Op) + "+watch"
@@ -26,7 +28,8 @@ func (r Request) String() string {
 	return string(r.Op)
 }
 
-// Hooks tells of a client's requests. Those that a Client makes on its own to see that its session lives are none. Safe for concurrent use.
+// Hooks intercepts a client's requests, except the probes that keep track of the session. Safe for
+// concurrent use.
 type Hooks struct {
 	conn *zk.Conn
 
@@ -37,8 +40,9 @@ type Hooks struct {
 	latency  time.Duration
 }
 
-// Arm counts requests from here on, and calls before when one is about to be sent and after when it was answered, on the goroutine that
-// makes it. If before returns an error, the request is not sent and has failed with it: zk.ErrNoServer, for one, as if there were no connection.
+// Arm counts requests from now on. It calls before when a request is about to be sent, and after
+// when the request was answered, on the goroutine that makes it. If before returns an error, the
+// request is not sent and fails with that error; zk.ErrNoServer acts like a missing connection.
 // Both may be nil.
 func (h *Hooks) Arm(before func(Request) error, after func(Request)) {
 	h.mu.Lock()
@@ -46,17 +50,17 @@ func (h *Hooks) Arm(before func(Request) error, after func(Request)) {
 	h.requests, h.before, h.after = nil, before, after
 }
 
-// Requests returns those since Arm.
+// Requests returns the requests since Arm.
 func (h *Hooks) Requests() []Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]Request(nil), h.requests...)
 }
 
-// Cost is what something asked of the servers.
+// Cost is the number of requests that an operation makes.
 type Cost struct {
-	RoundTrips int       // for how many answers its caller waited, one after the other
-	Requests   []Request // all, those in the background too
+	RoundTrips int       // successive answers that the caller waited for
+	Requests   []Request // including those in the background
 }
 
 // Ops returns the kinds of the requests: "create, children, get+watch".
@@ -68,11 +72,11 @@ func (c Cost) Ops() string {
 	return strings.Join(ops, ", ")
 }
 
-// roundTrip is how long one takes while Cost measures. It is short enough for many of them within Timeout.
+// roundTrip is the time per request while Cost measures. Many of them fit into Timeout.
 const roundTrip = 100 * time.Millisecond
 
-// Cost runs f in a world without faults and returns what it asked for, including what goes on for a few seconds after it. In a bubble only, where
-// nothing but the round trips takes time.
+// Cost runs f in a world without faults and returns its cost, including requests in the background
+// during the next two seconds. It must run in a bubble, where only the round trips take time.
 func (h *Hooks) Cost(f func()) Cost {
 	h.Arm(nil, nil)
 	h.setLatency(roundTrip)
@@ -90,7 +94,7 @@ func (h *Hooks) setLatency(d time.Duration) {
 	h.latency = d
 }
 
-// ask counts a request, and makes it with send.
+// ask records a request and sends it with send.
 func (h *Hooks) ask(op zktest.Op, path string, watch bool, send func() error) error {
 	h.mu.Lock()
 	r := Request{len(h.requests) + 1, op, path, watch}

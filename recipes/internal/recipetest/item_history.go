@@ -9,12 +9,13 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Items records what was put somewhere and taken out of it. Each item is put once, under a name of its own. Safe for concurrent use.
+// ItemHistory records and checks what was put into a queue and taken out of it. Each item is put
+// once and has a unique name. Safe for concurrent use.
 type ItemHistory struct {
 	mu      sync.Mutex
-	moment  int // counts what is recorded
+	moment  int // counts records
 	items   map[string]*item
-	unknown int // takes
+	unknown int // takes with an unknown outcome
 }
 
 type item struct {
@@ -24,10 +25,10 @@ type item struct {
 	takes []span
 }
 
-// span is from one recorded moment to another; 0 is never.
+// span lasts from one recorded moment to another; 0 means never.
 type span struct{ begin, end int }
 
-// NewItems returns an empty record.
+// NewItemHistory returns an empty history.
 func NewItemHistory() *ItemHistory { return &ItemHistory{items: make(map[string]*item)} }
 
 func (i *ItemHistory) now() int {
@@ -44,14 +45,14 @@ func (i *ItemHistory) item(name string) *item {
 	return x
 }
 
-// Put records that an item is going to be put. done is called with what came of it: nil is acknowledged, an error that is
-// recipes.ErrOutcomeUnknown leaves it open, and any other says that it was not put.
+// Put records that an item is about to be put. done must be called with the result: nil if the item
+// was put, recipes.ErrOutcomeUnknown if that is unknown, another error if it was not put.
 func (i *ItemHistory) Put(name string) (done func(error)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	x := i.item(name)
 	x.put.begin = i.now()
-	x.err = recipes.ErrOutcomeUnknown // until done
+	x.err = recipes.ErrOutcomeUnknown // until done is called
 	return func(err error) {
 		i.mu.Lock()
 		defer i.mu.Unlock()
@@ -59,8 +60,9 @@ func (i *ItemHistory) Put(name string) (done func(error)) {
 	}
 }
 
-// Take records that somebody is going to take an item. done is called with the one that he got; or with an error, and then
-// nobody got one, but where it is recipes.ErrOutcomeUnknown one may have been taken away.
+// Take records that a consumer is about to take an item. done must be called with the item's name;
+// or with an error if no item was taken, which is recipes.ErrOutcomeUnknown if an item may have
+// been taken.
 func (i *ItemHistory) Take() (done func(name string, err error)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -90,8 +92,9 @@ func (i *ItemHistory) Taken() (n int) {
 	return n
 }
 
-// ExactlyOnce returns what contradicts: all that was acknowledged was taken once, what is unknown was taken once or not, and nothing else was
-// taken. As many may be missing as takes ended unknown. All must have been taken out before.
+// ExactlyOnce checks that every item that was put was taken once, that items with an unknown put
+// were taken at most once, and that nothing else was taken. As many items may be missing as takes
+// ended unknown. The queue must be empty.
 func (i *ItemHistory) ExactlyOnce() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -104,14 +107,14 @@ func (i *ItemHistory) ExactlyOnce() error {
 	return errors.Join(append(errs, i.atLeastOnce(i.unknown))...)
 }
 
-// AtLeastOnce is ExactlyOnce for items that may be taken several times, and never get lost.
+// AtLeastOnce is ExactlyOnce for items that may be taken several times but must not be lost.
 func (i *ItemHistory) AtLeastOnce() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.atLeastOnce(0)
 }
 
-// atLeastOnce lets so many be missing.
+// atLeastOnce tolerates this many missing items.
 func (i *ItemHistory) atLeastOnce(missing int) error {
 	var errs, lost []error
 	for _, x := range i.sorted() {
@@ -130,9 +133,10 @@ func (i *ItemHistory) atLeastOnce(missing int) error {
 	return errors.Join(errs...)
 }
 
-// InOrder returns what contradicts an order: an item was taken by a take that ended before another item's began, which had been there all
-// the time and comes before it. One comes before another if before says so, and if it says nothing of the two, by its put having ended
-// when the other's began. Without before only that counts: first in, first out. Of an item that comes back its first take counts.
+// InOrder checks that no item was taken before another one that precedes it and had been put before
+// the take began. An item precedes another if before says so. If before is nil or does not order
+// the two, an item precedes another if its put ended before the other's began. For an item that was
+// returned to the queue, the first take counts.
 func (i *ItemHistory) InOrder(before func(a, b string) bool) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -140,7 +144,7 @@ func (i *ItemHistory) InOrder(before func(a, b string) bool) error {
 	all := i.sorted()
 	for _, a := range all {
 		if a.err != nil {
-			continue // when it was there is not known
+			continue // when it was put is unknown
 		}
 		for _, b := range all {
 			if a == b || len(b.takes) == 0 {

@@ -14,25 +14,25 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Kind is a way to get a Client.
+// Kind is a way to make a Client.
 type Kind string
 
-// The two ways.
+// The kinds.
 const (
 	Connect Kind = "connect"
 	Wrap    Kind = "wrap"
 )
 
-// Kinds are both ways.
+// Kinds returns both kinds.
 func Kinds() []Kind { return []Kind{Connect, Wrap} }
 
-// Open returns a Client of a service, which is closed with the test. opts come last.
+// Open returns a Client of a service, which is closed with the test. opts override the defaults.
 func Open(t testing.TB, kind Kind, s *zktest.Service, timeout time.Duration, opts ...recipes.Option) *recipes.Client {
 	t.Helper()
 	return open(t, kind, strings.Split(s.ConnectString(), ","), s.Dialer(), timeout, opts, nil)
 }
 
-// open hooks the requests of a wrapped connection if h is not nil.
+// open reports the requests of a wrapped connection to h, unless h is nil.
 func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout time.Duration, opts []recipes.Option, h *Hooks) *recipes.Client {
 	t.Helper()
 	var (
@@ -61,8 +61,8 @@ func open(t testing.TB, kind Kind, servers []string, dial zk.Dialer, timeout tim
 	return c
 }
 
-// OpenUnaware is Open of a wrapped connection of which no event is heard. next ends the session, and returns when the connection has the next one,
-// of which the Client does not know yet.
+// OpenUnaware wraps a connection whose events the Client does not receive. next ends the session
+// and returns when the connection has a new session that the Client does not know yet.
 func OpenUnaware(t testing.TB, s *zktest.Service) (c *recipes.Client, next func()) {
 	t.Helper()
 	conn, _ := connect(t, strings.Split(s.ConnectString(), ","), s.Dialer(), Timeout)
@@ -84,7 +84,7 @@ func OpenUnaware(t testing.TB, s *zktest.Service) (c *recipes.Client, next func(
 	}
 }
 
-// connect returns a connection to be wrapped, which is closed with the test.
+// connect returns a connection to wrap. It is closed with the test.
 func connect(t testing.TB, servers []string, dial zk.Dialer, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
 	conn, events, err := zk.Connect(servers, timeout, zk.WithDialer(withoutRace(dial)), zk.WithLogger(NewLogger(t)))
@@ -103,7 +103,7 @@ func closeAfter(t testing.TB, c *recipes.Client) {
 	})
 }
 
-// withoutRace spares the race detector what go-zookeeper does when it connects again.
+// withoutRace avoids a data race of go-zookeeper when it reconnects.
 func withoutRace(dial zk.Dialer) zk.Dialer {
 	seen := &lastzxid.Seen{}
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -115,14 +115,14 @@ func withoutRace(dial zk.Dialer) zk.Dialer {
 	}
 }
 
-// logger writes to the test's log while the test runs: go-zookeeper's goroutines may end after it.
+// logger writes to the test's log until the test ends; go-zookeeper's goroutines may end later.
 type logger struct {
 	mu    sync.Mutex
 	t     testing.TB
 	ended bool
 }
 
-// NewLogger returns a logger for the test's log, which may be used for longer than the test runs.
+// NewLogger returns a logger for the test's log. It may be used after the test has ended.
 func NewLogger(t testing.TB) zk.Logger {
 	l := &logger{t: t}
 	t.Cleanup(func() {

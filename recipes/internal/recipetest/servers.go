@@ -16,11 +16,13 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// ServersVariable names servers, host:port,host:port, that tests run against in place of one in the process: any ZooKeeper.
+// ServersVariable names the servers, as host:port,host:port, that tests use instead of one in the
+// process. They may be any ZooKeeper.
 const ServersVariable = "GOZKD_RECIPES_SERVERS"
 
-// Servers returns those that ServersVariable names, or one that is started for the test. Who uses them needs nothing but a client port, works below
-// znodes with names of its own, and leaves nothing behind. Outside of bubbles only.
+// Servers returns the servers that ServersVariable names, or one that is started for the test.
+// Tests may only use the client port and znodes with unique names, and must leave nothing behind.
+// Not in bubbles.
 func Servers(t testing.TB) []string {
 	t.Helper()
 	if list := os.Getenv(ServersVariable); list != "" {
@@ -29,14 +31,16 @@ func Servers(t testing.TB) []string {
 	return []string{zktest.Start(t).ConnectString()}
 }
 
-// Cutter makes connections that it can cut on the client's side, so that it works with any server. Safe for concurrent use.
+// Cutter makes connections that it can cut on the client's side, so that it works with any server.
+// Safe for concurrent use.
 type Cutter struct {
 	mu sync.Mutex
-	// after this many more frames were written, the connection breaks before an answer is read; 0 is never
+	// The connection breaks when this many more frames were written, before an answer is read; 0
+	// means never.
 	after int
 }
 
-// Dial is for recipes.Dialer.
+// Dial is a function for recipes.Dialer.
 func (c *Cutter) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	conn, err := net.DialTimeout(network, address, timeout)
 	if err != nil {
@@ -45,7 +49,8 @@ func (c *Cutter) Dial(network, address string, timeout time.Duration) (net.Conn,
 	return &cutConn{Conn: conn, cutter: c}, nil
 }
 
-// Arm lets the connection break when so many more requests were written, so that the last one's answer is lost; 0 is never.
+// Arm breaks the connection when that many more requests were written, so that the answer to the last
+// one is lost; 0 means never.
 func (c *Cutter) Arm(after int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +68,7 @@ func (c *cutConn) Write(b []byte) (int, error) {
 	defer c.cutter.mu.Unlock()
 	if c.cutter.after > 0 {
 		if c.cutter.after--; c.cutter.after == 0 {
-			// The server has got the request, or gets it: only this end stops listening.
+			// The server gets the request; only this side stops listening.
 			_ = c.Conn.SetReadDeadline(time.Now())
 			_ = c.Conn.Close()
 		}
@@ -71,7 +76,8 @@ func (c *cutConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// AssertEmpty reports an error if the znode at path has children. It may be gone: the server deletes an empty container at a time of its own.
+// AssertEmpty reports an error if the znode at path has children. The znode may be missing: the
+// server deletes an empty container at some time.
 func AssertEmpty(ctx context.Context, t testing.TB, c *recipes.Client, path string) {
 	t.Helper()
 	names, _, err := c.Children(ctx, path)

@@ -19,18 +19,20 @@ type Fault string
 
 // The faults of Steps.
 const (
-	EndBefore Fault = "ctx ends before" // the request, which is not sent
-	EndAfter  Fault = "ctx ends after"  // it was carried out; nobody waits for the answer any more
-	LoseReply Fault = "reply lost"      // it is carried out, and the connection breaks instead of an answer
-	Cut       Fault = "connection cut"  // before it is sent
-	Expire    Fault = "session expired" // before it is sent
-	Kill      Fault = "member killed"   // the one that the client is connected to, before it is sent; it comes back after a moment
+	EndBefore Fault = "ctx ends before" // the request is not sent
+	EndAfter  Fault = "ctx ends after"  // the request was applied, and its answer is not awaited
+	// the request is applied, and the connection breaks instead of an answer
+	LoseReply Fault = "reply lost"
+	Cut       Fault = "connection cut"  // before the request is sent
+	Expire    Fault = "session expired" // before the request is sent
+	// the client's member, before the request is sent; restarted after Downtime
+	Kill Fault = "member killed"
 )
 
-// Faults are all of them.
+// Faults returns all faults.
 func Faults() []Fault { return []Fault{EndBefore, EndAfter, LoseReply, Cut, Expire, Kill} }
 
-// Downtime is how long a member stays down that Kill kills.
+// Downtime is how long Kill keeps a member down.
 const Downtime = 700 * time.Millisecond
 
 // mostRequests is more than any scenario should make.
@@ -39,20 +41,21 @@ const mostRequests = 300
 // Step is one run of a scenario, with a fault at one request.
 type Step struct {
 	*World
-	Client *recipes.Client // the one that the fault is for; others come from World.Client
+	Client *recipes.Client // the client that the fault hits; World.Client makes others
 	Hooks  *Hooks          // of Client
-	Ctx    context.Context // ends with the scenario, or by the fault
+	Ctx    context.Context // ends with the scenario or by the fault
 	Fault  Fault
-	K      int // the request, from 1
+	K      int // number of the request with the fault, from 1
 
 	cancel        context.CancelFunc
 	armed         bool
 	faultHappened atomic.Bool
 }
 
-// Steps runs the scenario for each of the faults and each k, in a bubble and a world of its own, until the scenario has fewer
-// than k requests. It gets a Client with a session, prepares what it needs, calls Arm, does with Ctx what is to be tested, and then checks
-// what is left: after Settle, if it depends on what goes on in the background.
+// Steps runs the scenario for each fault and each request number K, in a World of its own, until
+// the scenario makes fewer than K requests. The scenario gets a Client with a session, prepares,
+// calls Arm, does with Ctx what is to be tested, and checks the result; if the result depends on
+// background work, it calls Settle first.
 func Steps(t *testing.T, members int, faults []Fault, scenario func(t testing.TB, s *Step)) {
 	t.Helper()
 	for _, fault := range faults {
@@ -61,7 +64,7 @@ func Steps(t *testing.T, members int, faults []Fault, scenario func(t testing.TB
 				if k > mostRequests {
 					t.Fatalf("recipetest: more than %d requests", mostRequests)
 				}
-				more = false // if the run does not come to its end
+				more = false // in case the run fails
 				t.Run(fmt.Sprint(k), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { more = step(t, members, fault, k, scenario) })
 				})
@@ -83,7 +86,7 @@ func step(t testing.TB, members int, fault Fault, k int, scenario func(t testing
 	return s.FaultHappened()
 }
 
-// Arm says that requests of Client count from here on.
+// Arm starts to count the requests of Client.
 func (s *Step) Arm() {
 	s.armed = true
 	strike := func(r Request) {
@@ -104,10 +107,10 @@ func (s *Step) Arm() {
 	}, nil)
 }
 
-// Struck reports whether the fault has happened. Where it has not, the scenario ran as in a world without faults.
+// FaultHappened reports whether the fault has happened. If not, the scenario ran without faults.
 func (s *Step) FaultHappened() bool { return s.faultHappened.Load() }
 
-// Settle waits until nothing that the fault has set off goes on any more, and takes the fault back if its time has not come.
+// Settle waits until the effects of the fault are over, and removes a fault that has not happened.
 func (s *Step) Settle() {
 	time.Sleep(3 * Timeout)
 	s.ClearFaults()
@@ -118,7 +121,7 @@ func (s *Step) injectFault(r Request) {
 	switch s.Fault {
 	case EndBefore, EndAfter:
 		s.cancel()
-		time.Sleep(time.Microsecond) // in a bubble: until who waits for Ctx has gone on, if it may
+		time.Sleep(time.Microsecond) // lets goroutines that wait for Ctx run, in the bubble
 	case LoseReply:
 		s.DropReply(r.Op, zktest.OfSession(session), zktest.OnPath(r.Path))
 	case Cut:

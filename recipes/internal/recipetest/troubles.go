@@ -10,12 +10,12 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Trouble is one thing that happens to a world.
+// Trouble is a disturbance of a World.
 type Trouble struct {
-	What   string        // see Suffer
-	After  time.Duration // the last one
+	What   string        // see World.Apply
+	After  time.Duration // after the end of the previous one
 	Member int           // from 1
-	Client int           // from 0, in the order in which the world has made them
+	Client int           // from 0, in the order in which the World made them
 	Lasts  time.Duration
 }
 
@@ -23,7 +23,8 @@ func (x Trouble) String() string {
 	return fmt.Sprintf("%v later %s, member %d, client %d, for %v", x.After, x.What, x.Member, x.Client, x.Lasts)
 }
 
-// Troubles draws up to eight, for a world of so many members. The simplest is a lost reply.
+// Troubles draws up to eight troubles for a World with this many members. The simplest is a lost
+// reply.
 func Troubles(members int) *rapid.Generator[[]Trouble] {
 	return rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) Trouble {
 		// Few last long enough to end a session.
@@ -40,19 +41,20 @@ func Troubles(members int) *rapid.Generator[[]Trouble] {
 	}), 0, 8)
 }
 
-// Suffer lets all happen, one after the other, on the calling goroutine; each is over before the next, and all when it returns:
+// Apply applies troubles one after the other on the calling goroutine. Each ends before the next
+// begins, and all have ended when Apply returns:
 //
-//	drop        the reply to the next request of anybody is lost, after it was carried out
-//	delay       the next request of anybody arrives so much later
-//	disconnect  clients of a member lose their connections
+//	drop        the reply to the next request of any client is lost; the request is applied
+//	delay       the next request of any client is delayed
+//	disconnect  the clients of a member lose their connections
 //	expire      a client's session ends
 //	unplug      a client has no connection; see World.Unplug
 //	kill        a member is down
-//	pause       a member stands still
-//	partition   a member hears nobody, and nobody hears it
+//	pause       a member's process is stopped
+//	partition   a member is cut off from the other members
 //	leader      the leader is down
 //
-// Clocks run at the same rate everywhere: that is what a session's Context relies on.
+// All clocks run at the same rate, which the Context of a session relies on.
 func (w *World) Apply(all []Trouble) {
 	w.t.Helper()
 	for _, x := range all {
@@ -74,7 +76,7 @@ func (w *World) apply(x Trouble) {
 		m.Disconnect()
 	case "expire":
 		if c := w.client(x.Client); c != nil {
-			// An error means that the session was over already.
+			// An error means that the session has ended already.
 			_ = w.Leader().Server().ExpireSession(w.t.Context(), c.Session().ID())
 		}
 	case "unplug":
@@ -105,7 +107,7 @@ func (w *World) apply(x Trouble) {
 	}
 }
 
-// client returns the n-th, counted round and round; nil if there is none.
+// client returns the n-th client, modulo their number; nil if there are none.
 func (w *World) client(n int) *recipes.Client {
 	w.mu.Lock()
 	defer w.mu.Unlock()

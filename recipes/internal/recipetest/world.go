@@ -27,24 +27,25 @@ type World struct {
 	plugs   map[*recipes.Client]*plug
 }
 
-// Run runs f in a bubble, in a world of so many members.
+// Run runs f in a bubble, with a World of this many members.
 func Run(t *testing.T, members int, f func(t testing.TB, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, NewWorld(t, members)) })
 }
 
-// NewWorld returns a world that ends with the test, which runs in a bubble.
+// NewWorld returns a World that ends with the test. It must be called in a bubble.
 func NewWorld(t testing.TB, members int) *World {
 	return &World{Ensemble: zktest.StartEnsemble(t, members), t: t, plugs: make(map[*recipes.Client]*plug)}
 }
 
-// Client returns one of recipes.Connect, which is closed with the test. It tries again until ctx ends, if opts say nothing else.
+// Client returns a Client made by recipes.Connect, which is closed with the test. It retries until
+// ctx ends, unless opts contain another policy.
 func (w *World) Client(opts ...recipes.Option) *recipes.Client {
 	w.t.Helper()
 	return w.Open(Connect, opts...)
 }
 
-// Open returns a client of that kind, like that of Client.
+// Open is Client for the given kind of client.
 func (w *World) Open(kind Kind, opts ...recipes.Option) *recipes.Client {
 	w.t.Helper()
 	p := &plug{dial: w.Dialer()}
@@ -53,7 +54,7 @@ func (w *World) Open(kind Kind, opts ...recipes.Option) *recipes.Client {
 	return c
 }
 
-// Hooked returns a client of recipes.Wrap, like that of Client, whose requests are counted and can be hooked.
+// Hooked is Client with a wrapped connection whose requests are counted and can be intercepted.
 func (w *World) Hooked(opts ...recipes.Option) (*recipes.Client, *Hooks) {
 	w.t.Helper()
 	p := &plug{dial: w.Dialer()}
@@ -74,11 +75,11 @@ func (w *World) add(c *recipes.Client, p *plug) {
 	w.plugs[c] = p
 }
 
-// Unplug breaks the connection of a client, and lets it have no other until Plug. Its session ends when its time is over: for the
-// servers it is as if its process had died.
+// Unplug breaks a client's connection and prevents new ones until Plug. To the servers it looks as
+// if the client's process had died; the session expires after its timeout.
 func (w *World) Unplug(c *recipes.Client) { w.plug(c).set(true) }
 
-// Plug takes Unplug back.
+// Plug undoes Unplug.
 func (w *World) Plug(c *recipes.Client) { w.plug(c).set(false) }
 
 func (w *World) plug(c *recipes.Client) *plug {
@@ -92,7 +93,7 @@ func (w *World) plug(c *recipes.Client) *plug {
 	return p
 }
 
-// plug makes a client's connections, if it is in.
+// plug makes a client's connections while it is not out.
 type plug struct {
 	dial  zk.Dialer
 	mu    sync.Mutex
