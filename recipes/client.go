@@ -160,7 +160,7 @@ func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, e
 	if s := k.currentSession(); s != nil && s.Context().Err() != nil {
 		k.lastSeenZxid = new(lastzxid.Seen)
 	}
-	w := &sessionConn{Conn: lastzxid.NewConn(conn, k.lastSeenZxid), owner: k, timeout: time.Duration(k.timeout.Load())}
+	w := &sessionConn{Conn: lastzxid.NewConn(conn, k.lastSeenZxid), core: k, timeout: time.Duration(k.timeout.Load())}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == Closed {

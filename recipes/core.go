@@ -208,7 +208,8 @@ func (k *core) markSuspended() {
 	}
 }
 
-// sessionGranted implements sessionOwner: the server has granted or resumed the session id.
+// sessionGranted is called when the server has granted or resumed the session id, and reports
+// whether the session may be used. sent is when the handshake's request was sent.
 func (k *core) sessionGranted(id int64, timeout, sent time.Duration) bool {
 	k.timeout.Store(int64(timeout))
 	s := k.currentSession()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -131,5 +132,5 @@ func classify(err error) class {
 // in the error's text.
 func isCode(err error, code int32) bool {
 	text, ok := strings.CutPrefix(err.Error(), "unknown error: ")
-	return ok && text == itoa(code)
+	return ok && text == strconv.Itoa(int(code))
 }

@@ -130,19 +130,14 @@ func (k *core) followEvents() {
 		select {
 		case e, open := <-k.events:
 			if !open {
-				k.connectionClosed()
+				if s := k.currentSession(); s != nil {
+					s.end(ErrSessionLost) // somebody has closed the connection
+				}
 				return
 			}
 			k.event(e)
 		case <-k.closing:
 			return
 		}
-	}
-}
-
-// connectionClosed is called when the wrapped connection was closed.
-func (k *core) connectionClosed() {
-	if s := k.currentSession(); s != nil {
-		s.end(ErrSessionLost)
 	}
 }

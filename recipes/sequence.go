@@ -6,8 +6,6 @@ import (
 	"strconv"
 )
 
-func itoa(n int32) string { return strconv.FormatInt(int64(n), 10) }
-
 // sequenceDigits is the least number of characters that the server writes, a minus sign included.
 const sequenceDigits = 10
 

@@ -19,7 +19,7 @@ import (
 //     another server.
 type sessionConn struct {
 	net.Conn
-	owner sessionOwner
+	core *core
 	// timeout is the requested session timeout, and the negotiated one after the handshake.
 	timeout time.Duration
 
@@ -30,18 +30,10 @@ type sessionConn struct {
 	unread        []byte // rest of the handshake's answer
 }
 
-// sessionOwner is told of every session that a server grants or resumes.
-type sessionOwner interface {
-	now() time.Duration
-	// sessionGranted reports whether the session may be used. sent is when the handshake's request
-	// was sent.
-	sessionGranted(session int64, timeout, sent time.Duration) bool
-}
-
 // Write notes when the handshake's request, which comes first, is sent.
 func (w *sessionConn) Write(b []byte) (int, error) {
 	if !w.requestSent {
-		w.requestSent, w.requestSentAt = true, w.owner.now()
+		w.requestSent, w.requestSentAt = true, w.core.now()
 	}
 	n, err := w.Conn.Write(b)
 	if err != nil {
@@ -92,7 +84,7 @@ func (w *sessionConn) handshake() error {
 		return w.Conn.SetReadDeadline(time.Time{})
 	}
 	w.timeout = timeout
-	if !w.owner.sessionGranted(session, timeout, w.requestSentAt) {
+	if !w.core.sessionGranted(session, timeout, w.requestSentAt) {
 		w.closeSession()
 		w.unread = expiredReply()
 		return w.Conn.Close()

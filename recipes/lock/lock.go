@@ -12,12 +12,12 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// ErrNotAcquired is returned by the Try methods when somebody else holds the lock or the lease, or waits
-// for it ahead of the caller.
+// ErrNotAcquired is returned by the Try methods when somebody else holds the lock or the lease, or
+// waits for it ahead of the caller.
 var ErrNotAcquired = errors.New("lock: not acquired")
 
-// Locker is implemented by *Mutex, by *RWMutex (which is then locked for writing), and by the result of
-// RWMutex.RLocker.
+// Locker is implemented by *Mutex, by *RWMutex (which is then locked for writing), and by the
+// result of RWMutex.RLocker.
 type Locker interface {
 	// Lock waits for the lock until ctx ends. The present holder may be in this process or another.
 	Lock(ctx context.Context) (*Lock, error)
@@ -44,9 +44,9 @@ func newLock(h *recipes.Hold, writes *RWMutex) *Lock {
 	return l
 }
 
-// Context ends when the lock is no longer held, or may not be: when the session ends by the client's
-// clock, which is before the server can give the lock to somebody else; when the lock's znode is deleted;
-// and when the lock is unlocked.
+// Context ends when the lock is no longer held, or may not be: when the session ends by the
+// client's clock, which is before the server can give the lock to somebody else; when the lock's
+// znode is deleted; and when the lock is unlocked.
 func (l *Lock) Context() context.Context { return l.held.Context() }
 
 // Within returns a context for work that must only be done while the lock is held: see
@@ -55,14 +55,15 @@ func (l *Lock) Within(ctx context.Context) (in context.Context, cancel context.C
 	return l.held.Within(ctx)
 }
 
-// Token is greater than the token of every earlier holder that excluded this one. Readers that hold the
-// lock together may have the same token.
+// Token is greater than the token of every earlier holder that excluded this one. Readers that hold
+// the lock together may have the same token.
 func (l *Lock) Token() int64 { return l.held.Token() }
 
 // Path is the path of the lock's znode, which Revoke takes.
 func (l *Lock) Path() string { return l.held.Path() }
 
-// Guard returns ops preceded by a check that makes the whole multi fail if the lock is no longer held.
+// Guard returns ops preceded by a check that makes the whole multi fail if the lock is no longer
+// held.
 func (l *Lock) Guard(ops ...any) []any { return l.held.Guard(ops...) }
 
 // Commit applies all ops if the lock is still held. Otherwise it applies none, and the error is
@@ -71,9 +72,9 @@ func (l *Lock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	return l.held.Commit(ctx, ops...)
 }
 
-// Again acquires a held lock once more, for a function that locks and is called with the lock held. It
-// sends no request. Each successful call needs one more Unlock. The error is recipes.ErrNotHeld if the
-// lock is no longer held.
+// Again acquires a held lock once more, for a function that locks and is called with the lock held.
+// It sends no request. Each successful call needs one more Unlock. The error is recipes.ErrNotHeld
+// if the lock is no longer held.
 func (l *Lock) Again() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,12 +85,12 @@ func (l *Lock) Again() error {
 	return nil
 }
 
-// Unlock undoes one Lock or Again. The last one ends Context and deletes the znode. If ctx ends first,
-// the deletion continues in the background.
+// Unlock undoes one Lock or Again. The last one ends Context and deletes the znode. If ctx ends
+// first, the deletion continues in the background.
 //
-// An error that wraps recipes.ErrSessionLost or recipes.ErrNotHeld says that the lock had been lost, or
-// had been unlocked already. Any other error that wraps recipes.ErrOutcomeUnknown says that the deletion
-// continues in the background.
+// An error that wraps recipes.ErrSessionLost or recipes.ErrNotHeld says that the lock had been
+// lost, or had been unlocked already. Any other error that wraps recipes.ErrOutcomeUnknown says
+// that the deletion continues in the background.
 func (l *Lock) Unlock(ctx context.Context) error {
 	l.mu.Lock()
 	depth := l.depth
@@ -104,17 +105,18 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// Revoked returns a channel that is closed when somebody asks the holder to release the lock, with Revoke
-// or with Curator's Revoker. Nothing else happens then. A request is noticed no earlier than 20 ms after
-// the lock was acquired.
+// Revoked returns a channel that is closed when somebody asks the holder to release the lock, with
+// Revoke or with Curator's Revoker. Nothing else happens then. A request is noticed no earlier than
+// 20 ms after the lock was acquired.
 func (l *Lock) Revoked() <-chan struct{} { return l.revoked }
 
 // revokeMessage is what Curator's Revoker writes to the znode of the contender that it asks.
 var revokeMessage = []byte("__REVOKE__")
 
-// Revoke asks the contender whose znode is at path, as Explain returns it, to release the lock. It closes
-// that holder's Lock.Revoked, or calls the RevocationListener of a Curator lock. Revoke does not wait for
-// the release and cannot force it. It overwrites the contender's data. A missing znode is no error.
+// Revoke asks the contender whose znode is at path, as Explain returns it, to release the lock. It
+// closes that holder's Lock.Revoked, or calls the RevocationListener of a Curator lock. Revoke does
+// not wait for the release and cannot force it. It overwrites the contender's data. A missing znode
+// is no error.
 func Revoke(ctx context.Context, c *recipes.Client, path string) error {
 	_, err := c.Set(ctx, path, revokeMessage, -1)
 	if errors.Is(err, zk.ErrNoNode) {

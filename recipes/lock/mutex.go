@@ -13,19 +13,20 @@ const (
 	kazooName   = "__lock__"
 )
 
-// Mutex is a lock that one holder at a time has, in the order of arrival. All mutexes of one path are the
-// same lock. Safe for concurrent use: each call of Lock stands in line on its own.
+// Mutex is a lock that one holder at a time has, in the order of arrival. All mutexes of one path
+// are the same lock. Safe for concurrent use: each call of Lock stands in line on its own.
 type Mutex struct{ pathLock }
 
-// NewMutex returns the mutex of path: Curator's InterProcessMutex. data is stored in each contender's
-// znode, where Explain shows it; it may be nil and must not be changed afterwards. kazoo's Lock shares
-// the mutex if it is told extra_lock_patterns=["lock-"], but then not with Curator.
+// NewMutex returns the mutex of path: Curator's InterProcessMutex. data is stored in each
+// contender's znode, where Explain shows it; it may be nil and must not be changed afterwards.
+// kazoo's Lock shares the mutex if it is told extra_lock_patterns=["lock-"], but then not with
+// Curator.
 func NewMutex(c *recipes.Client, path string, data []byte) *Mutex {
 	return &Mutex{pathLock{c, path, curatorName, data, contend.Exclusive, nil}}
 }
 
-// NewKazooMutex returns the mutex of path with the names of kazoo's Lock, which then shares it without
-// further settings. Mutexes of NewMutex share it too; Curator does not.
+// NewKazooMutex returns the mutex of path with the names of kazoo's Lock, which then shares it
+// without further settings. Mutexes of NewMutex share it too; Curator does not.
 func NewKazooMutex(c *recipes.Client, path string, data []byte) *Mutex {
 	return &Mutex{pathLock{c, path, kazooName, data, contend.Exclusive, nil}}
 }
@@ -40,8 +41,8 @@ type pathLock struct {
 	writes *RWMutex // whose write lock this is, or nil
 }
 
-// Lock waits for the lock until ctx ends. If the session is lost while Lock waits, it starts again at the
-// end of the line.
+// Lock waits for the lock until ctx ends. If the session is lost while Lock waits, it starts again
+// at the end of the line.
 func (l *pathLock) Lock(ctx context.Context) (*Lock, error) {
 	held, err := contend.Acquire(ctx, l.client, l.path, l.name, l.data, l.rule)
 	if err != nil {
@@ -50,8 +51,8 @@ func (l *pathLock) Lock(ctx context.Context) (*Lock, error) {
 	return newLock(held, l.writes), nil
 }
 
-// TryLock acquires the lock if nobody holds it in a way that excludes this one, and nobody waits for that
-// before this call. Otherwise the error is ErrNotAcquired.
+// TryLock acquires the lock if nobody holds it in a way that excludes this one, and nobody waits
+// for that before this call. Otherwise the error is ErrNotAcquired.
 func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
 	held, err := contend.TryAcquire(ctx, l.client, l.path, l.name, l.data, l.rule)
 	switch {
@@ -63,9 +64,9 @@ func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
 	return newLock(held, l.writes), nil
 }
 
-// With acquires the lock, runs f, and unlocks, also when f panics. The context of f has the values of
-// ctx, and ends with ctx or when the lock is lost. The error joins those of f and of Unlock, so it is not
-// nil if the lock was lost before f returned.
+// With acquires the lock, runs f, and unlocks, also when f panics. The context of f has the values
+// of ctx, and ends with ctx or when the lock is lost. The error joins those of f and of Unlock, so
+// it is not nil if the lock was lost before f returned.
 func (l *pathLock) With(ctx context.Context, f func(ctx context.Context) error) error {
 	held, err := l.Lock(ctx)
 	if err != nil {

@@ -80,13 +80,11 @@ func (e *engine) abandonPut(ctx context.Context, p *putRequest) error {
 		return e.contextError(ctx, "put", false)
 	}
 	p.abandoned = true
-	if e.stopWaiting != nil && !slices.ContainsFunc(e.inFlight, isAwaited) {
+	if e.stopWaiting != nil && !slices.ContainsFunc(e.inFlight, func(p *putRequest) bool { return !p.abandoned }) {
 		e.stopWaiting()
 	}
 	return e.contextError(ctx, "put", true)
 }
-
-func isAwaited(p *putRequest) bool { return !p.abandoned }
 
 func (e *engine) failWaitingPuts(err error) {
 	e.mu.Lock()

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -65,12 +64,6 @@ func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte)
 	}
 	return &Place{client: c, session: s, dir: dir, path: path}, nil
 }
-
-// Path is the path of the place's znode.
-func (p *Place) Path() string { return p.path }
-
-// Name is the last part of Path.
-func (p *Place) Name() string { return p.path[strings.LastIndexByte(p.path, '/')+1:] }
 
 // Session returns the session that owns the place.
 func (p *Place) Session() *recipes.Session { return p.session }
@@ -124,7 +117,7 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 		return nil, "", err
 	}
 	names := recipes.Sequential(children)
-	own := slices.Index(names, p.Name())
+	own := slices.Index(names, znodepath.Base(p.path))
 	if own < 0 {
 		return nil, "", &recipes.Error{Op: "wait in line", Path: p.path, Err: recipes.ErrNotHeld}
 	}

@@ -28,11 +28,7 @@ func ConnectPair(t testing.TB, prefix string) (ctx context.Context, p ClientPair
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		closeAfter(t, c)
 		return c
 	}
 	p.A, p.B = connect(recipes.Dialer(p.Cut.Dial)), connect()

@@ -17,40 +17,24 @@ type hookedConn struct {
 
 var _ recipes.Conn = (*hookedConn)(nil)
 
-func (h *hookedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (created string, err error) {
-	err = h.hooks.ask(zktest.Create, path, false, func() (err error) {
-		created, err = h.Conn.Create(path, data, flags, acl)
-		return err
-	})
-	return created, err
+func (h *hookedConn) Create(path string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+	return ask(h.hooks, zktest.Create, path, false, func() (string, error) { return h.Conn.Create(path, data, flags, acl) })
 }
 
-func (h *hookedConn) CreateContainer(path string, data []byte, flag int32, acl []zk.ACL) (created string, err error) {
-	err = h.hooks.ask(zktest.Create, path, false, func() (err error) {
-		created, err = h.Conn.CreateContainer(path, data, flag, acl)
-		return err
-	})
-	return created, err
+func (h *hookedConn) CreateContainer(path string, data []byte, flag int32, acl []zk.ACL) (string, error) {
+	return ask(h.hooks, zktest.Create, path, false, func() (string, error) { return h.Conn.CreateContainer(path, data, flag, acl) })
 }
 
-func (h *hookedConn) CreateTTL(path string, data []byte, flag int32, acl []zk.ACL, ttl time.Duration) (created string, err error) {
-	err = h.hooks.ask(zktest.Create, path, false, func() (err error) {
-		created, err = h.Conn.CreateTTL(path, data, flag, acl, ttl)
-		return err
-	})
-	return created, err
+func (h *hookedConn) CreateTTL(path string, data []byte, flag int32, acl []zk.ACL, ttl time.Duration) (string, error) {
+	return ask(h.hooks, zktest.Create, path, false, func() (string, error) { return h.Conn.CreateTTL(path, data, flag, acl, ttl) })
 }
 
 func (h *hookedConn) Delete(path string, version int32) error {
 	return h.hooks.ask(zktest.Delete, path, false, func() error { return h.Conn.Delete(path, version) })
 }
 
-func (h *hookedConn) Set(path string, data []byte, version int32) (stat *zk.Stat, err error) {
-	err = h.hooks.ask(zktest.Set, path, false, func() (err error) {
-		stat, err = h.Conn.Set(path, data, version)
-		return err
-	})
-	return stat, err
+func (h *hookedConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
+	return ask(h.hooks, zktest.Set, path, false, func() (*zk.Stat, error) { return h.Conn.Set(path, data, version) })
 }
 
 func (h *hookedConn) Get(path string) (data []byte, stat *zk.Stat, err error) {
@@ -101,23 +85,23 @@ func (h *hookedConn) ChildrenW(path string) (names []string, stat *zk.Stat, fire
 	return names, stat, fires, err
 }
 
-func (h *hookedConn) Multi(ops ...any) (results []zk.MultiResponse, err error) {
-	err = h.hooks.ask(zktest.Multi, firstPath(ops), false, func() (err error) {
-		results, err = h.Conn.Multi(ops...)
-		return err
-	})
-	return results, err
+func (h *hookedConn) Multi(ops ...any) ([]zk.MultiResponse, error) {
+	return ask(h.hooks, zktest.Multi, firstPath(ops), false, func() ([]zk.MultiResponse, error) { return h.Conn.Multi(ops...) })
 }
 
-func (h *hookedConn) Sync(path string) (synced string, err error) {
+func (h *hookedConn) Sync(path string) (string, error) {
 	if path == "/" { // a probe of the Client
 		return h.Conn.Sync(path)
 	}
-	err = h.hooks.ask(zktest.Sync, path, false, func() (err error) {
-		synced, err = h.Conn.Sync(path)
+	return ask(h.hooks, zktest.Sync, path, false, func() (string, error) { return h.Conn.Sync(path) })
+}
+
+func ask[T any](h *Hooks, op zktest.Op, path string, watch bool, send func() (T, error)) (v T, err error) {
+	err = h.ask(op, path, watch, func() (err error) {
+		v, err = send()
 		return err
 	})
-	return synced, err
+	return v, err
 }
 
 func firstPath(ops []any) string {

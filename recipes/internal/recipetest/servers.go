@@ -49,8 +49,8 @@ func (c *Cutter) Dial(network, address string, timeout time.Duration) (net.Conn,
 	return &cutConn{Conn: conn, cutter: c}, nil
 }
 
-// Arm breaks the connection when that many more requests were written, so that the answer to the last
-// one is lost; 0 means never.
+// Arm breaks the connection when that many more requests were written, so that the answer to the
+// last one is lost; 0 means never.
 func (c *Cutter) Arm(after int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
