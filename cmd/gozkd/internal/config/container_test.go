@@ -197,7 +197,7 @@ func TestDocumentation_Container(t *testing.T) {
 // variableTable is the table in Markdown.
 func variableTable() string {
 	var b strings.Builder
-	b.WriteString("| variable | image of | key | in the image | status | what it does, or why not |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| variable | image of | key | in the image | status | effect, or reason |\n|---|---|---|---|---|---|\n")
 	for _, v := range variables {
 		status := string(v.status)
 		if v.always && v.status == works {
