@@ -15,29 +15,29 @@ import (
 
 // Client is a session with an ensemble, over one connection at a time. Its methods may be called from any goroutine.
 type Client struct {
-	cfg    Config
-	events eventQueue
-	done   chan struct{} // closed when the state has ended
-	cancel context.CancelFunc
-	ran    chan struct{} // closed when run has returned
-	told   chan struct{} // closed when all events were delivered
+	cfg        Config
+	events     eventQueue
+	done       chan struct{} // closed when the state has ended
+	cancel     context.CancelFunc
+	runDone    chan struct{} // closed when run has returned
+	eventsDone chan struct{} // closed when all events were delivered
 
 	closeOnce sync.Once
 	closeErr  error
 
-	mu       sync.Mutex // guards what follows, and the link's fields that say so
-	state    State
-	err      error // why it ended
-	closing  bool  // closeSession was asked for: nothing comes behind it
-	session  Session
-	global   bool // the session was given by a server with a quorum: others know it too
-	lastZxid proto.Zxid
-	link     *link   // nil: no connection
-	waiting  []*call // made while there was no connection, in their order; those given up are over
-	gaveUp   int     // how many of waiting are over
-	xid      int32   // of the newest request
-	auths    []*auth
-	watches  watchTable
+	mu         sync.Mutex // guards what follows, and the link's fields that say so
+	state      State
+	err        error // why it ended
+	closing    bool  // closeSession was asked for: nothing comes behind it
+	session    Session
+	global     bool // the session was given by a server with a quorum: others know it too
+	lastZxid   proto.Zxid
+	link       *link   // nil: no connection
+	waiting    []*call // made while there was no connection, in their order; those given up are over
+	nAbandoned int     // how many of waiting are over
+	xid        int32   // of the newest request
+	auths      []*auth
+	watches    watchTable
 }
 
 // Session is what a server gave.
@@ -56,13 +56,13 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, done: make(chan struct{}), ran: make(chan struct{}), told: make(chan struct{}), watches: newWatchTable()}
+	c := &Client{cfg: cfg, done: make(chan struct{}), runDone: make(chan struct{}), eventsDone: make(chan struct{}), watches: newWatchTable()}
 	c.events.init()
 	for _, a := range cfg.Auths {
 		c.auths = append(c.auths, newAuth(a.Scheme, a.Credential))
 	}
-	tour := newTour(cfg.Servers)
-	l, err := c.anyServer(ctx, tour)
+	rotation := newRotation(cfg.Servers)
+	l, err := c.anyServer(ctx, rotation)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +71,9 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	var run context.Context
 	run, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	// Stops when c.end has closed the queue and all is delivered; Close waits for it.
-	go c.events.deliver(cfg.OnEvent, c.told)
+	go c.events.deliver(cfg.OnEvent, c.eventsDone)
 	// Stops when the state has ended, or when Close cancels its ctx; Close waits for it.
-	go c.run(run, l, tour)
+	go c.run(run, l, rotation)
 	for _, a := range auths {
 		if err := c.awaitAuth(ctx, a); err != nil {
 			return nil, errors.Join(err, c.Close())
@@ -83,7 +83,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 }
 
 // anyServer tries each server once.
-func (c *Client) anyServer(ctx context.Context, t *tour) (*link, error) {
+func (c *Client) anyServer(ctx context.Context, t *rotation) (*link, error) {
 	var errs []error
 	for range t.servers {
 		address := t.next()
@@ -119,8 +119,8 @@ func (c *Client) Close() error {
 		c.mu.Unlock()
 		c.cancel()
 	})
-	<-c.ran
-	<-c.told
+	<-c.runDone
+	<-c.eventsDone
 	return c.closeErr
 }
 
@@ -180,7 +180,7 @@ func (c *Client) end(state State, err error) bool {
 		k.neverSent()
 		k.fail(c.endCode(), err)
 	}
-	c.waiting, c.gaveUp = nil, 0
+	c.waiting, c.nAbandoned = nil, 0
 	c.events.push(Event{Type: EventSession, State: state, Zxid: proto.NoZxid})
 	c.events.close()
 	close(c.done)
@@ -262,11 +262,11 @@ func (c *Client) abandon(k *call, cause error) {
 	}
 	if !k.sent() {
 		k.neverSent()
-		c.gaveUp++
+		c.nAbandoned++
 	}
 	k.fail(proto.ErrOperationTimeout, cause)
-	if 2*c.gaveUp > len(c.waiting) { // not one by one: of many that are given up at once each would be searched for
+	if 2*c.nAbandoned > len(c.waiting) { // not one by one: of many that are given up at once each would be searched for
 		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.over })
-		c.gaveUp = 0
+		c.nAbandoned = 0
 	}
 }

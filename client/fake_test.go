@@ -266,15 +266,15 @@ func TestUnwantedEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(e)
-	var told []client.Event
+	var eventsDone []client.Event
 	for ev := range e {
 		if ev.Type != client.EventSession {
-			told = append(told, ev)
+			eventsDone = append(eventsDone, ev)
 		}
 	}
 	want := []client.Event{{Type: proto.EventCreated, State: client.Connected, Path: "/w", Zxid: 5}}
-	if !slices.Equal(told, want) {
-		t.Errorf("%+v", told)
+	if !slices.Equal(eventsDone, want) {
+		t.Errorf("%+v", eventsDone)
 	}
 }
 

@@ -15,7 +15,7 @@ type eventQueue struct {
 	events []Event
 	closed bool
 	// pushed and told count events, since the beginning: those that came, and those that OnEvent has returned from.
-	pushed, told uint64
+	pushed, eventsDone uint64
 }
 
 func (q *eventQueue) init() { q.change.L = &q.mu }
@@ -49,8 +49,8 @@ func (q *eventQueue) awaitRoom() {
 }
 
 // deliver hands the events over, one after the other, until the queue is closed and empty. Then it closes told.
-func (q *eventQueue) deliver(to func(Event), told chan<- struct{}) {
-	defer close(told)
+func (q *eventQueue) deliver(to func(Event), eventsDone chan<- struct{}) {
+	defer close(eventsDone)
 	for {
 		q.mu.Lock()
 		for len(q.events) == 0 && !q.closed {
@@ -66,7 +66,7 @@ func (q *eventQueue) deliver(to func(Event), told chan<- struct{}) {
 		for _, e := range batch {
 			to(e)
 			q.mu.Lock()
-			q.told++
+			q.eventsDone++
 			q.change.Broadcast()
 			q.mu.Unlock()
 		}
@@ -86,7 +86,7 @@ func (c *Client) AwaitEvents(ctx context.Context) error {
 	defer stop()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for want := q.pushed; q.told < want; {
+	for want := q.pushed; q.eventsDone < want; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

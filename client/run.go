@@ -20,33 +20,33 @@ const (
 )
 
 // tour goes round the servers in an order of its own. It belongs to run.
-type tour struct {
+type rotation struct {
 	servers []string
 	at      int
 	pause   time.Duration // the next; it grows until a server answers something
 }
 
-func newTour(servers []string) *tour {
-	t := &tour{servers: slices.Clone(servers), pause: minPause}
+func newRotation(servers []string) *rotation {
+	t := &rotation{servers: slices.Clone(servers), pause: minPause}
 	rand.Shuffle(len(t.servers), func(i, j int) { t.servers[i], t.servers[j] = t.servers[j], t.servers[i] })
 	return t
 }
 
-func (t *tour) next() string {
+func (t *rotation) next() string {
 	s := t.servers[t.at%len(t.servers)]
 	t.at++
 	return s
 }
 
 // prefer makes a server the next one.
-func (t *tour) prefer(address string) {
+func (t *rotation) prefer(address string) {
 	if i := slices.Index(t.servers, address); i >= 0 {
 		t.at = i
 	}
 }
 
 // wait pauses before servers are asked once more. The error is that of ctx.
-func (t *tour) wait(ctx context.Context) error {
+func (t *rotation) wait(ctx context.Context) error {
 	// Between half and all of it, so that the clients of a server that fell don't come back as one.
 	err := sleep(ctx, t.pause/2+rand.N(t.pause/2))
 	t.pause = min(2*t.pause, maxPause)
@@ -54,8 +54,8 @@ func (t *tour) wait(ctx context.Context) error {
 }
 
 // run serves one connection after the other until the session has ended or ctx has.
-func (c *Client) run(ctx context.Context, l *link, t *tour) {
-	defer close(c.ran)
+func (c *Client) run(ctx context.Context, l *link, t *rotation) {
+	defer close(c.runDone)
 	for l != nil {
 		better := c.serve(ctx, l, t.servers)
 		if !c.lost(l) {
@@ -195,7 +195,7 @@ func (c *Client) establish(l *link) {
 			c.send(l, k)
 		}
 	}
-	c.waiting, c.gaveUp = nil, 0
+	c.waiting, c.nAbandoned = nil, 0
 }
 
 // lost settles what was under way on a link, and reports whether the session may live on.
@@ -218,7 +218,7 @@ func (c *Client) lost(l *link) bool {
 
 // reconnect tries one server after the other until one takes up the session. It returns nil when the session has ended, or
 // ctx has.
-func (c *Client) reconnect(ctx context.Context, t *tour) *link {
+func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 	for {
 		for range t.servers {
 			address := t.next()

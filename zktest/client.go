@@ -51,7 +51,7 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 			servers.none.Store(true)
 			line.hangUp()
 		}
-		if !s.lab.Answers(conn.SessionID()) {
+		if !s.cluster.Answers(conn.SessionID()) {
 			// A client waits a second for the answer to its farewell, and longer for a new connection.
 			early := time.AfterFunc(farewell, hangUp)
 			defer early.Stop()
@@ -59,7 +59,7 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 		conn.Close()
 		hangUp() // it may not have come to an end, and in a bubble no time passes any more
 	})
-	late := time.NewTimer(patience)
+	late := time.NewTimer(waitTimeout)
 	defer late.Stop()
 	for {
 		select {
@@ -68,7 +68,7 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 				return conn
 			}
 		case <-late.C:
-			t.Fatalf("zktest: no session in %v", patience)
+			t.Fatalf("zktest: no session in %v", waitTimeout)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (l *line) hangUp() {
 }
 
 // ConnectString returns the addresses of all members, host:port,host:port, for any client.
-func (s *Service) ConnectString() string { return s.lab.ConnectString() }
+func (s *Service) ConnectString() string { return s.cluster.ConnectString() }
 
 func (s *Service) addresses() []string { return strings.Split(s.ConnectString(), ",") }
 
@@ -121,7 +121,7 @@ func (s *Service) Dialer() func(network, address string, timeout time.Duration) 
 	return func(_, address string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		return s.lab.Dial(ctx, address)
+		return s.cluster.Dial(ctx, address)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // Stop stops all members that run, at the same time.
 func (e *Ensemble) Stop() {
 	e.t.Helper()
-	members := e.lab.Members()
+	members := e.cluster.Members()
 	errs := make([]error, len(members))
 	var wg sync.WaitGroup
 	for i, m := range members {

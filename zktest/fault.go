@@ -49,12 +49,12 @@ type Fault struct {
 // Wait waits until the fault has happened, as often as it shall; to one for all requests, once.
 func (f *Fault) Wait() {
 	f.service.t.Helper()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(waitTimeout)
 	defer late.Stop()
 	select {
 	case <-f.armed.Done():
 	case <-late.C:
-		f.service.t.Fatalf("zktest: in %v no request came for: %v", patience, f.armed)
+		f.service.t.Fatalf("zktest: in %v no request came for: %v", waitTimeout, f.armed)
 	}
 }
 
@@ -84,14 +84,14 @@ func (s *Service) FailNext(op Op, code proto.ErrCode, match ...Match) *Fault {
 }
 
 // ClearFaults takes back all faults that did not happen yet.
-func (s *Service) ClearFaults() { s.lab.Disarm() }
+func (s *Service) ClearFaults() { s.cluster.Disarm() }
 
 func (s *Service) arm(f faultproxy.Fault, match []Match) *Fault {
 	s.t.Helper()
 	for _, m := range match {
 		m(&f)
 	}
-	armed, err := s.lab.Arm(f)
+	armed, err := s.cluster.Arm(f)
 	s.must(err)
 	return &Fault{s, armed}
 }

@@ -43,11 +43,11 @@ func (l *logs) end() int {
 }
 
 // from returns what was written since that much was, as far as it is kept.
-func (l *logs) from(begun int) string {
+func (l *logs) from(logStart int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost > begun {
-		return fmt.Sprintf("(%d bytes before)\n%s", l.lost-begun, l.text)
+	if l.lost > logStart {
+		return fmt.Sprintf("(%d bytes before)\n%s", l.lost-logStart, l.text)
 	}
-	return string(l.text[begun-l.lost:])
+	return string(l.text[logStart-l.lost:])
 }

@@ -19,7 +19,7 @@ type Member struct {
 
 func (s *Service) member(id int) *Member {
 	s.t.Helper()
-	m, err := s.lab.Member(id)
+	m, err := s.cluster.Member(id)
 	s.must(err)
 	return &Member{s, m}
 }
@@ -108,7 +108,7 @@ func (e *Ensemble) Member(id int) *Member {
 
 // Members returns all members.
 func (e *Ensemble) Members() (members []*Member) {
-	for _, m := range e.lab.Members() {
+	for _, m := range e.cluster.Members() {
 		members = append(members, &Member{e.Service, m})
 	}
 	return members
@@ -119,7 +119,7 @@ func (e *Ensemble) Leader() *Member {
 	e.t.Helper()
 	var leader *cluster.Member
 	e.do(func(ctx context.Context) (err error) {
-		leader, err = e.lab.Leader(ctx)
+		leader, err = e.cluster.Leader(ctx)
 		return err
 	})
 	return &Member{e.Service, leader}
@@ -142,7 +142,7 @@ func (e *Ensemble) MemberOf(conn interface{ SessionID() int64 }) *Member {
 	e.t.Helper()
 	var member *cluster.Member
 	e.eventually(func() (err error) {
-		member, err = e.lab.MemberOf(conn.SessionID())
+		member, err = e.cluster.MemberOf(conn.SessionID())
 		return err
 	})
 	return &Member{e.Service, member}
@@ -152,18 +152,18 @@ func (e *Ensemble) MemberOf(conn interface{ SessionID() int64 }) *Member {
 // as before. It replaces an earlier Partition of the ensemble.
 func (e *Ensemble) Partition(groups ...[]int) {
 	e.t.Helper()
-	e.must(e.lab.Partition(groups...))
+	e.must(e.cluster.Partition(groups...))
 }
 
 // Heal mends all links, those of Member.Partition too.
-func (e *Ensemble) Heal() { e.lab.Heal() }
+func (e *Ensemble) Heal() { e.cluster.Heal() }
 
 // eventually waits until f returns no error, and fails the test with the last one.
 func (s *Service) eventually(f func() error) {
 	s.t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(waitTimeout)
 	defer late.Stop()
 	for {
 		err := f()
@@ -173,13 +173,13 @@ func (s *Service) eventually(f func() error) {
 		select {
 		case <-poll.C:
 		case <-late.C:
-			s.t.Fatalf("zktest: after %v still: %v", patience, err)
+			s.t.Fatalf("zktest: after %v still: %v", waitTimeout, err)
 		}
 	}
 }
 
 // State is how a member is.
-type State = cluster.State
+type State = cluster.MemberState
 
 // The states of a member.
 const (

@@ -23,7 +23,7 @@ func (s *Service) Load(znodes map[string]string) {
 	for path, text := range znodes {
 		data[path] = []byte(text)
 	}
-	s.do(func(ctx context.Context) error { return s.lab.Load(ctx, data) })
+	s.do(func(ctx context.Context) error { return s.cluster.Load(ctx, data) })
 }
 
 // LoadTxtar is Load of a txtar archive, whose files are named by paths. A file ends with a newline; the data ends before it.
@@ -74,7 +74,7 @@ func (s *Service) walk(path string, f func(server.Znode) bool) (found bool) {
 	s.t.Helper()
 	ctx, cancel := s.context()
 	defer cancel()
-	err := s.lab.Walk(ctx, path, f)
+	err := s.cluster.Walk(ctx, path, f)
 	if errors.Is(err, cluster.ErrNotFound) {
 		return false
 	}
@@ -85,7 +85,7 @@ func (s *Service) walk(path string, f func(server.Znode) bool) (found bool) {
 // Dump returns how things are, for people: members, sessions, and all znodes.
 func (s *Service) Dump() string {
 	var b strings.Builder
-	s.lab.Dump(&b)
+	s.cluster.Dump(&b)
 	return b.String()
 }
 
@@ -96,7 +96,7 @@ type Snapshot struct{ snapshot cluster.Snapshot }
 func (s *Service) Snapshot() (znodes Snapshot) {
 	s.t.Helper()
 	s.do(func(ctx context.Context) (err error) {
-		znodes.snapshot, err = s.lab.Snapshot(ctx)
+		znodes.snapshot, err = s.cluster.Snapshot(ctx)
 		return err
 	})
 	return znodes
@@ -108,7 +108,7 @@ func (s *Service) Snapshot() (znodes Snapshot) {
 // are: ephemerals whose session has ended do not come back, and those of new sessions are deleted although these live on.
 func (s *Service) Rewind(znodes Snapshot) {
 	s.t.Helper()
-	s.do(func(ctx context.Context) error { return s.lab.Rewind(ctx, znodes.snapshot) })
+	s.do(func(ctx context.Context) error { return s.cluster.Rewind(ctx, znodes.snapshot) })
 }
 
 // Znode returns the znode at path, or nil if there is none.

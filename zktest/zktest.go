@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long anything may take that is waited for; then the test fails.
-const patience = 30 * time.Second
+const waitTimeout = 30 * time.Second
 
 // Option changes what Start and StartEnsemble start.
 type Option func(*options)
@@ -89,15 +89,15 @@ func (e *Ensemble) With(t testing.TB) *Ensemble {
 
 // Service is what a server and an ensemble have in common: clients, znodes, sessions, time, and faults that wait for a request.
 type Service struct {
-	t     testing.TB
-	lab   *cluster.Lab
-	logs  *logs
-	begun int         // where the log was when t came to use it
-	shown atomic.Bool // how things were when t had failed
+	t        testing.TB
+	cluster  *cluster.Cluster
+	logs     *logs
+	logStart int         // where the log was when t came to use it
+	shown    atomic.Bool // how things were when t had failed
 }
 
 func (s *Service) with(t testing.TB) *Service {
-	sub := &Service{t: t, lab: s.lab, logs: s.logs, begun: s.logs.end()}
+	sub := &Service{t: t, cluster: s.cluster, logs: s.logs, logStart: s.logs.end()}
 	t.Cleanup(func() { sub.show(t) })
 	return sub
 }
@@ -122,17 +122,17 @@ func start(t testing.TB, members int, opts []Option) *Service {
 	ctx, cancel := s.context()
 	defer cancel()
 	var err error
-	if s.lab, err = cluster.Start(ctx, cfg); err != nil {
-		t.Fatalf("zktest: %s\n%s", plain(err), s.logs.from(0))
+	if s.cluster, err = cluster.Start(ctx, cfg); err != nil {
+		t.Fatalf("zktest: %s\n%s", errorText(err), s.logs.from(0))
 	}
 	t.Cleanup(func() {
 		s.show(t)
-		if err := s.lab.Close(); err != nil {
+		if err := s.cluster.Close(); err != nil {
 			t.Errorf("zktest: close: %v", err)
 		}
 		select {
-		case err := <-s.lab.Failed():
-			t.Errorf("zktest: %s", plain(err))
+		case err := <-s.cluster.Failed():
+			t.Errorf("zktest: %s", errorText(err))
 		default:
 		}
 	})
@@ -143,13 +143,13 @@ func start(t testing.TB, members int, opts []Option) *Service {
 func (s *Service) show(t testing.TB) {
 	t.Helper()
 	if t.Failed() && !s.shown.Swap(true) {
-		t.Logf("zktest: how things were when the test had failed\n%s\nwhat the servers logged\n%s", s.Dump(), s.logs.from(s.begun))
+		t.Logf("zktest: how things were when the test had failed\n%s\nwhat the servers logged\n%s", s.Dump(), s.logs.from(s.logStart))
 	}
 }
 
 // context bounds a wait. It is not the test's, which ends before Cleanup.
 func (s *Service) context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), patience)
+	return context.WithTimeout(context.Background(), waitTimeout)
 }
 
 // do runs what takes a context, and fails the test with its error.
@@ -163,12 +163,12 @@ func (s *Service) do(f func(context.Context) error) {
 func (s *Service) must(err error) {
 	s.t.Helper()
 	if err != nil {
-		s.t.Fatalf("zktest: %s", plain(err))
+		s.t.Fatalf("zktest: %s", errorText(err))
 	}
 }
 
 // plain is an error's text without the name of a package that nobody who uses this one knows of.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "lab: ") }
+func errorText(err error) string { return strings.TrimPrefix(err.Error(), "cluster: ") }
 
 // inBubble reports whether the caller runs in a bubble of testing/synctest. That is nowhere to be asked, so it takes what the runtime
 // writes about this goroutine: "goroutine 7 [running, synctest bubble 3]:". The test itself, which may be wrapped in anything, is not asked.

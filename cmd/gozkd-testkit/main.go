@@ -154,7 +154,7 @@ func serve(stop context.Context, o *options, errOut io.Writer) (err error) {
 
 // writePortFile writes one JSON line with the addresses. The file appears whole, so a program that waits for it can read
 // it at once.
-func writePortFile(path string, c *cluster.Lab, faults string) error {
+func writePortFile(path string, c *cluster.Cluster, faults string) error {
 	type member struct {
 		ID     int    `json:"id"`
 		Client string `json:"client"`

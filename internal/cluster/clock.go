@@ -7,22 +7,22 @@ import (
 )
 
 // skipped is how much time was let pass in a lab, for all its members.
-type skipped struct{ by atomic.Int64 }
+type offset struct{ by atomic.Int64 }
 
-func (s *skipped) add(d time.Duration) { s.by.Add(int64(d)) }
+func (s *offset) add(d time.Duration) { s.by.Add(int64(d)) }
 
 // clock is a member's. While it stands, who asks for the time waits, and a server does nothing without asking: it stands still, while
 // its sockets take what comes, as those of a stopped process do.
 type clock struct {
-	skipped *skipped
+	offset *offset
 
 	mu      sync.Mutex
 	changed sync.Cond
 	stands  bool
 }
 
-func newClock(s *skipped) *clock {
-	c := &clock{skipped: s}
+func newClock(s *offset) *clock {
+	c := &clock{offset: s}
 	c.changed.L = &c.mu
 	return c
 }
@@ -33,7 +33,7 @@ func (c *clock) now() time.Time {
 		c.changed.Wait()
 	}
 	c.mu.Unlock()
-	return time.Now().Add(time.Duration(c.skipped.by.Load()))
+	return time.Now().Add(time.Duration(c.offset.by.Load()))
 }
 
 func (c *clock) set(stands bool) {

@@ -11,36 +11,36 @@ import (
 // Of what kind an error is, for errors.Is. Its text says what is wrong.
 var (
 	// ErrNotFound: there is no such member, session or znode.
-	ErrNotFound = errors.New("lab: there is no such thing")
+	ErrNotFound = errors.New("cluster: there is no such thing")
 	// ErrState: there is, but it is in a state in which that can't be done, such as a member to be stopped that is down.
-	ErrState = errors.New("lab: that does not fit the state")
+	ErrState = errors.New("cluster: that does not fit the state")
 	// ErrInvalid: nobody could do that in any state.
-	ErrInvalid = errors.New("lab: that makes no sense")
+	ErrInvalid = errors.New("cluster: that makes no sense")
 )
 
 // kindError is an error of one of the kinds above.
-type kindError struct {
+type classifiedError struct {
 	kind error
 	err  error
 }
 
-func (e *kindError) Error() string { return e.err.Error() }
+func (e *classifiedError) Error() string { return e.err.Error() }
 
-func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
+func (e *classifiedError) Unwrap() []error { return []error{e.kind, e.err} }
 
 // kindf returns an error of that kind with that text.
-func kindf(kind error, format string, args ...any) error {
-	return &kindError{kind, fmt.Errorf(format, args...)}
+func errorf(kind error, format string, args ...any) error {
+	return &classifiedError{kind, fmt.Errorf(format, args...)}
 }
 
 // ofServer says of what kind a server's error is. One that is not of any kind is returned as it is.
-func ofServer(err error) error {
+func classify(err error) error {
 	var refused proto.ErrCode
 	switch {
 	case errors.Is(err, server.ErrNoSession):
-		return &kindError{ErrNotFound, err}
+		return &classifiedError{ErrNotFound, err}
 	case errors.Is(err, server.ErrClosed), errors.As(err, &refused):
-		return &kindError{ErrState, err} // it ended meanwhile, or the znodes that are there don't allow it
+		return &classifiedError{ErrState, err} // it ended meanwhile, or the znodes that are there don't allow it
 	}
 	return err
 }

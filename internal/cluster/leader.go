@@ -14,48 +14,48 @@ const (
 	// pollTime is how often to look for what nobody tells of.
 	pollTime = 2 * time.Millisecond
 	// fewTime is for how long too few members may serve before who waits for a leader is told. Somebody else may be about to start one.
-	fewTime = 2 * time.Second
+	noMajorityGrace = 2 * time.Second
 )
 
 // Leader waits until one member leads and all that are connected with it agree, and returns it. Where too few members are there for
 // any to lead, it waits a moment for somebody to change that.
-func (l *Lab) Leader(ctx context.Context) (*Member, error) {
+func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
 	enough := time.Now()
 	for {
-		if l.closed.Load() {
+		if c.closed.Load() {
 			return nil, errClosed
 		}
-		if m := l.leader(); m != nil {
+		if m := c.leader(); m != nil {
 			return m, nil
 		}
 		switch {
-		case l.majority() != nil:
+		case c.majority() != nil:
 			enough = time.Now()
-		case time.Since(enough) < fewTime:
-		case len(l.members) == 1:
-			return nil, kindf(ErrState, "lab: %s", l.states())
+		case time.Since(enough) < noMajorityGrace:
+		case len(c.members) == 1:
+			return nil, errorf(ErrState, "cluster: %s", c.states())
 		default:
-			return nil, kindf(ErrState, "lab: no majority of the members can serve: %s", l.states())
+			return nil, errorf(ErrState, "cluster: no majority of the members can serve: %s", c.states())
 		}
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("lab: no leader (%s): %w", l.states(), ctx.Err())
+			return nil, fmt.Errorf("cluster: no leader (%s): %w", c.states(), ctx.Err())
 		}
 	}
 }
 
 // awaitWhole gives members that are being let in, as may happen to the last one of a new ensemble, a moment until they vote: until then
 // the loss of another member could leave no quorum, which nobody expects of three.
-func (l *Lab) awaitWhole(ctx context.Context) {
+func (c *Cluster) awaitVoters(ctx context.Context) {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
-	late := time.NewTimer(fewTime)
+	late := time.NewTimer(noMajorityGrace)
 	defer late.Stop()
-	for len(l.majority()) > 1 {
-		if m := l.leader(); m != nil {
+	for len(c.majority()) > 1 {
+		if m := c.leader(); m != nil {
 			if s := m.Server(); s != nil && s.Status().Whole {
 				return
 			}
@@ -71,8 +71,8 @@ func (l *Lab) awaitWhole(ctx context.Context) {
 }
 
 // leader returns who leads, or nil while that is not clear.
-func (l *Lab) leader() *Member {
-	majority := l.majority()
+func (c *Cluster) leader() *Member {
+	majority := c.majority()
 	if majority == nil {
 		return nil
 	}
@@ -96,9 +96,9 @@ func (l *Lab) leader() *Member {
 
 // atLeader lets the leader's server do what can be done again. If that one can't because it goes meanwhile, or leads no more, the next
 // leader does it.
-func (l *Lab) atLeader(ctx context.Context, f func(context.Context, *server.Server) error) error {
+func (c *Cluster) atLeader(ctx context.Context, f func(context.Context, *server.Server) error) error {
 	for {
-		m, err := l.Leader(ctx)
+		m, err := c.Leader(ctx)
 		if err != nil {
 			return err
 		}
@@ -106,18 +106,18 @@ func (l *Lab) atLeader(ctx context.Context, f func(context.Context, *server.Serv
 		if s == nil {
 			continue // it went just now, so it does not lead the next time
 		}
-		err = l.whileServing(ctx, m, s, f)
-		if st := s.Status(); err == nil || ctx.Err() != nil || st.Serving && l.serves(m, s) && st.Leader == st.Member {
-			return ofServer(err)
+		err = c.whileServing(ctx, m, s, f)
+		if st := s.Status(); err == nil || ctx.Err() != nil || st.Serving && c.serves(m, s) && st.Leader == st.Member {
+			return classify(err)
 		}
 	}
 }
 
 // errGone is why who waits for a member is let go.
-var errGone = errors.New("lab: the member is gone")
+var errMemberGone = errors.New("cluster: the member is gone")
 
 // whileServing calls f, whose context ends too when the member's life does, or when it is paused or cut off.
-func (l *Lab) whileServing(ctx context.Context, m *Member, s *server.Server, f func(context.Context, *server.Server) error) error {
+func (c *Cluster) whileServing(ctx context.Context, m *Member, s *server.Server, f func(context.Context, *server.Server) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watching := make(chan struct{})
 	defer func() {
@@ -132,8 +132,8 @@ func (l *Lab) whileServing(ctx context.Context, m *Member, s *server.Server, f f
 		for {
 			select {
 			case <-poll.C:
-				if !l.serves(m, s) {
-					cancel(errGone)
+				if !c.serves(m, s) {
+					cancel(errMemberGone)
 				}
 			case <-ctx.Done():
 				return
@@ -144,6 +144,6 @@ func (l *Lab) whileServing(ctx context.Context, m *Member, s *server.Server, f f
 }
 
 // serves reports whether the member has that server still and is one of those that can serve.
-func (l *Lab) serves(m *Member, s *server.Server) bool {
-	return m.Server() == s && slices.Contains(l.majority(), m)
+func (c *Cluster) serves(m *Member, s *server.Server) bool {
+	return m.Server() == s && slices.Contains(c.majority(), m)
 }

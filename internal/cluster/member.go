@@ -13,50 +13,50 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// State is how a member is.
-type State string
+// MemberState is how a member is.
+type MemberState string
 
 // The states of a member.
 const (
-	Running State = "running"
-	Paused  State = "paused"
-	Down    State = "down" // stopped or killed
+	Running MemberState = "running"
+	Paused  MemberState = "paused"
+	Down    MemberState = "down" // stopped or killed
 )
 
 // Member is one server of a lab, through all its lives. Its methods may be called from any goroutine.
 type Member struct {
-	lab    *Lab
-	id     int
-	port   *port
-	memory *server.Memory // nil: it has a directory
+	cluster *Cluster
+	id      int
+	port    *port
+	memory  *server.Memory // nil: it has a directory
 
-	turn   baton // held while the member changes from one state to another; guards what follows
-	server *server.Server
-	gate   *faultproxy.Gate
-	clock  *clock
-	dead   *atomic.Bool // of this life: what the process would send is lost
-	cut    bool         // off its clients
-	now    atomic.Pointer[life]
+	transition chanMutex // held while the member changes from one state to another; guards what follows
+	server     *server.Server
+	gate       *faultproxy.Gate
+	clock      *clock
+	dead       *atomic.Bool // of this life: what the process would send is lost
+	cut        bool         // off its clients
+	now        atomic.Pointer[memberRun]
 }
 
 // life is what others may see of a member that changes at the moment.
-type life struct {
-	state  State
+type memberRun struct {
+	state  MemberState
 	server *server.Server
 	gate   *faultproxy.Gate
-	start  *outcome
+	start  *startResult
 	gone   chan struct{} // closed when it ends
 }
 
 // outcome is that of a server's Start.
-type outcome struct {
+type startResult struct {
 	over chan struct{} // closed when it has returned
 	err  error         // what it returned, then
 }
 
 // as returns the same life in another state.
-func (l *life) as(s State) *life {
-	return &life{state: s, server: l.server, gate: l.gate, start: l.start, gone: l.gone}
+func (l *memberRun) as(s MemberState) *memberRun {
+	return &memberRun{state: s, server: l.server, gate: l.gate, start: l.start, gone: l.gone}
 }
 
 // ID returns the member's number; that of a server alone is 1.
@@ -65,24 +65,24 @@ func (m *Member) ID() int { return m.id }
 // Address returns host:port for clients. It never changes.
 func (m *Member) Address() string { return m.port.address }
 
-// State returns how the member is.
-func (m *Member) State() State { return m.now.Load().state }
+// MemberState returns how the member is.
+func (m *Member) State() MemberState { return m.now.Load().state }
 
 // Server returns the server of the present life, or nil.
 func (m *Member) Server() *server.Server { return m.now.Load().server }
 
 // Dir returns the data directory, or "" if the member has none.
 func (m *Member) Dir() string {
-	return m.own(m.lab.cfg.Dir)
+	return m.own(m.cluster.cfg.Dir)
 }
 
 // own returns the member's part of a directory.
-func (m *Member) own(dir string) string { return memberdir.Of(dir, m.id, len(m.lab.members)) }
+func (m *Member) own(dir string) string { return memberdir.Of(dir, m.id, len(m.cluster.members)) }
 
 func (m *Member) host() string { return "m" + strconv.Itoa(m.id) }
 
 func (m *Member) name() string {
-	if len(m.lab.members) == 1 {
+	if len(m.cluster.members) == 1 {
 		return "the server"
 	}
 	return fmt.Sprintf("member %d", m.id)
@@ -94,13 +94,13 @@ func (m *Member) Start(ctx context.Context) error {
 	if err := m.launch(nil); err != nil {
 		return err
 	}
-	return m.lab.awaitServing(ctx, m)
+	return m.cluster.awaitServing(ctx, m)
 }
 
 // launch begins a life, on the listener of who opened the port.
 func (m *Member) launch(l net.Listener) error {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	return m.begin(l)
 }
 
@@ -108,8 +108,8 @@ func (m *Member) launch(l net.Listener) error {
 func (m *Member) begin(l net.Listener) (err error) {
 	switch {
 	case m.server != nil:
-		return kindf(ErrState, "lab: %s is %s already", m.name(), m.State())
-	case m.lab.closed.Load():
+		return errorf(ErrState, "cluster: %s is %s already", m.name(), m.State())
+	case m.cluster.closed.Load():
 		return errClosed
 	}
 	if l == nil {
@@ -117,7 +117,7 @@ func (m *Member) begin(l net.Listener) (err error) {
 			return err
 		}
 	}
-	gate := faultproxy.NewGate(l, &m.lab.rules)
+	gate := faultproxy.NewGate(l, &m.cluster.rules)
 	gate.Cut(m.cut)
 	m.dead = new(atomic.Bool)
 	cfg, err := m.config(gate, m.dead)
@@ -129,11 +129,11 @@ func (m *Member) begin(l net.Listener) (err error) {
 		return errors.Join(err, gate.Close(), closePeers(&cfg))
 	}
 	m.server, m.gate = s, gate
-	started := &outcome{over: make(chan struct{})}
+	started := &startResult{over: make(chan struct{})}
 	gone := make(chan struct{})
-	m.now.Store(&life{state: Running, server: s, gate: gate, start: started, gone: gone})
+	m.now.Store(&memberRun{state: Running, server: s, gate: gate, start: started, gone: gone})
 	// Ends with the life; Close of the lab waits for it.
-	m.lab.lives.Go(func() {
+	m.cluster.runs.Go(func() {
 		started.err = s.Start(context.Background())
 		close(started.over)
 		if started.err != nil { // for who waits for the start, and takes the member down
@@ -151,14 +151,14 @@ func (m *Member) begin(l net.Listener) (err error) {
 
 // crashed takes a member down whose server stopped by itself.
 func (m *Member) crashed(s *server.Server, cause error) {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	if m.server != s {
 		return
 	}
-	err := errors.Join(fmt.Errorf("lab: %s stopped by itself: %w", m.name(), cause), m.end(m.server.Abort))
+	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.name(), cause), m.end(m.server.Abort))
 	select {
-	case m.lab.failures <- err:
+	case m.cluster.failures <- err:
 	default: // one is enough
 	}
 }
@@ -172,7 +172,7 @@ func closePeers(cfg *server.Config) error {
 
 // config is what the member is started with.
 func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, error) {
-	l := m.lab
+	l := m.cluster
 	cfg := l.cfg.Server
 	cfg.MemberID, cfg.Listener, cfg.InProcess, cfg.Members = uint8(m.id), gate, false, nil
 	cfg.Dir, cfg.LogDir, cfg.Memory = m.Dir(), m.own(cfg.LogDir), m.memory
@@ -202,8 +202,8 @@ func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, er
 
 // Stop closes the member's server in an orderly way: it hands the lead over, and its clients' connections are closed.
 func (m *Member) Stop() error {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	if err := m.mustRun(); err != nil {
 		return err
 	}
@@ -213,10 +213,10 @@ func (m *Member) Stop() error {
 // Kill ends the member's server like kill -9: connections break, and nobody is told. What it acknowledged is there again when it
 // is started. A paused member can be killed.
 func (m *Member) Kill() error {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	if m.server == nil {
-		return kindf(ErrState, "lab: %s is down already", m.name())
+		return errorf(ErrState, "cluster: %s is down already", m.name())
 	}
 	return m.kill()
 }
@@ -224,21 +224,21 @@ func (m *Member) Kill() error {
 func (m *Member) kill() error {
 	m.dead.Store(true)
 	m.gate.CloseConns()
-	if len(m.lab.members) > 1 {
-		m.lab.network.Kill(m.host())
+	if len(m.cluster.members) > 1 {
+		m.cluster.network.Kill(m.host())
 	}
 	return m.end(m.server.Abort)
 }
 
 // end ends the present life.
 func (m *Member) end(how func() error) error {
-	before := m.now.Swap(&life{state: Down})
+	before := m.now.Swap(&memberRun{state: Down})
 	close(before.gone)
 	m.clock.set(false)
 	err := how()
 	<-before.start.over
 	if before.state == Paused {
-		m.lab.relink()
+		m.cluster.relink()
 	}
 	m.port.hold()
 	m.server, m.gate = nil, nil
@@ -250,13 +250,13 @@ func (m *Member) Restart(ctx context.Context) error {
 	if err := m.again(); err != nil {
 		return err
 	}
-	return m.lab.awaitServing(ctx, m)
+	return m.cluster.awaitServing(ctx, m)
 }
 
 // again ends a life and begins another, so that nobody else can begin one in between.
 func (m *Member) again() (err error) {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	switch m.State() {
 	case Running:
 		err = m.end(m.server.Close)
@@ -272,28 +272,28 @@ func (m *Member) again() (err error) {
 // Pause makes the member stand still, as kill -STOP does, or a long stop of a garbage collector: it answers nobody and notices
 // nothing, and goes on where it was with Resume.
 func (m *Member) Pause() error {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	if err := m.mustRun(); err != nil {
 		return err
 	}
-	m.lab.moving.Lock()
+	m.cluster.jumping.Lock()
 	m.now.Store(m.now.Load().as(Paused))
 	m.clock.set(true)
-	m.lab.moving.Unlock()
-	m.lab.relink()
+	m.cluster.jumping.Unlock()
+	m.cluster.relink()
 	return nil
 }
 
 // Resume lets a paused member go on.
 func (m *Member) Resume() error {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	if m.State() != Paused {
-		return kindf(ErrState, "lab: %s is %s, not paused", m.name(), m.State())
+		return errorf(ErrState, "cluster: %s is %s, not paused", m.name(), m.State())
 	}
 	m.now.Store(m.now.Load().as(Running))
-	m.lab.relink()
+	m.cluster.relink()
 	m.clock.set(false)
 	return nil
 }
@@ -306,22 +306,22 @@ func (m *Member) Partition() error { return m.partition(true) }
 func (m *Member) Heal() error { return m.partition(false) }
 
 func (m *Member) partition(cut bool) error {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	m.cut = cut
 	if m.gate != nil {
 		m.gate.Cut(cut)
 	}
-	m.lab.isolate(m.id, cut)
+	m.cluster.isolate(m.id, cut)
 	return nil
 }
 
 // CloseConnections breaks the connections of all clients of the member. Their sessions live on.
 func (m *Member) CloseConnections() error {
-	m.turn.lock()
-	defer m.turn.unlock()
+	m.transition.lock()
+	defer m.transition.unlock()
 	if m.gate == nil {
-		return kindf(ErrState, "lab: %s is down", m.name())
+		return errorf(ErrState, "cluster: %s is down", m.name())
 	}
 	m.gate.CloseConns()
 	return nil
@@ -329,7 +329,7 @@ func (m *Member) CloseConnections() error {
 
 func (m *Member) mustRun() error {
 	if s := m.State(); s != Running {
-		return kindf(ErrState, "lab: %s is %s", m.name(), s)
+		return errorf(ErrState, "cluster: %s is %s", m.name(), s)
 	}
 	return nil
 }

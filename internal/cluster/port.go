@@ -44,7 +44,7 @@ func (p *port) listen() (net.Listener, error) {
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", p.address)
 	if err != nil {
-		return nil, fmt.Errorf("lab: client port: %w", err)
+		return nil, fmt.Errorf("cluster: client port: %w", err)
 	}
 	return l, nil
 }

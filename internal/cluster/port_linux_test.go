@@ -68,7 +68,7 @@ func TestPort_IsKept(t *testing.T) {
 	}
 }
 
-// A port that is in use says so, and nothing is left of the lab.
+// A port that is in use says so, and nothing is left of the cluster.
 func TestPort_InUse(t *testing.T) {
 	inUse, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 type Snapshot struct{ znodes []server.Znode }
 
 // Snapshot returns the znodes as they are, except those of the ensemble's configuration, for Rewind.
-func (l *Lab) Snapshot(ctx context.Context) (snapshot Snapshot, err error) {
-	err = l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+func (c *Cluster) Snapshot(ctx context.Context) (snapshot Snapshot, err error) {
+	err = c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		if err := s.CatchUp(ctx); err != nil {
 			return err
 		}
@@ -45,11 +45,11 @@ const (
 // and times to live. A znode that is the same in both keeps its versions and zxids; all others get new ones, as if a client
 // had written them. Sessions stay as they are: the ephemerals of sessions that have ended do not come back. If no
 // ephemeral and no ACL has to come back, everything happens in one transaction.
-func (l *Lab) Rewind(ctx context.Context, snapshot Snapshot) error {
+func (c *Cluster) Rewind(ctx context.Context, snapshot Snapshot) error {
 	if len(snapshot.znodes) == 0 {
-		return kindf(ErrInvalid, "lab: rewind: the snapshot is empty")
+		return errorf(ErrInvalid, "cluster: rewind: the snapshot is empty")
 	}
-	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		for {
 			if err := s.CatchUp(ctx); err != nil {
 				return err
@@ -63,7 +63,7 @@ func (l *Lab) Rewind(ctx context.Context, snapshot Snapshot) error {
 	if err != nil {
 		return err
 	}
-	return l.settle(ctx)
+	return c.settle(ctx)
 }
 
 // raced reports whether a client's write or a session's end made a plan impossible.

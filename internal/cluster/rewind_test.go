@@ -24,7 +24,7 @@ type shownZnode struct {
 	acl        []proto.ACL
 }
 
-func znodes(t *testing.T, l *Lab) (all []shownZnode) {
+func znodes(t *testing.T, l *Cluster) (all []shownZnode) {
 	t.Helper()
 	err := l.Walk(t.Context(), "/", func(z server.Znode) bool {
 		all = append(all, shownZnode{z.Path, string(z.Data), z.Data == nil, z.Mode, z.TTLMs, z.Stat.EphemeralOwner, z.ACL})

@@ -11,21 +11,21 @@ import (
 )
 
 // MemberOf returns the member that a session is connected to, or an error if it is connected to none.
-func (l *Lab) MemberOf(session int64) (*Member, error) {
-	for _, m := range l.members {
+func (c *Cluster) MemberOf(session int64) (*Member, error) {
+	for _, m := range c.members {
 		if gate := m.now.Load().gate; gate != nil && slices.Contains(gate.Sessions(), session) {
 			return m, nil
 		}
 	}
-	if !l.knows(session) {
-		return nil, kindf(ErrNotFound, "lab: there is no session 0x%x (%s)", uint64(session), l.states())
+	if !c.knows(session) {
+		return nil, errorf(ErrNotFound, "cluster: there is no session 0x%x (%s)", uint64(session), c.states())
 	}
-	return nil, kindf(ErrState, "lab: session 0x%x is not connected to any member (%s)", uint64(session), l.states())
+	return nil, errorf(ErrState, "cluster: session 0x%x is not connected to any member (%s)", uint64(session), c.states())
 }
 
 // knows reports whether any member knows of a session.
-func (l *Lab) knows(session int64) bool {
-	for _, m := range l.living() {
+func (c *Cluster) knows(session int64) bool {
+	for _, m := range c.running() {
 		if s := m.Server(); s != nil && slices.ContainsFunc(s.Sessions(), func(known server.Session) bool { return known.ID == session }) {
 			return true
 		}
@@ -35,9 +35,9 @@ func (l *Lab) knows(session int64) bool {
 
 // ExpireSession ends a session as if its client had been silent for too long, and returns when all members that serve have applied
 // that.
-func (l *Lab) ExpireSession(ctx context.Context, id int64) error {
+func (c *Cluster) ExpireSession(ctx context.Context, id int64) error {
 	again := false
-	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		err := s.ExpireSession(ctx, id)
 		if again && errors.Is(err, server.ErrNoSession) {
 			return nil // the leader before did it
@@ -48,17 +48,17 @@ func (l *Lab) ExpireSession(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	return l.settle(ctx)
+	return c.settle(ctx)
 }
 
 // CloseConnection breaks the connection of one client. Its session lives on.
-func (l *Lab) CloseConnection(session int64) error {
-	m, err := l.MemberOf(session)
+func (c *Cluster) CloseConnection(session int64) error {
+	m, err := c.MemberOf(session)
 	if err != nil {
 		return err
 	}
 	if gate := m.now.Load().gate; gate == nil || !gate.CloseConn(session) {
-		return kindf(ErrState, "lab: session 0x%x is not connected any more", uint64(session))
+		return errorf(ErrState, "cluster: session 0x%x is not connected any more", uint64(session))
 	}
 	return nil
 }
@@ -68,49 +68,49 @@ func (l *Lab) CloseConnection(session int64) error {
 // to a member that the leader hears. Timers of clients, elections and Delay count real time. It returns when all that is
 // due by then is applied at all members that serve. If another member comes to lead meanwhile, it gives every session its full timeout,
 // as new leaders do.
-func (l *Lab) Advance(ctx context.Context, d time.Duration) error {
+func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return kindf(ErrInvalid, "lab: time goes forward, so not by %v", d)
+		return errorf(ErrInvalid, "cluster: time goes forward, so not by %v", d)
 	}
-	l.moves.lock()
-	defer l.moves.unlock()
-	if _, err := l.Leader(ctx); err != nil {
+	c.advancing.lock()
+	defer c.advancing.unlock()
+	if _, err := c.Leader(ctx); err != nil {
 		return err
 	}
-	before := l.attached()
-	l.moveClocks(func() []int64 {
-		connected := l.connected()
-		l.skipped.add(d)
+	before := c.attached()
+	c.moveClocks(func() []int64 {
+		connected := c.connected()
+		c.offset.add(d)
 		return connected
 	})
-	if err := l.settle(ctx); err != nil {
+	if err := c.settle(ctx); err != nil {
 		return err
 	}
 	// Who was being let in just then is connected now, and was not yet.
-	connected := l.connected()
-	for at := range l.attached() {
+	connected := c.connected()
+	for at := range c.attached() {
 		if !before[at] {
 			connected = append(connected, at.session)
 		}
 	}
-	l.moveClocks(func() []int64 { return connected })
-	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.ExpireDue(ctx) })
+	c.moveClocks(func() []int64 { return connected })
+	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.ExpireDue(ctx) })
 	if err != nil {
 		return err
 	}
-	return l.settle(ctx)
+	return c.settle(ctx)
 }
 
 // moveClocks calls move while no member can expire anybody, and lets all know of the sessions that it returns.
-func (l *Lab) moveClocks(move func() []int64) {
-	l.moving.Lock()
-	defer l.moving.Unlock()
+func (c *Cluster) moveClocks(move func() []int64) {
+	c.jumping.Lock()
+	defer c.jumping.Unlock()
 	var connected []int64
 	all := func() []int64 {
 		connected = move()
 		return connected
 	}
-	for _, m := range l.living() {
+	for _, m := range c.running() {
 		if s := m.Server(); s != nil {
 			within := all
 			all = func() []int64 {
@@ -123,9 +123,9 @@ func (l *Lab) moveClocks(move func() []int64) {
 }
 
 // connected returns the sessions whose clients have a connection to a member that the leader hears.
-func (l *Lab) connected() []int64 {
+func (c *Cluster) connected() []int64 {
 	ids := []int64{} // nil would mean something else
-	for _, m := range l.majority() {
+	for _, m := range c.majority() {
 		if gate := m.now.Load().gate; gate != nil {
 			ids = append(ids, gate.Sessions()...)
 		}
@@ -140,10 +140,10 @@ type attachment struct {
 }
 
 // attached returns the sessions that the members take for connected. Some clients don't know it yet, and some are gone already.
-func (l *Lab) attached() map[attachment]bool {
+func (c *Cluster) attached() map[attachment]bool {
 	all := make(map[attachment]bool)
-	for _, m := range l.majority() {
-		if s := m.Server(); s != nil && !l.links.isIsolated(m) {
+	for _, m := range c.majority() {
+		if s := m.Server(); s != nil && !c.links.isIsolated(m) {
 			for _, session := range s.Sessions() {
 				if session.Connected {
 					all[attachment{m.id, session.ID}] = true
@@ -155,13 +155,13 @@ func (l *Lab) attached() map[attachment]bool {
 }
 
 // settle returns when all members that serve have applied what was committed before.
-func (l *Lab) settle(ctx context.Context) error {
-	for _, m := range l.majority() {
+func (c *Cluster) settle(ctx context.Context) error {
+	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {
 			err := s.CatchUp(ctx)
 			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted) // who starts it waits for it
 			if err != nil && !notServing && m.State() == Running {
-				return fmt.Errorf("lab: %s: %w", m.name(), ofServer(err))
+				return fmt.Errorf("cluster: %s: %w", m.name(), classify(err))
 			}
 		}
 	}
@@ -169,21 +169,21 @@ func (l *Lab) settle(ctx context.Context) error {
 }
 
 // Sessions returns the sessions of all clients. Which of them are connected, and where, MemberOf tells.
-func (l *Lab) Sessions(ctx context.Context) (sessions []server.Session, err error) {
-	err = l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+func (c *Cluster) Sessions(ctx context.Context) (sessions []server.Session, err error) {
+	err = c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		err := s.CatchUp(ctx)
 		sessions = s.Sessions()
 		return err
 	})
 	for i := range sessions {
-		_, at := l.MemberOf(sessions[i].ID)
+		_, at := c.MemberOf(sessions[i].ID)
 		sessions[i].Connected = at == nil
 	}
 	return sessions, err
 }
 
 // Answers reports whether a client with that session can be answered now: the member that it is connected to is one of those that serve.
-func (l *Lab) Answers(session int64) bool {
-	m, err := l.MemberOf(session)
-	return err == nil && slices.Contains(l.majority(), m)
+func (c *Cluster) Answers(session int64) bool {
+	m, err := c.MemberOf(session)
+	return err == nil && slices.Contains(c.majority(), m)
 }

@@ -59,7 +59,7 @@ func (f *Fault) check() (meaning, error) {
 	errs := []error{err}
 	bad := func(wrong bool, format string, args ...any) {
 		if wrong {
-			errs = append(errs, fmt.Errorf("wirefault: "+format, args...))
+			errs = append(errs, fmt.Errorf("faultproxy: "+format, args...))
 		}
 	}
 	bad(f.Kind < DropReply || f.Kind > Fail, "unknown %v of a fault", f.Kind)

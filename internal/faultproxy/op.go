@@ -76,7 +76,7 @@ func lookup(op Op) (meaning, error) {
 		}
 	}
 	if m.codes == nil {
-		return meaning{}, fmt.Errorf("wirefault: there is no op %q; there are %s", string(op), strings.Join(names, ", "))
+		return meaning{}, fmt.Errorf("faultproxy: there is no op %q; there are %s", string(op), strings.Join(names, ", "))
 	}
 	return m, nil
 }

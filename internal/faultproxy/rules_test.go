@@ -82,7 +82,7 @@ func TestAdd_RefusesNonsense(t *testing.T) {
 		"delay 1ns of a fault":          {Kind: DropReply, Op: OpGet, Delay: 1},
 		`"a" does not begin`:            {Kind: DropReply, Op: OpGet, PathPrefix: "a"},
 		"ping names no path":            {Kind: DropReply, Op: OpPing, PathPrefix: "/"},
-		"a delay of 0s\nwirefault: pat": {Kind: Delay, Op: OpGet, PathPrefix: "a"}, // all problems at once
+		"a delay of 0s\nfaultproxy: pat": {Kind: Delay, Op: OpGet, PathPrefix: "a"}, // all problems at once
 	} {
 		var rules Rules
 		a, err := rules.Add(f)

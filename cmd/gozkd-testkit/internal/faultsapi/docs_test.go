@@ -75,7 +75,7 @@ func TestRows(t *testing.T) {
 		return strings.Replace(path, "{id}", fmt.Sprint(answer.ID), 1)
 	}
 	for i, r := range faultsapi.Rows() {
-		for _, m := range w.lab.Members() { // what the row before left behind
+		for _, m := range w.cluster.Members() { // what the row before left behind
 			if m.State() == cluster.Down {
 				w.must("POST", fmt.Sprintf("/members/%d/start", m.ID()), "", nil)
 			}
@@ -91,7 +91,7 @@ func TestRows(t *testing.T) {
 		case "/members/{id}/resume":
 			w.must("POST", "/members/2/pause", "", nil)
 		case "/sessions", "/sessions/{id}/disconnect":
-			w.eventually("connected", func() bool { _, err := w.lab.MemberOf(c.SessionID()); return err == nil })
+			w.eventually("connected", func() bool { _, err := w.cluster.MemberOf(c.SessionID()); return err == nil })
 		case "/rewind":
 			w.must("POST", "/snapshot", "", nil)
 		}

@@ -68,7 +68,7 @@ func (a *api) arm(_ context.Context, q *request) (any, error) {
 	}}
 	id, err := a.faults.put(func(id int) (_ *fault, err error) {
 		f.id = id
-		if f.armed, err = a.lab.Arm(f.what); err != nil {
+		if f.armed, err = a.cluster.Arm(f.what); err != nil {
 			return nil, invalid("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		return f, nil
@@ -86,7 +86,7 @@ func (a *api) listFaults(context.Context, *request) (any, error) {
 
 // awaitFault answers when the fault has happened, or its time is over.
 func (a *api) awaitFault(ctx context.Context, q *request) (any, error) {
-	f, err := ofShelf(q, "fault", a.faults.get)
+	f, err := named(q, "fault", a.faults.get)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (a *api) awaitFault(ctx context.Context, q *request) (any, error) {
 		case <-f.armed.Done():
 		case <-timer.C:
 		case <-f.gone:
-			return ofID(f.id, "fault", a.faults.get)
+			return byID(f.id, "fault", a.faults.get)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -110,7 +110,7 @@ func (a *api) awaitFault(ctx context.Context, q *request) (any, error) {
 }
 
 func (a *api) disarm(_ context.Context, q *request) (any, error) {
-	f, err := ofShelf(q, "fault", a.faults.take)
+	f, err := named(q, "fault", a.faults.take)
 	if err != nil {
 		return nil, err
 	}

@@ -289,7 +289,7 @@ func TestWebPages(t *testing.T) {
 			t.Errorf("Origin %q: %d", origin, status)
 		}
 	}
-	if m, err := w.lab.Member(1); err != nil || m.State() != cluster.Running {
+	if m, err := w.cluster.Member(1); err != nil || m.State() != cluster.Running {
 		t.Error("the server is down: ", err)
 	}
 }

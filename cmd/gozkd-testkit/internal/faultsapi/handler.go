@@ -27,14 +27,14 @@ const (
 
 // api is what requests share. Its methods are called by many requests at the same time.
 type api struct {
-	lab       *cluster.Lab
-	faults    shelf[*fault]
-	snapshots shelf[cluster.Snapshot]
+	cluster   *cluster.Cluster
+	faults    registry[*fault]
+	snapshots registry[cluster.Snapshot]
 }
 
 // Handler serves requests about a lab. It has faults and snapshots of its own, kept until they are deleted.
-func Handler(l *cluster.Lab) http.Handler {
-	a := &api{lab: l}
+func Handler(l *cluster.Cluster) http.Handler {
+	a := &api{cluster: l}
 	byPath := make(map[string][]route)
 	for _, r := range routes() {
 		byPath[r.path] = append(byPath[r.path], r)
@@ -202,7 +202,7 @@ type text []byte
 func answer(w http.ResponseWriter, result any, err error) {
 	status := http.StatusOK
 	if err != nil {
-		status, result = statusOf(err), map[string]string{"error": strings.TrimPrefix(err.Error(), "lab: ")}
+		status, result = statusOf(err), map[string]string{"error": strings.TrimPrefix(err.Error(), "cluster: ")}
 	}
 	kind, body := "application/json", []byte(nil)
 	if t, ok := result.(text); ok {

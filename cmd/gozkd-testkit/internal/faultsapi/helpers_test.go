@@ -19,9 +19,9 @@ import (
 
 // world is a lab with its endpoint.
 type world struct {
-	t   *testing.T
-	lab *cluster.Lab
-	srv *faultsapi.Server
+	t       *testing.T
+	cluster *cluster.Cluster
+	srv     *faultsapi.Server
 }
 
 func start(t *testing.T, members int) *world {
@@ -90,7 +90,7 @@ func (w *world) must(method, path, body string, v any) {
 // connect returns a client with a session at a member, which knows no other.
 func (w *world) connect(id int) *zk.Conn {
 	w.t.Helper()
-	m, err := w.lab.Member(id)
+	m, err := w.cluster.Member(id)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,21 +8,21 @@ import (
 	"github.com/gozkd/gozkd/internal/cluster"
 )
 
-func notThere(what string, id int) error {
+func notFound(what string, id int) error {
 	return fmt.Errorf("there is no %s %d, or not any more", what, id)
 }
 
 type memberAnswer struct {
-	ID      int           `json:"id"`
-	Address string        `json:"address"`
-	State   cluster.State `json:"state"`
-	Serving bool          `json:"serving"`
-	Mode    string        `json:"mode"`
-	Leader  int           `json:"leader"`
-	Zxid    string        `json:"zxid"`
+	ID      int                 `json:"id"`
+	Address string              `json:"address"`
+	State   cluster.MemberState `json:"state"`
+	Serving bool                `json:"serving"`
+	Mode    string              `json:"mode"`
+	Leader  int                 `json:"leader"`
+	Zxid    string              `json:"zxid"`
 }
 
-func describe(m *cluster.Member) memberAnswer {
+func memberOf(m *cluster.Member) memberAnswer {
 	a := memberAnswer{ID: m.ID(), Address: m.Address(), State: m.State(), Zxid: hex(0)}
 	if s := m.Server(); s != nil && a.State == cluster.Running { // who stands still may hold locks
 		st := s.Status()
@@ -38,19 +38,19 @@ func (a *api) status(context.Context, *request) (any, error) {
 		Members []memberAnswer `json:"members"`
 		Leader  int            `json:"leader"`
 	}{}
-	for _, m := range a.lab.Members() {
-		answer.Members = append(answer.Members, describe(m))
+	for _, m := range a.cluster.Members() {
+		answer.Members = append(answer.Members, memberOf(m))
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel() // it is known, or it is not
-	if m, err := a.lab.Leader(now); err == nil {
+	if m, err := a.cluster.Leader(now); err == nil {
 		answer.Leader = m.ID()
 	}
 	return answer, nil
 }
 
 func (a *api) leader(ctx context.Context, _ *request) (any, error) {
-	m, err := a.lab.Leader(ctx)
+	m, err := a.cluster.Leader(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,19 +67,19 @@ func toMember(do func(*cluster.Member, context.Context) error) func(*api, contex
 		if err != nil {
 			return nil, err
 		}
-		m, err := a.lab.Member(id)
+		m, err := a.cluster.Member(id)
 		if err != nil {
 			return nil, err
 		}
 		if err := do(m, ctx); err != nil {
 			return nil, err
 		}
-		return describe(m), nil
+		return memberOf(m), nil
 	}
 }
 
 // atOnce is for what takes no context.
-func atOnce(do func(*cluster.Member) error) func(*cluster.Member, context.Context) error {
+func withoutContext(do func(*cluster.Member) error) func(*cluster.Member, context.Context) error {
 	return func(m *cluster.Member, _ context.Context) error { return do(m) }
 }
 
@@ -93,11 +93,11 @@ func (a *api) partition(_ context.Context, q *request) (any, error) {
 	if len(body.Groups) == 0 {
 		return nil, invalid("there are no groups; wanted is a body like %s. POST /heal takes a partition back", q.route.body)
 	}
-	return struct{}{}, a.lab.Partition(body.Groups...)
+	return struct{}{}, a.cluster.Partition(body.Groups...)
 }
 
 func (a *api) heal(context.Context, *request) (any, error) {
-	a.lab.Heal()
+	a.cluster.Heal()
 	return struct{}{}, nil
 }
 
@@ -110,14 +110,14 @@ type sessionAnswer struct {
 }
 
 func (a *api) sessions(ctx context.Context, _ *request) (any, error) {
-	known, err := a.lab.Sessions(ctx)
+	known, err := a.cluster.Sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
 	list := []sessionAnswer{}
 	for _, s := range known {
 		answer := sessionAnswer{ID: hex(s.ID), TimeoutMs: s.Timeout.Milliseconds(), Ephemerals: s.Ephemerals}
-		if m, err := a.lab.MemberOf(s.ID); err == nil {
+		if m, err := a.cluster.MemberOf(s.ID); err == nil {
 			answer.Connected, answer.Member = true, m.ID()
 		}
 		list = append(list, answer)
@@ -130,7 +130,7 @@ func (a *api) expire(ctx context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct{}{}, a.lab.ExpireSession(ctx, id)
+	return struct{}{}, a.cluster.ExpireSession(ctx, id)
 }
 
 func (a *api) disconnect(_ context.Context, q *request) (any, error) {
@@ -138,7 +138,7 @@ func (a *api) disconnect(_ context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct{}{}, a.lab.CloseConnection(id)
+	return struct{}{}, a.cluster.CloseConnection(id)
 }
 
 func (a *api) advance(ctx context.Context, q *request) (any, error) {
@@ -151,5 +151,5 @@ func (a *api) advance(ctx context.Context, q *request) (any, error) {
 	if body.By == nil {
 		return nil, invalid("by is missing; wanted is a body like %s", q.route.body)
 	}
-	return struct{}{}, a.lab.Advance(ctx, time.Duration(*body.By))
+	return struct{}{}, a.cluster.Advance(ctx, time.Duration(*body.By))
 }

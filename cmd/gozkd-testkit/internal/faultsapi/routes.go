@@ -32,15 +32,15 @@ func routes() []route {
 		{"GET", "/status", "", "", `{"members":[` + memberExample + `],"leader":1}`,
 			"how the members are, at once. state is running, paused or down; mode is leader, follower, standalone, or empty; leader is 0 while none is known", false, (*api).status},
 		{"GET", "/leader", "", "", `{"id":1,"address":"127.0.0.1:40001"}`, "waits until one member leads", false, (*api).leader},
-		{"POST", "/members/{id}/stop", "", "", memberExample, "closes it in an orderly way: a leader hands over", false, toMember(atOnce((*cluster.Member).Stop))},
+		{"POST", "/members/{id}/stop", "", "", memberExample, "closes it in an orderly way: a leader hands over", false, toMember(withoutContext((*cluster.Member).Stop))},
 		{"POST", "/members/{id}/start", "", "", memberExample, "starts it again, with the same port and the same data", false, toMember((*cluster.Member).Start)},
 		{"POST", "/members/{id}/restart", "", "", memberExample, "stop, if it runs, and start", false, toMember((*cluster.Member).Restart)},
-		{"POST", "/members/{id}/kill", "", "", memberExample, "ends it like kill -9. What it acknowledged is there when it is started again", false, toMember(atOnce((*cluster.Member).Kill))},
-		{"POST", "/members/{id}/pause", "", "", memberExample, "makes it stand still: connections stay, nobody is answered, the others take it for dead", false, toMember(atOnce((*cluster.Member).Pause))},
-		{"POST", "/members/{id}/resume", "", "", memberExample, "lets it go on", false, toMember(atOnce((*cluster.Member).Resume))},
-		{"POST", "/members/{id}/partition", "", "", memberExample, "cuts it off from clients and other members: nothing arrives, nothing breaks", false, toMember(atOnce((*cluster.Member).Partition))},
-		{"POST", "/members/{id}/heal", "", "", memberExample, "takes that back", false, toMember(atOnce((*cluster.Member).Heal))},
-		{"POST", "/members/{id}/disconnect", "", "", memberExample, "breaks the connections of its clients; their sessions live on", false, toMember(atOnce((*cluster.Member).CloseConnections))},
+		{"POST", "/members/{id}/kill", "", "", memberExample, "ends it like kill -9. What it acknowledged is there when it is started again", false, toMember(withoutContext((*cluster.Member).Kill))},
+		{"POST", "/members/{id}/pause", "", "", memberExample, "makes it stand still: connections stay, nobody is answered, the others take it for dead", false, toMember(withoutContext((*cluster.Member).Pause))},
+		{"POST", "/members/{id}/resume", "", "", memberExample, "lets it go on", false, toMember(withoutContext((*cluster.Member).Resume))},
+		{"POST", "/members/{id}/partition", "", "", memberExample, "cuts it off from clients and other members: nothing arrives, nothing breaks", false, toMember(withoutContext((*cluster.Member).Partition))},
+		{"POST", "/members/{id}/heal", "", "", memberExample, "takes that back", false, toMember(withoutContext((*cluster.Member).Heal))},
+		{"POST", "/members/{id}/disconnect", "", "", memberExample, "breaks the connections of its clients; their sessions live on", false, toMember(withoutContext((*cluster.Member).CloseConnections))},
 		{"POST", "/partition", "", `{"groups":[[1],[2,3]]}`, "", "cuts the links between members of different groups; members that are in none form one more. Clients reach all members. It replaces an earlier one", false, (*api).partition},
 		{"POST", "/heal", "", "", "", "mends all links, those of members that were cut off by themselves too", false, (*api).heal},
 		{"GET", "/sessions", "", "", `[{"id":"0x100008a3f6d0000","timeoutMs":10000,"connected":true,"member":1,"ephemerals":0}]`, "all sessions; member is 0 for one that is not connected", false, (*api).sessions},
@@ -65,7 +65,7 @@ func routes() []route {
 func (a *api) help(context.Context, *request) (any, error) {
 	var b bytes.Buffer
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) } // to a buffer
-	say("gozkd: what can be done to the servers of this process (%s).\n", a.lab.ConnectString())
+	say("gozkd: what can be done to the servers of this process (%s).\n", a.cluster.ConnectString())
 	say("JSON in and out. A status other than 200 comes with {\"error\":\"why\"}. Durations are like 200ms, 5s, 1h.\n")
 	for _, r := range routes() {
 		say("\n%s %s%s\n    %s\n", r.method, r.path, r.queryExample(), r.note)

@@ -31,7 +31,7 @@ type Server struct {
 }
 
 // Start serves requests about a lab on a port of 127.0.0.1; 0 is any free one.
-func Start(l *cluster.Lab, port int, logger hclog.Logger) (*Server, error) {
+func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("faultsapi: port for faults: %w", err)

@@ -63,7 +63,7 @@ func (a *api) readTree(ctx context.Context, q *request) (any, error) {
 		return nil, invalid("path %q: %v", path, err)
 	}
 	tree := map[string]data{}
-	err := a.lab.Walk(ctx, path, func(z server.Znode) bool {
+	err := a.cluster.Walk(ctx, path, func(z server.Znode) bool {
 		if !isOwn(z.Path) || isOwn(path) {
 			tree[z.Path] = bytes.Clone(z.Data)
 		}
@@ -89,11 +89,11 @@ func (a *api) writeTree(ctx context.Context, q *request) (any, error) {
 		}
 		znodes[path] = d
 	}
-	return struct{}{}, a.lab.Load(ctx, znodes)
+	return struct{}{}, a.cluster.Load(ctx, znodes)
 }
 
 func (a *api) snapshot(ctx context.Context, _ *request) (any, error) {
-	snapshot, err := a.lab.Snapshot(ctx)
+	snapshot, err := a.cluster.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,20 +106,20 @@ func (a *api) rewind(ctx context.Context, q *request) (any, error) {
 	if err := q.decode(&body); err != nil {
 		return nil, err
 	}
-	snapshot, err := ofID(body.ID, "snapshot", a.snapshots.get)
+	snapshot, err := byID(body.ID, "snapshot", a.snapshots.get)
 	if err != nil {
 		return nil, err
 	}
-	return struct{}{}, a.lab.Rewind(ctx, snapshot)
+	return struct{}{}, a.cluster.Rewind(ctx, snapshot)
 }
 
 func (a *api) forget(_ context.Context, q *request) (any, error) {
-	_, err := ofShelf(q, "snapshot", a.snapshots.take)
+	_, err := named(q, "snapshot", a.snapshots.take)
 	return struct{}{}, err
 }
 
 func (a *api) dump(context.Context, *request) (any, error) {
 	var b bytes.Buffer
-	a.lab.Dump(&b)
+	a.cluster.Dump(&b)
 	return text(b.Bytes()), nil
 }

@@ -12,22 +12,22 @@ import (
 )
 
 // Load puts data at paths; see server.Load.
-func (l *Lab) Load(ctx context.Context, znodes map[string][]byte) error {
-	err := l.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.Load(ctx, znodes) })
+func (c *Cluster) Load(ctx context.Context, znodes map[string][]byte) error {
+	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.Load(ctx, znodes) })
 	if err != nil {
 		return err
 	}
-	return l.settle(ctx)
+	return c.settle(ctx)
 }
 
 // Walk goes through the znodes at path and below as the leader has them; see server.Walk. Without a znode at path it returns ErrNotFound.
-func (l *Lab) Walk(ctx context.Context, path string, f func(server.Znode) bool) error {
-	return l.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+func (c *Cluster) Walk(ctx context.Context, path string, f func(server.Znode) bool) error {
+	return c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		switch err := s.CatchUp(ctx); {
 		case err != nil:
 			return err
 		case !s.Walk(path, f):
-			return kindf(ErrNotFound, "lab: there is no znode %s", path)
+			return errorf(ErrNotFound, "cluster: there is no znode %s", path)
 		}
 		return nil
 	})
@@ -37,11 +37,11 @@ func (l *Lab) Walk(ctx context.Context, path string, f func(server.Znode) bool) 
 const maxDumped = 1000
 
 // Dump writes how things are, for people: members, sessions, and the znodes of the member that knows most. It waits for nothing.
-func (l *Lab) Dump(w io.Writer) {
+func (c *Cluster) Dump(w io.Writer) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // to a buffer, or it is lost
 	var most *server.Server
 	var zxid int64
-	for _, m := range l.members {
+	for _, m := range c.members {
 		s, state := m.Server(), m.State()
 		say("%s %s: %s", m.name(), m.Address(), state)
 		if s == nil || state == Paused { // who stands still may hold locks
@@ -63,7 +63,7 @@ func (l *Lab) Dump(w io.Writer) {
 	}
 	for _, session := range most.Sessions() {
 		at := "not connected"
-		if m, err := l.MemberOf(session.ID); err == nil {
+		if m, err := c.MemberOf(session.ID); err == nil {
 			at = "connected to " + m.name()
 		}
 		say("session 0x%x: timeout %v, %s, ephemerals: %d\n", uint64(session.ID), session.Timeout, at, session.Ephemerals)
@@ -85,7 +85,7 @@ func describe(z *server.Znode) string {
 	line := z.Path + " = " + shown(z.Data)
 	st := &z.Stat
 	if st.EphemeralOwner != 0 {
-		line += fmt.Sprintf(" %s", ownerOf(st))
+		line += fmt.Sprintf(" %s", ownerText(st))
 	}
 	return line + fmt.Sprintf(" version %d, made %s", st.Version, time.UnixMilli(st.CtimeMs).UTC().Format("15:04:05.000"))
 }
@@ -111,6 +111,6 @@ func shown(data []byte) string {
 }
 
 // ownerOf says what the owner field of an ephemeral, a container or a TTL znode stands for.
-func ownerOf(st *proto.Stat) string {
+func ownerText(st *proto.Stat) string {
 	return fmt.Sprintf("owner 0x%x", uint64(st.EphemeralOwner))
 }

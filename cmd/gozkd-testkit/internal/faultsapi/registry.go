@@ -9,14 +9,14 @@ import (
 )
 
 // shelf keeps things by numbers, from 1 on. The zero value is empty. Safe for concurrent use.
-type shelf[T any] struct {
+type registry[T any] struct {
 	mu     sync.Mutex
 	last   int
 	things map[int]T
 }
 
 // put keeps what make returns for its number.
-func (s *shelf[T]) put(make func(id int) (T, error)) (id int, err error) {
+func (s *registry[T]) put(make func(id int) (T, error)) (id int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	thing, err := make(s.last + 1)
@@ -31,7 +31,7 @@ func (s *shelf[T]) put(make func(id int) (T, error)) (id int, err error) {
 	return s.last, nil
 }
 
-func (s *shelf[T]) get(id int) (T, bool) {
+func (s *registry[T]) get(id int) (T, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	thing, ok := s.things[id]
@@ -39,7 +39,7 @@ func (s *shelf[T]) get(id int) (T, bool) {
 }
 
 // take removes and returns a thing.
-func (s *shelf[T]) take(id int) (T, bool) {
+func (s *registry[T]) take(id int) (T, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	thing, ok := s.things[id]
@@ -48,7 +48,7 @@ func (s *shelf[T]) take(id int) (T, bool) {
 }
 
 // all returns the things by their numbers.
-func (s *shelf[T]) all() (things []T) {
+func (s *registry[T]) all() (things []T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.things)) {
@@ -67,18 +67,18 @@ func (q *request) number() (int, error) {
 }
 
 // ofShelf returns the thing that a request's path names.
-func ofShelf[T any](q *request, what string, get func(id int) (T, bool)) (thing T, err error) {
+func named[T any](q *request, what string, get func(id int) (T, bool)) (thing T, err error) {
 	id, err := q.number()
 	if err != nil {
 		return thing, err
 	}
-	return ofID(id, what, get)
+	return byID(id, what, get)
 }
 
-func ofID[T any](id int, what string, get func(id int) (T, bool)) (T, error) {
+func byID[T any](id int, what string, get func(id int) (T, bool)) (T, error) {
 	thing, ok := get(id)
 	if !ok {
-		return thing, &statusError{http.StatusNotFound, notThere(what, id)}
+		return thing, &statusError{http.StatusNotFound, notFound(what, id)}
 	}
 	return thing, nil
 }

@@ -38,7 +38,7 @@ const (
 	MaxMembers = memberdir.MaxMembers
 )
 
-var errClosed = kindf(ErrState, "lab: closed already")
+var errClosed = errorf(ErrState, "cluster: closed already")
 
 // Config says what a lab is made of. The zero value is one server in memory on a free port.
 type Config struct {
@@ -86,47 +86,47 @@ func (c *Config) ensureDefaults() error {
 	}
 	var errs []error
 	if c.Members < 1 || c.Members > MaxMembers {
-		errs = append(errs, fmt.Errorf("lab: %d members, allowed are 1 to %d", c.Members, MaxMembers))
+		errs = append(errs, fmt.Errorf("cluster: %d members, allowed are 1 to %d", c.Members, MaxMembers))
 	}
 	if last := c.ClientPort + c.Members - 1; c.ClientPort < 0 || c.ClientPort > 0 && last > 65535 {
-		errs = append(errs, fmt.Errorf("lab: client ports %d to %d, allowed are 1 to 65535, and 0 for free ones", c.ClientPort, last))
+		errs = append(errs, fmt.Errorf("cluster: client ports %d to %d, allowed are 1 to 65535, and 0 for free ones", c.ClientPort, last))
 	}
 	return errors.Join(errs...)
 }
 
-// Lab is a server or an ensemble. Its methods may be called from any goroutine.
-type Lab struct {
+// Cluster is a server or an ensemble. Its methods may be called from any goroutine.
+type Cluster struct {
 	cfg      Config
 	network  *memnet.Network
 	rules    faultproxy.Rules
-	skipped  skipped
+	offset   offset
 	members  []*Member
 	closed   atomic.Bool
-	lives    sync.WaitGroup // of members
+	runs     sync.WaitGroup // of members
 	failures chan error     // capacity 1
 
-	links  linkState
-	moves  baton      // one Advance at a time
-	moving sync.Mutex // held while the clocks jump. No member may come to stand still then: the jump would wait for it, with locks of others
+	links     links
+	advancing chanMutex  // one Advance at a time
+	jumping   sync.Mutex // held while the clocks jump. No member may come to stand still then: the jump would wait for it, with locks of others
 }
 
 // Start starts all members, and returns when they serve.
-func Start(ctx context.Context, cfg Config) (*Lab, error) {
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
 	}
 	if err := memberdir.Check(cfg.Dir, cfg.Members); err != nil {
-		return nil, kindf(ErrState, "lab: %w", err)
+		return nil, errorf(ErrState, "cluster: %w", err)
 	}
 	latency := time.Duration(0)
 	if cfg.InMemory {
 		latency = linkLatency
 	}
-	l := &Lab{cfg: cfg, network: memnet.New(latency), moves: newBaton(), failures: make(chan error, 1)}
+	c := &Cluster{cfg: cfg, network: memnet.New(latency), advancing: newChanMutex(), failures: make(chan error, 1)}
 	listeners := make([]net.Listener, 0, cfg.Members)
 	for id := 1; id <= cfg.Members; id++ {
-		m := &Member{lab: l, id: id, clock: newClock(&l.skipped), turn: newBaton()}
-		m.now.Store(&life{state: Down})
+		m := &Member{cluster: c, id: id, clock: newClock(&c.offset), transition: newChanMutex()}
+		m.now.Store(&memberRun{state: Down})
 		if cfg.Dir == "" {
 			m.memory = new(server.Memory)
 		}
@@ -135,32 +135,32 @@ func Start(ctx context.Context, cfg Config) (*Lab, error) {
 			for _, l := range listeners {
 				_ = l.Close() // nobody has used it
 			}
-			return nil, errors.Join(err, l.Close())
+			return nil, errors.Join(err, c.Close())
 		}
 		listeners = append(listeners, first)
-		l.members = append(l.members, m)
+		c.members = append(c.members, m)
 	}
-	l.links.reset(cfg.Members)
-	for i, m := range l.members {
+	c.links.reset(cfg.Members)
+	for i, m := range c.members {
 		if err := m.launch(listeners[i]); err != nil {
 			for _, l := range listeners[i+1:] {
 				_ = l.Close() // nobody has used it
 			}
-			return nil, errors.Join(err, l.Close())
+			return nil, errors.Join(err, c.Close())
 		}
 	}
-	if err := l.awaitServing(ctx, l.members...); err != nil {
-		return nil, errors.Join(err, l.Close())
+	if err := c.awaitServing(ctx, c.members...); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
-	return l, nil
+	return c, nil
 }
 
 func (m *Member) openPort() (l net.Listener, err error) {
-	cfg, number := &m.lab.cfg, 0
+	cfg, number := &m.cluster.cfg, 0
 	var network *memnet.Network
 	switch {
 	case cfg.InMemory:
-		network, number = m.lab.network, memoryPort+m.id-1
+		network, number = m.cluster.network, memoryPort+m.id-1
 	case cfg.ClientPort != 0:
 		number = cfg.ClientPort + m.id - 1
 	}
@@ -169,14 +169,14 @@ func (m *Member) openPort() (l net.Listener, err error) {
 }
 
 // Close ends all members at once. It waits until nothing of them is left.
-func (l *Lab) Close() error {
-	l.closed.Store(true)
-	errs := make([]error, len(l.members))
+func (c *Cluster) Close() error {
+	c.closed.Store(true)
+	errs := make([]error, len(c.members))
 	var wg sync.WaitGroup
-	for i, m := range l.members {
+	for i, m := range c.members {
 		wg.Go(func() {
-			m.turn.lock()
-			defer m.turn.unlock()
+			m.transition.lock()
+			defer m.transition.unlock()
 			if m.server != nil {
 				errs[i] = m.end(m.server.Abort) // nobody is left who should notice a crash
 			}
@@ -184,83 +184,83 @@ func (l *Lab) Close() error {
 		})
 	}
 	wg.Wait()
-	l.lives.Wait()
-	l.network.Tear(clientHost, "") // clients of members that did not say goodbye
+	c.runs.Wait()
+	c.network.Tear(clientHost, "") // clients of members that did not say goodbye
 	return errors.Join(errs...)
 }
 
 // Failed delivers at most one error: that a member stopped by itself, as with a broken disk. It is down then.
-func (l *Lab) Failed() <-chan error { return l.failures }
+func (c *Cluster) Failed() <-chan error { return c.failures }
 
 // Members returns all members, by their numbers.
-func (l *Lab) Members() []*Member { return slices.Clone(l.members) }
+func (c *Cluster) Members() []*Member { return slices.Clone(c.members) }
 
 // Member returns the one with that number.
-func (l *Lab) Member(id int) (*Member, error) {
-	if id < 1 || id > len(l.members) {
-		return nil, kindf(ErrNotFound, "lab: there is no member %d: they are numbered 1 to %d", id, len(l.members))
+func (c *Cluster) Member(id int) (*Member, error) {
+	if id < 1 || id > len(c.members) {
+		return nil, errorf(ErrNotFound, "cluster: there is no member %d: they are numbered 1 to %d", id, len(c.members))
 	}
-	return l.members[id-1], nil
+	return c.members[id-1], nil
 }
 
 // ConnectString returns the addresses of all members for a client's connect string.
-func (l *Lab) ConnectString() string {
-	addresses := make([]string, len(l.members))
-	for i, m := range l.members {
+func (c *Cluster) ConnectString() string {
+	addresses := make([]string, len(c.members))
+	for i, m := range c.members {
 		addresses[i] = m.Address()
 	}
 	return strings.Join(addresses, ",")
 }
 
 // Dial connects to the address of a member like net.Dialer, over memory if the lab's clients come over that.
-func (l *Lab) Dial(ctx context.Context, address string) (net.Conn, error) {
-	if l.cfg.InMemory {
-		return l.network.Dial(ctx, clientHost, address)
+func (c *Cluster) Dial(ctx context.Context, address string) (net.Conn, error) {
+	if c.cfg.InMemory {
+		return c.network.Dial(ctx, clientHost, address)
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 // Arm makes a fault wait for its request. What it says in session and path decides for all members.
-func (l *Lab) Arm(f faultproxy.Fault) (*faultproxy.Armed, error) { return l.rules.Add(f) }
+func (c *Cluster) Arm(f faultproxy.Fault) (*faultproxy.Armed, error) { return c.rules.Add(f) }
 
 // Disarm takes back all faults that wait.
-func (l *Lab) Disarm() { l.rules.Clear() }
+func (c *Cluster) Disarm() { c.rules.Clear() }
 
 // living returns the members that run and are not paused.
-func (l *Lab) living() (living []*Member) {
-	for _, m := range l.members {
+func (c *Cluster) running() (running []*Member) {
+	for _, m := range c.members {
 		if m.State() == Running {
-			living = append(living, m)
+			running = append(running, m)
 		}
 	}
-	return living
+	return running
 }
 
 // awaitServing returns when the members that can serve do: those that run, are not cut off, and are in the majority. It returns at
 // once if there is no majority of such. If one of the members in question fails to start, it is down again, and the error says why.
-func (l *Lab) awaitServing(ctx context.Context, started ...*Member) error {
+func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 	for _, m := range started {
-		if err := l.awaitStart(ctx, m); err != nil {
+		if err := c.awaitStart(ctx, m); err != nil {
 			return err
 		}
 	}
-	for _, m := range l.majority() {
+	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {
-			err := l.whileServing(ctx, m, s, func(ctx context.Context, s *server.Server) error {
+			err := c.whileServing(ctx, m, s, func(ctx context.Context, s *server.Server) error {
 				// What it told the leader before, such as that it had no data, is known there when it has caught up.
 				return errors.Join(s.Ready(ctx), s.CatchUp(ctx))
 			})
-			if err != nil && l.serves(m, s) {
-				return fmt.Errorf("lab: %s: %w", m.name(), err)
+			if err != nil && c.serves(m, s) {
+				return fmt.Errorf("cluster: %s: %w", m.name(), err)
 			}
 		}
 	}
-	l.awaitWhole(ctx)
+	c.awaitVoters(ctx)
 	return nil
 }
 
 // awaitStart returns when a member has started, or has nothing to wait for: it was ended again, or can't serve as things are.
-func (l *Lab) awaitStart(ctx context.Context, m *Member) error {
+func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
 	for {
@@ -279,39 +279,39 @@ func (l *Lab) awaitStart(ctx context.Context, m *Member) error {
 			continue // somebody else ended it meanwhile, and may have started it again
 		default:
 		}
-		if !l.serves(m, now.server) {
+		if !c.serves(m, now.server) {
 			return nil
 		}
 		select {
 		case <-now.start.over:
 		case <-poll.C:
 		case <-ctx.Done():
-			return fmt.Errorf("lab: %s does not serve: %w", m.name(), ctx.Err())
+			return fmt.Errorf("cluster: %s does not serve: %w", m.name(), ctx.Err())
 		}
 	}
 }
 
 // fail takes a member down whose server did not start.
-func (m *Member) fail(now *life) error {
-	m.turn.lock()
-	defer m.turn.unlock()
+func (m *Member) fail(now *memberRun) error {
+	m.transition.lock()
+	defer m.transition.unlock()
 	if m.server != now.server {
 		return nil // somebody else ended it meanwhile
 	}
-	return errors.Join(fmt.Errorf("lab: start %s: %w", m.name(), now.start.err), m.end(m.server.Abort))
+	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.name(), now.start.err), m.end(m.server.Abort))
 }
 
 // states is for messages.
-func (l *Lab) states() string {
-	words := make([]string, len(l.members))
-	for i, m := range l.members {
+func (c *Cluster) states() string {
+	words := make([]string, len(c.members))
+	for i, m := range c.members {
 		words[i] = fmt.Sprintf("%s %s", m.name(), m.State())
 		if s := m.Server(); s != nil && m.State() == Running {
 			if st := s.Status(); st.Mode != "" {
 				words[i] += " as " + st.Mode
 			}
 		}
-		if l.links.isIsolated(m) {
+		if c.links.isIsolated(m) {
 			words[i] += ", cut off"
 		}
 	}

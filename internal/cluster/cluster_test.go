@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-func start(t *testing.T, cfg Config) *Lab {
+func start(t *testing.T, cfg Config) *Cluster {
 	t.Helper()
 	l, err := Start(t.Context(), cfg)
 	if err != nil {
@@ -30,7 +30,7 @@ func start(t *testing.T, cfg Config) *Lab {
 	return l
 }
 
-func member(t *testing.T, l *Lab, id int) *Member {
+func member(t *testing.T, l *Cluster, id int) *Member {
 	t.Helper()
 	m, err := l.Member(id)
 	if err != nil {
