@@ -66,22 +66,22 @@ func TestOps_CoverTheProtocol(t *testing.T) {
 
 func TestAdd_RefusesNonsense(t *testing.T) {
 	for want, f := range map[string]Fault{
-		`no op ""`:                      {Kind: DropReply},
-		"unknown kind 0":                {Op: OpGet},
-		"unknown kind 4":                {Op: OpGet, Kind: 4},
-		"connect can't be made":         {Kind: Fail, Op: OpConnect, Code: proto.ErrNoNode},
-		"auth can't be made":            {Kind: Fail, Op: OpAuth, Code: proto.ErrNoNode},
-		"sasl can't be made":            {Kind: Fail, Op: OpSASL, Code: proto.ErrNoNode},
-		"ping can't be made":            {Kind: Fail, Op: OpPing, Code: proto.ErrNoNode},
-		"close can't be made":           {Kind: Fail, Op: OpClose, Code: proto.ErrNoNode},
-		"can't fail with code 0":        {Kind: Fail, Op: OpGet},
-		"can't fail with code 1":        {Kind: Fail, Op: OpGet, Code: 1},
-		"code -101 of a fault":          {Kind: DropReply, Op: OpGet, Code: proto.ErrNoNode},
-		"a delay of 0s":                 {Kind: Delay, Op: OpGet},
-		"a delay of -1ns":               {Kind: Delay, Op: OpGet, Delay: -1},
-		"delay 1ns of a fault":          {Kind: DropReply, Op: OpGet, Delay: 1},
-		`"a" does not begin`:            {Kind: DropReply, Op: OpGet, PathPrefix: "a"},
-		"ping names no path":            {Kind: DropReply, Op: OpPing, PathPrefix: "/"},
+		`no op ""`:                       {Kind: DropReply},
+		"unknown kind 0":                 {Op: OpGet},
+		"unknown kind 4":                 {Op: OpGet, Kind: 4},
+		"connect can't be made":          {Kind: Fail, Op: OpConnect, Code: proto.ErrNoNode},
+		"auth can't be made":             {Kind: Fail, Op: OpAuth, Code: proto.ErrNoNode},
+		"sasl can't be made":             {Kind: Fail, Op: OpSASL, Code: proto.ErrNoNode},
+		"ping can't be made":             {Kind: Fail, Op: OpPing, Code: proto.ErrNoNode},
+		"close can't be made":            {Kind: Fail, Op: OpClose, Code: proto.ErrNoNode},
+		"can't fail with code 0":         {Kind: Fail, Op: OpGet},
+		"can't fail with code 1":         {Kind: Fail, Op: OpGet, Code: 1},
+		"code -101 of a fault":           {Kind: DropReply, Op: OpGet, Code: proto.ErrNoNode},
+		"a delay of 0s":                  {Kind: Delay, Op: OpGet},
+		"a delay of -1ns":                {Kind: Delay, Op: OpGet, Delay: -1},
+		"delay 1ns of a fault":           {Kind: DropReply, Op: OpGet, Delay: 1},
+		`"a" does not begin`:             {Kind: DropReply, Op: OpGet, PathPrefix: "a"},
+		"ping names no path":             {Kind: DropReply, Op: OpPing, PathPrefix: "/"},
 		"a delay of 0s\nfaultproxy: pat": {Kind: Delay, Op: OpGet, PathPrefix: "a"}, // all problems at once
 	} {
 		var rules Rules
