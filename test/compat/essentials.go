@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/gozk"
 )
 
-// runEssentials runs those tests of our recipes that any server must pass.
+// runEssentials runs the tests of our recipes that any server must pass.
 func runEssentials(ctx context.Context, root, addr string) (cases.Report, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-run", "^TestEssentials", "./recipes/...")
 	cmd.Dir = root
@@ -39,11 +39,11 @@ func runEssentials(ctx context.Context, root, addr string) (cases.Report, error)
 			output[name] += e.Output
 		case e.Action == "pass":
 			report.Results = append(report.Results, cases.Result{Name: name})
-		case e.Action == "fail", e.Action == "skip": // nothing is to be skipped where there is a server
+		case e.Action == "fail", e.Action == "skip": // nothing may be skipped on a real server
 			report.Results = append(report.Results, cases.Result{Name: name, Err: fmt.Errorf("%s: %s", e.Action, output[name])})
 		}
 	}
-	if runErr != nil && report.OK() { // a package that does not build, or whose tests leave something running
+	if runErr != nil && report.OK() { // a package that does not build, or a leak after its tests
 		return report, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), runErr)
 	}
 	return report, nil

@@ -1,7 +1,8 @@
-// Command compat runs other people's ZooKeeper clients, unchanged, through real work on Apache ZooKeeper and on gozkd,
-// and prints a table of what passed. It installs what it needs; docs/quality/compatibility.md describes it.
+// Command compat runs other people's ZooKeeper clients, unchanged, through real work on Apache
+// ZooKeeper and on gozkd, and prints a table of the results. It installs what it needs;
+// docs/quality/compatibility.md describes it.
 //
-// It exits with 1 if a case failed or a client or server could not be run, and with 2 on wrong usage.
+// Exit status: 1 if a case failed or a client or server could not be run, 2 for wrong usage.
 package main
 
 import (
@@ -25,7 +26,7 @@ func main() {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
-		os.Exit(2) // the flag package has said why
+		os.Exit(2) // package flag has printed the reason
 	default:
 		fmt.Fprintln(os.Stderr, "compat:", err)
 		os.Exit(1)

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/interop"
 )
 
-// language is one that has recipes, with what it takes to start a process of it that shares them with others.
+// language is a language with recipes, and how to start its peer.
 type language struct {
 	install func(ctx context.Context, root string) error
 	command func(ctx context.Context, root string) (interop.Command, error)
@@ -50,7 +50,7 @@ func sharing(name string, languages ...language) client {
 	}
 }
 
-// recipesSeed decides what the peers draw; how they interleave is not in anybody's hand.
+// recipesSeed is the seed of random decisions; how peers interleave is up to the machine.
 const recipesSeed = 1
 
 func curatorPeer(ctx context.Context, root string) (interop.Command, error) {
@@ -70,7 +70,7 @@ func kazooPeer(ctx context.Context, root string) (interop.Command, error) {
 
 func goPeerBinary(root string) string { return filepath.Join(root, ".cache", "compat", "go", "gopeer") }
 
-// installGoPeer builds our peer. Where nothing has changed since the last time, the go command does nothing.
+// installGoPeer builds our peer.
 func installGoPeer(ctx context.Context, root string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", goPeerBinary(root), "./test/compat/interop/gopeer")
 	cmd.Dir = root

@@ -14,13 +14,13 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// startTimeout bounds the start of a server, the installations before it included.
+// startTimeout bounds the start of a server, installation included.
 const startTimeout = 10 * time.Minute
 
-// clientTimeout bounds one client's script.
+// clientTimeout bounds a client's script.
 const clientTimeout = 3 * time.Minute
 
-// ownTimeout bounds the tests of one client that start their servers themselves.
+// ownTimeout bounds the tests of a client that start their servers themselves.
 const ownTimeout = 10 * time.Minute
 
 // target is a server that clients can be run on.
@@ -29,16 +29,17 @@ type target struct {
 	start func(ctx context.Context) (*server.Process, error)
 	// script writes a zkServer.sh that starts such a server into dir.
 	script func(ctx context.Context, dir string) error
-	// startForTests starts an ensemble in one process, with an endpoint for faults. nil: there is no such thing.
+	// startForTests starts an ensemble in one process with an endpoint for faults. nil: not
+	// available.
 	startForTests func(ctx context.Context) (*server.Process, error)
-	// tries is how often a client is run at most until it passes. What a client does on ZooKeeper only tells what is true of
-	// it there, and a ZooKeeper whose election stutters says nothing about that; what fails on gozkd fails.
+	// tries is how often a client runs at most until it passes. On ZooKeeper the run only checks
+	// the script, and a slow election there says nothing about it. A failure on gozkd stands.
 	tries int
 }
 
 func (t target) flagName() string { return t.name }
 
-// servers returns the servers that can be chosen. An empty binary means: build cmd/gozkd.
+// servers returns the servers to choose from. If binary is empty, cmd/gozkd is built.
 func servers(root, binary string) []target {
 	zooKeeper := func(version string) target {
 		return target{
@@ -71,7 +72,7 @@ func startGozkd(ctx context.Context, root, binary string) (*server.Process, erro
 	})
 }
 
-// withBinary calls start with the binary; an empty one is built, and is there until start returns.
+// withBinary calls start with the binary; an empty one is built, and exists until start returns.
 func withBinary(ctx context.Context, root, binary string, start func(ctx context.Context, binary string) (*server.Process, error)) (_ *server.Process, err error) {
 	if binary == "" {
 		dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
@@ -86,8 +87,8 @@ func withBinary(ctx context.Context, root, binary string, start func(ctx context
 	return start(ctx, binary)
 }
 
-// writeGozkdScript writes a zkServer.sh for gozkd. A test of go-zookeeper lists 20 MB of children: ZooKeeper answers that
-// whatever its jute.maxbuffer is, gozkd has to be told.
+// writeGozkdScript writes a zkServer.sh for gozkd. A test of go-zookeeper lists 20 MB of children,
+// which ZooKeeper sends whatever its jute.maxbuffer is; gozkd must be configured for it.
 func writeGozkdScript(ctx context.Context, root, binary, dir string) (err error) {
 	if binary == "" {
 		binary, err = server.BuildGozkd(ctx, root, dir)
@@ -100,7 +101,7 @@ func writeGozkdScript(ctx context.Context, root, binary, dir string) (err error)
 	return server.WriteGozkdScript(binary, dir, "-o", "jute.maxbuffer=33554432")
 }
 
-// row is one line of the table.
+// row is a line of the table.
 type row struct {
 	client, server string
 	report         cases.Report
@@ -111,8 +112,8 @@ type row struct {
 
 func (r row) ok() bool { return r.err == nil && r.report.OK() }
 
-// runAll runs every client on every server. Each pair has a server process of its own, so that no client meets what
-// another left behind.
+// runAll runs every client on every server. Each pair has a server process of its own, so that
+// clients do not affect each other.
 func runAll(ctx context.Context, root string, targets []target, list []client, verbose bool) []row {
 	var rows []row
 	for _, t := range targets {
@@ -199,8 +200,8 @@ func runOwn(ctx context.Context, root string, t target, c client, r *row) {
 	r.took = time.Since(started)
 }
 
-// script runs a client that is a program of its own and reads its lines. A program that fails without reporting a
-// failed case is an error.
+// script runs a client that is a separate program and parses its lines. A program that fails
+// without a failed case is an error.
 func script(ctx context.Context, name string, args ...string) (cases.Report, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errOut bytes.Buffer

@@ -75,8 +75,8 @@ var unfit = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
 func fileName(s string) string { return strings.Trim(unfit.ReplaceAllString(s, "-"), "-") }
 
-// shrink returns the smallest sequence that it finds by leaving out steps, and requests of steps, for which fails still
-// holds. Longer runs are left out first.
+// shrink returns the smallest sequence found by leaving out steps and requests for which fails
+// still holds. Longer runs are left out first.
 func shrink(s *exchange.Sequence, fails func(*exchange.Sequence) bool) *exchange.Sequence {
 	for n := max(len(s.Steps)/2, 1); n > 0; n /= 2 {
 		for at := len(s.Steps) - n; at >= 0; at-- {
@@ -98,8 +98,8 @@ func shrink(s *exchange.Sequence, fails func(*exchange.Sequence) bool) *exchange
 	return s
 }
 
-// withoutSteps returns s without n steps from at. Requests that refer to a step keep the one that they meant, or the one
-// before it.
+// withoutSteps returns s without n steps from at. Requests that refer to a step keep it, or refer
+// to the one before.
 func withoutSteps(s *exchange.Sequence, at, n int) *exchange.Sequence {
 	c := &exchange.Sequence{Name: s.Name, Steps: slices.Delete(slices.Clone(s.Steps), at, at+n)}
 	for i := range c.Steps {

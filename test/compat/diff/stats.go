@@ -10,12 +10,12 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
-// stats counts what was reached.
+// stats counts the coverage of a run.
 type stats struct {
 	requests  int
 	perSecond float64
 	codes     map[proto.OpCode]map[proto.ErrCode]int // replies of server a
-	results   map[proto.ErrCode]int                  // of the ops in multis and multiReads
+	results   map[proto.ErrCode]int                  // of the operations in multis and multiReads
 	events    map[proto.EventType]int
 	notes     map[exchange.Note]int
 	connects  map[exchange.How]int
@@ -29,7 +29,7 @@ func newStats() *stats {
 	}
 }
 
-// add counts what is in t.
+// add counts the contents of t.
 func (s *stats) add(t *exchange.Transcript) {
 	s.requests += t.Sequence.Requests()
 	for i := range t.Steps {
@@ -53,16 +53,16 @@ func (s *stats) add(t *exchange.Transcript) {
 	}
 }
 
-// addResults counts the results of a multi or multiRead: what stands in their headers is the error code of each.
+// addResults counts the results of a multi or multiRead, each with the error code in its header.
 func (s *stats) addResults(m *exchange.Message) {
 	for i := 0; (m.Op == proto.OpMulti || m.Op == proto.OpMultiRead) && m.Has(fmt.Sprintf("result%d.type", i)); i++ {
-		if code := m.Field(fmt.Sprintf("result%d.err", i)); m.Has(fmt.Sprintf("result%d.type", i+1)) { // the last is the end
+		if code := m.Field(fmt.Sprintf("result%d.err", i)); m.Has(fmt.Sprintf("result%d.type", i+1)) { // the last is the end marker
 			s.results[proto.ErrCode(code)]++
 		}
 	}
 }
 
-// report prints what was played and found.
+// report prints the coverage and the findings.
 func (d *duel) report() {
 	s := d.stats
 	fmt.Fprintf(d.out, "\n%d requests, %.0f per second on each server\n\nreplies by op and error code:\n", s.requests, s.perSecond)

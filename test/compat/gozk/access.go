@@ -37,7 +37,7 @@ func aclGetSet(_ context.Context, c *zk.Conn, root string) error {
 	if err != nil {
 		return err
 	}
-	// go-zookeeper's own session has every permission, so the digest is shown whole.
+	// go-zookeeper's own session has every permission, so the digest is shown in full.
 	if !slices.Equal(acl, next) || stat.Aversion != 1 {
 		return fmt.Errorf("got %v %+v", acl, stat)
 	}
@@ -107,7 +107,7 @@ func aclIP(_ context.Context, c *zk.Conn, root string) error {
 	return want("bad address", err, zk.ErrInvalidACL)
 }
 
-// aclEachPermission takes one permission away at a time and tries everything.
+// aclEachPermission removes a permission at a time and tries everything.
 func (s *script) aclEachPermission(_ context.Context, c *zk.Conn, root string) error {
 	acts := map[int32]func(path string) error{
 		zk.PermRead:   func(p string) error { _, _, err := c.Get(p); return err },
@@ -128,7 +128,7 @@ func (s *script) aclEachPermission(_ context.Context, c *zk.Conn, root string) e
 			return err
 		}
 		for perm, try := range acts {
-			// An allowed setACL would give back what was taken away.
+			// An allowed setACL would restore the permission.
 			if perm != denied && perm != zk.PermAdmin {
 				if err := try(path); err != nil {
 					return fmt.Errorf("permission %d with %d taken away: %w", perm, denied, err)

@@ -1,4 +1,4 @@
-// Package gozk puts github.com/go-zookeeper/zk through all that it can do, on one server.
+// Package gozk exercises everything that github.com/go-zookeeper/zk can do on a server.
 package gozk
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const module = "github.com/go-zookeeper/zk"
 
-// sessionTimeout is what the clients here ask for, where a case needs no other.
+// sessionTimeout is the default of the clients here.
 const sessionTimeout = 10 * time.Second
 
 // Run runs all cases against the server at addr, whose superuser has the given password.
@@ -32,7 +32,7 @@ func Run(ctx context.Context, addr, superPassword string) (cases.Report, error) 
 	return cases.Report{Version: Version(), Results: cases.Run(ctx, list)}, nil
 }
 
-// Version returns the version of go-zookeeper that this program was built with.
+// Version returns the go-zookeeper version in this program.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -71,13 +71,13 @@ func (s *script) wrap(w work) cases.Case {
 	}}
 }
 
-// connect is connectTo the server, with a timeout that does not matter.
+// connect is connectTo with the default timeout.
 func (s *script) connect(ctx context.Context) (*zk.Conn, error) {
 	return connectTo(ctx, s.addr, sessionTimeout, nil)
 }
 
-// connectTo returns a client with a session that tells events, if not nil, of everything that happens to it. It is
-// closed when the context ends, or by the caller.
+// connectTo returns a client with a session; events, if not nil, gets all its events. The client
+// closes when the context ends, or earlier by the caller.
 func connectTo(ctx context.Context, addr string, timeout time.Duration, events *recorder) (*zk.Conn, error) {
 	var onEvent recorder
 	if events == nil {
@@ -87,7 +87,8 @@ func connectTo(ctx context.Context, addr string, timeout time.Duration, events *
 	if err != nil {
 		return nil, err
 	}
-	// The client's calls know no context: one that hangs comes back, with an error, when its connection is closed.
+	// The client's calls take no context: a hanging one returns with an error when its connection
+	// closes.
 	context.AfterFunc(ctx, c.Close)
 	err = cases.Eventually(ctx, "a session", func() bool { return c.State() == zk.StateHasSession })
 	if err != nil {

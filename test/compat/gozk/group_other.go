@@ -4,5 +4,5 @@ package gozk
 
 import "os/exec"
 
-// runGroup runs cmd. Here a test that is cut off leaves its servers.
+// runGroup runs cmd. On this system an interrupted test leaves its servers behind.
 func runGroup(cmd *exec.Cmd) error { return cmd.Run() }

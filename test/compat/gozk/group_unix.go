@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// runGroup runs cmd and leaves nothing behind that it started: a test that is cut off leaves its servers.
+// runGroup runs cmd and ends everything that it started: an interrupted test leaves its servers.
 func runGroup(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	kill := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -17,7 +17,7 @@ func runGroup(cmd *exec.Cmd) error {
 	if cmd.Process == nil {
 		return err
 	}
-	if killErr := kill(); !errors.Is(killErr, syscall.ESRCH) { // the usual case: nobody is left
+	if killErr := kill(); !errors.Is(killErr, syscall.ESRCH) { // usually nothing is left
 		err = errors.Join(err, killErr)
 	}
 	return err

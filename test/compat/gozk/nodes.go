@@ -140,7 +140,7 @@ func ttl(ctx context.Context, c *zk.Conn, root string) error {
 	if err != nil {
 		return err
 	}
-	// On the wire only a session owns a znode, whatever the server keeps in that field.
+	// On the wire only a session owns a znode, whatever the server stores there.
 	if !exists || stat.EphemeralOwner != 0 {
 		return fmt.Errorf("%s: exists %t, %+v", long, exists, stat)
 	}
@@ -271,11 +271,11 @@ func badPaths(_ context.Context, c *zk.Conn, root string) error {
 	return errors.Join(errs...)
 }
 
-// concurrentCreates has many goroutines share a connection: their requests are pipelined.
+// concurrentCreates lets many goroutines share a connection: their requests are pipelined.
 func concurrentCreates(_ context.Context, c *zk.Conn, root string) error {
 	const goroutines, each = 20, 50
-	paths := make(chan string, goroutines*each) // holds all, so that nobody waits for the reader
-	errs := make(chan error, goroutines)        // one each
+	paths := make(chan string, goroutines*each) // room for all, so that no sender waits
+	errs := make(chan error, goroutines)        // one per goroutine
 	for range goroutines {
 		// Ends after its creates; the loop over errs waits for it.
 		go func() {

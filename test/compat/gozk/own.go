@@ -16,9 +16,10 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// RunOwn runs the client's own integration tests, from its module's source at the version in go.mod, against servers that
-// they start themselves: alone and in ensembles of three. bin is a directory with the zkServer.sh that starts them, root
-// this repository, and speaks the ZooKeeper release that the tests shall take the servers for.
+// RunOwn runs the client's own integration tests, from its module's source at the version in
+// go.mod, against servers that they start: alone and in ensembles of three. bin is a directory with
+// the zkServer.sh that starts them, root is this repository, and speaks is the ZooKeeper release
+// that the tests shall assume.
 func RunOwn(ctx context.Context, root, bin, speaks string) (_ cases.Report, err error) {
 	dir, err := os.MkdirTemp("", "gozkd-compat-gozk-")
 	if err != nil {
@@ -28,7 +29,7 @@ func RunOwn(ctx context.Context, root, bin, speaks string) (_ cases.Report, err 
 	if err := copySource(ctx, root, dir); err != nil {
 		return cases.Report{}, err
 	}
-	// Some of their formatted messages do not please today's vet, which is not what is tested.
+	// Today's vet rejects some of their formatted messages, which are not under test.
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-json", "-run", "^TestIntegration_", ".")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "ZOOKEEPER_BIN_PATH="+bin, "ZK_VERSION="+speaks)
@@ -43,8 +44,9 @@ func RunOwn(ctx context.Context, root, bin, speaks string) (_ cases.Report, err 
 	return report, err
 }
 
-// copySource copies the module to dir and changes one line of it. The tests wait for their servers with FLWSrvr, which
-// expects a build date in the form that ZooKeeper gave up after 3.6, so no newer server is ever ready for it.
+// copySource copies the module to dir and changes a line of it. The tests wait for their servers
+// with FLWSrvr, which expects a build date in a format that ZooKeeper abandoned after 3.6, so no
+// newer server is ever ready.
 func copySource(ctx context.Context, root, dir string) error {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
 	cmd.Dir = root
@@ -69,7 +71,7 @@ func copySource(ctx context.Context, root, dir string) error {
 		return fmt.Errorf("gozk: the client's server_help_test.go asks %d times whether servers are ready; expected once, with %q", n, theirs)
 	}
 	return errors.Join(
-		// The module cache is read-only, and the copies with it.
+		// The module cache is read-only, and so are the copies.
 		os.Chmod(helper, 0o644),
 		os.WriteFile(helper, []byte(strings.Replace(string(text), theirs, ours, 1)), 0o644),
 		os.WriteFile(filepath.Join(dir, "all_serve_test.go"), []byte(allServe), 0o644))
@@ -82,7 +84,7 @@ import (
 	"time"
 )
 
-// allServe reports whether each server says in srvr in which mode it serves.
+// allServe reports whether each server's srvr shows a mode.
 func allServe(addrs []string) bool {
 	for _, addr := range addrs {
 		answer, err := fourLetterWord(addr, "srvr", time.Second)
@@ -97,7 +99,8 @@ func allServe(addrs []string) bool {
 // event is a line of go test -json.
 type event struct{ Action, Test, Output string }
 
-// parseEvents makes a result of each test, its subtests included. The log is what the failed ones printed.
+// parseEvents makes a result of each test, subtests included. The log has the output of failed
+// tests.
 func parseEvents(r io.Reader) (cases.Report, error) {
 	report := cases.Report{Version: Version()}
 	printed := map[string]*strings.Builder{} // by test
@@ -129,8 +132,8 @@ func parseEvents(r io.Reader) (cases.Report, error) {
 	}
 }
 
-// saidBy returns the lines that a test itself printed, not its servers, and a panic's first: after a panic no more tests
-// are run.
+// saidBy returns the lines that a test itself printed, without its servers', a panic's first: no
+// test runs after a panic.
 func saidBy(log string) string {
 	var said []string
 	for line := range strings.Lines(log) {

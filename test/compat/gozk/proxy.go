@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// proxy forwards TCP connections to a server and can cut those that are open.
+// proxy forwards TCP connections to a server and can cut open ones.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -38,7 +38,7 @@ func (p *proxy) accept() {
 		}
 		server, err := p.connect(client)
 		if err != nil {
-			_ = client.Close() // the client sees what it would see of a dead server
+			_ = client.Close() // as with a dead server
 			continue
 		}
 		// Both end when either connection is cut or closed; close waits for them.
@@ -49,7 +49,7 @@ func (p *proxy) accept() {
 
 var errHeld = errors.New("gozk: the proxy lets nobody through")
 
-// connect dials the server for a client and takes note of both ends.
+// connect dials the server for a client and records both ends.
 func (p *proxy) connect(client net.Conn) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *proxy) connect(client net.Conn) (net.Conn, error) {
 	return server, nil
 }
 
-// hold lets no new connection through until release.
+// hold closes new connections until release.
 func (p *proxy) hold() { p.setHeld(true) }
 
 func (p *proxy) release() { p.setHeld(false) }
@@ -86,7 +86,7 @@ func pipe(dst, src net.Conn) {
 			}
 		}
 		if err != nil {
-			_ = dst.Close() // an error on either side ends both; there is nobody to tell
+			_ = dst.Close() // an error on either side ends both
 			_ = src.Close()
 			return
 		}
@@ -98,14 +98,14 @@ func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
-		_ = c.Close() // closed twice is as good as once
+		_ = c.Close() // closing twice is harmless
 	}
 	p.conns = nil
 }
 
 func (p *proxy) close() {
 	_ = p.listener.Close() // nothing is lost with it
-	p.hold()               // nor does a connection accepted just now get through after cut
+	p.hold()               // nor does a connection accepted just now survive cut
 	p.cut()
 	p.wg.Wait()
 }

@@ -17,11 +17,11 @@ func (s *script) recipes() []work {
 	}
 }
 
-// lockExcludes has several sessions add to a number that only the lock protects.
+// lockExcludes lets several sessions increment a number that only the lock protects.
 func (s *script) lockExcludes(ctx context.Context, _ *zk.Conn, root string) error {
 	const sessions, each = 4, 10
 	inside, total := 0, 0
-	errs := make(chan error, sessions) // one each
+	errs := make(chan error, sessions) // one per session
 	for range sessions {
 		c, err := s.connect(ctx)
 		if err != nil {

@@ -90,7 +90,7 @@ func (s *script) reconnectKeepsAuth(ctx context.Context, _ *zk.Conn, root string
 	if err := s.reconnect(ctx, p, joe, &states); err != nil {
 		return err
 	}
-	// The client sends its credentials again after the session is back, in its own time.
+	// The client resends its credentials some time after the session is back.
 	return cases.Eventually(ctx, "access", func() bool {
 		_, _, err := joe.Get(root + "/a")
 		return err == nil
@@ -132,7 +132,8 @@ func (s *script) expiry(ctx context.Context, c *zk.Conn, root string) error {
 	return nil
 }
 
-// idleSessionLives leaves a client alone for three times its timeout: its pings must keep the session.
+// idleSessionLives leaves a client idle for three times its timeout: its pings must keep the
+// session.
 func (s *script) idleSessionLives(ctx context.Context, c *zk.Conn, root string) error {
 	const timeout = time.Second
 	var states recorder

@@ -21,7 +21,7 @@ func (s *script) watches() []work {
 	}
 }
 
-// next returns an error unless the next event is of the type and path.
+// next returns an error unless the next event has this type and path.
 func next(ctx context.Context, events <-chan zk.Event, typ zk.EventType, path string) error {
 	select {
 	case e := <-events:
@@ -65,7 +65,7 @@ func watchChildren(ctx context.Context, c *zk.Conn, root string) error {
 	if err != nil {
 		return err
 	}
-	// Neither a change of data nor a grandchild is a change of the children.
+	// Neither a data change nor a grandchild is a change of the children.
 	if _, err := c.Set(root, []byte("1"), -1); err != nil {
 		return err
 	}
@@ -133,8 +133,8 @@ func watchMany(ctx context.Context, c *zk.Conn, root string) error {
 	return nil
 }
 
-// watchesSurvive sets more watches than one setWatches request carries, cuts the connection, and expects every event
-// of what changes after the client is back.
+// watchesSurvive sets more watches than a setWatches request carries, cuts the connection, and
+// expects every event of changes after the reconnect.
 func (s *script) watchesSurvive(ctx context.Context, c *zk.Conn, root string) error {
 	p, err := newProxy(s.addr)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *script) watchesSurvive(ctx context.Context, c *zk.Conn, root string) er
 	return next(ctx, children, zk.EventNodeChildrenChanged, root)
 }
 
-// watchesMissed changes what is watched while the client is away: setWatches must report it.
+// watchesMissed changes watched znodes while the client is away: setWatches must report it.
 func (s *script) watchesMissed(ctx context.Context, c *zk.Conn, root string) error {
 	p, err := newProxy(s.addr)
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *script) watchesMissed(ctx context.Context, c *zk.Conn, root string) err
 	return next(ctx, parent, zk.EventNodeChildrenChanged, root+"/parent")
 }
 
-// reconnect cuts the connection and waits until the client has its session again, which must be the same one.
+// reconnect cuts the connection and waits until the client has its session again.
 func (s *script) reconnect(ctx context.Context, p *proxy, c *zk.Conn, states *recorder) error {
 	session, had := c.SessionID(), states.count(zk.StateHasSession)
 	p.cut()

@@ -9,10 +9,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// wordTimeout bounds one exchange of a four-letter word.
+// wordTimeout bounds an exchange of a four-letter word.
 const wordTimeout = 5 * time.Second
 
-// words leaves out FLWSrvr: the client expects a build date as ZooKeeper printed it before 3.6, and fails on any newer one.
+// words leaves out FLWSrvr: the client expects ZooKeeper's build date as printed before 3.6.
 func (s *script) words() []work {
 	return []work{
 		{"flw_ruok", s.ruok},
@@ -28,7 +28,8 @@ func (s *script) ruok(context.Context, *zk.Conn, string) error {
 }
 
 func (s *script) cons(_ context.Context, c *zk.Conn, _ string) error {
-	// NB: the flag that FLWCons returns is false on every ZooKeeper: it cannot parse the line of the connection that asks.
+	// NB: the flag that FLWCons returns is false on every ZooKeeper: it cannot parse the line of
+	// the asking connection.
 	got, _ := zk.FLWCons([]string{s.addr}, wordTimeout)
 	if len(got) != 1 {
 		return fmt.Errorf("got %+v", got)

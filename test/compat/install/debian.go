@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// debian makes sure that the packages are installed. It refreshes apt's lists only when an install fails without that.
+// debian installs the packages. It refreshes apt's lists only if an install fails without it.
 func debian(ctx context.Context, packages ...string) error {
 	if _, err := exec.LookPath("dpkg-query"); err != nil {
 		return fmt.Errorf("install: this machine has no dpkg; needed here are what Debian calls %s", strings.Join(packages, ", "))

@@ -1,10 +1,11 @@
-// Package install puts the tools of other people that make compat needs onto this machine: Apache ZooKeeper from
-// Debian and from Maven, kazoo from PyPI, and the C client from Debian.
+// Package install installs the tools of other projects that make compat needs: Apache ZooKeeper
+// from Debian and from Maven, kazoo from PyPI, and the C client from Debian.
 //
-// Each function is idempotent and returns at once when its part is there. Everything except Debian packages goes to
-// .cache/compat under the repository's root. Only the ordinary package managers are called, as this machine configures
-// them; nothing here names a registry. Debian packages are installed when the process is root; otherwise the error
-// says which command would do it.
+// Each function is idempotent and returns at once if its part is installed. Everything except
+// Debian packages goes to .cache/compat below the repository's root. Only the ordinary package
+// managers are called, as this machine configures them. Debian packages are installed if the
+// process is root; otherwise the error names the command to run.
 //
-// The functions may run in several processes at once: results are written beside their place and renamed into it.
+// The functions may run in several processes at once: results are written beside their place and
+// renamed into it.
 package install

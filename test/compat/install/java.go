@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// The ZooKeeper that Debian packages.
+// Debian's ZooKeeper.
 const (
 	debianZooKeeperJar = "/usr/share/java/zookeeper.jar"
 	debianZooKeeperCLI = "/usr/share/zookeeper/bin/zkCli.sh"
@@ -45,7 +45,7 @@ func MavenZooKeeper(ctx context.Context, root string) (classPath string, err err
 	if cp, ok := cachedClassPath(file, pom); ok {
 		return cp, nil
 	}
-	// A Maven that did not come from Debian will do.
+	// A Maven from elsewhere is fine.
 	if _, err := exec.LookPath("mvn"); err != nil {
 		if err := debian(ctx, "maven"); err != nil {
 			return "", err
@@ -67,7 +67,8 @@ func MavenZooKeeper(ctx context.Context, root string) (classPath string, err err
 	return string(cp), nil
 }
 
-// cachedClassPath returns the class path in file if it is newer than the pom and all its jars are still there.
+// cachedClassPath returns the class path in file if it is newer than the pom and all its jars
+// exist.
 func cachedClassPath(file, pom string) (string, bool) {
 	if ok, err := newer(file, pom); err != nil || !ok {
 		return "", false
@@ -84,7 +85,7 @@ func cachedClassPath(file, pom string) (string, bool) {
 	return string(cp), true
 }
 
-// JavaClient compiles test/compat/java/src and returns the class path that runs its main class, Compat.
+// JavaClient compiles test/compat/java/src and returns the class path of its main class, Compat.
 func JavaClient(ctx context.Context, root string) (classPath string, err error) {
 	libs, err := MavenZooKeeper(ctx, root)
 	if err != nil {
@@ -119,7 +120,7 @@ func JavaClient(ctx context.Context, root string) (classPath string, err error) 
 	return cp, nil
 }
 
-// MavenVersion returns the version that the pom names for an artifact.
+// MavenVersion returns the version of an artifact in the pom.
 func MavenVersion(root, artifact string) (string, error) {
 	pom, err := os.ReadFile(filepath.Join(root, "test", "compat", "java", "pom.xml"))
 	if err != nil {

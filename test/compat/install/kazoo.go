@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// Kazoo makes a Python environment with the kazoo of test/compat/kazoo/requirements.txt and returns its interpreter.
+// Kazoo creates a Python environment with kazoo from test/compat/kazoo/requirements.txt and returns
+// its interpreter.
 func Kazoo(ctx context.Context, root string) (python string, err error) {
 	dir, err := cacheDir(root, "")
 	if err != nil {
@@ -17,7 +18,7 @@ func Kazoo(ctx context.Context, root string) (python string, err error) {
 	requirements := filepath.Join(root, "test", "compat", "kazoo", "requirements.txt")
 	venv := filepath.Join(dir, "venv")
 	python = filepath.Join(venv, "bin", "python")
-	// The stamp is written last: an environment without it was left half made.
+	// The stamp is written last: an environment without it is incomplete.
 	stamp := filepath.Join(venv, "installed")
 	if ok, err := newer(stamp, requirements); err != nil || ok {
 		return python, err

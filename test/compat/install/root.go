@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Root returns the absolute path of the repository: the folder of the go.mod that the working directory belongs to.
+// Root returns the absolute path of the repository: the directory of the go.mod above the working
+// directory.
 func Root(ctx context.Context) (string, error) {
 	out, err := output(ctx, "", "go", "env", "GOMOD")
 	if err != nil {
@@ -33,7 +34,8 @@ func cacheDir(root, name string) (string, error) {
 	return dir, nil
 }
 
-// output runs a command in dir (empty: here) and returns its standard output. The error carries what it printed.
+// output runs a command in dir (empty: here) and returns its standard output. An error includes the
+// output.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -8,7 +8,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// barrier lets a of each pair set a barrier and b remove it; two of each language wait in between.
+// barrier: a of each pair sets a barrier and b removes it, while two processes of each language
+// wait.
 func (c *cast) barrier(ctx context.Context) error {
 	return eachPair("/barrier", c.peers, func(p pair, path string) error {
 		if _, err := p.a.handle().do(ctx, "barrier-set", path); err != nil {
@@ -16,7 +17,7 @@ func (c *cast) barrier(ctx context.Context) error {
 		}
 		var waits []*answer
 		for _, who := range c.peers {
-			// One who has seen that the barrier stands.
+			// A process that has seen the barrier.
 			if got, err := who.handle().yes(ctx, "barrier-wait", path, 30); err != nil || got {
 				return errors.Join(err, fmt.Errorf("open for %s: %t", who.lang, got))
 			}
@@ -42,7 +43,8 @@ func (c *cast) barrier(ctx context.Context) error {
 	})
 }
 
-// doubleBarrier lets two of each language enter and leave: nobody is in before the last comes, or out before the last goes.
+// doubleBarrier: two of each language enter and leave; nobody is in before the last comes, or out
+// before the last leaves.
 func (c *cast) doubleBarrier(ctx context.Context) error {
 	var rounds []func() error
 	for i := range c.peers {
@@ -51,7 +53,7 @@ func (c *cast) doubleBarrier(ctx context.Context) error {
 	return together(rounds...)
 }
 
-// enterAndLeave is doubleBarrier with one that begins.
+// enterAndLeave is doubleBarrier with a given first process.
 func (c *cast) enterAndLeave(ctx context.Context, first int) error {
 	path := "/double-barrier-" + c.peers[first].lang
 	members := 2 * len(c.peers)
@@ -61,7 +63,7 @@ func (c *cast) enterAndLeave(ctx context.Context, first int) error {
 	}
 	var enters []*answer
 	for i, h := range all {
-		// One after the other, so that each language is once the last but one, who counts and must not open.
+		// In turn, so that each language is once the last but one, which counts and must not open.
 		if err := errors.Join(c.standing(ctx, path, i), stillWait(ctx, enters...)); err != nil {
 			return err
 		}

@@ -8,16 +8,17 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// loss is something that a victim has and others wait for.
+// loss is an object that a victim holds and others wait for.
 type loss struct {
 	what  string
 	waits *answer
-	want  string // the answer to waits
-	// What is to be done after the death, before waits is answered, and after that. nil: nothing.
+	want  string // the expected answer to waits
+	// Actions after the death, before and after waits is answered. nil: none.
 	before, after func() error
 }
 
-// death kills one process of each language that holds one of everything. Whoever waits gets it once the session is over, and not
+// death kills a process of each language that holds one of each object. Waiters get it when the
+// session has expired, and not before; the process's ephemerals vanish.
 // before; what was to vanish with the process does.
 func (c *cast) death(ctx context.Context) error {
 	var losses []loss
@@ -73,14 +74,14 @@ func (c *cast) death(ctx context.Context) error {
 	return together(checks...)
 }
 
-// bequeath lets a victim take one of everything, and one of each other language wait for it. It returns also the paths of what
-// must vanish.
+// bequeath makes a victim acquire one of each object while a process of each other language waits.
+// It also returns the paths of znodes that must vanish.
 func (c *cast) bequeath(ctx context.Context, v *peer) (losses []loss, gone []string, err error) {
 	root := "/death-" + v.lang
 	for _, held := range []struct {
 		verb string
 		args []any
-		dir  string // where who waits stands
+		dir  string // where waiters stand
 	}{
 		{"lock", nil, ""},
 		{"wlock", nil, ""},
@@ -93,7 +94,7 @@ func (c *cast) bequeath(ctx context.Context, v *peer) (losses []loss, gone []str
 		}
 		waiting := 0
 		if held.dir == "" {
-			waiting = 1 // who holds it stands there too
+			waiting = 1 // the holder stands there too
 		}
 		for _, p := range c.heirs(v) {
 			h := p.handle()
@@ -126,7 +127,8 @@ func (c *cast) bequeath(ctx context.Context, v *peer) (losses []loss, gone []str
 	return losses, []string{root + "-group/member", root + "-node", root + "-discovery/web/id"}, errors.Join(err1, err2, err3)
 }
 
-// heirs returns who waits for what a victim has: the others, or its own language where it is alone.
+// heirs returns the languages that wait for a victim's object: the others, or its own if no other
+// shares it.
 func (c *cast) heirs(v *peer) []*peer {
 	var list []*peer
 	for _, p := range c.peers {
@@ -162,7 +164,7 @@ func (c *cast) bequeathLead(ctx context.Context, v *peer, kind, path string) ([]
 	return losses, nil
 }
 
-// bequeathItem lets the victim take an item that it does not acknowledge, from a queue for each heir.
+// bequeathItem makes the victim take an unacknowledged item from a queue per heir.
 func (c *cast) bequeathItem(ctx context.Context, v *peer, path string) ([]loss, error) {
 	const kind = "locked"
 	var losses []loss
@@ -197,8 +199,8 @@ func (c *cast) bequeathItem(ctx context.Context, v *peer, path string) ([]loss, 
 	return losses, nil
 }
 
-// nudge puts another item once the lock of a dead consumer has gone: Curator's consumer does not watch the locks, and looks at the
-// items again only when there is a change of them.
+// nudge puts another item when the lock of a dead consumer has gone: Curator's consumer does not
+// watch locks, and only a change makes it look at the items again.
 func (c *cast) nudge(ctx context.Context, kind, path string) error {
 	if err := c.standing(ctx, path+"/taken", 0); err != nil {
 		return err

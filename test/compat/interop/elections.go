@@ -11,11 +11,11 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// patience is how many milliseconds a peer waits for what must happen.
+// patience is how many milliseconds a peer waits.
 const patience = 15000
 
-// elects lets two of each language stand: everybody says the same candidates in the same order, they lead in that order, one at a
-// time, and the next is told when one resigns.
+// elects: two of each language stand. All report the same candidates in the same order, they lead
+// in that order, one at a time, and a resignation tells the next.
 func (c *cast) elects(names, kind string) func(ctx context.Context) error {
 	kind = names + kind
 	return func(ctx context.Context) error {
@@ -67,7 +67,7 @@ func (c *cast) leadInTurn(ctx context.Context, line []*handle) error {
 	return nil
 }
 
-// electsMany lets all stand, lead for a moment or lose patience, and resign, again and again.
+// electsMany: all stand, lead for a moment or lose patience, and resign, repeatedly.
 func (c *cast) electsMany(names, kind string) func(ctx context.Context) error {
 	kind = names + kind
 	return func(ctx context.Context) error {

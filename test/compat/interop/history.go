@@ -7,27 +7,29 @@ import (
 	"time"
 )
 
-// span is a time in which a peer surely had something: from the arrival of its answer to the sending of the request to let go.
+// span is a time in which a peer certainly held an object: from the arrival of the answer to the
+// sending of the release.
 type span struct {
 	who      string
 	from, to time.Time
-	weight   int // of a share: how much of what there is
+	weight   int // of a share
 }
 
-// history is what the peers had, in one scenario. Safe for concurrent use.
+// history holds the spans of a scenario. Safe for concurrent use.
 type history struct {
 	mu    sync.Mutex
 	spans []span
 }
 
-// add records that who had something from the answer that gave it to the request that gives it back.
+// add records that a peer held an object from the answer that granted it to the request that
+// released it.
 func (h *history) add(who string, got, back *answer, weight int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.spans = append(h.spans, span{who, got.got, back.sent, weight})
 }
 
-// atMost checks that those who had something at one time never had more than limit together.
+// atMost checks that concurrent holders never exceeded limit together.
 func (h *history) atMost(limit int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

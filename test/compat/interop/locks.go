@@ -13,14 +13,14 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// Whose znodes' names a lock has. They begin the verbs, and say who can share it.
+// The naming schemes of lock znodes. They prefix the verbs, and decide who can share a lock.
 const (
-	curatorNames = ""       // Curator's, which kazoo is taught
-	kazooNames   = "kazoo-" // kazoo's as it is
+	curatorNames = ""       // Curator's, which kazoo can be configured for
+	kazooNames   = "kazoo-" // plain kazoo's
 	bothNames    = "extra-" // each its own: kazoo knows Curator's by extra_lock_patterns, Go both
 )
 
-// sharers returns those who can share what has these names.
+// sharers returns the languages that can share objects of a naming scheme.
 func (c *cast) sharers(names string) []*peer {
 	if names == curatorNames {
 		return c.peers
@@ -28,7 +28,8 @@ func (c *cast) sharers(names string) []*peer {
 	return those(c.peers, Kazoo, Go)
 }
 
-// wakes lets a of each pair take the lock, b wait, and a let go: b must get in then and not before.
+// wakes: a of each pair acquires the lock, b waits, and a releases: b must acquire then and not
+// before.
 func (c *cast) wakes(names, verb string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		return eachPair("/wakes-"+names+verb, c.sharers(names), func(p pair, path string) error {
@@ -45,7 +46,7 @@ func (c *cast) wakes(names, verb string) func(ctx context.Context) error {
 	}
 }
 
-// handsOver lets a go of what it has, for which waits waits.
+// handsOver makes a release an object that waits waits for.
 func (c *cast) handsOver(ctx context.Context, a *handle, waits *answer) error {
 	if err := stillWait(ctx, waits); err != nil {
 		return err
@@ -63,10 +64,10 @@ func (c *cast) handsOver(ctx context.Context, a *handle, waits *answer) error {
 	return nil
 }
 
-// grace is how long those who wait get to be wrong.
+// grace is how long waiters have to be wrong.
 const grace = 30 * time.Millisecond
 
-// stillWait gives those who must wait time to get in, and fails if one does.
+// stillWait gives waiters time, and fails if one acquires.
 func stillWait(ctx context.Context, all ...*answer) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -83,7 +84,8 @@ func release(ctx context.Context, h *handle) error {
 	return err
 }
 
-// readersAndWriter lets a read, b wait to write, a's second reader wait behind b, and each get in when it is its turn.
+// readersAndWriter: a reads, b waits to write, a's second reader waits behind b, and each acquires
+// in turn.
 func (c *cast) readersAndWriter(names string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		return eachPair("/readers-and-writer-"+names, c.sharers(names), func(p pair, path string) error {
@@ -115,11 +117,11 @@ func (c *cast) readersAndWriter(names string) func(ctx context.Context) error {
 	}
 }
 
-// downgrades lets a, who writes, read instead: other readers come in, no writer does.
+// downgrades: a writer becomes a reader; other readers come in, no writer does.
 func (c *cast) downgrades(ctx context.Context) error {
 	return eachPair("/downgrades", c.peers, func(p pair, path string) error {
 		if p.a.lang == Kazoo {
-			return nil // kazoo can't
+			return nil // kazoo cannot
 		}
 		a, b, w := p.a.handle(), p.b.handle(), p.b.handle()
 		if _, err := a.do(ctx, "wlock-then-rlock", path); err != nil {
@@ -135,8 +137,9 @@ func (c *cast) downgrades(ctx context.Context) error {
 	})
 }
 
-// ownNames holds why kazoo must be taught Curator's names: where it is only told of them, Curator comes in while it holds. If this fails,
-// somebody has made it better, and docs/guide/recipes.md wrong.
+// ownNames shows why kazoo must be configured for Curator's names: a kazoo that only knows them
+// lets Curator in while it holds. If this fails, kazoo has improved, and docs/guide/recipes.md is
+// wrong.
 func (c *cast) ownNames(ctx context.Context) error {
 	const path = "/own-names"
 	first, second := those(c.peers, Kazoo)[0].handle(), those(c.peers, Curator)[0].handle()
@@ -146,7 +149,7 @@ func (c *cast) ownNames(ctx context.Context) error {
 	return errors.Join(expectYes(ctx, second, "trylock", path, 1000), release(ctx, second), release(ctx, first))
 }
 
-// leavesTheLine lets one give up who stands between two others: a holds, b waits and gives up, a's second gets in after a.
+// leavesTheLine: a waiter between two others gives up; a's second waiter acquires after a.
 func (c *cast) leavesTheLine(ctx context.Context) error {
 	return eachPair("/leaves-the-line", c.peers, func(p pair, path string) error {
 		a, b, last := p.a.handle(), p.b.handle(), p.a.handle()
@@ -168,7 +171,7 @@ func (c *cast) leavesTheLine(ctx context.Context) error {
 	})
 }
 
-// inLine lets two of each language take the lock one after another: they get it in the order in which they came.
+// inLine: two of each language acquire the lock in the order of their arrival.
 func (c *cast) inLine(ctx context.Context) error {
 	const path = "/in-line"
 	var line []*handle
@@ -203,13 +206,13 @@ func (c *cast) inLine(ctx context.Context) error {
 	return nil
 }
 
-// rounds is how often each worker of a random scenario takes what it is about.
+// rounds is how often each worker of a random scenario acquires.
 const rounds = 12
 
-// workers is how many handles each language has in a random scenario.
+// workers is the number of handles per language in a random scenario.
 const workers = 3
 
-// shuffle lets workers of all these languages do rounds of work side by side. Each has its own source of chance.
+// shuffle runs workers of all these languages in parallel, each with its own random source.
 func (c *cast) shuffle(peers []*peer, work func(h *handle, who string, rnd *rand.Rand) error) error {
 	var fs []func() error
 	for _, p := range peers {
@@ -229,7 +232,7 @@ func (c *cast) shuffle(peers []*peer, work func(h *handle, who string, rnd *rand
 	return together(fs...)
 }
 
-// mutexMany lets all add to a counter that nothing but the lock protects.
+// mutexMany: all increment a counter that only the lock protects.
 func (c *cast) mutexMany(names string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		path := "/mutex-many-" + names
@@ -253,7 +256,7 @@ func (c *cast) mutexMany(names string) func(ctx context.Context) error {
 	}
 }
 
-// takeSomehow takes it, in one of three cases with little patience. nil: it has it not.
+// takeSomehow acquires, in a third of the cases with little patience. nil: not acquired.
 func takeSomehow(ctx context.Context, h *handle, rnd *rand.Rand, verb string, args ...any) (*answer, error) {
 	if rnd.IntN(3) > 0 {
 		got := h.ask(verb, args...)
@@ -268,7 +271,7 @@ func takeSomehow(ctx context.Context, h *handle, rnd *rand.Rand, verb string, ar
 	return got, nil
 }
 
-// readWriteMany is mutexMany with readers, who must see the counter stand still.
+// readWriteMany is mutexMany with readers, which must see the counter stand still.
 func (c *cast) readWriteMany(names string) func(ctx context.Context) error {
 	const share = 1000 // of a writer; a reader has 1
 	return func(ctx context.Context) error {
@@ -303,7 +306,7 @@ func (c *cast) readWriteMany(names string) func(ctx context.Context) error {
 	}
 }
 
-// semaphoreMany lets all take leases, of which there are fewer than workers.
+// semaphoreMany: all acquire leases, of which there are fewer than workers.
 func (c *cast) semaphoreMany(names string) func(ctx context.Context) error {
 	const limit = 2
 	return func(ctx context.Context) error {
@@ -329,7 +332,7 @@ func (c *cast) semaphoreMany(names string) func(ctx context.Context) error {
 	}
 }
 
-// semaphoreDirs says where the leases are, and where those stand who want one.
+// semaphoreDirs returns the parents of the leases and of the waiters.
 func semaphoreDirs(names, path string) (leases, locks string) {
 	if names == kazooNames {
 		return path, path + "-__lock__"
@@ -337,7 +340,7 @@ func semaphoreDirs(names, path string) (leases, locks string) {
 	return path + "/leases", path + "/locks"
 }
 
-// semaphoreWakes lets a of each pair take the only lease, and b wait for it.
+// semaphoreWakes: a of each pair acquires the only lease, and b waits for it.
 func (c *cast) semaphoreWakes(names string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		return eachPair("/semaphore-wakes"+names, c.sharers(names), func(p pair, path string) error {
@@ -346,7 +349,7 @@ func (c *cast) semaphoreWakes(names string) func(ctx context.Context) error {
 				return err
 			}
 			waits := b.ask(names+"acquire", path, 1)
-			// Who waits for a lease has the lock meanwhile.
+			// The waiter for a lease holds the lock meanwhile.
 			if _, locks := semaphoreDirs(names, path); c.standing(ctx, locks, 1) != nil {
 				return fmt.Errorf("nobody stands at %s", locks)
 			}
@@ -355,7 +358,8 @@ func (c *cast) semaphoreWakes(names string) func(ctx context.Context) error {
 	}
 }
 
-// maximumGrows lets b of each pair wait for a lease of a semaphore that has none until each who can count raises the maximum.
+// maximumGrows: b of each pair waits for a lease of a semaphore without leases, until each language
+// with counters raises the maximum.
 func (c *cast) maximumGrows(ctx context.Context) error {
 	return eachPair("/maximum-grows", c.peers, func(p pair, path string) error {
 		if p.b.lang == Kazoo {
@@ -365,7 +369,7 @@ func (c *cast) maximumGrows(ctx context.Context) error {
 		if _, err := count.do(ctx, "count", "int", path+"-count"); err != nil {
 			return err
 		}
-		if _, err := count.do(ctx, "add", 0); err != nil { // makes it
+		if _, err := count.do(ctx, "add", 0); err != nil { // creates it
 			return err
 		}
 		waiter := p.b.handle()
@@ -387,7 +391,7 @@ func (c *cast) maximumGrows(ctx context.Context) error {
 	})
 }
 
-// revokes lets b ask a for its lock back, in Curator's way.
+// revokes: b asks a for its lock back, in Curator's way.
 func (c *cast) revokes(ctx context.Context) error {
 	return eachPair("/revokes", c.peers, func(p pair, path string) error {
 		if p.a.lang == Kazoo {
@@ -412,7 +416,7 @@ func (c *cast) revokes(ctx context.Context) error {
 	})
 }
 
-// counter is a znode that peers add to with a read and a write, not knowing whether anybody wrote in between.
+// counter is a znode that peers increment with an unguarded read and write.
 type counter struct {
 	c    *cast
 	path string

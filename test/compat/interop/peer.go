@@ -15,29 +15,30 @@ import (
 	"time"
 )
 
-// Command starts a peer. HOST:PORT and the session timeout in milliseconds follow Args; After follows those.
+// Command starts a peer. HOST:PORT and the session timeout in milliseconds follow Args; After
+// follows those.
 type Command struct {
 	Lang  string
 	Args  []string
 	After []string
 }
 
-// peer is a running process of one language.
+// peer is a running process of a language.
 type peer struct {
 	lang    string
 	version string
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	log     lockedBuffer  // its standard error
-	gone    chan struct{} // closed when it has ended and everything it said was read
+	gone    chan struct{} // closed when it has ended and all its output was read
 
-	mu      sync.Mutex // guards what follows, and the order of lines on stdin
+	mu      sync.Mutex // guards the fields below, and the order of lines on stdin
 	last    int
 	handles int
 	open    map[int]*answer
 }
 
-// answer is what a peer says to one request; the fields after done are set when that is closed.
+// answer is a peer's answer to a request; the fields after done are set when done is closed.
 type answer struct {
 	sent  time.Time // before the request was written
 	done  chan struct{}
@@ -46,7 +47,8 @@ type answer struct {
 	err   error
 }
 
-// startPeer starts a process and returns when it is connected. ctx ends it at once; stop ends it in peace.
+// startPeer starts a process and returns when it is connected. ctx kills it; stop ends it
+// gracefully.
 func startPeer(ctx context.Context, c Command, addr string, timeout time.Duration) (_ *peer, err error) {
 	args := append(append([]string{}, c.Args[1:]...), addr, strconv.FormatInt(timeout.Milliseconds(), 10))
 	p := &peer{lang: c.Lang, gone: make(chan struct{}), open: make(map[int]*answer)}
@@ -74,7 +76,7 @@ func startPeer(ctx context.Context, c Command, addr string, timeout time.Duratio
 	return p, nil
 }
 
-// read takes the answers. What is open when the process ends is answered with an error.
+// read reads the answers. Requests open at the end of the process are answered with an error.
 func (p *peer) read(out io.Reader) {
 	defer close(p.gone)
 	lines := bufio.NewScanner(out)
@@ -101,7 +103,7 @@ func (p *peer) read(out io.Reader) {
 		}
 		close(a.done)
 	}
-	// The status says nothing: a peer that was killed has one too.
+	// The status is ignored: a killed peer has one too.
 	_ = p.cmd.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +129,7 @@ func (p *peer) kill() error {
 func (p *peer) stop() error {
 	const patience = 5 * time.Second
 	select {
-	case <-p.gone: // and its standard input with it
+	case <-p.gone: // its standard input ended too
 		return nil
 	default:
 	}
@@ -142,7 +144,7 @@ func (p *peer) stop() error {
 	}
 }
 
-// handle is one thread of work in a peer.
+// handle is a thread of work in a peer.
 type handle struct {
 	p    *peer
 	name string
@@ -157,7 +159,7 @@ func (p *peer) handle() *handle {
 	return &handle{p: p, name: "h" + strconv.Itoa(p.handles)}
 }
 
-// ask sends a request and does not wait for the answer.
+// ask sends a request without waiting for the answer.
 func (h *handle) ask(verb string, args ...any) *answer {
 	var line bytes.Buffer
 	p, a := h.p, &answer{done: make(chan struct{})}
@@ -212,7 +214,7 @@ func (a *answer) wait(ctx context.Context) (string, error) {
 	}
 }
 
-// answered reports whether the answer is there.
+// answered reports whether the answer has arrived.
 func (a *answer) answered() bool {
 	select {
 	case <-a.done:
@@ -222,7 +224,7 @@ func (a *answer) answered() bool {
 	}
 }
 
-// lockedBuffer keeps what a process prints.
+// lockedBuffer keeps a process's output.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

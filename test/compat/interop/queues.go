@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// queueLangs says who has a kind of queue. Everybody has those that are not named.
+// queueLangs names the languages that have a kind of queue; unlisted kinds exist in all.
 var queueLangs = map[string][]string{
 	"delay":        {Curator, Go}, // kazoo has no clock in its queues
 	"kazoo":        {Kazoo, Go},
@@ -28,14 +28,14 @@ func (c *cast) queuePeers(kind string) []*peer {
 	return c.peers
 }
 
-// queue checks one kind: order with one consumer of each language, and each item once with many.
+// queue checks a kind: the order with a consumer of each language, and exactly-once with many.
 func (c *cast) queue(kind string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		peers := c.queuePeers(kind)
 		var checks []func() error
 		for _, p := range peers {
 			if kind == "id" && p.lang == Kazoo {
-				continue // it takes by whole names, which are the ids
+				continue // it takes whole names, which are the ids
 			}
 			checks = append(checks, func() error { return c.queueOrder(ctx, kind, "/queue-order-"+kind+"-"+p.lang, peers, p) })
 		}
@@ -43,7 +43,7 @@ func (c *cast) queue(kind string) func(ctx context.Context) error {
 	}
 }
 
-// returns lets a of each pair take an item and give it back, and b take it then.
+// returns: a of each pair takes an item and returns it, and b takes it then.
 func (c *cast) returns(kind string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		return eachPair("/returns-"+kind, c.queuePeers(kind), func(p pair, path string) error {
@@ -62,7 +62,8 @@ func (c *cast) returns(kind string) func(ctx context.Context) error {
 			if _, err := a.do(ctx, "return"); err != nil {
 				return err
 			}
-			// A Curator consumer goes on taking until it is closed, which waits for the return, and may have it once more.
+			// A Curator consumer goes on taking until closed, which waits for the return, and may
+			// get the item once more.
 			if err := release(ctx, a); err != nil {
 				return err
 			}
@@ -75,10 +76,10 @@ func (c *cast) returns(kind string) func(ctx context.Context) error {
 	}
 }
 
-// odd are items whose bytes are easily spoiled.
+// odd are items whose bytes are easily corrupted.
 var odd = [][]byte{{}, {0}, []byte("\x00\x01\x00\x01\x01\x02"), []byte("é\xff\xfe|/"), make([]byte, 5000)}
 
-// queueOrder lets all put in turn, and then one take: it gets all bytes, in order.
+// queueOrder: all put in turn, then a single consumer gets all bytes in order.
 func (c *cast) queueOrder(ctx context.Context, kind, path string, peers []*peer, taker *peer) error {
 	var want []string
 	for i := range 12 {
@@ -95,7 +96,7 @@ func (c *cast) queueOrder(ctx context.Context, kind, path string, peers []*peer,
 	return c.takesInOrder(ctx, kind, path, taker, want)
 }
 
-// put puts an item; i is its number, which becomes its id in the kind that has such.
+// put puts an item; i is its number, and its id in the kind that has ids.
 func put(ctx context.Context, h *handle, kind, path string, item []byte, i int) error {
 	args := []any{kind, path, tohex(item)}
 	if kind == "id" {
@@ -128,7 +129,7 @@ func take(ctx context.Context, h *handle, kind string, ms int) (string, error) {
 	return got, err
 }
 
-// hasLocks reports whether a queue keeps what is taken until it is acknowledged.
+// hasLocks reports whether a queue keeps taken items until they are acknowledged.
 func hasLocks(kind string) bool { return kind == "locked" || kind == "kazoo-locked" }
 
 func (c *cast) emptied(ctx context.Context, kind, path string) error {
@@ -138,7 +139,7 @@ func (c *cast) emptied(ctx context.Context, kind, path string) error {
 	return c.standing(ctx, path, 0)
 }
 
-// queueMany lets all put and take side by side: each item is taken once.
+// queueMany: all put and take in parallel: each item is taken once.
 func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) error {
 	const each = 30
 	total := each * len(peers)
@@ -188,7 +189,8 @@ func (c *cast) queueMany(ctx context.Context, kind, path string, peers []*peer) 
 			return fmt.Errorf("%s was taken by %q", item, got[item])
 		}
 	}
-	// Emptied before the consumers end: Curator's takes an item and its lock away after the ack, and close interrupts it.
+	// Emptied before the consumers end: Curator's removes an item and its lock after the ack, and
+	// close interrupts it.
 	return errors.Join(cases.Expect("items taken", len(got), total), c.emptied(ctx, kind, path), together(releases...))
 }
 
@@ -203,7 +205,7 @@ func (c *cast) queuePriority(kind string) func(ctx context.Context) error {
 	}
 }
 
-// queueDelay puts what is due at different times in the past, and something that isn't due.
+// queueDelay puts items due at different past times, and one in the future.
 func (c *cast) queueDelay(ctx context.Context) error {
 	const kind = "delay"
 	now := time.Now().UnixMilli()
@@ -211,7 +213,7 @@ func (c *cast) queueDelay(ctx context.Context) error {
 	return c.byNumber(ctx, kind, due, func(i int) int { return int(now) + due[i] - 1000 })
 }
 
-// byNumber lets all put items with numbers, and one of each language take them in the order of those.
+// byNumber: all put numbered items, and a consumer of each language takes them in order.
 func (c *cast) byNumber(ctx context.Context, kind string, numbers []int, of func(i int) int) error {
 	peers := c.queuePeers(kind)
 	var checks []func() error

@@ -14,14 +14,16 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// sessionTimeout is that of the peers that live to the end: long, so that a machine that is busy loses none.
+// sessionTimeout is the timeout of peers that live to the end: long, so that a busy machine loses
+// none.
 const sessionTimeout = 20 * time.Second
 
-// victimTimeout is that of the peers that are killed; what they held is free so much later.
+// victimTimeout is the timeout of peers that are killed; their objects are free after it.
 const victimTimeout = 4 * time.Second
 
-// Run starts two processes of each command on the server at addr, kills one of the two on the way, and runs every scenario that these
-// languages can share. seed decides what the scenarios draw. The version of the report names them all.
+// Run starts two processes of each command on the server at addr, kills one of the two on the way,
+// and runs every scenario that these languages can share. seed is the source of random decisions.
+// The report's version names all languages.
 func Run(ctx context.Context, addr string, commands []Command, seed uint64) (_ cases.Report, err error) {
 	conn, err := connect(ctx, addr)
 	if err != nil {
@@ -35,7 +37,7 @@ func Run(ctx context.Context, addr string, commands []Command, seed uint64) (_ c
 		return cases.Report{Log: c.logs()}, err
 	}
 	report := cases.Report{Version: c.versions()}
-	// Side by side: a death takes a session timeout, in which there is nothing to do.
+	// In parallel: a death takes a session timeout of waiting.
 	var deaths []cases.Result
 	err = together(
 		func() error { deaths = cases.Run(ctx, []cases.Case{{Name: "death", Run: c.death}}); return nil },
@@ -45,7 +47,8 @@ func Run(ctx context.Context, addr string, commands []Command, seed uint64) (_ c
 	return report, err
 }
 
-// cast is who plays in the scenarios. rnd belongs to the goroutine that runs them; all else may be used by several.
+// cast holds the peers of the scenarios. Only the goroutine that runs them may use rnd; the rest is
+// safe for concurrent use.
 type cast struct {
 	conn    *zk.Conn
 	peers   []*peer // one of each language
@@ -117,9 +120,9 @@ func (c *cast) logs() string {
 	return w.String()
 }
 
-// together calls all functions side by side and returns their errors when the last has returned.
+// together calls all functions in parallel and joins their errors.
 func together(fs ...func() error) error {
-	errs := make(chan error, len(fs)) // room for all, so that none waits for who reads
+	errs := make(chan error, len(fs)) // room for all, so that no sender waits
 	for _, f := range fs {
 		// Ends with f; the loop below waits for it.
 		go func() { errs <- f() }()
@@ -131,7 +134,7 @@ func together(fs ...func() error) error {
 	return errors.Join(all...)
 }
 
-// pair is two languages that work together, in this order.
+// pair is two languages in an order.
 type pair struct{ a, b *peer }
 
 // pairs returns all ordered pairs of two languages.
@@ -149,7 +152,7 @@ func pairs(peers []*peer) []pair {
 
 func (p pair) String() string { return p.a.lang + "-" + p.b.lang }
 
-// eachPair calls f for all ordered pairs side by side, each with a path of its own below root.
+// eachPair calls f for all ordered pairs in parallel, each with a path of its own below root.
 func eachPair(root string, peers []*peer, f func(p pair, path string) error) error {
 	var fs []func() error
 	for _, p := range pairs(peers) {
@@ -168,7 +171,7 @@ func those(peers []*peer, langs ...string) []*peer {
 	return slices.DeleteFunc(slices.Clone(peers), func(p *peer) bool { return !slices.Contains(langs, p.lang) })
 }
 
-// children returns the names below path, none if there is no such znode.
+// children returns the names below path, or none if there is no such znode.
 func (c *cast) children(path string) ([]string, error) {
 	names, _, err := c.conn.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -177,7 +180,7 @@ func (c *cast) children(path string) ([]string, error) {
 	return names, err
 }
 
-// standing waits until n znodes are below path.
+// standing waits until path has n children.
 func (c *cast) standing(ctx context.Context, path string, n int) error {
 	var names []string
 	var err error

@@ -8,14 +8,14 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// The languages, as commands name them, by what has their recipes.
+// Languages, named by their recipe library.
 const (
 	Curator = "Curator"
 	Kazoo   = "kazoo"
 	Go      = "Go"
 )
 
-// scenarios returns all in which nobody dies.
+// scenarios returns all scenarios without a death.
 func (c *cast) scenarios() []cases.Case {
 	list := []cases.Case{
 		{Name: "mutex_wakes", Run: c.wakes(curatorNames, "lock")},
@@ -62,7 +62,7 @@ func (c *cast) scenarios() []cases.Case {
 	return list
 }
 
-// kazooScenarios returns what Go shares with a kazoo that is as it is, and Curator does not.
+// kazooScenarios returns those that Go shares with an unconfigured kazoo, and Curator does not.
 func (c *cast) kazooScenarios() []cases.Case {
 	return []cases.Case{
 		{Name: "kazoo_lock_wakes", Run: c.wakes(kazooNames, "lock")},
@@ -104,7 +104,7 @@ func unhex(s string) ([]byte, error) {
 	return hex.DecodeString(s)
 }
 
-// expectYes turns an answer into an error unless it is yes.
+// expectYes returns an error unless the answer is yes.
 func expectYes(ctx context.Context, h *handle, verb string, args ...any) error {
 	got, err := h.yes(ctx, verb, args...)
 	if err == nil && !got {

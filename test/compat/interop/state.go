@@ -15,7 +15,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// counts lets workers of all languages add to one count: every result is another one, and the last is the sum.
+// counts: workers of all languages increment a count: every result differs, and the last is the
+// sum.
 func (c *cast) counts(kind string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		const adds = 15
@@ -29,7 +30,8 @@ func (c *cast) counts(kind string) func(ctx context.Context) error {
 			sum = []byte(strconv.Itoa(total))
 		default:
 			total = adds * 2 * len(peers)
-			// With bytes in it: kazoo makes an empty znode, in which Curator's SharedCount finds no number.
+			// With bytes in it: kazoo creates an empty znode, in which Curator's SharedCount finds
+			// no number.
 			zero = make([]byte, map[string]int{"int": 4, "long": 8}[kind])
 			sum = slices.Clone(zero)
 			sum[len(sum)-1] = byte(total)
@@ -75,8 +77,8 @@ func (c *cast) counts(kind string) func(ctx context.Context) error {
 	}
 }
 
-// value lets all watch one value: each language sets it and everybody is told, and of those who try to set what they have all
-// seen, one can.
+// value: all watch a value. Each language sets it and all are told; of those that try to replace
+// the version that all have seen, a single one succeeds.
 func (c *cast) value(ctx context.Context) error {
 	const path = "/value"
 	var hs []*handle
@@ -110,7 +112,8 @@ func (c *cast) value(ctx context.Context) error {
 	return together(fs...)
 }
 
-// replaces lets all try to replace the version that they have seen, each other round one after the other, and returns who did.
+// replaces: all try to replace the version that they have seen, in alternate rounds in turn. It
+// returns the successful ones.
 func replaces(ctx context.Context, hs []*handle, round int) (winner int, err error) {
 	tries := make([]*answer, len(hs))
 	for j := range hs {
@@ -150,7 +153,7 @@ func awaitValue(ctx context.Context, hs []*handle, data string) error {
 	return nil
 }
 
-// group lets one of each language join and leave: all see the same members with the same data.
+// group: a process of each language joins and leaves: all see the same members with the same data.
 func (c *cast) group(ctx context.Context) error {
 	const path = "/group"
 	var hs []*handle
@@ -179,7 +182,7 @@ func (c *cast) group(ctx context.Context) error {
 	return nil
 }
 
-// sees waits until all say the same. They may learn of it a little later than who did it.
+// sees waits until all report the same, which may lag behind the change.
 func sees(ctx context.Context, hs []*handle, verb, want string, args ...any) error {
 	for _, h := range hs {
 		var got string
@@ -198,7 +201,7 @@ func sees(ctx context.Context, hs []*handle, verb, want string, args ...any) err
 	return nil
 }
 
-// persistentNode lets each make a znode that lives with it; all others read the same bytes.
+// persistentNode: each creates a znode that lives with it; all others read the same bytes.
 func (c *cast) persistentNode(ctx context.Context) error {
 	return eachPair("/persistent-node", c.peers, func(p pair, path string) error {
 		h, data := p.a.handle(), tohex([]byte("\x00\xff"+path))
@@ -216,7 +219,7 @@ func (c *cast) persistentNode(ctx context.Context) error {
 	})
 }
 
-// discovery lets each register an instance: all find the same.
+// discovery: each registers an instance: all find the same.
 func (c *cast) discovery(ctx context.Context) error {
 	const base, name = "/discovery", "web"
 	var hs []*handle
@@ -244,7 +247,7 @@ func (c *cast) discovery(ctx context.Context) error {
 		}
 		want = slices.DeleteFunc(want, func(i string) bool { return strings.HasPrefix(i, "id-"+h.lang()+"|") })
 		if len(want) == 0 {
-			break // the container may be gone, which each language says differently
+			break // the container may be gone, which each language reports differently
 		}
 		if err := sees(ctx, asks, "instances", strings.Join(want, " "), base, name); err != nil {
 			return err
@@ -253,7 +256,7 @@ func (c *cast) discovery(ctx context.Context) error {
 	return nil
 }
 
-// party lets two of each language come to a party of kazoo's and leave: all know the same guests.
+// party: two of each language join and leave one of kazoo's parties: all know the same members.
 func (c *cast) party(kind string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		path := "/party-" + kind
@@ -281,8 +284,8 @@ func (c *cast) party(kind string) func(ctx context.Context) error {
 	}
 }
 
-// partition lets members of both languages come and go: each time they settle, every part is in one share, and all shares are as
-// large, give or take one.
+// partition: members of both languages come and go. Each time they settle, every part belongs to a
+// single share, and share sizes differ by at most one.
 func (c *cast) partition(ctx context.Context) error {
 	const path = "/partition"
 	parts := []any{"a", "b", "c", "d", "e", "f", "g"}
@@ -296,7 +299,7 @@ func (c *cast) partition(ctx context.Context) error {
 			hs = append(hs, h)
 		}
 	}
-	// All, and the rest when the first has gone.
+	// All, and the rest after the first has gone.
 	for range 2 {
 		if err := divided(ctx, hs, parts); err != nil {
 			return err
@@ -340,7 +343,7 @@ func divided(ctx context.Context, hs []*handle, parts []any) error {
 	return errors.Join(err, e)
 }
 
-// instanceBytes lets Go and Curator register the same, but for the time: they write the same bytes.
+// instanceBytes: Go and Curator register the same except for the time: they write the same bytes.
 func (c *cast) instanceBytes(ctx context.Context) error {
 	written := make(map[string]string)
 	for _, p := range those(c.peers, Go, Curator) {
@@ -359,7 +362,7 @@ func (c *cast) instanceBytes(ctx context.Context) error {
 
 var registrationTime = regexp.MustCompile(`\b\d{13}\b`)
 
-// lease lets a obtain what b can't until it is over, unless it comes with a's name.
+// lease: a obtains a lease that b cannot get until it is over, unless b uses a's name.
 func (c *cast) lease(ctx context.Context) error {
 	const long, short = 60_000, 1
 	return eachPair("/lease", c.sharers(kazooNames), func(p pair, path string) error {
@@ -370,7 +373,7 @@ func (c *cast) lease(ctx context.Context) error {
 		if got, err := b.yes(ctx, "lease", path, "holder-b", long); err != nil || got {
 			return errors.Join(err, fmt.Errorf("b obtained what a has: %t", got))
 		}
-		// The same holder in another language: it has it from now on, for a short time.
+		// The same holder in another language: it holds the lease from now on, for a short time.
 		if err := expectYes(ctx, b, "lease", path, "holder-a", short); err != nil {
 			return err
 		}

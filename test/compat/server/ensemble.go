@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// EnsembleOptions say how to start an ensemble.
+// EnsembleOptions configure an ensemble.
 type EnsembleOptions struct {
-	// Members is how many there are; all of them vote. Their ids are 1 and up.
+	// Members is their number; all vote. Their ids are 1 and up.
 	Members int
-	// Keys are lines of zoo.cfg that the members share; nil means Defaults(). initLimit=10 and syncLimit=5 are added
-	// where they are missing.
+	// Keys are lines of zoo.cfg that the members share; nil means Defaults(). initLimit=10 and
+	// syncLimit=5 are added if missing.
 	Keys map[string]string
 	// JVMFlags are as in Options, for each member.
 	JVMFlags []string
@@ -27,8 +27,8 @@ type EnsembleOptions struct {
 	Starting func(addrs []string)
 }
 
-// Ensemble is servers that know one another, each a process of its own with ports of 127.0.0.1 and a data directory that
-// it keeps through restarts. The caller owns it and ends it with Stop. Not safe for concurrent use.
+// Ensemble is a set of server processes with ports of 127.0.0.1 and data directories that survive
+// restarts. The caller owns it and ends it with Stop. Not safe for concurrent use.
 type Ensemble struct {
 	// Members are in the order of their ids.
 	Members []*Member
@@ -37,7 +37,7 @@ type Ensemble struct {
 	dir  string
 }
 
-// Member is one server of an ensemble. Its Process is the one that was started last, which may have ended since.
+// Member is a server of an ensemble. Its Process is the latest one, which may have ended.
 type Member struct {
 	*Process
 	ID int
@@ -47,8 +47,8 @@ type Member struct {
 	command []string
 }
 
-// StartZooKeeperEnsemble starts an ensemble of Apache ZooKeeper, installing it first where it is missing, and returns when
-// a leader and all members serve. version is Debian or Maven. ctx bounds the start only.
+// StartZooKeeperEnsemble installs Apache ZooKeeper if necessary, starts an ensemble, and returns
+// when a leader and all members serve. version is Debian or Maven. ctx bounds the start only.
 func StartZooKeeperEnsemble(ctx context.Context, version string, opts EnsembleOptions) (*Ensemble, error) {
 	classPath, err := zooKeeperClassPath(ctx, version)
 	if err != nil {
@@ -69,10 +69,10 @@ func StartGozkdEnsemble(ctx context.Context, binary string, opts EnsembleOptions
 	})
 }
 
-// Name returns what the servers are and their version, such as "ZooKeeper 3.9.5".
+// Name returns the product and version, such as "ZooKeeper 3.9.5".
 func (e *Ensemble) Name() string { return e.name }
 
-// Addrs returns the client addresses of all members, also of those that do not run.
+// Addrs returns the client addresses of all members, also of stopped ones.
 func (e *Ensemble) Addrs() []string {
 	addrs := make([]string, len(e.Members))
 	for i, m := range e.Members {
@@ -81,7 +81,7 @@ func (e *Ensemble) Addrs() []string {
 	return addrs
 }
 
-// Pids returns the process ids of the members that run.
+// Pids returns the process ids of the running members.
 func (e *Ensemble) Pids() []int {
 	var pids []int
 	for _, m := range e.running() {
@@ -90,12 +90,12 @@ func (e *Ensemble) Pids() []int {
 	return pids
 }
 
-// Leader returns the member that says in srvr that it leads. It is an error if no running member says so, or two do, as
-// happens during a change of leaders.
+// Leader returns the member whose srvr reports that it leads. No leader or two leaders, as during a
+// leader change, are an error.
 func (e *Ensemble) Leader(ctx context.Context) (*Member, error) {
 	var leader *Member
 	for _, m := range e.running() {
-		// A member that does not answer now is not known to lead.
+		// A member that does not answer is not known to lead.
 		if answer, err := FourLetterWord(ctx, m.addr, "srvr"); err != nil || modeOf(answer) != "leader" {
 			continue
 		}
@@ -110,7 +110,7 @@ func (e *Ensemble) Leader(ctx context.Context) (*Member, error) {
 	return leader, nil
 }
 
-// AwaitServing waits until one running member leads and all the others that run follow.
+// AwaitServing waits until a running member leads and all other running members follow.
 func (e *Ensemble) AwaitServing(ctx context.Context) error {
 	const interval = 20 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -130,7 +130,7 @@ func (e *Ensemble) AwaitServing(ctx context.Context) error {
 	}
 }
 
-// Log returns what the members have printed so far, one after the other.
+// Log returns the members' output so far, one after the other.
 func (e *Ensemble) Log() string {
 	var b strings.Builder
 	for _, m := range e.Members {
@@ -141,7 +141,7 @@ func (e *Ensemble) Log() string {
 	return b.String()
 }
 
-// Stop ends all members and removes what they left on disk.
+// Stop ends all members and removes their files.
 func (e *Ensemble) Stop() error {
 	var err error
 	for _, m := range e.Members {
@@ -152,7 +152,7 @@ func (e *Ensemble) Stop() error {
 	return errors.Join(err, os.RemoveAll(e.dir))
 }
 
-// Start starts a member that has ended, on what it left. It returns at once: the member may need the others to serve.
+// Start restarts a member on its data. It returns at once: the member may need the others to serve.
 func (m *Member) Start() error {
 	if m.Running() {
 		return fmt.Errorf("server: member %d runs already", m.ID)
@@ -189,8 +189,8 @@ func (e *Ensemble) running() []*Member {
 	return list
 }
 
-// serving returns nil if one running member leads and the others that run follow, else why not. It learns the servers'
-// name from their answer.
+// serving returns nil if a running member leads and the other running members follow, otherwise the
+// reason. It learns the servers' name from their answer.
 func (e *Ensemble) serving(ctx context.Context) error {
 	leaders := 0
 	for _, m := range e.running() {
@@ -215,15 +215,16 @@ func (e *Ensemble) serving(ctx context.Context) error {
 	return nil
 }
 
-// modeOf returns what an answer to srvr says behind "Mode: ", or nothing if the server does not serve.
+// modeOf returns the value of "Mode: " in an answer to srvr, or nothing if the server does not
+// serve.
 func modeOf(srvr string) string {
 	_, rest, _ := strings.Cut(srvr, "\nMode: ")
 	mode, _, _ := strings.Cut(rest, "\n")
 	return mode
 }
 
-// startEnsemble starts n members and waits for them. command writes a member's configuration into dir and returns the
-// command line that serves with it.
+// startEnsemble starts n members and waits for them. command writes a member's configuration into
+// dir and returns its command line.
 func startEnsemble(ctx context.Context, product string, opts EnsembleOptions,
 	command func(dir string, keys map[string]string) ([]string, error)) (*Ensemble, error) {
 	for attempt := 1; ; attempt++ {
@@ -266,7 +267,7 @@ func tryEnsemble(ctx context.Context, product string, opts EnsembleOptions,
 	return e, nil
 }
 
-// layOut makes the members' directories and configurations.
+// layOut creates the members' directories and configurations.
 func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]string) ([]string, error)) error {
 	const portsEach = 3 // for other members, for elections, for clients
 	ports, err := freePorts(portsEach * opts.Members)

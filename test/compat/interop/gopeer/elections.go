@@ -13,8 +13,8 @@ import (
 // awaiter waits until the handle leads.
 type awaiter func(ctx context.Context) error
 
-// addElections adds elections. The name of a kind begins to stand and returns; "leader MS" waits for leadership; "candidates KIND" says
-// the ids in order.
+// addElections adds elections. The name of a kind stands and returns; "leader MS" waits for
+// leadership; "candidates KIND" returns the ids in order.
 func addElections(all map[string]verb) {
 	all["latch"] = func(_ context.Context, h *handle, a []string) (string, error) {
 		l := election.NewLatch(h.client, a[0], a[1])
@@ -53,11 +53,11 @@ func newSelector(kind string, c *recipes.Client, path, id string) *election.Sele
 	return election.NewSelector(c, path, id)
 }
 
-// stand lets a selector lead, once, until the handle lets go.
+// stand lets a selector lead once, until the handle is released.
 func stand(ctx context.Context, h *handle, s *election.Selector) (string, error) {
 	standing, giveUp := context.WithCancel(ctx)
-	elected, resigned, done := make(chan struct{}), make(chan struct{}), make(chan error, 1) // done: nobody may ask
-	// The handle's release stops it and awaits it, or the end of the peer.
+	elected, resigned, done := make(chan struct{}), make(chan struct{}), make(chan error, 1) // done: buffered, as nobody may ask
+	// The handle's release, or the end of the peer, stops and awaits it.
 	go func() {
 		done <- s.Lead(standing, func(ctx context.Context, _ *recipes.Hold) error {
 			close(elected)

@@ -76,12 +76,12 @@ func addGroups(all map[string]verb) {
 	}
 }
 
-// divide takes part until the handle lets go, and says in the handle's object what its share is.
+// divide takes part until the handle is released, and stores its share in the handle's object.
 func divide(ctx context.Context, h *handle, p *agree.Partitioner) (string, error) {
 	var share atomic.Pointer[[]string]
 	ctx, stop := context.WithCancel(ctx)
-	done := make(chan error, 1) // nobody may ask
-	// The handle's release stops it and awaits it, or the end of the peer.
+	done := make(chan error, 1) // buffered, as nobody may ask
+	// The handle's release, or the end of the peer, stops and awaits it.
 	go func() {
 		done <- p.Run(ctx, func(ctx context.Context, parts []string) error {
 			share.Store(&parts)

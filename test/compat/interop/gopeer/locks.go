@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/shared"
 )
 
-// names says which constructors have the names of whom: those of Curator, of kazoo as it is, and of a kazoo that is told Curator's.
+// names maps to constructors by naming scheme: Curator's, plain kazoo's, and that of a kazoo that
+// knows Curator's names.
 type names struct {
 	prefix    string
 	mutex     func(c *recipes.Client, path string, data []byte) *lock.Mutex
@@ -19,7 +20,8 @@ type names struct {
 	semaphore func(c *recipes.Client, path string, maximum int, data []byte) *lock.Semaphore
 }
 
-// addLocks adds mutex, read/write lock and semaphore. "try..." takes milliseconds, 0 is the Try form; it answers yes or no.
+// addLocks adds mutex, read/write lock and semaphore. "try..." takes milliseconds, 0 for the Try
+// form, and answers yes or no.
 func addLocks(all map[string]verb) {
 	for _, n := range []names{
 		{"", lock.NewMutex, lock.NewRWMutex, lock.NewSemaphore},
@@ -72,7 +74,7 @@ func addLocks(all map[string]verb) {
 		}
 		return h.holds(l.Release, nil)
 	}
-	// How many hold, and how many wait.
+	// The numbers of holders and of waiters.
 	all["line"] = func(ctx context.Context, h *handle, a []string) (string, error) {
 		line, err := lock.Explain(ctx, h.client, a[0])
 		return fmt.Sprintf("%d %d", len(line.Holders), len(line.Waiters)), err
@@ -143,7 +145,7 @@ func addSemaphore(all map[string]verb, n names) {
 	}
 }
 
-// tried is within, which does not wait if there are no milliseconds.
+// tried is within, but does not wait if there are no milliseconds.
 func tried(ctx context.Context, ms string, take func(ctx context.Context, wait bool) error) (bool, error) {
 	if ms != "0" {
 		return within(ctx, ms, func(ctx context.Context) error { return take(ctx, true) })

@@ -1,8 +1,10 @@
-// Command gopeer is Go's part in recipes that processes in several languages share: it does what it is told, line by line.
+// Command gopeer is the Go peer of the recipes that processes in several languages share: it
+// executes commands line by line.
 //
-// Arguments: HOST:PORT TIMEOUT_MS. It says "0 ready VERSION" once it is connected. Then it reads requests "ID HANDLE VERB ARG..." and
-// answers "ID ok WORD..." or "ID err why". Requests of one handle run one after another, handles side by side. Data are in hex, "-"
-// when empty. It ends with its standard input.
+// Arguments: HOST:PORT TIMEOUT_MS. It prints "0 ready VERSION" once connected. Then it reads
+// requests "ID HANDLE VERB ARG..." and answers "ID ok WORD..." or "ID err why". Requests of a
+// handle run in sequence, handles in parallel. Data are in hex, "-" when empty. It ends with its
+// standard input.
 package main
 
 import (
@@ -33,18 +35,18 @@ func main() {
 	}
 }
 
-// verb does what a request asks for and returns the words of the answer.
+// verb executes a request and returns the words of the answer.
 type verb func(ctx context.Context, h *handle, args []string) (string, error)
 
-// handle is one thread of work, with what it holds.
+// handle is a thread of work with the objects that it holds.
 type handle struct {
 	client   *recipes.Client
-	object   any // what the handle works with: a count, a value, a consumer
+	object   any // the object of the work: a count, a value, a consumer
 	release  func(ctx context.Context) error
 	requests chan func()
 }
 
-// holds remembers how to let go of what the handle has got, unless getting it failed.
+// holds records how to release the object just acquired, unless acquiring failed.
 func (h *handle) holds(release func(ctx context.Context) error, err error) (string, error) {
 	if err == nil && h.release != nil {
 		return "", errors.New("the handle holds something already")
@@ -70,7 +72,7 @@ func run(ctx context.Context, servers, timeout string, in io.Reader, out io.Writ
 	return errors.Join(err, client.Close())
 }
 
-// serve reads requests until in ends; then what is under way is given up.
+// serve reads requests until in ends, and then cancels those in progress.
 func serve(ctx context.Context, client *recipes.Client, in io.Reader, out *answers) error {
 	ctx, cancel := context.WithCancel(ctx)
 	all, handles := verbs(), make(map[string]*handle)
@@ -114,20 +116,20 @@ func serve(ctx context.Context, client *recipes.Client, in io.Reader, out *answe
 	return lines.Err()
 }
 
-// answers writes one line at a time.
+// answers writes a line at a time.
 type answers struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// say writes an answer. When nobody reads them any more, the requests end too.
+// say writes an answer. If nobody reads them any more, the requests end too.
 func (a *answers) say(id, words string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, _ = fmt.Fprintln(a.out, id, words)
 }
 
-// verbs returns all that the peer can do.
+// verbs returns all verbs of the peer.
 func verbs() map[string]verb {
 	all := map[string]verb{
 		"release": func(ctx context.Context, h *handle, _ []string) (string, error) {
@@ -160,7 +162,7 @@ func verbs() map[string]verb {
 	return all
 }
 
-// within runs f with as many milliseconds, and reports whether that was enough.
+// within runs f for at most this many milliseconds, and reports whether that was enough.
 func within(ctx context.Context, ms string, f func(ctx context.Context) error) (bool, error) {
 	d, err := millis(ms)
 	if err != nil {

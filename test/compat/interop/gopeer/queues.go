@@ -12,25 +12,26 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// taker is what all queues have for those who take.
+// taker is the consuming side of all queues.
 type taker interface {
 	Take(ctx context.Context) (queue.Message, error)
 	TakeLocked(ctx context.Context) (*queue.Item, error)
 	Close(ctx context.Context) error
 }
 
-// putter puts one item; args are those of the request.
+// putter puts an item; args are the request's.
 type putter func(ctx context.Context, data []byte, args []string) error
 
-// consumer is a taker, and the item that waits for its ack.
+// consumer is a taker with its unacknowledged item.
 type consumer struct {
 	taker
 	locked bool
 	item   *queue.Item
 }
 
-// addQueues adds queues. "put KIND PATH DATA [PRIORITY|EPOCH_MS|ID]" puts one item. "consume KIND PATH" makes the handle a consumer, and
-// "take MS" says what it has got next, or none. Of the kinds with locks the item stays until "ack", or "return" gives it back.
+// addQueues adds queues. "put KIND PATH DATA [PRIORITY|EPOCH_MS|ID]" puts an item. "consume KIND
+// PATH" makes the handle a consumer; "take MS" returns the next item, or none. In queues with locks
+// the item stays until "ack", or until "return" gives it back.
 func addQueues(all map[string]verb) {
 	all["put"] = func(ctx context.Context, h *handle, a []string) (string, error) {
 		data, err := unhex(a[2])
@@ -41,7 +42,7 @@ func addQueues(all map[string]verb) {
 		if err != nil {
 			return "", err
 		}
-		// Not closed: the consumers of the same queue in this process need what it has.
+		// Not closed: other consumers of the queue in this process share its state.
 		return "", put(ctx, data, a)
 	}
 	all["consume"] = func(_ context.Context, h *handle, a []string) (string, error) {

@@ -74,7 +74,7 @@ func count[T int32 | int64](h *handle, n *shared.Number[T]) (string, error) {
 	return h.holds(n.Close, nil)
 }
 
-// value is a shared value and what was seen of it last.
+// value is a shared value and its last reading.
 type value struct {
 	*shared.Value
 	seen shared.Versioned[[]byte]
@@ -93,7 +93,7 @@ func openValue(ctx context.Context, h *handle, a []string) (string, error) {
 	return h.holds(v.Close, nil)
 }
 
-// awaitValue waits for changes until one brings this value.
+// awaitValue waits for changes until the value is reached.
 func awaitValue(ctx context.Context, h *handle, a []string) (string, error) {
 	v := h.object.(*value)
 	want, err := unhex(a[0])
