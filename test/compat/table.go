@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// formatRow says how one client fared on one server: what failed and why, and the logs with it.
+// formatRow describes a client's result on a server: failures with their reasons, and the logs.
 func formatRow(r row, verbose bool) string {
 	var w strings.Builder
 	fmt.Fprintf(&w, "%s on %s: %d of %d passed in %s\n",
@@ -32,7 +32,7 @@ func formatRow(r row, verbose bool) string {
 	return w.String()
 }
 
-// tail returns the end of a log: enough to see what happened last.
+// tail returns the end of a log.
 func tail(log string) string {
 	const maxBytes = 4 << 10
 	if len(log) <= maxBytes {
@@ -41,7 +41,7 @@ func tail(log string) string {
 	return "(cut) ..." + log[len(log)-maxBytes:]
 }
 
-// formatTable returns one line per client and server, as Markdown that also reads well as it is.
+// formatTable returns a line per client and server, as Markdown that is readable as text.
 func formatTable(rows []row) string {
 	lines := [][]string{{"client", "version", "server", "cases", "passed"}, {"---", "---", "---", "---", "---"}}
 	for _, r := range rows {

@@ -12,7 +12,7 @@ import (
 // SuperPassword is the password of the user super under Defaults.
 const SuperPassword = "admin"
 
-// Defaults returns the keys of zoo.cfg that compatibility tests run with: short ticks, every node kind, every
+// Defaults returns the zoo.cfg of compatibility tests: short ticks, every kind of znode, every
 // four-letter word, and a superuser. The caller owns the map.
 func Defaults() map[string]string {
 	return map[string]string{
@@ -28,24 +28,24 @@ func Defaults() map[string]string {
 	}
 }
 
-// Options say how to start a server.
+// Options configure a server.
 type Options struct {
-	// DataDir is where the server keeps its data. The caller owns it, so a second server can be started on what
-	// the first left. Empty means a temporary directory that goes away with the process.
+	// DataDir is the data directory. The caller owns it, so a second server can start on the data
+	// of the first. Empty means a temporary directory that is removed with the process.
 	DataDir string
-	// Memory keeps everything in memory. Only gozkd can: ZooKeeper ignores it.
+	// Memory keeps everything in memory; ZooKeeper ignores it.
 	Memory bool
 	// Port is the client port on 127.0.0.1. Zero means any free port.
 	Port int
 	// Keys are lines of zoo.cfg; nil means Defaults().
 	Keys map[string]string
-	// JVMFlags are given to ZooKeeper's java. nil means flags for a quick start and a small heap: right for tests,
-	// unfair in a benchmark.
+	// JVMFlags are ZooKeeper's java flags. nil means a quick start and a small heap: right for
+	// tests, unfair in a benchmark.
 	JVMFlags []string
 }
 
-// prepare fills in what is empty. work is a new temporary directory, for the configuration, the log, and the data if
-// the caller named no place for it.
+// prepare fills in defaults. work is a new temporary directory for the configuration, the log, and
+// the data if the caller named no directory.
 func (o Options) prepare() (opts Options, work string, err error) {
 	if o.Keys == nil {
 		o.Keys = Defaults()
@@ -61,7 +61,7 @@ func (o Options) prepare() (opts Options, work string, err error) {
 	return o, work, nil
 }
 
-// writeConfig writes zoo.cfg into dir, keys in order, and returns its path.
+// writeConfig writes zoo.cfg into dir, sorted by key, and returns its path.
 func writeConfig(dir string, keys map[string]string) (string, error) {
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(keys)) {

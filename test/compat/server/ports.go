@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// freePort returns a port of 127.0.0.1 that nothing listened on a moment ago. ZooKeeper cannot pick one itself: it
+// freePort returns a port of 127.0.0.1 that was free a moment ago. ZooKeeper cannot pick one: it
 // takes clientPort=0 for "none".
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,8 +21,8 @@ func freePort() (int, error) {
 	return port, nil
 }
 
-// freePorts returns n different ports of 127.0.0.1 that nothing listened on a moment ago. They are below those that systems
-// give to outgoing connections: a member that is down for a while must find its ports free when it comes back.
+// freePorts returns n different ports of 127.0.0.1 that were free a moment ago, below those that
+// systems use for outgoing connections: a stopped member must find its ports free when it returns.
 func freePorts(n int) (ports []int, err error) {
 	const first, last, attempts = 16384, 32767, 1000
 	var held []net.Listener

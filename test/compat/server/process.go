@@ -14,7 +14,7 @@ import (
 // stopTimeout is how long Stop waits for a process to end by itself.
 const stopTimeout = 15 * time.Second
 
-// answerTimeout is how long a server that was started may take to answer. ZooKeeper takes a few seconds.
+// answerTimeout is how long a started server may take to answer. ZooKeeper takes a few seconds.
 const answerTimeout = time.Minute
 
 // Process is a running server. Its methods may be called from several goroutines.
@@ -23,7 +23,7 @@ type Process struct {
 	addr    string
 	logPath string
 	ports   string // the port file; empty if there is none
-	tempDir string // removed when the process has ended; empty if the caller owns the directory
+	tempDir string // removed with the process; empty if the caller owns the directory
 	cmd     *exec.Cmd
 	done    chan struct{} // closed once the process was waited for
 }
@@ -42,26 +42,27 @@ func start(cmd *exec.Cmd, logPath string) (*Process, error) {
 	p := &Process{logPath: logPath, cmd: cmd, done: make(chan struct{})}
 	// Ends with the process; Stop and Kill wait for it.
 	go func() {
-		// The status says nothing new: a server that ends early is noticed because it does not answer.
+		// The status is ignored: a server that ends early does not answer, which is noticed.
 		_ = cmd.Wait()
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// Name returns what the server is and its version, such as "ZooKeeper 3.9.5".
+// Name returns the product and version, such as "ZooKeeper 3.9.5".
 func (p *Process) Name() string { return p.name }
 
-// Addr returns the host:port of the client port; of several servers in one process, the connect string.
+// Addr returns the host:port of the client port; for several servers in a process, the connect
+// string.
 func (p *Process) Addr() string { return p.addr }
 
-// PortFile returns the path of the file in which gozkd says where it serves, or "" if there is none.
+// PortFile returns the path of gozkd's port file, or "" if there is none.
 func (p *Process) PortFile() string { return p.ports }
 
 // Pid returns the operating system's process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Log returns what the server has printed so far.
+// Log returns the server's output so far.
 func (p *Process) Log() string {
 	b, err := os.ReadFile(p.logPath)
 	if err != nil {
@@ -73,8 +74,8 @@ func (p *Process) Log() string {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Stop asks the process to end, waits until it has, and removes its temporary directory. A process that takes longer
-// than 15 seconds is killed, and that is an error.
+// Stop asks the process to end, waits until it has, and removes its temporary directory. After 15
+// seconds it kills the process and returns an error.
 func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return errors.Join(fmt.Errorf("server: stop %s: %w", p.name, err), p.Kill())
@@ -105,7 +106,7 @@ func (p *Process) removeTemp() error {
 	return os.RemoveAll(p.tempDir)
 }
 
-// awaitAnswer asks srvr until the server answers, and takes the name from the answer's first line.
+// awaitAnswer polls srvr until the server answers, and takes the name from the first line.
 func (p *Process) awaitAnswer(ctx context.Context, product string) error {
 	const interval = 20 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -129,8 +130,9 @@ func (p *Process) awaitAnswer(ctx context.Context, product string) error {
 	}
 }
 
-// versionOf cuts the version from "Zookeeper version: 3.9.5-74e3c6e..., built on ...". gozkd names the ZooKeeper whose
-// clients it answers first, and itself behind it: "3.9.5-gozkd-0.1.0".
+// versionOf extracts the version from "Zookeeper version: 3.9.5-74e3c6e..., built on ...". gozkd
+// answers with the ZooKeeper release whose clients it serves, followed by its own version:
+// "3.9.5-gozkd-0.1.0".
 func versionOf(srvr string) string {
 	line, _, _ := strings.Cut(srvr, "\n")
 	line = strings.TrimPrefix(line, "Zookeeper version: ")

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// WriteZooKeeperScript writes a zkServer.sh into dir that starts Apache ZooKeeper for "start-foreground FILE" as
-// ZooKeeper's own script does: with SERVER_JVMFLAGS, and in the process that was started, so that a signal hits the server.
-// It installs ZooKeeper first where it is missing. version is Debian or Maven.
+// WriteZooKeeperScript writes a zkServer.sh into dir that starts Apache ZooKeeper for
+// "start-foreground FILE" as ZooKeeper's own script does: with SERVER_JVMFLAGS, and in the same
+// process, so that a signal reaches the server. It installs ZooKeeper if necessary. version is
+// Debian or Maven.
 func WriteZooKeeperScript(ctx context.Context, version, dir string) error {
 	classPath, err := zooKeeperClassPath(ctx, version)
 	if err != nil {
@@ -24,7 +25,7 @@ func WriteZooKeeperScript(ctx context.Context, version, dir string) error {
 		strings.Join(quickJVM(), " "), quote(logging), quote(classPath), zooKeeperMain))
 }
 
-// WriteGozkdScript writes the same script for binary, which is given flags besides the file.
+// WriteGozkdScript writes the same script for binary with additional flags.
 func WriteGozkdScript(binary, dir string, flags ...string) error {
 	command := quote(binary) + " serve"
 	for _, f := range flags {
@@ -33,7 +34,7 @@ func WriteGozkdScript(binary, dir string, flags ...string) error {
 	return writeScript(dir, command)
 }
 
-// writeScript writes a script that becomes command with the script's second argument behind it.
+// writeScript writes a script that runs command followed by the script's second argument.
 func writeScript(dir, command string) error {
 	text := "#!/bin/sh\nexec " + command + " \"$2\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "zkServer.sh"), []byte(text), 0o755); err != nil {
@@ -42,5 +43,5 @@ func writeScript(dir, command string) error {
 	return nil
 }
 
-// quote makes one word of s for a shell.
+// quote quotes s for a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// wordTimeout bounds one exchange of a four-letter word.
+// wordTimeout bounds an exchange of a four-letter word.
 const wordTimeout = 5 * time.Second
 
-// FourLetterWord sends a four-letter word to a client port and returns all that the server answers before it closes.
+// FourLetterWord sends a four-letter word to a client port and returns the whole answer.
 func FourLetterWord(ctx context.Context, addr, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wordTimeout)
 	defer cancel()
@@ -19,7 +19,7 @@ func FourLetterWord(ctx context.Context, addr, word string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("server: %s: %w", word, err)
 	}
-	defer func() { _ = conn.Close() }() // the answer is complete or the error is reported already
+	defer func() { _ = conn.Close() }() // the answer is complete, or the error reported
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return "", fmt.Errorf("server: %s: %w", word, err)

@@ -16,20 +16,21 @@ import (
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// The ZooKeepers that StartZooKeeper knows.
+// Versions for StartZooKeeper.
 const (
-	Debian = "3.8" // what Debian packages, 3.8.0
-	Maven  = "3.9" // what test/compat/java/pom.xml names
+	Debian = "3.8" // Debian's package, 3.8.0
+	Maven  = "3.9" // the version in test/compat/java/pom.xml
 )
 
 // zooKeeperMain runs standalone servers and members of ensembles.
 const zooKeeperMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
-// startAttempts bounds how often a start is tried when another process took the port in between.
+// startAttempts bounds the attempts to start when another process takes the port.
 const startAttempts = 3
 
-// StartZooKeeper starts a standalone Apache ZooKeeper, installing it first where it is missing, and returns when it
-// answers. version is Debian or Maven. ctx bounds the start only: the process runs until Stop or Kill.
+// StartZooKeeper installs Apache ZooKeeper if necessary, starts a standalone server, and returns
+// when it answers. version is Debian or Maven. ctx bounds the start only: the process runs until
+// Stop or Kill.
 func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process, error) {
 	classPath, err := zooKeeperClassPath(ctx, version)
 	if err != nil {
@@ -91,8 +92,8 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 	return p, nil
 }
 
-// zooKeeperArgs writes zoo.cfg and a logging configuration into dir and returns the arguments of java. jvmFlags nil means
-// flags for a quick start and a small heap.
+// zooKeeperArgs writes zoo.cfg and a logging configuration into dir and returns the arguments of
+// java. Nil jvmFlags mean a quick start and a small heap.
 func zooKeeperArgs(classPath, dir string, keys map[string]string, jvmFlags []string) ([]string, error) {
 	args := slices.Clone(jvmFlags)
 	if args == nil {
@@ -100,7 +101,8 @@ func zooKeeperArgs(classPath, dir string, keys map[string]string, jvmFlags []str
 	}
 	keys = maps.Clone(keys)
 	for k, v := range keys {
-		// ZooKeeper reads these with their bare names, which zoo.cfg cannot set: it puts "zookeeper." before unknown keys.
+		// ZooKeeper reads these by their bare names, which zoo.cfg cannot set: it prefixes unknown
+		// keys with "zookeeper.".
 		if strings.HasPrefix(k, "jute.") || strings.HasPrefix(k, "znode.") {
 			args = append(args, "-D"+k+"="+v)
 			delete(keys, k)
@@ -122,8 +124,9 @@ func quickJVM() []string {
 	return []string{"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 }
 
-// writeLogging writes a logback configuration that prints warnings and worse, and returns its path. ZooKeeperServer
-// itself warns of each connection of a client that does not ask for read-only mode, so it prints errors only.
+// writeLogging writes a logback configuration for warnings and errors, and returns its path.
+// ZooKeeperServer warns of each client that does not ask for read-only mode, so it logs errors
+// only.
 func writeLogging(dir string) (string, error) {
 	const config = `<configuration>
   <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">

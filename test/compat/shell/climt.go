@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// CliMT puts the C client's example shell through its work on the server at addr.
+// CliMT runs the C client's example shell through its script on the server at addr.
 func CliMT(ctx context.Context, addr string) (cases.Report, error) {
 	path, version, err := install.CShell(ctx)
 	if err != nil {

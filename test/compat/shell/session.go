@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// session is a shell that runs: lines go in, and what it prints, standard error included, is searched.
+// session is a running shell: lines go in, and its output, standard error included, is searched.
 type session struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -31,19 +31,19 @@ func startSession(command []string) (*session, error) {
 		return nil, fmt.Errorf("shell: %w", err)
 	}
 	s.stdin = stdin
-	s.cmd.Stdout, s.cmd.Stderr = s, s // the same writer: os/exec then writes to it from one goroutine
+	s.cmd.Stdout, s.cmd.Stderr = s, s // the same writer: os/exec then writes from a single goroutine
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("shell: %w", err)
 	}
 	// Ends with the process; quit and kill wait for it.
 	go func() {
-		_ = s.cmd.Wait() // a shell's exit status says nothing: what it printed does
+		_ = s.cmd.Wait() // the output tells more than the exit status
 		close(s.done)
 	}()
 	return s, nil
 }
 
-// Write takes what the shell prints.
+// Write appends the shell's output.
 func (s *session) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,15 +53,15 @@ func (s *session) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printed returns the output from offset on, and a channel that is closed when there is more.
+// printed returns the output from offset on, and a channel that closes when there is more.
 func (s *session) printed(offset int) (string, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.output.String()[offset:], s.changed
 }
 
-// do sends a line and waits until what was printed since matches the pattern. An empty line sends nothing: it waits
-// for output that comes by itself. An empty pattern waits for nothing.
+// do sends a line and waits until the output since then matches the pattern. An empty line sends
+// nothing, for output that comes by itself. An empty pattern waits for nothing.
 func (s *session) do(ctx context.Context, line, pattern string) error {
 	re, err := regexp.Compile("(?ms)" + pattern)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *session) do(ctx context.Context, line, pattern string) error {
 		select {
 		case <-more:
 		case <-s.done:
-			// What it printed last may have come just before its end.
+			// Its last output may precede its end only just.
 			if out, _ := s.printed(offset); re.MatchString(out) {
 				return nil
 			}
@@ -93,7 +93,7 @@ func (s *session) do(ctx context.Context, line, pattern string) error {
 	}
 }
 
-// quitTimeout is how long a shell may take to end after it was told to.
+// quitTimeout is how long a shell may take to end after quit.
 const quitTimeout = 10 * time.Second
 
 // quit sends the command that ends the shell and waits for its end.

@@ -1,5 +1,5 @@
-// Package shell puts the ZooKeeper shells of other people, zkCli.sh and cli_mt, through work that a person would do:
-// lines go in, and what comes out is compared with patterns.
+// Package shell runs zkCli.sh and cli_mt through work that a person would do: lines go in, and the
+// output is compared with patterns.
 package shell
 
 import (
@@ -11,28 +11,28 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// step is a line to send, and a regular expression that what the shell prints from then on must match; ^ and $ match
-// at lines, and . matches a newline. ROOT in both stands for the case's own znode.
+// step is a line to send, and a regular expression for the output that follows; ^ and $ match at
+// lines, and . matches a newline. ROOT in both stands for the case's own znode.
 type step struct{ send, want string }
 
-// work is a case of a shell. Each begins with its own znode made, holding the data "data".
+// work is a case of a shell. Each begins with a znode of its own that holds the data "data".
 type work struct {
 	name  string
 	steps []step
 }
 
-// script is what one kind of shell is put through.
+// script is the work of a kind of shell.
 type script struct {
-	name     string // no shell makes znodes under another's name
+	name     string // no shell creates znodes under another's name
 	ready    string // matches once the shell has a session
-	create   string // makes the znode that its %s names
-	created  string // matches when it is made
+	create   string // creates the znode that its %s names
+	created  string // matches when it is created
 	work     []work
-	leave    step   // makes an ephemeral znode at ROOT/e in a session that quits then
-	leftover []step // a later session's look at what is left of it
+	leave    step   // creates an ephemeral znode at ROOT/e in a session that then quits
+	leftover []step // a later session's look at its remains
 }
 
-// run puts the shell that command starts through the script.
+// run runs the shell that command starts through the script.
 func (s script) run(ctx context.Context, command []string) (_ []cases.Result, log string, err error) {
 	sh, err := s.open(ctx, command)
 	if err != nil {

@@ -15,19 +15,21 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// cliScript is what zkCli.sh and gozkd cli are both put through. "# name" begins a case; ADDRESS is the server's. It
-// leaves no znode behind, and waits with sync where events are to come, for they come from another thread.
+// cliScript is run by both zkCli.sh and gozkd cli. "# name" begins a case; ADDRESS is the server's.
+// It leaves no znode behind, and uses sync to wait for events, which come from another thread.
 //
 //go:embed testdata/cli.script
 var cliScript string
 
-// Recorded is what zkCli.sh 3.9.5 printed of Script on a ZooKeeper 3.9.5, normalised: for tests without a Java.
+// Recorded is the normalised output of zkCli.sh 3.9.5 for Script on a ZooKeeper 3.9.5, for tests
+// without Java.
 //
 //go:embed testdata/zkcli-3.9.5.txt
 var Recorded string
 
-// Twin puts the shell of the newer ZooKeeper and then gozkd cli through one script on the server at addr, and compares all
-// that they print. A case is one part of the script; it fails with the lines whose outputs differ.
+// Twin runs the newer ZooKeeper's shell and then gozkd cli through the same script on the server at
+// addr and compares their output. A case is a part of the script; it fails with the lines whose
+// outputs differ.
 func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
 	java, err := mavenShell(ctx, root, addr)
 	if err != nil {
@@ -48,7 +50,8 @@ func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
 	return report, nil
 }
 
-// Record puts the shell of the newer ZooKeeper through the script on the server at addr and returns what is to be Recorded.
+// Record runs the newer ZooKeeper's shell through the script on the server at addr and returns the
+// new value of Recorded.
 func Record(ctx context.Context, root, addr string) (string, error) {
 	java, err := mavenShell(ctx, root, addr)
 	if err != nil {
@@ -58,22 +61,22 @@ func Record(ctx context.Context, root, addr string) (string, error) {
 	return strings.ReplaceAll(normalise(output), addr, "ADDRESS"), err
 }
 
-// runScript feeds the script to a shell and returns all that it prints, both outputs in one, and its exit
-// status.
+// runScript feeds the script to a shell and returns its output, standard error included, and its
+// exit status.
 func runScript(ctx context.Context, command []string, addr string) (string, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin = strings.NewReader(Script(addr))
 	cmd.Env = append(os.Environ(), "TZ=UTC", "LC_ALL=C.UTF-8")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	// The exit status is that of the last command before quit, the mark's: a failure, in both.
+	// Both exit with the status of the last command before quit, the mark, which fails.
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return out.String(), fmt.Errorf("shell: %s: %w", command[0], err)
 	}
 	return fmt.Sprintf("%sexit status %d\n", out.String(), cmd.ProcessState.ExitCode()), nil
 }
 
-// CLIPath is where BuildCLI puts the gozkd whose cli Twin runs.
+// CLIPath is where BuildCLI puts the gozkd that Twin runs.
 func CLIPath(root string) string { return filepath.Join(root, ".cache", "compat", "cli", "gozkd") }
 
 // BuildCLI builds that gozkd.

@@ -10,13 +10,13 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-// markLine is a command behind each line of the script. What both shells print of it, in a session, says where the output
-// of the line ends.
+// markLine is a command after each line of the script. Both shells' output for it, in a session,
+// marks the end of the line's output.
 const markLine = "stat /mark-%d"
 
 var markPattern = regexp.MustCompile(`(?m)^Node does not exist: /mark-(\d+)\n`)
 
-// Script returns the lines for a shell on the server at addr, with a mark behind each.
+// Script returns the lines for a shell on the server at addr, each followed by a mark.
 func Script(addr string) string {
 	var b strings.Builder
 	for i, l := range scriptLines(cliScript) {
@@ -25,7 +25,7 @@ func Script(addr string) string {
 	return b.String()
 }
 
-// scriptLine is a line of the script, and the case that it is of.
+// scriptLine is a line of the script and its case.
 type scriptLine struct{ name, text string }
 
 func scriptLines(script string) []scriptLine {
@@ -42,21 +42,21 @@ func scriptLines(script string) []scriptLine {
 	return lines
 }
 
-// piece is what a shell printed between two marks: the outputs of one line, or of several where there was no session that
-// would have answered to a mark.
+// piece is the output between two marks: of a line, or of several where no session answered the
+// mark.
 type piece struct {
-	until  int // the number of the last of its lines
+	until  int // number of the last of its lines
 	output string
 }
 
-// pieces cuts an output at the marks.
+// pieces splits an output at the marks.
 func pieces(output string, lines int) []piece {
 	var list []piece
 	from := 0
 	for _, m := range markPattern.FindAllStringSubmatchIndex(output, -1) {
 		n, err := strconv.Atoi(output[m[2]:m[3]])
 		if err != nil {
-			continue // digits only, and not too many: the script has no such mark
+			continue // the script has no such mark
 		}
 		list = append(list, piece{n, output[from:m[0]]})
 		from = m[1]
@@ -64,7 +64,8 @@ func pieces(output string, lines int) []piece {
 	return append(list, piece{lines - 1, output[from:]})
 }
 
-// Compare compares what two shells printed of Script, zkCli.sh and gozkd cli: a result for each case, and one for the events.
+// Compare compares the outputs of zkCli.sh and gozkd cli for Script: a result for each case, and
+// one for the events.
 func Compare(theirs, ours string) []cases.Result {
 	theirs, theirEvents := withoutEvents(normalise(theirs))
 	ours, ourEvents := withoutEvents(normalise(ours))
@@ -103,8 +104,8 @@ func Compare(theirs, ours string) []cases.Result {
 	return results
 }
 
-// compareOutputs compares the outputs of some lines. gozkd cli prints the usage of a command behind every complaint of how
-// it was called, and knows more commands.
+// compareOutputs compares the outputs of some lines. gozkd cli prints a command's usage after every
+// complaint about its arguments, and has more commands.
 func compareOutputs(lines []scriptLine, theirs, ours string, usages map[string]string) error {
 	ours = dropOwnCommands(ours, theirs)
 	if ours == theirs {
@@ -121,8 +122,8 @@ func compareOutputs(lines []scriptLine, theirs, ours string, usages map[string]s
 	return fmt.Errorf("%s\n    zkCli.sh:  %q\n    gozkd cli: %q", text, theirs, ours)
 }
 
-// usagesIn returns the usage of each command, from the list that comes with an unknown one, and from what a line with
-// nothing but the command prints where that is more.
+// usagesIn returns the usage of each command, from the list after an unknown command, and from the
+// output of a line with only the command where that is longer.
 func usagesIn(list []piece, lines []scriptLine) map[string]string {
 	usages := map[string]string{}
 	for _, p := range list {
@@ -146,7 +147,7 @@ func usagesIn(list []piece, lines []scriptLine) map[string]string {
 
 const listHeader = "ZooKeeper -server host:port"
 
-// dropOwnCommands takes from the list of commands those that only gozkd cli has.
+// dropOwnCommands removes the commands that only gozkd cli has from the list.
 func dropOwnCommands(ours, theirs string) string {
 	if !strings.Contains(theirs, listHeader) {
 		return ours
@@ -160,7 +161,7 @@ func dropOwnCommands(ours, theirs string) string {
 	return b.String()
 }
 
-// bound are what is bound to differ between two runs of one script.
+// bound holds patterns of text that differs between two runs of the script.
 var bound = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -170,13 +171,13 @@ var bound = []struct {
 	{regexp.MustCompile(`(?m)(^WatchedEvent .* zxid: )\d+$`), "${1}ZXID"},
 	{regexp.MustCompile(`(?m)^(ephemeralOwner = 0x)[1-9a-f][0-9a-f]+$`), "${1}SESSION"},
 	{regexp.MustCompile(`(?m)^(ZooKeeper CLI version: ).*$`), "${1}VERSION"},
-	// zkCli.sh says here that it has no line editor.
+	// zkCli.sh reports here that it has no line editor.
 	{regexp.MustCompile(`(?m)^JLine support is disabled\n`), ""},
 	{regexp.MustCompile(`(?m)^(Connecting to ).*$`), "${1}ADDRESS"},
 	{regexp.MustCompile(`(?m)^(\d+ - connect )[^/]*`), "${1}ADDRESS"},
 }
 
-// normalise replaces what is bound to differ, and puts what whoami prints in order: the server has none.
+// normalise replaces such text, and sorts the output of whoami, which has no order.
 func normalise(output string) string {
 	for _, b := range bound {
 		output = b.pattern.ReplaceAllString(output, b.with)
@@ -192,13 +193,13 @@ func normalise(output string) string {
 
 var whoAmI = regexp.MustCompile(`(?m)^Auth scheme: User\n(?:\w+: .*\n)+`)
 
-// zkCli.sh prints an event in two goes, and from a thread of its own: other output may stand between.
+// zkCli.sh prints an event in two parts from a thread of its own: other output may come between.
 var (
 	eventHead = regexp.MustCompile(`\nWATCHER::\n`)
 	eventLine = regexp.MustCompile(`\nWatchedEvent (.*)\n`)
 )
 
-// withoutEvents takes the events out of an output. Those that tell of removed watches come in no order.
+// withoutEvents removes the events from an output. Events about removed watches come in no order.
 func withoutEvents(output string) (rest string, events []string) {
 	rest = eventHead.ReplaceAllString(output, "")
 	for _, m := range eventLine.FindAllStringSubmatch(rest, -1) {

@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// DebianZkCli puts Debian's zkCli.sh through its work on the server at addr.
+// DebianZkCli runs Debian's zkCli.sh through its script on the server at addr.
 func DebianZkCli(ctx context.Context, addr string) (cases.Report, error) {
 	path, err := install.DebianShell(ctx)
 	if err != nil {
@@ -19,7 +19,7 @@ func DebianZkCli(ctx context.Context, addr string) (cases.Report, error) {
 	return runZkCli(ctx, []string{path, "-server", addr}, nil)
 }
 
-// MavenZkCli puts the shell of the newer ZooKeeper through its work on the server at addr.
+// MavenZkCli runs the newer ZooKeeper's shell through its script on the server at addr.
 func MavenZkCli(ctx context.Context, root, addr string) (cases.Report, error) {
 	command, err := mavenShell(ctx, root, addr)
 	if err != nil {
@@ -28,7 +28,8 @@ func MavenZkCli(ctx context.Context, root, addr string) (cases.Report, error) {
 	return runZkCli(ctx, command, zkCliNewer())
 }
 
-// mavenShell returns what zkCli.sh of the newer ZooKeeper runs; the artifact in Maven has no shell script.
+// mavenShell returns the command that the newer zkCli.sh runs; the artifact in Maven has no shell
+// script.
 func mavenShell(ctx context.Context, root, addr string) ([]string, error) {
 	classPath, err := install.MavenZooKeeper(ctx, root)
 	if err != nil {
@@ -65,8 +66,8 @@ func statOf(end string) string {
 	return `^cZxid = 0x[0-9a-f]+\nctime = [^\n]+\nmZxid = 0x[0-9a-f]+\nmtime = [^\n]+\npZxid = 0x[0-9a-f]+\n(\w+ = \w+\n)*` + end + `$`
 }
 
-// event matches the print of a watch event. The line "WATCHER::" before it is left out: the shell prints from two
-// threads, so the command's own output may come between.
+// event matches a printed watch event. The line "WATCHER::" before it is left out: the shell prints
+// from two threads, so the command's own output may come between.
 func event(typ, path string) string {
 	return fmt.Sprintf(`^WatchedEvent state:SyncConnected type:%s path:%s( zxid: -?\d+)?$`, typ, path)
 }
@@ -224,7 +225,7 @@ func zkCliWork() []work {
 	}
 }
 
-// zkCliNewer is what the newer shell can and Debian's cannot.
+// zkCliNewer is the work that the newer shell can do and Debian's cannot.
 func zkCliNewer() []work {
 	return []work{
 		{"quota_hard", []step{

@@ -1,5 +1,5 @@
-// Command record writes what zkCli.sh 3.9.5 prints of the script of make compat's row cli on a ZooKeeper 3.9.5 to
-// test/compat/shell/testdata, for the tests that need no Java.
+// Command record records the output of zkCli.sh 3.9.5 for the script of make compat's row cli on a
+// ZooKeeper 3.9.5 into test/compat/shell/testdata, for tests without Java.
 package main
 
 import (
