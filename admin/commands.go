@@ -7,21 +7,21 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// command is one of the commands. run returns what its answer has beside the keys command and error; an error of it is ZooKeeper's text
-// for a command that can't be run, with status 200 unless it is a failedError.
+// command is one of the commands. run returns the fields of the answer, except command and error. If it returns an error, that
+// is ZooKeeper's text for a command that cannot be run, with status 200 unless it is a failedError.
 type command struct {
 	name    string
 	aliases []string
-	always  bool // it is answered by a server that does not serve, too
-	posts   bool // it is for POST, all others for GET
-	admins  bool // it is for who has all permissions on the root znode
+	always  bool // it is also answered by a server that does not serve clients
+	posts   bool // it requires POST, all others require GET
+	admins  bool // it requires all permissions on the root znode
 	run     func(h *handler, r *http.Request) (object, error)
-	streams func(h *handler, w http.ResponseWriter, r *http.Request) // instead of run, where the answer is no object
-	given   func(o *Options) bool                                    // nil: it is always there
+	streams func(h *handler, w http.ResponseWriter, r *http.Request) // instead of run, if the answer is not an object
+	given   func(o *Options) bool                                    // whether the command exists; nil: always
 }
 
-// commands are sorted by name. Names and aliases: org.apache.zookeeper.server.admin.Commands of ZooKeeper 3.9, and of 3.10 for shed_connections. hot and
-// reload are ours.
+// commands are sorted by name. Names and aliases are those of org.apache.zookeeper.server.admin.Commands of ZooKeeper 3.9, and
+// of 3.10 for shed_connections. hot and reload are not in ZooKeeper.
 var commands = []command{
 	{name: "configuration", aliases: []string{"conf", "config"}, run: facts(configuration)},
 	{name: "connection_stat_reset", aliases: []string{"crst"}, run: facts(resetConnectionStats)},
@@ -56,7 +56,7 @@ var commands = []command{
 	{name: "zabstate", always: true, run: facts(zabState)},
 }
 
-// find returns the command of a name or alias.
+// find returns the command with a name or alias.
 func (h *handler) find(name string) (command, bool) {
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name || slices.Contains(c.aliases, name) })
 	if i < 0 || !h.has(&commands[i]) {
@@ -67,7 +67,7 @@ func (h *handler) find(name string) (command, bool) {
 
 func (h *handler) has(c *command) bool { return c.given == nil || c.given(&h.options) }
 
-// facts makes a command's run of a function that needs the server alone and can't fail.
+// facts makes a command's run from a function that needs only the server and cannot fail.
 func facts(f func(*server.Server) object) func(*handler, *http.Request) (object, error) {
 	return func(h *handler, _ *http.Request) (object, error) { return f(h.server), nil }
 }

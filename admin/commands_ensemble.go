@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// member returns the member of that number, if there is one.
+// member returns the member with that number, if there is one.
 func member(s *server.Server, id int) (server.MemberStatus, bool) {
 	all := s.Members()
 	if i := slices.IndexFunc(all, func(m server.MemberStatus) bool { return m.ID == id }); i >= 0 {
@@ -24,7 +24,7 @@ func member(s *server.Server, id int) (server.MemberStatus, bool) {
 func leader(h *handler, _ *http.Request) (object, error) {
 	s := h.server
 	if len(s.Members()) == 0 {
-		return nil, errors.New("server is not initialized") // so ZooKeeper puts it that there is no ensemble
+		return nil, errors.New("server is not initialized") // ZooKeeper's text if there is no ensemble
 	}
 	st := s.Status()
 	m, _ := member(s, st.Leader)
@@ -48,7 +48,7 @@ func votingView(s *server.Server) object {
 	return object{{"current_config", config}}
 }
 
-// observers answers with those that are in step, which the leader alone knows.
+// observers answers with the observers that are in step, which only the leader knows.
 func observers(s *server.Server) object {
 	values, list := s.Monitor(), []object{}
 	for _, m := range s.Members() {
@@ -62,7 +62,7 @@ func observers(s *server.Server) object {
 	return object{{"synced_observers", len(list)}, {"observers", list}}
 }
 
-// resetObserverStats has nothing to reset: nothing is counted of the connections of observers.
+// resetObserverStats has nothing to reset, because nothing is counted for the connections of observers.
 func resetObserverStats(*server.Server) object { return nil }
 
 func zabState(s *server.Server) object {
@@ -86,7 +86,7 @@ func zabState(s *server.Server) object {
 	}
 }
 
-// zabPhase takes the peer state of the mntr word apart: "leading - broadcast", "looking".
+// zabPhase derives the phase from the peer state of the mntr word: "leading - broadcast", "looking".
 func zabPhase(values []server.Value) string {
 	state, _ := value(values, "peer_state").(string)
 	if _, phase, ok := strings.Cut(state, " - "); ok {
@@ -98,7 +98,7 @@ func zabPhase(values []server.Value) string {
 	return ""
 }
 
-// addressSet is how ZooKeeper writes the addresses of a server, of which there is one here.
+// addressSet returns the addresses of a server in ZooKeeper's form. Here a server has only one.
 func addressSet(address string) object {
 	list := addresses(address)
 	o := object{{"empty", len(list) == 0}, {"all_addresses", list}}
@@ -109,7 +109,7 @@ func addressSet(address string) object {
 	return append(o, field{"all_ports", []int{port}}, field{"all_host_strings", []string{host}}, field{"one", address})
 }
 
-// addresses returns a list of the address, or of none.
+// addresses returns a list with the address, or an empty list if it is empty.
 func addresses(address string) []string {
 	if address == "" {
 		return []string{}
@@ -117,7 +117,7 @@ func addresses(address string) []string {
 	return []string{address}
 }
 
-// hostPort takes an address apart; "" has neither.
+// hostPort splits an address. The result for "" is empty.
 func hostPort(address string) (host string, port int) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

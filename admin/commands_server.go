@@ -24,7 +24,7 @@ func monitor(s *server.Server) (answer object) {
 	return answer
 }
 
-// value returns what the value of that name says; nil if there is none, which JSON has as null.
+// value returns the value with that name, or nil, which is null in JSON.
 func value(values []server.Value, name string) any {
 	if i := slices.IndexFunc(values, func(v server.Value) bool { return v.Name == name }); i >= 0 {
 		return values[i].Is
@@ -83,7 +83,7 @@ func environment(s *server.Server) (answer object) {
 	return answer
 }
 
-// settingsOf returns the settings, numbers as such.
+// settingsOf returns the settings. Numbers are int64.
 func settingsOf(s *server.Server) map[string]any {
 	settings := make(map[string]any)
 	for _, setting := range s.Settings() {
@@ -95,7 +95,7 @@ func settingsOf(s *server.Server) map[string]any {
 	return settings
 }
 
-// configuration answers with what ZooKeeper has there; the conf word has more.
+// configuration answers with the settings that ZooKeeper has there. The conf word has more.
 func configuration(s *server.Server) object {
 	settings := settingsOf(s)
 	return object{
@@ -116,7 +116,7 @@ func dirs(s *server.Server) object {
 	return object{{"datadir_size", settings["dataDirSize"]}, {"logdir_size", settings["dataLogSize"]}}
 }
 
-// hash answers with one digest, the newest. It is signed, as ZooKeeper's is a Java long.
+// hash answers with one digest, the newest. It is signed, because ZooKeeper's is a Java long.
 func hash(s *server.Server) object {
 	zxid, digest := s.Digest()
 	return object{{"digests", []object{{{"zxid", zxid}, {"digest", int64(digest)}}}}}

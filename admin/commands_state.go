@@ -14,21 +14,23 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// snapshotPatience is how long a client may take for each part of a snapshot: its copy takes room on the server's disk meanwhile.
+// snapshotPatience is how long a client may take to read each part of a snapshot. Meanwhile the copy takes room on the
+// server's disk.
 const snapshotPatience = time.Minute
 
-// maxBody bounds what is read of a request.
+// maxBody bounds the body of a request in bytes.
 const maxBody = 64 << 10
 
-// snapshot streams a backup. As in ZooKeeper, headers that are written as here say what it is, and with streaming=false they are all there is: it shows
-// that a snapshot can be made and how long it would be.
+// snapshot streams a backup. As in ZooKeeper, two headers, written exactly as here, describe it. With streaming=false they are
+// the whole answer, which shows that a snapshot can be made and how long it would be.
 func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why any) { writeJSON(w, status, object{{"command", "snapshot"}, {"error", why}}) }
 	if !h.options.Snapshot {
 		refuse(http.StatusServiceUnavailable, "the command is disabled")
 		return
 	}
-	// Making it may take longer than a program lets other answers take. Where that is not supported, as in tests, there is no such limit.
+	// Making it may take longer than the program allows for other answers. An error says that there is no such limit, as in
+	// tests.
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{})
 	if left := h.taken.wait(h.options.Interval); left > 0 {
@@ -39,13 +41,13 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	b, err := h.server.Backup(r.Context())
 	_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
 	if err != nil {
-		if r.Context().Err() == nil { // who goes away has had his turn
+		if r.Context().Err() == nil { // a client that leaves uses up its interval
 			h.taken.failed()
 		}
 		refuse(http.StatusInternalServerError, err.Error())
 		return
 	}
-	defer b.Close() //nolint:errcheck // what stays behind is removed at the next start
+	defer b.Close() //nolint:errcheck // what remains is removed at the next start
 	header := w.Header()
 	header["last_zxid"], header["snapshot_size"] = []string{fmt.Sprintf("0x%x", b.Zxid)}, []string{strconv.FormatInt(b.Size, 10)}
 	if streaming := r.URL.Query().Get("streaming"); streaming != "" && !strings.EqualFold(streaming, "true") {
@@ -56,7 +58,7 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Length", strconv.FormatInt(b.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		copySnapshot(w, control, b) // whoever gets less than the length knows that it is not whole
+		copySnapshot(w, control, b) // a client that gets less than the length knows that it is incomplete
 	}
 }
 
@@ -76,9 +78,9 @@ func copySnapshot(w io.Writer, control *http.ResponseController, from io.Reader)
 	}
 }
 
-// restore refuses. ZooKeeper replaces the state of the one server that is asked, and leaves it to the operator to do the same to all others, with no
-// client and no write in between. Here the state is that of the whole ensemble: one member's can't be another than what the log says, and what all
-// agree on can't go back under clients that hold sessions, locks and versions of what comes after.
+// restore refuses. ZooKeeper replaces the state of one server, and leaves it to the operator to do the same on all others, with
+// no client and no write in between. Here the state belongs to the whole ensemble: that of one member must not differ from the
+// log, and that of all must not go back while clients hold sessions, locks and versions of a later state.
 func restore(*handler, *http.Request) (object, error) {
 	return nil, &failedError{http.StatusServiceUnavailable,
 		"a running server is not restored: stop it and found a new ensemble on the snapshot with gozkd restore"}
@@ -111,7 +113,7 @@ func shed(h *handler, r *http.Request) (object, error) {
 	return object{{"percentage_requested", *given.Percentage}, {"connections_shed", h.server.ShedConnections(*given.Percentage)}}, nil
 }
 
-// lastSnapshot answers as ZooKeeper does: the zxid in hexadecimal without 0x, the time in seconds; -1 where there is none.
+// lastSnapshot answers as ZooKeeper does: the zxid in hexadecimal without 0x, the time in seconds; both are -1 if there is none.
 func lastSnapshot(s *server.Server) object {
 	zxid, seconds := int64(-1), int64(-1)
 	if last, at, ok := s.LastSnapshot(); ok {
@@ -127,7 +129,7 @@ func hot(s *server.Server) object {
 
 func reload(h *handler, _ *http.Request) (object, error) { return nil, h.options.Reload() }
 
-// initialConfiguration has the text that the program was started with, or null.
+// initialConfiguration answers with the text of the file that the program was started with, or null.
 func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 	if h.options.InitialConfiguration == "" {
 		return object{{"initial_configuration", nil}}, nil
@@ -135,11 +137,12 @@ func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 	return object{{"initial_configuration", withoutSecrets(h.options.InitialConfiguration)}}, nil
 }
 
-// withoutSecrets hides the values of secret keys in a text in the form of java.util.Properties: what separates key and value may be =, : or white space, and
-// a backslash at the end of a line takes the next one in. Those in comments are hidden too, and those of keys that are not written as they are.
+// withoutSecrets hides the values of secret keys in a text in the format of java.util.Properties: key and value are separated by
+// =, : or white space, and a backslash at the end of a line continues it. It also hides values in comments, and those of keys
+// with escapes.
 func withoutSecrets(text string) string {
 	var b strings.Builder
-	hiding := false // what the line before has begun
+	hiding := false // the line continues a hidden value
 	for line := range strings.Lines(text) {
 		bare := strings.TrimRight(line, "\r\n")
 		goesOn := (len(bare)-len(strings.TrimRight(bare, "\\")))%2 == 1
@@ -161,7 +164,7 @@ func withoutSecrets(text string) string {
 	return b.String()
 }
 
-// systemProperties has what the program was given as -D.
+// systemProperties answers with the settings that the program was given as -D.
 func systemProperties(h *handler, _ *http.Request) (answer object, _ error) {
 	properties := make(map[string]string)
 	for _, p := range h.options.Properties {
@@ -176,10 +179,10 @@ func systemProperties(h *handler, _ *http.Request) (answer object, _ error) {
 	return answer, nil
 }
 
-// hidden takes the place of a secret.
+// hidden replaces a secret.
 const hidden = "***"
 
-// secret reports whether the value of a key is for nobody's eyes: no one is asked who he is before it would be shown.
+// secret reports whether the value of a key must not be shown: the handler does not authenticate its readers.
 func secret(key string) bool {
 	key = strings.ToLower(key)
 	return slices.ContainsFunc([]string{"passw", "secret", "superdigest", "token"}, func(part string) bool { return strings.Contains(key, part) })

@@ -6,7 +6,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Texts of ZooKeeper.
+// ZooKeeper's texts.
 var (
 	errNoAuth           = errors.New("Auth info is missing for the command") //nolint:staticcheck // what a client is shown
 	errNotAuthenticated = errors.New("Not authenticated")                    //nolint:staticcheck // the same
@@ -15,7 +15,7 @@ var (
 
 func isNotAuthenticated(err error) bool { return errors.Is(err, server.ErrNotAuthenticated) }
 
-// failedError is an error of a command that has a status of its own.
+// failedError is an error of a command with an HTTP status.
 type failedError struct {
 	status int
 	why    string

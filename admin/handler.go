@@ -12,25 +12,25 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Handler returns the admin commands of s: GET /commands is a list of links, GET /commands/<name> the answer to one, as a JSON object.
-// Under another path it is mounted with http.StripPrefix. It is New without options.
+// Handler returns the admin commands of s: GET /commands returns a list of links, and GET /commands/<name> the answer to a
+// command as a JSON object. To mount it under another path, use http.StripPrefix. Handler is New without options.
 //
-// The object always has the keys command and error, which is null, or says what is wrong. As in ZooKeeper the status is 200 also for a command that
-// there is not, and while s does not serve clients, such as before it was started and after it was closed: there is /readyz for who wants to
-// know that by the status.
+// The object always has the keys command and error, which is null or the reason of a failure. As in ZooKeeper, the status is
+// 200 even for an unknown command, and while s does not serve clients, for example before Start and after Close. /readyz
+// reports readiness by its status.
 //
-// There is no authentication. Everybody who reaches the handler can read paths, addresses and session ids, and reset counters; nobody can
-// read or change the data of znodes.
+// There is no authentication. Everybody with access to the handler can read paths, addresses and session ids, and reset
+// counters; nobody can read or change the data of znodes.
 func Handler(s *server.Server) http.Handler { return New(s, Options{}) }
 
 type handler struct {
 	server  *server.Server
 	options Options
-	taken   limiter                    // snapshots
-	origin  http.CrossOriginProtection // only what POSTs is checked
+	taken   limiter                    // of snapshots
+	origin  http.CrossOriginProtection // checks only POST
 }
 
-// root is where the commands are, as in ZooKeeper unless it is told otherwise.
+// root is the path of the commands, which is ZooKeeper's default.
 const root = "/commands"
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allow answers requests of other methods than these.
+// allow answers requests with other methods, and returns false for them.
 func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	if slices.Contains(methods, r.Method) {
 		return true
@@ -71,7 +71,8 @@ func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 // notServing is ZooKeeper's text.
 const notServing = "This ZooKeeper instance is not currently serving requests"
 
-// serve answers a command, in the order in which ZooKeeper finds faults. There a command that was not run is called what the client called it.
+// serve answers a command. The order of the checks is ZooKeeper's, and so is that the answer names a command that was not run
+// as the client named it.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	fail := func(status int, why string, more ...field) {
 		writeJSON(w, status, append(object{{"command", name}, {"error", why}}, more...))
@@ -87,7 +88,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	if c.posts {
-		// A page from elsewhere must not make the browser of somebody who reaches this handler change anything.
+		// A page from another origin must not change anything through the browser of somebody with access to this handler.
 		if err := h.origin.Check(r); err != nil {
 			fail(http.StatusForbidden, err.Error())
 			return
@@ -119,8 +120,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	writeJSON(w, http.StatusOK, append(answer, field{"command", c.name}, field{"error", nil}))
 }
 
-// authorize asks whether the request comes from an administrator. The texts and statuses are ZooKeeper's, as is what it takes for the header: a scheme,
-// and behind one space what belongs to it.
+// authorize checks that the request comes from an administrator. The texts and statuses are ZooKeeper's, and so is the format of
+// the header: a scheme, one space, and the credentials.
 func (h *handler) authorize(r *http.Request) (status int, err error) {
 	given := r.Header["Authorization"]
 	if len(given) == 0 {
@@ -132,7 +133,7 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		host = "" // on a socket without ports nobody is known by an address
+		host = "" // on a socket without ports, no client has an address
 	}
 	switch err := h.server.Authorize(scheme, credentials, host); {
 	case isNotAuthenticated(err):
@@ -143,8 +144,8 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	return http.StatusOK, nil
 }
 
-// writeList writes links to all commands that are answered to GET, relative so that they hold wherever the handler is mounted, and the names of the
-// others.
+// writeList writes links to all commands that are answered to GET, and the names of the others. The links are relative, so that
+// they work wherever the handler is mounted.
 func (h *handler) writeList(w http.ResponseWriter, folder string) {
 	var b strings.Builder
 	for _, c := range commands {
@@ -162,7 +163,7 @@ func (h *handler) writeList(w http.ResponseWriter, folder string) {
 
 func writeJSON(w http.ResponseWriter, status int, answer object) {
 	b, err := json.MarshalIndent(answer, "", "  ")
-	if err != nil { // a value that JSON has no form for
+	if err != nil { // a value without a form in JSON
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// check is one thing that must be so. An empty reason says that it is.
+// check is the result of one check. The reason is empty if it passed.
 type check struct{ name, reason string }
 
-// alive tells whether the server would be better off restarted: it stopped by itself. One that waits for a leader, or is being stopped, would not.
+// alive checks that a restart would not help: the server has not stopped by itself. A restart does not help a server that waits
+// for a leader, or is being stopped.
 func (h *handler) alive() []check {
 	c := check{name: "running"}
 	if err := h.server.Failed(); err != nil {
@@ -21,7 +22,7 @@ func (h *handler) alive() []check {
 	return []check{c}
 }
 
-// ready tells whether clients can be sent to the server.
+// ready checks that clients can be sent to the server.
 func (h *handler) ready() []check {
 	st, why := h.server.Status(), h.server.NotServing()
 	started, leader, current := check{name: "started"}, check{name: "leader"}, check{name: "current"}
@@ -51,8 +52,8 @@ func (h *handler) ready() []check {
 	return checks
 }
 
-// health answers as Kubernetes' own servers do: ok with status 200, or which checks failed with 503; with ?verbose all of them, and JSON for who
-// accepts it.
+// health answers as Kubernetes' own servers do: ok with status 200, or the failed checks with 503. With ?verbose it lists all
+// checks. The answer is JSON if the client accepts that.
 func (h *handler) health(w http.ResponseWriter, r *http.Request, checks []check) {
 	if !allow(w, r, http.MethodGet, http.MethodHead) {
 		return

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// limiter lets one through, and the next when some time has passed. Safe for concurrent use.
+// limiter admits one caller, and the next one after an interval. It is safe for concurrent use.
 type limiter struct {
 	mu           sync.Mutex // guards the rest
-	last, before time.Time  // the last two that were let through; zero: none yet
+	last, before time.Time  // when the last two callers were admitted; zero: none yet
 }
 
-// wait returns 0 if one may go now, else how long it is until then. With an interval that is not positive all may.
+// wait returns 0 if it admits the caller now, otherwise the remaining time. It admits all if the interval is not positive.
 func (l *limiter) wait(interval time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -23,7 +23,7 @@ func (l *limiter) wait(interval time.Duration) time.Duration {
 	return 0
 }
 
-// failed takes back what the last one was let through for: it came to nothing.
+// failed withdraws the last admission, because its caller failed.
 func (l *limiter) failed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// object is a JSON object whose keys have an order.
+// object is a JSON object with ordered keys.
 type object []field
 
 type field struct {

@@ -8,12 +8,11 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// New returns a collector of what s.Monitor returns. It may be registered before the server starts and stay registered after it
-// was closed: while the server is not open there is nothing to collect.
+// New returns a collector of the values of s.Monitor. It may be registered before the server starts, and stay registered after
+// it is closed: then it collects nothing.
 //
-// Several servers on one registry are told apart by a label that is the caller's to choose: register each with
-// prometheus.WrapRegistererWith. All values come from one call of Monitor, so those of a scrape belong together. The
-// collector may be used from any goroutine, by several registries.
+// To register several servers in one registry, give each a label with prometheus.WrapRegistererWith. All values of a scrape come
+// from one call of Monitor. The collector is safe for concurrent use, also by several registries.
 func New(s *server.Server) prometheus.Collector { return collector{s, descriptions()} }
 
 type collector struct {
@@ -40,7 +39,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// basicQuantiles and detailedQuantiles are those of ZooKeeper's PrometheusMetricsProvider, until 3.9.
+// basicQuantiles and detailedQuantiles are those of PrometheusMetricsProvider in ZooKeeper up to 3.9.
 var (
 	basicQuantiles    = []float64{0.5}
 	detailedQuantiles = []float64{0.5, 0.9, 0.99}
@@ -51,7 +50,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, v := range c.server.Monitor() {
 		m, ok := table[v.Name]
 		if !ok {
-			continue // a text, which is no metric
+			continue // a text, which cannot be a metric
 		}
 		var labels []string
 		switch m.label {

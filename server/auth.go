@@ -17,7 +17,7 @@ import (
 // superID passes every ACL check.
 var superID = proto.ID{Scheme: "super"}
 
-// authenticate adds an identity to the connection. It counts for requests that come after it.
+// authenticate adds an identity to the connection, for requests that come after it.
 func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 	var r proto.AuthRequest
 	r.Decode(d)
@@ -25,7 +25,7 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 		return proto.ErrAuthFailed
 	}
 	switch {
-	case r.Scheme == "ip": // everybody has it already
+	case r.Scheme == "ip": // every connection has this identity already
 		return proto.OK
 	case r.Scheme == "digest" && r.Auth != nil && !c.server.live.Load().DisableDigest && c.addDigest(jute.Text(r.Auth)):
 		return proto.OK
@@ -35,12 +35,12 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 	return proto.ErrAuthFailed
 }
 
-// maxIDBytes bounds the identities of a connection: they go into the log with each of its writes.
+// maxIDBytes bounds the identities of a connection: each of its writes carries them into the log.
 const maxIDBytes = 8 << 10
 
-// addDigest reports whether the identity could be added.
+// addDigest adds the identity of a user, and reports whether there was room for it.
 func (c *conn) addDigest(userPassword string) bool {
-	ids := slices.Clone(c.ids) // requests under way keep the old one
+	ids := slices.Clone(c.ids) // requests under way keep the old list
 	for _, id := range c.server.digestIDs(userPassword) {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
@@ -57,7 +57,7 @@ func (c *conn) addDigest(userPassword string) bool {
 	return true
 }
 
-// digestIDs returns who somebody with that user and password is.
+// digestIDs returns the identities of a user with that password.
 func (s *Server) digestIDs(userPassword string) []proto.ID {
 	user, _, _ := strings.Cut(userPassword, ":")
 	sum := sha1.Sum([]byte(userPassword)) //nolint:gosec // see the import
@@ -71,15 +71,16 @@ func (s *Server) digestIDs(userPassword string) []proto.ID {
 
 // Errors of Authorize.
 var (
-	// ErrNotAuthenticated says that nobody can be known by such credentials.
+	// ErrNotAuthenticated means that the credentials identify nobody.
 	ErrNotAuthenticated = errors.New("server: not authenticated")
-	// ErrNotAuthorized says that who it is has not all permissions on the root znode.
+	// ErrNotAuthorized means that the caller lacks a permission on the root znode.
 	ErrNotAuthorized = errors.New("server: not authorized")
 )
 
-// Authorize says whether somebody may do what only administrators may: who has all permissions on the root znode, which is everybody until its
-// ACL is changed. scheme and credentials are as a client's addauth has them, digest and user:password, or ip, for which address is
-// asked, which is the host that the request comes from. It returns nil, ErrNotAuthenticated or ErrNotAuthorized.
+// Authorize checks whether a caller is an administrator: somebody with all permissions on the root znode, which is everybody
+// until its ACL is changed. scheme and credentials are those of a client's addauth: digest and user:password, or ip. address
+// is the host that the request comes from, and is used for ip. Authorize returns nil, ErrNotAuthenticated or
+// ErrNotAuthorized.
 //
 // Source: ZooKeeper's Commands.handleAuthentication and handleAuthorization.
 func (s *Server) Authorize(scheme, credentials, address string) error {

@@ -12,14 +12,15 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// backupFolder is how the names of folders begin in which backups are made. Nobody else gives a folder such a name: what is left of one is removed.
+// backupFolder is the prefix of the names of folders in which backups are made. It is used for nothing else, so folders that
+// a crash has left can be removed.
 const backupFolder = ".gozkd-backup-"
 
-// ErrNoRoom says that there is no room for a backup on the disk of the data directory.
+// ErrNoRoom means that the disk of the data directory has no room for a backup.
 var ErrNoRoom = errors.New("server: no room for a backup")
 
-// Backup is a copy of the state at one moment: a checkpoint file, as docs/reference/formats.md has it and gozkd restore takes it. It is for one goroutine.
-// Who has it closes it.
+// Backup is a copy of the state at one moment: a checkpoint file, whose format is in docs/reference/formats.md, and which gozkd
+// restore reads. It is not safe for concurrent use. The caller must close it.
 type Backup struct {
 	Zxid int64 // of the last change in it
 	Size int64 // in bytes
@@ -28,26 +29,26 @@ type Backup struct {
 	folder string
 }
 
-// Read reads on in the file.
+// Read reads from the file. It implements io.Reader.
 func (b *Backup) Read(into []byte) (int, error) { return b.file.Read(into) }
 
 // Close removes the file.
 func (b *Backup) Close() error { return errors.Join(b.file.Close(), os.RemoveAll(b.folder)) }
 
-// Backup makes a backup with all that was committed anywhere before the call. Any member can, and clients are served meanwhile; but nothing is
-// applied while the list of what there is is copied, which takes time that grows with the number of znodes. The file is made in the data
-// directory, or where temporary files are if there is none, and needs about as much room there as a checkpoint. In the data directory it
-// leaves the log room for two segments.
+// Backup makes a backup that contains everything that was committed anywhere before the call. Any member can make it. Clients
+// are served meanwhile, but nothing is applied while the list of znodes is copied, which takes time in proportion to their
+// number. The file is made in the data directory, or in the system's folder for temporary files if there is none, and needs
+// about as much room as a checkpoint. In the data directory, it leaves room for two segments of the log.
 //
-// Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's, if that ends first, as it may where there is no leader; what the disk says, which does not stop
-// the server.
+// Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's error if that ends first, for example because there is no leader; any
+// error of the disk, which does not stop the server.
 func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	if !s.life.accepting.Load() {
 		return nil, s.life.whyNot()
 	}
 	alive, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
-	// A node that stops does not answer. Ends with alive, awaited below.
+	// Ends with alive, awaited below. It is there because a node that stops does not answer.
 	go func() {
 		defer close(watched)
 		select {
@@ -84,7 +85,7 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	return backup, nil
 }
 
-// roomIn says whether there is more room than that.
+// roomIn returns ErrNoRoom if less than leave bytes are free on the disk of dir.
 func roomIn(dir string, leave int64) error {
 	if left, known := vfs.Free(dir); known && left < leave {
 		return fmt.Errorf("%w: %d MiB are left, and the log may need %d", ErrNoRoom, left>>20, leave>>20)
@@ -108,8 +109,8 @@ func openBackup(folder string, write func(path string) error) (*Backup, error) {
 	return &Backup{Size: info.Size(), file: f, folder: folder}, nil
 }
 
-// removeBackups removes those that a crash has left. That comes before the log is opened, which may need the room. If the data directory
-// is in use nothing is done, and who opens it next says so.
+// removeBackups removes the folders that a crash has left. It must be called before the log is opened, which may need the
+// room. If the data directory is in use it does nothing: opening the log then fails with that reason.
 func (s *Server) removeBackups() {
 	if s.cfg.Dir == "" {
 		return
@@ -129,8 +130,8 @@ func (s *Server) removeBackups() {
 	}
 }
 
-// LastSnapshot returns the zxid of the last checkpoint on disk, and when it was written. It is one that this server made, or that it started with, or
-// that came from another member. In memory, and before there is one, ok is false.
+// LastSnapshot returns the zxid of the last checkpoint on disk, and when it was written: by this server, by an earlier process,
+// or by another member that sent it. ok is false if there is none, and for a server in memory.
 func (s *Server) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 	if s.cfg.Dir == "" || !s.life.accepting.Load() {
 		return 0, time.Time{}, false

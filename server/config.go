@@ -16,93 +16,92 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// maxMaxBuffer keeps a single request below what one append of the log may hold.
+// maxMaxBuffer keeps a single request below the size that one append of the log may have.
 const maxMaxBuffer = 256 << 20
 
 // DefaultMaxBuffer is ZooKeeper's default jute.maxbuffer, 0xfffff.
 const DefaultMaxBuffer = 1<<20 - 1
 
-// Config says how a server works. The zero value is a server in memory on a free port of the loopback. Names in
+// Config configures a server. The zero value is a server in memory on a free port of the loopback interface. Names in
 // parentheses are ZooKeeper's.
 type Config struct {
-	// Dir is the data directory (dataDir). Empty: all is in memory and gone with the process.
+	// Dir is the data directory (dataDir). Empty: everything is in memory and lost with the process.
 	Dir string
-	// Memory keeps what a server without Dir has for the next server with the same Memory: a restart that forgets nothing, without a
-	// disk. Default: what is in memory is gone when the server is closed.
+	// Memory keeps the state of a server without Dir for the next server with the same Memory: a restart that loses nothing,
+	// without a disk. Default: the state is lost when the server is closed.
 	Memory *Memory
-	// LogDir is where the write-ahead log lives (dataLogDir). Default: Dir.
+	// LogDir is the directory of the write-ahead log (dataLogDir). Default: Dir.
 	LogDir string
-	// MemberID is this server's number, 1 to 254, the high byte of its session ids. Default: 1.
+	// MemberID is this server's number, 1 to 254, and the high byte of its session ids. Default: 1.
 	MemberID uint8
-	// Members are the servers of the ensemble, this one among them, as the server lines of zoo.cfg name them:
-	// server.1=host:peerPort:electionPort[:role];[host:]clientPort. They say with whom a server without data forms a new
-	// ensemble, and where the others are; once there is an ensemble, its members are changed by reconfig. Empty: a server alone.
+	// Members lists the servers of the ensemble, including this one, in the form of the server lines of zoo.cfg:
+	// server.1=host:peerPort:electionPort[:role];[host:]clientPort. A server without data forms a new ensemble with them, and
+	// reaches them at these addresses. The members of an existing ensemble are changed by reconfig. Empty: a server alone.
 	Members []string
-	// PeerListen is the address for other members. Default: that of this server's own line.
+	// PeerListen is the address for other members. Default: the address in this server's own line.
 	PeerListen string
-	// PeerListener takes the other members' connections, instead of a listener on PeerListen. The server closes it.
+	// PeerListener accepts the other members' connections, instead of a listener on PeerListen. The server closes it.
 	PeerListener net.Listener
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
-	// InitLimit is for how many ticks a new ensemble waits for the last of its members before a majority begins without it.
+	// InitLimit is for how many ticks a new ensemble waits for its last members before a majority begins without them.
 	// SyncLimit is after how many ticks without a leader clients are disconnected. Defaults: 10 and 5.
 	InitLimit, SyncLimit int
-	// LinearizableReads makes every read wait until this server has applied what was committed anywhere when the read came. By
-	// default reads are answered from what this server knows, as in ZooKeeper.
+	// LinearizableReads makes every read wait until this server has applied everything that was committed anywhere when the
+	// read came. By default a read is answered from the state of this server, as in ZooKeeper.
 	LinearizableReads bool
 	// Listen is the address for clients, host:port; port 0 is any free one. Default: 127.0.0.1:0.
 	Listen string
-	// Listener takes the clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a test. The server closes it.
+	// Listener accepts clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a test. The server closes it.
 	Listener net.Listener
-	// InProcess opens no client port: there are only the connections that Dial and Dialer make.
+	// InProcess opens no client port: the only connections are those that Dial and Dialer make.
 	InProcess bool
 
 	// Tick is the granularity of session expiry (tickTime). Default: 2 s.
 	Tick time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound what clients may negotiate. Defaults: 2 and 20 ticks.
+	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts of clients. Defaults: 2 and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
-	// MaxClientConns is the number of connections from one address (maxClientCnxns), MaxConns in all (maxCnxns). 0: the
+	// MaxClientConns bounds the connections from one address (maxClientCnxns), MaxConns all connections (maxCnxns). 0: the
 	// default, which is 60 and no limit. Negative: no limit.
 	MaxClientConns, MaxConns int
 	// MaxBuffer is the largest frame in bytes (jute.maxbuffer). Default: DefaultMaxBuffer.
 	MaxBuffer int32
-	// OutstandingLimit is how many writes may be under way (globalOutstandingLimit); above it sockets are not read.
-	// Default: 1,000.
+	// OutstandingLimit bounds the writes under way (globalOutstandingLimit). Above it, sockets are not read. Default: 1,000.
 	OutstandingLimit int
 
 	// SnapCount is after how many writes a checkpoint is made (snapCount). Default: 100,000.
 	SnapCount int
 	// SegmentBytes is the size of a log segment (preAllocSize). Default: 64 MiB.
 	SegmentBytes int64
-	// NoSync acknowledges writes before they are on disk (forceSync=no): a power loss may lose them.
+	// NoSync acknowledges writes before they are on disk (forceSync=no): a power failure may lose them.
 	NoSync bool
 	// SyncWarning is how long a sync may take before it is logged (fsync.warningthresholdms). Default: 1 s.
 	SyncWarning time.Duration
 
-	// SlowRequest is from what time on a request gets a line in the log with the time of each of its stages. The lines are limited to a
-	// few each second. Default: none is logged.
+	// SlowRequest is the duration from which on a request is logged with the time of each of its stages. There are at most a
+	// few such lines per second. Default: none is logged.
 	SlowRequest time.Duration
 
 	// SkipACL lets every ACL check pass (skipACL).
 	SkipACL bool
-	// SuperDigest is user:base64(sha1(user:password)) of who passes every ACL check (DigestAuthenticationProvider.superDigest).
-	// Empty: nobody.
+	// SuperDigest is user:base64(sha1(user:password)) of the user that passes every ACL check
+	// (DigestAuthenticationProvider.superDigest). Empty: there is none.
 	SuperDigest string
 	// DisableDigest refuses the digest scheme (DigestAuthenticationProvider.enabled=false).
 	DisableDigest bool
 	// EnforceQuota refuses writes beyond hard quotas (enforceQuota).
 	EnforceQuota bool
-	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). Else they are told that it is disabled. A server
-	// alone answers that reconfig is not implemented, as a standalone ZooKeeper does.
+	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). A server alone does not implement
+	// reconfig, as a standalone ZooKeeper does not.
 	ReconfigEnabled bool
 
-	// Words are the four-letter words that are answered (4lw.commands.whitelist); "*" is all. srvr is always there.
+	// Words lists the four-letter words that are answered (4lw.commands.whitelist); "*" is all. srvr is always answered.
 	Words []string
 
 	// ContainerInterval is how often empty containers and expired TTL znodes are collected (znode.container.checkIntervalMs).
-	// Default: 1 minute. ContainerMaxPerMinute bounds it (znode.container.maxPerMinute). Default: 10,000.
-	// ContainerNeverUsed is after what time a container that never had a child is collected
-	// (znode.container.maxNeverUsedIntervalMs). Default: 5 minutes. Negative: never.
+	// Default: 1 minute. ContainerMaxPerMinute bounds their number (znode.container.maxPerMinute). Default: 10,000.
+	// ContainerNeverUsed is how long a container that never had a child is kept
+	// (znode.container.maxNeverUsedIntervalMs). Default: 5 minutes. Negative: forever.
 	ContainerInterval     time.Duration
 	ContainerMaxPerMinute int
 	ContainerNeverUsed    time.Duration
@@ -112,22 +111,22 @@ type Config struct {
 	// HandshakeTimeout is how long a connection may be without a session (nio.sessionlessCnxnTimeout). Default: 10 s.
 	HandshakeTimeout time.Duration
 
-	// Settings are shown by the conf word and are not interpreted.
+	// Settings are shown by the conf word and not interpreted.
 	Settings []Setting
-	// Version is what the server says of itself. Default: see Version.
+	// Version is the version that the server names. Default: Version.
 	Version string
 	// Logger gets the server's log lines. Default: none.
 	Logger hclog.Logger
-	// Now is the clock of sessions, TTLs and znode times; elections and other patience count on the runtime's. It may jump, see
-	// MoveClock. Default: time.Now.
+	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the runtime's clock. Now may jump,
+	// see MoveClock. Default: time.Now.
 	Now func() time.Time
-	// Rand makes session passwords. Default: crypto/rand.
+	// Rand is the source of session passwords. Default: crypto/rand.
 	Rand io.Reader
-	// FS is the disk of the write-ahead log. Default: the operating system's.
+	// FS is the file system of the write-ahead log. Default: the operating system's.
 	FS vfs.FS
 }
 
-// ensureDefaults fills what is zero and reports everything that is wrong.
+// ensureDefaults sets zero fields to their defaults, and returns all errors in the others.
 func (c *Config) ensureDefaults() error {
 	setDefault(&c.MemberID, 1)
 	setDefault(&c.Listen, "127.0.0.1:0")
@@ -197,11 +196,12 @@ func (c *Config) ensureDefaults() error {
 	return errors.Join(errs...)
 }
 
-// Memory is where servers without a data directory keep their state from one life to the next. The zero value is an empty one.
-// One server at a time uses it; it must not be copied.
+// Memory keeps the state of servers without a data directory from one server to the next. The zero value is empty. Only one
+// server at a time may use it. It must not be copied.
 type Memory = consensus.Memory
 
-// checkAddress returns what is wrong with a host:port to listen on. Whether it is one of this machine, and free, shows when it is used.
+// checkAddress returns an error if a host:port to listen on is malformed. Whether it is an address of this machine, and free,
+// shows when it is used.
 func checkAddress(address string) error {
 	if address == "" {
 		return nil

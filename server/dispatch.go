@@ -28,18 +28,18 @@ const (
 	burstFrames = 128
 )
 
-// why a burst of requests ended.
+// pause is why a burst of requests ended.
 type pause uint8
 
 const (
-	pauseNone   pause = iota // it goes on
+	pauseNone   pause = iota // it did not
 	pauseInput               // no whole frame is left
 	pauseOutput              // enough was done under one lock
-	pauseQueue               // too many requests wait behind a write of this connection
-	pauseAlone               // the next request waits until none is in front of it
-	pauseSync                // the next request is a write and waits until no sync and no held read is in front of it
+	pauseQueue               // too many requests wait for a write of this connection
+	pauseAlone               // the next request waits until the queue is empty
+	pauseSync                // the next request is a write and waits until no sync and no read with a barrier is before it
 	pauseLimit               // too many writes are under way in the server
-	pauseEnd                 // the next answer is the last
+	pauseEnd                 // the next reply is the last
 	pauseClosed              // the connection is closed or closing
 )
 
@@ -49,7 +49,7 @@ func (c *conn) serve() {
 	var in input
 	defer in.release()
 	ok, err := c.handshake(&in)
-	if ok && err == nil && in.r < in.w { // requests came right behind that for the session
+	if ok && err == nil && in.r < in.w { // requests came together with the connect request
 		ok, err = c.handle(&in)
 	}
 	for ok && err == nil {
@@ -72,7 +72,7 @@ func (c *conn) serve() {
 	c.awaitFlushed()
 }
 
-// awaitFlushed returns when a closing connection has sent its last reply, or can't.
+// awaitFlushed returns when a closing connection has sent its last reply, or cannot.
 func (c *conn) awaitFlushed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *conn) awaitFlushed() {
 	}
 }
 
-// handle handles all whole frames of the input and sends the replies. It waits where the client is too fast.
+// handle handles all whole frames of the input and sends the replies. It waits if the client is too fast.
 func (c *conn) handle(in *input) (ok bool, err error) {
 	for {
 		p, err := c.burst(in)
@@ -123,7 +123,7 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 	}
 }
 
-// awaitQueue waits while the queue is in the way, or until the connection closes.
+// awaitQueue waits while the queue is in the way, which is checked after each change of it, or until the connection closes.
 func (c *conn) awaitQueue(inTheWay func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +132,8 @@ func (c *conn) awaitQueue(inTheWay func() bool) {
 	}
 }
 
-// awaitClosed waits until the connection is closed, as it is behind the answer to the end of its session. Until then it is not read: there is nothing
-// to be done for the session any more.
+// awaitClosed waits until the connection is closed, which happens after the reply to closeSession. Until then it is not read:
+// nothing can be done for the session any more.
 func (c *conn) awaitClosed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +195,8 @@ func (c *conn) burst(in *input) (pause, error) {
 	return pauseOutput, nil
 }
 
-// request routes one request. With pauseLimit, pauseAlone and pauseSync nothing happened, and the request comes again.
+// request routes one request. If it returns pauseLimit, pauseAlone or pauseSync, nothing happened, and the request must be
+// routed again after the pause.
 func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
@@ -205,25 +206,13 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
 	}
 	if c.reconfiging != nil {
-		// The reply to a reconfig has a higher zxid than replies to later requests would have now: those must come after it.
-		switch {
-		case c.queue.head() != queued(c.reconfiging):
-			c.reconfiging = nil
-		case h.Op == proto.OpPing: // a reconfig can take longer than a client waits for its pings
-			c.borrowOutput()
-			at := len(c.out)
-			c.out = c.server.read(c, t, c.out, h.Op, h.Xid, nil, nil)
-			t.Received()
-			t.Answered(h.Op, now, false, len(c.out)-at)
-			c.stats.Sent++
-			return pauseNone, nil
-		default:
-			return pauseAlone, nil
+		if p, done := c.duringReconfig(h.Op, h.Xid, now, t); done {
+			return p, nil
 		}
 	}
 	switch h.Op.Info().Class {
 	case proto.ClassWrite:
-		if c.queue.nUnordered > 0 { // applied before what is in front of it is answered, it would be seen there (V2, V5)
+		if c.queue.nUnordered > 0 { // otherwise replies to earlier requests could show this write (V2, V5)
 			return pauseSync, nil
 		}
 		if c.write(h, d.Rest(), now) {
@@ -235,8 +224,8 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 	case proto.ClassRead:
 		c.readInTurn(h, d.Rest(), now, t)
 	case proto.ClassBulkRead:
-		// A short request for much work. Thousands of them behind a write would all run when it is applied, under the write
-		// lock (V2); so one goes only when nothing is in front of it, and gives up the lock behind it.
+		// A short request for much work. If thousands of them waited for a write, they would all run when it is applied, under
+		// the write lock (V2). So each runs only when nothing is before it, and releases the lock afterwards.
 		if c.queue.len() > 0 {
 			return pauseAlone, nil
 		}
@@ -265,7 +254,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 		code := c.authenticate(&d)
 		c.status(h, code, 0, code != proto.OK, now, t)
 	case proto.ClassInternal:
-		// Only the server's own collector may: a client could delete any childless znode with it, past every ACL.
+		// Only the server's own collector may send it: a client could delete any childless znode with it, whatever the ACL.
 		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
 	default:
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
@@ -276,13 +265,33 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 	if h.Op != proto.OpAuth {
 		c.stats.LastOp = h.Op
 	}
-	if h.Xid >= 0 { // pings leave the last one alone, as in ZooKeeper: go-zookeeper's FLWCons wants it
+	if h.Xid >= 0 { // a ping does not change it, as in ZooKeeper: go-zookeeper's FLWCons depends on that
 		c.stats.LastXid = h.Xid
 	}
 	return p, nil
 }
 
-// write proposes a write and queues it. It reports that there are too many already.
+// duringReconfig handles a request that comes while a reconfig waits for its reply. That reply has a higher zxid than replies
+// to later requests would have now, so they must come after it. done is false if the reconfig was answered meanwhile.
+func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *meter.BatchStats) (p pause, done bool) {
+	switch {
+	case c.queue.head() != queued(c.reconfiging):
+		c.reconfiging = nil
+		return pauseNone, false
+	case op != proto.OpPing:
+		return pauseAlone, true
+	}
+	// A reconfig can take longer than a client waits for its pings.
+	c.borrowOutput()
+	at := len(c.out)
+	c.out = c.server.read(c, t, c.out, op, xid, nil, nil)
+	t.Received()
+	t.Answered(op, now, false, len(c.out)-at)
+	c.stats.Sent++
+	return pauseNone, true
+}
+
+// write proposes a write and queues it. It returns true, and does nothing, if too many are under way.
 func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bool) {
 	s := c.server
 	if !s.writes.try(len(body)) {
@@ -295,7 +304,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,
 	}
 	payload := w.req.Append(make([]byte, 0, len(body)+64))
-	w.req.Body = payload[len(payload)-len(body):] // the body ends the record; the frame's buffer is not kept
+	w.req.Body = payload[len(payload)-len(body):] // the record ends with the body; the frame's buffer is not kept
 	c.queue.push(w)
 	s.node.Propose(payload, w)
 	return false
@@ -383,7 +392,7 @@ func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid
 	}
 }
 
-// reconfig says why a reconfig is refused here, or OK.
+// reconfig returns why a reconfig is refused here, or OK.
 func (c *conn) reconfig(d jute.Decoder) proto.ErrCode {
 	var r proto.ReconfigRequest
 	r.Decode(&d)

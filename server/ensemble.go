@@ -15,7 +15,7 @@ import (
 // alone reports whether this server has no other members to talk to.
 func (s *Server) alone() bool { return len(s.members) == 0 }
 
-// parseMembers reads Config.Members.
+// parseMembers parses Config.Members.
 func (c *Config) parseMembers() (serverlist.Set, error) {
 	if len(c.Members) == 0 {
 		return nil, nil
@@ -40,8 +40,8 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 	return set, errors.Join(errs...)
 }
 
-// listenPeers opens the port for other members: on the address of this server's own line, or, where that is not an
-// address of this machine (yet), on all.
+// listenPeers opens the port for other members: on the address of this server's own line, or on all addresses if that is not
+// an address of this machine, or not yet.
 func (s *Server) listenPeers() (net.Listener, error) {
 	if s.cfg.PeerListener != nil || s.alone() {
 		return s.cfg.PeerListener, nil
@@ -60,16 +60,16 @@ func (s *Server) listenPeers() (net.Listener, error) {
 		return nil, fmt.Errorf("server: peer port: %w", splitErr)
 	}
 	all, allErr := net.Listen("tcp", net.JoinHostPort("", port))
-	if allErr != nil { // in use, most likely, and then the first error says so
+	if allErr != nil { // most likely the port is in use, and then the first error says so
 		return nil, fmt.Errorf("server: peer port: %w", err)
 	}
-	s.cfg.Logger.Warn("the address for other servers is not one of this machine, so they are awaited on all addresses",
+	s.cfg.Logger.Warn("the address for other servers is not an address of this machine, so this server listens on all addresses",
 		"address", address, "error", err)
 	return all, nil
 }
 
-// retarget tells consensus where the membership of the state is to go and where the members are. It is called wherever
-// the state's membership may have changed, from the goroutine of Apply, or before it runs.
+// retarget tells consensus the membership that the state wants, and the addresses of the members. It must be called after the
+// membership in the state may have changed, on the goroutine of Apply or before that runs.
 func (s *Server) retarget() {
 	if s.alone() {
 		return
@@ -89,21 +89,21 @@ func (s *Server) retarget() {
 	s.configured.Store(version != 0 || changing)
 	s.node.SetTarget(t)
 	if err := s.peers.update(current, version, wanted); err != nil {
-		s.cfg.Logger.Warn("the addresses of the other servers can't be kept for the next start", "error", err)
+		s.cfg.Logger.Warn("the addresses of the other servers cannot be saved for the next start", "error", err)
 	}
 	s.node.SetMembers(s.peers.addresses())
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
-		s.cfg.Logger.Warn("this server is not, or no longer, a member of the ensemble", "members", len(current))
+		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer", "members", len(current))
 	}
 }
 
-// beginEnsemble proposes the membership that a new ensemble, or one that grows out of a standalone server, begins with: as this
-// leader is configured.
+// beginEnsemble proposes the first membership of a new ensemble, or of an ensemble that grows out of a standalone server: the
+// one that this leader is configured with.
 func (s *Server) beginEnsemble() {
 	if s.alone() || s.configured.Load() {
 		return
 	}
-	there := 1 // a server that grows into an ensemble waits for the others
+	there := 1 // this server; one that grows into an ensemble must wait for others
 	for _, id := range s.node.Connected() {
 		if m, ok := s.members.Get(id); ok && m.Role == serverlist.Participant {
 			there++
@@ -115,8 +115,8 @@ func (s *Server) beginEnsemble() {
 	s.propose(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))}, nil)
 }
 
-// steered is told by consensus, on the leader, that raft has the members that are pending, or can't have them.
-func (s *Server) steered(done consensus.Reconciled) {
+// reconciled is called by consensus, on the leader, when raft has the pending members, or cannot have them.
+func (s *Server) reconciled(done consensus.Reconciled) {
 	body := datatree.ConfigDoneBody{Serial: proto.Zxid(done.Serial)}
 	if !done.Reached {
 		body.Code = proto.ErrNewConfigNoQuorum

@@ -12,39 +12,24 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// The types of what a server tells about itself. They stand in package facts, where the renderer of the four-letter words
-// can import them, which this package imports.
+// The types of what a server tells about itself. They stand in package facts, so that the renderer of the four-letter words,
+// which this package imports, can use them.
 type (
-	// Status is a server's summary of itself.
-	Status = facts.Status
-	// Stats is what the words srvr and stat tell.
-	Stats = facts.Stats
-	// Value is one measured or counted property.
-	Value = facts.Value
-	// Summary describes measured values by their mean and percentiles.
-	Summary = facts.Summary
-	// Histogram describes measured values by their counts by size.
-	Histogram = facts.Histogram
-	// Connection describes a client's connection.
-	Connection = facts.Connection
-	// Session describes a session.
-	Session = facts.Session
-	// SessionPaths lists the paths that belong to a session.
+	Status       = facts.Status
+	Stats        = facts.Stats
+	Value        = facts.Value
+	Summary      = facts.Summary
+	Histogram    = facts.Histogram
+	Connection   = facts.Connection
+	Session      = facts.Session
 	SessionPaths = facts.SessionPaths
-	// Expiry lists the sessions that expire at the same moment.
-	Expiry = facts.Expiry
-	// MemberStatus describes one server of an ensemble.
+	Expiry       = facts.Expiry
 	MemberStatus = facts.MemberStatus
-	// ZnodeKind names a container or a TTL znode.
-	ZnodeKind = facts.ZnodeKind
-	// HotSpots are the paths and clients with the most requests.
-	HotSpots = facts.HotSpots
-	// HotPath is a path with its requests per second.
-	HotPath = facts.HotPath
-	// HotClient is a client with its requests per second.
-	HotClient = facts.HotClient
-	// Setting is a line of the conf word.
-	Setting = facts.Setting
+	ZnodeKind    = facts.ZnodeKind
+	HotSpots     = facts.HotSpots
+	HotPath      = facts.HotPath
+	HotClient    = facts.HotClient
+	Setting      = facts.Setting
 )
 
 // treeStats describes the tree at one moment.

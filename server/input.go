@@ -8,18 +8,18 @@ import (
 
 const inputBytes = 32 << 10
 
-// inputs are buffers to read into. A connection borrows one while bytes are there.
+// inputs holds free read buffers. A connection borrows one while it has bytes to handle.
 var inputs = sync.Pool{New: func() any { return new([inputBytes]byte) }}
 
-// input is what was read from a connection and not yet handled: buf[r:w].
+// input holds the bytes that were read from a connection and are not handled yet: buf[r:w].
 type input struct {
 	buf    []byte
 	r, w   int
 	pooled *[inputBytes]byte
 }
 
-// frame returns the next whole frame without its length, or nil if it is not there yet. It shares the buffer. A length
-// that is negative or over limit is an error.
+// frame returns the next frame without its length, or nil if it has not arrived as a whole. It shares the buffer. A length
+// that is negative or above limit is an error.
 func (in *input) frame(limit int32) ([]byte, error) {
 	if in.w-in.r < 4 {
 		return nil, nil
@@ -36,7 +36,7 @@ func (in *input) frame(limit int32) ([]byte, error) {
 	return f, nil
 }
 
-// fill reads more bytes from c. While nothing is there and no partial frame waits, no buffer is held.
+// fill reads more bytes from c. It holds no buffer while it waits, unless a part of a frame has arrived.
 func (in *input) fill(c *conn) error {
 	if in.r == in.w {
 		in.release()
@@ -50,7 +50,7 @@ func (in *input) fill(c *conn) error {
 
 // first reads the first bytes into a borrowed buffer.
 func (in *input) first(c *conn) error {
-	if c.raw == nil { // a pipe, or a system without raw sockets: wait with a few bytes
+	if c.raw == nil { // a pipe, or a system without raw sockets: wait with a small buffer
 		var few [4]byte
 		n, err := c.nc.Read(few[:])
 		in.borrow()
@@ -60,8 +60,8 @@ func (in *input) first(c *conn) error {
 	return c.raw.fill(in)
 }
 
-// grow makes room for more bytes of a frame that is not whole. The buffer doubles as bytes arrive: a length that lies
-// costs no more than twice what was really sent.
+// grow makes room for more bytes of an incomplete frame. The buffer doubles as bytes arrive, so that a false length costs at
+// most twice the memory of what was really sent.
 func (in *input) grow() {
 	switch {
 	case in.r > 0:

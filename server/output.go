@@ -2,25 +2,25 @@ package server
 
 import "sync"
 
-// outputs are buffers for replies. An idle connection holds none.
+// outputs holds free buffers for replies. An idle connection has none.
 var outputs = sync.Pool{New: func() any { b := make([]byte, 0, minPooledOutput); return &b }}
 
-// A buffer is kept if it has from minPooledOutput to maxPooledOutput bytes: a reply that is longer is one to which a client of the usual
-// jute.maxbuffer says no, and a shorter one may be a frame that connections share, see appendShared.
+// A buffer is kept if it has from minPooledOutput to maxPooledOutput bytes. A longer reply is rejected by clients with the
+// usual jute.maxbuffer, and a shorter buffer may be a frame that connections share, see appendShared.
 const (
 	minPooledOutput = 4 << 10
 	maxPooledOutput = 4 << 20
 )
 
-// borrowOutput gives the connection a buffer before something is appended. c.mu is held.
+// borrowOutput gives the connection a buffer, before something is appended to out. c.mu is held.
 func (c *conn) borrowOutput() {
 	if c.out == nil {
 		c.out = *outputs.Get().(*[]byte)
 	}
 }
 
-// appendShared appends a frame that other connections get too. Nobody changes it any more, and its capacity is its length: so it can be the
-// output as it is, and who appends to that gets a copy. c.mu is held.
+// appendShared appends a frame that other connections get, too. The frame is never changed, and its capacity must be its
+// length: then it can be the output as it is, and appending to that copies it. c.mu is held.
 func (c *conn) appendShared(frame []byte) {
 	if c.out == nil && len(frame) < minPooledOutput {
 		c.out = frame
@@ -32,13 +32,13 @@ func (c *conn) appendShared(frame []byte) {
 
 func putOutput(b []byte) {
 	if c := cap(b); c >= minPooledOutput && c <= maxPooledOutput {
-		kept := b[:0] // b itself would be on the heap in every call
+		kept := b[:0] // the address of b would put b on the heap in every call
 		outputs.Put(&kept)
 	}
 }
 
-// flush writes the output to the socket, waiting for it if need be: the goroutine that reads the connection calls it, so
-// a client that does not read is not read either.
+// flush writes the output to the socket, and waits for the socket if necessary. Only the goroutine that reads the connection
+// calls it, so a client that does not read is not read either.
 func (c *conn) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *conn) flush() {
 	}
 }
 
-// flushAsync writes what the socket takes at once and leaves the rest to a goroutine. It does not wait.
+// flushAsync writes what the socket accepts at once, and leaves the rest to a goroutine. It does not wait.
 func (c *conn) flushAsync() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +80,8 @@ func (c *conn) finishFlush() {
 	c.writeOut(false)
 }
 
-// writeOut writes until the output is empty, or, if try is set, until the socket would make it wait: what is left stays
-// on the output. c.mu is held, but not while writing.
+// writeOut writes until the output is empty or, if try is set, until the socket would make it wait. The rest stays on the
+// output. c.mu is held, except while writing.
 func (c *conn) writeOut(try bool) {
 	c.flushing = true
 	for len(c.out) > 0 && !c.closed {

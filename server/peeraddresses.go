@@ -13,27 +13,28 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// peerAddresses knows where to look for the other members. Each server's own configuration says so first: the address of a
-// member is often another one from each place (0.0.0.0 for oneself, a name within a network, a port that is forwarded). When a reconfig
-// moves a member, or brings a new one, its address there counts. That is kept in a file beside the data, as ZooKeeper keeps it in its
-// dynamic configuration file.
+// peerAddresses knows the addresses at which this server reaches the other members. They come from its own configuration,
+// because the address of a member often depends on the place: 0.0.0.0 for itself, a name within a network, a port that is
+// forwarded. When a reconfig moves a member, or adds one, the address in the reconfig counts. A file next to the data keeps
+// that for the next start, as ZooKeeper's dynamic configuration file does.
 type peerAddresses struct {
-	path       string         // of the file; empty: none is kept
-	configured serverlist.Set // by this server's own configuration
-	replicated serverlist.Set // as of the state, when it was newest
-	version    proto.Zxid     // of replicated; 0: the state named no members yet
-	here       serverlist.Set // where this server looks for them
-	extra      serverlist.Set // members to come
-	left       serverlist.Set // members that were removed, as the state named them: they are served as long as they run
-	leftHere   serverlist.Set // the same, with the addresses that this server used
+	path         string         // of the file; empty: there is none
+	configured   serverlist.Set // by this server's own configuration
+	replicated   serverlist.Set // the newest members that the state had
+	version      proto.Zxid     // of replicated; 0: the state had no members yet
+	local        serverlist.Set // the members with the addresses that this server uses
+	joining      serverlist.Set // members that a pending reconfig adds
+	removed      serverlist.Set // removed members as the state had them: they are served as long as they run
+	removedLocal serverlist.Set // the same, with the addresses that this server used
 }
 
+// peerSections is the number of sections of the file: configured, replicated and local.
 const peerSections = 3
 
-// openPeerAddresses reads the file, if there is one. Lines that the configuration changed since it was written are taken from
-// the configuration.
+// openPeerAddresses reads the file, if there is one. The configuration takes precedence for lines that changed in it since the
+// file was written.
 func openPeerAddresses(dir string, configured serverlist.Set) (*peerAddresses, error) {
-	p := &peerAddresses{configured: configured, here: configured}
+	p := &peerAddresses{configured: configured, local: configured}
 	if dir == "" {
 		return p, nil
 	}
@@ -57,46 +58,46 @@ func openPeerAddresses(dir string, configured serverlist.Set) (*peerAddresses, e
 		return nil, fmt.Errorf("server: %s has %d sections, not %d; it can be removed: the addresses are then those of the configuration",
 			p.path, len(sets), peerSections)
 	}
-	p.replicated, p.here = sets[1], sets[2]
+	p.replicated, p.local = sets[1], sets[2]
 	for _, m := range configured {
 		if before, ok := sets[0].Get(m.ID); !ok || before != m {
-			p.here = p.here.With(m)
+			p.local = p.local.With(m)
 		}
 	}
 	return p, nil
 }
 
-// update takes the members of the state, and those that are to come. A state that is older than what is known already, as after a
-// restart before the log behind the checkpoint is applied again, says nothing of addresses.
+// update takes the members of the state, and those together with the members that a pending reconfig adds. A state with an
+// older version does not change addresses: after a restart, the log after the checkpoint is applied again.
 func (p *peerAddresses) update(replicated serverlist.Set, version proto.Zxid, wanted serverlist.Set) error {
-	p.extra = wanted
+	p.joining = wanted
 	if version <= p.version {
 		return nil
 	}
 	p.version = version
-	var here serverlist.Set
-	for _, m := range p.here {
+	var local serverlist.Set
+	for _, m := range p.local {
 		if before, was := p.replicated.Get(m.ID); was {
 			if _, is := replicated.Get(m.ID); !is {
-				p.left, p.leftHere = p.left.With(before), p.leftHere.With(m)
+				p.removed, p.removedLocal = p.removed.With(before), p.removedLocal.With(m)
 				continue
 			}
 		}
-		here = here.With(m)
+		local = local.With(m)
 	}
 	for _, m := range replicated {
 		before, was := p.replicated.Get(m.ID)
-		_, known := here.Get(m.ID)
-		switch back, left := p.left.Get(m.ID); {
+		_, known := local.Get(m.ID)
+		switch former, returns := p.removed.Get(m.ID); {
 		case known && (!was || before.PeerAddress() == m.PeerAddress()):
-		case !known && left && back.PeerAddress() == m.PeerAddress():
-			it, _ := p.leftHere.Get(m.ID)
-			here = here.With(it)
+		case !known && returns && former.PeerAddress() == m.PeerAddress():
+			used, _ := p.removedLocal.Get(m.ID)
+			local = local.With(used)
 		default:
-			here = here.With(m)
+			local = local.With(m)
 		}
 	}
-	p.here, p.replicated = here, replicated
+	p.local, p.replicated = local, replicated
 	return p.save()
 }
 
@@ -104,7 +105,7 @@ func (p *peerAddresses) save() error {
 	if p.path == "" {
 		return nil
 	}
-	text := strings.Join([]string{p.configured.Text(0), p.replicated.Text(p.version), p.here.Text(0)}, "\n\n")
+	text := strings.Join([]string{p.configured.Text(0), p.replicated.Text(p.version), p.local.Text(0)}, "\n\n")
 	f, err := os.OpenFile(p.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -119,10 +120,10 @@ func (p *peerAddresses) save() error {
 	return vfs.OS{}.SyncDir(filepath.Dir(p.path))
 }
 
-// addresses returns host:port by member.
+// addresses returns host:port by member number.
 func (p *peerAddresses) addresses() map[uint64]string {
 	all := make(map[uint64]string)
-	for _, set := range []serverlist.Set{p.leftHere, p.extra, p.here} {
+	for _, set := range []serverlist.Set{p.removedLocal, p.joining, p.local} {
 		for _, m := range set {
 			all[m.ID] = m.PeerAddress()
 		}

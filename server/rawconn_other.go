@@ -4,9 +4,9 @@ package server
 
 import "net"
 
-// rawConn is not available here: connections are read through small buffers and written by goroutines.
+// rawConn does not exist on this system: connections are read through small buffers and written by goroutines.
 type rawConn struct{ last bool }
 
 func newRawConn(net.Conn) *rawConn                    { return nil }
-func (s *rawConn) fill(*input) error                  { panic("server: no raw sockets here") }
-func (s *rawConn) tryWrite([]byte) (n int, err error) { panic("server: no raw sockets here") }
+func (s *rawConn) fill(*input) error                  { panic("server: no raw sockets on this system") }
+func (s *rawConn) tryWrite([]byte) (n int, err error) { panic("server: no raw sockets on this system") }

@@ -9,12 +9,13 @@ import (
 	"syscall"
 )
 
-// rawConn reads and writes a socket without waiting, and so without a buffer while it waits. One goroutine at a time may
-// read, and one write.
+// rawConn reads and writes a socket without blocking, so that a connection needs no buffer while it waits. One goroutine at a
+// time may read, and one may write.
 type rawConn struct {
 	rc syscall.RawConn
 
-	// The runtime takes functions; made once, they cost a request nothing. What they work on is beside them.
+	// The runtime takes functions. These are made once, so that a request allocates nothing. The fields after each are its
+	// arguments and results.
 	read  func(fd uintptr) (done bool)
 	in    *input
 	inN   int
@@ -23,10 +24,10 @@ type rawConn struct {
 	write  func(fd uintptr) (done bool)
 	out    []byte
 	outErr error
-	last   bool // the connection is closed behind what is written
+	last   bool // the connection closes after this output
 }
 
-// newRawConn returns nil if nc is no socket.
+// newRawConn returns nil if nc is not a socket.
 func newRawConn(nc net.Conn) *rawConn {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -41,7 +42,7 @@ func newRawConn(nc net.Conn) *rawConn {
 	return s
 }
 
-// fill waits until bytes are there, and only then borrows a buffer for in to read them into.
+// fill waits until bytes have arrived, and only then borrows a buffer for in.
 func (s *rawConn) fill(in *input) error {
 	s.in = in
 	waitErr := s.rc.Read(s.read)
@@ -58,7 +59,7 @@ func (s *rawConn) fill(in *input) error {
 	return nil
 }
 
-// readOnce is called by the runtime, and while it returns false again when the socket is readable.
+// readOnce is called by the runtime. If it returns false, it is called again when the socket is readable.
 func (s *rawConn) readOnce(fd uintptr) bool {
 	s.in.borrow()
 	s.inN, s.inErr = readNow(fd, s.in.buf)
@@ -72,7 +73,7 @@ func (s *rawConn) readOnce(fd uintptr) bool {
 	return true
 }
 
-// tryWrite writes what the socket takes at once.
+// tryWrite writes as much as the socket accepts at once.
 func (s *rawConn) tryWrite(b []byte) (n int, err error) {
 	s.out, s.outErr = b, nil
 	waitErr := s.rc.Write(s.write)

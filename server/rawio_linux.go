@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These calls never wait, so the runtime need not know that one is under way: what it does to let others run meanwhile costs
-// more than it saves, and its monitor wakes up for nothing.
+// These calls never block, so the runtime is not told about them: what it does to let other goroutines run meanwhile costs
+// more than it saves, and its monitor would wake up for nothing.
 
 func readNow(fd uintptr, b []byte) (int, error) {
 	return transfer(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-// writeNow sends the last bytes together with the end of the stream, in one packet. The end is not left to the close, which resets the connection
-// without them if something that the client sent was not read.
+// writeNow sends the last bytes together with the end of the stream, in one packet. The end is not left to close, because that
+// resets the connection, without these bytes, if something that the client sent was not read.
 func writeNow(fd uintptr, b []byte, last bool) (int, error) {
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 	if !last {
@@ -23,7 +23,7 @@ func writeNow(fd uintptr, b []byte, last bool) (int, error) {
 	}
 	n, err := transfer(unix.SYS_SENDTO, fd, b, flags|unix.MSG_MORE)
 	if n == len(b) {
-		// It fails if the connection is lost, and then the close is all that is left to do.
+		// It fails if the connection is lost. Then only the close remains to be done.
 		_, _, _ = syscall.RawSyscall(unix.SYS_SHUTDOWN, fd, unix.SHUT_WR, 0)
 	}
 	return n, err

@@ -11,12 +11,12 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client takes more in one frame, and a
-// short request could ask for a long one.
+// maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client accepts a longer frame, and a short
+// request could ask for one.
 const maxMultiReads = 4
 
-// read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a network buffer: nothing of
-// it is kept.
+// read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a network buffer: read keeps
+// nothing of it.
 func (s *Server) read(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
 	if op == proto.OpPing {
 		return appendStatus(out, proto.XidPing, s.tree.LastZxid(), proto.OK)
@@ -30,7 +30,7 @@ func (s *Server) read(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode,
 	out, start := beginReply(out, xid, zxid, proto.OK)
 	out, code := s.readBody(c, t, out, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
 	if op == proto.OpSetWatches || op == proto.OpSetWatches2 {
-		// The events of setWatches stand in front of its reply: move the reply's empty frame behind them.
+		// The events of setWatches come before its reply: move the empty frame of the reply to their end.
 		events := out[start+4+proto.ReplyHeaderBytes:]
 		out = append(out[:start], events...)
 		return appendStatus(out, xid, zxid, code)
@@ -90,7 +90,7 @@ func (s *Server) readBody(c *conn, t *meter.BatchStats, out []byte, op proto.OpC
 	return out, proto.ErrUnimplemented
 }
 
-// readPath does exists, getData and both getChildren.
+// readPath handles exists, getData and both getChildren.
 func (s *Server) readPath(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder, who datatree.Caller) ([]byte, proto.ErrCode) {
 	var r proto.PathWatchRequest
 	r.Decode(d)
@@ -198,8 +198,8 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 }
 
 // setWatches sets the watches of a client that reconnected, and appends an event for each that should have fired in the
-// meantime. As in ZooKeeper, no ACL is checked here, paths are not validated, and a null vector or path fails the request
-// only when its turn comes: what was done before it stays. Persistent watches may be on a null path.
+// meantime. As in ZooKeeper, it checks no ACL and validates no path, and a null vector or path fails the request only when it
+// is reached: the watches before it stay set. Persistent watches may have a null path.
 func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
 	var r proto.SetWatchesRequest
 	syntax := *d
@@ -267,7 +267,7 @@ func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.O
 	return out, proto.OK
 }
 
-// appendWhoAmI names the user of each identity: the part before the colon for digest.
+// appendWhoAmI appends the user of each identity, which for digest is the part before the colon.
 func appendWhoAmI(out []byte, ids []proto.ID) []byte {
 	users := slices.Clone(ids)
 	for i := range users {

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// reloads are the fields of Config that Reload takes: each is read anew where it is used, so that who reads it sees the old value or the
-// new one, and the rest of the server does not depend on it.
+// reloads names the fields of Config that Reload changes. Each is read from Server.live where it is used, so a reader sees the
+// old value or the new one, and no other state of the server depends on it.
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "OutstandingLimit", "HandshakeTimeout",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
 	"ContainerMaxPerMinute", "ContainerNeverUsed", "Settings",
 }
 
-// handedIn are the fields that no configuration names: what the embedding program gave the server to live on.
+// handedIn names the fields that a configuration file cannot contain: objects that the embedding program hands in.
 var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InProcess", "Version", "Logger", "Now", "Rand", "FS"}
 
-// Reload takes from cfg what can change while the server serves, and returns the names of the fields of Config that differ from what it
-// runs with and need a restart, sorted. cfg is a whole configuration, as for New; what is zero has its default. If anything in it is
-// wrong, nothing changes.
+// Reload applies those fields of cfg that can change while the server serves, and returns the sorted names of the other fields
+// that differ from the present configuration: these need a restart. cfg is a whole configuration, as for New, and a zero field
+// has its default. If cfg is invalid, nothing changes.
 //
-// These change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (sessions keep what they have until their clients come
-// again), MaxClientConns, MaxConns (nobody is cut off), OutstandingLimit, HandshakeTimeout, Words, SyncWarning, SlowRequest, SuperDigest,
-// DisableDigest (who has passed keeps the id until the connection ends), EnforceQuota, ReconfigEnabled, ContainerMaxPerMinute,
-// ContainerNeverUsed, Settings. What a server was handed to live on (Memory, the listeners, PeerDial, InProcess, Version, Logger, Now,
-// Rand, FS) is not looked at.
+// These fields change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (a session keeps its timeout until its
+// client reconnects), MaxClientConns, MaxConns (no connection is closed), OutstandingLimit, HandshakeTimeout, Words,
+// SyncWarning, SlowRequest, SuperDigest, DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
+// ContainerMaxPerMinute, ContainerNeverUsed, Settings. Reload ignores what the program hands in: Memory, the listeners,
+// PeerDial, InProcess, Version, Logger, Now, Rand, FS.
 //
 // It may be called at any time, from any goroutine.
 func (s *Server) Reload(cfg Config) (restart []string, err error) {
@@ -58,7 +58,7 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	return restart, nil
 }
 
-// same takes a list without elements for one that is not there.
+// same reports whether two fields are equal. An empty list equals nil.
 func same(a, b reflect.Value) bool {
 	if a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0 {
 		return true

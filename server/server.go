@@ -193,7 +193,7 @@ func (s *Server) openNode() error {
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
 		PeerListener: peerListener, PeerDial: s.cfg.PeerDial, Tick: raftTick(s.cfg.Tick),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
-		OnMessage: s.received, OnReconciled: s.steered, OnLost: s.lost, Rand: s.cfg.Rand,
+		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: s.lost, Rand: s.cfg.Rand,
 		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: &s.applier,
 		Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Elections.Led,

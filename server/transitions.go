@@ -8,27 +8,27 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 )
 
-// What the log says of the server's part in an ensemble: once for each change.
-
-// told is what was said last. It belongs to the goroutine of runSessions.
+// transitions is what the log last said of the server's part in the ensemble. Each change is logged once. It is owned by the
+// goroutine of runSessions.
 type transitions struct {
 	mode   string
 	leader uint64
 	epoch  uint32
-	peers  map[uint64]phase // leading: of those spoken of
+	peers  map[uint64]phase // on the leader
 }
 
-// phase is how far a leader has brought another member.
+// phase is the state of another member as the leader sees it.
 type phase uint8
 
 const (
-	phaseInStep phase = iota // of whom nothing was said yet, too: then it needs no words
+	phaseInStep phase = iota // also that of a new member, so that one in step is not logged
 	phaseSilent
 	phaseCheckpoint
 	phaseLog
 )
 
-// awaitLeader waits until there is a leader and this server has what was committed before its time. Who waits for long is told what for.
+// awaitLeader waits until there is a leader, and this server has applied everything that was committed before that one's time.
+// If that takes long, it logs the reason, less and less often.
 func (s *Server) awaitLeader(ctx context.Context, failed <-chan error) error {
 	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
 	timer := time.NewTimer(patience)
@@ -49,46 +49,48 @@ func (s *Server) awaitLeader(ctx context.Context, failed <-chan error) error {
 	}
 }
 
+// logWaiting logs why the server does not serve yet.
 func (s *Server) logWaiting() {
 	if s.alone() {
-		return // it reads its own log
+		return // it applies its own log, and waits for nobody
 	}
 	st, log := s.node.Status(), s.cfg.Logger.With("connected", s.node.Connected())
 	switch {
 	case st.Leader != 0:
 		log.Info("not serving clients yet: catching up with the leader", "leader", st.Leader, "applied_index", st.Applied)
 	case st.Fresh:
-		log.Warn("not serving clients yet: no data here. This server waits for a leader that has it, or for the other voters, to form a new ensemble",
+		log.Warn("not serving clients yet: no data here. This server waits for a leader that has the data, or for the other voters to form a new ensemble",
 			"voters", s.members.Voters())
 	default:
-		log.Warn("not serving clients yet: no leader, which takes a majority of the voters", "voters", st.Voters)
+		log.Warn("not serving clients yet: no leader, which needs a majority of the voters", "voters", st.Voters)
 	}
 }
 
-// logRole speaks of a new role or epoch.
+// logRole logs a new role, leader or epoch.
 func (s *Server) logRole(st consensus.Status) {
 	if s.alone() {
 		return
 	}
 	if st.Current {
 		zxid := s.treeStats().zxid
-		now := transitions{mode: s.mode(), leader: st.Leader, epoch: zxid.Epoch(), peers: s.loop.lastLogged.peers}
-		if now.mode != s.loop.lastLogged.mode || now.leader != s.loop.lastLogged.leader || now.epoch != s.loop.lastLogged.epoch {
+		last := &s.loop.lastLogged
+		now := transitions{mode: s.mode(), leader: st.Leader, epoch: zxid.Epoch(), peers: last.peers}
+		if now.mode != last.mode || now.leader != last.leader || now.epoch != last.epoch {
 			s.cfg.Logger.Info("role", "mode", now.mode, "leader", now.leader, "epoch", fmt.Sprintf("0x%x", now.epoch), "term", st.Term,
 				"zxid", zxid.String())
 		}
-		s.loop.lastLogged = now
+		*last = now
 	}
 	if !st.Leading {
 		s.loop.lastLogged.peers = nil
 	}
 }
 
-// fewEntries is a lag that is not worth a line: it is gone before the line is read.
+// fewEntries is a lag that is not logged: it is gone before anybody reads the line.
 const fewEntries = 256
 
-// logPeers speaks, on the leader, of members that fall silent, catch up, or are in step again. It runs twice a tick; what lasts less
-// may be passed over.
+// logPeers logs, on the leader, members that fall silent, catch up, or are in step again. It runs twice a tick, and misses what
+// lasts less.
 func (s *Server) logPeers(st consensus.Status) {
 	now := make(map[uint64]phase, len(st.Peers))
 	for _, p := range st.Peers {
@@ -106,7 +108,7 @@ func (s *Server) logPeers(st consensus.Status) {
 		case phaseSilent:
 			log.Warn("a server does not answer")
 		case phaseCheckpoint:
-			log.Info("a server gets a checkpoint: it lacks more than the log here has")
+			log.Info("a server receives a checkpoint: it lacks entries that the log no longer has")
 		case phaseLog:
 			log.Info("a server catches up by the log")
 		case phaseInStep:

@@ -2,10 +2,10 @@ package server
 
 import "sync"
 
-// maxOutstandingBytes is how much the writes under way may hold before sockets are not read.
+// maxOutstandingBytes bounds the bytes of all writes under way. Above it, sockets are not read.
 const maxOutstandingBytes = 64 << 20
 
-// writeLimit counts the writes under way and their bytes. Who finds it full waits, outside all other locks.
+// writeLimit counts the writes under way and their bytes. A connection that finds it full waits, without other locks.
 type writeLimit struct {
 	mu     sync.Mutex
 	room   sync.Cond
@@ -19,7 +19,7 @@ func (l *writeLimit) init(limit int) {
 	l.room.L = &l.mu
 }
 
-// setMax changes how many there may be. Those that are under way stay.
+// setMax changes the limit. Writes that are under way are not affected.
 func (l *writeLimit) setMax(limit int) {
 	l.mu.Lock()
 	l.max = limit
@@ -27,10 +27,10 @@ func (l *writeLimit) setMax(limit int) {
 	l.mu.Unlock()
 }
 
-// full does not depend on what comes next, so that a write of any size finds room some time.
+// full does not depend on the next write, so that a write of any size finds room at some time.
 func (l *writeLimit) full() bool { return l.n >= l.max || l.bytes >= maxOutstandingBytes }
 
-// try takes a place for a write of that many bytes if there is one.
+// try adds a write of that many bytes, unless the limit is reached.
 func (l *writeLimit) try(bytes int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *writeLimit) try(bytes int) bool {
 	return true
 }
 
-// wait returns when there may be a place.
+// wait returns when another write may be accepted.
 func (l *writeLimit) wait() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *writeLimit) wait() {
 	}
 }
 
-// release gives back what try or take took.
+// release removes a write that try or take added.
 func (l *writeLimit) release(bytes int) {
 	l.mu.Lock()
 	wasFull := l.full()
@@ -69,7 +69,7 @@ func (l *writeLimit) outstanding() int {
 	return l.n
 }
 
-// close lets everybody through, so that nobody waits for writes that will not end.
+// close removes the limit, so that nobody waits for writes that will not end.
 func (l *writeLimit) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -77,7 +77,7 @@ func (l *writeLimit) close() {
 	l.mu.Unlock()
 }
 
-// take takes a place whether there is one or not: for the few requests that a client can't repeat at will.
+// take adds a write even if the limit is reached: for connect requests, of which a client can have only one under way.
 func (l *writeLimit) take(bytes int) {
 	l.mu.Lock()
 	l.n++
