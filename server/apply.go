@@ -144,6 +144,33 @@ func (a *applier) request(r *consensus.Request) *datatree.Request {
 	return &a.decoded
 }
 
+// count records the changes of a request, and its refusal by a quota.
+func (a *applier) count(req *datatree.Request, res *datatree.Result, events []datatree.Event) {
+	results := res.Multi
+	for i := range events {
+		e, size := &events[i], 0
+		switch e.Type {
+		case proto.EventCreated, proto.EventDataChanged:
+			stat := &res.Stat
+			for len(results) > 0 { // the event's part of a multi
+				op := results[0].Op
+				stat, results = &results[0].Stat, results[1:]
+				if op != proto.OpDelete && op != proto.OpCheck {
+					break
+				}
+			}
+			size = int(stat.DataLength)
+		case proto.EventDeleted:
+		default:
+			continue
+		}
+		a.batch.Write(e.Path, size)
+	}
+	if res.Err == proto.ErrQuotaExceeded {
+		a.batch.OverQuota(req.Op, req.Body)
+	}
+}
+
 func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	s, req := a.s, a.request(r)
 	res, events := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, req)
@@ -154,7 +181,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	for i := range events {
 		a.deliver(&events[i])
 	}
-	a.batch.Applied(req, &res, events)
+	a.count(req, &res, events)
 	a.noteSession(req, &res, r.Ref, now)
 	switch req.Op {
 	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:

@@ -45,13 +45,11 @@ var table = []box{
 	{pkg: "wal", there: true, may: []arrow{
 		{"internal/vfs", "the disk is handed in, so that tests can crash it"},
 		{"github.com/hashicorp/go-hclog", "logging"},
-		{"internal/invariants", "checks that only test builds pay for"},
 	}},
 	{pkg: "datatree", there: true, may: []arrow{
 		{"proto", "the vocabulary of requests and replies"},
 		{"proto/jute", "a request is applied from the client's own bytes"},
 		{"internal/serverlist", "the rules of reconfig"},
-		{"internal/invariants", "checks that only test builds pay for"},
 		{"github.com/cespare/xxhash/v2", "the digest"},
 	}},
 	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
@@ -84,7 +82,6 @@ var table = []box{
 		{"recipes/internal/znodepath", "joins and splits paths"},
 		{"recipes/internal/backoff", "pauses between attempts"},
 		{"internal/lastzxid", "a race and a fault of the client that they run on"},
-		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
 		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},
 	}},
@@ -101,7 +98,6 @@ var table = []box{
 	{pkg: "recipes/...", may: []arrow{
 		{"recipes", "the ground"},
 		{"recipes/...", "a recipe may stand on another"},
-		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations"},
 	}},
 	{pkg: "server/facts", there: true, may: []arrow{
@@ -113,7 +109,6 @@ var table = []box{
 		{"internal/histogram", "counts by size"},
 		{"internal/printable", "paths in the lines of slow requests"},
 		{"consensus", "the times of batches, and its counters"},
-		{"datatree", "what a request changed"},
 		{"proto", "op codes"},
 		{"proto/jute", "the path of a request"},
 		{"github.com/hashicorp/go-hclog", "the lines of slow requests"},
@@ -185,7 +180,6 @@ var table = []box{
 	}},
 	{pkg: "cmd/gozkd/internal/config", there: true, may: []arrow{
 		{"internal/memberdir", "how large an ensemble in one process can be"},
-		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"internal/serverlist", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
@@ -250,7 +244,6 @@ var table = []box{
 		{"github.com/coreos/go-systemd/v22/daemon", "tells the service manager that clients are served"},
 		{"internal/memberdir", "where each member of --ensemble has its data"},
 		{"internal/memnet", "the network between the members of --ensemble"},
-		{"internal/vfs", "the real disk"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 
@@ -274,7 +267,6 @@ var table = []box{
 		{"internal/testkit/...", "one helper may use another"},
 		{"proto", "builds requests"},
 		{"proto/jute", "builds frames"},
-		{"internal/vfs", "disks for tests"},
 		{"golang.org/x/sys", "pseudo-terminals"},
 	}},
 	{pkg: "bench", may: []arrow{
@@ -286,13 +278,7 @@ var table = []box{
 		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
 		{"gonum.org/v1/plot", "charts"},
 	}},
-	{pkg: "test/golden", may: []arrow{
-		{"test/compat/diff/...", "the comparison"},
-		{"internal/testkit/...", "shared helpers"},
-		{"server", "replays recorded exchanges in this process"},
-		{"proto", "speaks the protocol"},
-		{"proto/jute", "frames"},
-	}},
+	{pkg: "test/golden"},
 	{pkg: "test/jepsen-lite/...", may: []arrow{
 		{"test/...", "installs and starts what it compares with"},
 		{"internal/testkit/...", "shared helpers"},
@@ -307,11 +293,8 @@ var table = []box{
 		{"internal/testkit/...", "shared helpers"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "malformed frames too"},
-		{"zktest", "servers in this process"},
 		{"recipes/...", "what is under test"},
 		{"github.com/go-zookeeper/zk", "a client that is not ours"},
-		{"pgregory.net/rapid", "generated operations"},
-		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 }
 

@@ -3,7 +3,6 @@ package meter
 import (
 	"time"
 
-	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/histogram"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -129,33 +128,14 @@ func (b *BatchStats) settleSpaces() {
 	}
 }
 
-// Applied records what a request changed in which namespaces, and what quotas refused.
-func (b *BatchStats) Applied(req *datatree.Request, res *datatree.Result, events []datatree.Event) {
-	results := res.Multi
-	for i := range events {
-		e, size := &events[i], 0
-		switch e.Type {
-		case proto.EventCreated, proto.EventDataChanged:
-			stat := &res.Stat
-			for len(results) > 0 { // its part of a multi
-				op := results[0].Op
-				stat, results = &results[0].Stat, results[1:]
-				if op != proto.OpDelete && op != proto.OpCheck {
-					break
-				}
-			}
-			size = int(stat.DataLength)
-		case proto.EventDeleted:
-		default:
-			continue
-		}
-		b.inSpace(&b.writes, e.Path, size)
-	}
-	if res.Err == proto.ErrQuotaExceeded {
-		if path, ok := requestPath(req.Op, req.Body); ok {
-			if name := namespaceOf(path); name != "" {
-				b.meter.spaces.get(name).overQuota.Add(1)
-			}
+// Write records a change of the znode at path that leaves it with size bytes of data. path is not kept.
+func (b *BatchStats) Write(path string, size int) { b.inSpace(&b.writes, path, size) }
+
+// OverQuota records that a quota refused the request, of which body is the record.
+func (b *BatchStats) OverQuota(op proto.OpCode, body []byte) {
+	if path, ok := requestPath(op, body); ok {
+		if name := namespaceOf(path); name != "" {
+			b.meter.spaces.get(name).overQuota.Add(1)
 		}
 	}
 }

@@ -1,0 +1,140 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Limits that keep the code readable. Tests may have long functions and large structs, but no long
+// files.
+const (
+	maxFileLines   = 500
+	maxFuncLines   = 80
+	maxFields      = 25
+	maxImportChain = 8
+)
+
+// measures reports whether a package measures or tests: its long tables and scripts are not limited.
+func measures(pkg string) bool {
+	return pkg == "bench" || strings.HasPrefix(pkg, "bench/") || strings.HasPrefix(pkg, "test/")
+}
+
+// tooLarge lists the files, functions and structs above the limits. A Config may have more fields.
+func tooLarge(srcs []source) []string {
+	var findings []string
+	for _, s := range srcs {
+		if n := s.line(s.file.FileEnd); n > maxFileLines {
+			findings = append(findings, fmt.Sprintf("%s has %d lines, allowed are %d", s.name, n, maxFileLines))
+		}
+		if s.test || measures(s.pkg) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if lines := s.line(n.End()) - s.line(n.Pos()) + 1; lines > maxFuncLines {
+					findings = append(findings, fmt.Sprintf("%s: %s has %d lines, allowed are %d", s.at(n.Pos()), n.Name.Name, lines, maxFuncLines))
+				}
+			case *ast.TypeSpec:
+				if st, ok := n.Type.(*ast.StructType); ok && !strings.HasSuffix(n.Name.Name, "Config") && st.Fields.NumFields() > maxFields {
+					findings = append(findings, fmt.Sprintf("%s: %s has %d fields, allowed are %d", s.at(n.Pos()), n.Name.Name, st.Fields.NumFields(), maxFields))
+				}
+			}
+			return true
+		})
+	}
+	return findings
+}
+
+func TestLimits_Finds(t *testing.T) {
+	long := strings.Repeat("//\n", maxFileLines)
+	body := strings.Repeat("\n", maxFuncLines)
+	fields := "struct {" + strings.Repeat("_ int\n", maxFields+1) + "}"
+	for _, c := range []struct{ name, text, want string }{
+		{"wal/a.go", long, "has 501 lines"},
+		{"wal/a_test.go", long, "has 501 lines"},
+		{"wal/a.go", "func f() {" + body + "}", "f has 81 lines"},
+		{"wal/a_test.go", "func f() {" + body + "}", ""},
+		{"test/kill/a.go", "func f() {" + body + "}", ""},
+		{"wal/a.go", "type Log " + fields, "Log has 26 fields"},
+		{"wal/a.go", "type Config " + fields, ""},
+	} {
+		mustFind(t, tooLarge, sample(t, c.name, "package p\n"+c.text), c.want)
+	}
+}
+
+// importChain returns the longest chain of our packages that import one another, tests left out.
+func importChain(srcs []source) []string {
+	imports := make(map[string][]string)
+	for _, s := range srcs {
+		if s.test {
+			continue
+		}
+		for _, imp := range s.imports() {
+			if to, ours := strings.CutPrefix(imp.path, modulePath+"/"); ours && !slices.Contains(imports[s.pkg], to) {
+				imports[s.pkg] = append(imports[s.pkg], to)
+			}
+		}
+	}
+	longest := make(map[string][]string)
+	var from func(pkg string) []string
+	from = func(pkg string) []string {
+		if chain, known := longest[pkg]; known {
+			return chain
+		}
+		chain := []string{pkg}
+		for _, to := range imports[pkg] {
+			if c := from(to); len(c)+1 > len(chain) {
+				chain = append([]string{pkg}, c...)
+			}
+		}
+		longest[pkg] = chain
+		return chain
+	}
+	var chain []string
+	for pkg := range imports {
+		if c := from(pkg); len(c) > len(chain) {
+			chain = c
+		}
+	}
+	return chain
+}
+
+func TestImportChain(t *testing.T) {
+	chain := importChain(load(t))
+	t.Logf("the longest chain of imports: %s", strings.Join(chain, " -> "))
+	if len(chain) > maxImportChain {
+		t.Errorf("%d packages import one another in a chain, allowed are %d: %s", len(chain), maxImportChain, strings.Join(chain, " -> "))
+	}
+}
+
+// unusedArrows lists the rows of the table that no file needs.
+func unusedArrows(srcs []source) []string {
+	var findings []string
+	for _, b := range table {
+		for _, a := range b.may {
+			used := slices.ContainsFunc(srcs, func(s source) bool {
+				return !s.test && boxOf(s.pkg) == b.pkg && slices.ContainsFunc(s.imports(), func(imp imported) bool {
+					return covers(a.to, strings.TrimPrefix(imp.path, modulePath+"/"))
+				})
+			})
+			if !used {
+				findings = append(findings, fmt.Sprintf("the table allows %s to import %s, which it does not", b.pkg, a.to))
+			}
+		}
+	}
+	return findings
+}
+
+// boxOf returns the row of the table that decides about a package.
+func boxOf(pkg string) string {
+	if i := slices.IndexFunc(table, func(b box) bool { return covers(b.pkg, pkg) }); i >= 0 {
+		return table[i].pkg
+	}
+	return ""
+}
+
+func TestTable_HasNoUnusedRows(t *testing.T) { report(t, unusedArrows(load(t))) }
