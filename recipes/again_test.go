@@ -7,8 +7,9 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestWatch_FiresAgain: where go-zookeeper may set a watch again too late, which Connect's connections prevent, it fires with the new
-// connection, and who reads then arms another.
+// TestWatch_FiresAgain checks that a watch of a wrapped connection fires after a reconnect, where
+// go-zookeeper may re-register it too late, and that the next read arms another one. Connections of
+// Connect do not need this.
 func TestWatch_FiresAgain(t *testing.T) {
 	for _, kind := range recipetest.Kinds() {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -21,18 +22,18 @@ func TestWatch_FiresAgain(t *testing.T) {
 				}
 				_, _, same, err := c.GetW(t.Context(), "/a")
 				if err != nil || same != fires {
-					t.Errorf("%v: another watch, %v", kind, err)
+					t.Errorf("%v: the second read did not get the armed watch: %v", kind, err)
 				}
 				w.CloseConnections()
 				time.Sleep(5 * time.Second)
 				select {
 				case <-fires:
 					if kind == recipetest.Connect {
-						t.Error("it fired, and nothing has changed")
+						t.Error("the watch fired without a change")
 					}
 				default:
 					if kind == recipetest.Wrap {
-						t.Error("it did not fire")
+						t.Error("the watch did not fire")
 					}
 				}
 			}

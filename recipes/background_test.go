@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestBackground is that Close lets what is in the background come to its end, with requests that it has not begun yet, and waits no longer
-// than it must for what doesn't.
+// TestBackground checks that Close lets background work finish, including requests that the work
+// has not sent yet, and does not wait longer than needed for work that does not finish.
 func TestBackground(t *testing.T) {
 	for _, kind := range recipetest.Kinds() {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -42,13 +42,13 @@ func TestBackground(t *testing.T) {
 				t.Error(err)
 			}
 			if took := time.Since(begun); !ended || took < time.Second || took > recipetest.Timeout/2 {
-				t.Errorf("ended: %v, after %v", ended, took)
+				t.Errorf("background work ended: %v; Close took %v", ended, took)
 			}
 			w.AssertExists("/late", "/later")
 			if _, err := c.Create(t.Context(), "/none", nil, recipes.CreateOptions{}); !errors.Is(err, recipes.ErrClosed) {
 				t.Error(err)
 			}
-			if err := c.Background(t.Context(), func(context.Context) { t.Error("it runs") }); !errors.Is(err, recipes.ErrClosed) {
+			if err := c.Background(t.Context(), func(context.Context) { t.Error("f runs after Close") }); !errors.Is(err, recipes.ErrClosed) {
 				t.Error(err)
 			}
 		})

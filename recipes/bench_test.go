@@ -26,7 +26,7 @@ func connect(b *testing.B) (*recipes.Client, *zk.Conn) {
 	return c, s.Connect(b)
 }
 
-// What it costs to look whether a session still lives.
+// BenchmarkSession_Err measures a look at whether the session is alive.
 func BenchmarkSession_Err(b *testing.B) {
 	c, _ := connect(b)
 	ctx := c.Session().Context()
@@ -38,7 +38,8 @@ func BenchmarkSession_Err(b *testing.B) {
 	}
 }
 
-// A read with a context that can end, one that can't, and go-zookeeper's own, over TCP on the loopback.
+// BenchmarkGet measures a read with a context that can end, with one that cannot, and with
+// go-zookeeper alone, over TCP on the loopback interface.
 func BenchmarkGet(b *testing.B) {
 	c, conn := connect(b)
 	ctx, cancel := context.WithCancel(b.Context())

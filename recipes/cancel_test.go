@@ -16,9 +16,10 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestCancel ends ctx at each request that an operation makes, before it is sent and when it was answered, with and without a lost answer
-// before. Then the operation returns at once; and when the server is idle again, either it is done as reported, or nothing is
-// left but containers and what was reported as unknown.
+// TestCancel ends ctx at each request of an operation, before the request is sent or after it was
+// answered, with and without an earlier lost answer. The operation must return at once. When the
+// server is idle again, the operation must have been done as reported, or nothing may be left
+// except containers and what was reported as unknown.
 func TestCancel(t *testing.T) {
 	for _, op := range operations() {
 		for _, lose := range []bool{false, true} {
@@ -38,7 +39,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// cancelAt ends ctx at the k-th request. It reports whether there was one.
+// cancelAt ends ctx at the k-th request and reports whether there was one.
 func cancelAt(t *testing.T, op operation, lose bool, when string, k int) bool {
 	s := recipetest.NewWorld(t, 1)
 	s.Load(map[string]string{"/dir": "", "/dir/z": "old"})
@@ -52,7 +53,7 @@ func cancelAt(t *testing.T, op operation, lose bool, when string, k int) bool {
 	at := func(r recipetest.Request) {
 		if r.N == k {
 			cancel()
-			synctest.Wait() // so that who waits for ctx goes first, if it may
+			synctest.Wait() // lets goroutines that wait for ctx run first
 		}
 	}
 	if when == "before" {
@@ -66,9 +67,9 @@ func cancelAt(t *testing.T, op operation, lose bool, when string, k int) bool {
 		return false
 	}
 	if ctx.Err() != nil && time.Since(begun) > 2*time.Second {
-		t.Errorf("request %d: it took %v", k, time.Since(begun))
+		t.Errorf("request %d: the operation took %v after the end of ctx", k, time.Since(begun))
 	}
-	time.Sleep(5 * time.Second) // for what goes on in the background
+	time.Sleep(5 * time.Second) // until background work is done
 	s.ClearFaults()
 	switch after := s.Tree("/"); {
 	case err == nil:
@@ -76,17 +77,18 @@ func cancelAt(t *testing.T, op operation, lose bool, when string, k int) bool {
 			op.verify(t, s.Service, 1)
 		}
 	case !errors.Is(err, context.Canceled) && !op.once:
-		t.Errorf("request %d: %v", k, err)
+		t.Errorf("request %d: unexpected error %v", k, err)
 	case strings.HasPrefix(op.name, "create protected"):
 		if !maps.Equal(before, after) {
-			t.Errorf("request %d: %v, and left %q", k, err, after)
+			t.Errorf("request %d: error %v, and it left %q", k, err, after)
 		}
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
-		if !maps.Equal(before, after) && op.name != "set any" { // which may have been done twice
+		if !maps.Equal(before, after) && op.name != "set any" { // may have been applied twice
 			op.verify(t, s.Service, 1)
 		}
 	case strings.HasPrefix(op.name, "create"), op.fault == zktest.Set, op.fault == zktest.Delete, op.fault == zktest.Multi:
-		// The answer to the write came before ctx ended, and what failed is the read after it; or it was not sent.
+		// Either the answer to the write came before ctx ended, and the read after it failed; or
+		// the write was not sent.
 		if !maps.Equal(before, after) {
 			op.verify(t, s.Service, 1)
 		}
@@ -94,7 +96,8 @@ func cancelAt(t *testing.T, op operation, lose bool, when string, k int) bool {
 	return true
 }
 
-// TestCancel_Another: what is undone is what was created, and not what another has made in its place meanwhile.
+// TestCancel_Another checks that a cancelled create deletes its own znode, and not one that another
+// client has created in its place meanwhile.
 func TestCancel_Another(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
@@ -105,7 +108,7 @@ func TestCancel_Another(t *testing.T) {
 			switch {
 			case r.Op == zktest.Create:
 				cancel()
-				synctest.Wait() // nobody waits for it any more
+				synctest.Wait() // nobody waits for the create any more
 			case r.Op == zktest.Delete && deletes == 0:
 				deletes++
 				w.ExpireSession(c.Session().ID())
@@ -121,7 +124,7 @@ func TestCancel_Another(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if deletes != 1 {
-			t.Errorf("%d deletes", deletes)
+			t.Errorf("%d deletes, want 1 at most", deletes)
 		}
 		w.AssertOwner("/name", other.Session().ID())
 	})

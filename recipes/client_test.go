@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// bubbles runs f for each kind, in a bubble.
+// bubbles runs f for each kind of Client, in a bubble.
 func bubbles(t *testing.T, f func(t *testing.T, kind recipetest.Kind)) {
 	for _, kind := range recipetest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, kind) }) })
@@ -26,20 +26,20 @@ func TestOperations(t *testing.T) {
 		c := recipetest.Open(t, kind, s.Service, 10*time.Second)
 		ctx := t.Context()
 		if path, err := c.Create(ctx, "/a/b/c", []byte("x"), recipes.CreateOptions{Parents: true}); err != nil || path != "/a/b/c" {
-			t.Fatalf("%q, %v", path, err)
+			t.Fatalf("create: %q, %v", path, err)
 		}
 		s.AssertData("/a/b/c", "x")
 		if _, err := c.Set(ctx, "/a/b/c", []byte("y"), 0); err != nil {
 			t.Error(err)
 		}
 		if data, stat, err := c.Get(ctx, "/a/b/c"); err != nil || string(data) != "y" || stat.Version != 1 {
-			t.Errorf("%q, %v", data, err)
+			t.Errorf("get: %q, %v", data, err)
 		}
 		if names, _, err := c.Children(ctx, "/a/b"); err != nil || len(names) != 1 || names[0] != "c" {
-			t.Errorf("%q, %v", names, err)
+			t.Errorf("children: %q, %v", names, err)
 		}
 		if stat, err := c.Exists(ctx, "/none"); err != nil || stat != nil {
-			t.Errorf("%v, %v", stat, err)
+			t.Errorf("exists: %v, %v", stat, err)
 		}
 		if err := c.Sync(ctx, "/a"); err != nil {
 			t.Error(err)
@@ -57,15 +57,16 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// TestHostPauses: go-zookeeper holds a lock while it asks which server is next, and who waits for a lock keeps a bubble's time from passing.
+// TestHostPauses checks that the host provider does not wait in Next. go-zookeeper calls Next with
+// a lock held, and goroutines that wait for a lock keep a bubble's time from passing.
 func TestHostPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		naming, pauses := recipes.HostPauses(20)
 		if naming != 0 {
-			t.Errorf("it takes %v to name a server", naming)
+			t.Errorf("Next took %v", naming)
 		}
 		if pauses < 200*time.Millisecond || pauses > time.Second {
-			t.Errorf("the pauses are %v", pauses)
+			t.Errorf("the pauses before the dials took %v", pauses)
 		}
 	})
 }

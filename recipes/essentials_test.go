@@ -13,7 +13,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestEssentials: whichever frame's answer is lost, what was asked for is done once.
+// TestEssentials loses the answer to each frame in turn, and checks that every operation is done
+// once.
 func TestEssentials(t *testing.T) {
 	address := recipetest.Servers(t)
 	cut := &recipetest.Cutter{}
@@ -37,11 +38,11 @@ func TestEssentials(t *testing.T) {
 		}
 		stat, err := n.Set(ctx, created, []byte("y"), 0)
 		if err != nil || stat.Version != 1 {
-			t.Fatalf("%+v, %v", stat, err)
+			t.Fatalf("set: %+v, %v", stat, err)
 		}
 		names, _, err := n.Children(ctx, "/q")
 		if err != nil || len(names) != 1 {
-			t.Fatalf("%q, %v", names, err)
+			t.Fatalf("children: %q, %v", names, err)
 		}
 		h := n.Hold(session, created, stat.Czxid)
 		if _, err := h.Commit(ctx, &zk.SetDataRequest{Path: "/q", Data: []byte("z"), Version: -1}); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
@@ -100,7 +101,7 @@ func TestConnect_Fails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // it accepts, and says nothing
+	defer l.Close() // accepts connections and never answers
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -111,13 +112,13 @@ func TestConnect_Fails(t *testing.T) {
 	for _, address := range []string{l.Addr().String(), gone.Addr().String()} {
 		begun := time.Now()
 		if _, err := recipes.Connect(ctx, []string{address}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 5*time.Second {
-			t.Errorf("after %v: %v", time.Since(begun), err)
+			t.Errorf("Connect returned after %v: %v", time.Since(begun), err)
 		}
 	}
 	if _, err := recipes.Connect(t.Context(), nil); err == nil {
-		t.Error("connected to no server")
+		t.Error("Connect succeeded without servers")
 	}
 	if _, err := recipes.Connect(t.Context(), []string{"x"}, recipes.SessionTimeout(0), recipes.Retry(nil), recipes.ACL()); err == nil {
-		t.Error("options that make no sense")
+		t.Error("Connect accepted invalid options")
 	}
 }

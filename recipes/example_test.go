@@ -39,7 +39,7 @@ func ExampleClient_Create() {
 	}
 	defer client.Close()
 
-	// Whatever happens to the connection meanwhile, this makes one znode, or none if ctx ends.
+	// Whatever happens to the connection, this creates one znode, or none if ctx ends.
 	path, err := client.Create(ctx, "/workers/w-", []byte("10.0.0.7"), recipes.CreateOptions{
 		Mode:      recipes.EphemeralSequential,
 		Parents:   true,

@@ -12,7 +12,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestLost_ServersForgot: a server that was started anew without its data refuses who has seen more than it has. That ends with the session.
+// TestLost_ServersForgot checks a server that was restarted without its data. It refuses clients
+// that have seen a later zxid, until the session ends.
 func TestLost_ServersForgot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, anew := zktest.Start(t), zktest.Start(t)

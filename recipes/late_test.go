@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestSync_WaitsForLeft: what nobody waits for any more, and is sent when the next session is there, is done when a Sync returns that was asked for
-// before it was sent.
+// TestSync_WaitsForLeft abandons a request that is sent only in the next session, and checks that a
+// Sync that was called before that returns after the request is done.
 func TestSync_WaitsForLeft(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/n": ""})
@@ -31,7 +31,7 @@ func TestSync_WaitsForLeft(t *testing.T) {
 			t.Error(err)
 		}
 		if data, _, err := c.Get(t.Context(), "/n"); err != nil || len(data) > 0 {
-			t.Errorf("%q, %v; the test has come too late", data, err)
+			t.Errorf("the znode has %q, %v; or the test came too late", data, err)
 		}
 		if err := c.Sync(t.Context(), "/n"); err != nil {
 			t.Error(err)
@@ -40,20 +40,21 @@ func TestSync_WaitsForLeft(t *testing.T) {
 	})
 }
 
-// TestWrap_KnowsNotOfTheNextSession: a wrapped connection has the next session, and its event is still to be read. An ephemeral that is made then
-// was asked for in the session before: it is nobody's, and is undone.
+// TestWrap_KnowsNotOfTheNextSession lets a wrapped connection have a new session whose event is
+// still unread. An ephemeral that is created then was requested in the previous session, so it must
+// be undone.
 func TestWrap_KnowsNotOfTheNextSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		c, next := recipetest.OpenUnaware(t, server.Service)
-		time.Sleep(100 * time.Millisecond) // the next probe is far
+		time.Sleep(100 * time.Millisecond) // long before the next probe
 		session := c.Session()
 		in, cancel := session.Within(t.Context())
 		defer cancel()
 		next()
 		path, err := c.Create(in, "/n-", nil, recipes.CreateOptions{Mode: recipes.EphemeralSequential, Protected: true})
 		if !errors.Is(err, recipes.ErrSessionLost) || !errors.Is(err, recipes.ErrOutcomeUnknown) {
-			t.Errorf("%q, %v", path, err)
+			t.Errorf("create: %q, %v", path, err)
 		}
 		time.Sleep(time.Second)
 		server.AssertChildren("/", "zookeeper")

@@ -18,8 +18,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestLost_BeforeServerExpires is G1: whatever is cut, and whenever, the client knows that its session is over before the server has
-// ended it.
+// TestLost_BeforeServerExpires is G1: whenever and wherever the connection is cut, the client knows
+// that its session is over before the server has ended it.
 func TestLost_BeforeServerExpires(t *testing.T) {
 	cuts := []string{"server", "links", "pause", "kill", "links of leader"}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -27,7 +27,7 @@ func TestLost_BeforeServerExpires(t *testing.T) {
 		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
 		tick := rapid.SampledFrom([]time.Duration{500 * time.Millisecond, 2 * time.Second}).Draw(rt, "tick")
 		timeout := time.Duration(rapid.IntRange(2000, 20000).Draw(rt, "timeout")) * time.Millisecond
-		timeout = max(timeout, 2*tick) // less is not given
+		timeout = max(timeout, 2*tick) // the server grants no less
 		phase := time.Duration(rapid.IntRange(0, 20000).Draw(rt, "phase")) * time.Millisecond
 		cut := rapid.SampledFrom(cuts).Draw(rt, "cut")
 		heal := time.Duration(rapid.IntRange(0, 60000).Draw(rt, "heal")) * time.Millisecond
@@ -83,10 +83,11 @@ func lostBeforeExpiry(t *testing.T, what string, kind recipetest.Kind, members i
 			repair()
 			repair = nil
 		}
-		// Who asks the client first, and the server then, must not find the session alive there and its znode gone here. Where the server
-		// answers only after a time, because there is no leader, the client is asked again when it has.
+		// Ask the client first and the server second: the session must not be alive for the client
+		// while its znode is gone on the server. If the server's answer took time, because there
+		// was no leader, ask the client again.
 		known = known || session.Context().Err() != nil
-		stands := members == 1 && cut == "pause" && repair != nil // and can't be asked
+		stands := members == 1 && cut == "pause" && repair != nil // and so cannot be asked
 		if !known && !stands {
 			asked := time.Now()
 			gone := e.Znode(path) == nil
@@ -94,12 +95,12 @@ func lostBeforeExpiry(t *testing.T, what string, kind recipetest.Kind, members i
 				known = session.Context().Err() != nil
 			}
 			if gone && !known {
-				t.Errorf("%s: after %v the znode is gone and the client does not know", what, passed)
+				t.Errorf("%s: after %v the znode is deleted and the client's session is alive", what, passed)
 				return
 			}
 		}
 		if known && derived.Err() == nil {
-			t.Errorf("%s: after %v a derived context lives on", what, passed)
+			t.Errorf("%s: after %v a derived context is alive", what, passed)
 			return
 		}
 		time.Sleep(step)
@@ -113,7 +114,8 @@ type sessionID int64
 
 func (id sessionID) SessionID() int64 { return int64(id) }
 
-// TestLost_ShorterTimeout: a server that was started with another configuration gives a session back with a shorter timeout.
+// TestLost_ShorterTimeout resumes a session on a server whose configuration grants a shorter
+// timeout.
 func TestLost_ShorterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		longest := 20 * time.Second
@@ -135,23 +137,24 @@ func TestLost_ShorterTimeout(t *testing.T) {
 		for _, quiet := range []time.Duration{0, 10 * time.Second} {
 			time.Sleep(quiet)
 			if c.Session() != session || session.Context().Err() != nil {
-				t.Fatal("another session")
+				t.Fatal("the client has another session")
 			}
 			if left := session.Remaining(); left > longest || c.Timeout() != longest {
-				t.Errorf("after %v it has %v, of a timeout of %v", quiet, left, c.Timeout())
+				t.Errorf("after %v of silence %v remain of a timeout of %v", quiet, left, c.Timeout())
 			}
 		}
 		s.Partition()
 		for session.Context().Err() == nil {
 			if s.Znode(path) == nil {
-				t.Fatal("the znode is gone and the client does not know")
+				t.Fatal("the znode is deleted and the client's session is alive")
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
 }
 
-// TestLost_Multi: of a session that is over for the Client and lives on with the wrapped connection, nothing is left that a multi made.
+// TestLost_Multi checks that the ephemerals of a multi are deleted when their session is over for
+// the Client but lives on with the wrapped connection.
 func TestLost_Multi(t *testing.T) {
 	for _, end := range []string{"asleep", "closed"} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -175,7 +178,7 @@ func TestLost_Multi(t *testing.T) {
 				t.Error(err)
 			}
 			if n := recipes.RememberedEphemerals(c); n != 4 {
-				t.Errorf("%d are remembered", n)
+				t.Errorf("%d ephemerals are remembered", n)
 			}
 			w.AssertExists("/d/unknown")
 			if end == "closed" {
@@ -186,7 +189,7 @@ func TestLost_Multi(t *testing.T) {
 				asleep.Store(int64(time.Hour))
 				time.Sleep(time.Minute)
 				if c.Session() == session || c.Session().Context().Err() != nil || c.Session().ID() != session.ID() {
-					t.Error("no session after one that was lost, of the same number")
+					t.Error("after a lost session there is no new Session with the same ID")
 				}
 			}
 			w.AssertChildren("/d", "stays")

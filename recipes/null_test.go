@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestNoNull: no znode has null data, whoever makes it and as what: kazoo's recipes decode what they read without a look.
+// TestNoNull checks that no operation creates a znode with null data: kazoo's recipes decode data
+// without a check.
 func TestNoNull(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
@@ -32,7 +33,7 @@ func TestNoNull(t *testing.T) {
 		}
 		for _, path := range []string{"/parents", "/parents/of", "/parents/of/this", "/set", "/multi", "/multi-set"} {
 			if data, _, err := c.Get(t.Context(), path); err != nil || data == nil || len(data) > 0 {
-				t.Errorf("%s has %v, %v", path, data, err)
+				t.Errorf("%s has data %v, error %v", path, data, err)
 			}
 		}
 	})

@@ -16,8 +16,9 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestExactlyOnce is G3 and G5 for several clients of an ensemble that has trouble: every write that is reported as done was done once; what
-// failed was not, and of what was given up nothing is left.
+// TestExactlyOnce is G3 and G5 for several clients of an ensemble with faults: every write that is
+// reported as done was applied once, every failed one was not, and nothing is left of abandoned
+// ones.
 func TestExactlyOnce(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		kind := rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind")
@@ -34,7 +35,7 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
-		kept = make(map[string]bool) // paths that must be there, and no others
+		kept = make(map[string]bool) // the paths that must exist, and no others
 	)
 	for w := range workers {
 		c := e.Open(kind)
@@ -47,7 +48,7 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 					mu.Lock()
 					kept[path] = true
 					mu.Unlock()
-					if r%2 == 1 { // what was made can be taken away, once
+					if r%2 == 1 { // a created znode can be deleted once
 						if err := c.Delete(t.Context(), path, 0); err != nil {
 							t.Errorf("delete: %v", err)
 						}
@@ -65,7 +66,8 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 					return
 				}
 				version = stat.Version
-				for tries := 0; ; tries++ { // a multi is never done twice without being told
+				// a multi is never repeated without the caller's knowledge
+				for tries := 0; ; tries++ {
 					_, err := c.Multi(t.Context(), &zk.CreateRequest{Path: fmt.Sprintf("/q/%d-%d", w, r), Acl: zk.WorldACL(zk.PermAll)})
 					if tries > 0 && errors.Is(err, zk.ErrNodeExists) {
 						err = nil
@@ -83,15 +85,15 @@ func exactlyOnce(t testing.TB, e *recipetest.World, kind recipetest.Kind, troubl
 	}
 	e.Apply(troubles)
 	wg.Wait()
-	time.Sleep(time.Minute) // for what goes on in the background
+	time.Sleep(time.Minute) // until background work is done
 	for path := range e.Tree("/seq") {
 		if path != "/seq" && !kept[path] {
-			t.Errorf("%s is left", path)
+			t.Errorf("%s still exists", path)
 		}
 		delete(kept, path)
 	}
 	for path := range kept {
-		t.Errorf("%s is gone", path)
+		t.Errorf("%s is missing", path)
 	}
 	for path := range e.Tree("/") {
 		if strings.HasPrefix(path, "/c") {

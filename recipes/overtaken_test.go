@@ -13,13 +13,14 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestOvertaken is the rest of G3: a write was applied, its answer was lost, and before it can be tried again others have changed the znode. Then
-// the server's answer proves nothing, and it must not be reported as not applied.
+// TestOvertaken is the rest of G3: a write was applied, its answer was lost, and others have
+// changed the znode before the retry. The answer to the retry then proves nothing, so the write
+// must not be reported as not applied.
 func TestOvertaken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		op    zktest.Op
 		do    func(ctx context.Context, c *recipes.Client) error
-		other map[string]string // what is there then
+		other map[string]string // the znodes after the other client's change
 		want  error
 	}{
 		"set, changed": {zktest.Set, func(ctx context.Context, c *recipes.Client) error {
@@ -44,7 +45,7 @@ func TestOvertaken(t *testing.T) {
 			dropped := w.DropReply(tc.op)
 			var err error
 			done := make(chan struct{})
-			go func() { // ends with its try
+			go func() { // ends with its attempt
 				defer close(done)
 				err = tc.do(t.Context(), c)
 			}()
@@ -62,7 +63,7 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// deleteAt deletes a znode on behalf of somebody else.
+// deleteAt deletes a znode on behalf of another client.
 func deleteAt(t testing.TB, w *recipetest.World, path string) {
 	t.Helper()
 	if err := w.Connect(t).Delete(path, -1); err != nil {

@@ -16,16 +16,18 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// operation is one of a Client's, on a server that has /dir, and /dir/z with the data "old".
+// operation is an operation of a Client, on a server that has /dir, and /dir/z with the data "old".
 type operation struct {
 	name  string
 	fault zktest.Op
 	do    func(ctx context.Context, c *recipes.Client) error
-	// done is how many children /dir has, and the data and version of /dir/z, when it was done once.
+	// children is the number of children of /dir after the operation was done once; data and
+	// version are those of /dir/z.
 	children int
 	data     string
 	version  int32
-	// once: when the answer is lost, nobody can know, and it is not tried again.
+	// once is set if the operation is not retried after a lost answer, because its outcome cannot
+	// be known.
 	once bool
 }
 
@@ -34,7 +36,8 @@ func operations() []operation {
 		return func(ctx context.Context, c *recipes.Client) error {
 			created, err := c.Create(ctx, path, []byte("new"), o)
 			if err == nil {
-				_, _, err = c.Get(context.WithoutCancel(ctx), created) // it is there when Create says so
+				// the znode exists when Create returns it
+				_, _, err = c.Get(context.WithoutCancel(ctx), created)
 			}
 			return err
 		}
@@ -83,7 +86,7 @@ func operations() []operation {
 	}
 }
 
-// each runs f for each operation and each kind of Client, in a bubble with a server of its own.
+// each runs f for each operation and each kind of Client, in a bubble with its own server.
 func each(t *testing.T, f func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client)) {
 	for _, op := range operations() {
 		for _, kind := range recipetest.Kinds() {
@@ -98,7 +101,7 @@ func each(t *testing.T, f func(t *testing.T, op operation, s *zktest.Server, c *
 	}
 }
 
-// verify compares the znodes with what they are when the operation was done so many times.
+// verify compares the znodes with their state after the operation was done this many times.
 func (op operation) verify(t *testing.T, s *zktest.Service, times int) {
 	t.Helper()
 	want := operation{children: 1, data: "old"}
@@ -106,7 +109,7 @@ func (op operation) verify(t *testing.T, s *zktest.Service, times int) {
 		want = op
 	}
 	if op.name == "set any" && times > 1 {
-		want.version = int32(times) // doing it again is how it is made sure
+		want.version = int32(times) // the operation is repeated to make sure
 	}
 	got := operation{}
 	for path := range s.Tree("/dir") {
@@ -131,13 +134,13 @@ func TestLostReply(t *testing.T) {
 		f.Wait()
 		switch {
 		case op.once && !errors.Is(err, recipes.ErrOutcomeUnknown):
-			t.Errorf("%v, want outcome unknown", err)
+			t.Errorf("error %v, want outcome unknown", err)
 		case !op.once && err != nil:
 			t.Error(err)
 		}
 		op.verify(t, s.Service, map[bool]int{false: 1, true: 2}[op.name == "set any"])
 		if c.Session() != session || session.Context().Err() != nil {
-			t.Error("another session")
+			t.Error("the client has another session")
 		}
 	})
 }
@@ -148,7 +151,7 @@ func TestLostReply_Twice(t *testing.T) {
 			return
 		}
 		s.DropReply(op.fault, zktest.Times(2))
-		// The answer to what looks whether it was done is lost too.
+		// Also lose the answer to the read that checks whether the write was applied.
 		s.DropReply(zktest.Children)
 		s.DropReply(zktest.Get)
 		if err := op.do(t.Context(), c); err != nil {
@@ -168,7 +171,8 @@ func TestConnectionClosedBefore(t *testing.T) {
 		s.Disconnect()
 		err := op.do(t.Context(), c)
 		switch {
-		case op.once && errors.Is(err, recipes.ErrOutcomeUnknown): // the connection broke while it was sent
+		// the connection broke while the request was sent
+		case op.once && errors.Is(err, recipes.ErrOutcomeUnknown):
 			op.verify(t, s.Service, 0)
 		case err != nil:
 			t.Error(err)
@@ -194,7 +198,7 @@ func TestServerKilled(t *testing.T) {
 	})
 }
 
-// TestExpired: what was asked when the session expired is done in the next one.
+// TestExpired checks that a request made when the session expires is done in the next session.
 func TestExpired(t *testing.T) {
 	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
 		old := c.Session()
@@ -206,11 +210,11 @@ func TestExpired(t *testing.T) {
 		if err == nil {
 			op.verify(t, s.Service, 1)
 		}
-		for c.Session() == old { // once it was reported that the outcome is unknown, it may take a moment
+		for c.Session() == old { // after an unknown outcome the new session may take a moment
 			time.Sleep(time.Millisecond)
 		}
 		if old.Context().Err() == nil || !errors.Is(context.Cause(old.Context()), recipes.ErrSessionLost) {
-			t.Error("the session is over, and its context does not say so")
+			t.Error("the session is lost and its Context is alive")
 		}
 		if c.Session().Context().Err() != nil {
 			t.Error("there is no new session")
@@ -237,12 +241,12 @@ func TestStates(t *testing.T) {
 		s.Disconnect()
 		await(recipes.Suspended, recipes.Reconnected)
 		if c.Session() != first || first.Context().Err() != nil {
-			t.Error("a session was lost that lives")
+			t.Error("a live session was declared lost")
 		}
 		s.Partition()
 		await(recipes.Suspended, recipes.Lost)
 		if first.Context().Err() == nil || c.State() != recipes.Lost {
-			t.Error("it does not know that it is lost")
+			t.Error("the client does not know that the session is lost")
 		}
 		s.Heal()
 		await(recipes.Reconnected)
@@ -271,8 +275,9 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// TestAsleep: the machine was suspended, or the process stopped, for longer than the timeout. Who looks sees that the session is over
-// before any timer has run. When the server still has the session, it is closed for good.
+// TestAsleep suspends the machine, or stops the process, for longer than the timeout. A look at the
+// session must show its end before any timer has run. If the server still has the session, the
+// Client must close it.
 func TestAsleep(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		var asleep time.Duration
@@ -287,7 +292,7 @@ func TestAsleep(t *testing.T) {
 		synctest.Wait()
 		asleep = 10 * time.Second
 		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), recipes.ErrSessionLost) || session.Remaining() != 0 {
-			t.Error("it does not know that it is lost")
+			t.Error("the client does not know that the session is lost")
 		}
 		s.AssertExists("/e")
 		for c.Session() == session || c.State() != recipes.Reconnected {
@@ -295,19 +300,19 @@ func TestAsleep(t *testing.T) {
 		}
 		s.AssertMissing("/e")
 		if session.Context().Err() == nil {
-			t.Error("the session came back")
+			t.Error("the lost session is alive again")
 		}
 		if kind == "connect" && c.Session().ID() == session.ID() {
-			t.Error("the session is used again")
+			t.Error("the lost session is used again")
 		}
 		if n := len(s.Sessions()); n != 1 {
-			t.Errorf("%d sessions", n)
+			t.Errorf("the server has %d sessions", n)
 		}
 	})
 }
 
-// TestReconnect_KeepsSession: an outage of less than half the timeout costs no session, whatever kind it is of. A wrapped connection needs
-// a second more, the pause of its host provider.
+// TestReconnect_KeepsSession checks that an outage shorter than half the timeout does not end the
+// session. A wrapped connection needs another second, the pause of its host provider.
 func TestReconnect_KeepsSession(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		const timeout = 10 * time.Second
@@ -325,17 +330,18 @@ func TestReconnect_KeepsSession(t *testing.T) {
 				cut.end()
 				time.Sleep(2 * timeout)
 				if c.Session() != session || session.Context().Err() != nil {
-					t.Fatalf("after %v the session is lost", outage)
+					t.Fatalf("after an outage of %v the session is lost", outage)
 				}
 				if state := c.State(); state != recipes.Connected && state != recipes.Reconnected {
-					t.Fatalf("after %v it is %v", outage, state)
+					t.Fatalf("after an outage of %v the state is %v", outage, state)
 				}
 			}
 		}
 	})
 }
 
-// TestThrottled: a server that has too much to do says so, and that it has done nothing. Then it is asked again later.
+// TestThrottled checks that a request is retried later when the server answers that it is
+// overloaded and has done nothing.
 func TestThrottled(t *testing.T) {
 	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
 		const throttled = -127

@@ -30,7 +30,7 @@ func TestSequence(t *testing.T) {
 		{"n-000000001", -1, "n", true},
 		{"n--000000001", -1, "n-", true},
 		{"-1000000000", -1000000000, "", true},
-		{"id12345678901", 0, "", false}, // 2345678901 is more than there is
+		{"id12345678901", 0, "", false}, // 2345678901 is out of range
 		{"lock", 0, "", false},
 		{"lock-12", 0, "", false},
 		{"", 0, "", false},
@@ -42,7 +42,8 @@ func TestSequence(t *testing.T) {
 	}
 }
 
-// TestSequential: whatever the prefixes of the clients, names are in the order in which a server numbers them, also where it overflows.
+// TestSequential checks that names are ordered as the server numbers them, whatever their prefixes,
+// including the overflow.
 func TestSequential(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first := rapid.Int32().Draw(rt, "first")
@@ -63,7 +64,7 @@ func TestRetryPolicies(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		policy recipes.RetryPolicy
-		want   []time.Duration // then no more
+		want   []time.Duration // then there are no further retries
 	}{
 		{"never", recipes.Never(), nil},
 		{"times", recipes.Times(2, 5), []time.Duration{5, 5}},
@@ -86,9 +87,9 @@ func TestRetryPolicies(t *testing.T) {
 		}
 	}
 	if wait, again := recipes.Forever(3)(1<<30, math.MaxInt64); wait != 3 || !again {
-		t.Error("forever ended")
+		t.Error("Forever stopped")
 	}
 	if wait, again := recipes.Exponential(time.Second, time.Minute, math.MaxInt)(1000, 0); wait > time.Minute || !again {
-		t.Errorf("%v, %v", wait, again)
+		t.Errorf("unexpected pause %v, %v", wait, again)
 	}
 }

@@ -12,16 +12,16 @@ func TestShared(t *testing.T) {
 		c, other := w.Client(), w.Client()
 		one := c.Shared(key("a"), func() any { return new(int) })
 		if c.Shared(key("a"), func() any { return new(int) }) != one {
-			t.Error("made twice")
+			t.Error("make was called twice for one key")
 		}
 		if c.Namespace("/n").Shared(key("a"), func() any { return new(int) }) == one {
-			t.Error("shared between namespaces")
+			t.Error("the value is shared between namespaces")
 		}
 		if c.Namespace("/n").Shared(key("a"), nil) != c.Namespace("/n").Shared(key("a"), nil) {
-			t.Error("made twice in a namespace")
+			t.Error("make was called twice in a namespace")
 		}
 		if c.Shared("a", func() any { return new(int) }) == one || other.Shared(key("a"), func() any { return new(int) }) == one {
-			t.Error("shared with another")
+			t.Error("the value is shared with another Client")
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestWatch_Shared: who watches the same znode again and again arms one watch.
+// TestWatch_Shared checks that repeated watches of one znode arm one watch.
 func TestWatch_Shared(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
@@ -46,7 +46,7 @@ func TestWatch_Shared(t *testing.T) {
 			different[ch] = true
 		}
 		if len(different) != 3 { // data of /a, existence of /none, children of /a
-			t.Errorf("%d watches", len(different))
+			t.Errorf("%d different watches", len(different))
 		}
 		s.Load(map[string]string{"/a": "2", "/none": "", "/a/b": ""})
 		time.Sleep(time.Second)
@@ -59,12 +59,13 @@ func TestWatch_Shared(t *testing.T) {
 		}
 		_, ch, err := c.ExistsW(t.Context(), "/a")
 		if err != nil || different[ch] {
-			t.Errorf("a watch that has fired is used again: %v", err)
+			t.Errorf("a watch that has fired is used again; error %v", err)
 		}
 	})
 }
 
-// TestWatch_MissesNothing: a change that falls into a lost connection fires the watch, and so does the end of the session.
+// TestWatch_MissesNothing checks that a change during a lost connection fires the watch, and so
+// does the end of the session.
 func TestWatch_MissesNothing(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		s := zktest.Start(t)
@@ -80,16 +81,17 @@ func TestWatch_MissesNothing(t *testing.T) {
 		}
 		s.Disconnect()
 		s.Load(map[string]string{"/a": "2"})
-		closed := func(e zk.Event) bool { return kind == recipetest.Wrap && e == zk.Event{} } // see TestWatch_FiresAgain
+		// see TestWatch_FiresAgain
+		closed := func(e zk.Event) bool { return kind == recipetest.Wrap && e == zk.Event{} }
 		if e := <-a; e.Type != zk.EventNodeDataChanged && !closed(e) {
-			t.Errorf("%+v", e)
+			t.Errorf("unexpected event %+v", e)
 		}
 		if len(b) > 0 {
-			t.Error("a watch fired and nothing has changed")
+			t.Error("a watch fired without a change")
 		}
 		s.ExpireSession(c.Session().ID())
 		if e := <-b; e.Type != zk.EventNotWatching && !closed(e) {
-			t.Errorf("%+v", e)
+			t.Errorf("unexpected event %+v", e)
 		}
 	})
 }
@@ -103,7 +105,7 @@ func TestNamespace(t *testing.T) {
 			t.Error(err)
 		}
 		if path, err := c.Create(ctx, "/a", []byte("x"), recipes.CreateOptions{}); err != nil || path != "/a" {
-			t.Fatalf("%q, %v", path, err)
+			t.Fatalf("create: %q, %v", path, err)
 		}
 		s.AssertData("/apps/mine/a", "x")
 		if _, err := c.Create(ctx, "/b/c", nil, recipes.CreateOptions{}); !errors.Is(err, zk.ErrNoNode) {
@@ -116,11 +118,11 @@ func TestNamespace(t *testing.T) {
 		s.AssertOwner("/apps/mine"+path, c.Session().ID())
 		names, _, err := c.Children(ctx, "/")
 		if err != nil || len(names) != 2 {
-			t.Errorf("%q, %v", names, err)
+			t.Errorf("children: %q, %v", names, err)
 		}
 		op := &zk.CreateRequest{Path: "/m", Acl: zk.WorldACL(zk.PermAll)}
 		if results, err := c.Multi(ctx, op); err != nil || results[0].String != "/m" || op.Path != "/m" {
-			t.Errorf("%+v, %v, %+v", results, err, op)
+			t.Errorf("multi: %+v, %v; the caller's op is %+v", results, err, op)
 		}
 		s.AssertExists("/apps/mine/m")
 		if err := c.Delete(ctx, "/a", -1); err != nil {
@@ -140,9 +142,9 @@ func TestParents_AreContainers(t *testing.T) {
 		if err := c.Delete(t.Context(), "/a/b/c", -1); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Minute) // the server looks once a minute
+		time.Sleep(5 * time.Minute) // the server looks for empty containers once a minute
 		s.AssertMissing("/a")
-		// They may go between being made and being needed.
+		// Containers may be deleted between their creation and their use.
 		for range 20 {
 			if _, err := c.Create(t.Context(), "/a/b/c", nil, recipes.CreateOptions{Parents: true}); err != nil {
 				t.Fatal(err)
@@ -169,7 +171,7 @@ func TestHeld(t *testing.T) {
 			}
 			h := c.Hold(c.Session(), path, int64(s.Znode(path).Stat.Czxid))
 			if h.Path() != path || h.Context().Err() != nil {
-				t.Errorf("%q, %v", h.Path(), h.Context().Err())
+				t.Errorf("hold %q: %v", h.Path(), h.Context().Err())
 			}
 			return h
 		}
@@ -177,9 +179,9 @@ func TestHeld(t *testing.T) {
 
 		h := hold()
 		if results, err := h.Commit(ctx, set); err != nil || len(results) != 1 || results[0].Stat.Version != 1 {
-			t.Errorf("%+v, %v", results, err)
+			t.Errorf("commit: %+v, %v", results, err)
 		}
-		// Its own data may change, which is told.
+		// A change of the znode's data is reported.
 		var told []string
 		h.OnData(func(data []byte, _ *zk.Stat) { told = append(told, string(data)) })
 		for _, data := range []string{"x", "y"} {
@@ -191,9 +193,9 @@ func TestHeld(t *testing.T) {
 		time.Sleep(time.Second)
 		h.OnData(func(data []byte, _ *zk.Stat) { told = append(told, "at last "+string(data)) })
 		if h.Context().Err() != nil || !slices.Equal(told, []string{"x", "y", "at last y"}) {
-			t.Errorf("after its znode's data changed: %v, told of %q", h.Context().Err(), told)
+			t.Errorf("after a change of its data the Hold is %v, and OnData got %q", h.Context().Err(), told)
 		}
-		// When the znode is gone, nothing is held.
+		// When the znode is deleted, the Hold ends.
 		if err := c.Delete(ctx, h.Path(), -1); err != nil {
 			t.Error(err)
 		}
@@ -208,7 +210,7 @@ func TestHeld(t *testing.T) {
 		// The server knows before the client does: the guard refuses.
 		next := hold()
 		if next.Token() <= h.Token() {
-			t.Errorf("token %d after %d", next.Token(), h.Token())
+			t.Errorf("token %d is not greater than %d", next.Token(), h.Token())
 		}
 		if _, err := c.Multi(ctx, &zk.DeleteRequest{Path: next.Path(), Version: -1}, set); err != nil {
 			t.Error(err)
@@ -219,10 +221,11 @@ func TestHeld(t *testing.T) {
 
 		last := hold()
 		if err := last.Release(ctx); err != nil || last.Context().Err() == nil {
-			t.Errorf("%v, %v", err, last.Context().Err())
+			t.Errorf("release: %v; Context: %v", err, last.Context().Err())
 		}
 		s.AssertMissing(last.Path())
-		// Nobody asks whether something is held, so that is learnt from the watch; and so it is when somebody else deletes the znode.
+		// Nobody asks whether the Hold lasts, so only the watch can end it, also when somebody else
+		// deletes the znode.
 		none := c.Hold(c.Session(), last.Path(), 0)
 		gone := hold()
 		time.Sleep(time.Second)
@@ -248,7 +251,8 @@ func TestHeld(t *testing.T) {
 	})
 }
 
-// TestClose_Anytime: Close returns soon, whatever the connection is at, and the bubble ends only if nothing is left running.
+// TestClose_Anytime closes a Client in every state of its connection. Close must return soon, and
+// the bubble only ends if no goroutine is left.
 func TestClose_Anytime(t *testing.T) {
 	bubbles(t, func(t *testing.T, kind recipetest.Kind) {
 		for _, state := range []string{"connected", "server gone", "silent", "silent for long", "working", "held"} {
@@ -298,7 +302,7 @@ func TestClose_Anytime(t *testing.T) {
 	})
 }
 
-// canceled returns a context that ends in a moment, when what is asked with it is on its way.
+// canceled returns a context that ends in a moment, when the request made with it is on its way.
 func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Millisecond, cancel)

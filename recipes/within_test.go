@@ -13,7 +13,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestHeld_Within: it ends with the caller's context and with what is held, and does not wait for a timer to know.
+// TestHeld_Within checks that the context ends with the caller's context and with the Hold, and
+// that it does not wait for a timer.
 func TestHeld_Within(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t)
@@ -35,31 +36,32 @@ func TestHeld_Within(t *testing.T) {
 		two, cancelTwo := held.Within(t.Context())
 		defer cancelTwo()
 		if one.Err() != nil || one.Value(key{}) != "value" {
-			t.Errorf("%v, %v", one.Err(), one.Value(key{}))
+			t.Errorf("context: %v, value %v", one.Err(), one.Value(key{}))
 		}
 		early := c.Hold(c.Session(), path, 1)
 		early.End()
 		if early.Context().Err() == nil || held.Context().Err() != nil {
-			t.Errorf("%v, %v", early.Context().Err(), held.Context().Err())
+			t.Errorf("Context ended early: %v, of the Hold: %v", early.Context().Err(), held.Context().Err())
 		}
 		s.AssertExists(path)
 		stop()
 		if !errors.Is(one.Err(), context.Canceled) || two.Err() != nil {
-			t.Errorf("%v, %v", one.Err(), two.Err())
+			t.Errorf("contexts: %v, %v", one.Err(), two.Err())
 		}
 		asleep.Store(int64(time.Hour)) // no timer has run
 		if two.Err() == nil || !errors.Is(context.Cause(two), recipes.ErrSessionLost) {
-			t.Errorf("%v, %v", two.Err(), context.Cause(two))
+			t.Errorf("context: %v, cause %v", two.Err(), context.Cause(two))
 		}
 		<-two.Done()
 		if c.Hold(c.Session(), path, 1).Context().Err() == nil {
-			t.Error("it is held in a session that is over")
+			t.Error("the Hold outlives its session")
 		}
 	})
 }
 
-// TestWithin_Create: an ephemeral that was asked for in a session, and came when that was over, is nobody's. The one who asked can't know in
-// which session it was made, and would leave it there as one that goes with his.
+// TestWithin_Create checks that an ephemeral that was requested in one session and created in the
+// next is undone. The caller cannot know in which session it was created, and would rely on its
+// deletion with the first.
 func TestWithin_Create(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		var asleep atomic.Int64 // a time.Duration
@@ -72,7 +74,7 @@ func TestWithin_Create(t *testing.T) {
 				}
 			})
 			if path, err := c.Create(in, "/n", nil, o); !errors.Is(err, recipes.ErrSessionLost) {
-				t.Errorf("%q, %v", path, err)
+				t.Errorf("create: %q, %v", path, err)
 			}
 			h.Arm(nil, nil)
 			cancel()
@@ -82,7 +84,7 @@ func TestWithin_Create(t *testing.T) {
 	})
 }
 
-// ending is a context that has ended when over is set, and of which nobody is told.
+// ending is a context that has ended when over is set, without notifying anybody.
 type ending struct {
 	context.Context
 	over bool
@@ -95,7 +97,8 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// TestCreate_EndsWithAnswer: ctx ends with the answer to a create. What was made is undone, though the caller goes on.
+// TestCreate_EndsWithAnswer ends ctx at the moment of the answer to a create. The znode must be
+// deleted, because the caller is told that the create failed.
 func TestCreate_EndsWithAnswer(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
@@ -103,7 +106,7 @@ func TestCreate_EndsWithAnswer(t *testing.T) {
 		h.Arm(nil, func(recipetest.Request) { ctx.over = true })
 		path, err := c.Create(ctx, "/n", nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
 		if path != "" || !errors.Is(err, context.Canceled) {
-			t.Errorf("%q, %v", path, err)
+			t.Errorf("create: %q, %v", path, err)
 		}
 		time.Sleep(time.Second)
 		w.AssertChildren("/", "zookeeper")

@@ -11,33 +11,34 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// attendance records who was in a double barrier, and when, and checks that it was never open early.
+// attendance records who was in a double barrier and when, and checks that the barrier never opened
+// early.
 type attendance struct {
 	members int
 
 	mu     sync.Mutex
-	stays  time.Duration // how long each is in
+	stays  time.Duration // how long each member stays in
 	all    []*attended
-	n      int // rounds that somebody has gone through
+	n      int // rounds that some member has completed
 	broken []error
 }
 
-// attended is one Enter and what followed.
+// attended is a call of Enter and what followed.
 type attended struct {
 	entered bool
-	ctx     context.Context // of the Member
-	leaving bool            // it has begun to, or has died
-	gone    time.Time       // from then on the servers have nothing of it for sure; zero: not known yet
+	ctx     context.Context // of the Participant
+	leaving bool            // it has begun to leave, or has died
+	gone    time.Time       // from then on its znode is certainly gone; zero if not known yet
 }
 
-// lingers is for how long the servers may have something of who has failed: until his session is over.
+// lingers is how long the znode of a member that failed may exist: until its session has expired.
 const lingers = 2 * recipetest.Timeout
 
 func newAttendance(members int, stays time.Duration) *attendance {
 	return &attendance{members: members, stays: stays}
 }
 
-// slower lets rounds take a second from now on.
+// slower makes rounds take a second from now on.
 func (a *attendance) slower() { a.locked(func() { a.stays = time.Second }) }
 
 // work goes through rounds until ctx ends.
@@ -82,13 +83,13 @@ func (a *attendance) once(ctx context.Context, d *barrier.Double) {
 		a.n++
 		for _, o := range before {
 			if !o.leaving && o.ctx.Err() == nil {
-				a.broken = append(a.broken, fmt.Errorf("%s has left, and another is in", m.Path()))
+				a.broken = append(a.broken, fmt.Errorf("%s has left while another member is in", m.Path()))
 			}
 		}
 	})
 }
 
-// entered checks that there were enough, or one who had come in rightfully.
+// entered checks that enough members were in, or one that had entered correctly.
 func (a *attendance) entered(x *attended, m *barrier.Participant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +105,7 @@ func (a *attendance) entered(x *attended, m *barrier.Participant) {
 		}
 	}
 	if in < a.members && !open {
-		a.broken = append(a.broken, fmt.Errorf("%s has come in when %d of %d were there", m.Path(), in, a.members))
+		a.broken = append(a.broken, fmt.Errorf("%s entered when %d of %d members were in", m.Path(), in, a.members))
 	}
 }
 
@@ -114,7 +115,7 @@ func (a *attendance) locked(f func()) {
 	f()
 }
 
-// rounds returns how many have gone through one.
+// rounds returns the number of completed rounds.
 func (a *attendance) rounds() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -19,7 +19,7 @@ func TestBarrier(t *testing.T) {
 		a, b := w.Client(), w.Client()
 		ctx := t.Context()
 		bar := barrier.New(a, "/jobs/gate")
-		if err := bar.Wait(ctx); err != nil { // there is none yet
+		if err := bar.Wait(ctx); err != nil { // there is no barrier yet
 			t.Fatal(err)
 		}
 		if err := bar.Remove(ctx); err != nil {
@@ -42,12 +42,13 @@ func TestBarrier(t *testing.T) {
 		}
 		done := make(chan error)
 		for _, c := range []*recipes.Client{a, a, b} {
-			go func() { done <- barrier.New(c, "/jobs/gate").Wait(ctx) }() // ends when the barrier is open; awaited below
+			// ends when the barrier is removed; awaited below
+			go func() { done <- barrier.New(c, "/jobs/gate").Wait(ctx) }()
 		}
 		time.Sleep(time.Minute)
 		select {
 		case err := <-done:
-			t.Fatalf("it is open: %v", err)
+			t.Fatalf("Wait returned while the barrier is set: %v", err)
 		default:
 		}
 		if err := barrier.New(b, "/jobs/gate").Remove(ctx); err != nil {
@@ -78,7 +79,7 @@ func TestBarrier_Namespace(t *testing.T) {
 	})
 }
 
-// TestB1_Lagging: the client's server does not know yet that the barrier was set, or set again.
+// TestB1_Lagging uses a server that does not know yet that the barrier was set, or set again.
 func TestB1_Lagging(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		recipetest.Run(t, 3, func(t testing.TB, w *recipetest.World) {
@@ -103,16 +104,17 @@ func TestB1_Lagging(t *testing.T) {
 				t.Fatal(err)
 			}
 			if stat, err := waiter.Exists(t.Context(), "/gate"); err != nil || (stat != nil) != before {
-				t.Fatalf("the server does not lag behind: %v, %v", stat, err)
+				t.Fatalf("the server does not lag: %v, %v", stat, err)
 			}
 			done := make(chan error, 1)
-			go func() { done <- barrier.New(waiter, "/gate").Wait(t.Context()) }() // ends when the barrier is open; awaited below
+			// ends when the barrier is removed; awaited below
+			go func() { done <- barrier.New(waiter, "/gate").Wait(t.Context()) }()
 			time.Sleep(100 * time.Millisecond)
 			w.Heal()
 			time.Sleep(time.Minute)
 			select {
 			case err := <-done:
-				t.Fatalf("it is open: %v", err)
+				t.Fatalf("Wait returned while the barrier is set: %v", err)
 			default:
 			}
 			if err := setter.Remove(t.Context()); err != nil {
@@ -162,23 +164,24 @@ func TestBarrier_Faults(t *testing.T) {
 				case err != nil && !errors.Is(err, context.Canceled):
 					t.Error(err)
 				case err == nil && name == "wait" && took < 20*time.Second:
-					t.Errorf("open after %v", took)
+					t.Errorf("Wait returned %v after the barrier was removed", took)
 				case err != nil && took > time.Second:
-					t.Errorf("ctx ended, and it took %v", took)
+					t.Errorf("Wait returned %v after the end of ctx", took)
 				}
 				<-removed
 				s.Settle()
 				_, there := s.Tree("/")["/dir/gate"]
 				if err == nil && there != (name == "set") {
-					t.Errorf("reported as done, and it is set: %v", there)
+					t.Errorf("Remove reported success, and the barrier is set: %v", there)
 				}
 			})
 		})
 	}
 }
 
-// TestCost_Barrier. Curator: set 1, remove 1, wait 1 if it is open, else 2 (DistributedBarrier.waitOnBarrier asks again when it is
-// woken). kazoo: ensure_path of set is 1 or more, remove 1, wait 1.
+// TestCost_Barrier checks the round trips of each operation. Curator: set 1, remove 1, wait 1 if
+// there is no barrier, otherwise 2 (DistributedBarrier.waitOnBarrier asks again when it is woken).
+// kazoo: set is ensure_path, 1 or more; remove 1, wait 1.
 func TestCost_Barrier(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		other := barrier.New(w.Client(), "/gate")
@@ -204,7 +207,8 @@ func TestCost_Barrier(t *testing.T) {
 		}
 		cost("wait", 2, "multi, exists+watch", func() error {
 			done := make(chan error)
-			go func() { done <- bar.Wait(t.Context()) }() // ends when the barrier is open; awaited below
+			// ends when the barrier is removed; awaited below
+			go func() { done <- bar.Wait(t.Context()) }()
 			time.Sleep(200 * time.Millisecond)
 			synctest.Wait()
 			if err := other.Remove(t.Context()); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// entering is an Enter under way.
+// entering is a call of Enter in progress.
 type entering struct {
 	t      testing.TB
 	double *barrier.Double
@@ -26,19 +26,19 @@ type entering struct {
 
 func enter(ctx context.Context, t testing.TB, c *recipes.Client, members int) *entering {
 	e := &entering{t: t, double: barrier.NewDouble(c, "/both", members, "me"), done: make(chan struct{})}
-	go func() { // ends with Enter; awaited by whoever reads done
+	go func() { // ends with Enter; awaited by the reader of done
 		defer close(e.done)
 		e.member, e.err = e.double.Enter(ctx)
 	}()
 	return e
 }
 
-// waits checks that it does not come in for a minute.
+// waits checks that the member does not get in for a minute.
 func (e *entering) waits() {
 	e.t.Helper()
 	select {
 	case <-e.done:
-		e.t.Fatalf("it is in: %v", e.err)
+		e.t.Fatalf("the member is in: %v", e.err)
 	case <-time.After(time.Minute):
 	}
 }
@@ -51,15 +51,15 @@ func (e *entering) in() *barrier.Participant {
 			e.t.Fatal(e.err)
 		}
 	case <-time.After(time.Minute):
-		e.t.Fatal("it is not in")
+		e.t.Fatal("the member is not in")
 	}
 	return e.member
 }
 
-// leaving is a Leave under way.
+// leave calls Leave in the background.
 func leave(ctx context.Context, m *barrier.Participant) chan error {
 	done := make(chan error, 1)
-	go func() { done <- m.Leave(ctx) }() // ends with Leave; awaited by whoever reads done
+	go func() { done <- m.Leave(ctx) }() // ends with Leave; awaited by the reader of done
 	return done
 }
 
@@ -71,7 +71,7 @@ func left(t testing.TB, done chan error) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("it has not left")
+		t.Fatal("Leave has not returned")
 	}
 }
 
@@ -79,7 +79,7 @@ func staysIn(t testing.TB, done chan error) {
 	t.Helper()
 	select {
 	case err := <-done:
-		t.Fatalf("it has left: %v", err)
+		t.Fatalf("Leave has returned: %v", err)
 	case <-time.After(time.Minute):
 	}
 }
@@ -97,13 +97,13 @@ func TestDouble(t *testing.T) {
 			w.AssertMissing("/both/ready")
 			line, err := barrier.ExplainDouble(ctx, clients[2], "/both")
 			if err != nil || len(line.Waiters) != 2 || len(line.Holders) != 0 || line.Waiters[0].Session != clients[0].Session().ID() || string(line.Waiters[1].Data) != "me" {
-				t.Errorf("%+v, %v", line, err)
+				t.Errorf("explain: %+v, %v", line, err)
 			}
 			third := enter(ctx, t, clients[2], 3)
 			members := []*barrier.Participant{third.in(), first.in(), second.in()}
 			w.AssertExists("/both/ready")
 			if line, err := barrier.ExplainDouble(ctx, clients[2], "/both"); err != nil || len(line.Waiters) != 0 || len(line.Holders) != 3 {
-				t.Errorf("%+v, %v", line, err)
+				t.Errorf("explain: %+v, %v", line, err)
 			}
 			if _, err := members[0].Commit(ctx, &zk.SetDataRequest{Path: "/both", Data: []byte("result"), Version: -1}); err != nil {
 				t.Error(err)
@@ -111,7 +111,7 @@ func TestDouble(t *testing.T) {
 			begun := token
 			for _, m := range members {
 				if m.Token() <= begun {
-					t.Errorf("token %d after %d", m.Token(), begun)
+					t.Errorf("token %d is not greater than %d", m.Token(), begun)
 				}
 				token = max(token, m.Token())
 			}
@@ -124,13 +124,13 @@ func TestDouble(t *testing.T) {
 			}
 			for _, m := range members {
 				if m.Context().Err() == nil {
-					t.Error("it has left, and is in")
+					t.Error("the member has left and its Context is alive")
 				}
 			}
 			w.AssertChildren("/both")
 		}
 		if line, err := barrier.ExplainDouble(ctx, clients[2], "/both"); err != nil || len(line.Waiters)+len(line.Holders) != 0 {
-			t.Errorf("%+v, %v", line, err)
+			t.Errorf("explain: %+v, %v", line, err)
 		}
 	})
 }
@@ -163,12 +163,12 @@ func TestDouble_With(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("the panic is lost")
+					t.Error("With swallowed the panic")
 				}
 			}()
 			_ = barrier.NewDouble(c, "/both", 1, "").With(t.Context(), func(context.Context) error { panic("oops") })
 		}()
-		w.AssertChildren("/both", "ready") // it has not left, but is gone, as if it had died
+		w.AssertChildren("/both", "ready") // released without Leave, as if it had died
 		err := barrier.NewDouble(c, "/both", 1, "").With(t.Context(), func(ctx context.Context) error {
 			w.ExpireSession(c.Session().ID())
 			<-ctx.Done()
@@ -180,7 +180,8 @@ func TestDouble_With(t *testing.T) {
 	})
 }
 
-// TestB2_OldSign: a sign that outlived its round lets nobody in, nor does it keep those of the next from opening.
+// TestB2_OldSign checks that a ready znode left over from an earlier round admits nobody, and does
+// not prevent the next round from opening.
 func TestB2_OldSign(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/both": "", "/both/ready": ""})
@@ -188,7 +189,7 @@ func TestB2_OldSign(t *testing.T) {
 		first := enter(t.Context(), t, a, 2)
 		first.waits()
 		if line, err := barrier.ExplainDouble(t.Context(), a, "/both"); err != nil || len(line.Waiters) != 1 {
-			t.Errorf("%+v, %v", line, err)
+			t.Errorf("explain: %+v, %v", line, err)
 		}
 		second := enter(t.Context(), t, b, 2)
 		one, two := leave(t.Context(), first.in()), leave(t.Context(), second.in())
@@ -198,7 +199,7 @@ func TestB2_OldSign(t *testing.T) {
 	})
 }
 
-// TestB2_Dead: who died, or gave up, while waiting does not count.
+// TestB2_Dead checks that a waiting member that died or gave up does not count.
 func TestB2_Dead(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		a, b, c := w.Client(), w.Client(), w.Client()
@@ -228,7 +229,8 @@ func TestB2_Dead(t *testing.T) {
 	})
 }
 
-// TestB2_LateComer: who comes when it is open is in at once, and the others wait for it; also when the one who opened it has gone.
+// TestB2_LateComer checks that a member that arrives while the barrier is open enters at once, and
+// that the others wait for it, even if the member that opened the barrier has left.
 func TestB2_LateComer(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		a, b, c := w.Client(), w.Client(), w.Client()
@@ -248,7 +250,8 @@ func TestB2_LateComer(t *testing.T) {
 	})
 }
 
-// TestB3_Dead: nobody waits for those whose session is over, be it the first by name or another.
+// TestB3_Dead checks that nobody waits for a member whose session has ended, whether or not its
+// name sorts first.
 func TestB3_Dead(t *testing.T) {
 	for i := range 3 {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -292,12 +295,13 @@ func TestB3_Deleted(t *testing.T) {
 	})
 }
 
-// TestB4_SlowLeaver: who learns late that all have left finds the others in the next round already, and does not wait for them.
+// TestB4_SlowLeaver checks that a member that notices late that all have left does not wait for
+// those that are in the next round already.
 func TestB4_SlowLeaver(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		slow, hooks := w.Hooked()
 		clients := []*recipes.Client{slow, w.Client(), w.Client()}
-		for range 6 { // names are random: the slow one is not always the first
+		for range 6 { // names are random: the slow member must sort first at times
 			var all []*entering
 			for _, c := range clients {
 				all = append(all, enter(t.Context(), t, c, 3))
@@ -340,7 +344,8 @@ func TestB4_SlowLeaver(t *testing.T) {
 	})
 }
 
-// TestB4_SameName: a member that has one name for all rounds, as Curator's and kazoo's have, is known from the one of the round before.
+// TestB4_SameName checks that a member that has one name in all rounds, as Curator's and kazoo's
+// have, is not mistaken for that of the previous round.
 func TestB4_SameName(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		other := w.Client()
@@ -377,7 +382,8 @@ func TestB4_SameName(t *testing.T) {
 	})
 }
 
-// TestDouble_Faults has each kind of fault at each request of one of two members, which enters again if its session was lost.
+// TestDouble_Faults has each kind of fault at each request of one of two members, which enters
+// again if its session is lost.
 func TestDouble_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		att := newAttendance(2, 200*time.Millisecond)
@@ -393,11 +399,11 @@ func TestDouble_Faults(t *testing.T) {
 		s.ClearFaults()
 		before := att.rounds()
 		if s.Ctx.Err() == nil {
-			for range 4 { // the first may still be in a session that is over
+			for range 4 { // the first attempt may use a session that has ended
 				att.once(t.Context(), barrier.NewDouble(s.Client, "/both", 2, "this"))
 			}
 			if att.rounds() < before+2 {
-				t.Errorf("%d rounds after %d", att.rounds(), before)
+				t.Errorf("%d rounds; there were %d before", att.rounds(), before)
 			}
 		}
 		cancel()
@@ -405,7 +411,7 @@ func TestDouble_Faults(t *testing.T) {
 		s.Settle()
 		for path := range s.Tree("/both") {
 			if path != "/both" && path != "/both/ready" {
-				t.Errorf("%s is left", path)
+				t.Errorf("%s still exists", path)
 			}
 		}
 		if err := att.err(); err != nil {
@@ -414,10 +420,12 @@ func TestDouble_Faults(t *testing.T) {
 	})
 }
 
-// TestCost_Double. Curator's DistributedDoubleBarrier: enter is exists+watch, create, children for all, create for the last, and children and
-// create when woken: 3, 5 and 4. leave is children, delete, delete for the last; 4 and the opening for others. kazoo's DoubleBarrier: enter is
-// ensure_path, create, exists+watch, children, and ensure_path of the sign for the last; leave as Curator, with the delete of the
-// sign first.
+// TestCost_Double checks the requests of each operation. Curator's DistributedDoubleBarrier: enter
+// is exists+watch, create, children for all, create for the last, and children and create after the
+// wake-up: 3, 5 and 4. leave is children, delete, delete for the last; 4 and the opening for
+// others. kazoo's DoubleBarrier: enter is ensure_path, create, exists+watch, children, and
+// ensure_path of the ready znode for the last; leave as Curator, with the delete of the ready znode
+// first.
 func TestCost_Double(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/both": ""})
@@ -442,7 +450,8 @@ func TestCost_Double(t *testing.T) {
 			var one chan error
 			trips, ops := 5, "exists, children, get+watch, delete, children"
 			if e.member.Path() < o.member.Path() {
-				trips, ops = 6, "exists, children, get+watch, children, multi" // one more: the opening
+				// one more: the opening
+				trips, ops = 6, "exists, children, get+watch, children, multi"
 			}
 			want("leave", hooks.Cost(func() {
 				one = leave(t.Context(), e.member)

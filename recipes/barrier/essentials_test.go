@@ -12,8 +12,9 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestEssentials runs against any ZooKeeper: two members go through rounds of a double barrier, with a barrier set and removed in each, while the
-// answers to one member's requests get lost one after the other.
+// TestEssentials runs against any ZooKeeper: two members go through rounds of a double barrier,
+// with a barrier set and removed in each, while the answers to one member's requests are lost one
+// after the other.
 func TestEssentials(t *testing.T) {
 	ctx, p := recipetest.ConnectPair(t, "gozkd-barrier-")
 	a, b, cut, root := p.A, p.B, p.Cut, p.Root
@@ -41,7 +42,8 @@ func TestEssentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)
-		go func() { done <- barrier.New(b.Namespace(root), "/gate").Wait(ctx) }() // ends when the barrier is open; awaited below
+		// ends when the barrier is removed; awaited below
+		go func() { done <- barrier.New(b.Namespace(root), "/gate").Wait(ctx) }()
 		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		if err := gate.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)

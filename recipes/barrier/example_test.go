@@ -15,13 +15,13 @@ func ExampleBarrier() {
 	defer stop()
 	ctx := context.Background()
 
-	// One who prepares something holds back all who need it.
+	// A process that prepares something blocks all that need it.
 	gate := barrier.New(c, "/reports/gate")
 	if err := gate.Set(ctx); err != nil {
 		log.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { // another process; ends when the barrier is open
+	go func() { // another process; ends when the barrier is removed
 		err := barrier.New(c, "/reports/gate").Wait(ctx)
 		fmt.Println("all is prepared")
 		done <- err
@@ -47,10 +47,11 @@ func ExampleDouble_With() {
 		mu   sync.Mutex
 		sums = make(map[int]int)
 	)
-	for worker := range 3 { // each is a process of its own
+	for worker := range 3 { // each goroutine stands for a process
 		wg.Go(func() {
 			both := barrier.NewDouble(c, "/sums", 3, fmt.Sprint("worker ", worker))
-			// No part begins before all workers are there, and nobody goes on before all parts are done.
+			// No part begins before all workers are there, and no worker continues before all parts
+			// are done.
 			err := both.With(context.Background(), func(ctx context.Context) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -78,7 +79,7 @@ func ExampleDouble_Enter() {
 	ctx := context.Background()
 
 	both := barrier.NewDouble(c, "/job", 1, "host-7")
-	member, err := both.Enter(ctx) // when all are there
+	member, err := both.Enter(ctx) // when all have entered
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func ExampleDouble_Enter() {
 		log.Fatal(err)
 	}
 	fmt.Printf("%s is in\n", line.Holders[0].Data)
-	if err := member.Leave(ctx); err != nil { // when all are done
+	if err := member.Leave(ctx); err != nil { // when all want to leave
 		log.Fatal(err)
 	}
 	fmt.Println(member.Context().Err())

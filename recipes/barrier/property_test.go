@@ -13,18 +13,20 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestB2_B3_B4 has members go through rounds while all kinds of things happen: nobody comes in early, nobody leaves early, nothing is
-// left, and when all is well again, rounds go on.
+// TestB2_B3_B4 runs members through rounds with faults: nobody enters early, nobody leaves early,
+// nothing is left, and without faults the rounds continue.
 func TestB2_B3_B4(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
-		servers := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "servers") // three take five times as long
+		// three members take five times as long
+		servers := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "servers")
 		members := rapid.IntRange(1, 3).Draw(rt, "members")
 		more := rapid.IntRange(0, 1).Draw(rt, "more")
 		patience := time.Duration(rapid.SampledFrom([]int{900, 3000, 60000}).Draw(rt, "patience")) * time.Millisecond
 		troubles := recipetest.Troubles(servers).Draw(rt, "troubles")
 		for i, x := range troubles {
 			if x.What == "expire" {
-				// Nobody can know beforehand of a session that is ended before its time is over. It ends here as it does in life.
+				// A client cannot foresee a forced end of its session. Here the session expires, as
+				// it does in production.
 				troubles[i].What, troubles[i].Lasts = "unplug", 2*recipetest.Timeout
 			}
 		}
@@ -55,18 +57,18 @@ func TestB2_B3_B4(t *testing.T) {
 			w.Apply(troubles)
 			close(patient)
 			att.slower()
-			time.Sleep(lingers) // for what goes on in the background
+			time.Sleep(lingers) // until background work is done
 			before := att.rounds()
 			time.Sleep(5 * time.Second)
 			if got := att.rounds() - before; got < members*2 {
-				t.Errorf("when all was well again, %d rounds in 5 s", got)
+				t.Errorf("without faults, %d rounds in 5 s", got)
 			}
 			cancel()
 			wg.Wait()
 			time.Sleep(time.Second)
 			for path := range w.Tree("/") {
 				if strings.HasPrefix(path, "/both/") && path != "/both/ready" {
-					t.Errorf("%s is left", path)
+					t.Errorf("%s still exists", path)
 				}
 			}
 			if err := att.err(); err != nil {

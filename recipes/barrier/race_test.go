@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// at calls f once, when a client is about to make its next such request.
+// at calls f once, when a client is about to make its next request of this kind.
 func at(hooks *recipetest.Hooks, op zktest.Op, f func()) {
 	var once sync.Once
 	hooks.Arm(func(r recipetest.Request) error {
@@ -20,7 +20,7 @@ func at(hooks *recipetest.Hooks, op zktest.Op, f func()) {
 	}, nil)
 }
 
-// TestB2_DiesAtOpening: a member dies after it was counted, and before the barrier is open.
+// TestB2_DiesAtOpening kills a member after it was counted and before the barrier opens.
 func TestB2_DiesAtOpening(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		dying := w.Client()
@@ -38,7 +38,8 @@ func TestB2_DiesAtOpening(t *testing.T) {
 	})
 }
 
-// TestB2_LateAtLeaving: somebody comes in while the last one is about to take the sign away. It stays for him, and for who comes after.
+// TestB2_LateAtLeaving lets a member enter while the last one is about to delete the ready znode.
+// The ready znode must stay for that member and later ones.
 func TestB2_LateAtLeaving(t *testing.T) {
 	for range 4 { // names are random
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -67,7 +68,8 @@ func TestB2_LateAtLeaving(t *testing.T) {
 	}
 }
 
-// TestB3_Undecided: somebody has found the sign, and the last one leaves before it is renewed. Neither waits for the other.
+// TestB3_Undecided lets a member find the ready znode, and the last member leave before the first
+// has written the ready znode again. Neither may wait for the other.
 func TestB3_Undecided(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		a, b := w.Client(), w.Client()

@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestEssentials runs against any ZooKeeper: a latch and selectors of both names lead in turn, while the answers to one client's requests get lost one
-// after the other.
+// TestEssentials runs against any ZooKeeper: a latch and selectors with both kinds of names lead in
+// turn, while the answers to one client's requests are lost one after the other.
 func TestEssentials(t *testing.T) {
 	ctx, p := recipetest.ConnectPair(t, "gozkd-election-")
 	a, b, cut, root := p.A, p.B, p.Cut, p.Root

@@ -27,7 +27,7 @@ func ExampleLatch() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// The plan is written if this process leads still, and else not.
+	// The plan is written only if this process still leads.
 	_, err = held.Commit(ctx, &zk.SetDataRequest{Path: "/plan", Data: []byte("host-7's plan"), Version: -1})
 	fmt.Println("written:", err)
 
@@ -57,7 +57,7 @@ func ExampleSelector_Run() {
 		if times == 2 {
 			cancel()
 		}
-		return nil // to resign, and stand again
+		return nil // resigns, and joins again
 	})
 	fmt.Println(errors.Is(err, context.Canceled))
 	// Output:

@@ -16,13 +16,14 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// start returns a latch that stands, after those that stood before, and is closed with the test.
+// start returns a latch that has joined the election after all earlier ones, and is closed with the
+// test.
 func start(t testing.TB, c *recipes.Client, id string) *election.Latch {
 	t.Helper()
 	l := election.NewLatch(c, "/app/leader", id)
 	l.Start()
 	t.Cleanup(func() {
-		// The test's own ctx is over.
+		// The test's own ctx has ended.
 		if err := l.Close(context.WithoutCancel(t.Context())); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Error(err)
 		}
@@ -31,7 +32,7 @@ func start(t testing.TB, c *recipes.Client, id string) *election.Latch {
 	return l
 }
 
-// leads checks that it leads within a minute.
+// leads checks that the latch leads within a minute.
 func leads(t testing.TB, l *election.Latch) *recipes.Hold {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -41,7 +42,7 @@ func leads(t testing.TB, l *election.Latch) *recipes.Hold {
 		t.Fatalf("%s: %v", l.ID(), err)
 	}
 	if l.Leadership() != held {
-		t.Errorf("%s says it does not lead", l.ID())
+		t.Errorf("latch %s leads and Leadership says that it does not", l.ID())
 	}
 	return held
 }
@@ -59,15 +60,15 @@ func candidates(t testing.TB, l *election.Latch, want ...string) {
 	t.Helper()
 	ids, err := l.Candidates(t.Context())
 	if err != nil || !slices.Equal(ids, want) {
-		t.Errorf("%q, %v; want %q", ids, err, want)
+		t.Errorf("candidates %q, %v; want %q", ids, err, want)
 	}
 	leader, err := l.Leader(t.Context())
 	if len(want) == 0 {
 		if !errors.Is(err, election.ErrNoLeader) {
-			t.Errorf("%q, %v", leader, err)
+			t.Errorf("leader %q, %v", leader, err)
 		}
 	} else if err != nil || leader != want[0] {
-		t.Errorf("%q, %v", leader, err)
+		t.Errorf("leader %q, %v", leader, err)
 	}
 }
 
@@ -78,13 +79,13 @@ func TestLatch(t *testing.T) {
 		candidates(t, outside)
 		a := start(t, one, "a")
 		b := start(t, two, "b")
-		c := start(t, two, "c") // of the same process
+		c := start(t, two, "c") // a second latch in the same process
 		candidates(t, outside, "a", "b", "c")
 		first := leads(t, a)
 		waits(t, b)
 		line, err := election.Explain(t.Context(), two, "/app/leader")
 		if err != nil || len(line.Holders) != 1 || len(line.Waiters) != 2 || line.Holders[0].Session != one.Session().ID() || line.Holders[0].Path != first.Path() {
-			t.Errorf("%+v, %v", line, err)
+			t.Errorf("explain: %+v, %v", line, err)
 		}
 		for path, id := range w.Tree("/app/leader") {
 			if name := strings.TrimPrefix(path, "/app/leader/"); id != "" && (!strings.HasPrefix(name, "_c_") || !strings.Contains(name, "-latch-00000000")) {
@@ -92,7 +93,7 @@ func TestLatch(t *testing.T) {
 			}
 		}
 
-		// To resign is to go to the end.
+		// A latch that resigns goes to the end of the line.
 		if err := first.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestLatch(t *testing.T) {
 		time.Sleep(time.Second)
 		candidates(t, outside, "b", "c", "a")
 
-		// So is to lose the session.
+		// So does a latch whose session is lost.
 		w.ExpireSession(two.Session().ID())
 		leads(t, a)
 		time.Sleep(time.Second)
@@ -114,10 +115,11 @@ func TestLatch(t *testing.T) {
 			t.Errorf("%v", context.Cause(second.Context()))
 		}
 		if ids, err := outside.Candidates(t.Context()); err != nil || len(ids) != 3 || ids[0] != "a" {
-			t.Errorf("%q, %v", ids, err)
+			t.Errorf("candidates %q, %v", ids, err)
 		}
 
-		// And to be deleted: who leads learns of it a moment later, who waits when its turn would come.
+		// And a latch whose znode is deleted: a leader notices a moment later, a waiting one when
+		// its turn would have come.
 		for path, id := range w.Tree("/app/leader") {
 			if id == "a" || id == "b" {
 				if err := two.Delete(t.Context(), path, -1); err != nil {
@@ -134,7 +136,7 @@ func TestLatch(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if ids, err := outside.Candidates(t.Context()); err != nil || len(ids) != 2 {
-			t.Errorf("%q, %v", ids, err)
+			t.Errorf("candidates %q, %v", ids, err)
 		}
 	})
 }
@@ -169,11 +171,11 @@ func TestLatch_Close(t *testing.T) {
 			}
 		}
 		if held.Context().Err() == nil || a.Leadership() != nil {
-			t.Error("it leads still")
+			t.Error("the latch still leads")
 		}
 		w.AssertChildren("/app/leader")
 
-		// Without a server it does not wait for longer than it shall, and the rest is done later.
+		// Without a server, Close waits no longer than its ctx, and the rest is done later.
 		d := start(t, c, "d")
 		leads(t, d)
 		w.Member(1).Partition()
@@ -181,7 +183,7 @@ func TestLatch_Close(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		if err := d.Close(ctx); !errors.Is(err, recipes.ErrOutcomeUnknown) || time.Since(begun) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(begun))
+			t.Errorf("Close returned %v after %v", err, time.Since(begun))
 		}
 		w.Member(1).Heal()
 		time.Sleep(time.Second)
@@ -189,7 +191,8 @@ func TestLatch_Close(t *testing.T) {
 	})
 }
 
-// TestLatch_Refused: when the server does not let it stand, that is told, and it is not tried for ever.
+// TestLatch_Refused checks that Await reports the server's refusal, and that the latch stops
+// trying.
 func TestLatch_Refused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
@@ -216,7 +219,7 @@ func TestLatch_Refused(t *testing.T) {
 	})
 }
 
-// TestLatch_Outage: the connection is gone for longer than the policy has patience, and comes back.
+// TestLatch_Outage loses the connection for longer than the RetryPolicy allows, and restores it.
 func TestLatch_Outage(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client(recipes.Retry(recipes.Times(2, 100*time.Millisecond)))
@@ -230,7 +233,7 @@ func TestLatch_Outage(t *testing.T) {
 	})
 }
 
-// TestE4: the end of one leadership wakes one of many.
+// TestE4 checks that the end of a leadership wakes one of many candidates.
 func TestE4(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		a := start(t, w.Client(), "a")
@@ -256,12 +259,13 @@ func TestE4(t *testing.T) {
 			}
 		}
 		if woken != 1 {
-			t.Errorf("%d were woken", woken)
+			t.Errorf("%d candidates were woken", woken)
 		}
 	})
 }
 
-// TestLatch_Faults has each kind of fault at each request of one who waits, leads, resigns, leads again and is closed.
+// TestLatch_Faults has each kind of fault at each request of a latch that waits, leads, resigns,
+// leads again and is closed.
 func TestLatch_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		holds := recipetest.NewHoldHistory(1)
@@ -304,16 +308,18 @@ func TestLatch_Faults(t *testing.T) {
 		}
 		s.Settle()
 		s.AssertChildren("/leader")
-		// A session that is ended before its time is over is known to be so a moment after another leads.
+		// After a forced end of its session, a leader may learn of the end a moment after another
+		// one leads.
 		if err := holds.Err(); err != nil && s.Fault != recipetest.Expire {
 			t.Error(err)
 		}
 	})
 }
 
-// TestCost. Curator's LeaderLatch: start is create, children, and get of its own znode to see whose it is, or get+watch of the one before;
-// when that goes, children and get. close is delete. LeaderSelector is InterProcessMutex: create, children; delete. kazoo's Election is
-// Lock: ensure_path, create, children; delete.
+// TestCost checks the requests of each step. For comparison: Curator's LeaderLatch starts with
+// create, children, and get of its own znode, or get+watch of the one before; when that is deleted,
+// children and get. close is delete. LeaderSelector is InterProcessMutex: create, children; delete.
+// kazoo's Election is Lock: ensure_path, create, children; delete.
 func TestCost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/leader": ""})

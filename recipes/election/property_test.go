@@ -14,18 +14,20 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestE1_E2_E5 lets candidates of both kinds stand while all kinds of things happen: of the Contexts of those who lead one at most is alive, their
-// tokens rise, nothing is left; and when all is well again, leaders follow each other.
+// TestE1_E2_E5 runs candidates of both kinds with faults: at most one leader's Context is alive,
+// tokens rise, nothing is left, and without faults leaders follow each other again.
 func TestE1_E2_E5(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
-		servers := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "servers") // three take five times as long
+		// three members take five times as long
+		servers := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "servers")
 		latches := rapid.IntRange(0, 3).Draw(rt, "latches")
 		selectors := 3 - latches
 		stays := time.Duration(rapid.SampledFrom([]int{200, 1000, 5000}).Draw(rt, "stays")) * time.Millisecond
 		troubles := recipetest.Troubles(servers).Draw(rt, "troubles")
 		for i, x := range troubles {
 			if x.What == "expire" {
-				// Nobody can know beforehand of a session that is ended before its time is over. It ends here as it does in life.
+				// A client cannot foresee a forced end of its session. Here the session expires, as
+				// it does in production.
 				troubles[i].What, troubles[i].Lasts = "unplug", 2*recipetest.Timeout
 			}
 		}
@@ -44,7 +46,7 @@ func TestE1_E2_E5(t *testing.T) {
 			}
 			for range selectors {
 				s := election.NewSelector(w.Client(), "/leader", "selector")
-				wg.Go(func() { _ = s.Run(ctx, turn) }) // which has no other end than ctx
+				wg.Go(func() { _ = s.Run(ctx, turn) }) // Run only ends with ctx
 			}
 			for range latches {
 				l := election.NewLatch(w.Client(), "/leader", "latch")
@@ -56,9 +58,9 @@ func TestE1_E2_E5(t *testing.T) {
 							break
 						}
 						_ = turn(held.Context(), held)
-						_ = held.Release(ctx) // what is not done before ctx ends goes on in the background
+						_ = held.Release(ctx) // continues in the background after ctx
 					}
-					_ = l.Close(ctx) // as above
+					_ = l.Close(ctx) // continues in the background after ctx
 				})
 			}
 			w.Apply(troubles)
@@ -66,14 +68,14 @@ func TestE1_E2_E5(t *testing.T) {
 			before := holds.Len()
 			time.Sleep(6 * time.Second)
 			if holds.Len() < before+1 {
-				t.Error("when all was well again, nobody came to lead")
+				t.Error("without faults nobody leads")
 			}
 			cancel()
 			wg.Wait()
 			time.Sleep(time.Second)
 			for path := range w.Tree("/") {
 				if strings.HasPrefix(path, "/leader/") {
-					t.Errorf("%s is left", path)
+					t.Errorf("%s still exists", path)
 				}
 			}
 			if err := holds.Err(); err != nil {

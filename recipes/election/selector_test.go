@@ -27,7 +27,7 @@ func TestSelector_Lead(t *testing.T) {
 				check(s.Lead(ctx, func(ctx context.Context, held *recipes.Hold) error {
 					order = append(order, s.ID())
 					if ctx.Err() != nil || ctx.Value(key{}) != "value" || held.Context().Err() != nil {
-						t.Errorf("%v, %v", ctx.Err(), ctx.Value(key{}))
+						t.Errorf("the ctx of f: %v, value %v", ctx.Err(), ctx.Value(key{}))
 					}
 					time.Sleep(10 * time.Second)
 					return f(ctx, held)
@@ -62,7 +62,7 @@ func TestSelector_Lead(t *testing.T) {
 		})
 		ids, err := election.NewSelector(one, "/app/leader", "").Candidates(t.Context())
 		if err != nil || strings.Join(ids, ",") != "a,b,,k" {
-			t.Errorf("%q, %v", ids, err)
+			t.Errorf("candidates %q, %v", ids, err)
 		}
 		names := ""
 		for path, id := range w.Tree("/app/leader") {
@@ -80,7 +80,7 @@ func TestSelector_Lead(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("the panic is lost")
+					t.Error("Lead swallowed the panic")
 				}
 			}()
 			_ = election.NewSelector(one, "/app/leader", "").Lead(t.Context(), func(context.Context, *recipes.Hold) error { panic("oops") })
@@ -96,7 +96,7 @@ func TestSelector_Run(t *testing.T) {
 		turns, inside := 0, 0
 		err := s.Run(t.Context(), func(ctx context.Context, held *recipes.Hold) error {
 			if inside++; inside != 1 {
-				t.Error("called while it was called")
+				t.Error("f is called while it runs")
 			}
 			defer func() { inside-- }()
 			turns++
@@ -107,7 +107,7 @@ func TestSelector_Run(t *testing.T) {
 				w.ExpireSession(c.Session().ID())
 				<-ctx.Done()
 				time.Sleep(time.Minute)
-				return errOops // it does not count: leadership was lost
+				return errOops // ignored, as the leadership was lost
 			case 3:
 				if err := held.Release(t.Context()); err != nil {
 					t.Error(err)
@@ -123,7 +123,7 @@ func TestSelector_Run(t *testing.T) {
 		if turns != 5 || !errors.Is(err, errOops) {
 			t.Errorf("%d turns, %v", turns, err)
 		}
-		// What f lost is not its leadership.
+		// f lost something else than its leadership.
 		inner := &recipes.Error{Op: "commit", Path: "/other", Err: recipes.ErrNotHeld}
 		turns = 0
 		err = s.Run(t.Context(), func(context.Context, *recipes.Hold) error {
@@ -157,7 +157,7 @@ func TestSelector_Run(t *testing.T) {
 	})
 }
 
-// TestSelector_Faults has each kind of fault at each request of one who leads twice.
+// TestSelector_Faults has each kind of fault at each request of a selector that leads twice.
 func TestSelector_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		holds := recipetest.NewHoldHistory(1)
@@ -196,7 +196,8 @@ func TestSelector_Faults(t *testing.T) {
 		wg.Wait()
 		s.Settle()
 		s.AssertChildren("/leader")
-		// A session that is ended before its time is over is known to be so a moment after another leads.
+		// After a forced end of its session, a leader may learn of the end a moment after another
+		// one leads.
 		if err := holds.Err(); err != nil && s.Fault != recipetest.Expire {
 			t.Error(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// TestClose: who has a lock or waits for one when its Client is closed leaves nothing in the line, also where the session lives on with the
-// connection that was wrapped.
+// TestClose closes the Client of a holder or a waiter, and checks that nothing is left in the line,
+// even if the session lives on with a wrapped connection.
 func TestClose(t *testing.T) {
 	for _, kind := range recipetest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestClose(t *testing.T) {
 					t.Error(err)
 				}
 				if held.Context().Err() == nil {
-					t.Error("it is held though its Client is closed")
+					t.Error("the lock is held although its Client is closed")
 				}
 				w.AssertChildren("/lock")
 				l, err := lock.NewMutex(third, "/lock", nil).TryLock(t.Context())

@@ -9,9 +9,10 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// TestCost has the exact requests of each step, and beside them for how many answers Curator's and kazoo's waits (5.9.1 and 2.11.0, without
-// what they do to make the znodes above). A get+watch that nobody waits for is that of the own znode, 20 ms after it is held: a round trip
-// takes longer here. Sources: LockInternals.attemptLock and internalLockLoop, InterProcessReadWriteLock,
+// TestCost checks the exact requests of each step, and says for how many answers Curator 5.9.1 and
+// kazoo 2.11.0 wait, without their requests that create parents. A get+watch that nobody waits for
+// is the watch of the holder's own znode, 20 ms after the lock was acquired; a round trip takes
+// longer here. Sources: LockInternals.attemptLock and internalLockLoop, InterProcessReadWriteLock,
 // InterProcessSemaphoreV2.internalAcquire1Lease; kazoo/recipe/lock.py.
 func TestCost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -26,7 +27,7 @@ func TestCost(t *testing.T) {
 		m, theirs := lock.NewMutex(c, "/lock", nil), lock.NewMutex(other, "/lock", nil)
 		rw, theirRW := lock.NewRWMutex(c, "/rw", nil), lock.NewRWMutex(other, "/rw", nil)
 		s := lock.NewSemaphore(c, "/sem", 3, nil)
-		for _, l := range []lock.Locker{theirs, theirRW} { // so that what is above is there
+		for _, l := range []lock.Locker{theirs, theirRW} { // creates the parents
 			check(t, must[*lock.Lock](t)(l.Lock(t.Context())).Unlock(t.Context()))
 		}
 		check(t, must[*lock.Lease](t)(lock.NewSemaphore(other, "/sem", 3, nil).Acquire(t.Context())).Release(t.Context()))
@@ -36,7 +37,7 @@ func TestCost(t *testing.T) {
 		cost("lock", 2, "create, children, get+watch", func() { l = must[*lock.Lock](t)(m.Lock(t.Context())) })
 		// Both: delete.
 		cost("unlock", 1, "delete", func() { check(t, l.Unlock(t.Context())) })
-		// What is held for no longer than a moment is not watched.
+		// A lock that is held only for a moment is not watched.
 		cost("lock and unlock", 3, "create, children, delete", func() {
 			check(t, m.With(t.Context(), func(context.Context) error { return nil }))
 		})
@@ -44,10 +45,11 @@ func TestCost(t *testing.T) {
 		// Curator: create, getChildren, getData, delete. kazoo: create, get_children, delete.
 		cost("try", 3, "create, children, delete", func() {
 			if _, err := m.TryLock(t.Context()); err == nil {
-				t.Error("it was locked")
+				t.Error("TryLock acquired a held lock")
 			}
 		})
-		// Both: create, getChildren, getData to wait, and getChildren after it. The wait is two round trips long here.
+		// Both: create, getChildren, getData to wait, and getChildren afterwards. The wait takes
+		// two round trips here.
 		cost("wait", 3+2+1, "create, children, get+watch, children, get+watch", func() {
 			time.AfterFunc(500*time.Millisecond, func() { check(t, l.Unlock(t.Context())) })
 			l2 = must[*lock.Lock](t)(m.Lock(t.Context()))
@@ -61,12 +63,14 @@ func TestCost(t *testing.T) {
 			check(t, rw.WithRead(t.Context(), func(context.Context) error { return nil }))
 		})
 		l = must[*lock.Lock](t)(rw.Lock(t.Context()))
-		// Curator: create and getChildren of the reader, delete of the writer. kazoo has none.
+		// Curator: create and getChildren of the reader, delete of the writer. kazoo has no
+		// downgrade.
 		cost("downgrade", 3, "create, get+watch, children, delete, get+watch", func() { l2 = must[*lock.Lock](t)(rw.Downgrade(t.Context(), l)) })
 		check(t, l2.Unlock(t.Context()))
 		l = must[*lock.Lock](t)(theirRW.Lock(t.Context()))
 		l2 = must[*lock.Lock](t)(theirRW.Downgrade(t.Context(), l))
-		// As for a mutex. Behind several writers Curator's asks getChildren and getData again for each, kazoo's and ours don't.
+		// As for a mutex. After several writers, Curator's reader repeats getChildren and getData
+		// for each; kazoo's and ours do not.
 		cost("read beside readers", 2, "create, children, get+watch", func() { l = must[*lock.Lock](t)(rw.RLock(t.Context())) })
 		check(t, l.Unlock(t.Context()))
 		check(t, l2.Unlock(t.Context()))
@@ -88,12 +92,13 @@ func TestCost(t *testing.T) {
 		})
 		cost("try for one", 6, "create, children, create, get+watch, children, delete, delete", func() {
 			if _, err := s.TryAcquire(t.Context()); err == nil {
-				t.Error("there was one")
+				t.Error("TryAcquire got a lease above the maximum")
 			}
 		})
 		check(t, leases[0].Release(t.Context()))
 		last := must[*lock.Lease](t)(lock.NewSemaphore(other, "/sem", 3, nil).Acquire(t.Context()))
-		// Curator: create, getChildren, create, getChildren; then getChildren, delete. The wait is two round trips long here.
+		// Curator: create, getChildren, create, getChildren; then getChildren, delete. The wait
+		// takes two round trips here.
 		cost("wait for one", 4+2+2, "create, children, create, get+watch, children+watch, children+watch, delete, get+watch", func() {
 			time.AfterFunc(600*time.Millisecond, func() { check(t, last.Release(t.Context())) })
 			lease = must[*lock.Lease](t)(s.Acquire(t.Context()))
@@ -103,7 +108,7 @@ func TestCost(t *testing.T) {
 		}
 
 		var all *lock.MultiLock
-		// Curator: as many.
+		// Curator: the same number.
 		cost("multi", 4, "create, children, create, get+watch, children, get+watch", func() {
 			all = must[*lock.MultiLock](t)(lock.NewMulti(m, rw).Lock(t.Context()))
 		})
@@ -111,7 +116,8 @@ func TestCost(t *testing.T) {
 	})
 }
 
-// TestK4: what ten wait for is let go of again and again, and each time one of them asks, once; of readers those that get it.
+// TestK4 releases a lock that ten contenders wait for, again and again, and checks that each
+// release makes one of them send a request, once; of readers, those that are served.
 func TestK4(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
@@ -164,7 +170,8 @@ func TestK4(t *testing.T) {
 					children++
 				}
 			}
-			want := map[string]int{"mutex": 1, "readers": 10, "semaphore": 1 + 2}[kind] // the next one comes to the turn, and looks twice
+			// the next contender gets its turn and looks twice
+			want := map[string]int{"mutex": 1, "readers": 10, "semaphore": 1 + 2}[kind]
 			if children != want || kind != "readers" && served != 1 || kind == "readers" && served != 10 {
 				t.Errorf("%s: %d served, children %d times, want %d: %v", kind, served, children, want, asked)
 			}

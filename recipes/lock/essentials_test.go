@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// TestEssentials runs against any ZooKeeper: every recipe by two clients at the same time.
+// TestEssentials runs against any ZooKeeper: two clients use every recipe at the same time.
 func TestEssentials(t *testing.T) {
 	address := recipetest.Servers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -53,7 +53,7 @@ func TestEssentials(t *testing.T) {
 		wg.Go(func() { work(b) })
 		wg.Wait()
 		if err := holds.Err(); err != nil || holds.Len() != 12 {
-			t.Errorf("%s: %d times, %v", k.name, holds.Len(), err)
+			t.Errorf("%s: held %d times, %v", k.name, holds.Len(), err)
 		}
 		for _, dir := range k.dirs {
 			recipetest.AssertEmpty(ctx, t, b, root+n+dir)
@@ -62,7 +62,7 @@ func TestEssentials(t *testing.T) {
 	remove(t, b, root)
 }
 
-// TestEssentials_Revoke is that a holder is told, on any ZooKeeper.
+// TestEssentials_Revoke checks, on any ZooKeeper, that a holder is notified.
 func TestEssentials_Revoke(t *testing.T) {
 	address := recipetest.Servers(t)
 	c, err := recipes.Connect(t.Context(), address)
@@ -77,7 +77,7 @@ func TestEssentials_Revoke(t *testing.T) {
 	check(t, lock.NewMutex(c, root+"/lock", nil).With(t.Context(), func(ctx context.Context) error {
 		line, err := lock.Explain(ctx, c, root+"/lock")
 		if err != nil || len(line.Holders) != 1 || len(line.Waiters) != 0 {
-			t.Fatalf("%+v, %v", line, err)
+			t.Fatalf("explain: %+v, %v", line, err)
 		}
 		return lock.Revoke(ctx, c, line.Holders[0].Path)
 	}))
@@ -86,13 +86,13 @@ func TestEssentials_Revoke(t *testing.T) {
 	select {
 	case <-l.Revoked():
 	case <-time.After(10 * time.Second):
-		t.Error("it was not told")
+		t.Error("the holder was not notified")
 	}
 	check(t, l.Unlock(t.Context()))
 	remove(t, c, root)
 }
 
-// remove deletes a znode and what is below it.
+// remove deletes a znode and its descendants.
 func remove(t *testing.T, c *recipes.Client, path string) {
 	names, _, err := c.Children(t.Context(), path)
 	if errors.Is(err, zk.ErrNoNode) { // a container

@@ -18,7 +18,7 @@ func ExampleMutex_With() {
 
 	m := lock.NewMutex(c, "/reports/lock", []byte("host-7"))
 	err := m.With(context.Background(), func(ctx context.Context) error {
-		// ctx ends before anybody else can have the lock.
+		// ctx ends before another client can acquire the lock.
 		fmt.Println("writing the report:", ctx.Err())
 		return nil
 	})
@@ -42,7 +42,7 @@ func ExampleMutex_Lock() {
 	}
 	defer func() { fmt.Println("unlocked:", l.Unlock(ctx)) }()
 
-	// This is written only if the lock is still held when it is written.
+	// This is written only if the lock is still held at that moment.
 	_, err = l.Commit(ctx, &zk.SetDataRequest{Path: "/balance", Data: []byte("90"), Version: -1})
 	fmt.Println("written:", err)
 
@@ -63,7 +63,7 @@ func ExampleLock_Revoked() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Somebody who has something more urgent looks who has the lock, and asks for it.
+	// Another process with more urgent work finds the holder and asks for the lock.
 	line, err := lock.Explain(ctx, c, "/batch/lock")
 	if err != nil {
 		log.Fatal(err)
@@ -90,7 +90,8 @@ func ExampleRWMutex_Downgrade() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// The index is rebuilt. From now on others may read it too, and nobody has written to it in between.
+	// The index is rebuilt. From now on others may read it too, and nobody has written to it in
+	// between.
 	r, err := m.Downgrade(ctx, w)
 	if err != nil {
 		log.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// said returns what all say of themselves.
+// said returns the data of all contenders.
 func said(line recipes.Contention) string {
 	var s strings.Builder
 	for i, all := range [][]recipes.Contender{line.Holders, line.Waiters} {
@@ -42,7 +42,7 @@ func TestExplain(t *testing.T) {
 			wg.Go(func() {
 				if l, err := l.Lock(ctx); err == nil {
 					<-ctx.Done()
-					_ = l.Unlock(ctx) // in the background
+					_ = l.Unlock(ctx) // continues in the background
 				}
 			})
 			time.Sleep(time.Second)
@@ -54,9 +54,9 @@ func TestExplain(t *testing.T) {
 		}
 		line := explain("/mutex", "held by anna; waiting berta clara")
 		for i, who := range append(line.Holders, line.Waiters...) {
-			// To the millisecond, as the servers' clock runs apart from the bubble's.
+			// Rounded, as the servers' clock differs from the bubble's by milliseconds.
 			if since := who.Since.Sub(begun).Round(100 * time.Millisecond); since != time.Duration(i)*time.Second || who.Session != c.Session().ID() {
-				t.Errorf("%+v, since %v", who, since)
+				t.Errorf("%+v waits since %v", who, since)
 			}
 		}
 		for _, who := range strings.Fields("r1 r2 w1 r3 w2") {
@@ -92,7 +92,7 @@ func TestExplainSemaphore(t *testing.T) {
 				if leases, err := s.AcquireN(ctx, n); err == nil {
 					<-ctx.Done()
 					for _, l := range leases {
-						_ = l.Release(ctx) // in the background
+						_ = l.Release(ctx) // continues in the background
 					}
 				}
 			})

@@ -22,7 +22,7 @@ func TestMulti_K7(t *testing.T) {
 		multi := lock.NewMulti(lock.NewMutex(c, "/a", nil), lock.NewKazooMutex(c, "/b", nil), rw, lock.NewRWMutex(c, "/d", nil).RLocker())
 		all := must[*lock.MultiLock](t)(multi.TryLock(t.Context()))
 		if n := len(all.Locks()); n != 4 {
-			t.Errorf("%d locks", n)
+			t.Errorf("%d locks are held", n)
 		}
 		for _, l := range all.Locks() {
 			if l.Context().Err() != nil || l.Token() > all.Token() {
@@ -34,9 +34,9 @@ func TestMulti_K7(t *testing.T) {
 		}
 		set := func(to string) any { return &zk.SetDataRequest{Path: "/x", Data: []byte(to), Version: -1} }
 		if results, err := all.Commit(t.Context(), set("1")); err != nil || len(results) != 1 || results[0].Stat == nil || results[0].Stat.Version != 1 {
-			t.Errorf("%+v, %v", results, err)
+			t.Errorf("commit: %+v, %v", results, err)
 		}
-		// One that is lost ends all, though it is not the first.
+		// The loss of one lock ends the MultiLock, even if it is not the first.
 		check(t, other.Delete(t.Context(), all.Locks()[2].Path(), -1))
 		if _, err := all.Commit(t.Context(), set("2")); !errors.Is(err, recipes.ErrNotHeld) || all.Context().Err() == nil {
 			t.Error(err, all.Context().Err())
@@ -49,7 +49,7 @@ func TestMulti_K7(t *testing.T) {
 			t.Error(err)
 		}
 
-		// One that can't be had: none is.
+		// If one lock cannot be acquired, none is held.
 		l := must[*lock.Lock](t)(lock.NewMutex(other, "/b", nil).Lock(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -70,7 +70,8 @@ func TestMulti_K7(t *testing.T) {
 				return ctx.Err()
 			}))
 		})
-		// While it waits for the second it loses the first, which another takes before it begins anew.
+		// While Lock waits for the second lock it loses the first, and another client takes that
+		// before Lock starts again.
 		time.Sleep(time.Second)
 		line := must[recipes.Contention](t)(lock.Explain(t.Context(), c, "/a"))
 		check(t, other.Delete(t.Context(), line.Holders[0].Path, -1))
@@ -96,7 +97,7 @@ func TestMulti_Lost(t *testing.T) {
 			t.Error(err, context.Cause(all.Context()))
 		}
 		if next.Token() <= all.Token() {
-			t.Errorf("token %d after %d", next.Token(), all.Token())
+			t.Errorf("token %d is not greater than %d", next.Token(), all.Token())
 		}
 		if err := all.Unlock(t.Context()); !errors.Is(err, recipes.ErrSessionLost) {
 			t.Error(err)
@@ -112,7 +113,7 @@ func TestNewMulti_Panics(t *testing.T) {
 			func() {
 				defer func() {
 					if recover() == nil {
-						t.Error("no panic")
+						t.Error("NewMulti did not panic")
 					}
 				}()
 				lock.NewMulti(lockers...)

@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// must returns l, which was to be had.
+// must returns l, and fails the test if err is not nil.
 func must[T any](t testing.TB) func(l T, err error) T {
 	return func(l T, err error) T {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestMutex_Layout(t *testing.T) {
 	})
 }
 
-// matches is like path.Match, but that ? matches a hexadecimal digit.
+// matches is like path.Match, except that ? matches a hexadecimal digit.
 func matches(pattern, s string) bool {
 	if len(pattern) != len(s) {
 		return false
@@ -66,7 +66,7 @@ func matches(pattern, s string) bool {
 	return true
 }
 
-// TestMutex_K3_InOrder: who comes first is served first.
+// TestMutex_K3_InOrder checks that contenders are served in the order of arrival.
 func TestMutex_K3_InOrder(t *testing.T) {
 	recipetest.Run(t, 3, func(t testing.TB, w *recipetest.World) {
 		holds := recipetest.NewHoldHistory(1)
@@ -110,13 +110,13 @@ func TestMutex_TryLock(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			begun := time.Now()
 			if _, err := m.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 5*time.Second {
-				t.Errorf("after %v: %v", time.Since(begun), err)
+				t.Errorf("Lock returned after %v: %v", time.Since(begun), err)
 			}
 			cancel()
 		}
 		time.Sleep(time.Second)
 		if n := len(w.Tree("/lock")); n != 2 {
-			t.Errorf("%d znodes", n)
+			t.Errorf("%d znodes are left", n)
 		}
 		check(t, l.Unlock(t.Context()))
 		l = must[*lock.Lock](t)(other.TryLock(t.Context()))
@@ -132,11 +132,11 @@ func TestLock_Again(t *testing.T) {
 		check(t, l.Unlock(t.Context()))
 		check(t, l.Unlock(t.Context()))
 		if l.Context().Err() != nil {
-			t.Error("it was unlocked less often than locked")
+			t.Error("the lock ended before the last Unlock")
 		}
 		check(t, l.Unlock(t.Context()))
 		if l.Context().Err() == nil {
-			t.Error("it is still held")
+			t.Error("the lock outlives the last Unlock")
 		}
 		w.AssertMissing(l.Path())
 		if err := l.Unlock(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
@@ -178,7 +178,8 @@ func TestLock_Commit(t *testing.T) {
 	})
 }
 
-// TestLock_Lost: who loses the session knows before another has the lock, and unlocking says so without waiting for a connection.
+// TestLock_Lost checks that a holder knows of the loss of its session before another client has the
+// lock, and that Unlock reports the loss without waiting for a connection.
 func TestLock_Lost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()
@@ -186,11 +187,11 @@ func TestLock_Lost(t *testing.T) {
 		w.Unplug(c)
 		next := must[*lock.Lock](t)(lock.NewMutex(other, "/lock", nil).Lock(t.Context()))
 		if l.Context().Err() == nil || next.Token() <= l.Token() {
-			t.Errorf("%v, token %d after %d", l.Context().Err(), next.Token(), l.Token())
+			t.Errorf("Context %v; token %d is not greater than %d", l.Context().Err(), next.Token(), l.Token())
 		}
 		begun := time.Now()
 		if err := l.Unlock(t.Context()); !errors.Is(err, recipes.ErrSessionLost) || time.Since(begun) > 0 {
-			t.Errorf("after %v: %v", time.Since(begun), err)
+			t.Errorf("Unlock returned after %v: %v", time.Since(begun), err)
 		}
 		w.Plug(c)
 		check(t, next.Unlock(t.Context()))
@@ -214,17 +215,18 @@ func TestMutex_With(t *testing.T) {
 			}
 			return wrong
 		})
-		if err != wrong { //nolint:errorlint // that it is the same and nothing more
+		if err != wrong { //nolint:errorlint // the same error, not wrapped
 			t.Error(err)
 		}
 		w.AssertChildren("/lock")
 
-		// When the lock is lost, ctx ends, and with it what is derived from it; and the error says so though f does not.
+		// When the lock is lost, ctx and contexts derived from it end, and the error reports the
+		// loss even if f does not.
 		err = m.With(ctx, func(ctx context.Context) error {
 			derived, cancel := context.WithTimeout(ctx, time.Hour)
 			defer cancel()
 			line := must[recipes.Contention](t)(lock.Explain(t.Context(), other, "/lock"))
-			time.Sleep(time.Second) // so that it is watched
+			time.Sleep(time.Second) // until the lock is watched
 			check(t, other.Delete(t.Context(), line.Holders[0].Path, -1))
 			<-derived.Done()
 			if !errors.Is(context.Cause(derived), recipes.ErrNotHeld) || ctx.Err() == nil {
@@ -236,14 +238,14 @@ func TestMutex_With(t *testing.T) {
 			t.Error(err)
 		}
 
-		// The caller's ctx ends it as well, and the lock is let go of all the same.
+		// The caller's ctx ends f's ctx too, and the lock is released nevertheless.
 		ctx, cancel := context.WithCancel(ctx)
 		err = m.With(ctx, func(ctx context.Context) error {
 			cancel()
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
-		if err != context.Canceled { //nolint:errorlint // that it is the same and nothing more
+		if err != context.Canceled { //nolint:errorlint // the same error, not wrapped
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -252,7 +254,7 @@ func TestMutex_With(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() != "oops" {
-					t.Error("no panic")
+					t.Error("With swallowed the panic")
 				}
 			}()
 			_ = m.With(t.Context(), func(context.Context) error { panic("oops") })
@@ -261,7 +263,7 @@ func TestMutex_With(t *testing.T) {
 	})
 }
 
-// TestMutex_With_Clock: the ctx of With looks at the clock, as that of what is held does.
+// TestMutex_With_Clock checks that the ctx of With looks at the clock, as that of the Hold does.
 func TestMutex_With_Clock(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
@@ -290,24 +292,24 @@ func TestRevoke(t *testing.T) {
 			}
 		}
 		if asked() {
-			t.Error("nobody has asked")
+			t.Error("Revoked is closed and nobody has asked")
 		}
 		if _, err := other.Set(t.Context(), l.Path(), []byte("berta"), -1); err != nil || asked() {
-			t.Error("somebody wrote something else", err)
+			t.Error("Revoked is closed after a different write", err)
 		}
 		check(t, lock.Revoke(t.Context(), other, l.Path()))
 		if !asked() {
-			t.Error("it was asked for")
+			t.Error("Revoked is closed before Revoke")
 		}
 		w.AssertData(l.Path(), "__REVOKE__")
 		check(t, lock.Revoke(t.Context(), other, l.Path()))
 		if !asked() || l.Context().Err() != nil {
-			t.Error("nothing else happens")
+			t.Error("Revoke ended the lock")
 		}
 		check(t, l.Unlock(t.Context()))
 		check(t, lock.Revoke(t.Context(), other, l.Path()))
 
-		// Who is asked while it waits learns of it when it has the lock.
+		// A contender that is asked while it waits learns of that when it has the lock.
 		l = must[*lock.Lock](t)(lock.NewMutex(c, "/lock", nil).Lock(t.Context()))
 		var wg sync.WaitGroup
 		wg.Go(func() {

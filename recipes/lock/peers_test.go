@@ -20,13 +20,13 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// peer stands in a line as Curator or kazoo does, by their rules and not by ours.
+// peer stands in line by the rules of Curator or kazoo, not by ours.
 type peer struct{ conn *zk.Conn }
 
-// decide says whether it is the turn of own, and else which znode is to be watched.
+// decide says whether it is the turn of own, and otherwise which znode to watch.
 type decide func(children []string, own string) (watch string, turn bool)
 
-// stand returns what has its turn: a path, and the Pzxid that the peer has seen then.
+// stand waits for its turn, and returns its path and the Pzxid that the peer saw then.
 func (p *peer) stand(dir, name string, rule decide) (path string, token int64, err error) {
 	path, err = p.conn.Create(dir+"/"+name, nil, zk.FlagEphemeralSequential, zk.WorldACL(zk.PermAll))
 	for err == nil {
@@ -49,7 +49,7 @@ func (p *peer) stand(dir, name string, rule decide) (path string, token int64, e
 	return path, 0, err
 }
 
-// fix is what Curator sorts by: what follows the last of any of names, or all.
+// fix returns the part by which Curator sorts: after the last of any of names, or all of s.
 func fix(s string, names ...string) string {
 	for _, name := range names {
 		if i := strings.LastIndex(s, name); i >= 0 {
@@ -59,7 +59,8 @@ func fix(s string, names ...string) string {
 	return s
 }
 
-// curator is StandardLockInternalsDriver for so many leases; names are those of its lock, and of its read/write lock both.
+// curator is StandardLockInternalsDriver for a number of leases. names are those of its lock, or
+// both of its read/write lock.
 func curator(leases int, names ...string) decide {
 	return func(children []string, own string) (string, bool) {
 		slices.SortStableFunc(children, func(a, b string) int { return strings.Compare(fix(a, names...), fix(b, names...)) })
@@ -83,7 +84,7 @@ func curatorReader(children []string, own string) (string, bool) {
 	return children[first], false
 }
 
-// kazoo is Lock._get_predecessor, with all that exclude.
+// kazoo is Lock._get_predecessor; names are those that exclude the contender.
 func kazoo(names ...string) decide {
 	contender := regexp.MustCompile("(?:" + strings.Join(names, "|") + `)(-?\d{10})$`)
 	return func(children []string, own string) (string, bool) {
@@ -100,11 +101,11 @@ func kazoo(names ...string) decide {
 
 const guid = "0123456789abcdef0123456789abcdef"
 
-// shareKind is how a path is shared: by Go, and by peers.
+// shareKind is a way in which Go and peers share a path.
 type shareKind struct {
 	name  string
 	total int
-	dirs  []string // that peers don't make
+	dirs  []string // parents that peers do not create
 	goes  func(c *recipes.Client, random *rand.Rand) (held, int, func(context.Context) error, error)
 	peers []func(p *peer) (path string, token int64, takes int, err error)
 }
@@ -191,7 +192,7 @@ func shareKinds() []shareKind {
 	}
 }
 
-// curatorDowngrade is a write lock of Curator's that has become a read lock.
+// curatorDowngrade is a write lock of Curator's that was turned into a read lock.
 func curatorDowngrade(p *peer) (path string, token int64, takes int, err error) {
 	writer, _, err := p.stand("/x", "_c_"+guid+"-__WRIT__", curator(1, "__READ__", "__WRIT__"))
 	if err != nil {
@@ -206,7 +207,8 @@ func curatorDowngrade(p *peer) (path string, token int64, takes int, err error) 
 	return path, stat.Pzxid, 1, nil
 }
 
-// lease is InterProcessSemaphoreV2.internalAcquire1Lease, which counts after it has made the lease, or Semaphore._get_lease, which counts before.
+// lease is InterProcessSemaphoreV2.internalAcquire1Lease, which counts after it has created the
+// lease, or Semaphore._get_lease, which counts before.
 func (p *peer) lease(locks, name string, rule decide, leases string, maximum int, before bool) (string, int64, int, error) {
 	turn, _, err := p.stand(locks, name, rule)
 	if err != nil {
@@ -246,7 +248,7 @@ func (p *peer) lease(locks, name string, rule decide, leases string, maximum int
 	return "", 0, 0, err
 }
 
-// TestPeers is K1 and K2 where Go and those who act like Curator or kazoo share a path.
+// TestPeers is K1 and K2 where Go clients share a path with peers that act like Curator or kazoo.
 func TestPeers(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		all := shareKinds()

@@ -16,16 +16,18 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// TestProperty is K1, K2, K5, K6 and K7 for several clients of a world that has trouble: of whatever is held, no more is alive than may be,
-// tokens rise, and in the end nothing is left.
+// TestProperty is K1, K2, K5, K6 and K7 for several clients with faults: no more holds are alive
+// than allowed, tokens rise, and nothing is left in the end.
 func TestProperty(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		name := rapid.SampledFrom([]string{"mutex", "rwmutex", "semaphore", "multi"}).Draw(rt, "name")
-		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // three take five times as long
+		// three members take five times as long
+		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members")
 		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
 		for i, x := range troubles {
 			if x.What == "expire" {
-				// A client without a connection can't know of a session that is ended before its time is over. It ends here as it does in life.
+				// A client without a connection cannot know that its session was ended by force.
+				// Here the session expires, as it does in production.
 				troubles[i].What, troubles[i].Lasts = "unplug", 2*recipetest.Timeout
 			}
 		}
@@ -60,19 +62,19 @@ func property(t testing.TB, w *recipetest.World, name string, troubles []recipet
 	time.Sleep(5 * time.Second)
 	stop()
 	wg.Wait()
-	time.Sleep(2 * recipetest.Timeout) // for what goes on in the background
+	time.Sleep(2 * recipetest.Timeout) // until background work is done
 	w.ClearFaults()
 	if err := holds.Err(); err != nil {
 		t.Error(err)
 	}
 	for path := range w.Tree("/") {
 		if strings.HasPrefix(path, "/x/") && strings.Contains(path, "_c_") {
-			t.Errorf("%s is left", path)
+			t.Errorf("%s still exists", path)
 		}
 	}
 }
 
-// once gets it in one way or another, keeps it for a while and lets it go.
+// once acquires a recipe in one of several ways, holds it for a while and releases it.
 func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand, holds *recipetest.HoldHistory) error {
 	keep := func(h held) {
 		select {
@@ -93,7 +95,7 @@ func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand
 		}
 		return h, holds.Begin(h.Context(), h.Token(), takes), nil
 	}
-	// Those of Curator's names and of kazoo's, which share.
+	// Those with Curator's names and those with kazoo's, which share the lock.
 	mutexes := []lock.Locker{lock.NewMutex(c, "/x/a", nil), lock.NewKazooMutex(c, "/x/a", nil)}
 	rws := []*lock.RWMutex{lock.NewRWMutex(c, "/x/rw", nil), lock.NewKazooRWMutex(c, "/x/rw", nil)}
 	switch name {
@@ -120,10 +122,10 @@ func once(ctx context.Context, c *recipes.Client, name string, random *rand.Rand
 		}
 		keep(h)
 		if random.IntN(2) == 0 {
-			writes.End() // whether or not it goes on as a reader
+			writes.End() // whether or not it continues as a reader
 			r, err := rw.Downgrade(ctx, h)
 			if err != nil {
-				_ = h.Unlock(ctx) // in the background
+				_ = h.Unlock(ctx) // continues in the background
 				return err
 			}
 			holds.Begin(r.Context(), r.Token(), 1)

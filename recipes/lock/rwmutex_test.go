@@ -14,10 +14,11 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// readers is more than there are in any test.
+// readers is more than any test has.
 const readers = 100
 
-// TestRWMutex_K3_InOrder: readers share, writers don't, and who comes later does not overtake: one event a second, and who has it then.
+// TestRWMutex_K3_InOrder checks that readers share, writers do not, and later contenders do not
+// overtake. There is one event per second, with the holders after it.
 func TestRWMutex_K3_InOrder(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		var (
@@ -28,7 +29,7 @@ func TestRWMutex_K3_InOrder(t *testing.T) {
 			holds = recipetest.NewHoldHistory(readers)
 		)
 		c := w.Client()
-		// Each comes a second after the one before, and has it for ten.
+		// Each arrives a second after the previous one and holds the lock for ten.
 		for i, kind := range strings.Fields("R R W R R W W R") {
 			m := []*lock.RWMutex{lock.NewRWMutex(c, "/rw", nil), lock.NewKazooRWMutex(c, "/rw", nil)}[i%2]
 			wg.Go(func() {
@@ -84,8 +85,8 @@ func TestRWMutex_Try(t *testing.T) {
 	})
 }
 
-// TestRWMutex_K6_Downgrade: a writer that waits does not come in between when another's write lock becomes a read lock, but after it; readers come in
-// at once.
+// TestRWMutex_K6_Downgrade checks that a waiting writer is served after the read lock into which a
+// write lock was turned, and not in between; readers are served at once.
 func TestRWMutex_K6_Downgrade(t *testing.T) {
 	for _, kind := range []string{"curator", "kazoo"} {
 		t.Run(kind, func(t *testing.T) {
@@ -96,7 +97,8 @@ func TestRWMutex_K6_Downgrade(t *testing.T) {
 				if kind == "kazoo" {
 					m, theirs, name = lock.NewKazooRWMutex(c, "/rw", []byte("me")), lock.NewKazooRWMutex(other, "/rw", nil), "__rlock__"
 				}
-				first := must[*lock.Lock](t)(m.Lock(t.Context())) // so that numbers are not 0
+				// so that sequence numbers are not 0
+				first := must[*lock.Lock](t)(m.Lock(t.Context()))
 				check(t, first.Unlock(t.Context()))
 				l := must[*lock.Lock](t)(m.Lock(t.Context()))
 				holds := recipetest.NewHoldHistory(readers)
@@ -112,7 +114,7 @@ func TestRWMutex_K6_Downgrade(t *testing.T) {
 						}
 						holds.Begin(l.Context(), l.Token(), takes)
 						if since := time.Since(begun).Round(time.Second); since != want {
-							t.Errorf("it took %v, not %v", since, want)
+							t.Errorf("the lock was acquired after %v, not %v", since, want)
 						}
 						time.Sleep(time.Second)
 						check(t, l.Unlock(t.Context()))
@@ -122,7 +124,7 @@ func TestRWMutex_K6_Downgrade(t *testing.T) {
 				come(theirs.RLock, 1, 3*time.Second)
 				come(theirs.Lock, readers, 12*time.Second)
 				come(theirs.RLock, 1, 12*time.Second)
-				writer.End() // as such; it goes on as a reader
+				writer.End() // as a writer; it continues as a reader
 				r := must[*lock.Lock](t)(m.Downgrade(t.Context(), l))
 				holds.Begin(r.Context(), r.Token(), 1)
 				if l.Context().Err() == nil || r.Context().Err() != nil {
@@ -152,15 +154,15 @@ func TestRWMutex_Downgrade_Again(t *testing.T) {
 		check(t, l.Again())
 		r := must[*lock.Lock](t)(m.Downgrade(t.Context(), l))
 		if l.Context().Err() != nil || r.Context().Err() != nil {
-			t.Error("both are held")
+			t.Error("the read and the write lock are held together")
 		}
 		line := must[recipes.Contention](t)(lock.Explain(t.Context(), c, "/rw"))
 		if len(line.Holders) != 2 || len(line.Waiters) != 0 {
-			t.Errorf("%+v", line)
+			t.Errorf("explain: %+v", line)
 		}
 		again := must[*lock.Lock](t)(m.Downgrade(t.Context(), l))
 		if l.Context().Err() == nil {
-			t.Error("it is still held")
+			t.Error("the lock outlives Unlock")
 		}
 		if _, err := m.Downgrade(t.Context(), l); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Error(err)
@@ -173,14 +175,15 @@ func TestRWMutex_Downgrade_Again(t *testing.T) {
 		w.AssertChildren("/rw")
 		defer func() {
 			if recover() == nil {
-				t.Error("a read lock was downgraded")
+				t.Error("Downgrade accepted a read lock")
 			}
 		}()
 		_, _ = m.Downgrade(t.Context(), r)
 	})
 }
 
-// TestRWMutex_K6_Deleted: when somebody has deleted the writer's znode, and another writer has the lock, there is no downgrade.
+// TestRWMutex_K6_Deleted checks that Downgrade fails when somebody has deleted the writer's znode
+// and another writer has the lock.
 func TestRWMutex_K6_Deleted(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()

@@ -36,7 +36,8 @@ func TestSemaphore_Layout(t *testing.T) {
 	})
 }
 
-// TestSemaphore_K2_InOrder: never more than the maximum, in order, and all who can have one have it.
+// TestSemaphore_K2_InOrder checks that leases never exceed the maximum, are granted in order, and
+// are granted as soon as possible.
 func TestSemaphore_K2_InOrder(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		var (
@@ -47,7 +48,8 @@ func TestSemaphore_K2_InOrder(t *testing.T) {
 			holds = recipetest.NewHoldHistory(3)
 		)
 		clients := []*recipes.Client{w.Client(), w.Client()}
-		// Each comes a second after the one before, wants so many, and has them for ten seconds.
+		// Each arrives a second after the previous one, wants this many leases, and holds them for
+		// ten seconds.
 		for i, n := range []int{1, 1, 2, 1, 3, 1} {
 			s := lock.NewSemaphore(clients[i%2], "/sem", 3, nil)
 			wg.Go(func() {
@@ -89,10 +91,10 @@ func TestSemaphore_Try(t *testing.T) {
 			}
 		}
 		if _, err := s.AcquireN(t.Context(), 3); err == nil {
-			t.Error("more than there are")
+			t.Error("AcquireN accepted more leases than the maximum")
 		}
 		if _, err := s.TryAcquireN(t.Context(), 0); err == nil {
-			t.Error("none")
+			t.Error("AcquireN accepted 0 leases")
 		}
 		l := must[*lock.Lease](t)(s.TryAcquire(t.Context()))
 		_, err := s.TryAcquireN(t.Context(), 2)
@@ -113,7 +115,8 @@ func TestSemaphore_Try(t *testing.T) {
 	})
 }
 
-// TestSemaphore_Deleted: when somebody deletes what stands for the turn, or for the lease, of one who waits, it waits anew.
+// TestSemaphore_Deleted checks that a waiter starts again when somebody deletes the znode of its
+// turn or of its lease.
 func TestSemaphore_Deleted(t *testing.T) {
 	for _, dir := range []string{"/sem/locks", "/sem/leases"} {
 		t.Run(dir, func(t *testing.T) {
@@ -138,7 +141,7 @@ func TestSemaphore_Deleted(t *testing.T) {
 				time.Sleep(time.Second)
 				line := must[recipes.Contention](t)(lock.ExplainSemaphore(t.Context(), c, "/sem"))
 				if len(line.Holders) != 1 || len(line.Waiters) != 1 || line.Waiters[0].Session != other.Session().ID() {
-					t.Errorf("%+v", line)
+					t.Errorf("explain: %+v", line)
 				}
 				check(t, first.Release(t.Context()))
 				wg.Wait()
@@ -149,7 +152,8 @@ func TestSemaphore_Deleted(t *testing.T) {
 	}
 }
 
-// TestSemaphore_DirectoryDeleted: one who waits for a lease makes what is missing again, also if nothing is left of the semaphore.
+// TestSemaphore_DirectoryDeleted checks that a waiter creates missing directories again, even if
+// nothing is left of the semaphore.
 func TestSemaphore_DirectoryDeleted(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()
@@ -162,14 +166,14 @@ func TestSemaphore_DirectoryDeleted(t *testing.T) {
 				return
 			}
 			if l.Token() <= first.Token() {
-				t.Errorf("token %d after %d", l.Token(), first.Token())
+				t.Errorf("token %d is not greater than %d", l.Token(), first.Token())
 			}
 			check(t, l.Release(t.Context()))
 		})
 		time.Sleep(time.Second)
 		paths := slices.Sorted(maps.Keys(w.Tree("/sem")))
 		ops := make([]any, len(paths))
-		for i, path := range paths { // what is below first
+		for i, path := range paths { // children first
 			ops[len(paths)-1-i] = &zk.DeleteRequest{Path: path, Version: -1}
 		}
 		if _, err := c.Multi(t.Context(), ops...); err != nil {
@@ -271,12 +275,12 @@ func TestKazooSemaphore(t *testing.T) {
 		}
 		line := must[recipes.Contention](t)(s.Explain(t.Context()))
 		if len(line.Holders) != 2 || len(line.Waiters) != 0 || string(line.Holders[1].Data) != "anna" {
-			t.Errorf("%+v", line)
+			t.Errorf("explain: %+v", line)
 		}
 		for _, l := range leases {
 			check(t, l.Release(t.Context()))
 		}
-		// What is no number says nothing.
+		// Data that are not a number match any maximum.
 		if _, err := c.Set(t.Context(), "/app/sem", []byte("ours"), -1); err != nil {
 			t.Error(err)
 		}

@@ -14,20 +14,20 @@ import (
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
-// held is what all handles have.
+// held has the methods of everything that can be held.
 type held interface {
 	Context() context.Context
 	Token() int64
 	Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 }
 
-// kind is one recipe, as the tests that go through all of them use it.
+// kind is a recipe, for the tests that cover all of them.
 type kind struct {
 	name  string
 	total int // permits
-	takes int // of a handle
+	takes int // permits of one holder
 	get   func(ctx context.Context, c *recipes.Client) (held, func(context.Context) error, error)
-	dirs  []string // where nothing is left
+	dirs  []string // directories that must be empty in the end
 }
 
 func kinds() []kind {
@@ -87,11 +87,12 @@ func kinds() []kind {
 	}
 }
 
-// TestSteps is K1, K2, K5, K6 and K7 at each request of each recipe: another has it first, and wants it again afterwards.
+// TestSteps is K1, K2, K5, K6 and K7 with each kind of fault at each request of each recipe.
+// Another client holds the lock first, and wants it again afterwards.
 func TestSteps(t *testing.T) {
 	for _, k := range kinds() {
 		if k.name == "writer" || k.name == "semaphore" {
-			continue // "downgrade" and "leases" make the same requests, and more
+			continue // "downgrade" and "leases" make the same requests and more
 		}
 		t.Run(k.name, func(t *testing.T) {
 			recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) { step(t, s, k) })
@@ -120,7 +121,7 @@ func step(t testing.TB, s *recipetest.Step, k kind) {
 		}
 		return errors.Join(err, letGo(ctx))
 	}
-	// With a write lock before it, a reader has to wait as well.
+	// With a write lock before it, a reader has to wait too.
 	before := func() error { return hold(t.Context(), other, "before") }
 	if k.name == "reader" {
 		before = func() error {
@@ -134,7 +135,7 @@ func step(t testing.TB, s *recipetest.Step, k kind) {
 	wg.Go(func() {
 		for range 2 {
 			if err := before(); err != nil {
-				t.Errorf("the other: %v", err)
+				t.Errorf("the other client: %v", err)
 			}
 		}
 	})
@@ -147,7 +148,8 @@ func step(t testing.TB, s *recipetest.Step, k kind) {
 	if err != nil && !(s.FaultHappened() && mayFail) {
 		t.Error(err)
 	}
-	// A session that is ended before its time is over may be known to be so a moment after another has it.
+	// After a forced end of its session, a holder may learn of the end a moment after another
+	// client holds the lock.
 	if err := holds.Err(); err != nil && s.Fault != recipetest.Expire {
 		t.Error(err)
 	}

@@ -18,13 +18,14 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// ends is the two ends of a queue.
+// ends is a producer's and a consumer's use of a queue.
 type ends interface {
 	Put(ctx context.Context, data []byte) error
 	Take(ctx context.Context) (queue.Message, error)
 }
 
-// as is how Curator's SimpleDistributedQueue works, request for request: one item per listing, and all who wait are woken by each.
+// as sends the same requests as Curator's SimpleDistributedQueue: one listing per item, and every
+// change wakes all waiting consumers.
 type as struct {
 	c    *recipes.Client
 	path string
@@ -62,7 +63,8 @@ func (q as) Take(ctx context.Context) (queue.Message, error) {
 	}
 }
 
-// BenchmarkThroughput is items per second with four producers and four consumers, each with a connection of its own.
+// BenchmarkThroughput measures items per second with four producers and four consumers, each with
+// its own connection.
 func BenchmarkThroughput(b *testing.B) {
 	for _, bench := range []struct {
 		name string
@@ -142,7 +144,7 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-// received is how many requests a server has got.
+// received returns how many requests a server has received.
 func received(s *zktest.Server) (n int) {
 	for _, v := range s.Server().Monitor() {
 		if v.Name == "packets_received" {

@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestClose_WhileHeld is that an item stays held when another user of the same queue in the process closes it, that the last one to be let go
-// leaves nothing, and that the queue goes on.
+// TestClose_WhileHeld checks that an item stays held when another user of the queue in this process
+// closes the queue, that the last Close leaves nothing behind, and that the queue works afterwards.
 func TestClose_WhileHeld(t *testing.T) {
 	for _, end := range []string{"done", "return"} {
 		t.Run(end, func(t *testing.T) {
@@ -38,23 +38,23 @@ func TestClose_WhileHeld(t *testing.T) {
 				}
 				for _, i := range items {
 					if _, err := i.Commit(t.Context()); err != nil || i.Context().Err() != nil {
-						t.Errorf("%s: %v, %v", i.Data, err, i.Context().Err())
+						t.Errorf("item %s: %v, Context %v", i.Data, err, i.Context().Err())
 					}
 					finish := i.Done
 					if end == "return" {
 						finish = i.Return
 					}
 					if err := finish(t.Context()); err != nil {
-						t.Errorf("%s: %v", i.Data, err)
+						t.Errorf("done %s: %v", i.Data, err)
 					}
 				}
 				for want := map[string]int{"done": 0, "return": 2}[end]; want > 0; want-- {
 					if m, ok, err := q.TryTake(t.Context()); !ok || err != nil {
-						t.Errorf("%+v, %v, %v", m, ok, err)
+						t.Errorf("an item is left: %+v, %v, %v", m, ok, err)
 					}
 				}
 				if m, ok, err := q.TryTake(t.Context()); ok || err != nil {
-					t.Errorf("%+v, %v", m, err)
+					t.Errorf("take: %+v, %v", m, err)
 				}
 				if err := q.Close(t.Context()); err != nil {
 					t.Error(err)
@@ -66,8 +66,8 @@ func TestClose_WhileHeld(t *testing.T) {
 	}
 }
 
-// TestQ3_RetriesRunOut is that an item stays held when another take of the same Client gives up on its server while the session lives, and that of
-// that one no lock is left.
+// TestQ3_RetriesRunOut checks that an item stays held when another take of the same Client stops
+// retrying while the session lives, and that the other take leaves no lock behind.
 func TestQ3_RetriesRunOut(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client(recipes.Retry(recipes.Times(1, 10*time.Millisecond)))
@@ -90,18 +90,19 @@ func TestQ3_RetriesRunOut(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		other, err := queue.New(w.Client(), "/q", queue.Locks("/q-locks")).TryTakeLocked(t.Context())
 		if err != nil || other == nil || string(other.Data) != "b" {
-			t.Fatalf("%+v, %v: what nobody holds can't be taken", other, err)
+			t.Fatalf("%+v, %v: an item that nobody holds cannot be taken", other, err)
 		}
 		if i.Context().Err() != nil {
 			t.Fatal(i.Context().Err())
 		}
 		if err := i.Done(t.Context()); err != nil {
-			t.Errorf("it was held all the time: %v", err)
+			t.Errorf("the item was held all the time: %v", err)
 		}
 	})
 }
 
-// TestHandle_Closed is that Handle says what happened when the session is lost while an item is being locked, and nothing is known of it any more.
+// TestHandle_Closed checks the error of Handle when the session is lost while an item is being
+// locked and the outcome is unknown.
 func TestHandle_Closed(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		p := queue.New(w.Client(), "/q", queue.Locks("/q-locks"))
@@ -137,7 +138,8 @@ func TestHandle_Closed(t *testing.T) {
 	})
 }
 
-// TestQ3_Wrapped is that an item comes back when its holder's session is lost by the holder's clock, and lives on for the server.
+// TestQ3_Wrapped checks that an item becomes available again when its holder's session is lost by
+// the holder's clock but lives on for the server.
 func TestQ3_Wrapped(t *testing.T) {
 	for _, kind := range recipetest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -161,7 +163,7 @@ func TestQ3_Wrapped(t *testing.T) {
 				defer cancel()
 				again, err := q.TakeLocked(ctx)
 				if err != nil {
-					t.Fatalf("it does not come again: %v", err)
+					t.Fatalf("the item does not become available again: %v", err)
 				}
 				if err := again.Done(t.Context()); err != nil {
 					t.Error(err)

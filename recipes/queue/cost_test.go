@@ -14,14 +14,14 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// TestCost is for how many answers a caller waits, and what is asked for: all requests, also those that nobody waits for. In comments what
-// Curator 5 and kazoo 2 wait for, as counted in their sources: recipes/queue/SimpleDistributedQueue.java, DistributedQueue.java, and
-// kazoo/recipe/queue.py.
+// TestCost checks for how many answers a caller waits, and all requests, including those in the
+// background. The comments say what Curator 5 and kazoo 2 wait for, as counted in their sources:
+// recipes/queue/SimpleDistributedQueue.java, DistributedQueue.java, and kazoo/recipe/queue.py.
 func TestCost(t *testing.T) {
-	due := time.Unix(9e8, 0) // it is 2000
+	due := time.Unix(9e8, 0) // the bubble's time is in the year 2000
 	type test struct {
 		name  string
-		warm  func(ctx context.Context, c *recipes.Client) // before it is counted
+		warm  func(ctx context.Context, c *recipes.Client) // preparation that is not counted
 		do    func(ctx context.Context, c *recipes.Client) error
 		trips int
 		ops   string
@@ -42,18 +42,20 @@ func TestCost(t *testing.T) {
 		{"put all", fill, func(ctx context.Context, c *recipes.Client) error {
 			return simple(c).PutAll(ctx, make([][]byte, 100)...)
 		}, 1, "multi"},
-		// The first of a session makes the producer's marker with it. Curator and kazoo look for the path: 2.
+		// The first Put of a session also creates the producer's marker. Curator and kazoo check
+		// the path: 2.
 		{"first put", func(ctx context.Context, c *recipes.Client) {
 			fill(ctx, c)
 			_ = simple(c).Close(ctx)
 		}, func(ctx context.Context, c *recipes.Client) error { return simple(c).Put(ctx, []byte("x")) }, 1, "multi"},
-		// Curator: create, 1, and children in the background each time when something changes.
+		// Curator: create, 1, and children in the background after each change.
 		{"put bounded", func(ctx context.Context, c *recipes.Client) {
 			_ = queue.NewSimple(c, "/q", queue.MaxItems(10)).Put(ctx, []byte("x"))
 		}, func(ctx context.Context, c *recipes.Client) error {
 			return queue.NewSimple(c, "/q", queue.MaxItems(10)).Put(ctx, []byte("x"))
 		}, 2, "exists, multi"},
-		// Curator's take and kazoo's get: children, get, delete, 3; Curator's each time, kazoo's when it has no names left.
+		// Curator's take and kazoo's get: children, get, delete, 3; Curator's each time, kazoo's
+		// when it has no names left.
 		{"first take", fill, func(ctx context.Context, c *recipes.Client) error {
 			_, err := simple(c).Take(ctx)
 			return err
@@ -67,8 +69,8 @@ func TestCost(t *testing.T) {
 			_, _, err := queue.NewSimple(c, "/none").TryTake(ctx)
 			return err
 		}, 1, "children"},
-		// Curator's priority queue: get, delete, and children when something changed; kazoo's as above, though it does not look for what
-		// comes first.
+		// Curator's priority queue: get, delete, and children after a change; kazoo's as above,
+		// without a check for an item that sorts first.
 		{"next take by priority", func(ctx context.Context, c *recipes.Client) {
 			q := queue.NewPriority(c, "/q")
 			for range 4 {
@@ -102,9 +104,9 @@ func TestCost(t *testing.T) {
 		{"done", func(ctx context.Context, c *recipes.Client) {
 			_ = locked(c).Put(ctx, []byte("x"))
 			item, _ = locked(c).TakeLocked(ctx)
-			time.Sleep(time.Second) // the lock is watched when it is held for a moment
+			time.Sleep(time.Second) // after a moment the lock is watched
 		}, func(ctx context.Context, c *recipes.Client) error { return item.Done(ctx) }, 1, "multi"},
-		// kazoo: sync, get, transaction, 3, both of consume and release.
+		// kazoo: sync, get, transaction, 3, for both consume and release.
 		{"kazoo done", func(ctx context.Context, c *recipes.Client) {
 			_ = kazoo(c).Put(ctx, 100, []byte("x"))
 			item, _ = kazoo(c).TakeLocked(ctx)
@@ -114,7 +116,7 @@ func TestCost(t *testing.T) {
 			_ = locked(c).Put(ctx, []byte("x"))
 			item, _ = locked(c).TakeLocked(ctx)
 		}, func(ctx context.Context, c *recipes.Client) error { return item.Return(ctx) }, 1, "multi"},
-		// Without a lock where there may be some, the same.
+		// The same without a lock, in a queue with locks.
 		{"next take past locks", func(ctx context.Context, c *recipes.Client) {
 			for range 4 {
 				_ = locked(c).Put(ctx, []byte("x"))
@@ -135,9 +137,9 @@ func TestCost(t *testing.T) {
 					}
 				})
 				ops := strings.Split(cost.Ops(), ", ")
-				slices.Sort(ops) // some are asked at the same time
+				slices.Sort(ops) // some requests are concurrent
 				if strings.HasSuffix(test.name, "done") && ops[0] == "get+watch" {
-					ops = ops[1:] // who watches the lock may see that it is gone before it is known why
+					ops = ops[1:] // the watch of the lock may fire before the answer explains it
 				}
 				if got := strings.Join(ops, ", "); cost.RoundTrips != test.trips || got != test.ops {
 					t.Errorf("%d round trips: %s", cost.RoundTrips, got)
@@ -147,7 +149,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestCost_Together is that callers of one queue share what they ask for.
+// TestCost_Together checks that concurrent callers of one queue share requests.
 func TestCost_Together(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
@@ -169,7 +171,7 @@ func TestCost_Together(t *testing.T) {
 			t.Fatal(err)
 		}
 		put := together(func(q *queue.Queue) error { return q.Put(t.Context(), []byte("x")) })
-		// The first is on its way at once, or all are there before it is.
+		// The first item may be sent alone, or all may arrive before it is sent.
 		if put.RoundTrips > 2 || put.Ops() != "multi, multi" && put.Ops() != "multi" {
 			t.Errorf("%d round trips: %s", put.RoundTrips, put.Ops())
 		}
@@ -177,14 +179,15 @@ func TestCost_Together(t *testing.T) {
 			_, err := q.Take(t.Context())
 			return err
 		})
-		// How many can be had at a time without a conflict is found out; as many are read ahead.
+		// The engine adapts the number of items per claim, and reads that many ahead.
 		if multis := strings.Count(take.Ops(), "multi"); multis > 5 || len(take.Requests) > 2*n {
 			t.Errorf("%d multis of %d: %s", multis, len(take.Requests), take.Ops())
 		}
 	})
 }
 
-// TestQ6_NoHerd is Q6: however many wait, an item costs as much as if a few did. With Curator each of n is told, twice, and lists the queue.
+// TestQ6_NoHerd is Q6: an item costs the same however many consumers wait. With Curator, each of n
+// consumers is notified twice and lists the queue.
 func TestQ6_NoHerd(t *testing.T) {
 	for _, kind := range []string{"simple", "locked"} {
 		for _, n := range []int{1, 2, 3, 20} {
@@ -246,14 +249,16 @@ func TestQ6_NoHerd(t *testing.T) {
 					}
 					mu.Lock()
 					if taken < items {
-						t.Errorf("%d of %d were taken", taken, items)
+						t.Errorf("%d of %d items were taken", taken, items)
 					}
 					mu.Unlock()
-					// Curator's SimpleDistributedQueue makes 4 requests for each item with one consumer, and with n at least 2n+2.
+					// Curator's SimpleDistributedQueue makes 4 requests per item with one consumer,
+					// and at least 2n+2 with n.
 					most := 16 * items
 					switch {
 					case kind == "simple" && n == 1:
-						most = 4*items + items/4 // the event of what was taken may come when the queue has been listed again
+						// the event of a taken item may arrive after the next listing
+						most = 4*items + items/4
 					case kind == "locked":
 						most = 26 * items
 					}

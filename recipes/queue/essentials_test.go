@@ -11,8 +11,9 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// TestEssentials is for any ZooKeeper; see recipetest.Servers. Whichever frame's answer is lost, each item is put and taken once, and what is
-// locked is done once.
+// TestEssentials runs against any ZooKeeper; see recipetest.Servers. It loses the answer to each
+// frame in turn, and checks that each item is put and taken once, and that a locked item is done
+// once.
 func TestEssentials(t *testing.T) {
 	servers := recipetest.Servers(t)
 	cut := &recipetest.Cutter{}
@@ -37,25 +38,25 @@ func TestEssentials(t *testing.T) {
 		}
 		m, err := q.Take(ctx)
 		if err != nil || string(m.Data) != data {
-			t.Fatalf("%+v, %v", m, err)
+			t.Fatalf("take: %+v, %v", m, err)
 		}
 		i, err := q.TakeLocked(ctx)
 		if err != nil || string(i.Data) != data+" locked" {
-			t.Fatalf("%+v, %v", i, err)
+			t.Fatalf("lock: %+v, %v", i, err)
 		}
 		if _, err := i.Commit(ctx); err != nil {
 			t.Error(err)
 		}
 		s, err := q.Explain(ctx)
 		if err != nil || len(s.Items) != 1 || s.Items[0].Holder == nil || s.Items[0].Holder.Session != c.Session().ID() {
-			t.Errorf("%+v, %v", s, err)
+			t.Errorf("explain: %+v, %v", s, err)
 		}
 		if err := i.Done(ctx); err != nil {
 			t.Fatal(err)
 		}
 		cut.Arm(0)
 		if _, ok, err := q.TryTake(ctx); ok || err != nil {
-			t.Errorf("one too many, %v", err)
+			t.Errorf("an item too many, %v", err)
 		}
 	}
 	if err := q.Close(ctx); err != nil {

@@ -33,7 +33,7 @@ func Example() {
 	// second
 }
 
-// What fails comes back, and so would what was taken by somebody who dies.
+// An item whose handling fails becomes available again, and so would an item whose consumer dies.
 func Example_locked() {
 	client, stop := recipetest.ConnectExample()
 	defer stop()
@@ -49,7 +49,7 @@ func Example_locked() {
 				return errors.New("no answer")
 			}
 			fmt.Println("fetched", string(link.Data))
-			return ctx.Err() // of one that ends when the lock is lost
+			return ctx.Err() // for work that ends when the lock is lost
 		})
 		fmt.Println(err)
 	}

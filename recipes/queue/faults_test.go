@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// empty takes all that is left, and checks that nothing but items was left before.
+// empty takes all items that are left, and checks that there was nothing but items.
 func empty(t testing.TB, w *recipetest.World, items *recipetest.ItemHistory, q taker) {
 	t.Helper()
 	for {
@@ -40,12 +40,12 @@ func clean(t testing.TB, w *recipetest.World) {
 	t.Helper()
 	for path := range w.Tree("/") {
 		if !slices.Contains([]string{"/", "/q", "/q-members", "/q-locks"}, path) {
-			t.Errorf("%s is left", path)
+			t.Errorf("%s still exists", path)
 		}
 	}
 }
 
-// sure reports whether an error leaves nothing open; with the fault it may.
+// sure checks that an error leaves no unknown outcome, unless the fault may cause one.
 func sure(t testing.TB, s *recipetest.Step, err error) {
 	t.Helper()
 	ends := s.Fault == recipetest.EndBefore || s.Fault == recipetest.EndAfter
@@ -53,11 +53,12 @@ func sure(t testing.TB, s *recipetest.Step, err error) {
 	case err == nil, ends && errors.Is(err, context.Canceled):
 	case s.Fault == recipetest.Expire && errors.Is(err, recipes.ErrOutcomeUnknown):
 	default:
-		t.Errorf("with %v at %d: %v", s.Fault, s.K, err)
+		t.Errorf("fault %v at request %d: %v", s.Fault, s.K, err)
 	}
 }
 
-// TestQ1_Put is that an item is put once or not at all, as is said, whatever happens at whichever request. Of what ctx ended nothing is left.
+// TestQ1_Put has each kind of fault at each request, and checks that an item is put once or not at
+// all, as reported. Nothing is left of a Put that ctx ended.
 func TestQ1_Put(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		q := queue.New(s.Client, "/q")
@@ -78,7 +79,7 @@ func TestQ1_Put(t *testing.T) {
 		for _, data := range s.Tree("/q") {
 			for _, name := range failed {
 				if strings.Contains(data, name) {
-					t.Errorf("%s is left, and its put had been given up", name)
+					t.Errorf("%s exists after its put was abandoned", name)
 				}
 			}
 		}
@@ -94,7 +95,8 @@ func TestQ1_Put(t *testing.T) {
 	})
 }
 
-// TestQ2_Take is that an item is taken once, and stays in its place when ctx ended.
+// TestQ2_Take has each kind of fault at each request, and checks that an item is taken once, and
+// keeps its place when ctx ended.
 func TestQ2_Take(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		items := recipetest.NewItemHistory()
@@ -120,7 +122,7 @@ func TestQ2_Take(t *testing.T) {
 			done := items.Take()
 			m, err := q.Take(ctx)
 			if s.Ctx.Err() != nil && err != nil {
-				err = context.Canceled // nothing is lost then, though the error's Unknown is set
+				err = context.Canceled // Unknown is set, but nothing is lost
 			}
 			done(string(m.Data), err)
 			if !errors.Is(err, context.DeadlineExceeded) {
@@ -140,8 +142,9 @@ func TestQ2_Take(t *testing.T) {
 	})
 }
 
-// TestQ3_Locked is that an item that is locked is nobody else's until it is done, returned, or its holder's session is over; and then it is
-// there again.
+// TestQ3_Locked has each kind of fault at each request, and checks that a locked item belongs to
+// nobody else until it is done or returned, or its holder's session ends, and that it is available
+// again afterwards.
 func TestQ3_Locked(t *testing.T) {
 	for _, end := range []string{"done", "return", "handle"} {
 		t.Run(end, func(t *testing.T) {
@@ -190,10 +193,10 @@ func TestQ3_Locked(t *testing.T) {
 				}
 				done := err == nil && end != "return"
 				if done && !finished {
-					t.Error("it is done, and was not finished")
+					t.Error("an item is gone that no Done has finished")
 				}
 				if end != "return" && err != nil && s.Ctx.Err() != nil {
-					if held != nil && end == "done" { // who could not say Done says it again
+					if held != nil && end == "done" { // repeat a Done that failed
 						err = held.Done(t.Context())
 						done, finished = err == nil, true
 					}
@@ -206,7 +209,7 @@ func TestQ3_Locked(t *testing.T) {
 				defer cancel()
 				last, failed := p.TryTakeLocked(ctx)
 				if failed != nil || last != nil && done || last == nil && !done && !errors.Is(err, recipes.ErrOutcomeUnknown) {
-					t.Errorf("%v at %d: %v, done: %v, and then %+v, %v", s.Fault, s.K, err, done, last, failed)
+					t.Errorf("fault %v at request %d: %v, done: %v; then %+v, %v", s.Fault, s.K, err, done, last, failed)
 				}
 				if last != nil {
 					h := holds.Begin(last.Context(), last.Token(), 1)

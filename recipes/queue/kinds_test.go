@@ -12,7 +12,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// TestQ5_Delay is that nothing is taken before its time, and no later than a moment after it; what is put meanwhile and due earlier first.
+// TestQ5_Delay checks that an item is taken at its due time, not earlier and at most a moment
+// later, and that an item that was put later and is due earlier comes first.
 func TestQ5_Delay(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		p, q := queue.NewDelay(w.Client(), "/q"), queue.NewDelay(w.Client(), "/q")
@@ -35,7 +36,7 @@ func TestQ5_Delay(t *testing.T) {
 		}{{"early", early}, {"late", late}} {
 			m, err := q.Take(t.Context())
 			if err != nil || string(m.Data) != want.data || time.Since(want.due) < 0 || time.Since(want.due) > 50*time.Millisecond {
-				t.Errorf("%+v, %v, %v after it was due", m, err, time.Since(want.due))
+				t.Errorf("take: %+v, %v, %v after it was due", m, err, time.Since(want.due))
 			}
 		}
 		if err := p.Put(t.Context(), time.UnixMilli(0), nil); !errors.Is(err, queue.ErrArgument) {
@@ -57,7 +58,7 @@ func TestID_Remove(t *testing.T) {
 			if len(opts) > 0 {
 				i, err := q.TakeLocked(t.Context())
 				if err != nil || i.ID() != "a_b" {
-					t.Fatalf("%+v, %v", i, err)
+					t.Fatalf("lock: %+v, %v", i, err)
 				}
 				defer func() {
 					if err := i.Done(t.Context()); err != nil {
@@ -73,7 +74,7 @@ func TestID_Remove(t *testing.T) {
 				t.Error(n, err)
 			}
 			if m, ok, err := q.TryTake(t.Context()); !ok || err != nil || m.ID() != "c" {
-				t.Errorf("%+v, %v", m, err)
+				t.Errorf("take: %+v, %v", m, err)
 			}
 			if err := q.Put(t.Context(), "", nil); !errors.Is(err, queue.ErrArgument) {
 				t.Error(err)
@@ -82,7 +83,7 @@ func TestID_Remove(t *testing.T) {
 	}
 }
 
-// TestMaxItems is that Put waits for room, one after the other.
+// TestMaxItems checks that producers wait for room one after the other.
 func TestMaxItems(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		const most, producers = 3, 5
@@ -122,7 +123,8 @@ func TestMaxItems(t *testing.T) {
 	})
 }
 
-// TestExplain is who holds what since when, and who waits, of each kind of queue that can be told from outside.
+// TestExplain checks the holders, their times and the waiters, for each kind of queue that names
+// reveal.
 func TestExplain(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()

@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// sendLate has the next multi of a client be sent in the session after the one for which it was meant, a while after that was lost: it happens to
-// what go-zookeeper has not sent when a session ends.
+// sendLate makes the next multi of a client be sent in the session after the intended one, some
+// time after that was lost. go-zookeeper does so with requests that are unsent when a session ends.
 func sendLate(w *recipetest.World, c *recipes.Client, h *recipetest.Hooks) {
 	session := c.Session().ID()
 	var once atomic.Bool
@@ -27,7 +27,7 @@ func sendLate(w *recipetest.World, c *recipes.Client, h *recipetest.Hooks) {
 	}, nil)
 }
 
-// locked is a queue with locks, in which there are as many items.
+// locked returns a queue with locks and this many items.
 func locked(t testing.TB, c *recipes.Client, items int) *queue.Queue {
 	t.Helper()
 	q := queue.New(c, "/q", queue.Locks("/q-locks"))
@@ -39,8 +39,8 @@ func locked(t testing.TB, c *recipes.Client, items int) *queue.Queue {
 	return q
 }
 
-// TestRegress_LockedInTheNextSession: what locks an item is sent in the next session, late enough for another taker to have had the item meanwhile.
-// Nobody has that lock, so it must not stay.
+// TestRegress_LockedInTheNextSession sends the multi that locks an item in the next session, after
+// another consumer has had the item. Nobody holds that lock, so it must not stay.
 func TestRegress_LockedInTheNextSession(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		locked(t, w.Client(), 1)
@@ -55,14 +55,14 @@ func TestRegress_LockedInTheNextSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i.Context().Err() != nil || c.Session().ID() == session {
-			t.Errorf("%v, session %#x", i.Context().Err(), c.Session().ID())
+			t.Errorf("the Context of the item: %v, session %#x", i.Context().Err(), c.Session().ID())
 		}
 		if err := i.Return(t.Context()); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(10 * time.Second)
 		if i, err = q.TryTakeLocked(t.Context()); err != nil || i == nil {
-			t.Fatalf("%+v, %v", i, err)
+			t.Fatalf("take: %+v, %v", i, err)
 		}
 		if err := i.Done(t.Context()); err != nil {
 			t.Error(err)
@@ -71,34 +71,34 @@ func TestRegress_LockedInTheNextSession(t *testing.T) {
 	})
 }
 
-// TestRegress_LockedFromTheQueue is the same with what waits in go-zookeeper's queue to be sent.
+// TestRegress_LockedFromTheQueue is the same for a request that waits in go-zookeeper's send queue.
 func TestRegress_LockedFromTheQueue(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		locked(t, w.Client(), 2)
 		c := w.Client()
 		session := c.Session().ID()
 		q := locked(t, c, 0)
-		first, err := q.TakeLocked(t.Context()) // now it has listed the queue, and has read what comes next
+		first, err := q.TakeLocked(t.Context()) // lists the queue and reads ahead
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := first.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := q.Close(t.Context()); err != nil { // it has no marker any more
+		if err := q.Close(t.Context()); err != nil { // deletes the marker
 			t.Fatal(err)
 		}
 		w.Unplug(c)
-		time.Sleep(100 * time.Millisecond) // until the connection knows
+		time.Sleep(100 * time.Millisecond) // until the connection notices
 		w.ExpireSession(session)
 		plugged := time.AfterFunc(300*time.Millisecond, func() { w.Plug(c) })
 		defer plugged.Stop()
 		i, err := q.TryTakeLocked(t.Context())
 		if err != nil || i == nil {
-			t.Fatalf("%+v, %v", i, err)
+			t.Fatalf("take: %+v, %v", i, err)
 		}
 		if i.Context().Err() != nil || c.Session().ID() == session {
-			t.Errorf("%v, session %#x", i.Context().Err(), c.Session().ID())
+			t.Errorf("the Context of the item: %v, session %#x", i.Context().Err(), c.Session().ID())
 		}
 		if err := i.Done(t.Context()); err != nil {
 			t.Error(err)
@@ -107,7 +107,8 @@ func TestRegress_LockedFromTheQueue(t *testing.T) {
 	})
 }
 
-// TestRegress_ReturnedInTheNextSession: what lets an item go is sent in the next session, when another has locked it.
+// TestRegress_ReturnedInTheNextSession sends the multi that releases an item in the next session,
+// when another consumer has locked the item.
 func TestRegress_ReturnedInTheNextSession(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		other := locked(t, w.Client(), 1)
@@ -136,27 +137,28 @@ func TestRegress_ReturnedInTheNextSession(t *testing.T) {
 	})
 }
 
-// TestRegress_LockedUnawares: a wrapped connection has the next session, and its event is still to be read, when an item is locked for the one before.
+// TestRegress_LockedUnawares lets a wrapped connection have a new session whose event is still
+// unread when an item is locked for the previous one.
 func TestRegress_LockedUnawares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		locked(t, recipetest.Open(t, recipetest.Connect, server.Service, recipetest.Timeout), 2)
 		c, next := recipetest.OpenUnaware(t, server.Service)
 		q := locked(t, c, 0)
-		first, err := q.TakeLocked(t.Context()) // now it has listed the queue, and has read what comes next
+		first, err := q.TakeLocked(t.Context()) // lists the queue and reads ahead
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := first.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := q.Close(t.Context()); err != nil { // it has no marker any more
+		if err := q.Close(t.Context()); err != nil { // deletes the marker
 			t.Fatal(err)
 		}
 		next()
 		i, err := q.TryTakeLocked(t.Context())
 		if err != nil || i == nil {
-			t.Fatalf("%+v, %v", i, err)
+			t.Fatalf("take: %+v, %v", i, err)
 		}
 		time.Sleep(5 * time.Second)
 		if i.Context().Err() != nil {
@@ -175,7 +177,7 @@ func TestRegress_LockedUnawares(t *testing.T) {
 	})
 }
 
-// left checks that nothing is left of queues that are closed.
+// left checks that nothing is left of closed queues.
 func left(t testing.TB, w *recipetest.World, all ...*queue.Queue) {
 	t.Helper()
 	for _, q := range all {

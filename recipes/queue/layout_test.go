@@ -15,13 +15,14 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// TestLayout is what Curator and kazoo write, byte for byte.
+// TestLayout compares znodes with those of Curator and kazoo, byte for byte.
 func TestLayout(t *testing.T) {
-	const framed = "00010001" + "01" + "00000001" + "78" + "02" // "x" by Curator's ItemSerializer
+	// "x", encoded by Curator's ItemSerializer
+	const framed = "00010001" + "01" + "00000001" + "78" + "02"
 	due := time.UnixMilli(0x18F0A1B2C3D)
 	for name, test := range map[string]struct {
 		put  func(ctx context.Context, c *recipes.Client) error
-		want map[string]string // data in hex, by path
+		want map[string]string // data in hexadecimal, by path
 	}{
 		"simple": {
 			func(ctx context.Context, c *recipes.Client) error {
@@ -89,7 +90,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestLayout_Locks is where Curator and kazoo look for the lock of an item, and that Go looks there too.
+// TestLayout_Locks checks that Go puts the lock of an item where Curator and kazoo look for it, and
+// looks there too.
 func TestLayout_Locks(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
@@ -114,10 +116,10 @@ func TestLayout_Locks(t *testing.T) {
 				lock = "/k/taken/entry-100-0000000000"
 			}
 			w.AssertOwner(lock, c.Session().ID())
-			if z := w.Znode(lock); len(z.Data) != 32 { // as kazoo's, which reads it again
+			if z := w.Znode(lock); len(z.Data) != 32 { // as long as kazoo's, which reads it again
 				t.Errorf("%q", z.Data)
 			}
-			// What somebody has locked is passed over.
+			// An item that somebody has locked is skipped.
 			if m, ok, err := q.TryTake(t.Context()); !ok || err != nil || m.Name != map[bool]string{true: "queue-0000000001", false: "entry-100-0000000001"}[q == curator] {
 				t.Errorf("%+v, %v, %v", m, ok, err)
 			}
@@ -135,7 +137,7 @@ func TestLayout_Locks(t *testing.T) {
 	})
 }
 
-// TestOrder is the order of each kind, of items that were there before, foreign ones among them.
+// TestOrder checks the order of items of each kind, including foreign ones, that existed before.
 func TestOrder(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		const x = "\x00\x01\x00\x01\x01\x00\x00\x00\x01x\x02"

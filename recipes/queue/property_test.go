@@ -18,11 +18,12 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// kind is a queue whose items are put with an argument that is in their name: "priority/...", "delay in ms/...".
+// kind is a kind of queue. Put gets an argument that is part of the item's name: "priority/...",
+// "delay in ms/...".
 type kind struct {
 	name string
 	open func(c *recipes.Client) (put func(ctx context.Context, arg int, data []byte) error, q consumerOf)
-	args int // 0 to it; 0: none
+	args int // arguments are less than this; 0 if there are none
 	// before says which of two items comes first, whenever they were put.
 	before func(a, b string) bool
 }
@@ -74,14 +75,16 @@ func kinds() []kind {
 	}
 }
 
-// TestQ124_Take is Q1, Q2, Q4 and Q5: whatever happens to the servers, what was put is taken once, in order, and not before its time.
+// TestQ124_Take is Q1, Q2, Q4 and Q5 with faults: every item that was put is taken once, in order,
+// and not before its time.
 func TestQ124_Take(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		k := rapid.SampledFrom(kinds()).Draw(rt, "kind")
-		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // three take five times as long
+		// three members take five times as long
+		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members")
 		consumers := rapid.IntRange(1, 3).Draw(rt, "consumers")
 		each := rapid.IntRange(1, 2).Draw(rt, "goroutines of each")
-		hurry := rapid.Bool().Draw(rt, "hurry") // ctx ends often
+		hurry := rapid.Bool().Draw(rt, "hurry") // ctx often ends early
 		seed := rapid.Uint64().Draw(rt, "seed")
 		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
 		return members, func(t testing.TB, w *recipetest.World) { takeAll(t, w, k, consumers, each, hurry, seed, troubles) }
@@ -103,7 +106,7 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 		return r.IntN(k.args)
 	}
 	var mu sync.Mutex
-	given := false // up by somebody
+	given := false // a take was abandoned
 	for n := range producers {
 		put, _ := k.open(w.Client())
 		r := random(n)
@@ -153,7 +156,7 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 					}
 					done(string(message.Data), err)
 					if k.name == "delay" && err == nil && time.Now().UnixMilli() < int64(argOf(string(message.Data))) {
-						t.Errorf("%s was taken at %d", message.Data, time.Now().UnixMilli())
+						t.Errorf("item %s was taken early, at %d", message.Data, time.Now().UnixMilli())
 					}
 					if err != nil {
 						if ctx.Err() != nil {
@@ -178,7 +181,7 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 	mu.Unlock()
 	stop()
 	consuming.Wait()
-	time.Sleep(recipetest.Timeout + 5*time.Second) // for what goes on in the background
+	time.Sleep(recipetest.Timeout + 5*time.Second) // until background work is done
 	_, q := k.open(w.Client())
 	for {
 		done := items.Take()
@@ -194,8 +197,8 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 	if err := items.ExactlyOnce(); err != nil {
 		t.Error(err)
 	}
-	// What was given up while it was being taken is put back, and others may have passed it. A server that lags behind does not know of all
-	// that was put.
+	// An item of an abandoned take is put back, and later items may have passed it. A lagging
+	// server may not show all items that were put.
 	if err := items.InOrder(k.before); err != nil && !before && k.name != "delay" && (k.before == nil || len(w.Members()) == 1) {
 		t.Error(err)
 	}
@@ -205,15 +208,17 @@ func takeAll(t testing.TB, w *recipetest.World, k kind, consumers, each int, hur
 	}
 }
 
-// TestQ3_Exclusive is Q3: an item is nobody else's while it is held, and is done once.
+// TestQ3_Exclusive is Q3: an item belongs to nobody else while it is held, and is done once.
 func TestQ3_Exclusive(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		k := rapid.SampledFrom([]string{"curator with locks", "kazoo locking"}).Draw(rt, "kind")
-		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // three take five times as long
+		// three members take five times as long
+		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members")
 		seed := rapid.Uint64().Draw(rt, "seed")
 		troubles := recipetest.Troubles(members).Draw(rt, "troubles")
 		for i, x := range troubles {
-			if x.What == "expire" { // nobody can know beforehand that a session is ended by force: here its time is over
+			// a client cannot foresee a forced end of its session, so the session expires here
+			if x.What == "expire" {
 				troubles[i].What, troubles[i].Lasts = "unplug", recipetest.Timeout+2*time.Second
 			}
 		}

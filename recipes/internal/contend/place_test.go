@@ -66,7 +66,8 @@ func TestAcquire_InOrder(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Millisecond)
 		}
-		// Who gives up is passed over, and one whose znode somebody deletes goes to the end.
+		// A contender that gives up is skipped, and one whose znode somebody deletes goes to the
+		// end.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := contend.Acquire(ctx, c, "/a/line", "lock-", nil, contend.Exclusive); !errors.Is(err, context.DeadlineExceeded) {
@@ -91,7 +92,8 @@ func TestAcquire_InOrder(t *testing.T) {
 	})
 }
 
-// TestAcquire_NoDirectory: somebody deletes all there is while it is waited. That is no reason to give up.
+// TestAcquire_NoDirectory deletes the whole directory while Acquire waits. Acquire must not give
+// up.
 func TestAcquire_NoDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t)
@@ -125,8 +127,9 @@ func TestAcquire_NoDirectory(t *testing.T) {
 	})
 }
 
-// TestExclusive is L1, L2 and L4: whatever happens, no two turns are alive at once, their tokens rise, and nothing is left. Who deletes
-// another's znode or session, which nobody can know beforehand, breaks the first of these and not the second.
+// TestExclusive is L1, L2 and L4 with faults: no two turns are alive at once, their tokens rise,
+// and nothing is left. If somebody deletes a holder's znode or session, which the holder cannot
+// foresee, two turns may overlap, but tokens still rise.
 func TestExclusive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		members := rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
@@ -168,10 +171,10 @@ func exclusive(t *testing.T, members int, troubles []string, pause time.Duration
 				mu.Lock()
 				if h.Context().Err() == nil {
 					if alive != nil && !forced && alive.Context().Err() == nil {
-						t.Errorf("two turns: %s and %s", alive.Path(), h.Path())
+						t.Errorf("two turns at once: %s and %s", alive.Path(), h.Path())
 					}
 					if h.Token() <= token {
-						t.Errorf("token %d after %d", h.Token(), token)
+						t.Errorf("token %d is not greater than %d", h.Token(), token)
 					}
 					alive, token = h, h.Token()
 					turns++
@@ -181,7 +184,7 @@ func exclusive(t *testing.T, members int, troubles []string, pause time.Duration
 				case <-h.Context().Done():
 				case <-time.After(300 * time.Millisecond):
 				}
-				_ = h.Release(t.Context()) // goes on in the background
+				_ = h.Release(t.Context()) // continues in the background
 			}
 		})
 	}
@@ -231,7 +234,7 @@ func exclusive(t *testing.T, members int, troubles []string, pause time.Duration
 	}
 	for path := range e.Tree("/") {
 		if strings.HasPrefix(path, "/line/") {
-			t.Errorf("%s is left", path)
+			t.Errorf("%s still exists", path)
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestDo_SessionGone: the answer is lost, and the session, and with it the marker, ends before anybody could look. Its absence says nothing then.
+// TestDo_SessionGone loses the answer and then the session, so that the marker is deleted before
+// the Writer can look. The missing marker then proves nothing.
 func TestDo_SessionGone(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/dir": ""})
@@ -22,7 +23,7 @@ func TestDo_SessionGone(t *testing.T) {
 			switch {
 			case r.Op == zktest.Multi && r.N == 1:
 				w.DropReply(zktest.Multi)
-			case r.Op == zktest.Sync && r.N == 2: // the one after it is for the marker
+			case r.Op == zktest.Sync && r.N == 2: // the Sync after the write is for the marker
 				w.ExpireSession(session)
 			}
 			return nil
@@ -37,8 +38,9 @@ func TestDo_SessionGone(t *testing.T) {
 	})
 }
 
-// TestRegress_SentInTheNextSession: the session ends while the write waits to be sent, which happens in the next session then, and makes the
-// marker there: of a session that the Writer knew nothing of when it gave the marker up.
+// TestRegress_SentInTheNextSession ends the session while the write waits to be sent. The write is
+// then sent in the next session and creates the marker there, after the Writer has given the marker
+// up.
 func TestRegress_SentInTheNextSession(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/dir": ""})
@@ -46,7 +48,7 @@ func TestRegress_SentInTheNextSession(t *testing.T) {
 		session := c.Session().ID()
 		o := exactlyonce.New(c, "/dir")
 		w.Unplug(c)
-		time.Sleep(100 * time.Millisecond) // until the connection knows
+		time.Sleep(100 * time.Millisecond) // until the connection notices
 		w.ExpireSession(session)
 		done := make(chan error, 1)
 		// Ends when there is a connection again; awaited below.
@@ -54,7 +56,7 @@ func TestRegress_SentInTheNextSession(t *testing.T) {
 			_, err := o.Do(t.Context(), append1("item-"))
 			done <- err
 		}()
-		time.Sleep(300 * time.Millisecond) // it has no server, and is queued again and again
+		time.Sleep(300 * time.Millisecond) // without a server the request is queued again and again
 		w.Plug(c)
 		if err := <-done; !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			t.Error(err)
@@ -79,7 +81,8 @@ func closed(t testing.TB, w *recipetest.World, o *exactlyonce.Writer) {
 	}
 }
 
-// TestRegress_SentAfterItsMarkerWasDeleted: the write is sent in the next session so late that the marker is deleted already that it makes.
+// TestRegress_SentAfterItsMarkerWasDeleted sends the write in the next session so late that the
+// deletion of its marker has been tried before.
 func TestRegress_SentAfterItsMarkerWasDeleted(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/dir": ""})

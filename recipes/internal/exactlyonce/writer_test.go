@@ -18,12 +18,12 @@ import (
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
-// append1 has a znode of which each write makes one child more.
+// append1 returns an operation that creates one more child each time.
 func append1(name string) any {
 	return &zk.CreateRequest{Path: "/dir/" + name, Flags: zk.FlagSequence}
 }
 
-// written returns how many children the writes have made, and how many markers there are.
+// written returns the number of children that the writes have created, and the number of markers.
 func written(w *recipetest.World, prefix string) (items, markers int) {
 	for path := range w.Tree("/dir") {
 		name := strings.TrimPrefix(path, "/dir/")
@@ -37,7 +37,7 @@ func written(w *recipetest.World, prefix string) (items, markers int) {
 	return items, markers
 }
 
-// TestDo_Faults is O1, O2 and O4, with each fault at each request.
+// TestDo_Faults is O1, O2 and O4 with each kind of fault at each request.
 func TestDo_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		s.Load(map[string]string{"/dir": ""})
@@ -87,7 +87,7 @@ func TestDo_Refused(t *testing.T) {
 		if _, err := o.Do(t.Context(), set); !errors.Is(err, zk.ErrBadVersion) {
 			t.Error(err)
 		}
-		for path := range w.Tree("/dir") { // somebody cleans up
+		for path := range w.Tree("/dir") { // somebody deletes the markers
 			if path != "/dir" {
 				if err := c.Delete(t.Context(), path, -1); err != nil {
 					t.Error(err)
@@ -105,7 +105,7 @@ func TestDo_Refused(t *testing.T) {
 	})
 }
 
-// TestDo is O1 to O4 for several writers in troubles.
+// TestDo is O1 to O4 for several writers with faults.
 func TestDo(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "members")
@@ -159,7 +159,8 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// TestWrite is what Write says more than Do: which op it was, and that something is too large, which the server says by hanging up.
+// TestWrite checks what Write reports beyond Do: which op failed, and that a request is too large,
+// which the server shows by closing the connection.
 func TestWrite(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/dir": ""})

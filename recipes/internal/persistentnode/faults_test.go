@@ -15,7 +15,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestSteps_Kept is K1 and K2: whatever happens at which request, in the end the znode is there, one of it, with the last data.
+// TestSteps_Kept is K1 and K2 with each kind of fault at each request: in the end there is one
+// znode with the last data.
 func TestSteps_Kept(t *testing.T) {
 	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.TTL} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
@@ -50,12 +51,13 @@ func TestSteps_Kept(t *testing.T) {
 	}
 }
 
-// TestSteps_Closed is K3: when Close has returned nil the znode is gone, and when it could not wait, soon.
+// TestSteps_Closed is K3: when Close has returned nil the znode is gone; when Close could not wait,
+// it is gone soon.
 func TestSteps_Closed(t *testing.T) {
 	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.EphemeralSequential, recipes.Persistent} {
 		for _, wait := range []bool{true, false} {
 			if mode == recipes.Persistent && !wait {
-				continue // as an ephemeral
+				continue // same as ephemeral
 			}
 			t.Run(fmt.Sprint(mode, wait), func(t *testing.T) {
 				recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
@@ -85,7 +87,8 @@ func TestSteps_Closed(t *testing.T) {
 	}
 }
 
-// TestSteps_Waiting: who waits for a name that another has gets it, once that one has gone, and changes nothing of it before.
+// TestSteps_Waiting checks that a Znode waits for a name that another session has, changes nothing
+// meanwhile, and has the name when the other is gone.
 func TestSteps_Waiting(t *testing.T) {
 	for _, takeOver := range []bool{false, true} {
 		t.Run(fmt.Sprint(takeOver), func(t *testing.T) {
@@ -115,10 +118,12 @@ func TestSteps_Waiting(t *testing.T) {
 	}
 }
 
-// TestTroubles is K1 to K4 for several who keep znodes, two of them the same, under whatever happens to an ensemble.
+// TestTroubles is K1 to K4 for several Znodes, two of them with the same path, with faults of an
+// ensemble.
 func TestTroubles(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
-		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // an ensemble takes ten times as long
+		// an ensemble takes ten times as long
+		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members")
 		takeOver := rapid.Bool().Draw(rt, "take over")
 		updates := rapid.IntRange(0, 5).Draw(rt, "updates")
 		patience := time.Duration(rapid.IntRange(0, 20000).Draw(rt, "patience")) * time.Millisecond
@@ -132,7 +137,7 @@ func TestTroubles(t *testing.T) {
 			for i := range mine + shared {
 				c := w.Client()
 				if i == 0 {
-					c, _ = w.Hooked() // a wrapped one
+					c, _ = w.Hooked() // a wrapped connection
 				}
 				path := fmt.Sprint("/dir/", i)
 				if i >= mine {
@@ -170,16 +175,17 @@ func TestTroubles(t *testing.T) {
 			}
 			z := w.Znode("/dir/shared")
 			if z == nil || len(tree) != mine+2 {
-				t.Fatalf("%q", tree)
+				t.Fatalf("the tree is %q", tree)
 			}
 			holder := owners[int64(z.Stat.EphemeralOwner)]
-			// What the other was about to set when its session ended may have come to this one.
+			// The data that the other was about to set when its session ended may have been sent in
+			// the session of this one.
 			if want := fmt.Sprint(" ", updates); holder < mine || !strings.HasSuffix(string(z.Data), want) {
-				t.Errorf("the shared one is %q, %d's", z.Data, holder)
+				t.Errorf("the shared znode has %q and belongs to %d", z.Data, holder)
 			}
 			time.Sleep(recipetest.Timeout)
 			if again := w.Znode("/dir/shared"); again == nil || again.Stat.Czxid != z.Stat.Czxid || again.Stat.Mzxid != z.Stat.Mzxid {
-				t.Error("they fight")
+				t.Error("the owners of the shared znode replace each other")
 			}
 
 			closed := make(chan struct{})
@@ -191,7 +197,7 @@ func TestTroubles(t *testing.T) {
 					switch {
 					case err == nil && i < mine:
 						if _, there := w.Tree("/dir")[fmt.Sprint("/dir/", i)]; there {
-							t.Errorf("closed, and there is %d", i)
+							t.Errorf("after Close, znode %d exists", i)
 						}
 					case err != nil && !errors.Is(err, context.DeadlineExceeded):
 						t.Errorf("close: %v", err)
@@ -203,7 +209,7 @@ func TestTroubles(t *testing.T) {
 			<-closed
 			time.Sleep(2 * recipetest.Timeout)
 			if left := w.Tree("/dir"); len(left) > 1 {
-				t.Errorf("left: %q", left)
+				t.Errorf("still there: %q", left)
 			}
 		}
 	})

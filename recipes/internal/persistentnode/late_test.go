@@ -10,18 +10,19 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestRegress_ClosedInTheNextSession: a Node is closed while it has no connection, and its session ends before it has one again. The name is
-// another's then, whose znode Close must leave alone.
+// TestRegress_ClosedInTheNextSession closes a Znode without a connection, and lets its session end
+// before there is one. Another session then has the name, and Close must not delete its znode.
 func TestRegress_ClosedInTheNextSession(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		o := persistentnode.Options{Mode: recipes.Ephemeral}
 		c := w.Client()
 		first, second := start(t, c, "/n", "1", o), persistentnode.New(w.Client(), "/n", []byte("2"), o)
 		second.Start()
-		defer func() { _ = second.Close(context.Background()) }() // the test has looked at what matters
+		// the test has checked all that matters
+		defer func() { _ = second.Close(context.Background()) }()
 		session := c.Session().ID()
 		w.Unplug(c)
-		time.Sleep(100 * time.Millisecond) // until the connection knows
+		time.Sleep(100 * time.Millisecond) // until the connection notices
 		closed := make(chan error, 1)
 		// Ends when there is a connection again; awaited below.
 		go func() { closed <- first.Close(t.Context()) }()

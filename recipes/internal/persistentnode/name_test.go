@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestK1_Found: what is there already gets the data, if it is no ephemeral.
+// TestK1_Found checks that an existing znode gets the data, unless it is an ephemeral.
 func TestK1_Found(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/n": "old"})
@@ -24,7 +24,7 @@ func TestK1_Found(t *testing.T) {
 	})
 }
 
-// TestK1_WatchLost: a deletion that no watch tells of is found with the next connection.
+// TestK1_WatchLost checks that a deletion that fires no watch is noticed after the next reconnect.
 func TestK1_WatchLost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, other := w.Client(), w.Client()
@@ -40,7 +40,8 @@ func TestK1_WatchLost(t *testing.T) {
 	})
 }
 
-// TestK2_ClosedWhileCreating: who closes before it knows that another has the name leaves it alone.
+// TestK2_ClosedWhileCreating closes a Znode before it knows that another session has the name.
+// Close must not delete that znode.
 func TestK2_ClosedWhileCreating(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		first := w.Client()
@@ -60,7 +61,8 @@ func TestK2_ClosedWhileCreating(t *testing.T) {
 	})
 }
 
-// TestK2_DeleteOnce: who has waited for the name keeps it, though the answer to the delete of the one before is lost.
+// TestK2_DeleteOnce checks that a Znode that has waited for the name keeps it, although the answer
+// to the previous owner's delete is lost.
 func TestK2_DeleteOnce(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		first := start(t, w.Client(), "/n", "1", persistentnode.Options{Mode: recipes.Ephemeral})
@@ -82,7 +84,7 @@ func TestK2_DeleteOnce(t *testing.T) {
 			}
 		}
 		if creates != 1 {
-			t.Errorf("it was created %d times", creates)
+			t.Errorf("the znode was created %d times", creates)
 		}
 		w.AssertOwner("/n", c.Session().ID())
 		if err := second.Close(t.Context()); err != nil {

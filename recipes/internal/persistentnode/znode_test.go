@@ -16,12 +16,13 @@ import (
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
-// start keeps a znode until the test ends, and waits until it is there.
+// start keeps a znode until the test ends, and waits until the znode exists.
 func start(t testing.TB, c *recipes.Client, path, data string, o persistentnode.Options) *persistentnode.Znode {
 	t.Helper()
 	n := persistentnode.New(c, path, []byte(data), o)
 	n.Start()
-	t.Cleanup(func() { _ = n.Close(context.Background()) }) // the Client is closed after it; the test has looked at what matters
+	// the Client is closed afterwards; the test has checked all that matters
+	t.Cleanup(func() { _ = n.Close(context.Background()) })
 	if _, err := n.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ var modes = map[string]recipes.Mode{
 	"container": recipes.Container, "ttl": recipes.TTL, "ttl sequential": recipes.TTLSequential,
 }
 
-// eachMode runs f in a world of one member.
+// eachMode runs f for each mode, in a world with one member.
 func eachMode(t *testing.T, f func(t testing.TB, w *recipetest.World, o persistentnode.Options)) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +63,8 @@ func TestK1_DeletedByOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.AssertData(path, data)
-			time.Sleep(time.Second)                          // for the child
-			_ = other.Delete(t.Context(), path+"/touch", -1) // it is there with a TTL only
+			time.Sleep(time.Second)                          // until the child exists
+			_ = other.Delete(t.Context(), path+"/touch", -1) // the child exists with a TTL only
 			if err := other.Delete(t.Context(), path, -1); err != nil {
 				t.Fatal(err)
 			}
@@ -84,19 +85,19 @@ func TestK1_SessionExpires(t *testing.T) {
 		before := c.Session()
 		w.ExpireSession(before.ID())
 		<-before.Context().Done()
-		time.Sleep(time.Second) // what is no ephemeral was there all the time
+		time.Sleep(time.Second) // a znode that is not an ephemeral stayed
 		again, err := n.Wait(t.Context())
 		if err != nil || again != path {
 			t.Fatalf("%q, %v, and it was %q", again, err, path)
 		}
 		w.AssertData(path, "x")
 		if c.Session() == before {
-			t.Error("the same session")
+			t.Error("the client has the same session")
 		}
 	})
 }
 
-// TestK1_DataOfOthers: they stay until the znode is made again.
+// TestK1_DataOfOthers checks that data of other clients stay until the znode is created again.
 func TestK1_DataOfOthers(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		n := start(t, w.Client(), "/n", "mine", persistentnode.Options{Mode: recipes.Ephemeral})
@@ -106,14 +107,15 @@ func TestK1_DataOfOthers(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.AssertData("/n", "yours")
-		if err := n.SetData(t.Context(), []byte("mine again")); err != nil { // whatever the version is
+		// whatever the version is
+		if err := n.SetData(t.Context(), []byte("mine again")); err != nil {
 			t.Fatal(err)
 		}
 		w.AssertData("/n", "mine again")
 	})
 }
 
-// TestK2_Waits: who comes second waits, and has the znode when the first has gone.
+// TestK2_Waits checks that the second Znode waits, and has the znode when the first is gone.
 func TestK2_Waits(t *testing.T) {
 	for _, mode := range []recipes.Mode{recipes.Ephemeral, recipes.Persistent} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -147,7 +149,7 @@ func TestK2_Waits(t *testing.T) {
 	}
 }
 
-// TestK2_CloseLeavesOthers: who waits and gives up deletes nothing.
+// TestK2_CloseLeavesOthers checks that closing a waiting Znode deletes nothing.
 func TestK2_CloseLeavesOthers(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		start(t, w.Client(), "/n", "1", persistentnode.Options{Mode: recipes.Ephemeral})
@@ -161,7 +163,8 @@ func TestK2_CloseLeavesOthers(t *testing.T) {
 	})
 }
 
-// TestK4: of two who take over, the second has it, and neither gives the other trouble again, whatever happens to their sessions.
+// TestK4 checks that of two Znodes with TakeOver the second has the znode, and that neither
+// disturbs the other again, whatever happens to their sessions.
 func TestK4(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		a, b := w.Client(), w.Client()
@@ -172,12 +175,12 @@ func TestK4(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.AssertData("/n", "2")
 		if z := w.Znode("/n").Stat.Czxid; z != owned {
-			t.Error("they fight")
+			t.Error("the two owners replace each other")
 		}
 		if _, err := first.Path(); !errors.Is(err, persistentnode.ErrTaken) {
 			t.Errorf("%v, want taken", err)
 		}
-		w.ExpireSession(b.Session().ID()) // then the one that waits is the first
+		w.ExpireSession(b.Session().ID()) // then the waiting one is the first
 		time.Sleep(time.Minute)
 		w.AssertData("/n", "1")
 		w.AssertOwner("/n", a.Session().ID())
@@ -214,7 +217,7 @@ func TestRefused(t *testing.T) {
 		if err := n.SetData(t.Context(), nil); !errors.Is(err, persistentnode.ErrClosed) {
 			t.Errorf("%v", err)
 		}
-		if err := n.Close(t.Context()); err != nil { // twice
+		if err := n.Close(t.Context()); err != nil { // a second time
 			t.Error(err)
 		}
 	})
@@ -237,8 +240,9 @@ func TestClientCloses(t *testing.T) {
 	})
 }
 
-// TestTTL: it lives as long as it is touched, whoever watches it does not notice, and it is gone two TTLs after its keeper has died, also
-// if the child was never made.
+// TestTTL checks that the znode lives as long as its child is touched, that readers with watches do
+// not notice, and that it is gone two TTLs after its owner died, even if the child was never
+// created.
 func TestTTL(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
@@ -251,7 +255,7 @@ func TestTTL(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if len(fires) > 0 {
-			t.Error("the watch has fired")
+			t.Error("the watch fired")
 		}
 		if z := w.Znode("/a/n"); z == nil || int64(z.Stat.Czxid) != stat.Czxid {
 			t.Fatalf("%+v", z)
@@ -260,7 +264,7 @@ func TestTTL(t *testing.T) {
 		if err := n.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		w.AssertExists("/a/n") // others may keep it too
+		w.AssertExists("/a/n") // several may keep it
 		time.Sleep(4 * time.Minute)
 		w.AssertMissing("/a/n")
 

@@ -68,7 +68,8 @@ func TestHolds_Finds(t *testing.T) {
 
 var errRefused = errors.New("refused")
 
-// history makes one of words: "+a" is put, "-a" taken, "?a" put with unknown outcome, "!a" not put, "?" a take with unknown outcome, "." one that got none.
+// history builds a history from words: "+a" is put, "-a" taken, "?a" put with unknown outcome, "!a"
+// not put, "?" a take with unknown outcome, "." a take that got nothing.
 func history(words string) *ItemHistory {
 	i := NewItemHistory()
 	for word := range strings.FieldsSeq(words) {
@@ -108,7 +109,7 @@ func TestItems_Finds(t *testing.T) {
 		i := history(c.words)
 		exactly := c.exactly
 		if c.words == "+a +b ?" {
-			exactly = "never taken" // two are missing, and one take is unknown
+			exactly = "never taken" // two are missing, but only one take is unknown
 		}
 		want(t, i.ExactlyOnce(), exactly)
 		want(t, i.AtLeastOnce(), c.atLeast)
@@ -137,7 +138,7 @@ func TestItems_InOrder_Finds(t *testing.T) {
 		want(t, i.InOrder(nil), c.fifo)
 		want(t, i.InOrder(byName), c.byName)
 	}
-	// What overlaps may come in any order.
+	// Overlapping operations may come in any order.
 	i := NewItemHistory()
 	a := i.Put("a")
 	b := i.Put("b")

@@ -31,11 +31,11 @@ func TestRun_Unplug(t *testing.T) {
 		w.Unplug(c)
 		time.Sleep(Timeout / 4)
 		if session.Context().Err() != nil || c.State() != recipes.Suspended {
-			t.Errorf("after a moment it is %v", c.State())
+			t.Errorf("after a moment the state is %v", c.State())
 		}
 		time.Sleep(2 * Timeout)
 		if session.Context().Err() == nil {
-			t.Error("it does not know that it is lost")
+			t.Error("the client does not know that the session is lost")
 		}
 		w.AssertMissing(path)
 		w.Plug(c)
@@ -70,7 +70,7 @@ func TestHooks_Cost(t *testing.T) {
 	})
 }
 
-// TestSteps: what the ground promises of a protected create, at each of its requests and faults.
+// TestSteps checks a protected create at each of its requests, with each fault.
 func TestSteps(t *testing.T) {
 	for members, faults := range map[int][]Fault{1: Faults(), 3: {LoseReply, Kill}} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
@@ -92,20 +92,20 @@ func TestSteps(t *testing.T) {
 				if s.Fault != EndBefore && s.Fault != EndAfter {
 					s.AssertMissing("/dir/n-")
 					if z := s.Tree("/dir"); len(z) > 1 {
-						t.Errorf("left: %v", z)
+						t.Errorf("still there: %v", z)
 					}
 				}
 			})
 			for _, f := range faults {
 				if struck[f] < 3 {
-					t.Errorf("%s struck at %d requests", f, struck[f])
+					t.Errorf("fault %s happened at %d requests", f, struck[f])
 				}
 			}
 		})
 	}
 }
 
-// leaking is a recipe that leaves its znode when ctx ends between its two requests.
+// leaking is a recipe that leaves its znode behind when ctx ends between its two requests.
 func leaking(t testing.TB, s *Step) {
 	s.Load(map[string]string{"/dir": ""})
 	s.Arm()
@@ -115,11 +115,11 @@ func leaking(t testing.TB, s *Step) {
 	}
 	s.Settle()
 	if z := s.Tree("/dir"); len(z) > 1 {
-		t.Errorf("%v, left: %v", err, z)
+		t.Errorf("%v, still there: %v", err, z)
 	}
 }
 
-// TestSteps_Finds plants a leak that one step shows, and a scenario that is none.
+// TestSteps_Finds plants a leak that one step reveals, and runs a scenario without one.
 func TestSteps_Finds(t *testing.T) {
 	for _, c := range []struct {
 		fault    Fault
@@ -127,9 +127,9 @@ func TestSteps_Finds(t *testing.T) {
 		scenario func(t testing.TB, s *Step)
 		want     string
 	}{
-		{EndBefore, 2, leaking, "left: map[/dir: /dir/n:]"},
+		{EndBefore, 2, leaking, "still there: map[/dir: /dir/n:]"},
 		{EndBefore, 1, leaking, ""},
-		{EndAfter, 1, leaking, ""}, // the ground takes back what nobody waited for
+		{EndAfter, 1, leaking, ""}, // the Client deletes a znode that nobody waits for
 		{LoseReply, 1, leaking, ""},
 		{Kill, 2, leaking, ""},
 		{Cut, 1, func(testing.TB, *Step) {}, "has not called Arm"},
@@ -143,8 +143,9 @@ func TestSteps_Finds(t *testing.T) {
 	}
 }
 
-// draw has rapid draw the same worlds each time, and enough of them: what a test says of all kinds of troubles must not hang on luck. A
-// planted bug is not written to a file, which would be tried in each run from then on.
+// draw makes rapid draw the same, sufficiently many worlds each time: a test of all kinds of
+// troubles must not depend on luck. rapid does not write the planted bug to a file, which it would
+// try in every later run.
 func draw(t *testing.T) {
 	t.Helper()
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "40", "rapid.nofailfile": "true"} {
@@ -153,11 +154,11 @@ func draw(t *testing.T) {
 		if err := flag.Set(name, value); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = flag.Set(name, was) }) // it was accepted before
+		t.Cleanup(func() { _ = flag.Set(name, was) }) // the value was accepted before
 	}
 }
 
-// TestCheck draws all kinds of troubles; a world survives them.
+// TestCheck draws all kinds of troubles; a World survives them.
 func TestCheck(t *testing.T) {
 	draw(t)
 	suffered := make(map[string]bool)
@@ -180,11 +181,12 @@ func TestCheck(t *testing.T) {
 		}
 	})
 	if len(suffered) < 9 {
-		t.Errorf("only %v", suffered)
+		t.Errorf("only these troubles were drawn: %v", suffered)
 	}
 }
 
-// TestCheck_Finds plants a bug that some troubles show: rapid finds it, and shrinks them to the one that matters.
+// TestCheck_Finds plants a bug that some troubles reveal: rapid finds it and shrinks the troubles
+// to the relevant one.
 func TestCheck_Finds(t *testing.T) {
 	draw(t)
 	var last []Trouble
@@ -193,7 +195,7 @@ func TestCheck_Finds(t *testing.T) {
 			troubles := Troubles(1).Draw(rt, "troubles")
 			return 1, func(t testing.TB, _ *World) {
 				for _, x := range troubles {
-					if x.What == "expire" { // a recipe that stands everything else
+					if x.What == "expire" { // the recipe survives all others
 						last = troubles
 						t.Fatalf("the session is lost")
 					}
@@ -202,12 +204,12 @@ func TestCheck_Finds(t *testing.T) {
 		})
 	})
 	if !r.Failed() || !strings.Contains(r.text(), "the session is lost") {
-		t.Fatalf("not found: %s", r.text())
+		t.Fatalf("the bug was not found: %s", r.text())
 	}
 	if len(last) != 1 || last[0].What != "expire" || last[0].After != 0 {
-		t.Errorf("not shrunk: %v", last)
+		t.Errorf("the troubles were not shrunk: %v", last)
 	}
 	if !strings.Contains(r.text(), "-rapid.") || strings.Contains(r.text(), "flaky") {
-		t.Errorf("it can't be replayed: %s", r.text())
+		t.Errorf("the failure cannot be replayed: %s", r.text())
 	}
 }
