@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// gcHeadroom is how much garbage may pile up between two collections while the heap is small.
+	// gcHeadroom is the garbage that may accumulate between two collections while the heap is
+	// small.
 	gcHeadroom = 12 << 20
-	// A large heap gets a quarter more than it needs: every percent is paid for in memory at all times, and what it
-	// saves, collections, is paid for only by writes.
+	// A large heap may grow by a quarter: memory is paid for all the time, but collections only by
+	// writes.
 	gcLeastPercent = 25
 	gcMostPercent  = 100
 )
 
-// tuneGC sets GOGC by the size of the live heap: the runtime's default for a small server, less for a large one, whose memory
-// the default would double. It returns when ctx ends.
+// tuneGC sets GOGC by the size of the live heap until ctx ends: the runtime's default for a small
+// heap, less for a large one, which the default would double.
 func tuneGC(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	percent := 0

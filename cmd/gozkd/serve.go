@@ -34,7 +34,7 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 	return serveOne(stop, cancel, inv, again, log)
 }
 
-// serveOne runs a server until stop ends. After kill the next signal ends the process at once.
+// serveOne runs a server until stop ends. After kill, the next signal ends the process at once.
 func serveOne(
 	stop context.Context, kill func(), inv *config.Invocation, again func() (*config.Invocation, error), log hclog.Logger,
 ) (err error) {
@@ -44,24 +44,24 @@ func serveOne(
 	}
 	m := systemd{log: log.Named("systemd")}
 	r := &reloader{server: s, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
-	hangup := make(chan os.Signal, 1) // one that waits stands for all that come
+	hangup := make(chan os.Signal, 1) // one pending signal stands for several
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	ends := openEndpoints(stop, inv, s, r, log) // before the start, so that who asks is told what it waits for
+	ends := openEndpoints(stop, inv, s, r, log) // before the start, so that clients can ask for the progress
 	defer func() { err = errors.Join(err, ends.close()) }()
 	alive, dead := context.WithCancel(context.Background())
 	watched := make(chan struct{})
-	// Stopped by dead, awaited through watched.
+	// Stopped by dead, which is followed by waiting for watched.
 	go func() {
 		defer close(watched)
 		m.watchdog(alive, func() { s.Status() })
 	}()
 	defer func() { dead(); <-watched }()
 
-	m.tell("STATUS=looking for the other servers, or reading the data")
+	m.notify("STATUS=looking for the other servers, or reading the data")
 	if err := s.Start(stop); err != nil {
 		if stop.Err() != nil {
-			return nil // stopped before it was ready, as asked
+			return nil // stopped before it was ready
 		}
 		return err
 	}
@@ -74,7 +74,7 @@ func serveOne(
 	for {
 		select {
 		case <-hangup:
-			_, _ = r.reload() // it has said what came of it
+			_, _ = r.reload() // reload logs the outcome
 		case <-stop.Done():
 			kill()
 			log.Info("stopping")
@@ -89,10 +89,10 @@ func serveOne(
 
 // ports is the content of a port file.
 type ports struct {
-	Client  string       `json:"client"` // the connect string
+	Client  string       `json:"client"` // connect string
 	Members []memberPort `json:"members,omitempty"`
-	Admin   string       `json:"admin,omitempty"`   // the URL of the commands
-	Metrics string       `json:"metrics,omitempty"` // the URL of the endpoint for Prometheus
+	Admin   string       `json:"admin,omitempty"`   // URL of the admin commands
+	Metrics string       `json:"metrics,omitempty"` // URL of the endpoint for Prometheus
 }
 
 type memberPort struct {
@@ -100,8 +100,8 @@ type memberPort struct {
 	Client string `json:"client"`
 }
 
-// writePortFile writes one JSON line with the addresses. The file appears whole, so that who waits for it can read it at
-// once.
+// writePortFile writes one JSON line with the addresses. The file appears complete, so that a
+// process waiting for it can read it at once.
 func writePortFile(path string, where ports) error {
 	line, err := json.Marshal(where)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// serverConfig says in the server's terms what the operator said in ZooKeeper's.
+// serverConfig translates the configuration in ZooKeeper's terms to the server's.
 func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	var lines []string
 	for _, m := range c.Members {
@@ -35,7 +35,7 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	}
 }
 
-// orNone turns ZooKeeper's "0 is no limit" into the server's "negative is no limit".
+// orNone translates ZooKeeper's "0 means no limit" to the server's "negative means no limit".
 func orNone[T int | time.Duration](v T) T {
 	if v == 0 {
 		return -1

@@ -24,24 +24,27 @@ import (
 )
 
 const (
-	// requestTimeout is how long a client may take for the head of its request, and for the rest of it.
+	// requestTimeout bounds how long a client may take to send the header of a request, and how
+	// long to send the body.
 	requestTimeout = 10 * time.Second
-	// answerTimeout is how long it takes to make an answer and a client to take it. Snapshots and profiles have their own.
+	// answerTimeout bounds how long it takes to compute and send an answer. Snapshots and profiles
+	// have their own limits.
 	answerTimeout = time.Minute
-	// headBytes bounds the head of a request.
+	// headBytes bounds the header of a request.
 	headBytes = 64 << 10
 )
 
-// endpoints are the HTTP servers of a process. The addresses are URLs, empty for what is not served.
+// endpoints are the HTTP servers of the process. The addresses are URLs, empty for endpoints that
+// are not served.
 type endpoints struct {
 	admin, metrics string
 	servers        []*http.Server
 	ended          []chan struct{}
-	conns          sync.WaitGroup // connections of clients, and what is done for them
+	conns          sync.WaitGroup // open connections, including their running handlers
 }
 
-// openEndpoints opens those that the configuration asks for. A port that is taken, or an address that is not of this machine, is logged:
-// what clients need is another port.
+// openEndpoints opens the configured endpoints. A port that is taken or a foreign address is only
+// logged: clients use another port.
 func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) *endpoints {
 	e, c := new(endpoints), inv.Config
 	if c.AdminEnabled {
@@ -59,7 +62,7 @@ func openEndpoints(ctx context.Context, inv *config.Invocation, s *server.Server
 	return e
 }
 
-// open serves h at an address and returns the address it has, or "".
+// open serves h at an address and returns the actual address, or "" after an error.
 func (e *endpoints) open(ctx context.Context, what, address string, h http.Handler, idle time.Duration, log hclog.Logger) string {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -72,7 +75,7 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 		switch state {
 		case http.StateNew: // before Serve returns
 			e.conns.Add(1)
-		case http.StateClosed: // when nothing is done for it any more
+		case http.StateClosed: // after the handler has returned
 			e.conns.Done()
 		}
 	}
@@ -88,13 +91,13 @@ func (e *endpoints) open(ctx context.Context, what, address string, h http.Handl
 	return l.Addr().String()
 }
 
-// newHTTPServer returns a server that waits for no client without end.
+// newHTTPServer returns a server with timeouts for slow clients.
 func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.Server {
 	return &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			// NB: Server.ReadTimeout would cancel the context of answers that take longer.
+			// NB: Server.ReadTimeout would cancel the context of long answers.
 			if req.ContentLength != 0 {
-				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout)) // a connection has that
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(requestTimeout)) // a connection supports deadlines
 			}
 			h.ServeHTTP(w, req)
 		}),
@@ -103,7 +106,8 @@ func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.S
 	}
 }
 
-// close ends them and what they answer, and returns when that is cleaned up, such as the file of a snapshot that was on its way.
+// close stops the servers and waits until all handlers have returned and cleaned up, for example
+// the file of an unfinished snapshot.
 func (e *endpoints) close() error {
 	var errs []error
 	for i, s := range e.servers {
@@ -114,13 +118,13 @@ func (e *endpoints) close() error {
 	return errors.Join(errs...)
 }
 
-// adminHandler serves the admin commands at the path that was asked for, and profiles.
+// adminHandler serves the admin commands at the configured path, and profiles.
 func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hclog.Logger) http.Handler {
 	c := inv.Config
 	o := admin.Options{Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady}
 	if inv.File != "" {
 		text, err := os.ReadFile(inv.File)
-		if err != nil { // it was there a moment ago
+		if err != nil { // it existed when it was loaded
 			log.Warn("the admin command initial_configuration has nothing to show", "error", err)
 		}
 		o.InitialConfiguration = string(text)
@@ -139,18 +143,20 @@ func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hcl
 		commands.ServeHTTP(w, req)
 	}))
 	if c.Pprof {
-		mux.Handle("/debug/pprof/", here(http.HandlerFunc(pprof.Index)))
-		mux.Handle("/debug/pprof/cmdline", here(http.HandlerFunc(pprof.Cmdline)))
-		mux.Handle("/debug/pprof/profile", here(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("/debug/pprof/symbol", here(http.HandlerFunc(pprof.Symbol)))
-		mux.Handle("/debug/pprof/trace", here(http.HandlerFunc(pprof.Trace)))
+		mux.Handle("/debug/pprof/", localOnly(http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/cmdline", localOnly(http.HandlerFunc(pprof.Cmdline)))
+		mux.Handle("/debug/pprof/profile", localOnly(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/symbol", localOnly(http.HandlerFunc(pprof.Symbol)))
+		mux.Handle("/debug/pprof/trace", localOnly(http.HandlerFunc(pprof.Trace)))
 	}
-	return meant(mux, c.AdminAddress)
+	return refuseForeignHosts(mux, c.AdminAddress)
 }
 
-// meant refuses requests for hosts that can't be this one, where only this machine is served: a page whose host's name comes to point to the loopback
-// is, to the browser that shows it, of the same site as what it reads here. Names without a dot are nobody else's. address is where is listened.
-func meant(h http.Handler, address string) http.Handler {
+// refuseForeignHosts protects an endpoint on the loopback interface against DNS rebinding: it
+// refuses requests whose Host header contains a dot and is neither an IP address nor the listen
+// address. Otherwise a web page whose host name resolves to the loopback address could read the
+// endpoint. address is the listen address.
+func refuseForeignHosts(h http.Handler, address string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		if ip, err := netip.ParseAddr(address); local != nil && onLoopback(local.String()) && (err != nil || !ip.IsUnspecified()) {
@@ -169,14 +175,14 @@ func meant(h http.Handler, address string) http.Handler {
 	})
 }
 
-// onLoopback reports whether an address with a port is of the loopback.
+// onLoopback reports whether a host:port is a loopback address.
 func onLoopback(address string) bool {
 	a, err := netip.ParseAddrPort(address)
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
-// here lets only clients on this machine through.
-func here(h http.Handler) http.Handler {
+// localOnly refuses clients on other machines.
+func localOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !onLoopback(req.RemoteAddr) {
 			http.Error(w, "only for clients on this machine", http.StatusForbidden)
@@ -186,7 +192,7 @@ func here(h http.Handler) http.Handler {
 	})
 }
 
-// metricsHandler serves the metrics of the server, and of the process if that was asked for.
+// metricsHandler serves the metrics of the server and, if configured, of the process.
 func metricsHandler(c config.Config, s *server.Server) http.Handler {
 	if c.MetricsRuntime {
 		return metrics.Handler(s)

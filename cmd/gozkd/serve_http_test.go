@@ -108,7 +108,7 @@ func TestServe_EndpointsTaken(t *testing.T) {
 
 // Profiles are for this machine only, wherever the admin server listens.
 func TestHere(t *testing.T) {
-	h := here(http.NotFoundHandler())
+	h := localOnly(http.NotFoundHandler())
 	for from, want := range map[string]int{"127.0.0.1:5": 404, "[::1]:5": 404, "[::ffff:127.0.0.1]:5": 404, "10.0.0.1:5": 403, "pipe": 403} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, &http.Request{RemoteAddr: from})
@@ -167,7 +167,7 @@ func TestMeant(t *testing.T) {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, at(c.local)), http.MethodGet, "/", nil)
 		req.Host = c.host
-		meant(http.NotFoundHandler(), c.listens).ServeHTTP(w, req)
+		refuseForeignHosts(http.NotFoundHandler(), c.listens).ServeHTTP(w, req)
 		if w.Code != c.status {
 			t.Errorf("%s, asked for %q at %s: %d, want %d", c.listens, c.host, c.local, w.Code, c.status)
 		}

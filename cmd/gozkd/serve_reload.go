@@ -13,39 +13,40 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// reloader reads the configuration again while a server serves. Its methods may be called from any goroutine.
+// reloader reloads the configuration while a server runs. Its methods are safe for concurrent use.
 type reloader struct {
 	server  *server.Server
 	again   func() (*config.Invocation, error)
-	file    string // the zoo.cfg that the server was started with; empty: none
+	file    string // the zoo.cfg of the start, or empty
 	manager systemd
 	log     hclog.Logger
 
 	stopping atomic.Bool
 
-	mu            sync.Mutex // guards the rest, and keeps reloads apart
-	serving       bool       // the service manager was told so
+	mu            sync.Mutex // guards the fields below, and serializes reloads
+	serving       bool       // the service manager knows that the server is ready
 	started, last config.Config
 }
 
-// serves tells that clients are served.
+// serves reports to the service manager that the server is ready.
 func (r *reloader) serves(address string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.serving = true
-	r.manager.tell("READY=1\nSTATUS=serving clients at " + address)
+	r.manager.notify("READY=1\nSTATUS=serving clients at " + address)
 }
 
-// stops tells that the server is about to stop, before any connection is closed. It waits for a reload under way, which tells of itself.
+// stops reports to the service manager that the server is stopping, before connections are closed.
+// It waits for a running reload.
 func (r *reloader) stops(status string) {
 	r.stopping.Store(true)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.serving = false
-	r.manager.tell("STOPPING=1\nSTATUS=" + status)
+	r.manager.notify("STOPPING=1\nSTATUS=" + status)
 }
 
-// notReady says why no more clients shall come.
+// notReady returns why clients should not connect any more, or nil.
 func (r *reloader) notReady() error {
 	if r.stopping.Load() {
 		return errors.New("the server is being stopped")
@@ -53,17 +54,18 @@ func (r *reloader) notReady() error {
 	return nil
 }
 
-// reload reads the configuration as at the start: the same command line, file and environment. What can change does, and the keys that
-// need a restart are returned. With an error nothing has changed. Both are logged.
+// reload reads the configuration again, from the same command line, file and environment. It
+// applies the keys that can change at runtime and returns the keys that need a restart. After an
+// error nothing has changed. reload logs the outcome.
 func (r *reloader) reload() (restart []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.serving { // else READY would be heard by who waits for the start, or after the stop has begun
+	if r.serving { // otherwise READY would be premature, or follow STOPPING
 		r.manager.reloading()
-		defer r.manager.tell("READY=1")
+		defer r.manager.notify("READY=1")
 	}
 	inv, err := r.again()
-	if err == nil && r.file != "" && inv.File == "" { // what would count instead is what the environment or nobody says
+	if err == nil && r.file != "" && inv.File == "" { // the environment and the defaults would replace the file
 		err = fmt.Errorf("%s is gone", r.file)
 	}
 	if err == nil {
@@ -87,7 +89,8 @@ func (r *reloader) reload() (restart []string, err error) {
 	return restart, nil
 }
 
-// forAdmin is reload for who sees only the error: that a restart is needed is one.
+// forAdmin is reload for the admin command, which reports only errors: keys that need a restart are
+// one.
 func (r *reloader) forAdmin() error {
 	restart, err := r.reload()
 	if err == nil && len(restart) > 0 {

@@ -8,11 +8,12 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// systemd tells the service manager what the server does, as sd_notify(3) has it. Without one it does nothing.
+// systemd sends the state of the server to the service manager, see sd_notify(3). Without a service
+// manager it does nothing.
 type systemd struct{ log hclog.Logger }
 
-// tell sends assignments, one per line.
-func (m systemd) tell(state string) {
+// notify sends assignments, one per line.
+func (m systemd) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		m.log.Warn("the service manager was not told", "state", state, "error", err)
 	}
@@ -20,11 +21,12 @@ func (m systemd) tell(state string) {
 
 // reloading announces a reload, which ends with READY=1.
 func (m systemd) reloading() {
-	m.tell(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload needs the time
+	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload requires the time
 }
 
-// watchdog tells that the server is alive, twice in the time that the service manager allows, until ctx ends; it returns at once if none
-// asks. look is called before, and does not return when the server is stuck.
+// watchdog reports until ctx ends that the server is alive, twice per interval of the service
+// manager. It returns at once if no watchdog is configured. It calls look before each report; look
+// blocks if the server is stuck.
 func (m systemd) watchdog(ctx context.Context, look func()) {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -37,7 +39,7 @@ func (m systemd) watchdog(ctx context.Context, look func()) {
 	defer ticker.Stop()
 	for {
 		look()
-		m.tell(daemon.SdNotifyWatchdog)
+		m.notify(daemon.SdNotifyWatchdog)
 		select {
 		case <-ctx.Done():
 			return

@@ -100,7 +100,7 @@ func TestReloader_Systemd(t *testing.T) {
 	if err := r.notReady(); err == nil {
 		t.Error("ready while it stops")
 	}
-	r.manager.tell("end")
+	r.manager.notify("end")
 	_ = l.SetReadDeadline(time.Now().Add(20 * time.Second))
 	for _, want := range []string{"READY=1\nSTATUS=", "RELOADING=1\n", "READY=1", "STOPPING=1\n", "end"} {
 		buf := make([]byte, 4096)

@@ -11,129 +11,140 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// Config is what one server runs with: every key that works here, resolved, with defaults filled in.
-// Durations are whole milliseconds. Load returns it valid.
+// Config is the configuration of one server: every supported key, resolved, with defaults.
+// Durations are whole milliseconds. Load returns only valid configurations.
 type Config struct {
-	// Memory keeps all data in memory; then DataDir and DataLogDir are empty.
+	// Memory keeps all data in memory. DataDir and DataLogDir are empty then.
 	Memory bool
-	// DataDir holds the checkpoint, DataLogDir the log. They are the same unless dataLogDir was set.
+	// DataDir holds the checkpoint, DataLogDir the log. They are equal unless dataLogDir is set.
 	DataDir, DataLogDir string
 
-	// Members are the servers of the ensemble that this one belongs to; empty for a standalone server. MyID is one
-	// of them then. They are where an ensemble begins: reconfig changes the members, and not this file.
+	// Members are the initial servers of the ensemble, including MyID; later reconfigurations do
+	// not change the file. Empty for a standalone server.
 	Members serverlist.Set
-	// MyID is the number of this server. A standalone server may have one too; 0 means that none was named.
+	// MyID is the number of this server; 0 if none is configured, which is possible only for a
+	// standalone server.
 	MyID uint64
-	// StandaloneEnabled is whether one server line means a standalone server, and not an ensemble of one.
+	// StandaloneEnabled makes a single server line configure a standalone server instead of an
+	// ensemble of one.
 	StandaloneEnabled bool
-	// InitLimit and SyncLimit are in ticks, as ZooKeeper has them: how long a server may take to catch up with the
-	// leader, and how long it may be out of touch with it.
+	// InitLimit and SyncLimit are in ticks: how long a server may take to catch up with the leader,
+	// and how long it may lose contact with it.
 	InitLimit, SyncLimit int
-	// ListenOnAllIPs makes this server listen for the others on all addresses, and not on its own line's: see
+	// ListenOnAllIPs makes this server listen for other servers on all addresses: see
 	// PeerListenAddress.
 	ListenOnAllIPs bool
-	// LinearizableReads makes every read ask the leader whether it is up to date.
+	// LinearizableReads makes every read confirm with the leader that it is up to date.
 	LinearizableReads bool
 
-	// ClientPort is the port that clients connect to; 0 means any free one.
+	// ClientPort is the port for clients; 0 means any free port.
 	ClientPort int
-	// ClientPortAddress is the host or IP address to listen on, without brackets; empty means all addresses.
+	// ClientPortAddress is the host or IP address to listen on, without brackets. Empty means all
+	// addresses.
 	ClientPortAddress string
-	// ClientPortListenBacklog is reported by the word conf and has no other effect.
+	// ClientPortListenBacklog is only reported by the word conf.
 	ClientPortListenBacklog int
 
 	// TickTime is the unit of session expiry.
 	TickTime time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound what a client may ask for.
+	// MinSessionTimeout and MaxSessionTimeout bound the session timeout that a client may request.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
 
-	// MaxClientCnxns bounds connections per client address, MaxCnxns all connections; 0 means no bound.
+	// MaxClientCnxns bounds connections per client address, MaxCnxns all connections; 0 means no
+	// bound.
 	MaxClientCnxns, MaxCnxns int
-	// HandshakeTimeout is how long a connection may be open without a session.
+	// HandshakeTimeout bounds how long a connection may be open without a session.
 	HandshakeTimeout time.Duration
-	// ClientTCPKeepAlive turns on TCP keep-alive on client connections.
+	// ClientTCPKeepAlive enables TCP keep-alive on client connections.
 	ClientTCPKeepAlive bool
-	// JuteMaxBuffer is the largest frame accepted from a client, in bytes.
+	// JuteMaxBuffer bounds a frame from a client, in bytes.
 	JuteMaxBuffer int
-	// GlobalOutstandingLimit bounds the requests in flight on the whole server.
+	// GlobalOutstandingLimit bounds the requests in flight on the server.
 	GlobalOutstandingLimit int
-	// FourLetterWords are the words as configured, "*" for all; Words returns the ones to answer.
+	// FourLetterWords is the configured whitelist, "*" for all. See Words.
 	FourLetterWords []string
-	// ReadOnlyMode is readonlymode.enabled. No server ever is read-only; it then answers isro.
+	// ReadOnlyMode is readonlymode.enabled, which only enables the word isro: no server is ever
+	// read-only.
 	ReadOnlyMode bool
-	// ReconfigEnabled lets clients change the members. On a standalone server it decides with which error that is
-	// refused.
+	// ReconfigEnabled lets clients change the members. On a standalone server it selects the error.
 	ReconfigEnabled bool
 
-	// SkipACL turns off all ACL checks.
+	// SkipACL disables all ACL checks.
 	SkipACL bool
 	// EnforceQuota makes hard quotas refuse writes.
 	EnforceQuota bool
-	// SuperDigest is "user:base64(sha1(user:password))" of the user who passes every ACL; empty means nobody.
+	// SuperDigest is "user:base64(sha1(user:password))" of the superuser. Empty means that there is
+	// none.
 	SuperDigest string
-	// DigestAuthEnabled allows the digest scheme.
+	// DigestAuthEnabled enables the digest scheme.
 	DigestAuthEnabled bool
 
-	// ContainerCheckInterval is the time between two searches for containers and TTL nodes to delete.
+	// ContainerCheckInterval is the interval between searches for container and TTL znodes to
+	// delete.
 	ContainerCheckInterval time.Duration
-	// ContainerMaxPerMinute bounds how many of them are deleted per minute.
+	// ContainerMaxPerMinute bounds these deletions per minute.
 	ContainerMaxPerMinute int
-	// ContainerMaxNeverUsed is how long a container that never had a child is kept; 0 means for ever.
+	// ContainerMaxNeverUsed is how long to keep a container that never had a child; 0 means
+	// forever.
 	ContainerMaxNeverUsed time.Duration
 
-	// SnapCount is the number of transactions after which a checkpoint is written; consensus.Config.CheckpointRequests.
+	// SnapCount is the number of transactions between checkpoints:
+	// consensus.Config.CheckpointRequests.
 	SnapCount int
-	// PreAllocBytes is the size of a segment of the log, in bytes.
+	// PreAllocBytes is the size of a log segment in bytes.
 	PreAllocBytes int64
-	// ForceSync waits for the disk before a write is acknowledged. Without it a power loss can lose acknowledged writes.
+	// ForceSync syncs the disk before a write is acknowledged. Without it a power failure can lose
+	// acknowledged writes.
 	ForceSync bool
-	// FsyncWarningThreshold is how long a sync of the log may take without a warning.
+	// FsyncWarningThreshold is the duration above which a sync of the log is logged.
 	FsyncWarningThreshold time.Duration
-	// AutoCreate is whether data directories that are missing are created.
+	// AutoCreate creates missing data directories.
 	AutoCreate bool
 
-	// AdminEnabled is whether there is an HTTP server of admin commands, at AdminAddress and AdminPort, 0 for any free port, with
-	// the commands below AdminCommandURL.
+	// AdminEnabled serves the admin commands over HTTP at AdminAddress and AdminPort (0 means any
+	// free port), below the path AdminCommandURL.
 	AdminEnabled     bool
 	AdminAddress     string
 	AdminPort        int
 	AdminCommandURL  string
 	AdminIdleTimeout time.Duration
-	// AdminSnapshot allows the command snapshot, AdminInterval is the least time between two; 0: none.
+	// AdminSnapshot enables the command snapshot. AdminInterval is the minimum interval between two
+	// snapshots; 0 means none.
 	AdminSnapshot bool
 	AdminInterval time.Duration
 	// Pprof serves profiles on the admin server.
 	Pprof bool
 
-	// MetricsProvider is one of ZooKeeper's classes: see Prometheus. MetricsHost and MetricsPort are where it listens, port 0 for any free
-	// one; MetricsRuntime adds metrics of the runtime and the process.
+	// MetricsProvider is a class name of ZooKeeper: see Prometheus. MetricsHost and MetricsPort are
+	// the listen address, port 0 means any free port. MetricsRuntime adds metrics of the runtime
+	// and the process.
 	MetricsProvider string
 	MetricsHost     string
 	MetricsPort     int
 	MetricsRuntime  bool
 
-	// SlowRequest is how long a request may take without being logged; 0: any time.
+	// SlowRequest is the duration above which a request is logged; 0 disables that.
 	SlowRequest time.Duration
 	// LogLevel is trace, debug, info, warn, error or off.
 	LogLevel string
 }
 
-// ListenAddress returns host:port to listen on for clients.
+// ListenAddress returns the host:port for clients.
 func (c Config) ListenAddress() string {
 	return net.JoinHostPort(c.ClientPortAddress, strconv.Itoa(c.ClientPort))
 }
 
-// AdminListenAddress returns host:port to listen on for admin commands.
+// AdminListenAddress returns the host:port for admin commands.
 func (c Config) AdminListenAddress() string {
 	return net.JoinHostPort(anyHost(c.AdminAddress), strconv.Itoa(c.AdminPort))
 }
 
-// MetricsListenAddress returns host:port to listen on for Prometheus.
+// MetricsListenAddress returns the host:port for Prometheus.
 func (c Config) MetricsListenAddress() string {
 	return net.JoinHostPort(anyHost(c.MetricsHost), strconv.Itoa(c.MetricsPort))
 }
 
-// anyHost turns ZooKeeper's word for all addresses into Go's, which means IPv6 too.
+// anyHost translates 0.0.0.0, ZooKeeper's notation for all addresses, to Go's, which includes IPv6.
 func anyHost(host string) string {
 	if host == "0.0.0.0" {
 		return ""
@@ -141,7 +152,7 @@ func anyHost(host string) string {
 	return host
 }
 
-// PeerListenAddress returns host:port to listen on for the other servers, or "" for a standalone server.
+// PeerListenAddress returns the host:port for other servers, or "" for a standalone server.
 func (c Config) PeerListenAddress() string {
 	m, ok := c.Members.Get(c.MyID)
 	if !ok {
@@ -153,9 +164,9 @@ func (c Config) PeerListenAddress() string {
 	return m.PeerAddress()
 }
 
-// Words returns the four-letter words to answer: those configured, srvr always, and isro in read-only mode. The
-// word "*" stands for all. The caller owns the slice.
-// Source: spec section 12.1; ZooKeeper FourLetterCommands.isEnabled.
+// Words returns the four-letter words to answer: the configured ones, srvr, and isro in read-only
+// mode. "*" stands for all. The caller owns the slice. Source: spec section 12.1; ZooKeeper
+// FourLetterCommands.isEnabled.
 func (c Config) Words() []string {
 	words := slices.Clone(c.FourLetterWords)
 	if slices.Contains(words, "*") {
@@ -169,8 +180,8 @@ func (c Config) Words() []string {
 	return slices.Compact(words)
 }
 
-// String returns c as a zoo.cfg that reads back as c: every key that works, in the order of the documentation.
-// Memory is a flag and no key, so it is not part of it.
+// String returns c as a zoo.cfg with every supported key, in the order of the documentation. It
+// does not contain Memory, which is a flag.
 func (c Config) String() string {
 	var b strings.Builder
 	line := func(key, value string) {
@@ -195,13 +206,13 @@ func (c Config) String() string {
 	return b.String()
 }
 
-// escapeValue writes a value so that the reader of properties returns it unchanged.
+// escapeValue escapes a value for a properties file.
 func escapeValue(v string) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\f", `\f`).Replace(v)
 }
 
-// Changes compares c with what is to come after it, and returns the keys whose values differ, in the order of the documentation:
-// those that a server takes while it runs, and those that need a restart.
+// Changes compares c with a later configuration. It returns the keys whose values differ, in the
+// order of the documentation: those that apply at runtime and those that need a restart.
 func (c Config) Changes(next Config) (reload, restart []string) {
 	for _, k := range keys {
 		switch {

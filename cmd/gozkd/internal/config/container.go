@@ -9,33 +9,34 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// confDir names the folder of the zoo.cfg in a container.
+// confDir is the variable that names the directory of zoo.cfg in a container.
 const confDir = "ZOO_CONF_DIR"
 
-// Who understands a variable.
+// The images that understand a variable.
 const (
 	official = "official"
 	bitnami  = "Bitnami"
 	both     = "both"
 )
 
-// variable is one row of the table of what the container images of ZooKeeper are told in their environment. Each may also be given as
-// NAME_FILE, the path of a file with the value.
+// variable is an environment variable of ZooKeeper's container images. NAME_FILE may name a file
+// with the value instead.
 type variable struct {
 	name string
 	of   string // official, bitnami or both
-	// key is what it sets, by read, which turns its value into the key's, or reports false; nil: the value is the key's.
+	// key is the key that the variable sets. read converts the value, or returns false; nil: the
+	// value is used as it is.
 	key  string
 	read func(string) (string, bool)
-	// image is its value where ZOO_CONF_DIR is set, names no zoo.cfg, and the variable is not set.
+	// image is the default in a container: if ZOO_CONF_DIR is set and there is no zoo.cfg.
 	image  string
 	status status
 	note   string
-	// always: it counts beside a zoo.cfg too.
+	// always: the variable applies even if there is a zoo.cfg.
 	always bool
 }
 
-// variables is the table, in the order of docs/guide/container.md. It is read only.
+// variables lists all variables, in the order of docs/guide/container.md. It is read-only.
 var variables = []variable{
 	{name: confDir, of: official, status: works, always: true, note: "the folder of `zoo.cfg`. If there is one in it, that counts, and of these variables only those that say so; if not, the variables do. `ZOOCFGDIR` and `ZOOCFG` of `zkServer.sh` are known too"},
 	{name: "ZOO_DATA_DIR", of: official, key: "dataDir", status: works, note: "the folder of the data"},
@@ -93,7 +94,7 @@ var variables = []variable{
 	{name: "ZOO_QUORUM_*", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_ENABLE_QUORUM_AUTH"},
 }
 
-// yes reads a boolean as Bitnami's scripts do: what is not yes is no.
+// yes parses a boolean as Bitnami's scripts do: anything else is no.
 func yes(yes, no string) func(string) (string, bool) {
 	return func(v string) (string, bool) {
 		if v == "1" || strings.EqualFold(v, "yes") || strings.EqualFold(v, "true") {
@@ -103,7 +104,7 @@ func yes(yes, no string) func(string) (string, bool) {
 	}
 }
 
-// javaLevel turns a level of log4j or logback into one of ours.
+// javaLevel converts a level of log4j or logback.
 func javaLevel(v string) (string, bool) {
 	switch level := strings.ToLower(v); level {
 	case "all":
@@ -117,21 +118,21 @@ func javaLevel(v string) (string, bool) {
 	}
 }
 
-// rootLogger takes the level from "INFO, CONSOLE".
+// rootLogger parses the level of "INFO, CONSOLE".
 func rootLogger(v string) (string, bool) {
 	level, _, _ := strings.Cut(v, ",")
 	return javaLevel(trim(level))
 }
 
-// container is an environment, read by the table.
+// container reads the environment by the table.
 type container struct {
 	r      *resolver
 	getenv func(string) string
-	names  []string // of all variables
-	image  bool     // where the environment says nothing, the defaults of the official image hold
+	names  []string // names of all environment variables
+	image  bool     // apply the defaults of the official image
 }
 
-// value returns what a variable says, itself or in the file that NAME_FILE names, and where it was said; "" when nowhere.
+// value returns the value of a variable or of the file that NAME_FILE names, and its origin.
 func (c container) value(name string) (value string, from Origin) {
 	from = Origin{Source: name, layer: fromEnvironment}
 	value = trim(c.getenv(name))
@@ -151,7 +152,7 @@ func (c container) value(name string) (value string, from Origin) {
 	return trim(string(data)), Origin{Source: name + "_FILE", layer: fromEnvironment}
 }
 
-// read adds what the variables say, as settings of the environment. beside is the zoo.cfg that was found, or empty.
+// read adds the settings of all variables. zooCfg is the path of the zoo.cfg, or empty.
 func (c container) read(beside string) {
 	var idle []string
 	for _, v := range variables {
@@ -168,7 +169,7 @@ func (c container) read(beside string) {
 		case value == "":
 			continue
 		case beside != "" && !v.always:
-			if v.name != "ZOO_DATA_DIR" && v.name != "ZOO_DATA_LOG_DIR" { // the image has them set
+			if v.name != "ZOO_DATA_DIR" && v.name != "ZOO_DATA_LOG_DIR" { // set by the image itself
 				idle = append(idle, v.name)
 			}
 			continue
@@ -192,14 +193,14 @@ func (c container) read(beside string) {
 	c.unknown()
 }
 
-// given reports whether another variable sets the key.
+// given reports whether any variable sets the key.
 func (c container) given(key string) bool {
 	return slices.ContainsFunc(variables, func(v variable) bool {
 		return v.key == key && trim(c.getenv(v.name)+c.getenv(v.name+"_FILE")) != ""
 	})
 }
 
-// one adds what one variable says.
+// one adds the setting of one variable.
 func (c container) one(v variable, value string, from Origin) {
 	if v.name == "ZOO_PORT" && strings.Contains(value, "://") {
 		c.r.warnings = append(c.r.warnings, fmt.Sprintf("%s: %s has no effect: Kubernetes and Docker set that for a service called zoo", from, value))
@@ -222,7 +223,7 @@ func (c container) one(v variable, value string, from Origin) {
 	c.r.set(setting{key: v.key, value: value, from: from})
 }
 
-// keys adds the keys that Bitnami's ZOO_CFG_* name.
+// keys adds the settings of Bitnami's ZOO_CFG_* variables.
 func (c container) keys() {
 	for _, name := range c.names {
 		key, ok := strings.CutPrefix(name, "ZOO_CFG_")
@@ -247,7 +248,7 @@ func (c container) extra() {
 	}
 }
 
-// servers adds the server lines of ZOO_SERVERS, in the form of one image or the other.
+// servers adds the server lines of ZOO_SERVERS, in the form of either image.
 func (c container) servers() {
 	text, from := c.value("ZOO_SERVERS")
 	port := "2181"
@@ -271,7 +272,8 @@ func (c container) servers() {
 	}
 }
 
-// bitnamiServers adds host:port:port[:role][::N]; without N they are numbered from 1. One alone is a standalone server.
+// bitnamiServers adds servers in the form host:port:port[:role][::N]. Without N they are numbered
+// from 1. A single server is standalone.
 func (c container) bitnamiServers(text, port string, from Origin) {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' || r <= ' ' })
 	c.r.exposed = c.r.exposed || len(words) > 0
@@ -287,7 +289,7 @@ func (c container) bitnamiServers(text, port string, from Origin) {
 	}
 }
 
-// unknown warns of variables that look as if they said something, and say nothing.
+// unknown warns about variables with the prefix ZOO_ that have no effect.
 func (c container) unknown() {
 	for _, name := range c.names {
 		known := !strings.HasPrefix(name, "ZOO_") || slices.ContainsFunc(variables, func(v variable) bool {

@@ -1,10 +1,12 @@
-// Package config turns a command line, a zoo.cfg and the environment into one plain Config, in ZooKeeper's own
-// words: its keys, its system properties, its defaults.
+// Package config builds a Config from the command line, zoo.cfg and the environment. It uses
+// ZooKeeper's keys, system properties and defaults.
 //
-// Flags win over zoo.cfg, and zoo.cfg wins over the environment: -D properties in JVMFLAGS and SERVER_JVMFLAGS,
-// ZOO_MY_ID and ZOO_SERVERS. What each key does here, and what it may be, is one table (see keys), which
-// docs/reference/configuration.md shows. Nothing that was set is passed over in silence: an unknown key is a warning with its
-// file and line, a bad value is a problem, and Load reports all problems at once.
+// Flags override zoo.cfg, and zoo.cfg overrides the environment: -D properties in JVMFLAGS and
+// SERVER_JVMFLAGS, and the variables of ZooKeeper's container images. One table (see keys) defines
+// the effect and the valid values of each key; docs/reference/configuration.md shows it. No setting
+// is ignored silently: an unknown key gives a warning with its file and line, an invalid value is a
+// problem, and Load reports all problems at once.
 //
-// The package starts nothing and prints nothing. It knows no server: cmd/gozkd maps Config to what it wires.
+// The package starts and prints nothing. It does not know the server: cmd/gozkd translates a
+// Config.
 package config

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Usage is the first lines of Help: what to print after a wrong command line.
+// Usage is the beginning of Help, printed after a wrong command line.
 const Usage = `usage: gozkd [serve] [flags] [zoo.cfg]
        gozkd check-config [flags] [zoo.cfg]
        gozkd COMMAND [flags] ...
        gozkd --help | --version
 `
 
-// Help is the text of --help.
+// Help is the output of --help.
 const Help = Usage + `
 gozkd is a coordination server for ZooKeeper clients. Without a zoo.cfg, here or in the folder ZOOCFGDIR or ZOO_CONF_DIR, it
 serves on 127.0.0.1:2181 and keeps its data in ./` + DefaultDataDir + `. Flags win over zoo.cfg; zoo.cfg wins over -D properties in
@@ -64,7 +64,7 @@ Exit status: 0 after a clean stop, 1 when the server can't start or fails, 2 whe
 All keys: docs/reference/configuration.md.
 `
 
-// setting is a value for a key, and who gave it.
+// setting is a value of a key and its origin.
 type setting struct {
 	key, value string
 	from       Origin
@@ -122,7 +122,7 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 		return nil
 	})
 
-	rest := slices.DeleteFunc(slices.Clone(args), func(word string) bool { // java's way to set a key
+	rest := slices.DeleteFunc(slices.Clone(args), func(word string) bool { // as for java
 		if !strings.HasPrefix(word, "-D") {
 			return false
 		}

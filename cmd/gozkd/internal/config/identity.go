@@ -11,21 +11,21 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// identity is which server this is, as far as anything says so.
+// identity is the number of this server, as far as it is known.
 type identity struct {
 	id    int64
 	from  Origin
-	key   string // as it was written; empty for the file
+	key   string // as it was written; empty for the file myid
 	known bool
-	// where the file is or would be; empty when all data is in memory.
+	// path of the file myid; empty if all data is in memory
 	file string
-	// wrong is set when a problem has been added.
+	// wrong is set after a problem was added.
 	wrong bool
 }
 
-// identity finds out which server this is: the key myid, or the file of that name in the data directory, where
-// ZooKeeper looks. Both must say the same. A standalone server needs neither; a file that can't be read is a mistake
-// today and a wrong server tomorrow.
+// identity determines the number of this server: the key myid, or the file myid in the data
+// directory, as in ZooKeeper. Both must agree. A standalone server needs neither, but an unreadable
+// file is a problem in any case.
 func (r *resolver) identity(c *Config) identity {
 	var me identity
 	if w, ok := r.won["myid"]; ok {
@@ -63,7 +63,8 @@ func (r *resolver) identity(c *Config) identity {
 	return me
 }
 
-// check reports whether me is one of the servers, and adds a problem if not. first is the first server line.
+// check reports whether the number is that of a server line, and adds a problem if not. first is
+// the first server line.
 func (me identity) check(r *resolver, first won, set serverlist.Set) bool {
 	if me.wrong {
 		return false

@@ -8,57 +8,51 @@ import (
 	"time"
 )
 
-// status says what setting a key does.
+// status is the effect of a key.
 type status string
 
 const (
 	works    status = "works"
-	harmless status = "harmless" // accepted; there is nothing to do for it here
-	later    status = "later"    // accepted with a warning: what it asks for is not there yet
-	refused  status = "refused"  // stops the start: going on without it would be wrong
+	harmless status = "harmless" // accepted; has no effect
+	later    status = "later"    // accepted with a warning: not supported yet
+	refused  status = "refused"  // prevents the start: ignoring it would be wrong
 )
 
-// key is one row of the table.
+// key is a row of the table.
 type key struct {
-	// name is the key in zoo.cfg. One that ends in ".*" stands for all keys with what is before the star.
+	// name is the key in zoo.cfg. A name that ends in ".*" stands for all keys with that prefix.
 	name string
-	// aliases are other names, such as that of the system property where it differs from "zookeeper." + name.
+	// aliases are other names, such as a system property other than "zookeeper." + name.
 	aliases []string
-	// kind says what the value may be.
+	// kind defines the valid values.
 	kind kind
-	// def is the default, for the documentation; empty where there is none.
+	// def is the default for the documentation, or empty.
 	def string
-	// status and note say what the key does here. The note of a key that does not work is the reason.
+	// note describes the key, or why it has no effect.
 	status status
 	note   string
-	// fine are values of a key that does not work which ask for nothing that is missing here: they are taken
-	// without a word. A star stands for any value.
+	// fine lists the values of an unsupported key that need nothing unsupported; they are accepted
+	// silently. A star stands for any value.
 	fine []string
-	// bind connects the key with its field of Config.
+	// bind connects the key with a field of Config.
 	bind binding
-	// reload: another value takes effect when the configuration is read again, and else at the next start.
+	// reload: the key can change at runtime; otherwise it needs a restart.
 	reload bool
 	// secret keeps the value out of messages.
 	secret bool
 }
 
-// kind is what a value may be.
+// kind defines the valid values of a key.
 type kind struct {
 	allowed string // completes "allowed: "
-	// parse returns the value in its one canonical spelling, or false.
+	// parse returns the canonical spelling of the value, or false if it is invalid.
 	parse func(string) (string, bool)
-}
-
-// binding moves a canonical value between its text and its field.
-type binding struct {
-	set func(*Config, string)
-	get func(*Config) string
 }
 
 // integer is a decimal number from low to high.
 func integer(low, high int64) kind { return number(low, high, parseDecimal) }
 
-// property32 is a number as Integer.getInteger reads it from a system property: 0x and # mean hexadecimal, 0 octal.
+// property32 is a number in the form of Integer.getInteger: 0x and # are hexadecimal, 0 is octal.
 func property32(low, high int64) kind {
 	k := number(low, high, decode)
 	k.allowed += ", decimal, 0x hexadecimal or 0 octal"
@@ -98,7 +92,7 @@ func decode(v string) (int64, error) {
 	return strconv.ParseInt(sign+digits, base, 64)
 }
 
-// oneOf is one of the words, in any case; canonical is the spelling here.
+// oneOf is one of the words in any case; the canonical spelling is that of words.
 func oneOf(words ...string) kind {
 	return kind{
 		allowed: strings.Join(words, ", "),
@@ -115,7 +109,8 @@ func oneOf(words ...string) kind {
 
 var (
 	boolean = oneOf("true", "false")
-	// yesNo keeps to ZooKeeper's words: there skipACL=true does not skip ACLs, so a guess could go either way.
+	// yesNo accepts only ZooKeeper's words: there skipACL=true does not skip ACLs, so other words
+	// are ambiguous.
 	yesNo = oneOf("yes", "no")
 	text  = kind{
 		allowed: "any text, but not empty",
@@ -133,7 +128,7 @@ var (
 			return strings.Join(words, ","), len(words) > 0
 		},
 	}
-	// host is a name or an IP address; IPv6 may stand in brackets.
+	// host is a host name or an IP address; IPv6 may have brackets.
 	host = kind{
 		allowed: "a host name or an IP address, without a port",
 		parse: func(v string) (string, bool) {
@@ -170,7 +165,7 @@ var (
 	}
 )
 
-// splitList splits at commas and drops white space and empty elements.
+// splitList splits at commas, trims white space and drops empty elements.
 func splitList(v string) []string {
 	var words []string
 	for w := range strings.SplitSeq(v, ",") {
@@ -181,29 +176,45 @@ func splitList(v string) []string {
 	return words
 }
 
-// The bindings below rely on canonical values: kind.parse has accepted them, so parsing them again can't fail.
+// binding connects a key with its field of Config. set stores a canonical value, get returns it. A key
+// without a field has a zero binding.
+type binding struct {
+	set func(*Config, string)
+	get func(*Config) string
+}
 
-func bindText(field func(*Config) *string) binding {
+// bind connects a key with a text, a number, milliseconds or a list, according to the field's type.
+func bind[T string | int | time.Duration | []string](field func(*Config) *T) binding {
 	return binding{
-		set: func(c *Config, v string) { *field(c) = v },
-		get: func(c *Config) string { return *field(c) },
+		set: func(c *Config, v string) {
+			switch f := any(field(c)).(type) {
+			case *string:
+				*f = v
+			case *int:
+				*f = int(mustInt(v))
+			case *time.Duration:
+				*f = time.Duration(mustInt(v)) * time.Millisecond
+			case *[]string:
+				*f = splitList(v)
+			}
+		},
+		get: func(c *Config) string {
+			switch f := any(field(c)).(type) {
+			case *int:
+				return strconv.Itoa(*f)
+			case *time.Duration:
+				return strconv.FormatInt(f.Milliseconds(), 10)
+			case *[]string:
+				return strings.Join(*f, ",")
+			case *string:
+				return *f
+			}
+			panic("config: field of unknown type")
+		},
 	}
 }
 
-func bindInt(field func(*Config) *int) binding {
-	return binding{
-		set: func(c *Config, v string) { *field(c) = int(mustInt(v)) },
-		get: func(c *Config) string { return strconv.Itoa(*field(c)) },
-	}
-}
-
-func bindMs(field func(*Config) *time.Duration) binding {
-	return binding{
-		set: func(c *Config, v string) { *field(c) = time.Duration(mustInt(v)) * time.Millisecond },
-		get: func(c *Config) string { return strconv.FormatInt(field(c).Milliseconds(), 10) },
-	}
-}
-
+// bindKiB connects a key in KiB with a field in bytes.
 func bindKiB(field func(*Config) *int64) binding {
 	return binding{
 		set: func(c *Config, v string) { *field(c) = mustInt(v) << 10 },
@@ -211,6 +222,7 @@ func bindKiB(field func(*Config) *int64) binding {
 	}
 }
 
+// bindBool connects a key whose canonical values are yes and no.
 func bindBool(yes, no string, field func(*Config) *bool) binding {
 	return binding{
 		set: func(c *Config, v string) { *field(c) = v == yes },
@@ -223,17 +235,11 @@ func bindBool(yes, no string, field func(*Config) *bool) binding {
 	}
 }
 
-func bindList(field func(*Config) *[]string) binding {
-	return binding{
-		set: func(c *Config, v string) { *field(c) = splitList(v) },
-		get: func(c *Config) string { return strings.Join(*field(c), ",") },
-	}
-}
-
+// mustInt parses a canonical number.
 func mustInt(canonical string) int64 {
 	n, err := parseDecimal(canonical)
 	if err != nil {
-		panic("config: canonical number " + strconv.Quote(canonical) + " can't be read")
+		panic("config: canonical number " + strconv.Quote(canonical) + " cannot be parsed")
 	}
 	return n
 }

@@ -9,45 +9,46 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// keys is the table: every key that a server may find, in the order of docs/reference/configuration.md. It is
-// read only.
+// keys lists all keys of a server, in the order of docs/reference/configuration.md. It is
+// read-only.
 var keys = slices.Concat(workingKeys, ensembleKeys, endpointKeys, securityKeys, tuningKeys, otherKeys)
 
 const (
 	maxInt = math.MaxInt32
-	// maxTick keeps the default of maxSessionTimeout, twenty ticks, within the protocol's 32-bit milliseconds.
+	// maxTick keeps the default of maxSessionTimeout, 20 ticks, within the protocol's 32-bit
+	// milliseconds.
 	maxTick = maxInt / 20
 )
 
 var workingKeys = []key{
 	{name: "dataDir", kind: text, status: works, note: "folder of the checkpoint, and of the log unless dataLogDir is set; created when missing. Without a zoo.cfg: `gozkd-data`",
-		bind: bindText(func(c *Config) *string { return &c.DataDir })},
+		bind: bind(func(c *Config) *string { return &c.DataDir })},
 	{name: "dataLogDir", kind: text, def: "dataDir", status: works, note: "folder of the log",
-		bind: bindText(func(c *Config) *string { return &c.DataLogDir })},
+		bind: bind(func(c *Config) *string { return &c.DataLogDir })},
 	{name: "clientPort", kind: integer(0, 65535), def: "2181", status: works, note: "port for clients; 0 means any free one",
-		bind: bindInt(func(c *Config) *int { return &c.ClientPort })},
+		bind: bind(func(c *Config) *int { return &c.ClientPort })},
 	{name: "clientPortAddress", kind: host, def: "all addresses", status: works, note: "address to listen on for clients. Without a zoo.cfg: 127.0.0.1",
-		bind: bindText(func(c *Config) *string { return &c.ClientPortAddress })},
+		bind: bind(func(c *Config) *string { return &c.ClientPortAddress })},
 	{name: "tickTime", kind: integer(1, maxTick), def: "3000", status: works, note: "ms; the unit of session expiry",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.TickTime })},
+		bind: bind(func(c *Config) *time.Duration { return &c.TickTime })},
 	{name: "minSessionTimeout", kind: integer(-1, maxInt), def: "2 ticks", status: works, reload: true, note: "ms; the shortest session timeout a client gets; -1 means the default",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.MinSessionTimeout })},
+		bind: bind(func(c *Config) *time.Duration { return &c.MinSessionTimeout })},
 	{name: "maxSessionTimeout", kind: integer(-1, maxInt), def: "20 ticks", status: works, reload: true, note: "ms; the longest session timeout a client gets; -1 means the default",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.MaxSessionTimeout })},
+		bind: bind(func(c *Config) *time.Duration { return &c.MaxSessionTimeout })},
 	{name: "maxClientCnxns", kind: integer(0, maxInt), def: "60", status: works, reload: true, note: "connections per client address; 0 means no bound",
-		bind: bindInt(func(c *Config) *int { return &c.MaxClientCnxns })},
+		bind: bind(func(c *Config) *int { return &c.MaxClientCnxns })},
 	{name: "maxCnxns", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "connections in all; 0 means no bound",
-		bind: bindInt(func(c *Config) *int { return &c.MaxCnxns })},
+		bind: bind(func(c *Config) *int { return &c.MaxCnxns })},
 	{name: "jute.maxbuffer", kind: property32(1024, 256<<20), def: "1048575", status: works, note: "bytes; the largest request accepted",
-		bind: bindInt(func(c *Config) *int { return &c.JuteMaxBuffer })},
+		bind: bind(func(c *Config) *int { return &c.JuteMaxBuffer })},
 	{name: "globalOutstandingLimit", kind: integer(1, maxInt), def: "1000", status: works, reload: true, note: "requests in flight; above it connections are not read from",
-		bind: bindInt(func(c *Config) *int { return &c.GlobalOutstandingLimit })},
+		bind: bind(func(c *Config) *int { return &c.GlobalOutstandingLimit })},
 	{name: "nio.sessionlessCnxnTimeout", kind: property32(1, maxInt), def: "10000", status: works, reload: true, note: "ms that a connection may be open without a session",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.HandshakeTimeout })},
+		bind: bind(func(c *Config) *time.Duration { return &c.HandshakeTimeout })},
 	{name: "clientTcpKeepAlive", kind: boolean, def: "false", status: works, note: "TCP keep-alive on client connections",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.ClientTCPKeepAlive })},
 	{name: "4lw.commands.whitelist", kind: wordList, def: "srvr", status: works, reload: true, note: "four-letter words to answer; `*` means all; srvr always is",
-		bind: bindList(func(c *Config) *[]string { return &c.FourLetterWords })},
+		bind: bind(func(c *Config) *[]string { return &c.FourLetterWords })},
 	{name: "readonlymode.enabled", kind: boolean, def: "false", status: works, reload: true, note: "answers the word isro; a server itself is never read-only",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.ReadOnlyMode })},
 	{name: "reconfigEnabled", kind: boolean, def: "false", status: works, reload: true, note: "clients may change the members; on a standalone server, with which error that is refused",
@@ -57,29 +58,29 @@ var workingKeys = []key{
 	{name: "enforceQuota", kind: boolean, def: "false", status: works, reload: true, note: "hard quotas refuse writes",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.EnforceQuota })},
 	{name: "DigestAuthenticationProvider.superDigest", kind: digestID, status: works, reload: true, note: "the user who passes every ACL", secret: true,
-		bind: bindText(func(c *Config) *string { return &c.SuperDigest })},
+		bind: bind(func(c *Config) *string { return &c.SuperDigest })},
 	{name: "DigestAuthenticationProvider.enabled", kind: boolean, def: "true", status: works, reload: true, note: "allows the digest scheme",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.DigestAuthEnabled })},
 	{name: "DigestAuthenticationProvider.digestAlg", kind: digestAlg, def: "SHA1", status: refused, fine: []string{"SHA1"}, note: "ids with another hash could not be satisfied"},
 	{name: "znode.container.checkIntervalMs", kind: property32(1, maxInt), def: "60000", status: works, note: "ms between two searches for containers and TTL nodes to delete",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.ContainerCheckInterval })},
+		bind: bind(func(c *Config) *time.Duration { return &c.ContainerCheckInterval })},
 	{name: "znode.container.maxPerMinute", kind: property32(1, maxInt), def: "10000", status: works, reload: true, note: "how many of them may be deleted per minute",
-		bind: bindInt(func(c *Config) *int { return &c.ContainerMaxPerMinute })},
+		bind: bind(func(c *Config) *int { return &c.ContainerMaxPerMinute })},
 	{name: "znode.container.maxNeverUsedIntervalMs", kind: property32(0, maxInt), def: "300000", status: works, reload: true, note: "ms that a container without any child ever is kept; 0 means for ever",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.ContainerMaxNeverUsed })},
+		bind: bind(func(c *Config) *time.Duration { return &c.ContainerMaxNeverUsed })},
 	{name: "snapCount", kind: integer(2, maxInt), def: "100000", status: works, note: "transactions after which a checkpoint is written; up to 4 times as many where checkpoints would take more than a fifth of the time",
-		bind: bindInt(func(c *Config) *int { return &c.SnapCount })},
+		bind: bind(func(c *Config) *int { return &c.SnapCount })},
 	{name: "preAllocSize", kind: property32(4, 4<<20), def: "65536", status: works, note: "KiB; size of a segment of the log",
 		bind: bindKiB(func(c *Config) *int64 { return &c.PreAllocBytes })},
 	{name: "forceSync", kind: yesNo, def: "yes", status: works, note: "no: a write is acknowledged before it is on disk, and a power loss can lose it",
 		bind: bindBool("yes", "no", func(c *Config) *bool { return &c.ForceSync })},
 	{name: "fsync.warningthresholdms", kind: property32(1, maxInt), def: "1000", status: works, reload: true, note: "ms; a sync of the log that takes longer is a warning",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.FsyncWarningThreshold })},
+		bind: bind(func(c *Config) *time.Duration { return &c.FsyncWarningThreshold })},
 	{name: "linearizableReads", kind: boolean, def: "false", status: works, note: "reads see every write that was acknowledged anywhere before they began, at the price of a question to the leader; false: as in ZooKeeper, where sync does that",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.LinearizableReads })},
 }
 
-// serverLines is the name of the row of the server lines.
+// serverLines is the name of the row for server lines.
 const serverLines = "server.*"
 
 const (
@@ -101,9 +102,9 @@ var ensembleKeys = []key{
 			},
 		}},
 	{name: "initLimit", kind: integer(1, maxInt), def: "10", status: works, note: "ticks that a server may take to catch up with the leader",
-		bind: bindInt(func(c *Config) *int { return &c.InitLimit })},
+		bind: bind(func(c *Config) *int { return &c.InitLimit })},
 	{name: "syncLimit", kind: integer(1, maxInt), def: "5", status: works, note: "ticks without a quorum after which clients are disconnected",
-		bind: bindInt(func(c *Config) *int { return &c.SyncLimit })},
+		bind: bind(func(c *Config) *int { return &c.SyncLimit })},
 	{name: "standaloneEnabled", kind: boolean, def: "true", status: works, note: "false: one server line is an ensemble of one, which reconfig can make larger",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.StandaloneEnabled })},
 	{name: "quorumListenOnAllIPs", kind: boolean, def: "false", status: works, note: "listen for other servers on all addresses, and not on that of the own server line only",
@@ -163,7 +164,7 @@ const noThrottle = "there is no request throttle: globalOutstandingLimit and the
 
 var tuningKeys = []key{
 	{name: "clientPortListenBacklog", kind: integer(-1, maxInt), def: "-1", status: harmless, reload: true, note: "the backlog is the system's; the word conf reports this number",
-		bind: bindInt(func(c *Config) *int { return &c.ClientPortListenBacklog })},
+		bind: bind(func(c *Config) *int { return &c.ClientPortListenBacklog })},
 	{name: "autopurge.snapRetainCount", kind: integer(0, maxInt), def: "3", status: harmless, note: "the one checkpoint is updated in place"},
 	{name: "autopurge.purgeInterval", kind: anything, def: "0", status: harmless, note: "the log is cut after each checkpoint"},
 	{name: "snapSizeLimitInKb", kind: property32(math.MinInt64, math.MaxInt64), status: harmless, note: "checkpoints write only what changed; snapCount says how often"},

@@ -2,33 +2,33 @@ package config
 
 import "time"
 
-// Classes of metricsProvider.className.
+// Classes for metricsProvider.className.
 const (
 	prometheusProvider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 	defaultProvider    = "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider"
 	nullProvider       = "org.apache.zookeeper.metrics.impl.NullMetricsProvider"
 )
 
-// adminServer is the name of the row that says whether there is an admin server.
+// adminServer is the key that enables the admin server.
 const adminServer = "admin.enableServer"
 
-// endpointKeys are about what serves over HTTP, and about what the program tells.
+// endpointKeys concern HTTP endpoints and logging.
 var endpointKeys = []key{
 	{name: adminServer, kind: boolean, def: "true", status: works, note: "the admin commands over HTTP. Not by default, unless another admin key is set, on servers that are one of many on a machine: with `--memory`, `--port-file` or client port 0; never with `--ensemble`. A taken port is a warning",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AdminEnabled })},
 	{name: "admin.serverAddress", kind: host, def: "127.0.0.1", status: works, note: "address to listen on for admin commands; 0.0.0.0, ZooKeeper's default, means all. Who reaches it sees paths, addresses and session ids",
-		bind: bindText(func(c *Config) *string { return &c.AdminAddress })},
+		bind: bind(func(c *Config) *string { return &c.AdminAddress })},
 	{name: "admin.serverPort", kind: integer(0, 65535), def: "8080", status: works, note: "port for admin commands; 0 means any free one, which the port file names",
-		bind: bindInt(func(c *Config) *int { return &c.AdminPort })},
+		bind: bind(func(c *Config) *int { return &c.AdminPort })},
 	{name: "admin.commandURL", kind: urlPath, def: "/commands", status: works, note: "path of the admin commands",
-		bind: bindText(func(c *Config) *string { return &c.AdminCommandURL })},
+		bind: bind(func(c *Config) *string { return &c.AdminCommandURL })},
 	{name: "admin.idleTimeout", kind: property32(1, maxInt), def: "30000", status: works, note: "ms that an HTTP connection may be idle",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.AdminIdleTimeout })},
+		bind: bind(func(c *Config) *time.Duration { return &c.AdminIdleTimeout })},
 	{name: "admin.snapshot.enabled", kind: boolean, def: "true", status: works, note: "the admin command snapshot, for who has all permissions on the root znode",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AdminSnapshot })},
 	{name: "admin.restore.enabled", kind: boolean, def: "true", status: harmless, note: "there is no admin command restore: `gozkd restore` begins with a backup"},
 	{name: "admin.rateLimiterIntervalInMS", kind: property32(0, maxInt), def: "300000", status: works, note: "ms between two snapshots by admin command; 0 means none",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.AdminInterval })},
+		bind: bind(func(c *Config) *time.Duration { return &c.AdminInterval })},
 	{name: "admin.forceHttps", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "there is no TLS yet: what was to be secret would be readable"},
 	{name: "admin.needClientAuth", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "there is no TLS yet: whom it should keep out would get in"},
 	{name: "admin.portUnification", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "there is no TLS yet: only plain HTTP is answered"},
@@ -37,11 +37,11 @@ var endpointKeys = []key{
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.Pprof })},
 
 	{name: "metricsProvider.className", kind: oneOf(defaultProvider, nullProvider, prometheusProvider), def: defaultProvider, status: works, note: "the class of Prometheus opens its port, which answers `/metrics`; the others open none. A taken port is a warning",
-		bind: bindText(func(c *Config) *string { return &c.MetricsProvider })},
+		bind: bind(func(c *Config) *string { return &c.MetricsProvider })},
 	{name: "metricsProvider.httpHost", kind: host, def: "0.0.0.0", status: works, note: "address to listen on for Prometheus; 0.0.0.0 means all",
-		bind: bindText(func(c *Config) *string { return &c.MetricsHost })},
+		bind: bind(func(c *Config) *string { return &c.MetricsHost })},
 	{name: "metricsProvider.httpPort", kind: integer(0, 65535), def: "7000", status: works, note: "port for Prometheus; 0 means any free one, which the port file names",
-		bind: bindInt(func(c *Config) *int { return &c.MetricsPort })},
+		bind: bind(func(c *Config) *int { return &c.MetricsPort })},
 	{name: "metricsProvider.exportJvmInfo", kind: boolean, def: "true", status: works, note: "also tell of the runtime and the process: `go_*` and `process_*`, since there is no JVM",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.MetricsRuntime })},
 	{name: "metricsProvider.httpsPort", kind: integer(0, 65535), status: refused, note: "there is no TLS yet: nobody would answer there"},
@@ -49,12 +49,12 @@ var endpointKeys = []key{
 	{name: "metricsProvider.*", kind: anything, status: harmless, note: "threads and queues of the Java server"},
 
 	{name: "gozkd.logLevel", kind: oneOf("trace", "debug", "info", "warn", "error", "off"), def: "info", status: works, reload: true, note: "what is logged; `--log-level` is the flag for it",
-		bind: bindText(func(c *Config) *string { return &c.LogLevel })},
+		bind: bind(func(c *Config) *string { return &c.LogLevel })},
 	{name: "gozkd.slowRequestThresholdMs", kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms; a request that takes longer is logged, with the time of each of its stages; 0 means none",
-		bind: bindMs(func(c *Config) *time.Duration { return &c.SlowRequest })},
+		bind: bind(func(c *Config) *time.Duration { return &c.SlowRequest })},
 	{name: "datadir.autocreate", kind: boolean, def: "true", status: works, note: "false: a data directory that is missing is an error",
 		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AutoCreate })},
 }
 
-// Prometheus reports whether there is an endpoint for Prometheus.
+// Prometheus reports whether to serve metrics for Prometheus.
 func (c Config) Prometheus() bool { return c.MetricsProvider == prometheusProvider }

@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// DefaultDataDir is where data goes without a zoo.cfg, below the working directory.
+// DefaultDataDir is the data directory without a zoo.cfg, in the working directory.
 const DefaultDataDir = "gozkd-data"
 
-// Invocation is what one start of the program was asked for.
+// Invocation is the parsed command line with the resulting configuration.
 type Invocation struct {
-	// Command is what to do.
 	Command Command
-	// Config is resolved and valid for Serve and CheckConfig, and zero for the other commands.
+	// Config is valid for Serve and CheckConfig, and zero for other commands.
 	Config Config
 	// File is the path of the zoo.cfg that was read, or empty.
 	File string
 	// Ensemble is how many servers are to run in this process as an ensemble; 0: one, as Config says.
 	Ensemble int
-	// PortFile is where to write the addresses once they are bound, or empty.
+	// PortFile is the file to write the addresses to, or empty.
 	PortFile string
-	// LogJSON asks for one JSON object per log line.
+	// LogJSON selects JSON for the log, one object per line.
 	LogJSON bool
-	// Properties are the -D words of the command line, SERVER_JVMFLAGS and JVMFLAGS, as name=value, whatever they are for; the last of a name counts.
+	// Properties are all -D properties of the command line, SERVER_JVMFLAGS and JVMFLAGS, as
+	// name=value. The last one of a name counts.
 	Properties []string
-	// Warnings are settings that have no effect, each a sentence that names key, file and line.
+	// Warnings are about settings without effect. Each names key, file and line.
 	Warnings []string
 }
 
-// Command is what the program is to do.
+// Command is the subcommand.
 type Command int
 
-// The commands.
+// The subcommands.
 const (
 	Serve Command = iota
 	CheckConfig
@@ -43,18 +43,17 @@ const (
 	ShowVersion
 )
 
-// Load reads the command line (without the program's name), the zoo.cfg that it names, and the environment.
+// Load reads the command line without the program's name, the zoo.cfg that it names, and the
+// environment. Without a zoo.cfg on the command line it reads the one in ZOOCFGDIR or ZOO_CONF_DIR, if
+// any. getenv looks up an environment variable, as os.Getenv does. names are the names of all
+// environment variables; without them, unknown variables are not reported.
 //
-//	getenv  looks up an environment variable, as os.Getenv does
-//	names   of all environment variables, if those that say nothing are to be warned of
-//
-// Without a zoo.cfg on the command line, that in the folder ZOOCFGDIR or ZOO_CONF_DIR counts, if there is one.
-// It reads files and writes nothing. An error is always an *Error with every problem that was found; Warnings are
-// complete then too.
+// Load writes nothing. Its error is always an *Error with all problems. The Warnings are complete also
+// after an error.
 func Load(args []string, getenv func(string) string, names []string) (*Invocation, error) {
 	inv, fromCommandLine, problems := parseFlags(args)
 	if inv.Command == ShowHelp || inv.Command == ShowVersion {
-		return inv, nil // help is also for those whose other flags are wrong
+		return inv, nil // even if other flags are wrong
 	}
 	if len(problems) > 0 {
 		return inv, &Error{Problems: problems}
@@ -87,8 +86,8 @@ func Load(args []string, getenv func(string) string, names []string) (*Invocatio
 	return inv, nil
 }
 
-// findFile returns the zoo.cfg to read, or "". A name without a folder is also looked for where zkServer.sh looks, and where the
-// images have it.
+// findFile returns the zoo.cfg to read, or "". Like zkServer.sh and the images, it looks for a name
+// without a directory in ZOOCFGDIR or ZOO_CONF_DIR as well.
 func findFile(named string, getenv func(string) string) string {
 	dir, name := getenv("ZOOCFGDIR"), getenv("ZOOCFG")
 	if dir == "" {
@@ -107,8 +106,8 @@ func findFile(named string, getenv func(string) string) string {
 	return named
 }
 
-// adminServer settles whether there is an admin server where nobody said so: servers that are one of many on their machine do not fight
-// for the port.
+// adminServer disables the admin server by default if several servers may share the machine: they
+// would compete for its port.
 func (r *resolver) adminServer(inv *Invocation) {
 	c := &inv.Config
 	said := slices.ContainsFunc(r.order, func(key string) bool {
@@ -129,7 +128,7 @@ func (r *resolver) adminServer(inv *Invocation) {
 	}
 }
 
-// readFile reads a file of properties, or adds a problem.
+// readFile reads a properties file, or adds a problem.
 func (r *resolver) readFile(path string) []property {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -141,11 +140,11 @@ func (r *resolver) readFile(path string) []property {
 	return props
 }
 
-// unreadable adds the problem of a file that can't be read.
+// unreadable adds the problem of an unreadable file.
 func (r *resolver) unreadable(path string, err error) {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
-		err = pathErr.Err // the path stands in the problem already
+		err = pathErr.Err // the problem contains the path already
 	}
 	r.problem(Origin{Source: path}, "", "can't be read: %v", err)
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// lookup finds the row for a key as somebody wrote it: by name, by another name, with or without "zookeeper."
-// in front, and last by the longest prefix. canonical is the row's name, with the star replaced by what was written.
+// lookup finds the row of a key: by name or alias, with or without the prefix "zookeeper.",
+// otherwise by the longest prefix of a pattern. canonical is the name of the row, with the star
+// replaced.
 func lookup(written string) (row key, canonical string, ok bool) {
 	bare := strings.TrimPrefix(written, "zookeeper.")
 	for _, k := range keys {
@@ -23,7 +24,7 @@ func lookup(written string) (row key, canonical string, ok bool) {
 	return row, canonical, ok
 }
 
-// similar returns the known key that is nearest to an unknown one, or "" if none is near.
+// similar returns the most similar known key, or "".
 func similar(written string) string {
 	bare := strings.TrimPrefix(written, "zookeeper.")
 	best, bestDistance := "", max(2, len(bare)/4)+1
@@ -38,7 +39,7 @@ func similar(written string) string {
 	return best
 }
 
-// Nearest returns the name that a mistyped one is nearest to, or "" if none is near.
+// Nearest returns the most similar name, or "".
 func Nearest(written string, names []string) string {
 	best, bestDistance := "", max(2, len(written)/3)+1
 	for _, name := range names {
@@ -49,8 +50,8 @@ func Nearest(written string, names []string) string {
 	return best
 }
 
-// distance is the number of characters to insert, delete or replace to get from a to b, or anything not below
-// limit once that is certain.
+// distance returns the Levenshtein distance of a and b. If it is at least limit, distance may
+// return any value of at least limit.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

@@ -10,13 +10,13 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// members settles who the servers are and which of them this one is. One server line is a standalone server, unless
-// standaloneEnabled is false; more are an ensemble.
+// members determines the servers and which of them this one is. A single server line is a
+// standalone server, unless standaloneEnabled is false. Several are an ensemble.
 func (r *resolver) members(c *Config) {
 	lines := r.serverLines()
 	me := r.identity(c)
 	if c.ClientPortAddress == "" && len(lines) == 0 && !r.hasFile && !r.exposed {
-		c.ClientPortAddress = "127.0.0.1" // nobody said that others should find this server
+		c.ClientPortAddress = "127.0.0.1" // no setting exposes this server to others
 	}
 	role := serverlist.Participant
 	switch {
@@ -34,7 +34,7 @@ func (r *resolver) members(c *Config) {
 	}
 }
 
-// serverLines returns the server lines, those of the dynamic configuration file too.
+// serverLines returns all server lines, including those of the dynamic configuration file.
 func (r *resolver) serverLines() []won {
 	if w, ok := r.won["dynamicConfigFile"]; ok && w.value != "" {
 		r.dynamicFile(w)
@@ -50,7 +50,7 @@ func (r *resolver) serverLines() []won {
 	if best <= fromEnvironment {
 		return lines
 	}
-	// What ZOO_SERVERS names is an ensemble of its own and never a part of another.
+	// ZOO_SERVERS is a complete ensemble, never a part of one.
 	kept := lines[:0]
 	for _, l := range lines {
 		if l.from.layer == fromEnvironment {
@@ -62,12 +62,13 @@ func (r *resolver) serverLines() []won {
 	return kept
 }
 
-// isMembership reports whether a key belongs into a dynamic configuration file.
+// isMembership reports whether a key belongs in a dynamic configuration file.
 func isMembership(key string) bool {
 	return strings.HasPrefix(key, "server.") || strings.HasPrefix(key, "group.") || strings.HasPrefix(key, "weight.")
 }
 
-// dynamicFile adds the lines of a dynamic configuration file, which may hold nothing but members, and which has them all.
+// dynamicFile adds the lines of a dynamic configuration file, which contains all members and
+// nothing else.
 func (r *resolver) dynamicFile(named won) {
 	elsewhere := false
 	for _, name := range r.order {
@@ -91,7 +92,7 @@ func (r *resolver) dynamicFile(named won) {
 	}
 }
 
-// parseLine reads a server line, or adds a problem.
+// parseLine parses a server line, or adds a problem.
 func (r *resolver) parseLine(line won, key string) (serverlist.Member, bool) {
 	m, err := serverlist.Parse(key, line.value)
 	var bad *serverlist.Error
@@ -101,8 +102,8 @@ func (r *resolver) parseLine(line won, key string) (serverlist.Member, bool) {
 	return m, err == nil
 }
 
-// soleMember takes the client address of the one server line of a standalone server. Its number may be any: HBase
-// writes server.0.
+// soleMember uses the client address of the only server line of a standalone server. Any number is
+// accepted: HBase writes server.0.
 func (r *resolver) soleMember(c *Config, line won) {
 	if _, err := strconv.ParseUint(strings.TrimPrefix(line.canonical, "server."), 10, 63); err != nil {
 		r.problem(line.from, line.key, "is not server.N with a number N")
@@ -119,15 +120,15 @@ func (r *resolver) soleMember(c *Config, line won) {
 	r.clientAddress(c, line, m)
 }
 
-// clientAddress takes the client address of this server's own line, unless a flag sets it.
-// Source: spec section 13.2; ZooKeeper QuorumPeerConfig.setupClientPort.
+// clientAddress uses the client address of this server's own line, unless a flag sets it. Source:
+// spec section 13.2; ZooKeeper QuorumPeerConfig.setupClientPort.
 func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
 	if m.ClientPort == 0 {
 		return
 	}
 	hostname := m.ClientHost
 	if hostname == "0.0.0.0" {
-		hostname = "" // ZooKeeper's word for all addresses, IPv6 included
+		hostname = "" // ZooKeeper's notation for all addresses, including IPv6
 	}
 	port, address := r.won["clientPort"], r.won["clientPortAddress"]
 	switch {
@@ -146,15 +147,14 @@ func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
 	}
 }
 
-// sameHost reports whether two hosts are written alike; it does not resolve names.
+// sameHost compares two hosts as written, without resolving names.
 func sameHost(a, b string) bool {
 	x, errX := netip.ParseAddr(a)
 	y, errY := netip.ParseAddr(b)
 	return strings.EqualFold(a, b) || errX == nil && errY == nil && x.Unmap() == y.Unmap()
 }
 
-// ensemble reads the server lines of an ensemble, checks what only an ensemble has to do with, and returns this
-// server's role.
+// ensemble checks the server lines of an ensemble and returns the role of this server.
 func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role {
 	before := len(r.problems)
 	line := make(map[uint64]won)
@@ -164,7 +164,7 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 		if !ok {
 			continue
 		}
-		if other, again := line[m.ID]; again { // server.1 and server.01; of equal keys only one is here
+		if other, again := line[m.ID]; again { // server.1 and server.01; equal keys have been rejected
 			r.problem(l.from, l.key, "is the second server %d, after %s: each has a number of its own", m.ID, other.from)
 			continue
 		}
@@ -192,8 +192,8 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 	return m.Role
 }
 
-// announce returns the set with the client address that a flag gave this server in place of its line's: clients read
-// the set. A port that is chosen at the start can't be announced.
+// announce returns the members with the actual client address of this server if a flag has changed
+// it, because clients read the members. A port that is chosen at the start cannot be announced.
 func announce(set serverlist.Set, c Config) serverlist.Set {
 	m, _ := set.Get(c.MyID)
 	if m.ClientPort == 0 || m.ClientPort == c.ClientPort && (m.ClientHost == "0.0.0.0" || sameHost(m.ClientHost, c.ClientPortAddress)) {
@@ -209,7 +209,7 @@ func announce(set serverlist.Set, c Config) serverlist.Set {
 	return set.With(m)
 }
 
-// voters checks who votes. Source: ZooKeeper QuorumPeerConfig.parseDynamicConfig.
+// voters checks the participants. Source: ZooKeeper QuorumPeerConfig.parseDynamicConfig.
 func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
 	switch n := len(set.Voters()); {
 	case n == 0:
@@ -221,7 +221,7 @@ func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
 	}
 }
 
-// ensembleKeys checks keys that do nothing on a standalone server.
+// ensembleKeys checks keys that have no effect on a standalone server.
 func (r *resolver) ensembleKeys(c *Config) {
 	for _, name := range r.order {
 		w := r.won[name]

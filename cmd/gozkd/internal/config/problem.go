@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// Origin says where a setting was made.
+// Origin is the place of a setting.
 type Origin struct {
-	// Source is the path of a file, the name of an environment variable, or a flag such as "--client-port".
+	// Source is the path of a file, the name of an environment variable, or a flag such as
+	// "--client-port".
 	Source string
-	// Line is the line in the file, from 1; 0 where there are no lines.
+	// Line is the line in the file, from 1; 0 if there are no lines.
 	Line int
 
 	layer layer
 }
 
-// layer orders the sources: a higher one wins.
+// layer orders the origins: a higher layer overrides a lower one.
 type layer int
 
 const (
@@ -35,11 +36,11 @@ func (o Origin) String() string {
 
 // Problem is one reason not to start.
 type Problem struct {
-	// From is where the setting was made; the zero Origin where something is missing.
+	// From is the place of the setting; zero if a setting is missing.
 	From Origin
-	// Key is the key as it was written; empty where a line or a flag as a whole is at fault.
+	// Key is the key as it was written; empty if the problem concerns a line or flag as a whole.
 	Key string
-	// What says what is wrong and what is allowed.
+	// What describes the problem and the valid values.
 	What string
 }
 
@@ -54,9 +55,9 @@ func (p Problem) String() string {
 	return strings.Join(append(parts, p.What), ": ")
 }
 
-// Error is everything that keeps a configuration from being used.
+// Error reports all problems of a configuration.
 type Error struct {
-	// Problems has at least one element.
+	// Problems is not empty.
 	Problems []Problem
 }
 
@@ -69,7 +70,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Usage reports whether the command line is at fault, which a program answers with exit status 2.
+// Usage reports whether the command line is wrong; the exit status is 2 then.
 func (e *Error) Usage() bool {
 	for _, p := range e.Problems {
 		if p.From.layer == fromFlags {

@@ -8,18 +8,18 @@ import (
 	"github.com/magiconair/properties"
 )
 
-// property is one key and value of a file, both trimmed as ZooKeeper trims them.
+// property is a key and a value, both trimmed as ZooKeeper trims them.
 type property struct {
 	key, value string
 	line       int // where it begins, from 1
 }
 
-// readProperties reads a file in the format of java.util.Properties, as UTF-8: comments, continuation lines,
-// escapes, and '=', ':' or white space between key and value. The order is the file's and keys may repeat.
-// Lines that can't be read are problems; the others are still returned.
+// readProperties parses a UTF-8 file in the format of java.util.Properties: comments, continuation
+// lines, escapes, and '=', ':' or white space between key and value. The order is that of the file,
+// and keys may repeat. It returns invalid lines as problems along with the valid ones.
 //
-// It cuts the file into logical lines itself and gives them to the library one by one: the library keeps no line
-// numbers, drops repeated keys, and loses a continuation before CR LF.
+// It splits the file into logical lines and passes each to the library, because the library does
+// not report line numbers, drops repeated keys, and loses a continuation before CR LF.
 func readProperties(file string, data []byte) ([]property, []Problem) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
@@ -33,7 +33,7 @@ func readProperties(file string, data []byte) ([]property, []Problem) {
 			bad("is not UTF-8: save the file as UTF-8, or write the character as \\uXXXX")
 			continue
 		}
-		if strings.ContainsRune("=:", rune(l.text[0])) { // NB: on such a line the library leaves a goroutine behind
+		if strings.ContainsRune("=:", rune(l.text[0])) { // NB: the library leaks a goroutine on such a line
 			bad("has a value without a key")
 			continue
 		}
@@ -51,23 +51,23 @@ func readProperties(file string, data []byte) ([]property, []Problem) {
 }
 
 type logicalLine struct {
-	text   string // not empty, begins with no white space
+	text   string // not empty, does not begin with white space
 	number int
 }
 
-// logicalLines joins continued lines and drops blank lines and comments, by the rules of java.util.Properties.load:
-// a line ends with LF, CR or CR LF; an odd number of backslashes at its end continues it, unless it is a comment;
-// white space at the start of a line is dropped.
+// logicalLines joins continued lines and drops blank lines and comments, by the rules of
+// java.util.Properties.load: a line ends with LF, CR or CR LF; an odd number of backslashes at its
+// end continues it, unless it is a comment; leading white space is dropped.
 func logicalLines(text string) []logicalLine {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.ReplaceAll(text, "\r", "\n")
 	var lines []logicalLine
 	var joined strings.Builder
-	start := 0 // number of the line that the joined one began on; 0 when there is none
+	start := 0 // number of the first line of joined; 0 if there is none
 	flush := func() {
 		if s := joined.String(); s != "" {
 			if s[0] == '#' || s[0] == '!' {
-				s = `\` + s // not the start of a natural line, so not a comment
+				s = `\` + s // a continuation line is never a comment
 			}
 			lines = append(lines, logicalLine{text: s, number: start})
 		}
@@ -94,7 +94,7 @@ func logicalLines(text string) []logicalLine {
 	return lines
 }
 
-// trim is java.lang.String.trim: ZooKeeper applies it to keys and values.
+// trim is java.lang.String.trim, which ZooKeeper applies to keys and values.
 func trim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
 }

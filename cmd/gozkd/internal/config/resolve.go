@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// resolver collects settings, lowest layer first, and makes a Config of those that win.
+// resolver collects settings, from the lowest layer to the highest, and builds a Config.
 type resolver struct {
 	won        map[string]won // by canonical key
-	order      []string       // canonical keys as first seen
+	order      []string       // in the order of their first setting
 	hasFile    bool           // a zoo.cfg was read
-	exposed    bool           // somebody said that others shall find this server
+	exposed    bool           // a setting exposes this server to others
 	warnings   []string
-	properties []string // of the environment, name=value
+	properties []string // -D properties of the environment, name=value
 	problems   []Problem
 }
 
-// won is the setting of a key that wins so far.
+// won is the effective setting of a key.
 type won struct {
 	setting
 	row       key
@@ -38,8 +38,9 @@ func (r *resolver) warn(from Origin, key, format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf("%s: %s: %s", from, key, fmt.Sprintf(format, args...)))
 }
 
-// environment adds the -D properties of SERVER_JVMFLAGS and JVMFLAGS. The words are split at white space and the
-// last one wins, as in zkServer.sh, which starts java with $SERVER_JVMFLAGS $JVMFLAGS, unquoted.
+// environment adds the -D properties of SERVER_JVMFLAGS and JVMFLAGS. As in zkServer.sh, which
+// starts java with $SERVER_JVMFLAGS $JVMFLAGS, the words are separated by white space and the last
+// one wins.
 func (r *resolver) environment(c container) {
 	for _, variable := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
 		words, from := c.value(variable)
@@ -54,20 +55,21 @@ func (r *resolver) environment(c container) {
 	}
 }
 
-// systemProperty reads -Dkey=value, unless it is another flag of the JVM, or meant for something else than the server.
+// systemProperty parses -Dkey=value. ok is false for other JVM flags and for properties that are
+// not the server's.
 func systemProperty(word string, from Origin) (setting, bool) {
 	property, ok := strings.CutPrefix(word, "-D")
 	name, value, _ := strings.Cut(property, "=")
 	if !ok || name == "" {
-		return setting{}, false // -Xmx and the like: there is no JVM
+		return setting{}, false // such as -Xmx: there is no JVM
 	}
 	bare, ours := strings.CutPrefix(name, "zookeeper.")
 	row, canonical, known := lookup(name)
 	switch {
 	case isMembership(bare):
-		return setting{}, false // properties of the Java client, such as zookeeper.server.principal; members are named in files only
+		return setting{}, false // a property of the Java client, such as zookeeper.server.principal; only files name members
 	case !ours && (!known || canonical != row.name):
-		return setting{}, false // a property of Java or of a library, such as java.net.preferIPv4Stack
+		return setting{}, false // a property of Java or a library, such as java.net.preferIPv4Stack
 	}
 	return setting{key: name, value: value, from: from}, true
 }
@@ -80,7 +82,7 @@ func (r *resolver) file(path string) {
 	}
 }
 
-// set adds one setting. It wins over what is there.
+// set adds a setting, which overrides the previous one.
 func (r *resolver) set(s setting) {
 	row, canonical, ok := lookup(s.key)
 	if !ok {
@@ -95,7 +97,8 @@ func (r *resolver) set(s setting) {
 	switch {
 	case !again || before.from.layer != s.from.layer:
 	case strings.HasPrefix(canonical, "server.") && s.from.layer != fromFlags:
-		// NB: ZooKeeper takes the last one. A line that was copied and not renumbered would make a smaller ensemble.
+		// NB: ZooKeeper uses the last one. A line that was copied without a new number would make
+		// the ensemble smaller.
 		r.problem(s.from, s.key, "is there already, at %s: each server has a number of its own", before.from)
 	case s.from.layer == fromFile:
 		r.warn(before.from, before.key, "is set again at %s, which counts", s.from)
@@ -106,7 +109,8 @@ func (r *resolver) set(s setting) {
 	r.won[canonical] = won{setting: s, row: row, canonical: canonical}
 }
 
-// resolve checks what won and returns the Config, which is good only if there are no problems.
+// resolve checks the effective settings and returns the Config, which is valid if there are no
+// problems.
 func (r *resolver) resolve(memory bool) Config {
 	c := Config{Memory: memory}
 	for _, k := range keys {
@@ -114,7 +118,7 @@ func (r *resolver) resolve(memory bool) Config {
 			k.bind.set(&c, v)
 		}
 	}
-	// NB: of these three the documentation says in words what the default is, and the words are valid values.
+	// NB: the documented defaults of these are words, which would be valid values.
 	c.DataLogDir, c.ClientPortAddress = "", ""
 	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
 	if !r.hasFile {
@@ -131,7 +135,7 @@ func (r *resolver) resolve(memory bool) Config {
 	return c
 }
 
-// check judges the winner of one key and stores it.
+// check validates the effective setting of a key and stores it.
 func (r *resolver) check(c *Config, name string) {
 	w := r.won[name]
 	shown := w.value
@@ -163,7 +167,7 @@ func (r *resolver) check(c *Config, name string) {
 	}
 }
 
-// directories settles where data goes.
+// directories determines the data directories.
 func (r *resolver) directories(c *Config) {
 	switch {
 	case c.Memory:
@@ -175,7 +179,7 @@ func (r *resolver) directories(c *Config) {
 		c.DataDir, c.DataLogDir = "", ""
 		return
 	case c.DataDir == "":
-		if _, bad := r.won["dataDir"]; !bad { // a bad value has been named already
+		if _, bad := r.won["dataDir"]; !bad { // an invalid value has been reported already
 			r.problem(Origin{}, "dataDir", "is not set: set it in zoo.cfg, or use --data-dir or --memory")
 		}
 		return
@@ -191,14 +195,14 @@ func (r *resolver) directories(c *Config) {
 	}
 }
 
-// mustExist adds a problem for a folder that is not there.
+// mustExist adds a problem if a directory does not exist.
 func (r *resolver) mustExist(key, dir string) {
 	if _, err := os.Stat(dir); err != nil {
 		r.problem(r.won[key].from, key, "is %s, which can't be used, and datadir.autocreate is false: %v", dir, err)
 	}
 }
 
-// sessionTimeouts puts in the defaults, which depend on tickTime, and checks the order.
+// sessionTimeouts sets the defaults, which depend on tickTime, and checks the order.
 func (r *resolver) sessionTimeouts(c *Config) {
 	if c.MinSessionTimeout < 0 {
 		c.MinSessionTimeout = 2 * c.TickTime
@@ -216,10 +220,10 @@ func (r *resolver) sessionTimeouts(c *Config) {
 	}
 }
 
-// fourLetterWords are the words that exist. Source: spec section 12.2.
+// fourLetterWords are the known words. Source: spec section 12.2.
 var fourLetterWords = strings.Fields("conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs *")
 
-// words warns of words that nobody will answer.
+// words warns about unknown words in the whitelist.
 func (r *resolver) words(c *Config) {
 	for _, word := range c.FourLetterWords {
 		if !slices.Contains(fourLetterWords, word) {

@@ -10,26 +10,28 @@ import (
 )
 
 const (
-	// DefaultTimeout is how long one word may take, from dialing to the end of the answer.
+	// DefaultTimeout bounds one word, from dialing to the end of the answer.
 	DefaultTimeout = 5 * time.Second
-	// DefaultMaxBytes bounds an answer: some 30000 lines of cons.
+	// DefaultMaxBytes bounds an answer: about 30,000 lines of cons.
 	DefaultMaxBytes = 8 << 20
 )
 
-// Asker asks servers. Its zero value is ready; safe for concurrent use, as long as Dial is.
+// Asker asks servers. The zero value is ready to use. It is safe for concurrent use if Dial is.
 type Asker struct {
-	// Timeout bounds each word; 0: DefaultTimeout. A ctx that ends earlier does, too.
+	// Timeout bounds each word. Default: DefaultTimeout.
 	Timeout time.Duration
-	// MaxBytes bounds an answer; 0: DefaultMaxBytes.
+	// MaxBytes bounds an answer. Default: DefaultMaxBytes.
 	MaxBytes int64
-	// Dial connects; nil: TCP.
+	// Dial connects to a server. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// Ask sends a word to the client address host:port of a server and returns what it answered before it closed the connection.
+// Ask sends a word to the client address (host:port) of a server and returns the answer, which ends
+// when the server closes the connection.
 //
-// An error is an *Error. Under it are ErrNotAllowed, ErrNotServing, ErrNoAnswer and ErrTooLarge, with which the server was
-// reached, or what came in the way of reaching it. With ErrTooLarge the answer is what fits.
+// Errors are of type *Error. They wrap ErrNotAllowed, ErrNotServing, ErrNoAnswer or ErrTooLarge if
+// the server was reached, otherwise the cause. With ErrTooLarge, Ask also returns the beginning of
+// the answer.
 func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 	timeout := a.Timeout
 	if timeout == 0 {
@@ -54,7 +56,7 @@ func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 	return "", e
 }
 
-// exchange is one connection: the word there, the answer back.
+// exchange sends a word and reads the answer.
 func (a Asker) exchange(ctx context.Context, address, word string) (string, error) {
 	dial, limit := a.Dial, a.MaxBytes
 	if dial == nil {
@@ -70,8 +72,8 @@ func (a Asker) exchange(ctx context.Context, address, word string) (string, erro
 		return "", err
 	}
 	defer conn.Close()
-	// Unlike a deadline this also ends the exchange when ctx is cancelled.
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the exchange sees that it was closed
+	// Unlike a deadline, closing also ends the exchange when ctx is canceled.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the exchange fails then
 	defer stop()
 	if _, err := io.WriteString(conn, word); err != nil {
 		return "", err
@@ -89,7 +91,7 @@ func (a Asker) exchange(ctx context.Context, address, word string) (string, erro
 	return answer.String(), nil
 }
 
-// refusal returns the error that an answer stands for, if it is none to the word.
+// refusal returns the error if the answer is a refusal.
 func refusal(answer, word string) error {
 	switch {
 	case strings.HasPrefix(answer, notServing):
@@ -100,5 +102,6 @@ func refusal(answer, word string) error {
 	return nil
 }
 
-// notServing begins the answer of a server that waits for a leader, or has lost it. Source: ZooKeeper AbstractFourLetterCommand.
+// notServing begins the answer of a server without a leader. Source: ZooKeeper
+// AbstractFourLetterCommand.
 const notServing = "This ZooKeeper instance is not currently serving requests"

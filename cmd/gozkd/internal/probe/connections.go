@@ -11,20 +11,20 @@ import (
 type Connection struct {
 	// Client is host:port.
 	Client string
-	// Session is 0 on a connection that has none, such as that of a four-letter word.
+	// Session is 0 if the connection has no session, for example that of a four-letter word.
 	Session proto.SessionID
-	// Queued are requests that were received and not answered; Received and Sent count packets since crst.
+	// Queued requests are not answered yet. Received and Sent count packets since crst.
 	Queued, Received, Sent int64
 	// LastOp is ZooKeeper's abbreviation of the last operation, such as GETD.
 	LastOp string
-	// SinceMs is when the connection was made, in Unix milliseconds by the server's clock.
+	// SinceMs is when the connection was opened, in Unix milliseconds of the server's clock.
 	SinceMs   int64
 	TimeoutMs int64
 	LastZxid  proto.Zxid
 	LatencyMs Latency
 }
 
-// ParseConnections reads an answer to cons. An answer that was cut off gives the lines that are whole.
+// ParseConnections parses the answer to cons. It skips an incomplete line of a truncated answer.
 func ParseConnections(cons string) []Connection {
 	var conns []Connection
 	for line := range strings.Lines(cons) {
@@ -35,10 +35,10 @@ func ParseConnections(cons string) []Connection {
 	return conns
 }
 
-// parseConnection reads "/127.0.0.1:4312[1](queued=0,recved=2,sent=2,sid=0x1,…)".
+// parseConnection parses "/127.0.0.1:4312[1](queued=0,recved=2,sent=2,sid=0x1,…)".
 func parseConnection(line string) (Connection, bool) {
 	line, whole := strings.CutSuffix(line, ")")
-	address, pairs, ok := strings.Cut(line, "](") // an address with a zone may have brackets, but not these
+	address, pairs, ok := strings.Cut(line, "](") // an address with a zone may contain brackets, but not this
 	bracket := strings.LastIndexByte(address, '[')
 	if !whole || !ok || bracket < 0 {
 		return Connection{}, false
@@ -74,7 +74,8 @@ func parseConnection(line string) (Connection, bool) {
 	return c, true
 }
 
-// clientAddress brings Java's "host/1.2.3.4:5" and "/0:0:0:0:0:0:0:1:5", and our "/[::1]:5", into the form of Go.
+// clientAddress converts Java's "host/1.2.3.4:5" and "/0:0:0:0:0:0:0:1:5" and gozkd's "/[::1]:5" to
+// Go's form.
 func clientAddress(s string) string {
 	s = s[strings.IndexByte(s, '/')+1:]
 	i := strings.LastIndexByte(s, ':')

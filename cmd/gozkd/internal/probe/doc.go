@@ -1,6 +1,6 @@
-// Package probe asks a server for the answer to a four-letter word, and reads what the words say: those of gozkd and of
-// Apache ZooKeeper 3.5 and later alike.
+// Package probe asks servers four-letter words and parses the answers of gozkd and of Apache
+// ZooKeeper 3.5 and later.
 //
-// Asking is in Asker. The readers are pure; they take an answer as it came and keep what they understand, since releases differ
-// in which lines they have. Formats: docs/reference/monitoring.md.
+// An Asker asks. The parsers are pure functions; they ignore lines that they do not know, because
+// releases differ. Formats: docs/reference/monitoring.md.
 package probe

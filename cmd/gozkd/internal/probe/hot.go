@@ -5,40 +5,40 @@ import (
 	"fmt"
 )
 
-// HotWord is the word of gozkd that tells what is asked for most, and by whom. ZooKeeper has no such word, closes the connection
-// on it and logs a warning.
+// HotWord is gozkd's word for the paths and clients with the most requests. ZooKeeper closes the
+// connection on it and logs a warning.
 const HotWord = "hotp"
 
-// Hot is what hotp says. Rates are per second over the last WindowS seconds, the hottest first.
+// Hot is the answer to hotp. Rates are per second over the last WindowS seconds, highest first.
 type Hot struct {
 	Paths   []HotPath   `json:"paths"`
 	Clients []HotClient `json:"clients"`
 	WindowS float64     `json:"window_s"`
 }
 
-// HotPath is a znode that is often read or written.
+// HotPath is a path with many requests.
 type HotPath struct {
 	Path   string  `json:"path"`
 	Reads  float64 `json:"reads"`
 	Writes float64 `json:"writes"`
 }
 
-// HotClient is a connection that often reads or writes.
+// HotClient is a connection with many requests.
 type HotClient struct {
 	Address string `json:"address"`
-	// Session is in hex, with 0x in front.
+	// Session is a hexadecimal number with 0x.
 	Session string  `json:"session"`
 	Reads   float64 `json:"reads"`
 	Writes  float64 `json:"writes"`
 }
 
-// ParseHot reads an answer to hotp.
+// ParseHot parses the answer to hotp.
 func ParseHot(hotp string) (Hot, error) {
 	var h Hot
 	if err := json.Unmarshal([]byte(hotp), &h); err != nil {
-		return Hot{}, fmt.Errorf("%s is not JSON: %w", HotWord, err)
+		return Hot{}, fmt.Errorf("%s: not JSON: %w", HotWord, err)
 	}
-	// Sums of what is told must be numbers that JSON has.
+	// Sums of rates must be finite: JSON has no other numbers.
 	const most = 1e15
 	ok := h.WindowS >= 0 && h.WindowS <= most
 	for _, p := range h.Paths {
@@ -48,7 +48,7 @@ func ParseHot(hotp string) (Hot, error) {
 		ok = ok && min(c.Reads, c.Writes) >= 0 && max(c.Reads, c.Writes) <= most
 	}
 	if !ok {
-		return Hot{}, fmt.Errorf("%s tells of rates that can't be", HotWord)
+		return Hot{}, fmt.Errorf("%s contains impossible rates", HotWord)
 	}
 	return h, nil
 }

@@ -2,10 +2,10 @@ package probe
 
 import "strings"
 
-// Monitor is what mntr says: each key without the zk_ in front, and its value as it stands there.
+// Monitor is the answer to mntr: values by key, without the prefix zk_.
 type Monitor map[string]string
 
-// ParseMonitor reads an answer to mntr.
+// ParseMonitor parses the answer to mntr.
 func ParseMonitor(mntr string) Monitor {
 	m := make(Monitor)
 	for line := range strings.Lines(mntr) {
@@ -17,11 +17,11 @@ func ParseMonitor(mntr string) Monitor {
 	return m
 }
 
-// Int returns a value that is a whole number. ZooKeeper prints some of them as 12.0.
+// Int returns an integer value. ZooKeeper prints some of them as 12.0.
 func (m Monitor) Int(key string) (int64, bool) {
 	v, ok := m.Float(key)
 	return int64(v), ok
 }
 
-// Float returns a value that is a finite number.
+// Float returns a finite value.
 func (m Monitor) Float(key string) (float64, bool) { return float(m[key]) }

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,16 +11,17 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// State is what srvr says.
+// State is the answer to srvr.
 type State struct {
-	// Version is ZooKeeper's version line without the date: "3.9.5-gozkd-0.1.0". It and Mode are printable and short, whatever was answered.
+	// Version is ZooKeeper's version line without the date, such as "3.9.5-gozkd-0.1.0". Version
+	// and Mode are always short and printable.
 	Version string
-	// LatencyMs is that of requests since the start or srst.
+	// LatencyMs covers the requests since the start or srst.
 	LatencyMs Latency
-	// Received and Sent count packets since then, of words and pings too.
+	// Received and Sent count packets since then, including four-letter words and pings.
 	Received, Sent int64
 	Connections    int64
-	// Outstanding are requests that were received and not answered.
+	// Outstanding requests are not answered yet.
 	Outstanding int64
 	Zxid        proto.Zxid
 	// Mode is standalone, leader, follower, observer or read-only.
@@ -34,10 +36,10 @@ type Latency struct {
 	Max int64   `json:"max"`
 }
 
-// ModeReadOnly is the mode of a ZooKeeper without a quorum that lets clients read.
+// ModeReadOnly is the mode of a ZooKeeper without a quorum that serves reads.
 const ModeReadOnly = "read-only"
 
-// Modes of servers that belong to a quorum, or need none.
+// Modes of servers that are part of a quorum or need none.
 const (
 	ModeStandalone = "standalone"
 	ModeLeader     = "leader"
@@ -45,10 +47,22 @@ const (
 	ModeObserver   = "observer"
 )
 
-// Gozkd reports whether the server is ours.
+// Gozkd reports whether the server is a gozkd.
 func (s State) Gozkd() bool { return strings.Contains(s.Version, "-gozkd-") }
 
-// ParseState reads an answer to srvr. It is an error if there is no mode in it: then it comes from something else than a server.
+// AskState asks a server for its state. ask is Asker.Ask, or a fake in tests.
+func AskState(ctx context.Context, ask func(ctx context.Context, address, word string) (string, error), address string) (s State, err error) {
+	answer, err := ask(ctx, address, "srvr")
+	if err == nil {
+		if s, err = ParseState(answer); err != nil {
+			err = &Error{Address: address, Word: "srvr", Err: err}
+		}
+	}
+	return s, err
+}
+
+// ParseState parses the answer to srvr. An answer without a mode is an error: it comes from another
+// kind of server.
 func ParseState(srvr string) (State, error) {
 	var s State
 	for line := range strings.Lines(srvr) {
@@ -77,12 +91,12 @@ func ParseState(srvr string) (State, error) {
 	}
 	if s.Mode == "" {
 		first, _, _ := strings.Cut(srvr, "\n")
-		return State{}, fmt.Errorf("no ZooKeeper: it answered %.40q", first)
+		return State{}, fmt.Errorf("not a ZooKeeper server: it answered %.40q", first)
 	}
 	return s, nil
 }
 
-// latency reads "min/avg/max".
+// latency parses "min/avg/max".
 func latency(s string) Latency {
 	low, rest, _ := strings.Cut(s, "/")
 	avg, high, _ := strings.Cut(rest, "/")
@@ -90,13 +104,13 @@ func latency(s string) Latency {
 	return Latency{Min: number(low), Avg: mean, Max: number(high)}
 }
 
-// number reads a decimal number; what is none counts nothing.
+// number parses a decimal number, and returns 0 for anything else.
 func number(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
 }
 
-// float reads a finite number: no rate or mean is another one, and JSON has no text for it.
+// float parses a finite number.
 func float(s string) (float64, bool) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -105,7 +119,8 @@ func float(s string) (float64, bool) {
 	return v, true
 }
 
-// printable makes a name that a server says fit for a cell of a table: it might move the cursor, or be megabytes long.
+// printable makes text from a server safe for a table cell: it might move the cursor or be very
+// long.
 func printable(s string) string {
 	const most = 64
 	s = strings.Map(func(r rune) rune {
@@ -120,7 +135,7 @@ func printable(s string) string {
 	return s
 }
 
-// hex reads a number with 0x in front, such as a zxid or a session id.
+// hex parses a number with 0x, such as a zxid or a session id.
 func hex(s string) uint64 {
 	n, _ := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 	return n

@@ -94,7 +94,7 @@ func TestTreeCommands(t *testing.T) {
 		{"mv /app /app/x", 1, "", "is /app or below it"},
 		{"mv /one " + address + "/two", 1, "", "only within one ensemble"},
 		{"cp /one", 2, "", "cp [-r] [-q] source target"},
-		{"import /x", 1, "", "no export"},
+		{"import /x", 1, "", "not an export"},
 		{"import -u -k /x", 2, "", "exclude each other"},
 		{"import /x /no/such/file", 1, "", "no such file"},
 	} {

@@ -90,9 +90,9 @@ func TestStatus_One(t *testing.T) {
 		{member("leader"), 0, "Mode: leader\n", ""},
 		{member("follower"), 0, "Mode: follower\n", ""},
 		{member("observer"), 0, "Mode: observer\n", ""},
-		{member("read-only"), 1, "Mode: read-only\n", "serves reads only: it is not part of a quorum"},
+		{member("read-only"), 1, "Mode: read-only\n", "serves only reads: it is not part of a quorum"},
 		{cutOff, 1, "Error contacting service. It runs, but does not serve.\n", "not part of a quorum, so not serving"},
-		{"SSH-2.0-OpenSSH_9.2\r\n", 1, "Error contacting service. It is probably not running.\n", `no ZooKeeper: it answered "SSH-2.0-OpenSSH_9.2\r"`},
+		{"SSH-2.0-OpenSSH_9.2\r\n", 1, "Error contacting service. It is probably not running.\n", `not a ZooKeeper server: it answered "SSH-2.0-OpenSSH_9.2\r"`},
 	} {
 		address := serve(t, c.answer)
 		status, out, errs := call(t, Main, nil, "-server", address)
@@ -120,12 +120,12 @@ func TestStatus_Ensemble(t *testing.T) {
 	}{
 		{[]string{leader, follower, observer}, nil},
 		{[]string{follower, follower, leader, leader}, nil},
-		{[]string{follower, observer}, []string{"none of them leads"}},
+		{[]string{follower, observer}, []string{"no server leads"}},
 		{[]string{leader, follower, second}, []string{"2 servers lead: " + leader + ", " + second}},
 		{[]string{leader, down}, []string{down + ": connection refused"}},
 		{[]string{cut, down}, []string{cut + ": not part of a quorum, so not serving", down + ": connection refused",
-			"none of those that answer leads"}},
-		{[]string{leader, alone}, []string{alone + ": is standalone and no member of an ensemble"}},
+			"no server that answered leads"}},
+		{[]string{leader, alone}, []string{alone + ": is standalone, not a member of an ensemble"}},
 	} {
 		status, out, errs := call(t, Main, nil, "-server", strings.Join(c.servers, ","))
 		want := ""
@@ -222,7 +222,7 @@ func TestStatus_ZooCfg(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{
-		"any.cfg": "name it with -server", "bad.cfg": "clientPort", "missing.cfg": "no such file",
+		"any.cfg": "name the server with -server", "bad.cfg": "clientPort", "missing.cfg": "no such file",
 	} {
 		status, out, errs := call(t, Main, nil, filepath.Join(dir, file))
 		if status != 1 || out != "" || !strings.HasPrefix(errs, "gozkd status: ") || !strings.Contains(errs, want) {
@@ -270,8 +270,8 @@ func TestRuok(t *testing.T) {
 		{serving + "," + cut, 0, ""},
 		{serving + "," + down, 1, down + ": connection refused"},
 		{serving + " -ready", 0, ""},
-		{cut + " -ready", 1, cut + ": lives, but is not ready: it is not part of a quorum"},
-		{readOnly + " -ready", 1, readOnly + ": lives, but serves reads only: it is not part of a quorum"},
+		{cut + " -ready", 1, cut + ": alive, but not ready: it is not part of a quorum"},
+		{readOnly + " -ready", 1, readOnly + ": alive, but serves only reads: it is not part of a quorum"},
 	} {
 		out, errs := "imok\n", ""
 		if c.status != 0 {

@@ -159,7 +159,7 @@ func TestPoller_Down(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		w.says("s:1", "srvr", "HTTP/1.1 400 Bad Request\r\n")
-		if s, _ := p.sample(t.Context()); s.Err == nil || !strings.Contains(s.Err.Error(), "no ZooKeeper") {
+		if s, _ := p.sample(t.Context()); s.Err == nil || !strings.Contains(s.Err.Error(), "not a ZooKeeper server") {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -10,52 +10,54 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrInterrupted is what ReadLine returns for Ctrl-C. The line is forgotten.
+// ErrInterrupted is returned by ReadLine for Ctrl-C. The line is discarded.
 var ErrInterrupted = errors.New("console: interrupted")
 
-// Config is what a Console is made of.
+// Config configures a Console.
 type Config struct {
-	// In and Out are a terminal: IsTerminal holds for both. The Console does not close them.
+	// In and Out must be a terminal: IsTerminal holds for both. The Console does not close them.
 	In, Out *os.File
-	// History is walked through by the arrow keys and searched by Ctrl-R. ReadLine adds nothing to it.
+	// History serves the arrow keys and Ctrl-R. ReadLine does not add to it.
 	History *History
-	// Complete says what Tab does to a line that is typed up to before. It may wait, not longer than people do; others
-	// may print meanwhile. Nil: Tab does nothing.
+	// Complete returns what Tab does to the line before the cursor. It may block for a moment;
+	// output is printed meanwhile. Nil: Tab does nothing.
 	Complete func(ctx context.Context, before string) Completion
-	// LineDone is called at the end of each ReadLine, while Ctrl-C is still a key: a signal that came before is for
-	// nothing that begins after the line, one that comes later may be. It may not call the Console. Nil: nothing is called.
+	// LineDone is called at the end of each ReadLine while Ctrl-C is still a key. A SIGINT that
+	// arrived before belongs to an earlier command; later ones may belong to the next. LineDone
+	// must not call the Console. It may be nil.
 	LineDone func()
 }
 
-// Console is a terminal. Write is safe for concurrent use, also beside ReadLine; ReadLine is for one goroutine.
+// Console is a terminal. Write is safe for concurrent use, also during ReadLine. Only one goroutine
+// may call ReadLine.
 type Console struct {
-	cfg    Config
-	keys   keys
-	chunks chan chunk // unbuffered but for one: the reader must be able to leave when nobody waits any more
-	asked  bool       // a reader is under way
+	cfg     Config
+	keys    keys
+	chunks  chan chunk // capacity 1: a reader must be able to exit when nobody waits
+	reading bool       // a reader is running
 
-	mu     sync.Mutex // guards what follows, and the order of what is written
+	mu     sync.Mutex // guards the fields below, and orders output
 	editor *term.Terminal
 	prompt func() string
 }
 
-// chunk is what one read of the terminal brought.
+// chunk is the result of one read from the terminal.
 type chunk struct {
 	data []byte
 	err  error
 }
 
-// IsTerminal reports whether a Console can be made of in and out.
+// IsTerminal reports whether in and out can be used for a Console.
 func IsTerminal(in, out *os.File) bool {
 	return term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
-// New returns a Console. It leaves the terminal alone until ReadLine.
+// New returns a Console. It does not touch the terminal before ReadLine.
 func New(cfg Config) *Console {
 	return &Console{cfg: cfg, chunks: make(chan chunk, 1)}
 }
 
-// Width returns the number of columns, 80 where the terminal does not say.
+// Width returns the number of columns, or 80 if the terminal does not report it.
 func (c *Console) Width() int {
 	w, _, err := term.GetSize(int(c.cfg.Out.Fd()))
 	if err != nil || w <= 0 {
@@ -64,7 +66,7 @@ func (c *Console) Width() int {
 	return w
 }
 
-// Write prints p, above the line that is being typed if there is one. It should end in a newline.
+// Write prints p, above the line that is being typed if there is one. p should end in a newline.
 func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,11 +77,11 @@ func (c *Console) Write(p []byte) (int, error) {
 	return c.editor.Write(p)
 }
 
-// ReadLine returns the next line, without its end. prompt is asked before the line, and again whenever the line is
-// drawn anew after a Write; it may not call the Console.
+// ReadLine returns the next line without its end. prompt is called before the line, and again when
+// the line is redrawn after a Write; it must not call the Console.
 //
-// Errors: io.EOF for Ctrl-D on an empty line and for the terminal's end, ErrInterrupted for Ctrl-C, ctx's when it ends,
-// and what reading or setting the terminal failed with.
+// Errors: io.EOF for Ctrl-D on an empty line and at the end of the input, ErrInterrupted for
+// Ctrl-C, the error of ctx, and errors of the terminal.
 func (c *Console) ReadLine(ctx context.Context, prompt func() string) (line string, err error) {
 	restore, err := c.begin(ctx, prompt)
 	if err != nil {
@@ -88,20 +90,20 @@ func (c *Console) ReadLine(ctx context.Context, prompt func() string) (line stri
 	defer func() { err = errors.Join(err, restore()) }()
 	line, err = c.editor.ReadLine()
 	if paste := term.ErrPasteIndicator; errors.As(err, &paste) {
-		err = nil // a line is a line
+		err = nil // a pasted line is a normal line
 	}
 	switch {
 	case err == nil:
 		return line, nil
 	case errors.Is(err, ErrInterrupted):
-		_, _ = io.WriteString(c.cfg.Out, "^C\r\n") // for the eye only
+		_, _ = io.WriteString(c.cfg.Out, "^C\r\n") // cosmetic
 	default:
 		_, _ = io.WriteString(c.cfg.Out, "\r\n")
 	}
 	return "", err
 }
 
-// begin sets the terminal up for a line. What it returns puts it back.
+// begin sets up the terminal for a line. restore undoes that.
 func (c *Console) begin(ctx context.Context, prompt func() string) (restore func() error, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +111,8 @@ func (c *Console) begin(ctx context.Context, prompt func() string) (restore func
 	if err != nil {
 		return nil, err
 	}
-	// A new one for each line: after an error the editor still holds the line that it was at, and the keys behind it.
+	// Each line gets a new editor: after an error the old one still holds its line and pending
+	// keys.
 	c.editor = term.NewTerminal(&device{c, ctx}, prompt())
 	c.prompt = prompt
 	c.editor.History = c.cfg.History
@@ -128,15 +131,16 @@ func (c *Console) begin(ctx context.Context, prompt func() string) (restore func
 	}, nil
 }
 
-// resize tells the editor how large the terminal is now. No signal says so on every system; each key asks.
+// resize tells the editor the size of the terminal. Not every system signals a change, so each key
+// checks.
 func (c *Console) resize() {
 	w, h, err := term.GetSize(int(c.cfg.Out.Fd()))
 	if err == nil && w > 0 {
-		_ = c.editor.SetSize(w, h) // fails with the terminal, as the next read does
+		_ = c.editor.SetSize(w, h) // the next read reports the error
 	}
 }
 
-// device is the terminal as the editor sees it, while a line is read.
+// device is the terminal that the editor reads from and writes to.
 type device struct {
 	c   *Console
 	ctx context.Context
@@ -144,7 +148,7 @@ type device struct {
 
 func (d *device) Write(p []byte) (int, error) { return d.c.cfg.Out.Write(p) }
 
-// Read hands out keys up to the end of a line: those behind it are for the next ReadLine.
+// Read returns keys up to the end of a line. Later keys are for the next ReadLine.
 func (d *device) Read(p []byte) (int, error) {
 	for {
 		n, err := d.c.keys.take(p)
@@ -160,12 +164,13 @@ func (d *device) Read(p []byte) (int, error) {
 	}
 }
 
-// next waits for what the terminal sends next.
+// next waits for input from the terminal.
 func (c *Console) next(ctx context.Context) ([]byte, error) {
-	if !c.asked {
-		c.asked = true
-		// Stopped by the next key or the terminal's end: a read of a terminal can't be cut short. Awaited below, or by
-		// the next call, or by nobody when the program ends.
+	if !c.reading {
+		c.reading = true
+		// Stopped by the next key or the end of the terminal, because a read from a terminal cannot
+		// be interrupted. This call or the next one waits for it; nobody does when the program
+		// exits.
 		go func() {
 			buf := make([]byte, 1024)
 			n, err := c.cfg.In.Read(buf)
@@ -176,9 +181,9 @@ func (c *Console) next(ctx context.Context) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case got := <-c.chunks:
-		c.asked = false
+		c.reading = false
 		if len(got.data) > 0 {
-			return got.data, nil // an error comes again
+			return got.data, nil // the next read reports an error again
 		}
 		return nil, got.err
 	}

@@ -1,10 +1,11 @@
-// Package console reads lines from a terminal, with editing, history and completion, and prints while one is typed.
+// Package console reads lines from a terminal, with editing, history and completion, and prints
+// output above the line that is being typed. It knows nothing about the meaning of lines.
 //
-// It knows nothing of what the lines mean. The editor itself is golang.org/x/term's: it alone of those looked at promises
-// that Write may come at any time, takes the typed line away, prints, and puts the line back. What that editor lacks is
-// here: keys that terminals send in other words, Ctrl-C told from Ctrl-D, a search in the history, lists of completions, a
-// history file.
+// The editor is that of golang.org/x/term, whose Write may be called at any time: it removes the
+// line, prints, and draws the line again. The package adds the keys that terminals encode
+// differently, Ctrl-C, a history search, lists of completions, and a history file.
+// docs/adr/0005-libraries.md compares other editors.
 //
-// A line is typed in the terminal's raw mode. Between two calls of ReadLine the terminal is as it was found, nobody
-// reads from it, and Ctrl-C is a signal again: a program started then, an editor say, has the terminal for itself.
+// The terminal is in raw mode only during ReadLine. Between two calls it has its original mode,
+// nothing reads from it, and Ctrl-C is a signal, so a program such as an editor can use it.
 package console

@@ -11,21 +11,24 @@ import (
 	"sync"
 )
 
-// historyMost is how many lines a history has. A file grows to twice that before it is cut.
-const historyMost = 1000
+// maxHistory is the number of lines that are kept. The file may grow to twice that before it is
+// truncated.
+const maxHistory = 1000
 
-// History is the lines typed before, the newest first. The zero value is an empty one without a file. Safe for concurrent use.
+// History is the list of previous lines. The zero value is empty and has no file. It is safe for
+// concurrent use.
 type History struct {
 	mu    sync.Mutex
-	lines []string // the oldest first
+	lines []string // oldest first
 	path  string
 	keep  func(line string) bool
 }
 
-// LoadHistory reads the history in a file, which need not be there yet. Lines that keep does not want are never written to
-// it. The file is its owner's alone to read; several programs may append to it.
+// LoadHistory reads a history file, which need not exist. Lines that keep rejects are never written
+// to it. Only the owner can read the file; several programs may append to it.
 //
-// A History comes back in any case: with an error it has what could be read, and writes to no file.
+// The History is always usable: after an error it holds the lines that could be read, and does not
+// write to the file.
 func LoadHistory(path string, keep func(line string) bool) (*History, error) {
 	h := &History{keep: keep}
 	data, err := os.ReadFile(path)
@@ -40,8 +43,8 @@ func LoadHistory(path string, keep func(line string) bool) (*History, error) {
 			h.lines = append(h.lines, line)
 		}
 	}
-	if n := len(h.lines); n > 2*historyMost {
-		h.lines = h.lines[n-historyMost:]
+	if n := len(h.lines); n > 2*maxHistory {
+		h.lines = h.lines[n-maxHistory:]
 		if err := rewrite(path, h.lines); err != nil {
 			return h, fmt.Errorf("console: history: %w", err)
 		}
@@ -50,9 +53,9 @@ func LoadHistory(path string, keep func(line string) bool) (*History, error) {
 	return h, nil
 }
 
-// rewrite replaces the file, or leaves it as it was.
+// rewrite replaces the file atomically.
 func rewrite(path string, lines []string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // 0600
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -70,8 +73,8 @@ func rewrite(path string, lines []string) error {
 	return nil
 }
 
-// Record adds the newest line, to the file too. A line that is empty, or the same as the one before, is none. After an
-// error the file is left alone.
+// Record appends a line, also to the file. It ignores empty lines and repetitions of the previous
+// line. After an error it does not use the file any more.
 func (h *History) Record(line string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,10 +98,11 @@ func appendLine(path, line string) error {
 		return err
 	}
 	_, err = f.WriteString(line + "\n")
-	return errors.Join(err, f.Chmod(0o600), f.Close()) // someone may have made it before, for all to read
+	return errors.Join(err, f.Chmod(0o600), f.Close()) // an existing file may be readable by others
 }
 
-// Add does nothing: whoever reads lines decides what is recorded.
+// Add does nothing, because the caller of ReadLine decides which lines to Record. It implements
+// term.History.
 func (h *History) Add(string) {}
 
 // Len returns the number of lines.
@@ -108,7 +112,7 @@ func (h *History) Len() int {
 	return len(h.lines)
 }
 
-// At returns a line; 0 is the newest. It panics for i < 0 and i >= Len().
+// At returns a line; 0 is the newest. It panics if i is out of range.
 func (h *History) At(i int) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

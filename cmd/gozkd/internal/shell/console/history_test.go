@@ -37,7 +37,7 @@ func TestHistory_File(t *testing.T) {
 func TestHistory_Cut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	var text strings.Builder
-	for i := range 2*historyMost + 1 {
+	for i := range 2*maxHistory + 1 {
 		fmt.Fprintf(&text, "get /%d\n", i)
 	}
 	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
@@ -45,7 +45,7 @@ func TestHistory_Cut(t *testing.T) {
 	}
 	for range 2 {
 		h := load(t, path)
-		if h.Len() != historyMost || h.At(0) != fmt.Sprintf("get /%d", 2*historyMost) {
+		if h.Len() != maxHistory || h.At(0) != fmt.Sprintf("get /%d", 2*maxHistory) {
 			t.Errorf("%d lines, the newest %q", h.Len(), h.At(0))
 		}
 	}

@@ -2,7 +2,7 @@ package console
 
 import "bytes"
 
-// What the editor understands.
+// Keys and escape sequences of the editor.
 const (
 	keyInterrupt  = 3
 	keyLineEnd    = 5
@@ -17,20 +17,21 @@ const (
 	seqPasteEnd   = "\x1b[201~"
 )
 
-// keys turns what terminals send into what the editor understands, line by line. The zero value is ready.
+// keys translates the terminal's input for the editor, line by line. The zero value is ready to
+// use.
 type keys struct {
-	raw         []byte // from the terminal, not looked at yet
-	ready       []byte // for the editor
+	raw         []byte // input that is not translated yet
+	ready       []byte // input for the editor
 	pasting     bool   // raw begins within a paste
 	interrupted bool   // Ctrl-C follows ready
-	begun       bool   // the editor has seen keys of this line
+	begun       bool   // the editor has received input of this line
 }
 
-// add takes what the terminal sent. It keeps no reference to data.
+// add appends input from the terminal. It does not retain data.
 func (k *keys) add(data []byte) { k.raw = append(k.raw, data...) }
 
-// take hands out keys of one line at most, 0 when more must be added first. After the one that ends a line the next call
-// begins the next line, for another editor. ErrInterrupted follows Ctrl-C.
+// take returns input of at most one line, or 0 bytes if more input must be added. After the end of
+// a line, the next call begins the next line, for another editor. ErrInterrupted follows Ctrl-C.
 func (k *keys) take(p []byte) (int, error) {
 	if len(k.ready) == 0 && !k.interrupted {
 		k.translate()
@@ -44,11 +45,11 @@ func (k *keys) take(p []byte) (int, error) {
 	return n, nil
 }
 
-// translate moves from raw to ready, up to the end of a line.
+// translate moves input from raw to ready, up to the end of a line.
 func (k *keys) translate() {
 	if !k.begun && len(k.raw) > 0 {
 		k.begun = true
-		if k.pasting { // told to the editor of the line before
+		if k.pasting { // the editor of this line has not seen the beginning of the paste
 			k.ready = append(k.ready, seqPasteBegin...)
 		}
 	}
@@ -57,10 +58,10 @@ func (k *keys) translate() {
 		if b == escape {
 			n, words := sequence(k.raw)
 			if n == 0 {
-				return // not all of it is there
+				return // incomplete
 			}
 			if k.pasting && words != seqPasteEnd {
-				words = "" // escape sequences in what is pasted
+				words = "" // ignore escape sequences in pasted text
 			}
 			switch words {
 			case seqPasteBegin:
@@ -81,9 +82,9 @@ func (k *keys) translate() {
 			return
 		case k.pasting && b == '\t':
 			k.ready = append(k.ready, ' ')
-		case k.pasting && (b < ' ' || b == 0x7f): // would be keys
+		case k.pasting && (b < ' ' || b == 0x7f): // control characters in pasted text are not keys
 		case b == keyInterrupt:
-			k.ready, k.interrupted = append(k.ready, keyLineEnd), true // so that what is printed next stands behind the line
+			k.ready, k.interrupted = append(k.ready, keyLineEnd), true // so that later output starts after the line
 			return
 		default:
 			k.ready = append(k.ready, b)
@@ -91,8 +92,8 @@ func (k *keys) translate() {
 	}
 }
 
-// sequence returns the length of the escape sequence that b begins with, 0 while it is incomplete, and what the editor
-// calls it, "" for what has no meaning there.
+// sequence returns the length of the escape sequence at the beginning of b, or 0 if it is
+// incomplete, and its equivalent for the editor, or "".
 func sequence(b []byte) (int, string) {
 	if len(b) < 2 {
 		return 0, ""
@@ -105,7 +106,7 @@ func sequence(b []byte) (int, string) {
 		}
 		n := 2 + end + 1
 		return n, control(string(b[2:n]))
-	case 'O': // as some send it in application mode
+	case 'O': // in application mode
 		if len(b) < 3 {
 			return 0, ""
 		}
@@ -117,10 +118,10 @@ func sequence(b []byte) (int, string) {
 	case 8, 0x7f:
 		return 2, string(rune(keyDeleteWord))
 	}
-	return 1, "" // the key behind it counts
+	return 1, "" // the key after Escape counts
 }
 
-// control returns what the editor calls ESC [ words.
+// control translates a sequence that begins with ESC [.
 func control(words string) string {
 	switch words {
 	case "A", "B", "C", "D", "3~", "200~", "201~":

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// raw lets each key through as it is typed, and what is printed as it is. What it returns undoes that.
+// raw sets raw mode, in which keys are delivered immediately. restore undoes that.
 func raw(in, _ *os.File) (restore func() error, err error) {
 	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/term"
 )
 
-// raw lets each key through as it is typed, and what is printed as it is. What it returns undoes that.
+// raw sets raw mode, in which keys are delivered immediately. restore undoes that.
 func raw(in, out *os.File) (restore func() error, err error) {
 	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, err
 	}
 	undo := func() error { return term.Restore(int(in.Fd()), was) }
-	// A console does not understand escape sequences unless told to.
+	// Consoles interpret escape sequences only after this.
 	var mode uint32
 	screen := windows.Handle(out.Fd())
 	if err := windows.GetConsoleMode(screen, &mode); err != nil {

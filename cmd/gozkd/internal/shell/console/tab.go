@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// Completion is what Tab does to a line.
+// Completion is the result of completing a line.
 type Completion struct {
-	Start int      // where the text to replace begins, in bytes
-	Text  string   // replaces what is from Start up to the cursor
-	List  []string // what it could become: none, and Text counts for nothing; several are shown when Text changes nothing
+	Start int      // offset of the text to replace, in bytes
+	Text  string   // replaces the text from Start to the cursor
+	List  []string // candidates; empty: no completion. Several are listed if Text changes nothing.
 }
 
 const (
 	keyTab    = '\t'
 	keySearch = 0x12 // Ctrl-R
-	// listMost bounds a list of completions: more than a screen is of no use.
-	listMost = 200
+	// maxListed bounds the completions that are listed.
+	maxListed = 200
 )
 
-// keyPressed returns what the editor asks about keys that it has no use for.
+// keyPressed returns the editor's callback for keys that it does not handle.
 func (c *Console) keyPressed(ctx context.Context) func(line string, pos int, key rune) (string, int, bool) {
 	var found search
 	return func(line string, pos int, key rune) (string, int, bool) {
@@ -45,7 +45,7 @@ func (c *Console) keyPressed(ctx context.Context) func(line string, pos int, key
 		case did.Text != line[did.Start:pos]:
 			return line[:did.Start] + did.Text + line[pos:], did.Start + len(did.Text), true
 		case len(did.List) > 1:
-			_, _ = c.Write([]byte(columns(did.List, c.Width()))) // fails with the terminal, as the next read does
+			_, _ = c.Write([]byte(columns(did.List, c.Width()))) // the next read reports the error
 		}
 		return line, pos, true
 	}
@@ -54,14 +54,14 @@ func (c *Console) keyPressed(ctx context.Context) func(line string, pos int, key
 func (c *Console) bell() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, _ = c.cfg.Out.WriteString("\a") // for the ear only
+	_, _ = c.cfg.Out.WriteString("\a") // cosmetic
 }
 
-// columns lays words out in rows of at most width columns, in the order of reading down.
+// columns arranges words in rows of at most width columns, sorted from top to bottom.
 func columns(words []string, width int) string {
-	more := len(words) - listMost
+	more := len(words) - maxListed
 	if more > 0 {
-		words = words[:listMost]
+		words = words[:maxListed]
 	}
 	widest := 0
 	for _, w := range words {
@@ -85,14 +85,14 @@ func columns(words []string, width int) string {
 	return b.String()
 }
 
-// search walks back through the lines of a history that contain a text.
+// search finds older lines of a history that contain a text.
 type search struct {
 	text, last string
-	at         int // of last, in the history
+	at         int // index of last in the history
 }
 
-// next returns the next older line that contains what is typed. A line that next returned itself, unchanged, goes on with
-// the text before.
+// next returns the next older line that contains the typed text. If line is the previous result,
+// unchanged, it continues the search with the same text.
 func (s *search) next(h *History, line string) (string, bool) {
 	if s.last == "" || line != s.last {
 		s.text, s.at = line, -1

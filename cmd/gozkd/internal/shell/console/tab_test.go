@@ -11,7 +11,7 @@ func TestColumns(t *testing.T) {
 		{[]string{"a", "bb", "c"}, 80, "a   bb  c\n"},
 		{[]string{"a", "bb", "c"}, 10, "a   c\nbb\n"},
 		{[]string{"too-long-for-it", "b"}, 10, "too-long-for-it\nb\n"},
-		{make([]string, listMost+2), 2 * listMost * 2, "… and 2 more\n"},
+		{make([]string, maxListed+2), 2 * maxListed * 2, "… and 2 more\n"},
 	} {
 		got := columns(c.words, c.width)
 		if c.words[0] == "" {

@@ -12,10 +12,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// maxTransaction is how many bytes one multi may have: jute.maxbuffer as it is by default, and some room.
+// maxTransaction bounds the bytes of one multi: the default of jute.maxbuffer, with a reserve.
 const maxTransaction = 1_000_000
 
-// Copied says how a copy went.
+// Copied is the outcome of a copy.
 type Copied struct {
 	Created    int64 `json:"created"`
 	Deleted    int64 `json:"deleted,omitempty"`
@@ -24,20 +24,22 @@ type Copied struct {
 	Atomic     bool  `json:"atomic"`                        // in one transaction
 }
 
-// Copy says how to copy or move.
+// Copy copies or moves a subtree.
 type Copy struct {
-	From, To  Side // To.Path must not be there, its parent must
-	Recursive bool // else only the znode itself
-	Move      bool // delete what was copied. From and To are of the same client
+	From, To  Side // To.Path must not exist, its parent must
+	Recursive bool // false: only the znode itself
+	Move      bool // delete the source; From and To must have the same client
 	Seen      func(*Copied)
 }
 
-// Run copies, and with Move deletes what was copied. What fits into one multi is one: it happens wholly or not at all, and not if the source
-// has changed meanwhile. Else the copy is written in parts, and a move deletes only then, and only what has not changed since
-// it began.
+// Run copies the subtree and, with Move, deletes the source.
 //
-// Ephemeral znodes are left out of a copy; a subtree with one can't be moved. What is created below the source after Run began is
-// left out as well.
+// If everything fits into one multi, the copy is atomic, and fails if the source changes meanwhile.
+// Otherwise it is written in parts; a move then deletes the source afterwards, except what has
+// changed since Run began.
+//
+// A copy skips ephemeral znodes, and a subtree that contains one cannot be moved. Znodes created
+// below the source after Run began are not copied.
 func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	done := &Copied{}
 	if err := c.check(); err != nil {
@@ -47,7 +49,7 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 		return done, err
 	}
 	begun := c.From.ZK.LastZxid()
-	var first []*Znode // what is there so far; nil once it was too much
+	var first []*Znode // znodes so far; nil after they exceeded one transaction
 	l := &Loader{ZK: c.To.ZK, To: c.To.Path, Seen: func(l *Loader) {
 		done.Created = l.Created
 		if c.Seen != nil {
@@ -57,7 +59,7 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	size, whole := 0, true
 	err := Walk(ctx, c.From.ZK, c.From.Path, c.options(), func(n *Znode) error {
 		if n.Depth > 0 && n.Stat.Czxid > begun {
-			return nil // else a copy below its source, through another connection where check does not see it, would have no end
+			return nil // otherwise a copy below its source over another connection, which check cannot detect, would never end
 		}
 		if ok, err := c.wanted(n, done); err != nil || !ok {
 			return err
@@ -90,7 +92,7 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	}
 	if err != nil {
 		if done.Created > 0 {
-			err = fmt.Errorf("%w; %d znodes were written at %s before that", err, done.Created, c.To.Path)
+			err = fmt.Errorf("%w; before that %d znodes were written at %s", err, done.Created, c.To.Path)
 		}
 		return done, err
 	}
@@ -113,23 +115,23 @@ func (c *Copy) check() error {
 		return fmt.Errorf("%s is %s or below it", c.To.Path, c.From.Path)
 	}
 	if c.Move && c.From.ZK != c.To.ZK {
-		return errors.New("only within one ensemble can a subtree be moved")
+		return errors.New("a subtree can be moved only within one ensemble")
 	}
 	return nil
 }
 
-// wanted reports whether a znode is to be copied.
+// wanted reports whether to copy a znode.
 func (c *Copy) wanted(n *Znode, done *Copied) (bool, error) {
 	switch {
 	case n.Denied != nil:
 		return false, n.Denied
 	case n.Stat.EphemeralOwner != 0 && c.Move:
-		return false, fmt.Errorf("%s is ephemeral, it belongs to session %v: it can't be moved", n.Path, n.Stat.EphemeralOwner)
+		return false, fmt.Errorf("%s is ephemeral, owned by session %v, and cannot be moved", n.Path, n.Stat.EphemeralOwner)
 	case n.Stat.EphemeralOwner != 0:
 		done.Skipped++
 		return false, nil
 	case Masked(n.ACL):
-		return false, fmt.Errorf("%s: its ACL is not shown in full: it needs a credential that may change it (addauth)", n.Path)
+		return false, fmt.Errorf("%s: the server does not show its ACL in full: add a credential that may change the ACL (addauth)", n.Path)
 	}
 	if Sequential(n.Path) {
 		done.Sequential++
@@ -137,13 +139,14 @@ func (c *Copy) wanted(n *Znode, done *Copied) (bool, error) {
 	return true, nil
 }
 
-// size is about what a znode adds to a transaction.
+// size returns the approximate number of bytes that a znode adds to a transaction.
 func (c *Copy) size(n *Znode) int {
 	p := pending{path: Join(c.To.Path, n.Rel), data: n.Data, options: client.CreateOptions{ACL: n.ACL}}
 	return p.size() + opBytes + len(n.Path)
 }
 
-// tooLarge is called before a move writes the first part: an ephemeral found later would leave half a copy.
+// tooLarge prepares writing in parts. A move must not find an ephemeral znode after it has written
+// a part of the copy.
 func (c *Copy) tooLarge(ctx context.Context) error {
 	if !c.Move {
 		return nil
@@ -154,7 +157,7 @@ func (c *Copy) tooLarge(ctx context.Context) error {
 	})
 }
 
-// transaction copies or moves all at once.
+// transaction copies or moves everything at once.
 func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) error {
 	var ops []client.Op
 	for _, n := range nodes {
@@ -178,7 +181,7 @@ func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) er
 	if errors.As(err, &e) && !e.Unknown && Within(e.Path, c.From.Path) {
 		switch e.Code {
 		case proto.ErrBadVersion, proto.ErrNotEmpty, proto.ErrNoNode:
-			return fmt.Errorf("%s changed meanwhile, nothing was done: %w", e.Path, err)
+			return fmt.Errorf("%s has changed, nothing was done: %w", e.Path, err)
 		}
 	}
 	if err == nil {
@@ -190,21 +193,22 @@ func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) er
 	return err
 }
 
-// Within reports whether a path is root or below it.
+// Within reports whether path is root or below it.
 func Within(path, root string) bool {
 	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
 }
 
-// deleteUnchanged deletes a subtree, children first. It stops at a znode that was created or changed after a zxid.
+// deleteUnchanged deletes a subtree, children first. It stops at a znode that was created or
+// changed after the zxid since.
 func deleteUnchanged(ctx context.Context, zk *client.Client, root string, since proto.Zxid) (deleted int64, err error) {
 	d := deleter{zk: zk}
-	var path []*Znode // from the root to the last znode that was visited
+	var path []*Znode // from the root to the last visited znode
 	err = Walk(ctx, zk, root, Options{Below: All}, func(n *Znode) error {
 		if n.Denied != nil {
 			return n.Denied
 		}
 		if n.Stat.Mzxid > since || n.Stat.Czxid > since {
-			return fmt.Errorf("%s changed while it was moved: it and what is above it stays, beside the copy; %d znodes were deleted",
+			return fmt.Errorf("%s changed during the move: it and its parents stay, in addition to the copy; %d znodes were deleted",
 				n.Path, d.deleted)
 		}
 		for len(path) > n.Depth {
@@ -226,7 +230,7 @@ func deleteUnchanged(ctx context.Context, zk *client.Client, root string, since 
 	return d.deleted, err
 }
 
-// deleter deletes znodes, some hundred at a time.
+// deleter deletes znodes in batches.
 type deleter struct {
 	zk      *client.Client
 	batch   []*Znode
@@ -253,14 +257,14 @@ func (d *deleter) flush(ctx context.Context) error {
 		err = d.oneByOne(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("while the source was deleted, after %d znodes: %w", d.deleted, err)
+		return fmt.Errorf("deleting the source, after %d znodes: %w", d.deleted, err)
 	}
 	d.deleted += int64(len(d.batch))
 	d.batch = d.batch[:0]
 	return nil
 }
 
-// oneByOne deletes the batch when something of it is gone already.
+// oneByOne deletes the batch after a part of it was deleted already.
 func (d *deleter) oneByOne(ctx context.Context) error {
 	for _, n := range d.batch {
 		err := retry(func() error { return d.zk.Delete(ctx, n.Path, n.Stat.Version) })

@@ -14,21 +14,21 @@ import (
 type Side struct {
 	ZK   *client.Client
 	Path string
-	// Connect is how ZK was opened.
+	// Connect is the connect string of ZK.
 	Connect string
-	Kinds   Kinds // of the client's znodes; Diff does not need them
+	Kinds   Kinds // of the znodes that ZK sees; Diff does not use it
 }
 
-// Change is a difference at one path below both sides.
+// Change is a difference at one path below both roots.
 type Change struct {
 	Rel         string // as Znode.Rel
-	Left, Right *Znode // nil where there is no such znode
-	// What differs if both are there. A znode that can't be read on a side differs in Access.
+	Left, Right *Znode // nil if the znode does not exist on that side
+	// The differences if both exist. Access: the znode cannot be read on one side.
 	Data, ACL, Ephemeral, Access bool
 }
 
-// Diff calls emit with each difference, in the order of a walk. Without withACL lists are not compared; versions, zxids and
-// times never are. It returns the number of paths that were the same.
+// Diff calls emit with each difference, in the order of a walk, and returns the number of equal
+// paths. It compares ACLs only if withACL is true, and never versions, zxids and times.
 func Diff(ctx context.Context, left, right Side, withACL bool, emit func(Change) error) (same int64, err error) {
 	nextLeft, stopLeft := iter.Pull2(left.nodes(ctx, withACL))
 	defer stopLeft()
@@ -89,7 +89,7 @@ func compare(a, b *Znode) Change {
 
 var errStopped = errors.New("subtree: stopped")
 
-// nodes yields a walk; an error is its last element.
+// nodes yields the znodes of a walk. An error is the last element.
 func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Znode, error] {
 	return func(yield func(*Znode, error) bool) {
 		err := Walk(ctx, s.ZK, s.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true}, func(n *Znode) error {
@@ -104,7 +104,7 @@ func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Znode, error] 
 	}
 }
 
-// compareRel orders paths as a walk does: a slash comes before all that may be in a name.
+// compareRel orders paths as a walk does: a slash sorts before every character of a name.
 func compareRel(a, b string) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		switch {

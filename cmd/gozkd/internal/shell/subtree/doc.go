@@ -1,8 +1,9 @@
-// Package subtree reads and writes whole subtrees of znodes through a client: it walks them in order, compares two, copies and
-// moves them, and puts them into a text and back.
+// Package subtree reads and writes whole subtrees of znodes through a client: it walks, compares,
+// copies, moves, exports and imports them.
 //
-// Memory is bounded by the depth of the tree, the children of the znodes on one path, and what is read ahead: some hundred
-// znodes, and some MiB of data. Requests are many at a time.
+// Memory is bounded by the depth of the tree, the children of the znodes on one path, and the
+// read-ahead: a few hundred znodes and some MiB of data. Many requests are in flight at once.
 //
-// A walk is no snapshot. Znodes that go away meanwhile are left out, and those that come may be seen or not.
+// A walk is not a snapshot. It skips znodes that are deleted meanwhile, and may or may not see new
+// ones.
 package subtree

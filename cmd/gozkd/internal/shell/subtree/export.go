@@ -5,20 +5,21 @@ import (
 	"fmt"
 )
 
-// Exported counts what an export has met.
+// Exported counts the contents of an export.
 type Exported struct {
 	Znodes, Ephemerals int64
 	Bytes              int64    // of data
-	Missing            []string // some of the paths that may not be read
-	NMissing           int64    // all of them
-	Masked             int64    // znodes with an ACL that the server did not show in full
-	Sequential         int64    // znodes with a name as of a sequential one
+	Missing            []string // the first paths that could not be read
+	NMissing           int64    // number of paths that could not be read
+	Masked             int64    // znodes whose ACL the server did not show in full
+	Sequential         int64    // znodes with a sequential name
 }
 
-// maxNamed is how many paths are named of what may be many.
+// maxNamed bounds the paths in Exported.Missing.
 const maxNamed = 10
 
-// Export writes a subtree as a text, a line to a call of write. seen is called with the counts behind each znode.
+// Export writes a subtree as text, one line per call of write. It calls seen with the counts after
+// each znode.
 func Export(ctx context.Context, from Side, withACL bool, write func(line any) error, seen func(*Exported)) (*Exported, error) {
 	e := &Exported{}
 	if err := retry(func() error { _, err := from.ZK.Sync(ctx, from.Path); return err }); err != nil {
@@ -58,7 +59,7 @@ func (e *Exported) count(n *Znode) {
 	}
 }
 
-// Sequential reports whether a path ends as that of a sequential znode does, with ten digits.
+// Sequential reports whether a path ends in ten digits, like the name of a sequential znode.
 func Sequential(path string) bool {
 	if len(path) < 10 {
 		return false

@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// Kinds are the znodes of a client that go away by themselves when they have no children, by path: the time to live in
-// milliseconds, or 0 of a container. No Stat tells them from persistent ones. nil: it is not known which there are.
+// Kinds maps the paths of container and TTL znodes to the TTL in milliseconds, or 0 for a
+// container. A Stat does not tell them from persistent znodes. A nil Kinds means that they are
+// unknown.
 type Kinds map[string]int64
 
-// ParseKinds reads what the word kind answers (docs/reference/monitoring.md), for a client with that chroot.
+// ParseKinds parses the answer to the word kind (docs/reference/monitoring.md) for a client with a
+// chroot.
 func ParseKinds(answer, chroot string) (Kinds, error) {
 	kinds, lines, total := Kinds{}, 0, ""
 	for line := range strings.Lines(answer) {
 		if total != "" {
-			return nil, fmt.Errorf("line %d is behind the last one", lines+1)
+			return nil, fmt.Errorf("line %d follows the last line", lines+1)
 		}
 		kind, rest, more := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !more {
@@ -30,7 +32,7 @@ func ParseKinds(answer, chroot string) (Kinds, error) {
 			number, path, _ = strings.Cut(rest, "\t")
 			var err error
 			if ms, err = strconv.ParseInt(number, 10, 64); err != nil || ms <= 0 {
-				return nil, fmt.Errorf("line %d: a time to live of %q", lines, number)
+				return nil, fmt.Errorf("line %d: invalid TTL %q", lines, number)
 			}
 		} else if kind != Container {
 			return nil, fmt.Errorf("line %d: unknown kind %q", lines, kind)
@@ -40,12 +42,12 @@ func ParseKinds(answer, chroot string) (Kinds, error) {
 		}
 	}
 	if total != strconv.Itoa(lines) {
-		return nil, fmt.Errorf("%d lines, and not %q as it says: it was cut off", lines, total)
+		return nil, fmt.Errorf("%d lines instead of the announced %q: the answer is truncated", lines, total)
 	}
 	return kinds, nil
 }
 
-// note completes a znode as far as is known.
+// note sets the kind of a znode, if it is known.
 func (k Kinds) note(n *Znode) {
 	if ms, ok := k[n.Path]; ok {
 		n.Container, n.TTLMs = ms == 0, ms

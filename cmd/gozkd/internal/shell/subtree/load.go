@@ -11,40 +11,40 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Existing says what a Loader does about znodes that are there already.
+// Existing selects how a Loader treats existing znodes.
 type Existing int
 
-// The ways to treat what is there.
+// Treatments of existing znodes.
 const (
-	Refuse  Existing = iota // it is an error
-	Keep                    // it stays as it is
-	Replace                 // it gets data and ACL of the new one, not its kind
+	Refuse  Existing = iota // fail
+	Keep                    // leave them unchanged
+	Replace                 // set data and ACL; the kind stays
 )
 
 const (
 	batchOps   = 500
 	batchBytes = 256 << 10
-	opBytes    = 64 // about what an op takes besides path, data and ACL
-	resolves   = 5  // how often a batch is tried when others create and delete the same znodes
+	opBytes    = 64 // approximate size of an op without path, data and ACL
+	resolves   = 5  // attempts for a batch while others create and delete the same znodes
 )
 
-// Loader writes records as znodes, in multis of some hundred: parents come first, so each finds its parent. The fields are set
-// before the first Add.
+// Loader creates the znodes of records in batches. Parents come before children. The fields must be
+// set before the first Add.
 type Loader struct {
 	ZK         *client.Client
-	To         string // where the root of the records goes
+	To         string // path for the root of the records
 	Existing   Existing
-	Ephemerals bool // they become ephemerals of this session; else they are left out
-	WithoutACL bool // all become world:anyone:cdrwa
+	Ephemerals bool // create ephemeral znodes of this session; otherwise skip them
+	WithoutACL bool // every ACL becomes world:anyone:cdrwa
 	Seen       func(*Loader)
 
-	Created, Changed, Kept, Skipped int64 // Skipped: ephemerals
+	Created, Changed, Kept, Skipped int64 // Skipped: ephemeral znodes
 
 	batch []pending
 	bytes int
 }
 
-// pending is a znode that waits for its multi.
+// pending is a znode in the next multi.
 type pending struct {
 	path    string
 	data    []byte
@@ -67,7 +67,7 @@ func (p *pending) size() int {
 	return n
 }
 
-// Add writes a record, now or with later ones.
+// Add adds a record to the batch and writes the batch if it is full.
 func (l *Loader) Add(ctx context.Context, r Record) error {
 	p, ok, err := l.pending(r)
 	if err != nil || !ok {
@@ -83,7 +83,7 @@ func (l *Loader) Add(ctx context.Context, r Record) error {
 	return nil
 }
 
-// pending returns what is to be written, or false if the record is left out.
+// pending returns the znode of a record. ok is false if the record is skipped.
 func (l *Loader) pending(r Record) (pending, bool, error) {
 	o, err := r.options()
 	if err != nil {
@@ -96,11 +96,11 @@ func (l *Loader) pending(r Record) (pending, bool, error) {
 	if l.WithoutACL {
 		o.ACL = nil
 	} else if Masked(o.ACL) {
-		return pending{}, false, fmt.Errorf("%s: its ACL was not shown in full to who read it: read it again with a credential that may "+
-			"change it (addauth), or write it without ACLs", r.Path)
+		return pending{}, false, fmt.Errorf("%s: the export does not contain its full ACL: export again with a credential that may "+
+			"change the ACL (addauth), or import without ACLs", r.Path)
 	}
 	p := pending{path: Join(l.To, r.rel()), data: r.data(), options: o}
-	if p.path == "/" { // it is always there
+	if p.path == "/" { // always exists
 		if l.Existing != Replace {
 			l.Kept++
 			return pending{}, false, nil
@@ -110,7 +110,8 @@ func (l *Loader) pending(r Record) (pending, bool, error) {
 	return p, true, nil
 }
 
-// Flush writes what waits. On an error nothing of it was written, unless the error says that this is unknown.
+// Flush writes the batch. After an error nothing of the batch was written, unless the error says
+// that this is unknown.
 func (l *Loader) Flush(ctx context.Context) error {
 	lost := false
 	for tries := 0; len(l.batch) > 0; tries++ {
@@ -152,7 +153,7 @@ func (l *Loader) multi(ctx context.Context) error {
 	return err
 }
 
-// written counts the batch and gives those that were replaced their ACLs, which no multi can do.
+// written counts the batch, and sets the ACLs of replaced znodes, which a multi cannot do.
 func (l *Loader) written(ctx context.Context) error {
 	for i := range l.batch {
 		p := &l.batch[i]
@@ -180,8 +181,8 @@ func (l *Loader) written(ctx context.Context) error {
 	return nil
 }
 
-// carriedOut reports whether the multi whose answer was lost has been carried out: all that a multi creates has the same zxid,
-// and one that is newer than before. A batch that creates nothing may be sent again in any case.
+// carriedOut reports whether a multi whose reply was lost was applied: all znodes that it creates
+// have the same zxid, which is newer than before. A batch that creates nothing can be repeated.
 func (l *Loader) carriedOut(ctx context.Context, before proto.Zxid) (bool, error) {
 	if err := retry(func() error { _, err := l.ZK.Sync(ctx, "/"); return err }); err != nil {
 		return false, err
@@ -203,7 +204,7 @@ func (l *Loader) carriedOut(ctx context.Context, before proto.Zxid) (bool, error
 	return zxid != 0, nil
 }
 
-// resolve asks what of the batch is there and treats it as Existing says.
+// resolve finds out which znodes of the batch exist and treats them as Existing says.
 func (l *Loader) resolve(ctx context.Context) error {
 	stats, err := l.stats(ctx)
 	if err != nil {
@@ -225,7 +226,7 @@ func (l *Loader) resolve(ctx context.Context) error {
 	return nil
 }
 
-// stats returns the Stat of each znode of the batch, nil where there is none.
+// stats returns the Stat of each znode of the batch, nil if it does not exist.
 func (l *Loader) stats(ctx context.Context) ([]*proto.Stat, error) {
 	stats := make([]*proto.Stat, len(l.batch))
 	errs := make([]error, len(l.batch))

@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The kinds of znodes in a text.
+// The kinds of znodes in an export.
 const (
 	Persistent = "persistent"
 	Ephemeral  = "ephemeral"
@@ -24,32 +24,32 @@ const (
 	TTL        = "ttl"
 )
 
-// Record is a znode of a text: one line of JSON. Its form is described in docs/reference/shell.md.
+// Record is a znode in an export, one line of JSON. docs/reference/shell.md describes the format.
 type Record struct {
-	Path       string      `json:"path"`           // below the root of the text; "/" is the root itself
+	Path       string      `json:"path"`           // below the root of the export, which is "/"
 	Kind       string      `json:"kind,omitempty"` // empty: persistent
 	TTLMs      int64       `json:"ttl_ms,omitempty"`
-	Owner      string      `json:"owner,omitempty"` // of an ephemeral
-	Data       *string     `json:"data,omitempty"`  // if it is UTF-8; with no data field at all the data is null
+	Owner      string      `json:"owner,omitempty"` // of an ephemeral znode
+	Data       *string     `json:"data,omitempty"`  // if it is UTF-8; without both data fields the data is null
 	DataBase64 []byte      `json:"data_base64,omitempty"`
-	ACL        []ACLRecord `json:"acl,omitempty"` // none: world:anyone:cdrwa
+	ACL        []ACLRecord `json:"acl,omitempty"` // missing: world:anyone:cdrwa
 }
 
 // ACLRecord is an entry of an access control list.
 type ACLRecord struct {
 	Scheme string `json:"scheme"`
 	ID     string `json:"id"`
-	Perms  string `json:"perms"` // letters out of cdrwa
+	Perms  string `json:"perms"` // letters of cdrwa
 }
 
-// Head is the first line of a text.
+// Head is the first line of an export.
 type Head struct {
-	Version int    `json:"gozkd_export"` // of the form, formatVersion
-	Root    string `json:"root"`         // where the znodes were
-	Zxid    string `json:"zxid"`         // the highest that the export had seen when it began
+	Version int    `json:"gozkd_export"` // formatVersion
+	Root    string `json:"root"`         // path of the exported root
+	Zxid    string `json:"zxid"`         // highest zxid seen when the export began
 }
 
-// tail is the last line of a text. A text without one was cut off.
+// tail is the last line of an export. Without it the export was truncated.
 type tail struct {
 	End    bool  `json:"end"`
 	Znodes int64 `json:"znodes"`
@@ -58,7 +58,7 @@ type tail struct {
 const (
 	formatVersion = 1
 	maxTTLMs      = 1<<40 - 1 // a Stat has 40 bits for it
-	maxLine       = 32 << 20  // far above what jute.maxbuffer lets a znode be, with each byte escaped
+	maxLine       = 32 << 20  // far above jute.maxbuffer with every byte escaped
 )
 
 // ACLRecords returns the entries of a list.
@@ -118,7 +118,7 @@ func (n *Znode) Record() Record {
 	return r
 }
 
-// data returns the data, nil for null.
+// data returns the data, or nil for null.
 func (r *Record) data() []byte {
 	if r.Data != nil {
 		return []byte(*r.Data)
@@ -126,7 +126,7 @@ func (r *Record) data() []byte {
 	return r.DataBase64
 }
 
-// rel returns Path as Znode.Rel has it.
+// rel returns Path in the form of Znode.Rel.
 func (r *Record) rel() string {
 	if r.Path == "/" {
 		return ""
@@ -134,7 +134,7 @@ func (r *Record) rel() string {
 	return r.Path
 }
 
-// options returns how the znode is created.
+// options returns the options that create the znode.
 func (r *Record) options() (o client.CreateOptions, err error) {
 	switch r.Kind {
 	case "", Persistent:
@@ -160,34 +160,34 @@ func (r *Record) options() (o client.CreateOptions, err error) {
 	return o, nil
 }
 
-// Masked reports whether the server hid the password hash of an entry, as it does for who may read a znode's ACL but not
-// change it. No such list can be given to a znode with the meaning that it had.
+// Masked reports whether the server hid the password hash of an entry, as it does if the session
+// may read but not change the ACL. Such a list cannot be copied.
 func Masked(acl []proto.ACL) bool {
 	return slices.ContainsFunc(acl, func(a proto.ACL) bool { return a.ID.Scheme == "digest" && strings.HasSuffix(a.ID.ID, ":x") })
 }
 
-// check says what is wrong with a record.
+// check validates a record.
 func (r *Record) check() error {
 	if err := proto.ValidatePath(r.Path); err != nil {
 		return err
 	}
 	if r.Data != nil && r.DataBase64 != nil {
-		return errors.New("data and data_base64")
+		return errors.New("both data and data_base64")
 	}
 	_, err := r.options()
 	return err
 }
 
-// Line returns a value as a line of text, with its newline.
+// Line returns the JSON of a value, with a newline. It does not escape HTML.
 func Line(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // people read it
+	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return b.Bytes(), err
 }
 
-// Reader reads a text.
+// Reader reads an export.
 type Reader struct {
 	Head  Head
 	lines *bufio.Scanner
@@ -196,24 +196,24 @@ type Reader struct {
 	ended bool
 }
 
-// NewReader reads the head of a text.
+// NewReader reads the first line of an export.
 func NewReader(r io.Reader) (*Reader, error) {
 	t := &Reader{lines: bufio.NewScanner(r)}
 	t.lines.Buffer(nil, maxLine)
 	if !t.lines.Scan() {
-		return nil, errors.Join(errors.New("no export: it is empty"), t.lines.Err())
+		return nil, errors.Join(errors.New("not an export: it is empty"), t.lines.Err())
 	}
 	t.line++
 	if err := strict(t.lines.Bytes(), &t.Head); err != nil || t.Head.Version == 0 {
-		return nil, errors.Join(errors.New("no export: its first line should begin with {\"gozkd_export\""), err)
+		return nil, errors.Join(errors.New("not an export: the first line must begin with {\"gozkd_export\""), err)
 	}
 	if t.Head.Version != formatVersion {
-		return nil, fmt.Errorf("an export of form %d: this program knows %d", t.Head.Version, formatVersion)
+		return nil, fmt.Errorf("export format %d is not supported, only %d", t.Head.Version, formatVersion)
 	}
 	return t, nil
 }
 
-// Next returns the next record, or io.EOF behind the last line. A text that ends without one is an error.
+// Next returns the next record, or io.EOF after the last line. A truncated export is an error.
 func (t *Reader) Next() (Record, error) {
 	var r Record
 	if t.ended {
@@ -223,7 +223,7 @@ func (t *Reader) Next() (Record, error) {
 		if err := t.lines.Err(); err != nil {
 			return r, fmt.Errorf("line %d: %w", t.line+1, err)
 		}
-		return r, fmt.Errorf("the export ends after line %d without an end line: it was cut off", t.line)
+		return r, fmt.Errorf("the export ends after line %d without an end line: it is truncated", t.line)
 	}
 	t.line++
 	b := t.lines.Bytes()
@@ -253,7 +253,7 @@ func (t *Reader) finish(b []byte) error {
 	return io.EOF
 }
 
-// strict decodes one JSON value with no field that is unknown and nothing behind it.
+// strict decodes one JSON value. It rejects unknown fields and trailing data.
 func strict(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -261,7 +261,7 @@ func strict(b []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something stands behind the JSON object")
+		return errors.New("data after the JSON object")
 	}
 	return nil
 }

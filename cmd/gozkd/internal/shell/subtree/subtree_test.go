@@ -298,10 +298,10 @@ func TestReader_Refuses(t *testing.T) {
 	const head = `{"gozkd_export":1,"root":"/x","zxid":"0x1"}` + "\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "it is empty"},
-		{"hello\n", "no export"},
-		{`{"gozkd_export":2,"root":"/","zxid":"0x1"}` + "\n", "an export of form 2"},
-		{head, "cut off"},
-		{head + `{"path":"/a"}` + "\n", "cut off"},
+		{"hello\n", "not an export"},
+		{`{"gozkd_export":2,"root":"/","zxid":"0x1"}` + "\n", "export format 2"},
+		{head, "is truncated"},
+		{head + `{"path":"/a"}` + "\n", "is truncated"},
 		{head + `{"path":"/a"}` + "\n" + `{"end":true,"znodes":2}` + "\n", "has 1 znodes"},
 		{head + `{"path":"a"}` + "\n", "line 2: "},
 		{head + `{"path":"/a/../b"}` + "\n", "line 2: "},
@@ -309,7 +309,7 @@ func TestReader_Refuses(t *testing.T) {
 		{head + `{"path":"/a","kind":"ttl"}` + "\n", "ttl_ms 0"},
 		{head + `{"path":"/a","kind":"ttl","ttl_ms":18446744073710}` + "\n", "ttl_ms 18446744073710"},
 		{head + `{"path":"/a","colour":1}` + "\n", "unknown field"},
-		{head + `{"path":"/a"} {}` + "\n", "something stands behind"},
+		{head + `{"path":"/a"} {}` + "\n", "data after"},
 		{head + `{"path":"/a","data":"x","data_base64":"eA=="}` + "\n", "data and data_base64"},
 		{head + `{"path":"/a","acl":[{"scheme":"world","id":"anyone","perms":"q"}]}` + "\n", "permissions"},
 	} {
@@ -435,7 +435,7 @@ func TestMove_Changed(t *testing.T) {
 			}
 		},
 	}).Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), paths[1000]+" changed while it was moved") {
+	if err == nil || !strings.Contains(err.Error(), paths[1000]+" changed during the move") {
 		t.Errorf("%v", err)
 	}
 	if data, _, err := c.Get(t.Context(), paths[1000], false); err != nil || string(data) != "new" {

@@ -10,43 +10,45 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// All as Options.Below is the whole subtree.
+// All is the value of Options.Below for the whole subtree.
 const All = -1
 
 const (
-	window    = 64       // how many znodes a walk reads ahead
-	maxHeld   = 4 * 64   // the same with the children of those that were read ahead
-	maxBytes  = 16 << 20 // of data read ahead: then only what is needed next is read
-	nodeBytes = 256      // about what a znode takes without its data
-	attempts  = 10       // of a read when connections break
+	window    = 64       // znodes to read ahead
+	maxHeld   = 4 * 64   // bound on znodes in the list, including children of znodes read ahead
+	maxBytes  = 16 << 20 // bound on data read ahead; above it only the next znode is read
+	nodeBytes = 256      // approximate size of a znode without its data
+	attempts  = 10       // attempts for a read when connections break
 )
 
-// Options say what a walk reads.
+// Options select what a walk reads.
 type Options struct {
-	Data, ACL bool // else Znode.Data, Znode.ACL are nil
-	Below     int  // how many levels below the root; All is All
-	NoSystem  bool // leave out /zookeeper when the root is /
+	Data, ACL bool // read the data, read the ACLs
+	Below     int  // number of levels below the root, or All
+	NoSystem  bool // skip /zookeeper if the root is /
 	Kinds     Kinds
 }
 
-// Node is a znode as a walk found it. It belongs to who is handed it.
+// Znode is a znode found by a walk. The visitor owns it.
 type Znode struct {
 	Path  string
-	Rel   string // the path below the walk's root, "/a/b"; "" is the root itself
+	Rel   string // path below the root of the walk, such as "/a/b"; "" is the root
 	Depth int    // 0 is the root
-	Last  bool   // the last of its parent's children
+	Last  bool   // last child of its parent
 	Stat  proto.Stat
 	Data  []byte // nil is null
 	ACL   []proto.ACL
-	// Container and TTLMs are as far as Options.Kinds says.
+	// Container and TTLMs are set as far as Options.Kinds knows them.
 	Container bool
 	TTLMs     int64
-	// Denied is the error of a znode that may not be read, or whose ACL may not: then nothing below it is known either.
+	// Denied is the error if the znode or its ACL may not be read. Nothing below it is visited
+	// then.
 	Denied error
 }
 
-// Walk calls visit with root and all below it, parents before their children and children by name. It stops at the first error
-// of visit and returns it. A root that is not there is an error, another znode that vanished is not.
+// Walk calls visit with root and all znodes below it: parents before children, siblings by name. It
+// returns the first error of visit. It fails if root does not exist, and skips other znodes that do
+// not exist any more.
 func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit func(*Znode) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &walker{ctx: ctx, zk: zk, root: root, options: o, results: make(chan *item, maxHeld+1)}
@@ -61,7 +63,7 @@ func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit 
 			w.readAhead()
 		}
 		it := w.head
-		w.head, it.next = it.next, nil // who keeps the node must not keep all that came behind it
+		w.head, it.next = it.next, nil // a retained Znode must not retain the rest of the list
 		w.held--
 		w.bytes -= it.size()
 		if it.err != nil && !(errors.Is(it.err, proto.ErrNoNode) && it.node.Depth > 0) {
@@ -77,25 +79,25 @@ func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit 
 	return nil
 }
 
-// walker keeps a list of what comes next, in order: znodes that are read or being read, and behind a znode the names of its
-// children that are not yet.
+// walker keeps a list of the znodes to visit, in order: znodes that were read or are being read,
+// followed by the names of their children that are not being read yet.
 type walker struct {
 	ctx     context.Context //nolint:containedctx // of one Walk
 	zk      *client.Client
 	root    string
 	options Options
 	head    *item
-	results chan *item // capacity: what may be held, so that no fetch waits
+	results chan *item // capacity maxHeld+1, so that a fetch never blocks
 	fetches sync.WaitGroup
 	held    int // znodes in the list
-	bytes   int // what the finished ones of them take
+	bytes   int // size of the finished ones
 }
 
-// item is one znode of the list or, if names is not nil, several with one parent.
+// item is a znode of the list or, if names is not nil, several unread siblings.
 type item struct {
 	next  *item
 	names []string // sorted
-	node  Znode    // or, with names, the parent
+	node  Znode    // the parent, if names is not nil
 	kids  []string
 	done  bool
 	err   error
@@ -103,7 +105,7 @@ type item struct {
 
 func (it *item) size() int { return nodeBytes + len(it.node.Data) }
 
-// readAhead starts reading what is near the head of the list. What stands there is read in any case.
+// readAhead starts to read the znodes near the head of the list. It always reads the head.
 func (w *walker) readAhead() {
 	prev := &w.head
 	for n := 0; n < window && *prev != nil; n++ {
@@ -120,7 +122,7 @@ func (w *walker) readAhead() {
 	}
 }
 
-// takeFirst returns the first of several, linked before the rest.
+// takeFirst splits the first sibling off and returns it, linked before the rest.
 func (it *item) takeFirst() *item {
 	name := it.names[0]
 	first := &item{next: it, node: Znode{
@@ -140,7 +142,7 @@ func (w *walker) start(it *item) {
 	})
 }
 
-// complete notes that a znode was read: its children come behind it.
+// complete marks a znode as read and inserts its children after it.
 func (w *walker) complete(it *item) {
 	it.done = true
 	w.bytes += it.size()
@@ -174,7 +176,7 @@ func (w *walker) fetchAll(n *Znode, kids *[]string) error {
 		}
 		switch {
 		case below:
-			// The Stat is that of the data, if there is any.
+			// With data, the Stat belongs to the data.
 			var stat proto.Stat
 			if *kids, stat, err = w.zk.Children(w.ctx, n.Path, false); err == nil && !w.options.Data {
 				n.Stat = stat
@@ -192,7 +194,7 @@ func (w *walker) fetchAll(n *Znode, kids *[]string) error {
 	})
 }
 
-// retry repeats reads, which do no harm, when the connection broke.
+// retry repeats a read while the connection breaks. Reads are safe to repeat.
 func retry(f func() error) (err error) {
 	for range attempts {
 		if err = f(); !errors.Is(err, proto.ErrConnectionLoss) {

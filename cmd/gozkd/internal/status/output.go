@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// writeOne writes what zkServer.sh status prints.
+// writeOne writes the output of zkServer.sh status.
 func writeOne(w io.Writer, t targets, s server) error {
 	if t.config != nil {
 		if _, err := fmt.Fprintf(w, "Client port found: %d. Client address: %s. Client SSL: false.\n", t.config.ClientPort, t.config.ClientPortAddress); err != nil {
@@ -29,7 +29,7 @@ func writeOne(w io.Writer, t targets, s server) error {
 	return err
 }
 
-// mode is what stands in the column of that name.
+// mode returns the role of the server, or why it has none.
 func (s *server) mode() string {
 	switch {
 	case s.err == nil:
@@ -40,7 +40,8 @@ func (s *server) mode() string {
 	return "down"
 }
 
-// writeTable writes a line for each server. Why one does not answer stands in the place of what it would have answered.
+// writeTable writes a line per server. For a server that does not answer, the reason replaces the
+// other columns.
 func writeTable(w io.Writer, servers []server) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SERVER\tMODE\tZXID\tCONNECTIONS\tOUTSTANDING\tLATENCY ms min/avg/max\tZNODES\tVERSION")
@@ -49,7 +50,7 @@ func writeTable(w io.Writer, servers []server) error {
 		fmt.Fprintf(table, "%s\t%s\t", s.address, s.mode())
 		st := &s.state
 		if s.err != nil {
-			// A cell that no tab ends does not widen its column.
+			// A cell without a tab after it does not widen its column.
 			fmt.Fprintln(table, probe.Cause(s.err))
 			continue
 		}
@@ -59,7 +60,7 @@ func writeTable(w io.Writer, servers []server) error {
 	return table.Flush()
 }
 
-// serverJSON is a server of the JSON output. What is missing is not known.
+// serverJSON is a server in the JSON output. Unknown values are missing.
 type serverJSON struct {
 	Server      string         `json:"server"`
 	Mode        string         `json:"mode"`
@@ -74,7 +75,7 @@ type serverJSON struct {
 	Version     string         `json:"version,omitempty"`
 }
 
-// writeJSON writes one object: {"ok":…,"servers":[…],"problems":[…]}.
+// writeJSON writes {"ok":…,"servers":[…],"problems":[…]}.
 func writeJSON(w io.Writer, servers []server, problems []string) error {
 	list := make([]serverJSON, len(servers))
 	for i := range servers {

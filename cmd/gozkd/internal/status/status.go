@@ -1,0 +1,178 @@
+// Package status is gozkd status and gozkd ruok, which ask servers for their state and return it as an
+// exit status for scripts and health checks.
+//
+// Both ask with the four-letter word srvr, which every gozkd and every Apache ZooKeeper answers,
+// whatever its whitelist.
+package status
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+)
+
+const usage = `usage: gozkd status [flags] [zoo.cfg]
+
+Asks the server that zoo.cfg configures for its role. Without a zoo.cfg the defaults of serve apply.
+The states of several servers are printed as a table.
+
+flags:
+  -server HOST:PORT,...  ask these servers instead
+  -timeout TIME          timeout for each server (5s)
+  -output text|json      output format (text)
+
+Exit status: 0 if the server serves clients and, of several servers, exactly one leads and the others
+follow; 1 otherwise; 2 if the command line is wrong.
+`
+
+const ruokUsage = `usage: gozkd ruok [flags] [zoo.cfg]
+
+Asks the server that zoo.cfg configures whether it is alive, and prints imok if it is. Without a
+zoo.cfg the defaults of serve apply.
+
+flags:
+  -server HOST:PORT,...  ask these servers instead; all must be alive
+  -ready                 ask whether it serves clients: a member without a quorum is alive, but not
+                         ready
+  -timeout TIME          timeout for each server (5s)
+
+Exit status: 0 if yes, 1 if no, 2 if the command line is wrong.
+`
+
+// Main is gozkd status.
+func Main(ctx context.Context, args []string, env cli.Env) int {
+	var t targets
+	c := cli.Command{Env: env, Name: "status", Usage: usage}
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	output := fs.String("output", "text", "")
+	if status, done := t.parse(c, fs, args); done {
+		return status
+	}
+	json, err := cli.Output(*output)
+	if err != nil {
+		return c.Misused(err)
+	}
+	servers := ask(ctx, t)
+	problems := judge(servers)
+	switch {
+	case json:
+		err = writeJSON(env.Out, servers, problems)
+	case len(servers) == 1:
+		err = writeOne(env.Out, t, servers[0])
+	default:
+		err = writeTable(env.Out, servers)
+	}
+	if err != nil {
+		problems = append(problems, "writing the answer: "+err.Error())
+	}
+	return report(c, problems)
+}
+
+// Ruok is gozkd ruok.
+func Ruok(ctx context.Context, args []string, env cli.Env) int {
+	var t targets
+	c := cli.Command{Env: env, Name: "ruok", Usage: ruokUsage}
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	ready := fs.Bool("ready", false, "")
+	if status, done := t.parse(c, fs, args); done {
+		return status
+	}
+	var problems []string
+	servers := ask(ctx, t)
+	for i := range servers {
+		if p := servers[i].problem(*ready); p != "" {
+			problems = append(problems, servers[i].address+": "+p)
+		}
+	}
+	if len(problems) == 0 {
+		if _, err := fmt.Fprintln(env.Out, "imok"); err != nil {
+			problems = append(problems, "writing the answer: "+err.Error())
+		}
+	}
+	return report(c, problems)
+}
+
+// report prints the problems and returns the exit status.
+func report(c cli.Command, problems []string) (status int) {
+	for _, p := range problems {
+		status = c.Fail(errors.New(p))
+	}
+	return status
+}
+
+// server is a server and its answer.
+type server struct {
+	address string
+	state   probe.State
+	err     error
+}
+
+// ask asks all servers concurrently and returns them in the order of t.addresses.
+func ask(ctx context.Context, t targets) []server {
+	servers := make([]server, len(t.addresses))
+	var asking sync.WaitGroup
+	for i, address := range t.addresses {
+		asking.Go(func() { // bounded by the asker's timeout; awaited below
+			s := server{address: address}
+			s.state, s.err = probe.AskState(ctx, t.asker.Ask, address)
+			servers[i] = s
+		})
+	}
+	asking.Wait()
+	return servers
+}
+
+// problem returns why a server is not alive or, if ready is true, not ready, or "". It goes by the
+// answer to srvr, because few whitelists contain ruok. A server that answers that it does not serve
+// is alive.
+func (s *server) problem(ready bool) string {
+	switch {
+	case errors.Is(s.err, probe.ErrNotServing):
+		if !ready {
+			return ""
+		}
+		return "alive, but not ready: it is not part of a quorum"
+	case s.err != nil:
+		return probe.Cause(s.err)
+	case ready && s.state.Mode == probe.ModeReadOnly:
+		return "alive, but serves only reads: it is not part of a quorum"
+	}
+	return ""
+}
+
+// judge returns what is wrong with the servers, one sentence each: nothing if every server serves
+// clients and, of several, exactly one leads.
+func judge(servers []server) []string {
+	var problems, leaders []string
+	known := true
+	for i := range servers {
+		s := &servers[i]
+		switch {
+		case s.err != nil:
+			problems = append(problems, s.address+": "+probe.Cause(s.err))
+			known = false
+		case s.state.Mode == probe.ModeReadOnly:
+			problems = append(problems, s.address+": serves only reads: it is not part of a quorum")
+		case s.state.Mode == probe.ModeStandalone && len(servers) > 1:
+			problems = append(problems, s.address+": is standalone, not a member of an ensemble")
+		case s.state.Mode == probe.ModeLeader:
+			leaders = append(leaders, s.address)
+		}
+	}
+	switch {
+	case len(servers) == 1, len(leaders) == 1:
+	case len(leaders) > 1:
+		problems = append(problems, fmt.Sprintf("%d servers lead: %s", len(leaders), strings.Join(leaders, ", ")))
+	case known:
+		problems = append(problems, "no server leads")
+	default:
+		problems = append(problems, "no server that answered leads")
+	}
+	return problems
+}
