@@ -103,7 +103,7 @@ func TestInit(t *testing.T) {
 		var stdout, stderr strings.Builder
 		return run("zkServer-initialize.sh", args, outside(&stdout, &stderr)), stderr.String()
 	}
-	if status, said := try("--configfile", zooCfg); status != 1 || !strings.Contains(said, "nothing says which of them this one is") {
+	if status, said := try("--configfile", zooCfg); status != 1 || !strings.Contains(said, "the number of this one is not configured") {
 		t.Errorf("without a number: %d %s", status, said)
 	}
 	for range 2 {
@@ -114,7 +114,7 @@ func TestInit(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(data, "myid")); err != nil || string(got) != "2\n" {
 		t.Errorf("myid %q %v", got, err)
 	}
-	if status, said := try("--configfile", zooCfg, "--myid=3"); status != 1 || !strings.Contains(said, "myid says 2") {
+	if status, said := try("--configfile", zooCfg, "--myid=3"); status != 1 || !strings.Contains(said, "myid contains 2") {
 		t.Errorf("another number: %d %s", status, said)
 	}
 	if err := os.WriteFile(filepath.Join(data, "checkpoint.db"), nil, 0o644); err != nil {

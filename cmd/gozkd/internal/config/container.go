@@ -38,60 +38,60 @@ type variable struct {
 
 // variables lists all variables, in the order of docs/guide/container.md. It is read-only.
 var variables = []variable{
-	{name: confDir, of: official, status: works, always: true, note: "the folder of `zoo.cfg`. If there is one in it, that counts, and of these variables only those that say so; if not, the variables do. `ZOOCFGDIR` and `ZOOCFG` of `zkServer.sh` are known too"},
-	{name: "ZOO_DATA_DIR", of: official, key: "dataDir", status: works, note: "the folder of the data"},
-	{name: "ZOO_DATA_LOG_DIR", of: both, key: "dataLogDir", status: works, note: "the folder of the log"},
-	{name: "ZOO_LOG_DIR", of: official, status: harmless, always: true, note: "logs go to standard error"},
-	{name: "ZOO_MY_ID", of: official, key: "myid", image: "1", status: works, always: true, note: "the number of this server, if the file `myid` in the data folder does not say it. They must not differ"},
+	{name: confDir, of: official, status: works, always: true, note: "the directory of `zoo.cfg`. If it contains a zoo.cfg, only the variables that are marked apply; otherwise all do. `ZOOCFGDIR` and `ZOOCFG` of `zkServer.sh` work as well"},
+	{name: "ZOO_DATA_DIR", of: official, key: "dataDir", status: works, note: "the data directory"},
+	{name: "ZOO_DATA_LOG_DIR", of: both, key: "dataLogDir", status: works, note: "the directory of the log"},
+	{name: "ZOO_LOG_DIR", of: official, status: harmless, always: true, note: "the log goes to standard error"},
+	{name: "ZOO_MY_ID", of: official, key: "myid", image: "1", status: works, always: true, note: "the number of this server, unless the data directory contains the file `myid`; both must agree"},
 	{name: "ZOO_SERVER_ID", of: bitnami, key: "myid", status: works, always: true, note: "as ZOO_MY_ID"},
-	{name: "ZOO_SERVERS", of: both, image: "server.1=localhost:2888:3888;2181", status: works, note: "the servers: `server.N=host:2888:3888;2181` with white space between them, or `host:2888:3888::N` with white space, `,` or `;` between them, where one alone is a standalone server. No server may be called 0.0.0.0, since all keep the same list: with ZOO_LISTEN_ALLIPS_ENABLED it listens on all addresses all the same"},
+	{name: "ZOO_SERVERS", of: both, image: "server.1=localhost:2888:3888;2181", status: works, note: "the servers: `server.N=host:2888:3888;2181`, separated by white space, or `host:2888:3888::N`, separated by white space, `,` or `;`, where a single one is a standalone server. No host may be 0.0.0.0, because all servers have the same list; use ZOO_LISTEN_ALLIPS_ENABLED to listen on all addresses"},
 	{name: "ZOO_PORT_NUMBER", of: bitnami, key: "clientPort", status: works, note: "the port for clients"},
-	{name: "ZOO_PORT", of: official, key: "clientPort", status: works, note: "the same, in images of ZooKeeper 3.4. `tcp://…`, which Kubernetes sets for a service called zoo, has no effect"},
+	{name: "ZOO_PORT", of: official, key: "clientPort", status: works, note: "the same, in images of ZooKeeper 3.4. The value `tcp://…`, which Kubernetes sets for a service called zoo, has no effect"},
 	{name: "ZOO_TICK_TIME", of: both, key: "tickTime", image: "2000", status: works, note: "ms"},
 	{name: "ZOO_INIT_LIMIT", of: both, key: "initLimit", image: "5", status: works, note: "ticks"},
 	{name: "ZOO_SYNC_LIMIT", of: both, key: "syncLimit", image: "2", status: works, note: "ticks"},
 	{name: "ZOO_MAX_CLIENT_CNXNS", of: both, key: "maxClientCnxns", image: "60", status: works, note: "connections per client address"},
-	{name: "ZOO_MAX_CNXNS", of: bitnami, key: "maxCnxns", status: works, note: "connections in all"},
+	{name: "ZOO_MAX_CNXNS", of: bitnami, key: "maxCnxns", status: works, note: "total connections"},
 	{name: "ZOO_MAX_SESSION_TIMEOUT", of: bitnami, key: "maxSessionTimeout", status: works, note: "ms"},
-	{name: "ZOO_STANDALONE_ENABLED", of: official, key: "standaloneEnabled", image: "true", status: works, note: "one server is a standalone server"},
+	{name: "ZOO_STANDALONE_ENABLED", of: official, key: "standaloneEnabled", image: "true", status: works, note: "a single server is standalone"},
 	{name: "ZOO_4LW_COMMANDS_WHITELIST", of: both, key: "4lw.commands.whitelist", status: works, note: "the four-letter words to answer"},
 	{name: "ZOO_ADMINSERVER_ENABLED", of: official, key: adminServer, image: "true", status: works, note: "the admin commands over HTTP"},
 	{name: "ZOO_ENABLE_ADMIN_SERVER", of: bitnami, key: adminServer, read: yes("true", "false"), status: works, note: "the same"},
-	{name: "ZOO_ADMIN_SERVER_ADDRESS", of: bitnami, key: "admin.serverAddress", image: "0.0.0.0", status: works, note: "where they listen: in the image on all addresses of the container, as in the official one; 127.0.0.1 keeps them in it"},
+	{name: "ZOO_ADMIN_SERVER_ADDRESS", of: bitnami, key: "admin.serverAddress", image: "0.0.0.0", status: works, note: "address to listen on for admin commands; the image's default is all addresses of the container; 127.0.0.1 restricts them to it"},
 	{name: "ZOO_ADMIN_SERVER_PORT_NUMBER", of: bitnami, key: "admin.serverPort", status: works, note: "their port"},
 	{name: "ZOO_ENABLE_PROMETHEUS_METRICS", of: bitnami, key: "metricsProvider.className", read: yes(prometheusProvider, defaultProvider), status: works, note: "the endpoint for Prometheus"},
 	{name: "ZOO_PROMETHEUS_METRICS_PORT_NUMBER", of: bitnami, key: "metricsProvider.httpPort", status: works, note: "its port"},
 	{name: "ZOO_RECONFIG_ENABLED", of: bitnami, key: "reconfigEnabled", read: yes("true", "false"), status: works, note: "clients may change the members"},
 	{name: "ZOO_LISTEN_ALLIPS_ENABLED", of: bitnami, key: "quorumListenOnAllIPs", read: yes("true", "false"), status: works, note: "listen for other servers on all addresses"},
 	{name: "ZOO_PRE_ALLOC_SIZE", of: bitnami, key: "preAllocSize", status: works, note: "KiB; size of a segment of the log"},
-	{name: "ZOO_SNAPCOUNT", of: bitnami, key: "snapCount", status: works, note: "transactions after which a checkpoint is written; up to 4 times as many where checkpoints would take more than a fifth of the time"},
+	{name: "ZOO_SNAPCOUNT", of: bitnami, key: "snapCount", status: works, note: "transactions between checkpoints; up to 4 times as many if checkpoints would take more than a fifth of the time"},
 	{name: "ZOO_LOG_LEVEL", of: bitnami, key: "gozkd.logLevel", read: javaLevel, status: works, note: "ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF"},
-	{name: "ZOO_LOG4J_PROP", of: official, key: "gozkd.logLevel", read: rootLogger, status: works, note: "its first word is the level; images of ZooKeeper before 3.8"},
-	{name: "ZOO_CFG_EXTRA", of: official, status: works, note: "keys of `zoo.cfg`: `key=value` with white space between them"},
-	{name: "ZOO_CFG_*", of: bitnami, status: works, note: "the key whose name follows, with `_` for `.`: `ZOO_CFG_admin_idleTimeout`"},
-	{name: "SERVER_JVMFLAGS", of: both, status: works, always: true, note: "its `-Dkey=value` set keys that `zoo.cfg` does not; other flags of a JVM have no effect"},
+	{name: "ZOO_LOG4J_PROP", of: official, key: "gozkd.logLevel", read: rootLogger, status: works, note: "its first word is the level; in images of ZooKeeper before 3.8"},
+	{name: "ZOO_CFG_EXTRA", of: official, status: works, note: "keys of `zoo.cfg`: `key=value`, separated by white space"},
+	{name: "ZOO_CFG_*", of: bitnami, status: works, note: "the key in the variable's name, with `_` for `.`: `ZOO_CFG_admin_idleTimeout`"},
+	{name: "SERVER_JVMFLAGS", of: both, status: works, always: true, note: "`-Dkey=value` sets keys that `zoo.cfg` does not set; other JVM flags have no effect"},
 	{name: "JVMFLAGS", of: both, status: works, always: true, note: "the same, after SERVER_JVMFLAGS"},
-	{name: "ZOO_DATADIR_AUTOCREATE_DISABLE", of: official, key: "datadir.autocreate", read: func(v string) (string, bool) { return "false", true }, status: works, note: "whatever its value: data folders that are missing are an error"},
-	{name: "ZOO_PEER_TYPE", of: bitnami, key: "peerType", status: harmless, note: "the entry of ZOO_SERVERS has the role"},
-	{name: "ZOO_AUTOPURGE_PURGEINTERVAL", of: official, key: "autopurge.purgeInterval", status: harmless, note: "the log is cut after each checkpoint"},
+	{name: "ZOO_DATADIR_AUTOCREATE_DISABLE", of: official, key: "datadir.autocreate", read: func(v string) (string, bool) { return "false", true }, status: works, note: "if set to any value, a missing data directory is an error"},
+	{name: "ZOO_PEER_TYPE", of: bitnami, key: "peerType", status: harmless, note: "ZOO_SERVERS contains the role"},
+	{name: "ZOO_AUTOPURGE_PURGEINTERVAL", of: official, key: "autopurge.purgeInterval", status: harmless, note: "the log is truncated after each checkpoint"},
 	{name: "ZOO_AUTOPURGE_INTERVAL", of: bitnami, key: "autopurge.purgeInterval", status: harmless, note: "the same"},
-	{name: "ZOO_AUTOPURGE_SNAPRETAINCOUNT", of: official, key: "autopurge.snapRetainCount", status: harmless, note: "the one checkpoint is updated in place"},
+	{name: "ZOO_AUTOPURGE_SNAPRETAINCOUNT", of: official, key: "autopurge.snapRetainCount", status: harmless, note: "there is one checkpoint, which is updated in place"},
 	{name: "ZOO_AUTOPURGE_RETAIN_COUNT", of: bitnami, key: "autopurge.snapRetainCount", status: harmless, note: "the same"},
 	{name: "ZK_SERVER_HEAP", of: official, status: harmless, always: true, note: "there is no JVM; `GOMEMLIMIT` bounds the memory"},
 	{name: "ZOO_HEAP_SIZE", of: bitnami, status: harmless, always: true, note: "the same"},
-	{name: "ZOO_HC_TIMEOUT", of: bitnami, status: harmless, always: true, note: "the timeout of the image's HEALTHCHECK is Docker's"},
-	{name: "ZOO_FIPS_MODE", of: bitnami, status: harmless, always: true, note: "the FIPS mode of Go is a matter of `GODEBUG`"},
-	{name: "ALLOW_ANONYMOUS_LOGIN", of: bitnami, status: harmless, always: true, note: "who may connect is not restricted"},
+	{name: "ZOO_HC_TIMEOUT", of: bitnami, status: harmless, always: true, note: "Docker sets the timeout of the HEALTHCHECK"},
+	{name: "ZOO_FIPS_MODE", of: bitnami, status: harmless, always: true, note: "`GODEBUG` sets the FIPS mode of Go"},
+	{name: "ALLOW_ANONYMOUS_LOGIN", of: bitnami, status: harmless, always: true, note: "connections are not restricted"},
 	{name: "ALLOW_EMPTY_PASSWORD", of: bitnami, status: harmless, always: true, note: "the same"},
-	{name: "ZOO_TLS_CLIENT_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "there is no TLS yet: clients would find nobody there"},
-	{name: "ZOO_TLS_QUORUM_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "there is no TLS between servers yet"},
-	{name: "ZOO_ENABLE_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "there is no SASL: clients that it should keep out would get in"},
-	{name: "ZOO_ENABLE_QUORUM_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "there is no SASL between servers"},
-	{name: "ZOO_TLS_*", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_TLS_CLIENT_ENABLE and ZOO_TLS_QUORUM_ENABLE"},
-	{name: "ZOO_CLIENT_*", of: bitnami, status: harmless, always: true, note: "ZOO_CLIENT_USER, ZOO_CLIENT_PASSWORD: nothing without ZOO_ENABLE_AUTH"},
-	{name: "ZOO_SERVER_USERS", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_ENABLE_AUTH"},
-	{name: "ZOO_SERVER_PASSWORDS", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_ENABLE_AUTH"},
-	{name: "ZOO_QUORUM_*", of: bitnami, status: harmless, always: true, note: "nothing without ZOO_ENABLE_QUORUM_AUTH"},
+	{name: "ZOO_TLS_CLIENT_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "TLS is not supported yet: clients could not connect"},
+	{name: "ZOO_TLS_QUORUM_ENABLE", of: bitnami, read: yes("true", "false"), status: refused, note: "TLS between servers is not supported yet"},
+	{name: "ZOO_ENABLE_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "SASL is not supported: clients that it must refuse would be admitted"},
+	{name: "ZOO_ENABLE_QUORUM_AUTH", of: bitnami, read: yes("true", "false"), status: refused, note: "SASL between servers is not supported"},
+	{name: "ZOO_TLS_*", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_TLS_CLIENT_ENABLE and ZOO_TLS_QUORUM_ENABLE"},
+	{name: "ZOO_CLIENT_*", of: bitnami, status: harmless, always: true, note: "ZOO_CLIENT_USER, ZOO_CLIENT_PASSWORD: no effect without ZOO_ENABLE_AUTH"},
+	{name: "ZOO_SERVER_USERS", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_AUTH"},
+	{name: "ZOO_SERVER_PASSWORDS", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_AUTH"},
+	{name: "ZOO_QUORUM_*", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_QUORUM_AUTH"},
 }
 
 // yes parses a boolean as Bitnami's scripts do: anything else is no.
@@ -141,7 +141,7 @@ func (c container) value(name string) (value string, from Origin) {
 	case file == "":
 		return value, from
 	case value != "":
-		c.r.problem(from, "", "is set, and so is %s_FILE: keep one of them", name)
+		c.r.problem(from, "", "is set, and so is %s_FILE: remove one of them", name)
 		return "", from
 	}
 	data, err := os.ReadFile(file)
@@ -183,7 +183,7 @@ func (c container) read(beside string) {
 			}
 		}
 		if len(idle) > 0 {
-			c.r.warnings = append(c.r.warnings, fmt.Sprintf("%s: without effect, as in ZooKeeper's images: %s is there, and it counts", strings.Join(idle, ", "), beside))
+			c.r.warnings = append(c.r.warnings, fmt.Sprintf("%s: no effect, as in ZooKeeper's images, because %s exists", strings.Join(idle, ", "), beside))
 		}
 		return
 	}
@@ -214,7 +214,7 @@ func (c container) one(v variable, value string, from Origin) {
 		}
 		if v.status == refused {
 			if key == "true" {
-				c.r.problem(from, "", "is %s, which this version can't serve: %s", value, v.note)
+				c.r.problem(from, "", "is %s, which this version does not support: %s", value, v.note)
 			}
 			return
 		}
@@ -241,7 +241,7 @@ func (c container) extra() {
 	for _, word := range strings.Fields(words) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || key == "" {
-			c.r.problem(from, "", "has %q; allowed: key=value, with white space between them", word)
+			c.r.problem(from, "", "contains %q; allowed: key=value, separated by white space", word)
 			continue
 		}
 		c.r.set(setting{key: key, value: value, from: from})
@@ -265,7 +265,7 @@ func (c container) servers() {
 	for _, word := range strings.Fields(text) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || !strings.HasPrefix(key, "server.") {
-			c.r.problem(from, "", "has %q; allowed: server.N=%s, with spaces between them", word, serverlist.LineFormat)
+			c.r.problem(from, "", "contains %q; allowed: server.N=%s, separated by spaces", word, serverlist.Form)
 			continue
 		}
 		c.r.set(setting{key: key, value: value, from: from})
@@ -297,7 +297,7 @@ func (c container) unknown() {
 			return name == v.name || name == v.name+"_FILE" || pattern && strings.HasPrefix(name, prefix)
 		})
 		if !known {
-			c.r.warnings = append(c.r.warnings, name+": is not a variable that gozkd knows, so it has no effect")
+			c.r.warnings = append(c.r.warnings, name+": is not a variable of gozkd and has no effect")
 		}
 	}
 }

@@ -109,7 +109,7 @@ func TestContainer_Odd(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, words := range [][]string{{"-D", "tickTime=5"}, {"-D=5"}} {
-		if _, err := Load(words, func(string) string { return "" }, nil); err == nil || !strings.Contains(err.Error(), "in one word") {
+		if _, err := Load(words, func(string) string { return "" }, nil); err == nil || !strings.Contains(err.Error(), "without spaces") {
 			t.Errorf("%v: %v", words, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestContainer_Servers(t *testing.T) {
 		t.Errorf("the default server has another port: %s", c.ListenAddress())
 	}
 	wantLines(t, problems(t, "", inImage(t, map[string]string{"ZOO_SERVERS": "0.0.0.0:2888:3888::1,b:2888:3888::2,c:2888:3888::3"})),
-		"ZOO_SERVERS: server.1: has the address 0.0.0.0, where no other server can reach it: name one where they can; quorumListenOnAllIPs=true makes the server listen on all")
+		"ZOO_SERVERS: server.1: has the address 0.0.0.0, where other servers cannot reach it: use one where they can; quorumListenOnAllIPs=true makes the server listen on all addresses")
 }
 
 func TestContainer_Extra(t *testing.T) {
@@ -155,14 +155,14 @@ func TestContainer_Refused(t *testing.T) {
 		"ZOO_TLS_CLIENT_ENABLE": "true", "ZOO_TLS_CLIENT_KEYSTORE_FILE": "/k", "ZOO_ENABLE_AUTH": "yes", "ZOO_ENABLE_QUORUM_AUTH": "no",
 		"ZOO_TICK_TIME": "1", "ZOO_TICK_TIME_FILE": secret, "ZOO_INIT_LIMIT_FILE": secret, "ZOO_CFG_EXTRA": "snapCount", "ZOO_LOG_LEVEL": "loud",
 	})),
-		"ZOO_TICK_TIME: is set, and so is ZOO_TICK_TIME_FILE: keep one of them",
+		"ZOO_TICK_TIME: is set, and so is ZOO_TICK_TIME_FILE: remove one of them",
 		"ZOO_INIT_LIMIT_FILE: open "+secret+": no such file or directory",
 		`ZOO_LOG_LEVEL: is "loud"; allowed: ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF`,
-		"ZOO_TLS_CLIENT_ENABLE: is true, which this version can't serve: there is no TLS yet: clients would find nobody there",
-		"ZOO_ENABLE_AUTH: is yes, which this version can't serve: there is no SASL: clients that it should keep out would get in",
-		`ZOO_CFG_EXTRA: has "snapCount"; allowed: key=value, with white space between them`)
+		"ZOO_TLS_CLIENT_ENABLE: is true, which this version does not support: TLS is not supported yet: clients could not connect",
+		"ZOO_ENABLE_AUTH: is yes, which this version does not support: SASL is not supported: clients that it must refuse would be admitted",
+		`ZOO_CFG_EXTRA: contains "snapCount"; allowed: key=value, separated by white space`)
 	inv := good(t, "", inImage(t, map[string]string{"ZOO_TICKTIME": "1", "ZOO_TLS_CLIENT_AUTH": "need", "ZOO_QUORUM_LEARNER_USER": "u", "PATH": "p"}))
-	wantLines(t, inv.Warnings, "ZOO_TICKTIME: is not a variable that gozkd knows, so it has no effect")
+	wantLines(t, inv.Warnings, "ZOO_TICKTIME: is not a variable of gozkd and has no effect")
 }
 
 // A zoo.cfg alone counts, in the folder that the environment names, and of the variables the number of the server.
@@ -177,7 +177,7 @@ func TestContainer_File(t *testing.T) {
 		if inv.File != file || c.DataDir != "there" || c.TickTime.Milliseconds() != 3000 || c.MyID != 9 || c.SnapCount != 100000 {
 			t.Errorf("%q: %+v", args, inv)
 		}
-		wantLines(t, inv.Warnings, "ZOO_TICK_TIME, ZOO_CFG_snapCount: without effect, as in ZooKeeper's images: "+file+" is there, and it counts")
+		wantLines(t, inv.Warnings, "ZOO_TICK_TIME, ZOO_CFG_snapCount: no effect, as in ZooKeeper's images, because "+file+" exists")
 	}
 	if inv := good(t, "", map[string]string{"ZOOCFGDIR": env["ZOO_CONF_DIR"]}); inv.File != file {
 		t.Errorf("ZOOCFGDIR: %+v", inv)

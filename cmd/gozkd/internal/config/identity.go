@@ -52,7 +52,7 @@ func (r *resolver) identity(c *Config) identity {
 		r.problem(from, "", "is %q; allowed: the number of this server", trim(text))
 		me.wrong = true
 	case me.known && !me.wrong && me.id != id && me.from.layer > fromImage:
-		r.problem(me.from, me.key, "is %d, but %s says %d: the data is that of server %d; keep one of them", me.id, me.file, id, id)
+		r.problem(me.from, me.key, "is %d, but %s contains %d: the data belongs to server %d; correct one of them", me.id, me.file, id, id)
 		me.wrong = true
 	case !me.known, me.from.layer == fromImage:
 		me.id, me.from, me.key, me.known = id, from, "", true
@@ -74,7 +74,7 @@ func (me identity) check(r *resolver, first won, set serverlist.Set) bool {
 		if me.file == "" {
 			where = "into "
 		}
-		r.problem(first.from, first.key, "is one of %d servers, and nothing says which of them this one is: write its number %smyid in zoo.cfg, --id or ZOO_MY_ID", len(set), where)
+		r.problem(first.from, first.key, "is one of %d servers, and the number of this one is not configured: write it %smyid in zoo.cfg, --id or ZOO_MY_ID", len(set), where)
 		return false
 	}
 	if me.id < 1 || me.id > serverlist.MaxID {
@@ -86,7 +86,7 @@ func (me identity) check(r *resolver, first won, set serverlist.Set) bool {
 		for _, m := range set {
 			keys = append(keys, m.Key())
 		}
-		r.problem(me.from, me.key, "is %d, but the servers are %s: name this one among them, at %s, or correct the number", me.id, strings.Join(keys, ", "), first.from)
+		r.problem(me.from, me.key, "is %d, but the servers are %s: add this one at %s, or correct the number", me.id, strings.Join(keys, ", "), first.from)
 		return false
 	}
 	return true

@@ -113,7 +113,7 @@ var (
 	// are ambiguous.
 	yesNo = oneOf("yes", "no")
 	text  = kind{
-		allowed: "any text, but not empty",
+		allowed: "any text except the empty one",
 		parse:   func(v string) (string, bool) { return v, v != "" },
 	}
 	anything = kind{
@@ -122,7 +122,7 @@ var (
 	}
 	// wordList is a comma-separated list.
 	wordList = kind{
-		allowed: "words with commas between them, or *",
+		allowed: "words separated by commas, or *",
 		parse: func(v string) (string, bool) {
 			words := splitList(v)
 			return strings.Join(words, ","), len(words) > 0

@@ -19,7 +19,7 @@ type Invocation struct {
 	Config Config
 	// File is the path of the zoo.cfg that was read, or empty.
 	File string
-	// Ensemble is how many servers are to run in this process as an ensemble; 0: one, as Config says.
+	// Ensemble is the number of members to run in this process; 0: one server, as Config says.
 	Ensemble int
 	// PortFile is the file to write the addresses to, or empty.
 	PortFile string
@@ -146,5 +146,5 @@ func (r *resolver) unreadable(path string, err error) {
 	if errors.As(err, &pathErr) {
 		err = pathErr.Err // the problem contains the path already
 	}
-	r.problem(Origin{Source: path}, "", "can't be read: %v", err)
+	r.problem(Origin{Source: path}, "", "cannot be read: %v", err)
 }

@@ -126,11 +126,11 @@ func TestLoad_NamesOfSystemProperties(t *testing.T) {
 func TestLoad_UnknownKeys(t *testing.T) {
 	inv := good(t, "dataDir=d\n\ntickTme=2000\nclientport=1\nnothing.like.any.key=1", map[string]string{"JVMFLAGS": "-Dzookeeper.skipAcl=yes -Dqwertz=1"}, "-o", "snapcount=5")
 	wantLines(t, inv.Warnings,
-		"JVMFLAGS: zookeeper.skipAcl: is not a key that gozkd knows, so it has no effect; did you mean skipACL?",
-		"zoo.cfg:3: tickTme: is not a key that gozkd knows, so it has no effect; did you mean tickTime?",
-		"zoo.cfg:4: clientport: is not a key that gozkd knows, so it has no effect; did you mean clientPort?",
-		"zoo.cfg:5: nothing.like.any.key: is not a key that gozkd knows, so it has no effect",
-		"-o snapcount: snapcount: is not a key that gozkd knows, so it has no effect; did you mean snapCount?")
+		"JVMFLAGS: zookeeper.skipAcl: is not a key of gozkd and has no effect; did you mean skipACL?",
+		"zoo.cfg:3: tickTme: is not a key of gozkd and has no effect; did you mean tickTime?",
+		"zoo.cfg:4: clientport: is not a key of gozkd and has no effect; did you mean clientPort?",
+		"zoo.cfg:5: nothing.like.any.key: is not a key of gozkd and has no effect",
+		"-o snapcount: snapcount: is not a key of gozkd and has no effect; did you mean snapCount?")
 }
 
 func TestLoad_AllProblemsAtOnce(t *testing.T) {
@@ -139,7 +139,7 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 		"zoo.cfg:2: has a value without a key",
 		`zoo.cfg:1: tickTime: is "fast"; allowed: a whole number from 1 to 107374182`,
 		`zoo.cfg:3: clientPort: is "2181 # for clients"; allowed: a whole number from 0 to 65535 (a comment needs a line of its own)`,
-		`zoo.cfg:4: secureClientPort: is "2281", which this version can't serve: there is no TLS yet: clients would find nobody there; allowed: 0`,
+		`zoo.cfg:4: secureClientPort: is "2281", which this version does not support: TLS is not supported yet: clients could not connect; allowed: 0`,
 		`zoo.cfg:5: DigestAuthenticationProvider.superDigest: is "(hidden)"; allowed: user:base64 of the digest of user:password`,
 		`zoo.cfg:6: skipACL: is "true"; allowed: yes, no`,
 		"dataDir: is not set: set it in zoo.cfg, or use --data-dir or --memory")
@@ -148,8 +148,8 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 func TestLoad_Warnings(t *testing.T) {
 	inv := good(t, "dataDir=d\nextendedTypesEnabled=false\nadmin.enableServer=true\nadmin.serverPort=8080\ninitLimit=10\nsyncLimit=5\n4lw.commands.whitelist=stat, rouk\ntickTime=1\ntickTime=2\n", nil)
 	wantLines(t, inv.Warnings,
-		"zoo.cfg:8: tickTime: is set again at zoo.cfg:9, which counts",
-		"zoo.cfg:2: extendedTypesEnabled: false has no effect: containers and TTL nodes are always on",
+		"zoo.cfg:8: tickTime: is set again at zoo.cfg:9, which overrides it",
+		"zoo.cfg:2: extendedTypesEnabled: false has no effect: container and TTL znodes are always enabled",
 		`zoo.cfg:7: 4lw.commands.whitelist: "rouk" is not a four-letter word`)
 	if inv.Config.TickTime != 2*time.Millisecond {
 		t.Errorf("tickTime is %v, the last one must count", inv.Config.TickTime)
@@ -172,7 +172,7 @@ func TestLoad_Memory(t *testing.T) {
 	}
 	inv = good(t, "dataDir=d", nil, "--memory")
 	wantLines(t, inv.Warnings, "zoo.cfg:1: dataDir: d is not used: --memory keeps all data in memory")
-	wantLines(t, problems(t, "", nil, "--memory", "--data-dir", "d"), "--data-dir: has no place beside --memory")
+	wantLines(t, problems(t, "", nil, "--memory", "--data-dir", "d"), "--data-dir: cannot be combined with --memory")
 }
 
 func TestLoad_CommandLine(t *testing.T) {
@@ -196,11 +196,11 @@ func TestLoad_CommandLine(t *testing.T) {
 		usage bool
 	}{
 		{[]string{"--no-such-flag"}, "command line: flag provided but not defined: -no-such-flag", true},
-		{[]string{"-o", "tickTime"}, `command line: invalid value "tickTime" for flag -o: wanted is KEY=VALUE`, true},
+		{[]string{"-o", "tickTime"}, `command line: invalid value "tickTime" for flag -o: must be KEY=VALUE`, true},
 		{[]string{"--log-level", "loud"}, `--log-level: gozkd.logLevel: is "loud"; allowed: trace, debug, info, warn, error, off`, true},
 		{[]string{"a.cfg", "b.cfg"}, "command line: one zoo.cfg at most, not a.cfg b.cfg", true},
 		{[]string{"--client-port", "none"}, `--client-port: clientPort: is "none"; allowed: a whole number from 0 to 65535`, true},
-		{[]string{"missing.cfg", "--memory"}, "missing.cfg: can't be read: no such file or directory", false},
+		{[]string{"missing.cfg", "--memory"}, "missing.cfg: cannot be read: no such file or directory", false},
 	} {
 		t.Chdir(t.TempDir())
 		_, err := Load(c.args, func(string) string { return "" }, nil)

@@ -22,7 +22,7 @@ func (r *resolver) members(c *Config) {
 	switch {
 	case len(lines) == 0 && !c.StandaloneEnabled:
 		w := r.won["standaloneEnabled"]
-		r.problem(w.from, w.key, "is false, but there is no server line: name the servers, or leave this key out")
+		r.problem(w.from, w.key, "is false, but there is no server line: name the servers, or remove this key")
 	case len(lines) == 0:
 	case len(lines) == 1 && c.StandaloneEnabled:
 		r.soleMember(c, lines[0])
@@ -54,7 +54,7 @@ func (r *resolver) serverLines() []won {
 	kept := lines[:0]
 	for _, l := range lines {
 		if l.from.layer == fromEnvironment {
-			r.warn(l.from, l.key, "has no effect: the servers are named elsewhere")
+			r.warn(l.from, l.key, "has no effect: the servers are configured elsewhere")
 			continue
 		}
 		kept = append(kept, l)
@@ -74,7 +74,7 @@ func (r *resolver) dynamicFile(named won) {
 	for _, name := range r.order {
 		if w := r.won[name]; isMembership(name) && w.from.layer == fromFile {
 			elsewhere = true
-			r.problem(w.from, w.key, "must stand in the dynamic configuration file, which is named at %s", named.from)
+			r.problem(w.from, w.key, "must be in the dynamic configuration file, which is set at %s", named.from)
 		}
 	}
 	if elsewhere {
@@ -114,7 +114,7 @@ func (r *resolver) soleMember(c *Config, line won) {
 		return
 	}
 	if m.Role == serverlist.Observer {
-		r.problem(line.from, line.key, "is an observer, and there is no other server: make it a participant, or name the others")
+		r.problem(line.from, line.key, "is an observer, and there is no other server: make it a participant, or add the others")
 		return
 	}
 	r.clientAddress(c, line, m)
@@ -165,16 +165,16 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 			continue
 		}
 		if other, again := line[m.ID]; again { // server.1 and server.01; equal keys have been rejected
-			r.problem(l.from, l.key, "is the second server %d, after %s: each has a number of its own", m.ID, other.from)
+			r.problem(l.from, l.key, "is a second server %d, after %s: each server needs a different number", m.ID, other.from)
 			continue
 		}
 		for _, other := range set {
 			if sameHost(m.Host, other.Host) && m.PeerPort == other.PeerPort {
-				r.problem(l.from, l.key, "has the address %s, as %s at %s has: each server has an address of its own", m.PeerAddress(), other.Key(), line[other.ID].from)
+				r.problem(l.from, l.key, "has the same address, %s, as %s at %s: each server needs a different address", m.PeerAddress(), other.Key(), line[other.ID].from)
 			}
 		}
 		if ip, err := netip.ParseAddr(m.Host); err == nil && ip.IsUnspecified() {
-			r.problem(l.from, l.key, "has the address %s, where no other server can reach it: name one where they can; quorumListenOnAllIPs=true makes the server listen on all", m.Host)
+			r.problem(l.from, l.key, "has the address %s, where other servers cannot reach it: use one where they can; quorumListenOnAllIPs=true makes the server listen on all addresses", m.Host)
 		}
 		line[m.ID], set = l, set.With(m)
 	}
@@ -213,11 +213,11 @@ func announce(set serverlist.Set, c Config) serverlist.Set {
 func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
 	switch n := len(set.Voters()); {
 	case n == 0:
-		r.problem(first.from, first.key, "is an observer, as all others are: somebody must vote, so make some of them participants")
+		r.problem(first.from, first.key, "is an observer like all other servers, and an ensemble needs votes: make some of them participants")
 	case n == 1 && c.StandaloneEnabled:
-		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: name more, or set standaloneEnabled=false", len(set), set.Voters()[0])
+		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: add more, or set standaloneEnabled=false", len(set), set.Voters()[0])
 	case n%2 == 0:
-		r.warn(first.from, first.key, "is one of %d participants, of which %d may fail, no more than of %d", n, (n-1)/2, n-1)
+		r.warn(first.from, first.key, "is one of %d participants, which tolerate %d failures, no more than %d would", n, (n-1)/2, n-1)
 	}
 }
 
@@ -227,9 +227,9 @@ func (r *resolver) ensembleKeys(c *Config) {
 		w := r.won[name]
 		switch {
 		case strings.HasPrefix(name, "group."), strings.HasPrefix(name, "weight."):
-			r.problem(w.from, w.key, "is not possible: each participant has one vote, and a majority of them decides; take it out")
+			r.problem(w.from, w.key, "is not supported: each participant has one vote, and a majority decides; remove it")
 		case (name == "sslQuorum" || name == "quorum.auth.enableSasl") && strings.EqualFold(w.value, "true"):
-			r.problem(w.from, w.key, "is true, which this version can't serve: servers talk to each other without TLS and SASL")
+			r.problem(w.from, w.key, "is true, which this version does not support: TLS and SASL between servers")
 		case name == "oraclePath" && w.value != "":
 			r.warn(w.from, w.key, "%s has no effect: a majority of the participants decides, also of two", w.value)
 		}
@@ -243,7 +243,7 @@ func (r *resolver) ensembleKeys(c *Config) {
 			if w.key == "" {
 				w = r.won["tickTime"]
 			}
-			r.problem(w.from, w.key, "is %s: %s is %d ticks of %d ms, more than %d ms in all", w.value, limit.key, limit.ticks, c.TickTime.Milliseconds(), math.MaxInt32)
+			r.problem(w.from, w.key, "is %s: %s is %d ticks of %d ms, which exceeds %d ms", w.value, limit.key, limit.ticks, c.TickTime.Milliseconds(), math.MaxInt32)
 		}
 	}
 }

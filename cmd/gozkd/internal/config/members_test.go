@@ -36,11 +36,11 @@ func TestLoad_SoleMember(t *testing.T) {
 		{"server.1=a", `zoo.cfg:2: server.1: is "a": there is no peer port` + allowed},
 		{"server.1=a:1:70000", `zoo.cfg:2: server.1: is "a:1:70000": the election port "70000" is not between 0 and 65535` + allowed},
 		{"server.1=a:1:2:boss", `zoo.cfg:2: server.1: is "a:1:2:boss": the role "boss" is neither participant nor observer` + allowed},
-		{"server.1=a:1:2:observer", `zoo.cfg:2: server.1: is an observer, and there is no other server: make it a participant, or name the others`},
+		{"server.1=a:1:2:observer", `zoo.cfg:2: server.1: is an observer, and there is no other server: make it a participant, or add the others`},
 		{"server.1=a:1:2;1;2", `zoo.cfg:2: server.1: is "a:1:2;1;2": a secure client port is not supported: remove it` + allowed},
 		{"server.1=a:1:2;2182\nclientPort=2181", "zoo.cfg:2: server.1: has client port 2182, but clientPort is 2181 at zoo.cfg:3"},
 		{"server.1=a:1:2;b:2182\nclientPortAddress=c", "zoo.cfg:2: server.1: has client address b, but clientPortAddress is c at zoo.cfg:3"},
-		{"standaloneEnabled=false", "zoo.cfg:2: standaloneEnabled: is false, but there is no server line: name the servers, or leave this key out"},
+		{"standaloneEnabled=false", "zoo.cfg:2: standaloneEnabled: is false, but there is no server line: name the servers, or remove this key"},
 	} {
 		wantLines(t, problems(t, "dataDir=d\n"+c.lines, nil), c.want)
 	}
@@ -60,7 +60,7 @@ func TestLoad_Ensemble(t *testing.T) {
 	if c.ListenAddress() != "b:2182" || c.PeerListenAddress() != "b:2888" {
 		t.Errorf("listens on %s and %s", c.ListenAddress(), c.PeerListenAddress())
 	}
-	wantLines(t, inv.Warnings, "zoo.cfg:1: server.1: is one of 2 participants, of which 0 may fail, no more than of 1")
+	wantLines(t, inv.Warnings, "zoo.cfg:1: server.1: is one of 2 participants, which tolerate 0 failures, no more than 1 would")
 	for _, want := range []string{"server.1=a:2888:3888:participant;0.0.0.0:2181\n", "myid=2\n", "initLimit=7\n", "syncLimit=3\n", "linearizableReads=true\n"} {
 		if !strings.Contains(c.String(), want) {
 			t.Errorf("%s is not in\n%s", want, c)
@@ -107,37 +107,37 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		{lines, []string{"zoo.cfg:1: server.1: is one of 3 servers, and nothing says which of them this one is: write its number into " +
+		{lines, []string{"zoo.cfg:1: server.1: is one of 3 servers, and the number of this one is not configured: write it into " +
 			filepath.Join("d", "myid") + ", or set myid in zoo.cfg, --id or ZOO_MY_ID"}},
-		{lines + "myid=4", []string{"zoo.cfg:4: myid: is 4, but the servers are server.1, server.2, server.3: name this one among them, at zoo.cfg:1, or correct the number"}},
+		{lines + "myid=4", []string{"zoo.cfg:4: myid: is 4, but the servers are server.1, server.2, server.3: add this one at zoo.cfg:1, or correct the number"}},
 		{lines + "myid=255", []string{`zoo.cfg:4: myid: is "255"; allowed: a whole number from 1 to 254`}},
-		{"server.1=a:1:2\nserver.1=b:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:2: server.1: is there already, at zoo.cfg:1: each server has a number of its own"}},
-		{"server.1=a:1:2\nserver.01=b:1:2\nmyid=1", []string{"zoo.cfg:2: server.01: is the second server 1, after zoo.cfg:1: each has a number of its own"}},
-		{"server.1=a:1:2\nserver.2=A:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the address A:1, as server.1 at zoo.cfg:1 has: each server has an address of its own"}},
-		{"server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the address 127.0.0.1:1, as server.1 at zoo.cfg:1 has: each server has an address of its own"}},
+		{"server.1=a:1:2\nserver.1=b:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:2: server.1: is already set at zoo.cfg:1: each server needs a different number"}},
+		{"server.1=a:1:2\nserver.01=b:1:2\nmyid=1", []string{"zoo.cfg:2: server.01: is a second server 1, after zoo.cfg:1: each server needs a different number"}},
+		{"server.1=a:1:2\nserver.2=A:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the same address, A:1, as server.1 at zoo.cfg:1: each server needs a different address"}},
+		{"server.1=127.0.0.1:1:2\nserver.2=127.0.0.1:1:3\nmyid=1", []string{"zoo.cfg:2: server.2: has the same address, 127.0.0.1:1, as server.1 at zoo.cfg:1: each server needs a different address"}},
 		{"server.0=a:1:2\nserver.2=b\nserver.x=c:1:2\nmyid=1", []string{
 			`zoo.cfg:1: server.0: is "a:1:2": the id 0 is not between 1 and 254` + allowed,
 			`zoo.cfg:2: server.2: is "b": there is no peer port` + allowed,
 			`zoo.cfg:3: server.x: is "c:1:2": the id "x" is not a number` + allowed}},
 		{"server.1=a:1:2|b:1:2\nserver.2=c:1:2\nmyid=1", []string{`zoo.cfg:1: server.1: is "a:1:2|b:1:2": several addresses for one server are not supported: keep one of them` + allowed}},
-		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where no other server can reach it: name one where they can; quorumListenOnAllIPs=true makes the server listen on all"}},
+		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=1", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where other servers cannot reach it: use one where they can; quorumListenOnAllIPs=true makes the server listen on all addresses"}},
 		{lines + "myid=1\ngroup.1=1:2:3\nweight.1=1\nsslQuorum=true\nquorum.auth.enableSasl=true", []string{
-			"zoo.cfg:5: group.1: is not possible: each participant has one vote, and a majority of them decides; take it out",
-			"zoo.cfg:6: weight.1: is not possible: each participant has one vote, and a majority of them decides; take it out",
-			"zoo.cfg:7: sslQuorum: is true, which this version can't serve: servers talk to each other without TLS and SASL",
-			"zoo.cfg:8: quorum.auth.enableSasl: is true, which this version can't serve: servers talk to each other without TLS and SASL"}},
+			"zoo.cfg:5: group.1: is not supported: each participant has one vote, and a majority decides; remove it",
+			"zoo.cfg:6: weight.1: is not supported: each participant has one vote, and a majority decides; remove it",
+			"zoo.cfg:7: sslQuorum: is true, which this version does not support: TLS and SASL between servers",
+			"zoo.cfg:8: quorum.auth.enableSasl: is true, which this version does not support: TLS and SASL between servers"}},
 		{lines + "myid=1\nclientPort=5", []string{"zoo.cfg:1: server.1: has client port 2181, but clientPort is 5 at zoo.cfg:5"}},
 		{lines + "myid=1\ninitLimit=0\nsyncLimit=x", []string{
 			`zoo.cfg:5: initLimit: is "0"; allowed: a whole number from 1 to 2147483647`,
 			`zoo.cfg:6: syncLimit: is "x"; allowed: a whole number from 1 to 2147483647`}},
-		{lines + "myid=1\ninitLimit=2147483647", []string{"zoo.cfg:5: initLimit: is 2147483647: initLimit is 2147483647 ticks of 3000 ms, more than 2147483647 ms in all"}},
-		{lines + "myid=1\ntickTime=99999999\nsyncLimit=1\ninitLimit=22", []string{"zoo.cfg:7: initLimit: is 22: initLimit is 22 ticks of 99999999 ms, more than 2147483647 ms in all"}},
-		{"server.1=a:1:2\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is one of 2 servers, but only server.1 is a participant: name more, or set standaloneEnabled=false"}},
-		{"server.1=a:1:2:observer\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is an observer, as all others are: somebody must vote, so make some of them participants"}},
+		{lines + "myid=1\ninitLimit=2147483647", []string{"zoo.cfg:5: initLimit: is 2147483647: initLimit is 2147483647 ticks of 3000 ms, which exceeds 2147483647 ms"}},
+		{lines + "myid=1\ntickTime=99999999\nsyncLimit=1\ninitLimit=22", []string{"zoo.cfg:7: initLimit: is 22: initLimit is 22 ticks of 99999999 ms, which exceeds 2147483647 ms"}},
+		{"server.1=a:1:2\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is one of 2 servers, but only server.1 is a participant: add more, or set standaloneEnabled=false"}},
+		{"server.1=a:1:2:observer\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is an observer like all other servers, and an ensemble needs votes: make some of them participants"}},
 	} {
 		wantLines(t, problems(t, c.text+"\ndataDir=d\n", nil), c.want...)
 	}
-	wantLines(t, problems(t, lines, nil, "--memory"), "zoo.cfg:1: server.1: is one of 3 servers, and nothing says which of them this one is: write its number into myid in zoo.cfg, --id or ZOO_MY_ID")
+	wantLines(t, problems(t, lines, nil, "--memory"), "zoo.cfg:1: server.1: is one of 3 servers, and the number of this one is not configured: write it into myid in zoo.cfg, --id or ZOO_MY_ID")
 }
 
 func TestLoad_Myid(t *testing.T) {
@@ -150,9 +150,9 @@ func TestLoad_Myid(t *testing.T) {
 		{lines, "3\n", 3, ""},
 		{lines, " 2 \r\nmore\n", 2, ""},
 		{lines + "myid=2\n", "2", 2, ""},
-		{lines + "myid=2\n", "3", 0, "zoo.cfg:4: myid: is 2, but " + file + " says 3: the data is that of server 3; keep one of them"},
+		{lines + "myid=2\n", "3", 0, "zoo.cfg:4: myid: is 2, but " + file + " contains 3: the data belongs to server 3; correct one of them"},
 		{lines, "300", 0, file + ":1: is 300; allowed in an ensemble: the number of a server line, 1 to 254"},
-		{lines, "4", 0, file + ":1: is 4, but the servers are server.1, server.2, server.3: name this one among them, at zoo.cfg:1, or correct the number"},
+		{lines, "4", 0, file + ":1: is 4, but the servers are server.1, server.2, server.3: add this one at zoo.cfg:1, or correct the number"},
 		{lines, "", 0, file + `:1: is ""; allowed: the number of this server`},
 		{"", "one\n", 0, file + `:1: is "one"; allowed: the number of this server`},
 		{"", "300\n", 0, ""},
@@ -173,7 +173,7 @@ func TestLoad_Myid(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, filepath.Join(file, "x"), "")
 	_, err := Load([]string{"--data-dir", "d"}, func(string) string { return "" }, nil)
-	wantLines(t, strings.Split(fmt.Sprint(err), "\n"), file+": can't be read: is a directory")
+	wantLines(t, strings.Split(fmt.Sprint(err), "\n"), file+": cannot be read: is a directory")
 }
 
 func TestLoad_DockerEnvironment(t *testing.T) {
@@ -191,14 +191,14 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 	}
 	inv = good(t, "dataDir=d\nserver.1=x:1\nserver.2=y:1\n", env)
 	wantLines(t, inv.Warnings,
-		"ZOO_SERVERS: without effect, as in ZooKeeper's images: zoo.cfg is there, and it counts",
-		"zoo.cfg:2: server.1: is one of 2 participants, of which 0 may fail, no more than of 1")
+		"ZOO_SERVERS: no effect, as in ZooKeeper's images, because zoo.cfg exists",
+		"zoo.cfg:2: server.1: is one of 2 participants, which tolerate 0 failures, no more than 1 would")
 	if got := fmt.Sprint(inv.Config.Members); got != "[server.1=x:1:0:participant server.2=y:1:0:participant]" {
 		t.Errorf("zoo.cfg must win: %s", got)
 	}
 	wantLines(t, problems(t, "", map[string]string{"ZOO_MY_ID": "one", "ZOO_SERVERS": "zoo1:2888:3888::1 server.2=b:1 server.2=c:1"}),
-		`ZOO_SERVERS: has "zoo1:2888:3888::1"; allowed: server.N=`+serverlist.LineFormat+", with spaces between them",
-		"ZOO_SERVERS: server.2: is there already, at ZOO_SERVERS: each server has a number of its own",
+		`ZOO_SERVERS: contains "zoo1:2888:3888::1"; allowed: server.N=`+serverlist.LineFormat+", separated by spaces",
+		"ZOO_SERVERS: server.2: is already set at ZOO_SERVERS: each server needs a different number",
 		`ZOO_MY_ID: myid: is "one"; allowed: a whole number from 1 to 254`)
 }
 
@@ -225,5 +225,5 @@ func TestLoad_DynamicFile(t *testing.T) {
 	write(t, "zoo.cfg", "dataDir=data\nserver.1=a:1:2\ndynamicConfigFile=dyn")
 	_, err = load()
 	wantLines(t, strings.Split(fmt.Sprint(err), "\n"),
-		"zoo.cfg:2: server.1: must stand in the dynamic configuration file, which is named at zoo.cfg:3")
+		"zoo.cfg:2: server.1: must be in the dynamic configuration file, which is set at zoo.cfg:3")
 }

@@ -39,7 +39,7 @@ func readProperties(file string, data []byte) ([]property, []Problem) {
 		}
 		p, err := loader.LoadBytes([]byte(l.text))
 		if err != nil {
-			bad("can't be read: " + strings.TrimPrefix(err.Error(), "properties: Line 1: "))
+			bad("cannot be read: " + strings.TrimPrefix(err.Error(), "properties: Line 1: "))
 			continue
 		}
 		for _, k := range p.Keys() {

@@ -42,10 +42,10 @@ func TestReadProperties_Problems(t *testing.T) {
 	props, problems := readProperties("zoo.cfg", []byte("a=1\n=2\nb=\\u12\n:3\nc=\xff\n# \xff\nd=%d\\uzzzz\ne=5"))
 	want := []string{
 		"zoo.cfg:2: has a value without a key",
-		"zoo.cfg:3: can't be read: invalid unicode literal",
+		"zoo.cfg:3: cannot be read: invalid unicode literal",
 		"zoo.cfg:4: has a value without a key",
 		`zoo.cfg:5: is not UTF-8: save the file as UTF-8, or write the character as \uXXXX`,
-		"zoo.cfg:7: can't be read: invalid unicode literal",
+		"zoo.cfg:7: cannot be read: invalid unicode literal",
 	}
 	var got []string
 	for _, p := range problems {

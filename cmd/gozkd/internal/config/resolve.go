@@ -90,7 +90,7 @@ func (r *resolver) set(s setting) {
 		if near := similar(s.key); near != "" {
 			hint = "; did you mean " + near + "?"
 		}
-		r.warn(s.from, s.key, "is not a key that gozkd knows, so it has no effect%s", hint)
+		r.warn(s.from, s.key, "is not a key of gozkd and has no effect%s", hint)
 		return
 	}
 	before, again := r.won[canonical]
@@ -99,9 +99,9 @@ func (r *resolver) set(s setting) {
 	case strings.HasPrefix(canonical, "server.") && s.from.layer != fromFlags:
 		// NB: ZooKeeper uses the last one. A line that was copied without a new number would make
 		// the ensemble smaller.
-		r.problem(s.from, s.key, "is there already, at %s: each server has a number of its own", before.from)
+		r.problem(s.from, s.key, "is already set at %s: each server needs a different number", before.from)
 	case s.from.layer == fromFile:
-		r.warn(before.from, before.key, "is set again at %s, which counts", s.from)
+		r.warn(before.from, before.key, "is set again at %s, which overrides it", s.from)
 	}
 	if !again {
 		r.order = append(r.order, canonical)
@@ -158,7 +158,7 @@ func (r *resolver) check(c *Config, name string) {
 		if len(w.row.fine) > 0 {
 			allowed = "; allowed: " + strings.Join(w.row.fine, ", ")
 		}
-		r.problem(w.from, w.key, "is %q, which this version can't serve: %s%s", shown, w.row.note, allowed)
+		r.problem(w.from, w.key, "is %q, which this version does not support: %s%s", shown, w.row.note, allowed)
 	case !fine && (w.row.status == later || len(w.row.fine) > 0):
 		r.warn(w.from, w.key, "%s has no effect: %s", shown, w.row.note)
 	}
@@ -198,7 +198,7 @@ func (r *resolver) directories(c *Config) {
 // mustExist adds a problem if a directory does not exist.
 func (r *resolver) mustExist(key, dir string) {
 	if _, err := os.Stat(dir); err != nil {
-		r.problem(r.won[key].from, key, "is %s, which can't be used, and datadir.autocreate is false: %v", dir, err)
+		r.problem(r.won[key].from, key, "is %s, which cannot be used, and datadir.autocreate is false: %v", dir, err)
 	}
 }
 
