@@ -265,7 +265,7 @@ func (c container) servers() {
 	for _, word := range strings.Fields(text) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || !strings.HasPrefix(key, "server.") {
-			c.r.problem(from, "", "contains %q; allowed: server.N=%s, separated by spaces", word, serverlist.Form)
+			c.r.problem(from, "", "contains %q; allowed: server.N=%s, separated by spaces", word, serverlist.LineFormat)
 			continue
 		}
 		c.r.set(setting{key: key, value: value, from: from})
