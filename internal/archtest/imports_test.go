@@ -179,6 +179,7 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "cmd/gozkd/internal/config", there: true, may: []arrow{
+		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"internal/memberdir", "how large an ensemble in one process can be"},
 		{"internal/serverlist", "server lines"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
