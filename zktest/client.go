@@ -14,12 +14,13 @@ import (
 	"github.com/gozkd/gozkd/internal/lastzxid"
 )
 
-// DefaultSessionTimeout is what the clients of Connect ask for.
+// DefaultSessionTimeout is the session timeout that the clients of Connect ask for.
 const DefaultSessionTimeout = 10 * time.Second
 
-// Connect returns a go-zookeeper client that has a session. It is closed with the test. It tries again at once when it loses its
-// connection, where go-zookeeper's own pause is a second; for a client as your program makes it, use ConnectString, and Dialer in a
-// bubble. Options are those of go-zookeeper, such as zk.WithEventCallback.
+// Connect returns a go-zookeeper client that has a session. It is closed with the test. After
+// losing its connection it reconnects at once, where go-zookeeper would pause for a second; for a
+// client with your program's settings use ConnectString, and Dialer in a bubble. options are
+// go-zookeeper's, such as zk.WithEventCallback.
 func (s *Service) Connect(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
 	return s.ConnectTimeout(t, DefaultSessionTimeout, options...)
@@ -33,7 +34,7 @@ func (s *Service) ConnectTimeout(t testing.TB, timeout time.Duration, options ..
 
 func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []string, options []func(*zk.Conn)) *zk.Conn {
 	t.Helper()
-	all := func(c *zk.Conn) { // go-zookeeper's type for an option has no name out here
+	all := func(c *zk.Conn) { // go-zookeeper does not export its type of options
 		for _, set := range options {
 			set(c)
 		}
@@ -46,18 +47,19 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 		t.Fatalf("zktest: connect: %v", err)
 	}
 	t.Cleanup(func() {
-		s.show(t) // now, since the session and its ephemerals end with the connection
+		s.show(t) // before the session and its ephemerals end with the connection
 		hangUp := func() {
 			servers.none.Store(true)
 			line.hangUp()
 		}
 		if !s.cluster.Answers(conn.SessionID()) {
-			// A client waits a second for the answer to its farewell, and longer for a new connection.
+			// A client waits a second for the reply when it closes its session, and longer for a
+			// new connection.
 			early := time.AfterFunc(farewell, hangUp)
 			defer early.Stop()
 		}
 		conn.Close()
-		hangUp() // it may not have come to an end, and in a bubble no time passes any more
+		hangUp() // early may not have fired, and in a bubble no more time passes
 	})
 	late := time.NewTimer(waitTimeout)
 	defer late.Stop()
@@ -73,13 +75,13 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 	}
 }
 
-// farewell is how long a client may try to end its session when there is nobody to end it.
+// farewell is how long a client may try to close its session if no server answers.
 const farewell = 50 * time.Millisecond
 
-// line is a client's present connection.
+// line is a client's present connection. It can be broken for good.
 type line struct {
 	dial zk.Dialer
-	seen lastzxid.Seen // so that tests under the race detector report their own races only
+	seen lastzxid.Seen // keeps a race inside go-zookeeper out of the race detector's reports
 
 	mu    sync.Mutex
 	now   net.Conn // nil: none yet
@@ -91,7 +93,7 @@ func (l *line) connect(network, address string, timeout time.Duration) (net.Conn
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil && l.ended {
-		_ = nc.Close() // nobody has used it
+		_ = nc.Close() // not used yet
 		return nil, net.ErrClosed
 	}
 	if err != nil {
@@ -101,13 +103,13 @@ func (l *line) connect(network, address string, timeout time.Duration) (net.Conn
 	return l.now, nil
 }
 
-// hangUp ends the connection, and lets there be no other.
+// hangUp breaks the connection and prevents new ones.
 func (l *line) hangUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
 	if l.now != nil {
-		_ = l.now.Close() // an error would say that it is closed already
+		_ = l.now.Close() // an error means that it is closed already
 	}
 }
 
@@ -116,7 +118,8 @@ func (s *Service) ConnectString() string { return s.cluster.ConnectString() }
 
 func (s *Service) addresses() []string { return strings.Split(s.ConnectString(), ",") }
 
-// Dialer connects to the addresses in ConnectString: for zk.WithDialer. In a bubble there is no other way; elsewhere it is TCP.
+// Dialer returns a dial function for zk.WithDialer that connects to the addresses in ConnectString.
+// A client in a bubble needs it; elsewhere it dials TCP.
 func (s *Service) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(_, address string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -125,15 +128,16 @@ func (s *Service) Dialer() func(network, address string, timeout time.Duration) 
 	}
 }
 
-// eager is a zk.HostProvider whose clients try again soon. Only after many tries in vain it lets them make the pause of a second
-// that go-zookeeper makes each time: then they also give up what they were asked, and notice that they were closed.
+// eager is a zk.HostProvider that lets a client reconnect at once. After many failures it allows
+// go-zookeeper's pause of a second, during which the client also fails its pending requests and
+// notices Close.
 type eager struct {
 	mu      sync.Mutex
 	servers []string
 	next    int
-	tries   int // since the last that succeeded, or since the last pause
+	tries   int // since the last success or pause
 
-	none atomic.Bool // it is of no use to try
+	none atomic.Bool // no address can succeed any more
 }
 
 const (

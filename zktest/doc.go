@@ -1,31 +1,34 @@
-// Package zktest runs ZooKeeper servers and ensembles inside a Go test, and does to them what production will.
+// Package zktest runs ZooKeeper servers and ensembles inside a Go test and injects the faults of
+// production.
 //
 //	func TestMine(t *testing.T) {
-//		zk := zktest.Start(t)                       // a server, on a free port, gone with the test
+//		zk := zktest.Start(t)                       // a server on a free port, until the end of the test
 //		conn := zk.Connect(t)                       // a go-zookeeper client with a session
 //		zk.Advance(time.Hour)                       // an hour has passed
-//		zk.DropReply(zktest.Create)                 // the next create is applied, and its answer is lost
+//		zk.DropReply(zktest.Create)                 // the next create is applied, and its reply is lost
 //		...
 //	}
 //
-// A server takes a millisecond or two to start, an ensemble of three some fifty. Any client may connect to ConnectString, in
-// this process or another. docs/guide/testing.md has complete examples, and what each method of Curator's TestingServer and
-// TestingCluster is called here.
+// A server takes a millisecond or two to start, an ensemble of three about fifty. Any client, in
+// this process or another, may connect to ConnectString. docs/guide/testing.md has complete
+// examples and a table for users of Curator's TestingServer and TestingCluster.
 //
 // # Failing
 //
-// What can't be done fails the test, with the reason: there is no error to be checked. In a subtest use the server through
-// With(t), so that the subtest fails and not its parent. When a test has failed, its log shows at the end how things were
-// (members, sessions, znodes) and what the servers logged. A test that passes shows nothing.
+// A method that cannot do its work fails the test with the reason; there are no errors to check. In
+// a subtest use the server returned by With(t), so that the subtest fails and not its parent. The
+// log of a failed test ends with the state of members, sessions and znodes and with the servers'
+// log. A test that passes logs nothing.
 //
 // # Time
 //
-// Inside a bubble of testing/synctest everything runs on the bubble's time. There no port is opened, since who waits for a
-// socket keeps the time of a bubble from passing: clients connect with Dialer, as those of Connect do. Outside, time is real,
-// and Advance lets it pass for the servers.
+// In a bubble of testing/synctest everything runs on the bubble's clock. No port is opened there,
+// because a goroutine that waits for a socket would stop that clock: clients connect with Dialer,
+// as those of Connect do. Outside a bubble time is real, and Advance lets it pass for the servers.
 //
 // # Concurrency
 //
-// All methods may be called from several goroutines, except where one would end the test: those that can't do what they are
-// asked for call t.FailNow, which is for the test's own goroutine. Tests with servers of their own may run in parallel.
+// All methods may be called from several goroutines, except when one would end the test: a method
+// that fails calls t.FailNow, which only the test's own goroutine may do. Tests with servers of
+// their own may run in parallel.
 package zktest

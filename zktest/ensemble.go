@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/internal/cluster"
 )
 
-// Stop stops all members that run, at the same time.
+// Stop stops all running members at the same time.
 func (e *Ensemble) Stop() {
 	e.t.Helper()
 	members := e.cluster.Members()
@@ -22,7 +22,7 @@ func (e *Ensemble) Stop() {
 	e.must(errors.Join(errs...))
 }
 
-// Start starts all members that are down, and returns when they serve.
+// Start starts all members that are down and returns when they serve.
 func (e *Ensemble) Start() {
 	e.t.Helper()
 	for _, m := range e.Members() {

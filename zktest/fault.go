@@ -7,12 +7,12 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Op is a kind of request, however clients spell it: there are four op codes that create.
+// Op is a kind of request. Several op codes can be one kind: four of them create znodes.
 type Op string
 
-// The kinds of requests that faults can wait for.
+// The kinds of requests that faults apply to.
 const (
-	Any      Op = "any" // any of those that follow but Connect
+	Any      Op = "any" // all of the following except Connect
 	Create   Op = "create"
 	Delete   Op = "delete"
 	Exists   Op = "exists"
@@ -23,30 +23,32 @@ const (
 	Children Op = "children"
 	Multi    Op = "multi"
 	Sync     Op = "sync"
-	Watch    Op = "watch"   // to add, remove, check or set watches again; a get with a watch is a Get
-	Connect  Op = "connect" // to make a session, or to take it up again
+	Watch    Op = "watch"   // to add, remove, check or restore watches; a get with a watch is a Get
+	Connect  Op = "connect" // to create a session or to resume it
 )
 
-// Match narrows the requests that a fault waits for.
+// Match restricts the requests that a fault applies to.
 type Match func(*faultproxy.Fault)
 
-// OnPath matches requests for a path that begins with prefix, as the client sends it: a sequential name has no number yet. A
-// multi is matched by any of its paths.
+// OnPath matches requests for a path that begins with prefix, as the client sends it: a sequential
+// name has no number yet. A multi matches if any of its paths does.
 func OnPath(prefix string) Match { return func(f *faultproxy.Fault) { f.PathPrefix = prefix } }
 
 // OfSession matches the requests of one client.
 func OfSession(id int64) Match { return func(f *faultproxy.Fault) { f.Session = id } }
 
-// Times lets the fault happen to the first n requests that match instead of one; a negative n to all until Remove.
+// Times applies the fault to the first n matching requests instead of one, or for a negative n to
+// all until Remove.
 func Times(n int) Match { return func(f *faultproxy.Fault) { f.Times = n } }
 
-// Fault is one that waits for its request, or has had it.
+// Fault is a fault that waits for a request or has happened.
 type Fault struct {
 	service *Service
 	armed   *faultproxy.Armed
 }
 
-// Wait waits until the fault has happened, as often as it shall; to one for all requests, once.
+// Wait waits until the fault has happened as often as it should, or once for a fault without a
+// limit.
 func (f *Fault) Wait() {
 	f.service.t.Helper()
 	late := time.NewTimer(waitTimeout)
@@ -61,29 +63,29 @@ func (f *Fault) Wait() {
 // Count returns how often the fault has happened.
 func (f *Fault) Count() int { return f.armed.Count() }
 
-// Remove takes the fault back, if it did not happen yet.
+// Remove removes the fault. If it has happened already, that stays.
 func (f *Fault) Remove() { f.armed.Remove() }
 
-// DropReply lets the next such request be applied, and then breaks the connection instead of answering: the client cannot know
-// whether it was done.
+// DropReply lets the server apply the next matching request and then breaks the connection instead
+// of replying, so that the client cannot know whether the request was applied.
 func (s *Service) DropReply(op Op, match ...Match) *Fault {
 	s.t.Helper()
 	return s.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.Op(op)}, match)
 }
 
-// Delay holds the next such request back for d, and with it what follows on the same connection, before the server gets it.
+// Delay holds back the next matching request, and everything after it on the connection, for d.
 func (s *Service) Delay(op Op, d time.Duration, match ...Match) *Fault {
 	s.t.Helper()
 	return s.arm(faultproxy.Fault{Kind: faultproxy.Delay, Op: faultproxy.Op(op), Delay: d}, match)
 }
 
-// FailNext answers the next such request with the code, and does nothing of it.
+// FailNext answers the next matching request with code, without executing it.
 func (s *Service) FailNext(op Op, code proto.ErrCode, match ...Match) *Fault {
 	s.t.Helper()
 	return s.arm(faultproxy.Fault{Kind: faultproxy.Fail, Op: faultproxy.Op(op), Code: code}, match)
 }
 
-// ClearFaults takes back all faults that did not happen yet.
+// ClearFaults removes all faults that have not happened yet.
 func (s *Service) ClearFaults() { s.cluster.Disarm() }
 
 func (s *Service) arm(f faultproxy.Fault, match []Match) *Fault {

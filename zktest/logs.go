@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// maxLog is how much of the servers' log is kept: the end of it.
+// maxLog is how many bytes of the servers' log are kept, from its end.
 const maxLog = 1 << 20
 
-// logs keeps log lines until somebody wants to see them.
+// logs keeps log lines for a failing test.
 type logs struct {
 	mu   sync.Mutex
 	text []byte
@@ -30,19 +30,19 @@ func (l *logs) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Printf takes the log lines of a client.
+// Printf adds a log line of a client.
 func (l *logs) Printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(l, "client: "+format+"\n", args...) // it never fails
+	_, _ = fmt.Fprintf(l, "client: "+format+"\n", args...) // never fails
 }
 
-// end returns how much was written.
+// end returns the number of bytes logged so far.
 func (l *logs) end() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost + len(l.text)
 }
 
-// from returns what was written since that much was, as far as it is kept.
+// from returns what was logged after the first logStart bytes, as far as it is kept.
 func (l *logs) from(logStart int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

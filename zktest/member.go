@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Member is one server, through all its lives: its address and its data stay.
+// Member is one server, across restarts. It keeps its address and its data.
 type Member struct {
 	service *Service
 	m       *cluster.Member
@@ -33,74 +33,74 @@ func (m *Member) Address() string { return m.m.Address() }
 // Dir returns the data directory, or "" without OnDisk.
 func (m *Member) Dir() string { return m.m.Dir() }
 
-// Server returns the server of the present life, or nil if the member is down.
+// Server returns the running server, or nil if the member is down.
 func (m *Member) Server() *server.Server { return m.m.Server() }
 
-// ConnectTo returns a client like that of Connect which knows no other member.
+// ConnectTo returns a client like that of Connect that knows this member only.
 func (m *Member) ConnectTo(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
 	return m.service.connect(t, DefaultSessionTimeout, []string{m.Address()}, options)
 }
 
-// Stop closes the server in an orderly way. Its clients lose their connections, and a leader hands over before.
+// Stop closes the server: a leader hands over its lead, then clients lose their connections.
 func (m *Member) Stop() {
 	m.service.t.Helper()
 	m.service.must(m.m.Stop())
 }
 
-// Start starts it again, with the same port and the same data. When it returns, the server serves, unless too few members run for
-// any of them to serve.
+// Start starts the server again, with the same port and data. It returns when the server serves, or
+// at once if too few members run for a quorum.
 func (m *Member) Start() {
 	m.service.t.Helper()
 	m.service.do(m.m.Start)
 }
 
-// Restart is Stop, if it runs, and Start.
+// Restart stops the server if it runs, and starts it.
 func (m *Member) Restart() {
 	m.service.t.Helper()
 	m.service.do(m.m.Restart)
 }
 
-// Kill ends the server as kill -9 does: connections break in the middle of things, and nobody is told. What it had
-// acknowledged is there when it is started again.
+// Kill ends the server like kill -9: connections break without notice. What the server acknowledged
+// is there after the next Start.
 func (m *Member) Kill() {
 	m.service.t.Helper()
 	m.service.must(m.m.Kill())
 }
 
-// Pause makes the server stand still, as a long stop of a garbage collector does: its connections stay, nobody is answered, and the
-// other members take it for dead. Resume lets it go on.
+// Pause stops the server like a long garbage collection: connections stay open, nothing is
+// answered, and the other members take it for dead. Resume continues it.
 func (m *Member) Pause() {
 	m.service.t.Helper()
 	m.service.must(m.m.Pause())
 }
 
-// Resume lets a paused server go on where it was.
+// Resume continues a paused server.
 func (m *Member) Resume() {
 	m.service.t.Helper()
 	m.service.must(m.m.Resume())
 }
 
-// Partition cuts the server off from its clients and from all other members: what is sent does not arrive, and no
+// Partition cuts the server off from its clients and all other members: nothing arrives, and no
 // connection breaks.
 func (m *Member) Partition() {
 	m.service.t.Helper()
 	m.service.must(m.m.Partition())
 }
 
-// Heal takes Partition back: what was sent meanwhile arrives.
+// Heal ends Partition. What was sent meanwhile arrives.
 func (m *Member) Heal() {
 	m.service.t.Helper()
 	m.service.must(m.m.Heal())
 }
 
-// Disconnect breaks the connections of all its clients. Their sessions live on.
+// Disconnect breaks the connections of all clients of the server. Their sessions live on.
 func (m *Member) Disconnect() {
 	m.service.t.Helper()
 	m.service.must(m.m.CloseConnections())
 }
 
-// Member returns the one with that number, from 1.
+// Member returns the member with that number, from 1.
 func (e *Ensemble) Member(id int) *Member {
 	e.t.Helper()
 	return e.member(id)
@@ -114,7 +114,7 @@ func (e *Ensemble) Members() (members []*Member) {
 	return members
 }
 
-// Leader waits until one member leads, and returns it.
+// Leader waits until one member leads and returns it.
 func (e *Ensemble) Leader() *Member {
 	e.t.Helper()
 	var leader *cluster.Member
@@ -125,7 +125,7 @@ func (e *Ensemble) Leader() *Member {
 	return &Member{e.Service, leader}
 }
 
-// Followers waits until one member leads, and returns the others, those that are down too.
+// Followers waits until one member leads and returns the others, including those that are down.
 func (e *Ensemble) Followers() (followers []*Member) {
 	e.t.Helper()
 	leader := e.Leader().ID()
@@ -137,7 +137,7 @@ func (e *Ensemble) Followers() (followers []*Member) {
 	return followers
 }
 
-// MemberOf waits until a client is connected, and returns the member that it is connected to.
+// MemberOf waits until a client is connected and returns the member that it is connected to.
 func (e *Ensemble) MemberOf(conn interface{ SessionID() int64 }) *Member {
 	e.t.Helper()
 	var member *cluster.Member
@@ -148,17 +148,17 @@ func (e *Ensemble) MemberOf(conn interface{ SessionID() int64 }) *Member {
 	return &Member{e.Service, member}
 }
 
-// Partition cuts the links between members of different groups; those that are in none form one more. Clients reach all members
-// as before. It replaces an earlier Partition of the ensemble.
+// Partition cuts the links between members of different groups; members in no group form one more.
+// Clients still reach all members. A new Partition replaces the previous one.
 func (e *Ensemble) Partition(groups ...[]int) {
 	e.t.Helper()
 	e.must(e.cluster.Partition(groups...))
 }
 
-// Heal mends all links, those of Member.Partition too.
+// Heal restores all links, including those cut by Member.Partition.
 func (e *Ensemble) Heal() { e.cluster.Heal() }
 
-// eventually waits until f returns no error, and fails the test with the last one.
+// eventually waits until f returns nil. It fails the test with the last error.
 func (s *Service) eventually(f func() error) {
 	s.t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
@@ -178,7 +178,7 @@ func (s *Service) eventually(f func() error) {
 	}
 }
 
-// State is how a member is.
+// State is the state of a member.
 type State = cluster.MemberState
 
 // The states of a member.
@@ -188,5 +188,5 @@ const (
 	Down    = cluster.Down // stopped or killed
 )
 
-// State returns how the member is.
+// State returns the state of the member.
 func (m *Member) State() State { return m.m.State() }

@@ -7,16 +7,18 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Advance lets time pass: d is over at once for sessions, TTL znodes, containers, and the times that znodes are given. A
-// client that is connected counts as having sent its pings meanwhile; the session of one that is not ends if its timeout is
-// less than d. Everything that is due is done when it returns. The timers of clients, elections and Delay go on by real time.
+// Advance lets the time d pass for sessions, TTL znodes, containers and the times of znodes, and
+// returns when everything that is due is done. A connected client counts as having sent its pings;
+// the session of any other client expires if its timeout is less than d. The timers of clients,
+// elections and Delay run on real time.
 func (s *Service) Advance(d time.Duration) {
 	s.t.Helper()
 	s.do(func(ctx context.Context) error { return s.cluster.Advance(ctx, d) })
 }
 
-// ExpireSession ends a session as if its client had been silent for too long: its ephemerals are gone when it returns, its connection
-// breaks, and the client learns of it when it comes back.
+// ExpireSession ends a session as if its client had been silent for too long. When it returns, the
+// session's ephemerals are deleted and its connection is broken; the client learns of the expiry
+// when it reconnects.
 func (s *Service) ExpireSession(id int64) {
 	s.t.Helper()
 	s.do(func(ctx context.Context) error { return s.cluster.ExpireSession(ctx, id) })

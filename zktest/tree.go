@@ -15,8 +15,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Load creates znodes with that data, and those above them, or sets the data of those that are there, all at once. They are
-// persistent and open to everybody.
+// Load creates znodes with this data, and missing znodes above them, or sets the data of existing
+// ones, in one transaction. New znodes are persistent with an open ACL.
 func (s *Service) Load(znodes map[string]string) {
 	s.t.Helper()
 	data := make(map[string][]byte, len(znodes))
@@ -26,7 +26,8 @@ func (s *Service) Load(znodes map[string]string) {
 	s.do(func(ctx context.Context) error { return s.cluster.Load(ctx, data) })
 }
 
-// LoadTxtar is Load of a txtar archive, whose files are named by paths. A file ends with a newline; the data ends before it.
+// LoadTxtar is Load for a txtar archive whose file names are paths. The final newline of a file is
+// not part of the data.
 //
 //	-- /app/config --
 //	color=green
@@ -46,7 +47,7 @@ func (s *Service) LoadTxtar(archive string) {
 	s.Load(znodes)
 }
 
-// Tree returns the data of the znode at path and of all below it, but for /zookeeper, by path.
+// Tree returns the data of the znode at path and all below it, by path, without /zookeeper.
 func (s *Service) Tree(path string) map[string]string {
 	s.t.Helper()
 	tree, found := s.tree(path)
@@ -56,7 +57,7 @@ func (s *Service) Tree(path string) map[string]string {
 	return tree
 }
 
-// tree returns an empty map if there is nothing at path.
+// tree is Tree, except that it returns an empty map if there is no znode at path.
 func (s *Service) tree(path string) (tree map[string]string, found bool) {
 	s.t.Helper()
 	tree = make(map[string]string)
@@ -69,7 +70,7 @@ func (s *Service) tree(path string) (tree map[string]string, found bool) {
 	return tree, found
 }
 
-// walk calls f for the znodes at path and below, and reports whether there are any.
+// walk calls f for the znode at path and those below, and reports whether there is one at path.
 func (s *Service) walk(path string, f func(server.Znode) bool) (found bool) {
 	s.t.Helper()
 	ctx, cancel := s.context()
@@ -82,7 +83,7 @@ func (s *Service) walk(path string, f func(server.Znode) bool) (found bool) {
 	return true
 }
 
-// Dump returns how things are, for people: members, sessions, and all znodes.
+// Dump describes members, sessions and all znodes in text.
 func (s *Service) Dump() string {
 	var b strings.Builder
 	s.cluster.Dump(&b)
@@ -92,7 +93,7 @@ func (s *Service) Dump() string {
 // Snapshot is the znodes at one moment.
 type Snapshot struct{ snapshot cluster.Snapshot }
 
-// Snapshot remembers the znodes as they are.
+// Snapshot returns the present znodes for Rewind.
 func (s *Service) Snapshot() (znodes Snapshot) {
 	s.t.Helper()
 	s.do(func(ctx context.Context) (err error) {
@@ -152,7 +153,8 @@ func (s *Service) AssertMissing(paths ...string) {
 	}
 }
 
-// AssertChildren reports an error if the znode at path is missing or has other children than these, in whatever order.
+// AssertChildren reports an error if the znode at path is missing or its children are not these, in
+// any order.
 func (s *Service) AssertChildren(path string, names ...string) {
 	s.t.Helper()
 	var got []string
@@ -172,7 +174,8 @@ func (s *Service) AssertChildren(path string, names ...string) {
 	}
 }
 
-// AssertOwner reports an error if the znode at path is missing, or no ephemeral of that session.
+// AssertOwner reports an error if the znode at path is missing or is not an ephemeral of that
+// session.
 func (s *Service) AssertOwner(path string, session int64) {
 	s.t.Helper()
 	switch z := s.Znode(path); {
@@ -183,7 +186,8 @@ func (s *Service) AssertOwner(path string, session int64) {
 	}
 }
 
-// Await waits until the znodes at path and below satisfy cond, which gets them as Tree returns them; without a znode at path it gets an empty map.
+// Await waits until cond returns true for the znodes at path and below, in the form that Tree
+// returns. Without a znode at path, cond gets an empty map.
 func (s *Service) Await(path string, cond func(tree map[string]string) bool) {
 	s.t.Helper()
 	s.eventually(func() error {

@@ -15,10 +15,10 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// patience is how long anything may take that is waited for; then the test fails.
+// waitTimeout is how long any wait may take before the test fails.
 const waitTimeout = 30 * time.Second
 
-// Option changes what Start and StartEnsemble start.
+// Option configures Start and StartEnsemble.
 type Option func(*options)
 
 type options struct {
@@ -28,22 +28,22 @@ type options struct {
 	port   int
 }
 
-// WithConfig lets f change the configuration that a member is started with, at each of its starts. Members are numbered
-// from 1. Ports, directories and clock are the kit's own: faults need them.
+// WithConfig lets f change the configuration of a member before each of its starts. Members are
+// numbered from 1. Ports, directories and clock belong to the test kit.
 func WithConfig(f func(member int, c *server.Config)) Option {
 	return func(o *options) { o.adapt = append(o.adapt, f) }
 }
 
-// OnDisk keeps the data in a directory of the test, see Dir, instead of in memory. In both cases a member that is stopped or killed
-// comes back with all that it acknowledged.
+// OnDisk keeps the data in a directory of the test (see Dir) instead of in memory. Both keep what a
+// member acknowledged when it is stopped or killed.
 func OnDisk() Option { return func(o *options) { o.onDisk = true } }
 
-// InDir is OnDisk in a directory that is made if it is not there, and left as it is when the test ends: what an earlier server had
-// there is found. Each member of an ensemble has a directory in it, named by its number.
+// InDir is OnDisk in the given directory, which is created if it is missing and stays when the test
+// ends. Data of an earlier server is used. In an ensemble member N has the subdirectory N.
 func InDir(dir string) Option { return func(o *options) { o.onDisk, o.dir = true, dir } }
 
-// OnPort has clients come to that port, with an ensemble to as many from that one on, instead of free ones. Tests that run at the same
-// time need ports of their own.
+// OnPort sets the port for clients instead of using a free one; members of an ensemble have
+// consecutive ports. Tests that run at the same time need different ports.
 func OnPort(port int) Option { return func(o *options) { o.port = port } }
 
 // Server is a server alone. It ends with the test.
@@ -52,27 +52,27 @@ type Server struct {
 	*Member
 }
 
-// Start starts a server, and returns when it serves.
+// Start starts a server and returns when it serves.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := start(t, 1, opts)
 	return &Server{s, s.member(1)}
 }
 
-// With returns the same server for a subtest, whose failing it shall be. What the subtest leaves behind is still there
-// when it has ended; see Snapshot and Rewind.
+// With returns the same server for a subtest: failures are the subtest's. Changes by the subtest
+// stay after it; see Snapshot and Rewind.
 func (s *Server) With(t testing.TB) *Server {
 	t.Helper()
 	service := s.with(t)
 	return &Server{service, service.member(1)}
 }
 
-// Ensemble is a few servers with one state. It ends with the test.
+// Ensemble is several servers that replicate one state. It ends with the test.
 type Ensemble struct {
 	*Service
 }
 
-// StartEnsemble starts an ensemble of up to nine members, and returns when all serve.
+// StartEnsemble starts an ensemble of up to nine members and returns when all serve.
 func StartEnsemble(t testing.TB, members int, opts ...Option) *Ensemble {
 	t.Helper()
 	if members < 1 {
@@ -81,19 +81,20 @@ func StartEnsemble(t testing.TB, members int, opts ...Option) *Ensemble {
 	return &Ensemble{start(t, members, opts)}
 }
 
-// With returns the same ensemble for a subtest, whose failing it shall be.
+// With returns the same ensemble for a subtest: failures are the subtest's.
 func (e *Ensemble) With(t testing.TB) *Ensemble {
 	t.Helper()
 	return &Ensemble{e.with(t)}
 }
 
-// Service is what a server and an ensemble have in common: clients, znodes, sessions, time, and faults that wait for a request.
+// Service holds what a server and an ensemble have in common: clients, znodes, sessions, time, and
+// faults in requests.
 type Service struct {
 	t        testing.TB
 	cluster  *cluster.Cluster
 	logs     *logs
-	logStart int         // where the log was when t came to use it
-	shown    atomic.Bool // how things were when t had failed
+	logStart int         // length of the log when t began
+	shown    atomic.Bool // the state was logged after t failed
 }
 
 func (s *Service) with(t testing.TB) *Service {
@@ -139,7 +140,7 @@ func start(t testing.TB, members int, opts []Option) *Service {
 	return s
 }
 
-// show logs once, if the test has failed, how things are.
+// show logs the state once if the test has failed.
 func (s *Service) show(t testing.TB) {
 	t.Helper()
 	if t.Failed() && !s.shown.Swap(true) {
@@ -147,12 +148,12 @@ func (s *Service) show(t testing.TB) {
 	}
 }
 
-// context bounds a wait. It is not the test's, which ends before Cleanup.
+// context bounds a wait. The test's own context would not do: it ends before Cleanup.
 func (s *Service) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), waitTimeout)
 }
 
-// do runs what takes a context, and fails the test with its error.
+// do calls f with a context and fails the test with its error.
 func (s *Service) do(f func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := s.context()
@@ -167,11 +168,12 @@ func (s *Service) must(err error) {
 	}
 }
 
-// plain is an error's text without the name of a package that nobody who uses this one knows of.
+// errorText returns an error's text without the name of package cluster, which users of zktest do
+// not know.
 func errorText(err error) string { return strings.TrimPrefix(err.Error(), "cluster: ") }
 
-// inBubble reports whether the caller runs in a bubble of testing/synctest. That is nowhere to be asked, so it takes what the runtime
-// writes about this goroutine: "goroutine 7 [running, synctest bubble 3]:". The test itself, which may be wrapped in anything, is not asked.
+// inBubble reports whether the caller runs in a bubble of testing/synctest. No API tells, so it
+// parses the first line of the stack, such as "goroutine 7 [running, synctest bubble 3]:".
 func inBubble() bool {
 	line := make([]byte, 100)
 	line = line[:runtime.Stack(line, false)]

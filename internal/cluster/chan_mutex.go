@@ -1,7 +1,7 @@
 package cluster
 
-// chanMutex is a mutex for what may take long. Who waits for it waits for a channel: so time passes meanwhile in a bubble, which a
-// sync.Mutex would keep it from.
+// chanMutex is a mutex for operations that may take long. Goroutines wait for it on a channel, so
+// time can pass in a synctest bubble meanwhile; a sync.Mutex would block it.
 type chanMutex chan struct{}
 
 func newChanMutex() chanMutex { return make(chanMutex, 1) }

@@ -21,18 +21,20 @@ import (
 )
 
 const (
-	// tick is ZooKeeper's tickTime here: short, since elections take a fraction of it, and a session can't last less than two.
+	// tick is the default tickTime. It is short because elections take a fraction of it, and
+	// because sessions last two ticks at least.
 	tick = 500 * time.Millisecond
-	// maxSessionTimeout lets clients have the timeouts that they ask for.
+	// maxSessionTimeout is long enough for clients to get the timeout that they ask for.
 	maxSessionTimeout = time.Hour
-	// peerPort is the port of every member on the network between them, where each is a host.
+	// peerPort is the port of every member on the network between members, on which each member is
+	// a host.
 	peerPort = 2888
 	// memoryPort is the first client port on a network in memory.
 	memoryPort = 21810
-	// clientHost is where clients are on the network in memory.
+	// clientHost is the host of all clients on a network in memory.
 	clientHost = "client"
-	// linkLatency is what a link in memory takes where time is virtual: without any, clients that always have something to do would keep
-	// time from passing.
+	// linkLatency is the latency of a network in memory in virtual time. Without any, clients that
+	// are never idle would stop the clock.
 	linkLatency = 50 * time.Microsecond
 	// MaxMembers is the largest number of members.
 	MaxMembers = memberdir.MaxMembers
@@ -40,23 +42,26 @@ const (
 
 var errClosed = errorf(ErrState, "cluster: closed already")
 
-// Config says what a lab is made of. The zero value is one server in memory on a free port.
+// Config describes a cluster. The zero value is one server in memory on a free port.
 type Config struct {
-	// Members is how many servers there are: one, or an ensemble.
+	// Members is the number of servers. More than one form an ensemble. Default: 1.
 	Members int
-	// InMemory lets clients come over a network in memory instead of TCP, see Dialer. It is for bubbles of virtual time.
+	// InMemory connects clients over a network in memory instead of TCP; see Dial. It is for
+	// bubbles of virtual time.
 	InMemory bool
-	// Host is where clients come in. Default: 127.0.0.1.
+	// Host is the address to listen on for clients. Default: 127.0.0.1.
 	Host string
-	// ClientPort is the first member's port, and the others' follow it. 0: free ones.
+	// ClientPort is the first member's client port; the others have the following ones. 0: free
+	// ports.
 	ClientPort int
-	// Dir keeps the data of a server alone, and of member N in Dir/N. Empty: in memory, as long as the lab lasts.
+	// Dir keeps the data: of a server alone in Dir, of member N in Dir/N. Empty: in memory, until
+	// Close.
 	Dir string
-	// Server is what all members have in common. Defaults: a Tick of 500 ms, sessions of up to an hour, no limit of connections, all
-	// four-letter words. Where clients and members find each other, number, data, clock and logger are the lab's own, but for
-	// LogDir, which like Dir is that of a server alone, and has one directory for each member.
+	// Server is the configuration of all members. Defaults: a Tick of 500 ms, sessions of up to an
+	// hour, no limit of connections, all four-letter words. The cluster sets addresses, MemberID,
+	// directories, clock and logger itself; LogDir is divided among the members as Dir is.
 	Server server.Config
-	// Adapt may change what a member is started with, at each start.
+	// Adapt may change the configuration of a member before each of its starts.
 	Adapt func(member int, c *server.Config)
 	// Logger gets the servers' log lines. Default: none.
 	Logger hclog.Logger
@@ -102,15 +107,15 @@ type Cluster struct {
 	offset   offset
 	members  []*Member
 	closed   atomic.Bool
-	runs     sync.WaitGroup // of members
+	runs     sync.WaitGroup // of the goroutines of memberRuns
 	failures chan error     // capacity 1
 
 	links     links
-	advancing chanMutex  // one Advance at a time
-	jumping   sync.Mutex // held while the clocks jump. No member may come to stand still then: the jump would wait for it, with locks of others
+	advancing chanMutex  // held by Advance
+	jumping   sync.Mutex // held while the clocks jump. Pause takes it too: the jump would wait for a paused member while it holds locks of others
 }
 
-// Start starts all members, and returns when they serve.
+// Start starts all members and returns when they serve.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
@@ -126,14 +131,14 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	listeners := make([]net.Listener, 0, cfg.Members)
 	for id := 1; id <= cfg.Members; id++ {
 		m := &Member{cluster: c, id: id, clock: newClock(&c.offset), transition: newChanMutex()}
-		m.now.Store(&memberRun{state: Down})
+		m.run.Store(&memberRun{state: Down})
 		if cfg.Dir == "" {
 			m.memory = new(server.Memory)
 		}
 		first, err := m.openPort()
 		if err != nil {
 			for _, l := range listeners {
-				_ = l.Close() // nobody has used it
+				_ = l.Close() // not used yet
 			}
 			return nil, errors.Join(err, c.Close())
 		}
@@ -144,7 +149,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	for i, m := range c.members {
 		if err := m.launch(listeners[i]); err != nil {
 			for _, l := range listeners[i+1:] {
-				_ = l.Close() // nobody has used it
+				_ = l.Close() // not used yet
 			}
 			return nil, errors.Join(err, c.Close())
 		}
@@ -168,7 +173,7 @@ func (m *Member) openPort() (l net.Listener, err error) {
 	return l, err
 }
 
-// Close ends all members at once. It waits until nothing of them is left.
+// Close ends all members at once and waits for all their goroutines.
 func (c *Cluster) Close() error {
 	c.closed.Store(true)
 	errs := make([]error, len(c.members))
@@ -178,24 +183,25 @@ func (c *Cluster) Close() error {
 			m.transition.lock()
 			defer m.transition.unlock()
 			if m.server != nil {
-				errs[i] = m.end(m.server.Abort) // nobody is left who should notice a crash
+				errs[i] = m.end(m.server.Abort) // no member is left that a crash could harm
 			}
 			m.port.release()
 		})
 	}
 	wg.Wait()
 	c.runs.Wait()
-	c.network.Tear(clientHost, "") // clients of members that did not say goodbye
+	c.network.Tear(clientHost, "") // connections that clients left open
 	return errors.Join(errs...)
 }
 
-// Failed delivers at most one error: that a member stopped by itself, as with a broken disk. It is down then.
+// Failed delivers at most one error: that of a member that stopped by itself, for example because
+// of a disk error. That member is down.
 func (c *Cluster) Failed() <-chan error { return c.failures }
 
-// Members returns all members, by their numbers.
+// Members returns all members, in the order of their numbers.
 func (c *Cluster) Members() []*Member { return slices.Clone(c.members) }
 
-// Member returns the one with that number.
+// Member returns the member with that number.
 func (c *Cluster) Member(id int) (*Member, error) {
 	if id < 1 || id > len(c.members) {
 		return nil, errorf(ErrNotFound, "cluster: there is no member %d: they are numbered 1 to %d", id, len(c.members))
@@ -203,7 +209,7 @@ func (c *Cluster) Member(id int) (*Member, error) {
 	return c.members[id-1], nil
 }
 
-// ConnectString returns the addresses of all members for a client's connect string.
+// ConnectString returns the addresses of all members as a connect string.
 func (c *Cluster) ConnectString() string {
 	addresses := make([]string, len(c.members))
 	for i, m := range c.members {
@@ -212,7 +218,7 @@ func (c *Cluster) ConnectString() string {
 	return strings.Join(addresses, ",")
 }
 
-// Dial connects to the address of a member like net.Dialer, over memory if the lab's clients come over that.
+// Dial connects to the address of a member, over memory if the clients use that, else over TCP.
 func (c *Cluster) Dial(ctx context.Context, address string) (net.Conn, error) {
 	if c.cfg.InMemory {
 		return c.network.Dial(ctx, clientHost, address)
@@ -220,13 +226,13 @@ func (c *Cluster) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// Arm makes a fault wait for its request. What it says in session and path decides for all members.
+// Arm adds a fault for requests to any member.
 func (c *Cluster) Arm(f faultproxy.Fault) (*faultproxy.Armed, error) { return c.rules.Add(f) }
 
-// Disarm takes back all faults that wait.
+// Disarm removes all faults.
 func (c *Cluster) Disarm() { c.rules.Clear() }
 
-// living returns the members that run and are not paused.
+// running returns the members that run and are not paused.
 func (c *Cluster) running() (running []*Member) {
 	for _, m := range c.members {
 		if m.State() == Running {
@@ -236,8 +242,8 @@ func (c *Cluster) running() (running []*Member) {
 	return running
 }
 
-// awaitServing returns when the members that can serve do: those that run, are not cut off, and are in the majority. It returns at
-// once if there is no majority of such. If one of the members in question fails to start, it is down again, and the error says why.
+// awaitServing returns when the members of the majority serve; if there is no majority, it does not
+// wait. If one of started fails to start, that member is down again and the error says why.
 func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 	for _, m := range started {
 		if err := c.awaitStart(ctx, m); err != nil {
@@ -247,7 +253,8 @@ func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {
 			err := c.whileServing(ctx, m, s, func(ctx context.Context, s *server.Server) error {
-				// What it told the leader before, such as that it had no data, is known there when it has caught up.
+				// After CatchUp the leader knows what this member reported to it, such as that it
+				// had no data.
 				return errors.Join(s.Ready(ctx), s.CatchUp(ctx))
 			})
 			if err != nil && c.serves(m, s) {
@@ -259,12 +266,13 @@ func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 	return nil
 }
 
-// awaitStart returns when a member has started, or has nothing to wait for: it was ended again, or can't serve as things are.
+// awaitStart returns when a member has started, has been ended again, or cannot serve because it is
+// outside the majority.
 func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
 	for {
-		now := m.now.Load()
+		now := m.run.Load()
 		if now.server == nil {
 			return nil
 		}
@@ -273,10 +281,10 @@ func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 			switch {
 			case now.start.err == nil:
 				return nil
-			case m.now.Load().start == now.start:
+			case m.run.Load().start == now.start:
 				return m.fail(now)
 			}
-			continue // somebody else ended it meanwhile, and may have started it again
+			continue // another goroutine ended it, and may have started it again
 		default:
 		}
 		if !c.serves(m, now.server) {
@@ -291,17 +299,17 @@ func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 	}
 }
 
-// fail takes a member down whose server did not start.
+// fail ends a member whose server did not start.
 func (m *Member) fail(now *memberRun) error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	if m.server != now.server {
-		return nil // somebody else ended it meanwhile
+		return nil // another goroutine ended it
 	}
 	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.name(), now.start.err), m.end(m.server.Abort))
 }
 
-// states is for messages.
+// states describes the members in an error.
 func (c *Cluster) states() string {
 	words := make([]string, len(c.members))
 	for i, m := range c.members {

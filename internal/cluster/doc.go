@@ -1,11 +1,12 @@
-// Package cluster runs servers and ensembles in this process and does to them what production will: stop, kill, pause, partition, expire
-// sessions, lose answers, let time pass. Package zktest and `gozkd serve --ensemble` are its two faces.
+// Package cluster runs servers and ensembles in this process and injects faults: members stop,
+// crash, pause and are partitioned, sessions expire, replies are lost, time passes. Package zktest
+// and cmd/gozkd-testkit are built on it.
 //
-//	L1  What is asked for is done when the call returns: a server that was started serves, one that was killed has ended, time that
-//	    was let pass has passed for sessions, TTLs and containers, and what followed from it is applied.
-//	L2  A member keeps its address and its data from one life to the next, killed or not: what it acknowledged is there again.
-//	L3  Members talk to each other over a network in memory, so no port is needed for it, and any link can be cut. Clients
-//	    come over TCP, or over memory too, as where time is virtual nothing may wait for a socket.
-//	L4  Nothing is left behind by Close: no goroutine, no file, no port.
-//	L5  A fault on what does not exist, or on a member whose state does not fit, is an error that says so, and changes nothing.
+//	L1  A call returns when its effect is complete: a started server serves, a killed one has ended, and what the passing of time
+//	    causes for sessions, TTLs and containers has been applied.
+//	L2  A member keeps its address and its data from one run to the next, also after Kill: what it acknowledged is not lost.
+//	L3  Members talk over a network in memory, which needs no ports and on which every link can be cut. Clients connect
+//	    over TCP, or over memory too: in virtual time nothing may wait for a socket.
+//	L4  Close leaves nothing: no goroutine, no file, no port.
+//	L5  A fault that names something unknown, or a member in an unsuitable state, is an error and changes nothing.
 package cluster

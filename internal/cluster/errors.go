@@ -8,17 +8,18 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Of what kind an error is, for errors.Is. Its text says what is wrong.
+// The classes of errors, for errors.Is.
 var (
 	// ErrNotFound: there is no such member, session or znode.
-	ErrNotFound = errors.New("cluster: there is no such thing")
-	// ErrState: there is, but it is in a state in which that can't be done, such as a member to be stopped that is down.
-	ErrState = errors.New("cluster: that does not fit the state")
-	// ErrInvalid: nobody could do that in any state.
-	ErrInvalid = errors.New("cluster: that makes no sense")
+	ErrNotFound = errors.New("cluster: not found")
+	// ErrState: the present state does not allow the operation, for example to stop a member that
+	// is down.
+	ErrState = errors.New("cluster: not in this state")
+	// ErrInvalid: no state allows the operation.
+	ErrInvalid = errors.New("cluster: invalid")
 )
 
-// kindError is an error of one of the kinds above.
+// classifiedError is an error of one of the classes above.
 type classifiedError struct {
 	kind error
 	err  error
@@ -28,19 +29,19 @@ func (e *classifiedError) Error() string { return e.err.Error() }
 
 func (e *classifiedError) Unwrap() []error { return []error{e.kind, e.err} }
 
-// kindf returns an error of that kind with that text.
+// errorf returns an error of a class with its own text.
 func errorf(kind error, format string, args ...any) error {
 	return &classifiedError{kind, fmt.Errorf(format, args...)}
 }
 
-// ofServer says of what kind a server's error is. One that is not of any kind is returned as it is.
+// classify adds the class to a server's error. Errors without a class are returned unchanged.
 func classify(err error) error {
 	var refused proto.ErrCode
 	switch {
 	case errors.Is(err, server.ErrNoSession):
 		return &classifiedError{ErrNotFound, err}
 	case errors.Is(err, server.ErrClosed), errors.As(err, &refused):
-		return &classifiedError{ErrState, err} // it ended meanwhile, or the znodes that are there don't allow it
+		return &classifiedError{ErrState, err} // the server has ended, or the znodes do not allow it
 	}
 	return err
 }

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// pollTime is how often to look for what nobody tells of.
+	// pollTime is the interval between looks at a state that has no notification.
 	pollTime = 2 * time.Millisecond
-	// fewTime is for how long too few members may serve before who waits for a leader is told. Somebody else may be about to start one.
+	// noMajorityGrace is how long Leader waits for another goroutine to restore the majority.
 	noMajorityGrace = 2 * time.Second
 )
 
-// Leader waits until one member leads and all that are connected with it agree, and returns it. Where too few members are there for
-// any to lead, it waits a moment for somebody to change that.
+// Leader waits until one member leads and all connected members agree on it. Without a majority it
+// waits a moment for another goroutine to restore it, and then returns an error.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
@@ -47,8 +47,9 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	}
 }
 
-// awaitWhole gives members that are being let in, as may happen to the last one of a new ensemble, a moment until they vote: until then
-// the loss of another member could leave no quorum, which nobody expects of three.
+// awaitVoters waits a moment for members that are being admitted, as the last one of a new ensemble
+// may be, to become voters. Until then the loss of another member could cost an ensemble of three
+// its quorum.
 func (c *Cluster) awaitVoters(ctx context.Context) {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
@@ -70,7 +71,7 @@ func (c *Cluster) awaitVoters(ctx context.Context) {
 	}
 }
 
-// leader returns who leads, or nil while that is not clear.
+// leader returns the member that leads, or nil if the members do not agree.
 func (c *Cluster) leader() *Member {
 	majority := c.majority()
 	if majority == nil {
@@ -94,8 +95,8 @@ func (c *Cluster) leader() *Member {
 	return nil
 }
 
-// atLeader lets the leader's server do what can be done again. If that one can't because it goes meanwhile, or leads no more, the next
-// leader does it.
+// atLeader calls f with the leader's server. f must be safe to repeat: if the leader ends or loses
+// its lead, f runs again on the next leader.
 func (c *Cluster) atLeader(ctx context.Context, f func(context.Context, *server.Server) error) error {
 	for {
 		m, err := c.Leader(ctx)
@@ -104,7 +105,7 @@ func (c *Cluster) atLeader(ctx context.Context, f func(context.Context, *server.
 		}
 		s := m.Server()
 		if s == nil {
-			continue // it went just now, so it does not lead the next time
+			continue // it has just ended
 		}
 		err = c.whileServing(ctx, m, s, f)
 		if st := s.Status(); err == nil || ctx.Err() != nil || st.Serving && c.serves(m, s) && st.Leader == st.Member {
@@ -113,10 +114,11 @@ func (c *Cluster) atLeader(ctx context.Context, f func(context.Context, *server.
 	}
 }
 
-// errGone is why who waits for a member is let go.
+// errMemberGone is the cause when whileServing cancels its context.
 var errMemberGone = errors.New("cluster: the member is gone")
 
-// whileServing calls f, whose context ends too when the member's life does, or when it is paused or cut off.
+// whileServing calls f with a context that also ends when the member ends, is paused or leaves the
+// majority.
 func (c *Cluster) whileServing(ctx context.Context, m *Member, s *server.Server, f func(context.Context, *server.Server) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watching := make(chan struct{})
@@ -124,7 +126,7 @@ func (c *Cluster) whileServing(ctx context.Context, m *Member, s *server.Server,
 		cancel(nil)
 		<-watching
 	}()
-	// Ends when f is done; awaited above.
+	// Ends when f has returned; awaited above.
 	go func() {
 		defer close(watching)
 		poll := time.NewTicker(5 * pollTime)
@@ -143,7 +145,7 @@ func (c *Cluster) whileServing(ctx context.Context, m *Member, s *server.Server,
 	return f(ctx, s)
 }
 
-// serves reports whether the member has that server still and is one of those that can serve.
+// serves reports whether s is still the member's server and the member belongs to the majority.
 func (c *Cluster) serves(m *Member, s *server.Server) bool {
 	return m.Server() == s && slices.Contains(c.majority(), m)
 }

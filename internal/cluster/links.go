@@ -5,24 +5,25 @@ import (
 	"sync"
 )
 
-// linkState is which members may hear each other.
+// links says which members can reach each other.
 type links struct {
 	mu       sync.Mutex
-	group    []int  // of each member, by Partition of the lab
-	isolated []bool // by Partition of the member
+	group    []int  // by member, set by Cluster.Partition
+	isolated []bool // by member, set by Member.Partition
 }
 
 func (s *links) reset(members int) {
 	s.group, s.isolated = make([]int, members), make([]bool, members)
 }
 
-// connected reports whether nothing is cut between two members. s.mu is held.
+// connected reports whether two members can reach each other. s.mu is held.
 func (s *links) connected(a, b *Member) bool {
 	return a == b || s.group[a.id-1] == s.group[b.id-1] && !s.isolated[a.id-1] && !s.isolated[b.id-1]
 }
 
-// Partition cuts the links between members of different groups; those that are in no group form one more. What is sent does not
-// arrive, and nothing breaks, until Heal. Clients reach every member. It replaces an earlier Partition.
+// Partition cuts the links between members of different groups; members in no group form one more.
+// Messages are held back, and no connection breaks, until Heal. Clients reach every member. A new
+// Partition replaces the previous one.
 func (c *Cluster) Partition(groups ...[]int) error {
 	if len(c.members) == 1 {
 		return errorf(ErrState, "cluster: a server alone has no other members to be cut off from; its own Partition cuts it off from clients")
@@ -46,7 +47,7 @@ func (c *Cluster) Partition(groups ...[]int) error {
 	return nil
 }
 
-// Heal mends all links between members, and those of members that were cut off from clients too.
+// Heal restores all links, including those of members partitioned by Member.Partition.
 func (c *Cluster) Heal() {
 	c.links.mu.Lock()
 	clear(c.links.group)
@@ -63,8 +64,8 @@ func (c *Cluster) isolate(id int, cut bool) {
 	c.relink()
 }
 
-// relink cuts and mends the links as they shall be. Those of a member that is paused are held as well: its process would
-// not send what it has, nor its system take more than buffers hold.
+// relink applies the partitions to the network. It also holds the links of a paused member, whose
+// process would neither send nor take more than its socket buffers hold.
 func (c *Cluster) relink() {
 	c.links.mu.Lock()
 	defer c.links.mu.Unlock()
@@ -78,7 +79,8 @@ func (c *Cluster) relink() {
 	}
 }
 
-// majority returns the members that run and can hear each other, if they are a majority of all, and else nil.
+// majority returns the running members that can reach each other if they are a majority of all
+// members, else nil.
 func (c *Cluster) majority() []*Member {
 	running := c.running()
 	c.links.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// MemberState is how a member is.
+// MemberState is the state of a member.
 type MemberState string
 
 // The states of a member.
@@ -23,55 +23,56 @@ const (
 	Down    MemberState = "down" // stopped or killed
 )
 
-// Member is one server of a lab, through all its lives. Its methods may be called from any goroutine.
+// Member is one server of a cluster, across restarts. Its methods may be called from any goroutine.
 type Member struct {
 	cluster *Cluster
 	id      int
 	port    *port
-	memory  *server.Memory // nil: it has a directory
+	memory  *server.Memory // nil: the data is in a directory
 
-	transition chanMutex // held while the member changes from one state to another; guards what follows
+	transition chanMutex // held while the state changes; guards the fields below except now
 	server     *server.Server
 	gate       *faultproxy.Gate
 	clock      *clock
-	dead       *atomic.Bool // of this life: what the process would send is lost
-	cut        bool         // off its clients
-	now        atomic.Pointer[memberRun]
+	dead       *atomic.Bool // of this run: what the process would send is lost
+	cut        bool         // partitioned from its clients
+	run        atomic.Pointer[memberRun]
 }
 
-// life is what others may see of a member that changes at the moment.
+// memberRun is one run of a member's server, from start to end, as other goroutines see it. It is
+// immutable.
 type memberRun struct {
 	state  MemberState
 	server *server.Server
 	gate   *faultproxy.Gate
 	start  *startResult
-	gone   chan struct{} // closed when it ends
+	gone   chan struct{} // closed when the run ends
 }
 
-// outcome is that of a server's Start.
+// startResult is the result of a server's Start.
 type startResult struct {
-	over chan struct{} // closed when it has returned
-	err  error         // what it returned, then
+	over chan struct{} // closed when Start has returned
+	err  error         // its error, set before
 }
 
-// as returns the same life in another state.
+// as returns the same run in another state.
 func (l *memberRun) as(s MemberState) *memberRun {
 	return &memberRun{state: s, server: l.server, gate: l.gate, start: l.start, gone: l.gone}
 }
 
-// ID returns the member's number; that of a server alone is 1.
+// ID returns the member's number, 1 for a server alone.
 func (m *Member) ID() int { return m.id }
 
 // Address returns host:port for clients. It never changes.
 func (m *Member) Address() string { return m.port.address }
 
-// MemberState returns how the member is.
-func (m *Member) State() MemberState { return m.now.Load().state }
+// State returns the state of the member.
+func (m *Member) State() MemberState { return m.run.Load().state }
 
-// Server returns the server of the present life, or nil.
-func (m *Member) Server() *server.Server { return m.now.Load().server }
+// Server returns the member's server, or nil if the member is down.
+func (m *Member) Server() *server.Server { return m.run.Load().server }
 
-// Dir returns the data directory, or "" if the member has none.
+// Dir returns the data directory, or "" if the data is in memory.
 func (m *Member) Dir() string {
 	return m.own(m.cluster.cfg.Dir)
 }
@@ -88,8 +89,9 @@ func (m *Member) name() string {
 	return fmt.Sprintf("member %d", m.id)
 }
 
-// Start starts a member that is down. With a majority of the members running it returns when they serve, this one too;
-// without one it can't serve yet, and Start returns at once. Where members are being let in it waits a moment until they vote.
+// Start starts a member that is down. With a majority running it returns when all of the majority
+// serve, this member included, and gives members that are being admitted a moment to become voters.
+// Without a majority it returns at once.
 func (m *Member) Start(ctx context.Context) error {
 	if err := m.launch(nil); err != nil {
 		return err
@@ -97,14 +99,14 @@ func (m *Member) Start(ctx context.Context) error {
 	return m.cluster.awaitServing(ctx, m)
 }
 
-// launch begins a life, on the listener of who opened the port.
+// launch starts a run, on the listener l if that is not nil.
 func (m *Member) launch(l net.Listener) error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	return m.begin(l)
 }
 
-// begin is launch for who has the member's turn.
+// begin is launch for a caller that holds m.transition.
 func (m *Member) begin(l net.Listener) (err error) {
 	switch {
 	case m.server != nil:
@@ -131,12 +133,12 @@ func (m *Member) begin(l net.Listener) (err error) {
 	m.server, m.gate = s, gate
 	started := &startResult{over: make(chan struct{})}
 	gone := make(chan struct{})
-	m.now.Store(&memberRun{state: Running, server: s, gate: gate, start: started, gone: gone})
-	// Ends with the life; Close of the lab waits for it.
+	m.run.Store(&memberRun{state: Running, server: s, gate: gate, start: started, gone: gone})
+	// Ends with the run; Cluster.Close waits for it.
 	m.cluster.runs.Go(func() {
 		started.err = s.Start(context.Background())
 		close(started.over)
-		if started.err != nil { // for who waits for the start, and takes the member down
+		if started.err != nil { // awaitStart takes the member down
 			<-gone
 			return
 		}
@@ -149,7 +151,7 @@ func (m *Member) begin(l net.Listener) (err error) {
 	return nil
 }
 
-// crashed takes a member down whose server stopped by itself.
+// crashed ends a member whose server stopped by itself.
 func (m *Member) crashed(s *server.Server, cause error) {
 	m.transition.lock()
 	defer m.transition.unlock()
@@ -159,7 +161,7 @@ func (m *Member) crashed(s *server.Server, cause error) {
 	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.name(), cause), m.end(m.server.Abort))
 	select {
 	case m.cluster.failures <- err:
-	default: // one is enough
+	default: // one has been reported
 	}
 }
 
@@ -170,7 +172,7 @@ func closePeers(cfg *server.Config) error {
 	return cfg.PeerListener.Close()
 }
 
-// config is what the member is started with.
+// config returns the configuration for the member's next run.
 func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, error) {
 	l := m.cluster
 	cfg := l.cfg.Server
@@ -200,7 +202,8 @@ func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, er
 	return cfg, nil
 }
 
-// Stop closes the member's server in an orderly way: it hands the lead over, and its clients' connections are closed.
+// Stop closes the member's server: a leader hands over its lead, then the connections of clients
+// close.
 func (m *Member) Stop() error {
 	m.transition.lock()
 	defer m.transition.unlock()
@@ -210,8 +213,8 @@ func (m *Member) Stop() error {
 	return m.end(m.server.Close)
 }
 
-// Kill ends the member's server like kill -9: connections break, and nobody is told. What it acknowledged is there again when it
-// is started. A paused member can be killed.
+// Kill ends the member's server like kill -9: connections break without notice. The data that it
+// acknowledged is there after the next start. A paused member can be killed too.
 func (m *Member) Kill() error {
 	m.transition.lock()
 	defer m.transition.unlock()
@@ -230,9 +233,9 @@ func (m *Member) kill() error {
 	return m.end(m.server.Abort)
 }
 
-// end ends the present life.
+// end ends the present run.
 func (m *Member) end(how func() error) error {
-	before := m.now.Swap(&memberRun{state: Down})
+	before := m.run.Swap(&memberRun{state: Down})
 	close(before.gone)
 	m.clock.set(false)
 	err := how()
@@ -245,7 +248,7 @@ func (m *Member) end(how func() error) error {
 	return err
 }
 
-// Restart stops the member in an orderly way if it runs, ends it if it is paused, and starts it.
+// Restart stops the member if it runs, kills it if it is paused, and starts it.
 func (m *Member) Restart(ctx context.Context) error {
 	if err := m.again(); err != nil {
 		return err
@@ -253,7 +256,8 @@ func (m *Member) Restart(ctx context.Context) error {
 	return m.cluster.awaitServing(ctx, m)
 }
 
-// again ends a life and begins another, so that nobody else can begin one in between.
+// again ends the present run and begins the next without letting another goroutine begin one in
+// between.
 func (m *Member) again() (err error) {
 	m.transition.lock()
 	defer m.transition.unlock()
@@ -269,8 +273,8 @@ func (m *Member) again() (err error) {
 	return m.begin(nil)
 }
 
-// Pause makes the member stand still, as kill -STOP does, or a long stop of a garbage collector: it answers nobody and notices
-// nothing, and goes on where it was with Resume.
+// Pause stops the member like kill -STOP or a long garbage collection: it answers nothing and
+// notices nothing until Resume.
 func (m *Member) Pause() error {
 	m.transition.lock()
 	defer m.transition.unlock()
@@ -278,31 +282,31 @@ func (m *Member) Pause() error {
 		return err
 	}
 	m.cluster.jumping.Lock()
-	m.now.Store(m.now.Load().as(Paused))
+	m.run.Store(m.run.Load().as(Paused))
 	m.clock.set(true)
 	m.cluster.jumping.Unlock()
 	m.cluster.relink()
 	return nil
 }
 
-// Resume lets a paused member go on.
+// Resume continues a paused member.
 func (m *Member) Resume() error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	if m.State() != Paused {
 		return errorf(ErrState, "cluster: %s is %s, not paused", m.name(), m.State())
 	}
-	m.now.Store(m.now.Load().as(Running))
+	m.run.Store(m.run.Load().as(Running))
 	m.cluster.relink()
 	m.clock.set(false)
 	return nil
 }
 
-// Partition cuts the member off from its clients and from all other members: nothing that is sent arrives, and nothing breaks, until
-// Heal.
+// Partition cuts the member off from its clients and all other members. Messages are held back, and
+// no connection breaks, until Heal.
 func (m *Member) Partition() error { return m.partition(true) }
 
-// Heal takes back what Partition of this member did.
+// Heal ends Partition of this member.
 func (m *Member) Heal() error { return m.partition(false) }
 
 func (m *Member) partition(cut bool) error {

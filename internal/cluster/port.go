@@ -10,20 +10,21 @@ import (
 	"github.com/gozkd/gozkd/internal/memnet"
 )
 
-// port is where clients reach a member, through all its lives. While nobody listens, connections are refused, but the
-// port stays ours: else another program may be given it, and the member could not come back.
+// port is a member's port for clients, across restarts. While nobody listens, connections are
+// refused, but the port stays reserved: otherwise another program could take it before the member
+// starts again.
 type port struct {
 	network *memnet.Network // nil: TCP
 	address string
 
 	mu   sync.Mutex
-	held func() // lets go; nil: not held
+	held func() // frees the reservation; nil: not reserved
 }
 
-// openPort takes a port, and returns it with its first listener.
+// openPort reserves a port and returns it with its first listener.
 func openPort(network *memnet.Network, address string) (*port, net.Listener, error) {
 	p := &port{network: network, address: address}
-	if sharedHold { // before anybody listens: with who does it can't be shared any more
+	if sharedHold { // must come before the first listener, with which it could not be shared
 		p.hold()
 	}
 	l, err := p.listen()
@@ -49,8 +50,8 @@ func (p *port) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// hold keeps the port while nobody listens. A port 0 becomes a free one. Where that can't be done the port is free until the member comes
-// back.
+// hold reserves the port while nobody listens. Port 0 becomes a free port. Where the system cannot
+// reserve it, the port is free until the member comes back.
 func (p *port) hold() {
 	if p.network != nil {
 		return
@@ -62,7 +63,7 @@ func (p *port) hold() {
 	}
 	address, err := net.ResolveTCPAddr("tcp", p.address)
 	if err != nil {
-		return // whoever listens gets the same error
+		return // listen reports the same error
 	}
 	number, letGo := holdPort(address.IP, address.Port)
 	if letGo != nil {

@@ -7,5 +7,5 @@ import "net"
 // sharedHold: see port_unix.go.
 const sharedHold = false
 
-// holdPort does nothing here.
+// holdPort cannot reserve ports on this system.
 func holdPort(net.IP, int) (number int, letGo func()) { return 0, nil }

@@ -8,12 +8,14 @@ import (
 	"syscall"
 )
 
-// sharedHold says that one may listen on a port that is held, if both allow the address to be reused, as Go's listeners do. Then it is held
-// from first to last. Other systems than Linux don't let anybody listen: there it is held between two listeners, and is
-// free for the moments in which they come and go.
+// sharedHold reports whether a process can listen on a port that is reserved, if both sockets allow
+// the address to be reused, as Go's listeners do. Then a port is reserved all the time. Other
+// systems than Linux refuse the listener; there a port is reserved between two listeners and free
+// for a moment before and after.
 const sharedHold = runtime.GOOS == "linux"
 
-// holdPort binds a port without listening on it, or with 0 a free one. The system gives it to nobody else who asks for any.
+// holdPort binds a port, or for 0 a free one, without listening on it. The system gives a bound
+// port to no other program.
 func holdPort(ip net.IP, number int) (bound int, letGo func()) {
 	var address syscall.Sockaddr
 	family := syscall.AF_INET6
@@ -25,7 +27,7 @@ func holdPort(ip net.IP, number int) (bound int, letGo func()) {
 	} else {
 		return 0, nil
 	}
-	syscall.ForkLock.RLock() // a child that is started now would keep the port
+	syscall.ForkLock.RLock() // a child process started now would inherit the port
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM, 0)
 	if err == nil {
 		syscall.CloseOnExec(fd)
@@ -36,7 +38,7 @@ func holdPort(ip net.IP, number int) (bound int, letGo func()) {
 	}
 	letGo = func() { _ = syscall.Close(fd) } // nothing was written to it
 	if syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1) == nil && syscall.Bind(fd, address) == nil {
-		switch own, _ := syscall.Getsockname(fd); own := own.(type) { // what fails here is no address of either kind
+		switch own, _ := syscall.Getsockname(fd); own := own.(type) { // after an error own is nil
 		case *syscall.SockaddrInet4:
 			return own.Port, letGo
 		case *syscall.SockaddrInet6:

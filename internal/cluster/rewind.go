@@ -10,10 +10,10 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Snapshot is the znodes at one moment, parents before their children. The zero value is none.
+// Snapshot is the znodes at one moment, parents before their children. The zero value holds none.
 type Snapshot struct{ znodes []server.Znode }
 
-// Snapshot returns the znodes as they are, except those of the ensemble's configuration, for Rewind.
+// Snapshot returns the znodes, except those of the ensemble's configuration, for Rewind.
 func (c *Cluster) Snapshot(ctx context.Context) (snapshot Snapshot, err error) {
 	err = c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		if err := s.CatchUp(ctx); err != nil {
@@ -36,15 +36,17 @@ func snapshotOf(s *server.Server) (znodes []server.Znode) {
 }
 
 const (
-	configPath  = "/zookeeper/config" // the ensemble's members, which a rewind leaves alone
+	configPath  = "/zookeeper/config" // the ensemble's members; Rewind leaves it alone
 	quotaPath   = "/zookeeper/quota"
-	statsSuffix = "/zookeeper_stats" // below quotaPath the server writes such data itself
+	statsSuffix = "/zookeeper_stats" // the server writes this data below quotaPath itself
 )
 
-// Rewind makes the znodes those of a snapshot again, with writes of the server's own: data, ACLs, ephemerals, containers
-// and times to live. A znode that is the same in both keeps its versions and zxids; all others get new ones, as if a client
-// had written them. Sessions stay as they are: the ephemerals of sessions that have ended do not come back. If no
-// ephemeral and no ACL has to come back, everything happens in one transaction.
+// Rewind makes the znodes those of a snapshot again: data, ACLs, ephemerals, containers and times
+// to live. It compares both and writes the difference as the server's own requests. Unchanged
+// znodes keep their versions and zxids; the others get new ones, as if a client had written them.
+// Sessions stay as they are: the ephemerals of sessions that have ended do not come back. The
+// changes are one transaction, followed by one per session whose ephemerals come back and one per
+// znode whose ACL changes.
 func (c *Cluster) Rewind(ctx context.Context, snapshot Snapshot) error {
 	if len(snapshot.znodes) == 0 {
 		return errorf(ErrInvalid, "cluster: rewind: the snapshot is empty")
@@ -66,7 +68,7 @@ func (c *Cluster) Rewind(ctx context.Context, snapshot Snapshot) error {
 	return c.settle(ctx)
 }
 
-// raced reports whether a client's write or a session's end made a plan impossible.
+// raced reports whether a client's write or the end of a session made a plan impossible.
 func raced(err error) bool {
 	return slices.ContainsFunc([]error{
 		proto.ErrNoNode, proto.ErrNodeExists, proto.ErrNotEmpty, proto.ErrNoChildrenForEphemerals, proto.ErrSessionExpired,
@@ -74,11 +76,11 @@ func raced(err error) bool {
 	}, func(cause error) bool { return errors.Is(err, cause) })
 }
 
-// rewindPlan is the writes that lead from the present znodes to those of a snapshot.
+// rewindPlan is the writes that turn the present znodes into those of a snapshot.
 type rewindPlan struct {
-	ops        []proto.MultiOp           // deletes, creates, new data
+	ops        []proto.MultiOp           // deletes, creates and new data
 	ephemerals map[int64][]proto.MultiOp // creates, by session
-	acls       []server.Znode            // whose ACL has to be set
+	acls       []server.Znode            // znodes whose ACL differs
 }
 
 func planRewind(s *server.Server, wanted []server.Znode) *rewindPlan {
@@ -124,7 +126,7 @@ func planRewind(s *server.Server, wanted []server.Znode) *rewindPlan {
 	return p
 }
 
-// sameKind reports whether a znode can become another of the same path by a change of its data and ACL.
+// sameKind reports whether new data and a new ACL can turn one znode into the other.
 func sameKind(a, b *server.Znode) bool {
 	return a.Mode == b.Mode && a.TTLMs == b.TTLMs && a.Stat.EphemeralOwner == b.Stat.EphemeralOwner
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// MemberOf returns the member that a session is connected to, or an error if it is connected to none.
+// MemberOf returns the member that a session is connected to, or an error if it is connected to
+// none.
 func (c *Cluster) MemberOf(session int64) (*Member, error) {
 	for _, m := range c.members {
-		if gate := m.now.Load().gate; gate != nil && slices.Contains(gate.Sessions(), session) {
+		if gate := m.run.Load().gate; gate != nil && slices.Contains(gate.Sessions(), session) {
 			return m, nil
 		}
 	}
@@ -23,7 +24,7 @@ func (c *Cluster) MemberOf(session int64) (*Member, error) {
 	return nil, errorf(ErrState, "cluster: session 0x%x is not connected to any member (%s)", uint64(session), c.states())
 }
 
-// knows reports whether any member knows of a session.
+// knows reports whether any running member has a session.
 func (c *Cluster) knows(session int64) bool {
 	for _, m := range c.running() {
 		if s := m.Server(); s != nil && slices.ContainsFunc(s.Sessions(), func(known server.Session) bool { return known.ID == session }) {
@@ -33,14 +34,14 @@ func (c *Cluster) knows(session int64) bool {
 	return false
 }
 
-// ExpireSession ends a session as if its client had been silent for too long, and returns when all members that serve have applied
-// that.
+// ExpireSession ends a session as if its client had been silent for too long. It returns when all
+// serving members have applied that.
 func (c *Cluster) ExpireSession(ctx context.Context, id int64) error {
 	again := false
 	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		err := s.ExpireSession(ctx, id)
 		if again && errors.Is(err, server.ErrNoSession) {
-			return nil // the leader before did it
+			return nil // the previous leader did it
 		}
 		again = true
 		return err
@@ -57,17 +58,17 @@ func (c *Cluster) CloseConnection(session int64) error {
 	if err != nil {
 		return err
 	}
-	if gate := m.now.Load().gate; gate == nil || !gate.CloseConn(session) {
+	if gate := m.run.Load().gate; gate == nil || !gate.CloseConn(session) {
 		return errorf(ErrState, "cluster: session 0x%x is not connected any more", uint64(session))
 	}
 	return nil
 }
 
-// Advance lets time pass: d is over at once for sessions, TTL znodes and containers, and for the times that znodes are given. A
-// client that is connected counts as having sent its pings. It is away for the whole of d if it is not connected, or not
-// to a member that the leader hears. Timers of clients, elections and Delay count real time. It returns when all that is
-// due by then is applied at all members that serve. If another member comes to lead meanwhile, it gives every session its full timeout,
-// as new leaders do.
+// Advance lets the time d pass for sessions, TTL znodes, containers and the times of znodes. It
+// returns when all serving members have applied everything that is due. A client counts as having
+// sent its pings during d if it is connected to a member that the leader reaches, else as silent.
+// Timers of clients, elections and Delay run on real time. If the leader changes meanwhile, every
+// session gets its full timeout again, as after every election.
 func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return errorf(ErrInvalid, "cluster: time goes forward, so not by %v", d)
@@ -86,7 +87,7 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	if err := c.settle(ctx); err != nil {
 		return err
 	}
-	// Who was being let in just then is connected now, and was not yet.
+	// Clients whose handshake was under way before are connected now.
 	connected := c.connected()
 	for at := range c.attached() {
 		if !before[at] {
@@ -101,7 +102,8 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	return c.settle(ctx)
 }
 
-// moveClocks calls move while no member can expire anybody, and lets all know of the sessions that it returns.
+// moveClocks calls move while no member can expire a session, and touches the sessions that move
+// returns at all members.
 func (c *Cluster) moveClocks(move func() []int64) {
 	c.jumping.Lock()
 	defer c.jumping.Unlock()
@@ -122,24 +124,25 @@ func (c *Cluster) moveClocks(move func() []int64) {
 	all()
 }
 
-// connected returns the sessions whose clients have a connection to a member that the leader hears.
+// connected returns the sessions whose clients are connected to a member that the leader reaches.
 func (c *Cluster) connected() []int64 {
-	ids := []int64{} // nil would mean something else
+	ids := []int64{} // MoveClock treats nil differently
 	for _, m := range c.majority() {
-		if gate := m.now.Load().gate; gate != nil {
+		if gate := m.run.Load().gate; gate != nil {
 			ids = append(ids, gate.Sessions()...)
 		}
 	}
 	return ids
 }
 
-// attachment is a session and the member where it is attached.
+// attachment is a session and the member that it is attached to.
 type attachment struct {
 	member  int
 	session int64
 }
 
-// attached returns the sessions that the members take for connected. Some clients don't know it yet, and some are gone already.
+// attached returns the sessions that the members take for connected. The client of a session may
+// not know it yet, or may have gone.
 func (c *Cluster) attached() map[attachment]bool {
 	all := make(map[attachment]bool)
 	for _, m := range c.majority() {
@@ -154,12 +157,12 @@ func (c *Cluster) attached() map[attachment]bool {
 	return all
 }
 
-// settle returns when all members that serve have applied what was committed before.
+// settle returns when all serving members have applied what was committed before the call.
 func (c *Cluster) settle(ctx context.Context) error {
 	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {
 			err := s.CatchUp(ctx)
-			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted) // who starts it waits for it
+			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted) // whoever starts the member waits for it
 			if err != nil && !notServing && m.State() == Running {
 				return fmt.Errorf("cluster: %s: %w", m.name(), classify(err))
 			}
@@ -168,7 +171,7 @@ func (c *Cluster) settle(ctx context.Context) error {
 	return nil
 }
 
-// Sessions returns the sessions of all clients. Which of them are connected, and where, MemberOf tells.
+// Sessions returns the sessions of all clients.
 func (c *Cluster) Sessions(ctx context.Context) (sessions []server.Session, err error) {
 	err = c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		err := s.CatchUp(ctx)
@@ -182,7 +185,7 @@ func (c *Cluster) Sessions(ctx context.Context) (sessions []server.Session, err 
 	return sessions, err
 }
 
-// Answers reports whether a client with that session can be answered now: the member that it is connected to is one of those that serve.
+// Answers reports whether the member that a session is connected to can serve.
 func (c *Cluster) Answers(session int64) bool {
 	m, err := c.MemberOf(session)
 	return err == nil && slices.Contains(c.majority(), m)

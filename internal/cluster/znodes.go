@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -20,7 +19,8 @@ func (c *Cluster) Load(ctx context.Context, znodes map[string][]byte) error {
 	return c.settle(ctx)
 }
 
-// Walk goes through the znodes at path and below as the leader has them; see server.Walk. Without a znode at path it returns ErrNotFound.
+// Walk visits the znode at path and all below it, as the leader has them; see server.Walk. It
+// returns ErrNotFound if there is no znode at path.
 func (c *Cluster) Walk(ctx context.Context, path string, f func(server.Znode) bool) error {
 	return c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		switch err := s.CatchUp(ctx); {
@@ -33,18 +33,19 @@ func (c *Cluster) Walk(ctx context.Context, path string, f func(server.Znode) bo
 	})
 }
 
-// maxDumped is how many znodes a person may want to look through.
+// maxDumped is how many znodes Dump lists.
 const maxDumped = 1000
 
-// Dump writes how things are, for people: members, sessions, and the znodes of the member that knows most. It waits for nothing.
+// Dump describes the members, the sessions and the znodes of the member with the highest zxid. It
+// does not wait.
 func (c *Cluster) Dump(w io.Writer) {
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // to a buffer, or it is lost
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // to a buffer, or nobody misses it
 	var most *server.Server
 	var zxid int64
 	for _, m := range c.members {
 		s, state := m.Server(), m.State()
 		say("%s %s: %s", m.name(), m.Address(), state)
-		if s == nil || state == Paused { // who stands still may hold locks
+		if s == nil || state == Paused { // a paused server may hold locks
 			say("\n")
 			continue
 		}
@@ -80,24 +81,25 @@ func (c *Cluster) Dump(w io.Writer) {
 	}
 }
 
-// describe is one line on a znode.
+// describe returns a line about a znode.
 func describe(z *server.Znode) string {
 	line := z.Path + " = " + shown(z.Data)
 	st := &z.Stat
 	if st.EphemeralOwner != 0 {
-		line += fmt.Sprintf(" %s", ownerText(st))
+		line += fmt.Sprintf(" owner 0x%x", uint64(st.EphemeralOwner))
 	}
 	return line + fmt.Sprintf(" version %d, made %s", st.Version, time.UnixMilli(st.CtimeMs).UTC().Format("15:04:05.000"))
 }
 
-// shown is data as a person wants to see it: quoted if it is text, else as hexadecimal digits, and no more of it than fits a line.
+// shown returns data for one line of text: quoted if it is UTF-8, else in hexadecimal, and cut if
+// it is long.
 func shown(data []byte) string {
 	const most = 120
 	rest := ""
 	if len(data) > most {
 		rest = fmt.Sprintf("… (%d bytes)", len(data))
 		data = data[:most]
-		for len(data) > most-utf8.UTFMax && !utf8.Valid(data) { // a character that was cut
+		for len(data) > most-utf8.UTFMax && !utf8.Valid(data) { // a character cut in half
 			data = data[:len(data)-1]
 		}
 	}
@@ -108,9 +110,4 @@ func shown(data []byte) string {
 		return fmt.Sprintf("%q%s", data, rest)
 	}
 	return fmt.Sprintf("0x%x%s", data, rest)
-}
-
-// ownerOf says what the owner field of an ephemeral, a container or a TTL znode stands for.
-func ownerText(st *proto.Stat) string {
-	return fmt.Sprintf("owner 0x%x", uint64(st.EphemeralOwner))
 }

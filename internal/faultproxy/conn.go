@@ -11,15 +11,17 @@ import (
 )
 
 const (
-	// probeTime is how long to look whether the client of a connection has closed it. What it sent before it did is there
-	// already: the time is for finding that nothing is.
+	// probeTime is how long left waits for a sign that the client has closed the connection. What
+	// the client sent before is in the socket already; the time only serves to find out that
+	// nothing is.
 	probeTime = time.Millisecond
-	// maxProbeBytes: a client that sent so much without an answer to its connect does not wait for one.
+	// maxProbeBytes: a client that sent this much before the reply to its connect request is not
+	// waiting for that reply.
 	maxProbeBytes = 64 << 10
 )
 
-// conn is the server's end of a client's connection. The fields of Read are in reader, those of Write in writer; what both
-// need is here.
+// conn is the server's end of a client's connection. reader holds the state of Read, writer that of
+// Write, and conn what both share.
 type conn struct {
 	net.Conn
 	gate *Gate
@@ -27,14 +29,14 @@ type conn struct {
 	w    writer
 
 	readDeadline, writeDeadline deadline
-	closed                      chan struct{} // closed with shut set
+	closed                      chan struct{} // closed when isShut is set
 
-	mu          sync.Mutex // guards all below
+	mu          sync.Mutex // guards the fields below
 	isShut      bool
 	session     proto.SessionID // attached; 0: none
-	blindReader bool            // what the client sends is not looked at any more
-	blindWriter bool            // what the server sends is not looked at any more
-	greeting    *mark           // of the answer to the connect
+	blindReader bool            // the bytes from the client are passed on without parsing
+	blindWriter bool            // the bytes from the server are passed on without parsing
+	greeting    *mark           // for the reply to the connect request
 	outstanding outstanding
 }
 
@@ -42,10 +44,10 @@ func newConn(g *Gate, nc net.Conn) *conn {
 	return &conn{Conn: nc, gate: g, closed: make(chan struct{})}
 }
 
-// Close closes the connection. After the first time it returns net.ErrClosed.
+// Close closes the connection. Further calls return net.ErrClosed.
 func (c *conn) Close() error { return c.shut(false) }
 
-// shut closes the connection and arms the rules again whose answers did not come.
+// shut closes the connection. Rules whose replies did not come are armed again.
 func (c *conn) shut(abruptly bool) error {
 	c.mu.Lock()
 	if c.isShut {
@@ -68,14 +70,14 @@ func (c *conn) shut(abruptly bool) error {
 	return c.Conn.Close()
 }
 
-// attachedTo returns the session, or 0.
+// attachedTo returns the session that is attached to the connection, or 0.
 func (c *conn) attachedTo() proto.SessionID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session
 }
 
-// awaitHealed waits while the gate is cut. Errors: net.ErrClosed, os.ErrDeadlineExceeded.
+// awaitHealed waits until the gate is not cut. Errors: net.ErrClosed, os.ErrDeadlineExceeded.
 func (c *conn) awaitHealed(d *deadline) error {
 	select {
 	case <-c.closed:
@@ -97,20 +99,20 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// SetReadDeadline bounds Read, also where a delay or a cut holds it.
+// SetReadDeadline bounds Read, including its waits for a delay or the end of a cut.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.readDeadline.set(t)
 	return c.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline bounds Write, also where a cut holds it.
+// SetWriteDeadline bounds Write, including its wait for the end of a cut.
 func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.writeDeadline.set(t)
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// left reports whether the client has closed the connection. To find out it reads what is there; Read returns that later. To
-// be called before the first Read.
+// left reports whether the client has closed the connection. It must be called before the first
+// Read, which returns what left has read.
 func (c *conn) left() bool {
 	if c.Conn.SetReadDeadline(time.Now().Add(probeTime)) != nil {
 		return true

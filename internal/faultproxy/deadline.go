@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// deadline is the instant at which a wait ends. The wrapped connection has the same for its own waits.
+// deadline is the time at which a wait ends. The wrapped connection gets the same deadline for its
+// own waits.
 type deadline struct {
 	mu      sync.Mutex
 	at      time.Time     // zero: none
-	changed chan struct{} // closed at the next change; nil: nobody waits
+	changed chan struct{} // closed at the next change; nil: there is no waiter
 }
 
 func (d *deadline) set(at time.Time) {
@@ -33,8 +34,9 @@ func (d *deadline) get() (at time.Time, changed <-chan struct{}) {
 	return d.at, d.changed
 }
 
-// wait returns nil when one of the first two channels says something, of which either may be nil. Errors:
-// os.ErrDeadlineExceeded at the deadline, which may change in the meantime; net.ErrClosed when closed is closed.
+// wait returns nil when over is closed or timer fires; either may be nil. Errors:
+// os.ErrDeadlineExceeded at the deadline, which may change during the wait; net.ErrClosed when
+// closed is closed.
 func (d *deadline) wait(over <-chan struct{}, timer <-chan time.Time, closed <-chan struct{}) error {
 	for {
 		at, changed := d.get()

@@ -9,18 +9,19 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Kind is what goes wrong.
+// Kind is the kind of a fault.
 type Kind uint8
 
 const (
-	// DropReply loses an answer: the server gets the request and answers it; then the connection breaks in place of the answer.
-	// What the server sent before it arrives. It happened when the answer was dropped.
+	// DropReply loses a reply: the server executes the request and replies; then the connection
+	// breaks instead of delivering the reply. Everything that the server sent before is delivered.
+	// The fault has happened when the reply is dropped.
 	DropReply Kind = iota + 1
-	// Delay lets a request, and all that the client sends behind it on the same connection, come late. It happened when the
-	// request came to the gate.
+	// Delay holds back a request, and everything that the client sends after it on the connection.
+	// The fault has happened when the request arrives at the gate.
 	Delay
-	// Fail answers a request with an error that the server knows nothing of, in its place among the answers; the server never
-	// sees the request. It happened when the answer is sent.
+	// Fail answers a request with an error in its place among the replies; the server never sees
+	// the request. The fault has happened when the error is sent.
 	Fail
 )
 
@@ -36,24 +37,27 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// A Fault says which requests meet with what.
+// A Fault selects requests and says what happens to them.
 type Fault struct {
 	Kind Kind
 	Op   Op
-	// PathPrefix selects requests by the path as the client sends it, with its chroot: this znode, all below it, and the
-	// sequential znodes with this name, so that "/q/item-" is also "/q/item-0000000007", and "/a" is not "/ab". A prefix that
-	// ends with a slash is all below. A multi is selected by any of its ops. Requests that name no path, or several as
-	// setWatches does, have the empty prefix alone, which selects all.
+	// PathPrefix selects requests by the path as the client sends it, including its chroot: the
+	// znode itself, every znode below it, and sequential znodes of that name. "/q/item-" also
+	// selects "/q/item-0000000007", but "/a" does not select "/ab". A prefix that ends with a slash
+	// selects everything below. A multi is selected if any of its operations is. A request without
+	// a path, or with several as setWatches has, is selected only by the empty prefix, which
+	// selects everything.
 	PathPrefix string
-	// Session selects the requests of one session, 0 those of all. The session of a connect is the one that the client asks
-	// for; requests that a client sends before it got the answer to its connect belong to none.
+	// Session selects the requests of one session; 0 selects those of all. A connect request
+	// belongs to the session that the client asks for. Requests that a client sends before it has
+	// the reply to its connect request belong to none.
 	Session int64
 	Delay   time.Duration // Delay only, > 0
 	Code    proto.ErrCode // Fail only, < 0
-	Times   int           // how often it happens; 0 is once, negative until the rule is removed
+	Times   int           // how often the fault happens; 0 means once, a negative number until the rule is removed
 }
 
-// check returns what Op means, or all that is wrong.
+// check returns the meaning of Op, or all errors of the fault.
 func (f *Fault) check() (meaning, error) {
 	m, err := lookup(f.Op)
 	errs := []error{err}
@@ -73,7 +77,7 @@ func (f *Fault) check() (meaning, error) {
 	return m, errors.Join(errs...)
 }
 
-// String describes the fault in words, such as "drop reply of create at /a, session 0x1, once".
+// String describes the fault, for example "drop reply of create at /a, session 0x1, once".
 func (f Fault) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v of %s", f.Kind, string(f.Op))

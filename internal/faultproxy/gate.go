@@ -10,39 +10,41 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// maxArrived is how many connections are taken from the listener during a cut; others wait in its own queue.
+// maxArrived is how many connections are accepted during a cut; more wait in the listener's own
+// queue.
 const maxArrived = 1024
 
-// A Gate is a listener for the clients of a ZooKeeper server whose connections follow the rules. Safe for concurrent use.
+// A Gate is a listener for the clients of a ZooKeeper server that applies rules to its connections.
+// Safe for concurrent use.
 //
-// Its connections are plain net.Conns, with the addresses of those that they wrap. One Read and one Write may be under way on
-// each of them at a time, with Close and the deadlines at any time.
+// Its connections are plain net.Conns with the addresses of the connections that they wrap. One
+// Read and one Write may run on each at a time, concurrently with Close and the deadlines.
 type Gate struct {
 	inner net.Listener
 	rules *Rules
-	stall atomic.Pointer[stall] // nil: not cut. Changed under mu
+	stall atomic.Pointer[stall] // nil: not cut; changed under mu
 
 	start sync.Once
-	done  chan struct{} // closed when the goroutine that accepts has ended
+	done  chan struct{} // closed when the accepting goroutine has ended
 
-	mu      sync.Mutex // guards all below
-	changed sync.Cond  // signalled when any of these, or stall, changes
+	mu      sync.Mutex // guards the fields below
+	changed sync.Cond  // signalled when one of these fields or stall changes
 	arrived []arrival
-	err     error // the listener is closed, by Close or by others
+	err     error // set when the listener is closed
 	conns   map[*conn]struct{}
 }
 
-// stall is a cut; over is closed when it is undone.
+// stall is a cut; over is closed at its end.
 type stall struct{ over chan struct{} }
 
-// arrival is what the wrapped listener's Accept returned.
+// arrival is a result of the wrapped listener's Accept.
 type arrival struct {
 	nc   net.Conn
 	err  error
 	held bool // it waited during a cut
 }
 
-// NewGate returns a listener that accepts what inner accepts. The caller closes the gate, and so inner.
+// NewGate returns a listener that accepts the connections of inner. Closing the gate closes inner.
 func NewGate(inner net.Listener, rules *Rules) *Gate {
 	g := &Gate{inner: inner, rules: rules, done: make(chan struct{}), conns: make(map[*conn]struct{})}
 	g.changed.L = &g.mu
@@ -52,8 +54,8 @@ func NewGate(inner net.Listener, rules *Rules) *Gate {
 // Addr returns the wrapped listener's address.
 func (g *Gate) Addr() net.Addr { return g.inner.Addr() }
 
-// Accept returns the next connection. During a cut it waits. Errors: net.ErrClosed after Close, and those of the wrapped
-// listener.
+// Accept returns the next connection. During a cut it waits. Errors: net.ErrClosed after Close, and
+// those of the wrapped listener.
 func (g *Gate) Accept() (net.Conn, error) {
 	g.start.Do(func() {
 		// Close stops it and waits for it.
@@ -74,7 +76,7 @@ func (g *Gate) Accept() (net.Conn, error) {
 	}
 }
 
-// next waits for an arrival. Its connection is among g.conns from then on.
+// next waits for an arrival and adds its connection to g.conns.
 func (g *Gate) next() (arrival, *conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,9 +97,10 @@ func (g *Gate) next() (arrival, *conn, error) {
 	return a, c, nil
 }
 
-// accept takes connections from the wrapped listener: one at a time, and during a cut all that come. They are not left in the
-// listener's queue then, because of those whose clients have given up in the meantime a server would take up the sessions
-// again, away from where the clients are now.
+// accept takes connections from the wrapped listener: one at a time, and during a cut all of them.
+// If they stayed in the listener's queue during a cut, the server would afterwards resume the
+// sessions of clients that had given up meanwhile, and so move these sessions away from the
+// clients' present connections.
 func (g *Gate) accept() {
 	defer close(g.done)
 	for {
@@ -108,14 +111,15 @@ func (g *Gate) accept() {
 	}
 }
 
-// arrive hands over what Accept returned, and waits until more is wanted. It returns false if there can be no more.
+// arrive hands over a result of Accept and waits until the next is wanted. It returns false if the
+// gate is closed.
 func (g *Gate) arrive(nc net.Conn, err error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer g.changed.Broadcast()
 	if g.err != nil {
 		if err == nil {
-			_ = nc.Close() // nobody has seen it
+			_ = nc.Close() // not handed to the server yet
 		}
 		return false
 	}
@@ -131,8 +135,8 @@ func (g *Gate) arrive(nc net.Conn, err error) bool {
 	return true
 }
 
-// Close closes the wrapped listener and the connections that were not accepted yet. Accepted ones stay open. It waits for the
-// gate's goroutine.
+// Close closes the wrapped listener and the connections that were not accepted yet, and waits for
+// the gate's goroutine. Accepted connections stay open.
 func (g *Gate) Close() error {
 	g.mu.Lock()
 	if g.err == nil {
@@ -148,13 +152,13 @@ func (g *Gate) Close() error {
 			err = errors.Join(err, a.nc.Close())
 		}
 	}
-	g.start.Do(func() { close(g.done) }) // it never began
+	g.start.Do(func() { close(g.done) }) // Accept was never called
 	<-g.done
 	return err
 }
 
-// CloseConns breaks all connections, over TCP with a reset, also during a cut and those that wait for its end. The gate goes
-// on listening.
+// CloseConns breaks all connections, TCP connections with a reset, including those held by a cut.
+// The gate keeps listening.
 func (g *Gate) CloseConns() {
 	g.mu.Lock()
 	conns := make([]*conn, 0, len(g.conns))
@@ -171,29 +175,31 @@ func (g *Gate) CloseConns() {
 	g.changed.Broadcast()
 	g.mu.Unlock()
 	for _, c := range conns {
-		_ = c.shut(true) // an error would say that it is closed already
+		_ = c.shut(true) // an error means that it is closed already
 	}
 	for _, nc := range waiting {
 		_ = reset(nc) // as above
 	}
 }
 
-// CloseConn breaks the connections to which the session is attached, and reports whether there was one.
+// CloseConn breaks the connections to which the session is attached and reports whether there was
+// one.
 func (g *Gate) CloseConn(session int64) bool {
 	found := false
 	for _, c := range g.attached() {
 		if c.attachedTo() == proto.SessionID(session) {
 			found = true
-			_ = c.shut(true) // an error would say that it is closed already
+			_ = c.shut(true) // an error means that it is closed already
 		}
 	}
 	return found
 }
 
-// Cut parts the server from its clients, or undoes that. No byte passes meanwhile in either direction, and no connection is
-// accepted; nothing is lost, bytes and connections come when it is undone, except connections that their clients have closed
-// until then. What the server was reading or writing at that very moment may still pass, and so does what the operating
-// system has taken over. Connections that the server closes are closed for their clients too.
+// Cut separates the server from its clients, or ends that. During a cut no byte passes in either
+// direction and no connection is accepted. Nothing is lost: bytes and connections arrive after the
+// cut, except connections that their clients have closed by then. Bytes of a Read or Write that was
+// under way, and those in the buffers of the operating system, may still pass. A connection that
+// the server closes is closed for its client too.
 func (g *Gate) Cut(cut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -211,7 +217,8 @@ func (g *Gate) Cut(cut bool) {
 	g.changed.Broadcast()
 }
 
-// Sessions returns the sessions that are attached over open connections, in ascending order. During a cut there are none.
+// Sessions returns the sessions attached over open connections, in ascending order. During a cut it
+// returns none.
 func (g *Gate) Sessions() []int64 {
 	if g.stall.Load() != nil {
 		return nil
@@ -245,10 +252,10 @@ func (g *Gate) forget(c *conn) {
 	delete(g.conns, c)
 }
 
-// reset closes a connection without a farewell where it knows how.
+// reset closes a connection with a TCP reset if it can.
 func reset(nc net.Conn) error {
 	if l, ok := nc.(interface{ SetLinger(seconds int) error }); ok {
-		_ = l.SetLinger(0) // it fails on a connection that is closed already
+		_ = l.SetLinger(0) // fails if the connection is closed already
 	}
 	return nc.Close()
 }

@@ -10,35 +10,36 @@ import (
 )
 
 const (
-	// maxFrameBytes: a longer length is no request. ZooKeeper's default limit (jute.maxbuffer) is 1 MiB.
+	// maxFrameBytes: a greater length is not the length of a request. ZooKeeper's default limit
+	// (jute.maxbuffer) is 1 MiB.
 	maxFrameBytes = 64 << 20
-	// maxMultiBytes: a longer multi is not decoded; no path prefix matches it.
+	// maxMultiBytes: a longer multi is not decoded, and no path prefix matches it.
 	maxMultiBytes = 4 << 20
-	// sequenceDigits is how long the number behind the name of a sequential znode is.
+	// sequenceDigits is the length of the number in the name of a sequential znode.
 	sequenceDigits = 10
-	// requestBytes are looked at of every request: its length and header.
+	// requestBytes is the part of every request that is parsed: its length and header.
 	requestBytes = 4 + proto.RequestHeaderBytes
 )
 
-// answer is whether a rule selects a request.
+// answer says whether a rule selects a request.
 type answer uint8
 
 const (
 	no answer = iota
 	yes
-	unknown // more of the request must come
+	unknown // not known before more of the request arrives
 )
 
 // request is the beginning of a request's frame.
 type request struct {
-	seen    []byte // from the length on; at least requestBytes unless it is a connect, and no more than the frame
+	seen    []byte // from the length on; at least requestBytes, except for a connect request, and at most the frame
 	bytes   int    // of the whole frame with its length
 	connect bool
 	session int64
-	header  proto.RequestHeader // not of a connect
+	header  proto.RequestHeader // zero for a connect request
 }
 
-// selects reports whether the rule is for the request.
+// selects reports whether the rule selects the request.
 func (a *Armed) selects(r *request) answer {
 	f := &a.fault
 	switch {
@@ -52,14 +53,14 @@ func (a *Armed) selects(r *request) answer {
 	case !a.meaning.covers(r.header.Op):
 		return no
 	case r.header.Xid == proto.XidEvent && f.Kind != Delay:
-		return no // its answer can't be told from an event
+		return no // its reply could not be told from an event
 	case f.PathPrefix != "":
 		return r.below(f.PathPrefix)
 	}
 	return yes
 }
 
-// below reports whether the request is about a path with the prefix.
+// below reports whether the request names a path with the prefix.
 func (r *request) below(prefix string) answer {
 	switch {
 	case r.header.Op.Info().Path == proto.PathEach:
@@ -84,10 +85,10 @@ func (r *request) below(prefix string) answer {
 		return unknown
 	}
 	length := int(int32(binary.BigEndian.Uint32(r.seen[requestBytes:])))
-	if length < len(prefix) || length > r.bytes-at { // null, too short, or a lie
+	if length < len(prefix) || length > r.bytes-at { // null, too short, or longer than the frame
 		return no
 	}
-	// Of the path no more is needed than the prefix, a sequence number and a slash.
+	// To decide, the prefix, a sequence number and a slash are enough.
 	enough := min(length, len(prefix)+sequenceDigits+1)
 	path := r.seen[at:]
 	if len(path) < enough {
@@ -102,7 +103,7 @@ func (r *request) below(prefix string) answer {
 	return no
 }
 
-// multi returns the ops of a multi that is there as a whole; nil if it is malformed.
+// multi returns the operations of a multi that has arrived whole, nil if it is malformed.
 func (r *request) multi() []proto.MultiOp {
 	d := jute.NewDecoder(r.seen[requestBytes:r.bytes])
 	var m proto.MultiRequest
@@ -112,8 +113,8 @@ func (r *request) multi() []proto.MultiOp {
 	return m.Ops
 }
 
-// pathHasPrefix reports whether path is the prefix, below it, or a sequential znode of that name or below one. Of the path the
-// first len(prefix) + sequenceDigits + 1 bytes are enough.
+// pathHasPrefix reports whether path is the prefix, is below it, or is a sequential znode of that
+// name or below one. The first len(prefix) + sequenceDigits + 1 bytes of the path are enough.
 func pathHasPrefix(path, prefix string) bool {
 	rest, ok := strings.CutPrefix(path, prefix)
 	switch {
@@ -124,7 +125,7 @@ func pathHasPrefix(path, prefix string) bool {
 	case len(rest) < sequenceDigits, len(rest) > sequenceDigits && rest[sequenceDigits] != '/':
 		return false
 	}
-	for i := range sequenceDigits { // ZooKeeper prints a counter that overflowed with a sign in front
+	for i := range sequenceDigits { // ZooKeeper prints an overflowed counter with a minus sign
 		if c := rest[i]; (c < '0' || c > '9') && (i > 0 || c != '-') {
 			return false
 		}

@@ -2,14 +2,16 @@ package faultproxy
 
 import "github.com/gozkd/gozkd/proto"
 
-// failedMulti returns the body of the answer to a multi that fails with code, or nil if the code goes into the header of the
-// answer.
+// failedMulti returns the body of the reply to a multi that fails with code, or nil if the code
+// belongs into the header of the reply.
 //
-// A server answers OK to a multi in which an op failed, and says in the body what became of each op: those before were rolled
-// back, the one that failed has its code, those behind were not tried. kazoo makes a list of results of that and an exception of
-// an error in the header; go-zookeeper, Java and C take either for the error, Java and C with results only from a body. So
-// programs see here what they would see of a server: the op that failed is the first one that the prefix selects. Errors
-// that no single op can have are in the header, as is any error of a multiRead, whose other ops would have to be answered.
+// A server replies OK to a multi in which an operation failed, and the body says what became of
+// each: the operations before it were rolled back, the failed one has its code, those after it were
+// not tried. kazoo returns a list of results for that and raises an exception for an error in the
+// header; go-zookeeper, Java and C report either as the error, Java and C with results only from a
+// body. To show programs what a server would, the failed operation is the first that the prefix
+// selects. A code that no single operation can have goes into the header, as does every error of a
+// multiRead, whose other operations would have to be answered.
 func failedMulti(r *request, prefix string, code proto.ErrCode) []byte {
 	if r.header.Op != proto.OpMulti || r.bytes > maxMultiBytes || !ofOneOp(code) {
 		return nil
@@ -38,7 +40,7 @@ func failedMulti(r *request, prefix string, code proto.ErrCode) []byte {
 	return (&proto.MultiResponse{Results: results}).Append(nil)
 }
 
-// ofOneOp reports whether a server gives the code to an op within a multi.
+// ofOneOp reports whether a server gives the code to a single operation of a multi.
 func ofOneOp(code proto.ErrCode) bool {
 	switch code {
 	case proto.ErrNoNode, proto.ErrNoAuth, proto.ErrBadVersion, proto.ErrNoChildrenForEphemerals, proto.ErrNodeExists,

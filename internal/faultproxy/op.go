@@ -8,14 +8,14 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Op names requests of clients by what they are for: every op code of that meaning.
+// Op names requests by their purpose: all op codes of a group in proto's table of operations.
 type Op string
 
-// The requests. Any is every request that a program makes: all of these but what client libraries say on their own, which are
-// connect, auth, sasl, ping, the setWatches among watch, and close.
+// The requests. OpAny selects every request that a program makes; it excludes requests that client
+// libraries send on their own: connect, auth, sasl, ping, setWatches and close.
 const (
 	OpAny           Op = "any"
-	OpConnect       Op = "connect" // the handshake, of a new session and of one that is taken up again
+	OpConnect       Op = "connect" // the handshake, of a new session or a resumed one
 	OpAuth          Op = "auth"
 	OpSASL          Op = "sasl"
 	OpPing          Op = "ping"
@@ -37,11 +37,11 @@ const (
 	OpWhoAmI        Op = "whoAmI"
 )
 
-// meaning is what an Op stands for.
+// meaning is the requests that an Op selects.
 type meaning struct {
 	op       Op
 	codes    []proto.OpCode
-	ofClient bool // client libraries send it on their own: not part of any, and cannot fail
+	ofClient bool // client libraries send it on their own: not part of OpAny, and cannot fail
 	pathless bool
 }
 

@@ -2,22 +2,23 @@ package faultproxy
 
 import "github.com/gozkd/gozkd/proto"
 
-// mark says what becomes of an answer.
+// mark is the fault that a reply has to undergo.
 type mark struct {
 	rule *Armed
-	body []byte // Fail only: of the answer; nil: the code goes into the header
+	body []byte // Fail only: the body of the reply; nil: the code goes into the header
 }
 
-// unanswered is a request that the server has not answered yet.
+// unanswered is a request without a reply so far.
 type unanswered struct {
-	xid   int32 // of the answer
+	xid   int32 // of the reply
 	close bool  // it ends the session
-	mark  *mark // nil: the answer passes
+	mark  *mark // nil: the reply passes
 }
 
-// outstanding are the requests that the server has not answered, in the order in which they came. Answers come in that order
-// too, except those to auth and sasl and that to an unknown op, which come sooner. All are kept, because an xid alone does not
-// name one: pings have the same, and a client may use any other twice.
+// outstanding is the requests without a reply, in the order of their arrival. Replies have the same
+// order, except that replies to auth, sasl and unknown op codes overtake others. All requests are
+// kept because an xid does not identify a request: all pings share one, and a client may reuse any
+// other.
 type outstanding struct {
 	list []unanswered
 	head int
@@ -32,7 +33,8 @@ func (o *outstanding) add(u unanswered) {
 	o.list = append(o.list, u)
 }
 
-// answered removes and returns the oldest request that is answered with xid. If there is none, it returns one without a mark.
+// answered removes and returns the oldest request whose reply has this xid. If there is none, it
+// returns a request without a mark.
 func (o *outstanding) answered(xid int32) unanswered {
 	for i := o.head; i < len(o.list); i++ {
 		if u := o.list[i]; u.xid == xid {
@@ -48,7 +50,7 @@ func (o *outstanding) answered(xid int32) unanswered {
 	return unanswered{}
 }
 
-// giveUp arms the rules again whose answers did not come.
+// giveUp arms the rules of all replies again, because these do not come any more.
 func (o *outstanding) giveUp() {
 	for _, u := range o.list[o.head:] {
 		if u.mark != nil {
@@ -58,7 +60,7 @@ func (o *outstanding) giveUp() {
 	*o = outstanding{}
 }
 
-// answerXid returns the xid of the answer to a request: that of a ping is always the same.
+// answerXid returns the xid of the reply to a request. All pings have the same.
 func answerXid(h proto.RequestHeader) int32 {
 	if h.Op == proto.OpPing {
 		return proto.XidPing

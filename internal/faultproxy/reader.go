@@ -12,31 +12,33 @@ import (
 )
 
 const (
-	// readBytes is what is read at once when the frames in it are not whole, or the server asks for a few bytes only.
+	// readBytes is how much is read at once if frames are incomplete or the server asks for only a
+	// few bytes.
 	readBytes = 4 << 10
-	// fewBytes: a server that reads less at a time gets them out of a buffer, to save it system calls.
+	// fewBytes: a smaller Read by the server is served from a buffer, which saves system calls.
 	fewBytes = 64
-	// connectBytes are looked at of the first frame: up to the session, see proto.ConnectRequest.
+	// connectBytes is the part of the connect request that is parsed, up to the session; see
+	// proto.ConnectRequest.
 	connectBytes = 4 + 4 + 8 + 4 + 8
-	// minConnectBytes is the length of a connect with a null password.
+	// minConnectBytes is the length of a connect request with a null password.
 	minConnectBytes = 4 + 8 + 4 + 8 + 4
 )
 
-// reader is what Read keeps. The bytes go from the wrapped connection into held, if they can't be judged or delivered at once,
-// and from there through ready to the server.
+// reader is the state of Read. Bytes from the wrapped connection that cannot be judged or delivered
+// at once go to held, and from there through ready to the server.
 type reader struct {
-	buf     []byte // held, and ready if it is not an own answer, are parts of it
-	ready   []byte // to be delivered
-	held    []byte // behind that, not judged
-	more    bool   // the frame at the front of held can't be judged yet
-	greeted bool   // the connect frame, or what there was instead, was judged
-	pass    int    // bytes of the frame at the front that pass without a look
-	swallow int    // bytes of the frame at the front that are for nobody
+	buf     []byte // the memory of held, and of ready unless that is a request of our own
+	ready   []byte // judged, to be delivered
+	held    []byte // the bytes after ready, not judged yet
+	more    bool   // the first frame in held needs more bytes to be judged
+	greeted bool   // the connect request, or what came in its place, was judged
+	pass    int    // bytes of the first frame that pass unparsed
+	swallow int    // bytes of the first frame that are discarded
 	next    *verdict
-	err     error // behind held
+	err     error // the end of the stream, after held
 }
 
-// verdict is a fault that waits for the server to have what is before its request.
+// verdict is a fault that applies when the server has read everything before its request.
 type verdict struct {
 	rule  *Armed
 	bytes int   // of the request's frame
@@ -44,8 +46,9 @@ type verdict struct {
 	until time.Time
 }
 
-// Read reads what the client sent, as the rules let it. Errors: os.ErrDeadlineExceeded; net.ErrClosed after Close, or when the
-// gate has broken the connection; those of the wrapped connection.
+// Read reads what the client sent, subject to the rules. Errors: os.ErrDeadlineExceeded;
+// net.ErrClosed after Close, or if the gate has broken the connection; those of the wrapped
+// connection.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -71,7 +74,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		case len(r.held) > 0 && !r.more:
 			n := c.judge(r.held)
 			r.ready, r.held = r.held[:n], r.held[n:]
-		case r.err != nil && len(r.held) > 0: // what would be needed to judge it does not come
+		case r.err != nil && len(r.held) > 0: // the bytes needed to judge it will not come
 			r.ready, r.held = r.held, nil
 		case r.err != nil:
 			return 0, r.err
@@ -88,7 +91,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// readInto reads into the server's own buffer, judges there, and holds back what may not pass yet. It may return nothing.
+// readInto reads into the server's buffer, judges the bytes there, and holds back those that may
+// not pass yet. It may return nothing.
 func (c *conn) readInto(p []byte) (int, error) {
 	r := &c.r
 	n, err := c.Conn.Read(p)
@@ -107,11 +111,13 @@ func (c *conn) readInto(p []byte) (int, error) {
 	return pass, nil
 }
 
-// fill reads more behind held. An error that ends the stream is kept for when held is delivered, others are returned.
+// fill reads more bytes into held. An error that ends the stream is kept until held is delivered;
+// others are returned.
 func (r *reader) fill(nc net.Conn) error {
 	if cap(r.held)-len(r.held) < readBytes/4 {
 		if cap(r.buf)-len(r.held) < readBytes/4 || cap(r.buf) > 16*readBytes && len(r.held) < readBytes {
-			// It doubles as bytes come: a length that lies costs no more than twice what was sent.
+			// The buffer doubles as bytes arrive: a false length costs no more than twice what was
+			// sent.
 			r.buf = make([]byte, 0, max(readBytes, 2*len(r.held)))
 		}
 		r.held = append(r.buf[:0], r.held...)
@@ -124,7 +130,8 @@ func (r *reader) fill(nc net.Conn) error {
 	return r.note(n, err)
 }
 
-// note keeps an error of the wrapped connection that ends the stream. It returns a deadline's, unless bytes came as well.
+// note keeps an error of the wrapped connection that ends the stream. It returns a deadline's
+// error, unless bytes came too.
 func (r *reader) note(n int, err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		if n > 0 {
@@ -136,7 +143,7 @@ func (r *reader) note(n int, err error) error {
 	return nil
 }
 
-// noteEnd detaches the session when the client is gone.
+// noteEnd detaches the session when the client has gone.
 func (c *conn) noteEnd() {
 	if c.r.err != nil {
 		c.mu.Lock()
@@ -145,7 +152,7 @@ func (c *conn) noteEnd() {
 	}
 }
 
-// carryOut does what the verdict on the request at the front of held says.
+// carryOut applies the verdict on the first request in held.
 func (c *conn) carryOut() error {
 	r, v := &c.r, c.r.next
 	if v.rule.fault.Kind == Delay {
@@ -157,8 +164,8 @@ func (c *conn) carryOut() error {
 		r.next, r.pass = nil, v.bytes
 		return nil
 	}
-	// Instead of the request the server gets one that changes nothing, for its answer to be replaced: so the error is
-	// in the right place among the answers, and has a zxid.
+	// The server gets a request that changes nothing instead, and its reply is replaced. So the
+	// error has the right place among the replies and a zxid.
 	b := binary.BigEndian.AppendUint32(nil, 0)
 	b = (&proto.RequestHeader{Xid: v.xid, Op: proto.OpExists}).Append(b)
 	b = (&proto.PathWatchRequest{Path: "/"}).Append(b)
@@ -167,8 +174,8 @@ func (c *conn) carryOut() error {
 	return nil
 }
 
-// judge looks at the frames in b and returns how many of its first bytes may pass. Behind those is a frame of which more must
-// come (r.more), or one that meets with a fault (r.next).
+// judge parses the frames in b and returns how many of the first bytes may pass. After them comes a
+// frame that needs more bytes (r.more) or that a fault applies to (r.next).
 func (c *conn) judge(b []byte) (pass int) {
 	r := &c.r
 	c.mu.Lock()
@@ -188,7 +195,7 @@ func (c *conn) judge(b []byte) (pass int) {
 	return pass
 }
 
-// judgeFrame decides about the frame that b begins with. c.mu is held.
+// judgeFrame decides about the frame at the start of b. c.mu is held.
 func (c *conn) judgeFrame(b []byte) {
 	r := &c.r
 	if len(b) < 4 {
@@ -198,7 +205,7 @@ func (c *conn) judgeFrame(b []byte) {
 	length := int32(binary.BigEndian.Uint32(b))
 	switch {
 	case !r.greeted && (length < minConnectBytes || length > maxFrameBytes):
-		// A four-letter word, or nothing at all: its answer has no frames.
+		// A four-letter word, or no protocol at all: the replies have no frames.
 		c.blindReader, c.blindWriter = true, true
 		return
 	case length < proto.RequestHeaderBytes || length > maxFrameBytes:
@@ -247,7 +254,8 @@ func (c *conn) judgeFrame(b []byte) {
 	c.outstanding.add(unanswered{xid: answerXid(req.header), close: req.header.Op == proto.OpCloseSession, mark: m})
 }
 
-// find returns the first rule that takes the request, and what the answer's body is if that fails it.
+// find returns the first rule that takes the request, and the body of the reply if the rule fails
+// the request.
 func (r *Rules) find(req *request) (rule *Armed, body []byte, is answer) {
 	for _, a := range r.armed() {
 		switch a.selects(req) {

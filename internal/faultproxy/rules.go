@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Rules are the faults that are armed, in the order in which they were added: the first one that matches takes a request.
-// The zero value has none. Gates may share them. Safe for concurrent use.
+// Rules are the armed faults, in the order in which they were added. The first that matches takes a
+// request. The zero value has none. Several gates may share them. Safe for concurrent use.
 type Rules struct {
-	mu   sync.Mutex // guards the counts of all rules, and changes of list
+	mu   sync.Mutex // guards the counts of all rules, and writes to list
 	list atomic.Pointer[[]*Armed]
 }
 
-// Add arms a fault. The error says all that is wrong with it.
+// Add arms a fault. The error lists everything that is wrong with it.
 func (r *Rules) Add(f Fault) (*Armed, error) {
 	m, err := f.check()
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Rules) Clear() {
 	}
 }
 
-// armed returns the rules; the slice is never changed.
+// armed returns the rules. The slice is immutable.
 func (r *Rules) armed() []*Armed {
 	if list := r.list.Load(); list != nil {
 		return *list
@@ -48,23 +48,23 @@ func (r *Rules) armed() []*Armed {
 	return nil
 }
 
-// Armed is a fault that was added to Rules. Safe for concurrent use.
+// Armed is a fault in Rules. Safe for concurrent use.
 type Armed struct {
 	rules   *Rules
 	fault   Fault
 	meaning meaning
 	times   int           // < 0: until removed
-	done    chan struct{} // closed when it happened as often as it should
-	gone    chan struct{} // closed when it was removed
+	done    chan struct{} // closed when the fault has happened as often as it should
+	gone    chan struct{} // closed by removal
 
-	// guarded by rules.mu
-	taken   int // requests that it took; the answers of taken-count are still to come
+	// The fields below are guarded by rules.mu.
+	taken   int // requests taken; the replies of taken-count are still to come
 	count   int
 	removed bool
 }
 
-// Remove takes the rule away. Delays that it made end, and an answer that it was to drop arrives. A request that it made fail
-// before keeps failing.
+// Remove removes the rule. Its delays end, and a reply that it was to drop is delivered. A request
+// that it failed before stays failed.
 func (a *Armed) Remove() {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()
@@ -84,21 +84,21 @@ func (a *Armed) unlist() {
 	a.rules.list.Store(&list)
 }
 
-// Count returns how often it happened.
+// Count returns how often the fault has happened.
 func (a *Armed) Count() int {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()
 	return a.count
 }
 
-// Done returns a channel that is closed when it has happened as often as it should, for a rule that stays until it is removed
-// when it happened first. Remove does not close it.
+// Done returns a channel that is closed when the fault has happened as often as it should, or once
+// for a rule that stays until it is removed. Remove does not close it.
 func (a *Armed) Done() <-chan struct{} { return a.done }
 
-// String describes the fault and says how often it happened.
+// String describes the fault and how often it has happened.
 func (a *Armed) String() string { return fmt.Sprintf("%v; happened %d times", a.fault, a.Count()) }
 
-// take lets the rule take a request, if it has any left to take.
+// take claims a request for the rule, and reports whether the rule has any left to claim.
 func (a *Armed) take() bool {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()
@@ -109,14 +109,14 @@ func (a *Armed) take() bool {
 	return true
 }
 
-// giveBack arms the rule again for a request that it took and that will not be answered.
+// giveBack returns a claim for a request that will not be answered.
 func (a *Armed) giveBack() {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()
 	a.taken--
 }
 
-// happened counts. It returns false, and does not count, if the rule was removed.
+// happened counts. If the rule was removed, it returns false and does not count.
 func (a *Armed) happened() bool {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()

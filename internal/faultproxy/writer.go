@@ -9,21 +9,21 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// replyBytes are looked at of every answer and event: its length and header. Of the answer to a connect the same number of
-// bytes reaches to the end of the session id.
+// replyBytes is the part of every reply and event that is parsed: its length and header. In the
+// reply to a connect request the same number of bytes reaches to the end of the session id.
 const replyBytes = 4 + proto.ReplyHeaderBytes
 
-// writer is what Write keeps.
+// writer is the state of Write.
 type writer struct {
-	begun   []byte // the first bytes of a frame, held back until there are replyBytes of it
-	greeted bool   // the answer to the connect was there
-	pass    int    // bytes of the frame under way that pass without a look
-	swallow int    // bytes of the frame under way that were replaced
+	begun   []byte // the first bytes of a frame, held back until there are replyBytes
+	greeted bool   // the reply to the connect request has passed
+	pass    int    // bytes of the present frame that pass unparsed
+	swallow int    // bytes of the present frame that are discarded because it was replaced
 }
 
-// Write writes what the server answers, as the rules let it. Up to 19 bytes, of a frame of which no more was written yet, wait
-// for the rest. Errors: os.ErrDeadlineExceeded; net.ErrClosed after Close, or when the gate has broken the connection; those of
-// the wrapped connection.
+// Write writes what the server sends, subject to the rules. Up to 19 bytes of an incomplete frame
+// wait for the rest. Errors: os.ErrDeadlineExceeded; net.ErrClosed after Close, or if the gate has
+// broken the connection; those of the wrapped connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.awaitHealed(&c.writeDeadline); err != nil {
 		return 0, err
@@ -35,14 +35,16 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 	}
 	if lost {
-		// Not with a reset: that would overtake what was just written, where the client's window is full.
+		// Without a reset, which would overtake the bytes just written if the client's window is
+		// full. An error means that the connection is closed already.
 		_ = c.shut(false) // an error would say that it is closed already
 		return 0, net.ErrClosed
 	}
 	return len(p), nil
 }
 
-// answers returns what of p goes to the client, and whether the answer behind that is to be lost. It may return p itself.
+// answers returns the bytes for the client, and whether the reply after them is to be lost. It may
+// return p itself.
 func (c *conn) answers(p []byte) (out []byte, lost bool) {
 	w := &c.w
 	c.mu.Lock()
@@ -52,7 +54,7 @@ func (c *conn) answers(p []byte) (out []byte, lost bool) {
 		b = append(w.begun, p...)
 		w.begun = nil
 	}
-	i, kept := 0, 0 // b[kept:i] goes out as it is, behind what is in out
+	i, kept := 0, 0 // b[kept:i] is sent unchanged, after out
 	for i < len(b) {
 		rest := b[i:]
 		switch {
@@ -62,7 +64,7 @@ func (c *conn) answers(p []byte) (out []byte, lost bool) {
 			n := min(w.pass, len(rest))
 			w.pass -= n
 			i += n
-		case w.swallow > 0: // kept is i: the frame was replaced
+		case w.swallow > 0: // here kept is i: the frame was replaced
 			n := min(w.swallow, len(rest))
 			w.swallow -= n
 			i += n
@@ -98,8 +100,8 @@ func join(a, b []byte) []byte {
 	return append(a, b...)
 }
 
-// answer decides about an answer or event that begins with head: it passes, or is replaced by a whole frame, or lost. c.mu is
-// held.
+// answer decides about a reply or event that begins with head: it passes, is replaced by a whole
+// frame, or is lost. c.mu is held.
 func (c *conn) answer(head []byte) (replaced []byte, lost bool) {
 	d := jute.NewDecoder(head)
 	if !c.w.greeted {
@@ -131,7 +133,7 @@ func (c *conn) answer(head []byte) (replaced []byte, lost bool) {
 	return append(h.Append(b), u.mark.body...), false
 }
 
-// welcome takes note of the answer to a connect, and reports whether it is to be lost.
+// welcome records the reply to a connect request and reports whether the reply is to be lost.
 func (c *conn) welcome(d *jute.Decoder) (lost bool) {
 	d.Int() // protocol version
 	timeout, session := d.Int(), proto.SessionID(d.Long())

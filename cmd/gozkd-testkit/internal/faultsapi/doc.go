@@ -1,11 +1,13 @@
-// Package remote is the HTTP face of a lab: what zktest does to servers for tests in Go, it lets tests in other languages do.
+// Package faultsapi lets HTTP requests do to the servers of a cluster what package zktest does in
+// Go, for tests in other languages.
 //
-// Requests and answers are JSON, small and regular; docs/reference/faults-http.md lists them, and so does GET /. An answer with a status other
-// than 200 is {"error":"why"}: 400 for a request that makes no sense, 404 for what does not exist, 409 for a state that does not fit, 504
-// for what did not come about in time.
+// Requests and replies are small JSON values; docs/reference/faults-http.md and GET / list them. A
+// reply with a status other than 200 is {"error":"why"}: 400 for an invalid request, 404 for an
+// unknown member, session, fault or path, 409 for a state that does not allow the request, 504 for
+// a timeout.
 //
-//	R1  It is for programs on this machine: it listens on the loopback, and refuses requests that a browser sends for a web page.
-//	R2  What was asked for is done when the answer comes, as lab promises it.
-//	R3  Requests may come at the same time. One that waits ends when its client goes away.
-//	R4  Nothing is left behind by Close.
+//	R1  It serves programs on this machine: it listens on the loopback and refuses requests that a browser sends for a web page.
+//	R2  The effect of a request is complete when its reply is sent (L1 of package cluster).
+//	R3  Requests may be concurrent. A request that waits ends when its client disconnects.
+//	R4  Close leaves no goroutine and no connection.
 package faultsapi

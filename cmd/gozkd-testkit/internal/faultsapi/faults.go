@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// fault is one that was asked for.
+// fault is a fault that a request has armed.
 type fault struct {
 	id    int
 	what  faultproxy.Fault
@@ -42,7 +42,7 @@ type idAnswer struct {
 	ID int `json:"id"`
 }
 
-// kinds are the kinds of faults by the names that requests have for them.
+// kinds maps the names in requests to kinds of faults.
 var kinds = map[string]faultproxy.Kind{"dropReply": faultproxy.DropReply, "delay": faultproxy.Delay, "fail": faultproxy.Fail}
 
 func (a *api) arm(_ context.Context, q *request) (any, error) {
@@ -84,7 +84,7 @@ func (a *api) listFaults(context.Context, *request) (any, error) {
 	return list, nil
 }
 
-// awaitFault answers when the fault has happened, or its time is over.
+// awaitFault replies when the fault has happened or the time of ?wait is over.
 func (a *api) awaitFault(ctx context.Context, q *request) (any, error) {
 	f, err := named(q, "fault", a.faults.get)
 	if err != nil {
@@ -132,10 +132,10 @@ func (f *fault) remove() {
 	close(f.gone)
 }
 
-// errCode is an error code by its number or its name.
+// errCode is an error code, given by number or name.
 type errCode proto.ErrCode
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads a number or a name.
 func (c *errCode) UnmarshalJSON(b []byte) error {
 	var number int32
 	if json.Unmarshal(b, &number) == nil {
@@ -151,10 +151,10 @@ func (c *errCode) UnmarshalJSON(b []byte) error {
 			}
 		}
 	}
-	return fmt.Errorf(`code %s is not known; wanted is a negative number, or a name like "NoNode", "BadVersion", "SessionExpired"`, b)
+	return fmt.Errorf(`code %s is not known; expected is a negative number, or a name like "NoNode", "BadVersion", "SessionExpired"`, b)
 }
 
-// wordsOf returns what an error code is called, or "" if there is no such code.
+// wordsOf returns the words for an error code, or "" if there is no such code.
 func wordsOf(code proto.ErrCode) string {
 	words, _, ok := strings.Cut(code.String(), " (")
 	if !ok {
@@ -163,7 +163,7 @@ func wordsOf(code proto.ErrCode) string {
 	return words
 }
 
-// letters leaves of NoNode, NO_NODE and "no node" the same.
+// letters maps NoNode, NO_NODE and "no node" to the same string.
 func letters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsLetter(r) {
@@ -173,14 +173,14 @@ func letters(name string) string {
 	}, name)
 }
 
-// duration is one as Go writes it.
+// duration is a time.Duration in Go's notation.
 type duration time.Duration
 
 // UnmarshalJSON reads a string.
 func (d *duration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf("%s is not a duration; wanted is a string like \"200ms\", \"5s\", \"1h30m\"", b)
+		return fmt.Errorf("%s is not a duration; expected is a string like \"200ms\", \"5s\", \"1h30m\"", b)
 	}
 	parsed, err := parseDuration(s)
 	*d = duration(parsed)
@@ -190,12 +190,12 @@ func (d *duration) UnmarshalJSON(b []byte) error {
 func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, invalid("%q is not a duration; wanted is one like 200ms, 5s, 1h30m", s)
+		return 0, invalid("%q is not a duration; expected is one like 200ms, 5s, 1h30m", s)
 	}
 	return d, nil
 }
 
-// sessionID is a session's id in any way in which clients show it.
+// sessionID is a session id in any notation that clients use.
 type sessionID int64
 
 // UnmarshalJSON reads a number or a string.
@@ -211,7 +211,8 @@ func (id *sessionID) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// parseSession reads a decimal number, which is negative for members from 128 on, or a hexadecimal one with 0x.
+// parseSession reads a decimal number, which is negative for members from 128 on, or a hexadecimal
+// number with 0x.
 func parseSession(s string) (int64, error) {
 	if digits, ok := strings.CutPrefix(s, "0x"); ok {
 		if id, err := strconv.ParseUint(digits, 16, 64); err == nil {
@@ -220,5 +221,5 @@ func parseSession(s string) (int64, error) {
 	} else if id, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return id, nil
 	}
-	return 0, invalid("%q is not a session id; wanted is a decimal number, or a hexadecimal one with 0x", s)
+	return 0, invalid("%q is not a session id; expected is a decimal number, or a hexadecimal one with 0x", s)
 }

@@ -19,20 +19,21 @@ import (
 )
 
 const (
-	// maxBody is how many bytes a request may have: more than a tree that anybody writes down.
+	// maxBody is the largest body of a request in bytes.
 	maxBody = 16 << 20
-	// patience is how long what was asked for may take.
+	// patience bounds a request that does not wait for a fault.
 	patience = 30 * time.Second
 )
 
-// api is what requests share. Its methods are called by many requests at the same time.
+// api serves the requests, many at a time.
 type api struct {
 	cluster   *cluster.Cluster
 	faults    registry[*fault]
 	snapshots registry[cluster.Snapshot]
 }
 
-// Handler serves requests about a lab. It has faults and snapshots of its own, kept until they are deleted.
+// Handler serves requests about a cluster. It keeps their faults and snapshots until they are
+// deleted.
 func Handler(l *cluster.Cluster) http.Handler {
 	a := &api{cluster: l}
 	byPath := make(map[string][]route)
@@ -56,7 +57,7 @@ func Handler(l *cluster.Cluster) http.Handler {
 					methods = append(methods, route.method)
 				}
 				w.Header().Set("Allow", strings.Join(methods, ", "))
-				answer(w, nil, &statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s is asked with %s, not %s", path, strings.Join(methods, " or "), r.Method)})
+				answer(w, nil, &statusError{http.StatusMethodNotAllowed, fmt.Errorf("%s needs %s, not %s", path, strings.Join(methods, " or "), r.Method)})
 				return
 			}
 			result, err := a.serve(w, r, &there[i])
@@ -72,15 +73,15 @@ func Handler(l *cluster.Cluster) http.Handler {
 	})
 }
 
-// checkOrigin refuses what a browser sends for a web page: another site's page has an Origin, and one whose name was made to mean this
-// machine has that name for Host.
+// checkOrigin refuses requests that a browser sends for a web page. A page of another site has an
+// Origin header; a page whose host name was made to resolve to this machine has that name in Host.
 func checkOrigin(r *http.Request) error {
 	if origin, ok := r.Header["Origin"]; ok {
-		return fmt.Errorf("the request comes from a web page (Origin %q), which may not do that", origin)
+		return fmt.Errorf("the request comes from a web page (Origin %q), which is not allowed", origin)
 	}
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
-		host = strings.Trim(r.Host, "[]") // without a port
+		host = strings.Trim(r.Host, "[]") // it has no port
 	}
 	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
 		return nil
@@ -88,7 +89,7 @@ func checkOrigin(r *http.Request) error {
 	return fmt.Errorf("the Host is %q; allowed: localhost, 127.0.0.1, [::1]", r.Host)
 }
 
-// serve reads the request and does what it asks for.
+// serve reads a request and executes it.
 func (a *api) serve(w http.ResponseWriter, r *http.Request, route *route) (any, error) {
 	for name := range r.URL.Query() {
 		if name != route.query {
@@ -112,11 +113,12 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, route *route) (any, 
 	return route.do(a, ctx, q)
 }
 
-// readBody returns the body without space around it. It believes no length.
+// readBody returns the body without surrounding space. No length in the request sizes an
+// allocation.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	setDeadline := func(at time.Time) error {
-		if err := control.SetReadDeadline(at); !errors.Is(err, http.ErrNotSupported) { // a recorder in a test
+		if err := control.SetReadDeadline(at); !errors.Is(err, http.ErrNotSupported) { // as from a recorder in a test
 			return err
 		}
 		return nil
@@ -135,20 +137,20 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if !utf8.Valid(body) {
 		return nil, invalid("the body is not UTF-8")
 	}
-	return bytes.TrimSpace(body), setDeadline(time.Time{}) // who waits for the answer may take long
+	return bytes.TrimSpace(body), setDeadline(time.Time{}) // the reply may take longer than the body
 }
 
-// request is one request whose body was read.
+// request is a request with its body.
 type request struct {
 	*http.Request
 	route *route
 	body  []byte
 }
 
-// decode reads the body, which has no fields but those of v.
+// decode decodes the body into v and refuses unknown fields.
 func (q *request) decode(v any) error {
 	if len(q.body) == 0 {
-		return invalid("the body is missing; wanted is one like %s", q.route.body)
+		return invalid("the body is missing; expected one like %s", q.route.body)
 	}
 	d := json.NewDecoder(bytes.NewReader(q.body))
 	d.DisallowUnknownFields()
@@ -157,12 +159,12 @@ func (q *request) decode(v any) error {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
-		err = errors.New("there is more behind the JSON value")
+		err = errors.New("there is more after the JSON value")
 	}
-	return invalid("the body: %s; wanted is one like %s", strings.TrimPrefix(err.Error(), "json: "), q.route.body)
+	return invalid("the body: %s; expected one like %s", strings.TrimPrefix(err.Error(), "json: "), q.route.body)
 }
 
-// statusError is an error with the status of its answer.
+// statusError is an error with its HTTP status.
 type statusError struct {
 	status int
 	err    error
@@ -170,12 +172,12 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.err.Error() }
 
-// invalid is an error of who asked.
+// invalid returns an error with status 400.
 func invalid(format string, args ...any) error {
 	return &statusError{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
-// statusOf returns the status that says of what kind an error is.
+// statusOf returns the HTTP status for an error.
 func statusOf(err error) int {
 	var own *statusError
 	switch {
@@ -190,15 +192,15 @@ func statusOf(err error) int {
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
 	case errors.Is(err, context.Canceled):
-		return http.StatusServiceUnavailable // the client has gone, or the program ends
+		return http.StatusServiceUnavailable // the client has disconnected, or the program ends
 	}
 	return http.StatusInternalServerError
 }
 
-// text is an answer that is not JSON.
+// text is a reply that is not JSON.
 type text []byte
 
-// answer writes a result, or the error.
+// answer writes a result or an error.
 func answer(w http.ResponseWriter, result any, err error) {
 	status := http.StatusOK
 	if err != nil {
@@ -221,5 +223,5 @@ func answer(w http.ResponseWriter, result any, err error) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // if the client has gone there is nobody to tell
+	_, _ = w.Write(body) // an error means that the client has disconnected
 }

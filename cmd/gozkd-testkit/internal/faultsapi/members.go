@@ -24,7 +24,7 @@ type memberAnswer struct {
 
 func memberOf(m *cluster.Member) memberAnswer {
 	a := memberAnswer{ID: m.ID(), Address: m.Address(), State: m.State(), Zxid: hex(0)}
-	if s := m.Server(); s != nil && a.State == cluster.Running { // who stands still may hold locks
+	if s := m.Server(); s != nil && a.State == cluster.Running { // a paused server may hold locks
 		st := s.Status()
 		a.Serving, a.Mode, a.Leader, a.Zxid = st.Serving, st.Mode, st.Leader, hex(st.Zxid)
 	}
@@ -42,7 +42,7 @@ func (a *api) status(context.Context, *request) (any, error) {
 		answer.Members = append(answer.Members, memberOf(m))
 	}
 	now, cancel := context.WithCancel(context.Background())
-	cancel() // it is known, or it is not
+	cancel() // so that Leader does not wait
 	if m, err := a.cluster.Leader(now); err == nil {
 		answer.Leader = m.ID()
 	}
@@ -60,7 +60,7 @@ func (a *api) leader(ctx context.Context, _ *request) (any, error) {
 	}{m.ID(), m.Address()}, nil
 }
 
-// toMember makes a request of what can be done to a member.
+// toMember makes a request handler of an operation on a member.
 func toMember(do func(*cluster.Member, context.Context) error) func(*api, context.Context, *request) (any, error) {
 	return func(a *api, ctx context.Context, q *request) (any, error) {
 		id, err := q.number()
@@ -78,7 +78,7 @@ func toMember(do func(*cluster.Member, context.Context) error) func(*api, contex
 	}
 }
 
-// atOnce is for what takes no context.
+// withoutContext adapts an operation that takes no context.
 func withoutContext(do func(*cluster.Member) error) func(*cluster.Member, context.Context) error {
 	return func(m *cluster.Member, _ context.Context) error { return do(m) }
 }
@@ -91,7 +91,7 @@ func (a *api) partition(_ context.Context, q *request) (any, error) {
 		return nil, err
 	}
 	if len(body.Groups) == 0 {
-		return nil, invalid("there are no groups; wanted is a body like %s. POST /heal takes a partition back", q.route.body)
+		return nil, invalid("there are no groups; expected is a body like %s. POST /heal takes a partition back", q.route.body)
 	}
 	return struct{}{}, a.cluster.Partition(body.Groups...)
 }
@@ -149,7 +149,7 @@ func (a *api) advance(ctx context.Context, q *request) (any, error) {
 		return nil, err
 	}
 	if body.By == nil {
-		return nil, invalid("by is missing; wanted is a body like %s", q.route.body)
+		return nil, invalid("by is missing; expected is a body like %s", q.route.body)
 	}
 	return struct{}{}, a.cluster.Advance(ctx, time.Duration(*body.By))
 }

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// shelf keeps things by numbers, from 1 on. The zero value is empty. Safe for concurrent use.
+// registry holds values by number, from 1. The zero value is empty. Safe for concurrent use.
 type registry[T any] struct {
 	mu     sync.Mutex
 	last   int
 	things map[int]T
 }
 
-// put keeps what make returns for its number.
+// put stores the value that make returns for its number.
 func (s *registry[T]) put(make func(id int) (T, error)) (id int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *registry[T]) get(id int) (T, bool) {
 	return thing, ok
 }
 
-// take removes and returns a thing.
+// take removes and returns a value.
 func (s *registry[T]) take(id int) (T, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *registry[T]) take(id int) (T, bool) {
 	return thing, ok
 }
 
-// all returns the things by their numbers.
+// all returns the values in the order of their numbers.
 func (s *registry[T]) all() (things []T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *registry[T]) all() (things []T) {
 	return things
 }
 
-// number reads the {id} of a request's path.
+// number returns the {id} in a request's path.
 func (q *request) number() (int, error) {
 	id, err := strconv.Atoi(q.PathValue("id"))
 	if err != nil {
@@ -66,7 +66,7 @@ func (q *request) number() (int, error) {
 	return id, nil
 }
 
-// ofShelf returns the thing that a request's path names.
+// named returns the value whose number is in a request's path.
 func named[T any](q *request, what string, get func(id int) (T, bool)) (thing T, err error) {
 	id, err := q.number()
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// headerTime is how long a client may take to say what it wants, bodyTime how long to send its body.
+	// headerTime bounds the header of a request, bodyTime its body.
 	headerTime = 10 * time.Second
 	bodyTime   = 10 * time.Second
-	// closeTime is how long requests under way may take to end once they are told to.
+	// closeTime bounds the wait in Close for requests in progress.
 	closeTime = 5 * time.Second
 )
 
@@ -26,11 +26,11 @@ const (
 type Server struct {
 	url    string
 	http   *http.Server
-	cancel context.CancelFunc // ends the requests that wait
-	served chan error         // what Serve returned
+	cancel context.CancelFunc // ends requests that wait
+	served chan error         // gets the result of Serve
 }
 
-// Start serves requests about a lab on a port of 127.0.0.1; 0 is any free one.
+// Start serves requests about a cluster on a port of 127.0.0.1, or on a free one if port is 0.
 func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -49,10 +49,10 @@ func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// URL returns where requests go, without a slash at the end.
+// URL returns the base URL, without a final slash.
 func (s *Server) URL() string { return s.url }
 
-// Close ends the requests that wait, and returns when no more are served. It is called once.
+// Close ends requests that wait and returns when none is served any more. It must be called once.
 func (s *Server) Close() error {
 	s.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

@@ -13,10 +13,10 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// ownPath is what every server has by itself.
+// ownPath is the top of the znodes that every server has.
 const ownPath = "/zookeeper"
 
-// data is a znode's: a string if it is UTF-8, {"base64":"..."} if not, and null.
+// data is a znode's data: a JSON string if it is UTF-8, {"base64":"..."} if not, or null.
 type data []byte
 
 // MarshalJSON writes the first form that fits.
@@ -30,7 +30,7 @@ func (d data) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string][]byte{"base64": d})
 }
 
-// UnmarshalJSON reads any of the three.
+// UnmarshalJSON reads any of the three forms.
 func (d *data) UnmarshalJSON(b []byte) error {
 	if b[0] == '"' {
 		var s string
@@ -80,7 +80,7 @@ func (a *api) writeTree(ctx context.Context, q *request) (any, error) {
 		return nil, err
 	}
 	if len(body) == 0 {
-		return nil, invalid("there are no znodes; wanted is a body like %s", q.route.body)
+		return nil, invalid("there are no znodes; expected is a body like %s", q.route.body)
 	}
 	znodes := make(map[string][]byte, len(body))
 	for path, d := range body {
