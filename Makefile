@@ -10,17 +10,21 @@ LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
 
-.PHONY: build test race inv fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim jepsen help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim jepsen help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd ./cmd/gozkd-testkit
+# The watchdog of internal/testkit stops a test that hangs, within a minute on a quiet machine. -timeout is
+# the outer bound, for a machine on which the whole suite is slow.
 test:     ## all tests; with the race detector where a C compiler is found
-	$(GO) test -timeout 10m $(RACE) ./...
+	$(GO) test -timeout 40m $(RACE) ./...
 race:     ## all tests with the race detector, never without
-	CGO_ENABLED=1 $(GO) test -timeout 10m -race ./...
+	CGO_ENABLED=1 $(GO) test -timeout 40m -race ./...
 inv:      ## all tests with the invariant checks compiled in
-	$(GO) test -timeout 10m -tags invariants ./...
+	$(GO) test -timeout 40m -tags invariants ./...
+exhaustive: ## all tests over their whole range, with the invariant checks: every truncation, many drawn runs
+	GOZKD_EXHAUSTIVE=1 $(GO) test -timeout 60m -tags invariants ./...
 fuzz:     ## each fuzz target FUZZRUNS (500000x) times
 	.ci/fuzz $(FUZZRUNS)
 bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare

@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
 // TestIndex_IsAMap puts and drops many paths, so that shards grow, shrink and move what stands behind a hole.
 func TestIndex_IsAMap(t *testing.T) {
 	tree := empty(Options{})
+	exhaustive.Checks(t, 8, 100)
 	rapid.Check(t, func(rt *rapid.T) {
 		x, want := newIndex(), make(map[string]*znode)
 		var znodes pool[znode]

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"pgregory.net/rapid"
@@ -33,6 +34,7 @@ type machine struct {
 
 // TestTree_AgreesWithModel does random requests on a tree and on the model and compares all that a client could see.
 func TestTree_AgreesWithModel(t *testing.T) {
+	exhaustive.Checks(t, 30, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		s := &machine{
 			tree: datatree.New(datatree.Options{TrackDirty: true}), model: newModel(), now: 1_700_000_000_000, disk: make(map[string]string),

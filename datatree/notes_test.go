@@ -9,12 +9,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 )
 
 // TestCapture_AlwaysAddsUpToAll checks a tree after each step, so that no number that is used again leads to another znode, and compares what its
 // captures add up to with the whole of it. Now and then many znodes come or go at once, so that pages do.
 func TestCapture_AlwaysAddsUpToAll(t *testing.T) {
+	exhaustive.Checks(t, 15, 100)
 	rapid.Check(t, func(rt *rapid.T) {
 		tree, s, g := New(Options{TrackDirty: true}), make(store), newGenerator()
 		many := 0

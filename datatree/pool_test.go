@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
 // TestPool_KeepsItsValues makes and frees values until pages come and go: numbers are not given twice, values stay what and where they are, and
@@ -81,6 +83,7 @@ func TestPool_KeepsItsValues(t *testing.T) {
 
 // TestPool_Full has all pages but one.
 func TestPool_Full(t *testing.T) {
+	exhaustive.Only(t) // with the race detector it takes gigabytes
 	p := pool[byte]{pages: make([]*[pageSlots]byte, maxPages-1), use: make([]pageUse, maxPages-1)}
 	for range pageSlots {
 		if id, _ := p.alloc(); id>>pageBits != maxPages-1 {

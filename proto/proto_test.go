@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"pgregory.net/rapid"
@@ -240,6 +241,7 @@ func decode(c codec, b []byte, alias bool) (value any, rest int, err error) {
 func TestRecord_RoundTrip(t *testing.T) {
 	for _, c := range codecs() {
 		t.Run(c.name, func(t *testing.T) {
+			exhaustive.Checks(t, 30, 100)
 			rapid.Check(t, func(t *rapid.T) {
 				rec, want := c.fill(t)
 				b := rec.Append([]byte("head"))

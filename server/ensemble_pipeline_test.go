@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -22,9 +23,12 @@ type pipeline struct {
 	slowest  time.Duration // between two replies
 }
 
+var (
+	burst = exhaustive.Or(4, 8) // writes at once
+	pause = exhaustive.Or(40*time.Millisecond, 20*time.Millisecond)
+)
+
 const (
-	burst   = 8 // writes at once
-	pause   = 20 * time.Millisecond
 	ahead   = 200 // writes without an answer
 	firstID = 10
 )

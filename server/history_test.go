@@ -75,7 +75,7 @@ func drawPlan(t *rapid.T) plan {
 // client's view is sequential, zxids are in one order everywhere, no session is lost. The flag -rapid.checks says how many runs
 // there are, -rapid.seed repeats one.
 func TestHistory(t *testing.T) {
-	exhaustive.Checks(t, 10, 100)
+	exhaustive.Checks(t, 6, 100)
 	runs, actions, unknown := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)

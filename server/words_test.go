@@ -292,13 +292,13 @@ func TestWords_OneWrite(t *testing.T) {
 
 // An answer longer than the buffer arrives whole, and who does not read it is cut off.
 func TestWords_Long(t *testing.T) {
-	const n = 3000
+	const n = 800
 	bubble(t, server.Config{Words: []string{"*"}}, func(t *testing.T, dial func() *raw) {
 		c := dial()
 		c.connect(40_000, 0, nil)
 		want := fmt.Sprintf("%v\n", c.id)
 		for i := range n {
-			path := fmt.Sprintf("/%090d", i)
+			path := fmt.Sprintf("/%0350d", i)
 			want += "\t" + path + "\n"
 			if h, _ := c.call(int32(i), proto.OpAddWatch, &proto.AddWatchRequest{Path: path}); h.Err != proto.OK {
 				t.Fatal(h)

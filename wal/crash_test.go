@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -158,6 +159,7 @@ func (r *run) survives(fs *vfs.Mem, choose func(int) int) error {
 }
 
 func TestCrash_AfterEveryOperation(t *testing.T) {
+	exhaustive.Checks(t, 6, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		steps := drawSteps(t, 25)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -189,6 +191,7 @@ func TestCrash_AfterEveryOperation(t *testing.T) {
 
 // A crash, a recovery that crashes as well at every operation, and so on: the content never changes any more.
 func TestCrash_DuringRecovery(t *testing.T) {
+	exhaustive.Checks(t, 15, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		steps := drawSteps(t, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -224,6 +227,7 @@ func TestCrash_DuringRecovery(t *testing.T) {
 // The process dies, not the machine: what was written and not synced is seen by the next process, which must not build
 // on it before it is durable.
 func TestKill_ThenPowerLoss(t *testing.T) {
+	exhaustive.Checks(t, 50, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		steps := drawSteps(t, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -250,6 +254,7 @@ func TestKill_ThenPowerLoss(t *testing.T) {
 // everything. A failed sync leaves, as Linux does, pages that read well, count as clean, and are not on disk.
 func TestFault_EveryOperationFailsOnce(t *testing.T) {
 	errDisk := errors.New("disk error")
+	exhaustive.Checks(t, 6, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		steps := drawSteps(t, 15)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
 // Everything in the model happens on a grid of ticks, and deadlines pass between two of them: so no two things happen at once.
@@ -292,6 +293,7 @@ func (m *model) close() {
 
 // A connection is what the model says, byte for byte and instant for instant, whatever befalls it.
 func TestConn_Model(t *testing.T) {
+	exhaustive.Checks(t, 20, 100)
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) { // not t itself: rapid would ask for its deadline
 			m := &model{T: rt, network: memnet.New(0)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -53,14 +54,17 @@ type Step struct {
 }
 
 // Steps runs the scenario for each fault and each request number K, in a World of its own, until
-// the scenario makes fewer than K requests. The scenario gets a Client with a session, prepares,
-// calls Arm, does with Ctx what is to be tested, and checks the result; if the result depends on
-// background work, it calls Settle first.
+// the scenario makes fewer than K requests. Unless exhaustive.Enabled, it runs one of three K for
+// each fault, and another third of them for the next fault, so that each request is still hit.
+//
+// The scenario gets a Client with a session, prepares, calls Arm, does with Ctx what is to be
+// tested, and checks the result; if the result depends on background work, it calls Settle first.
 func Steps(t *testing.T, members int, faults []Fault, scenario func(t testing.TB, s *Step)) {
 	t.Helper()
-	for _, fault := range faults {
+	stride := exhaustive.Or(3, 1)
+	for i, fault := range faults {
 		t.Run(string(fault), func(t *testing.T) {
-			for k, more := 1, true; more; k++ {
+			for k, more := 1+i%stride, true; more; k += stride {
 				if k > mostRequests {
 					t.Fatalf("recipetest: more than %d requests", mostRequests)
 				}
