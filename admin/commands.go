@@ -7,8 +7,9 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// command is one of the commands. run returns the fields of the answer, except command and error. If it returns an error, that
-// is ZooKeeper's text for a command that cannot be run, with status 200 unless it is a failedError.
+// command is one of the commands. run returns the fields of the answer, except command and error.
+// If it returns an error, that is ZooKeeper's text for a command that cannot be run, with status
+// 200 unless it is a failedError.
 type command struct {
 	name    string
 	aliases []string
@@ -20,8 +21,9 @@ type command struct {
 	given   func(o *Options) bool                                    // whether the command exists; nil: always
 }
 
-// commands are sorted by name. Names and aliases are those of org.apache.zookeeper.server.admin.Commands of ZooKeeper 3.9, and
-// of 3.10 for shed_connections. hot and reload are not in ZooKeeper.
+// commands are sorted by name. Names and aliases are those of
+// org.apache.zookeeper.server.admin.Commands of ZooKeeper 3.9, and of 3.10 for shed_connections.
+// hot and reload are not in ZooKeeper.
 var commands = []command{
 	{name: "configuration", aliases: []string{"conf", "config"}, run: facts(configuration)},
 	{name: "connection_stat_reset", aliases: []string{"crst"}, run: facts(resetConnectionStats)},

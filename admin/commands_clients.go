@@ -12,8 +12,8 @@ func connections(s *server.Server) object {
 	return object{{"connections", connectionList(s, true)}, {"secure_connections", []object{}}}
 }
 
-// connectionList returns an object for each connection, the oldest first: all that is known if full is set, otherwise the
-// fields of the command stats.
+// connectionList returns an object for each connection, the oldest first: all that is known if full
+// is set, otherwise the fields of the command stats.
 func connectionList(s *server.Server, full bool) []object {
 	list := []object{}
 	for _, c := range s.Connections() {

@@ -62,7 +62,8 @@ func observers(s *server.Server) object {
 	return object{{"synced_observers", len(list)}, {"observers", list}}
 }
 
-// resetObserverStats has nothing to reset, because nothing is counted for the connections of observers.
+// resetObserverStats has nothing to reset, because nothing is counted for the connections of
+// observers.
 func resetObserverStats(*server.Server) object { return nil }
 
 func zabState(s *server.Server) object {
@@ -86,7 +87,8 @@ func zabState(s *server.Server) object {
 	}
 }
 
-// zabPhase derives the phase from the peer state of the mntr word: "leading - broadcast", "looking".
+// zabPhase derives the phase from the peer state of the mntr word: "leading - broadcast",
+// "looking".
 func zabPhase(values []server.Value) string {
 	state, _ := value(values, "peer_state").(string)
 	if _, phase, ok := strings.Cut(state, " - "); ok {

@@ -14,23 +14,24 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// snapshotPatience is how long a client may take to read each part of a snapshot. Meanwhile the copy takes room on the
-// server's disk.
+// snapshotPatience is how long a client may take to read each part of a snapshot. Meanwhile the
+// copy takes room on the server's disk.
 const snapshotPatience = time.Minute
 
 // maxBody bounds the body of a request in bytes.
 const maxBody = 64 << 10
 
-// snapshot streams a backup. As in ZooKeeper, two headers, written exactly as here, describe it. With streaming=false they are
-// the whole answer, which shows that a snapshot can be made and how long it would be.
+// snapshot streams a backup. As in ZooKeeper, two headers, written exactly as here, describe it.
+// With streaming=false they are the whole answer, which shows that a snapshot can be made and how
+// long it would be.
 func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why any) { writeJSON(w, status, object{{"command", "snapshot"}, {"error", why}}) }
 	if !h.options.Snapshot {
 		refuse(http.StatusServiceUnavailable, "the command is disabled")
 		return
 	}
-	// Making it may take longer than the program allows for other answers. An error says that there is no such limit, as in
-	// tests.
+	// Making it may take longer than the program allows for other answers. An error says that there
+	// is no such limit, as in tests.
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{})
 	if left := h.taken.wait(h.options.Interval); left > 0 {
@@ -78,9 +79,10 @@ func copySnapshot(w io.Writer, control *http.ResponseController, from io.Reader)
 	}
 }
 
-// restore refuses. ZooKeeper replaces the state of one server, and leaves it to the operator to do the same on all others, with
-// no client and no write in between. Here the state belongs to the whole ensemble: that of one member must not differ from the
-// log, and that of all must not go back while clients hold sessions, locks and versions of a later state.
+// restore refuses. ZooKeeper replaces the state of one server, and leaves it to the operator to do
+// the same on all others, with no client and no write in between. Here the state belongs to the
+// whole ensemble: that of one member must not differ from the log, and that of all must not go back
+// while clients hold sessions, locks and versions of a later state.
 func restore(*handler, *http.Request) (object, error) {
 	return nil, &failedError{http.StatusServiceUnavailable,
 		"a running server is not restored: stop it and found a new ensemble on the snapshot with gozkd restore"}
@@ -113,7 +115,8 @@ func shed(h *handler, r *http.Request) (object, error) {
 	return object{{"percentage_requested", *given.Percentage}, {"connections_shed", h.server.ShedConnections(*given.Percentage)}}, nil
 }
 
-// lastSnapshot answers as ZooKeeper does: the zxid in hexadecimal without 0x, the time in seconds; both are -1 if there is none.
+// lastSnapshot answers as ZooKeeper does: the zxid in hexadecimal without 0x, the time in seconds;
+// both are -1 if there is none.
 func lastSnapshot(s *server.Server) object {
 	zxid, seconds := int64(-1), int64(-1)
 	if last, at, ok := s.LastSnapshot(); ok {
@@ -129,7 +132,8 @@ func hot(s *server.Server) object {
 
 func reload(h *handler, _ *http.Request) (object, error) { return nil, h.options.Reload() }
 
-// initialConfiguration answers with the text of the file that the program was started with, or null.
+// initialConfiguration answers with the text of the file that the program was started with, or
+// null.
 func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 	if h.options.InitialConfiguration == "" {
 		return object{{"initial_configuration", nil}}, nil
@@ -137,9 +141,9 @@ func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 	return object{{"initial_configuration", withoutSecrets(h.options.InitialConfiguration)}}, nil
 }
 
-// withoutSecrets hides the values of secret keys in a text in the format of java.util.Properties: key and value are separated by
-// =, : or white space, and a backslash at the end of a line continues it. It also hides values in comments, and those of keys
-// with escapes.
+// withoutSecrets hides the values of secret keys in a text in the format of java.util.Properties:
+// key and value are separated by =, : or white space, and a backslash at the end of a line
+// continues it. It also hides values in comments, and those of keys with escapes.
 func withoutSecrets(text string) string {
 	var b strings.Builder
 	hiding := false // the line continues a hidden value
@@ -182,7 +186,8 @@ func systemProperties(h *handler, _ *http.Request) (answer object, _ error) {
 // hidden replaces a secret.
 const hidden = "***"
 
-// secret reports whether the value of a key must not be shown: the handler does not authenticate its readers.
+// secret reports whether the value of a key must not be shown: the handler does not authenticate
+// its readers.
 func secret(key string) bool {
 	key = strings.ToLower(key)
 	return slices.ContainsFunc([]string{"passw", "secret", "superdigest", "token"}, func(part string) bool { return strings.Contains(key, part) })

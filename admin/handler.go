@@ -12,15 +12,16 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Handler returns the admin commands of s: GET /commands returns a list of links, and GET /commands/<name> the answer to a
-// command as a JSON object. To mount it under another path, use http.StripPrefix. Handler is New without options.
+// Handler returns the admin commands of s: GET /commands returns a list of links, and GET
+// /commands/<name> the answer to a command as a JSON object. To mount it under another path, use
+// http.StripPrefix. Handler is New without options.
 //
-// The object always has the keys command and error, which is null or the reason of a failure. As in ZooKeeper, the status is
-// 200 even for an unknown command, and while s does not serve clients, for example before Start and after Close. /readyz
-// reports readiness by its status.
+// The object always has the keys command and error, which is null or the reason of a failure. As in
+// ZooKeeper, the status is 200 even for an unknown command, and while s does not serve clients, for
+// example before Start and after Close. /readyz reports readiness by its status.
 //
-// There is no authentication. Everybody with access to the handler can read paths, addresses and session ids, and reset
-// counters; nobody can read or change the data of znodes.
+// There is no authentication. Everybody with access to the handler can read paths, addresses and
+// session ids, and reset counters; nobody can read or change the data of znodes.
 func Handler(s *server.Server) http.Handler { return New(s, Options{}) }
 
 type handler struct {
@@ -71,8 +72,8 @@ func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 // notServing is ZooKeeper's text.
 const notServing = "This ZooKeeper instance is not currently serving requests"
 
-// serve answers a command. The order of the checks is ZooKeeper's, and so is that the answer names a command that was not run
-// as the client named it.
+// serve answers a command. The order of the checks is ZooKeeper's, and so is that the answer names
+// a command that was not run as the client named it.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	fail := func(status int, why string, more ...field) {
 		writeJSON(w, status, append(object{{"command", name}, {"error", why}}, more...))
@@ -88,7 +89,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	if c.posts {
-		// A page from another origin must not change anything through the browser of somebody with access to this handler.
+		// A page from another origin must not change anything through the browser of somebody with
+		// access to this handler.
 		if err := h.origin.Check(r); err != nil {
 			fail(http.StatusForbidden, err.Error())
 			return
@@ -120,8 +122,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	writeJSON(w, http.StatusOK, append(answer, field{"command", c.name}, field{"error", nil}))
 }
 
-// authorize checks that the request comes from an administrator. The texts and statuses are ZooKeeper's, and so is the format of
-// the header: a scheme, one space, and the credentials.
+// authorize checks that the request comes from an administrator. The texts and statuses are
+// ZooKeeper's, and so is the format of the header: a scheme, one space, and the credentials.
 func (h *handler) authorize(r *http.Request) (status int, err error) {
 	given := r.Header["Authorization"]
 	if len(given) == 0 {
@@ -144,8 +146,8 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	return http.StatusOK, nil
 }
 
-// writeList writes links to all commands that are answered to GET, and the names of the others. The links are relative, so that
-// they work wherever the handler is mounted.
+// writeList writes links to all commands that are answered to GET, and the names of the others. The
+// links are relative, so that they work wherever the handler is mounted.
 func (h *handler) writeList(w http.ResponseWriter, folder string) {
 	var b strings.Builder
 	for _, c := range commands {

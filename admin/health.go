@@ -12,8 +12,8 @@ import (
 // check is the result of one check. The reason is empty if it passed.
 type check struct{ name, reason string }
 
-// alive checks that a restart would not help: the server has not stopped by itself. A restart does not help a server that waits
-// for a leader, or is being stopped.
+// alive checks that a restart would not help: the server has not stopped by itself. A restart does
+// not help a server that waits for a leader, or is being stopped.
 func (h *handler) alive() []check {
 	c := check{name: "running"}
 	if err := h.server.Failed(); err != nil {
@@ -52,8 +52,8 @@ func (h *handler) ready() []check {
 	return checks
 }
 
-// health answers as Kubernetes' own servers do: ok with status 200, or the failed checks with 503. With ?verbose it lists all
-// checks. The answer is JSON if the client accepts that.
+// health answers as Kubernetes' own servers do: ok with status 200, or the failed checks with 503.
+// With ?verbose it lists all checks. The answer is JSON if the client accepts that.
 func (h *handler) health(w http.ResponseWriter, r *http.Request, checks []check) {
 	if !allow(w, r, http.MethodGet, http.MethodHead) {
 		return

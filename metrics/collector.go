@@ -8,11 +8,12 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// New returns a collector of the values of s.Monitor. It may be registered before the server starts, and stay registered after
-// it is closed: then it collects nothing.
+// New returns a collector of the values of s.Monitor. It may be registered before the server
+// starts, and stay registered after it is closed: then it collects nothing.
 //
-// To register several servers in one registry, give each a label with prometheus.WrapRegistererWith. All values of a scrape come
-// from one call of Monitor. The collector is safe for concurrent use, also by several registries.
+// To register several servers in one registry, give each a label with
+// prometheus.WrapRegistererWith. All values of a scrape come from one call of Monitor. The
+// collector is safe for concurrent use, also by several registries.
 func New(s *server.Server) prometheus.Collector { return collector{s, descriptions()} }
 
 type collector struct {
@@ -39,7 +40,8 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// basicQuantiles and detailedQuantiles are those of PrometheusMetricsProvider in ZooKeeper up to 3.9.
+// basicQuantiles and detailedQuantiles are those of PrometheusMetricsProvider in ZooKeeper up to
+// 3.9.
 var (
 	basicQuantiles    = []float64{0.5}
 	detailedQuantiles = []float64{0.5, 0.9, 0.99}

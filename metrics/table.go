@@ -19,9 +19,10 @@ const (
 	perStage = "stage"
 )
 
-// table has every value of server.Monitor that is not a text, by name. Values with ZooKeeper's names have ZooKeeper's types:
-// many of its values that only rise are gauges. testdata holds the output of a ZooKeeper. Source:
-// ZooKeeperServer.registerMetrics, LeaderZooKeeperServer.registerMetrics and ServerMetrics of ZooKeeper 3.9.
+// table has every value of server.Monitor that is not a text, by name. Values with ZooKeeper's
+// names have ZooKeeper's types: many of its values that only rise are gauges. testdata holds the
+// output of a ZooKeeper. Source: ZooKeeperServer.registerMetrics,
+// LeaderZooKeeperServer.registerMetrics and ServerMetrics of ZooKeeper 3.9.
 var table = map[string]metric{
 	"avg_latency":                  {gauge, "", "Average time from a request to its reply, in milliseconds."},
 	"max_latency":                  {gauge, "", "Longest time from a request to its reply, in milliseconds."},

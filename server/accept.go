@@ -61,7 +61,8 @@ func (s *Server) admit(nc net.Conn) {
 		c.id = s.conns.lastID
 		s.conns.byID[c.id] = c
 		s.conns.perAddr[addr]++
-		// Stopped by closing the connection, awaited by shutdown, which waits only after conns.closing was set.
+		// Stopped by closing the connection, awaited by shutdown, which waits only after
+		// conns.closing was set.
 		s.life.goroutines.Go(c.serve)
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// applier is the Server as consensus sees it: the state machine that batches are applied to. Its fields are owned by the
-// goroutine of Apply, except lastEnd.
+// applier is the Server as consensus sees it: the state machine that batches are applied to. Its
+// fields are owned by the goroutine of Apply, except lastEnd.
 type applier struct {
 	s       *Server
 	lastEnd atomic.Int64 // the end of the last Apply, in nanoseconds since Server.startedMono
@@ -38,8 +38,8 @@ func (a *applier) init(s *Server) {
 	a.batch, a.trace = meter.NewBatchStats(&s.meter), meter.NewApplyTrace(&s.meter)
 }
 
-// Apply applies batches under one write lock, answers the writes that came from here, delivers events, and sends the output
-// of these after the lock is released.
+// Apply applies batches under one write lock, answers the writes that came from here, delivers
+// events, and sends the output of these after the lock is released.
 func (a *applier) Apply(batches []consensus.Batch) {
 	s := a.s
 	now := s.cfg.Now()
@@ -124,7 +124,8 @@ func (a *applier) reuse() {
 	a.free = a.free[:0]
 }
 
-// request returns the request that r carries: of a request of this server as it was proposed, of others decoded.
+// request returns the request that r carries: of a request of this server as it was proposed, of
+// others decoded.
 func (a *applier) request(r *consensus.Request) *datatree.Request {
 	switch w := r.Ref.(type) {
 	case *clientWrite:
@@ -136,8 +137,8 @@ func (a *applier) request(r *consensus.Request) *datatree.Request {
 	}
 	decoded, err := datatree.DecodeRequest(r.Payload)
 	if err != nil {
-		// The log's checksums passed, so this program or another version wrote it so. Skipping it would make this replica
-		// differ from the others without anybody noticing.
+		// The log's checksums passed, so this program or another version wrote it so. Skipping it
+		// would make this replica differ from the others without anybody noticing.
 		panic("server: request in the log: " + err.Error())
 	}
 	a.decoded = decoded
@@ -207,8 +208,9 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	}
 }
 
-// lost is called by consensus for a request of this server that was applied elsewhere and came as part of a checkpoint, so
-// that its result is unknown here. A client's connection is closed, as all are when a checkpoint is installed.
+// lost is called by consensus for a request of this server that was applied elsewhere and came as
+// part of a checkpoint, so that its result is unknown here. A client's connection is closed, as all
+// are when a checkpoint is installed.
 func (s *Server) lost(ref any) {
 	switch w := ref.(type) {
 	case *clientWrite:
@@ -220,11 +222,12 @@ func (s *Server) lost(ref any) {
 	}
 }
 
-// errUnknownOutcome is the code of a request of the server itself that may have been applied or not.
+// errUnknownOutcome is the code of a request of the server itself that may have been applied or
+// not.
 const errUnknownOutcome = proto.ErrConnectionLoss
 
-// deliver puts an event on the output of every connection that watches for it and may read the znode. A one-shot watch is
-// consumed even if its owner may not.
+// deliver puts an event on the output of every connection that watches for it and may read the
+// znode. A one-shot watch is consumed even if its owner may not.
 func (a *applier) deliver(e *datatree.Event) {
 	s := a.s
 	if s.watches.Empty() {
@@ -254,8 +257,8 @@ func (a *applier) deliver(e *datatree.Event) {
 	}
 }
 
-// touch records that c has output to be sent when the write lock is released. A connection that an event touches before a
-// reply does is on both lists: the second time it has nothing left to send.
+// touch records that c has output to be sent when the write lock is released. A connection that an
+// event touches before a reply does is on both lists: the second time it has nothing left to send.
 func (a *applier) touch(c *conn, by touched) {
 	switch {
 	case c.touched >= by:

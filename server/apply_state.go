@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// noteSession keeps what the server knows of sessions in step with the replicated table. ref is the request if it was
-// proposed here, otherwise nil.
+// noteSession keeps the connections and expiry of sessions in step with the replicated table. ref
+// is the request if it was proposed here, otherwise nil.
 func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref any, now time.Time) {
 	s := a.s
 	switch req.Op {
@@ -28,7 +28,8 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		} else if req.Op == proto.OpReattachSession && !s.alone() && s.node.Status().Leading {
 			s.meter.Sessions.Revalidated.Add(1) // a client came to another member, which in ZooKeeper asks the leader
 		}
-		// Bind before updating the tracker: if MoveClock runs in between, it must see the session as connected.
+		// Bind before updating the tracker: if MoveClock runs in between, it must see the session
+		// as connected.
 		s.conns.bind(info.ID, c)
 		s.expiry.attached(info, req.Op == proto.OpCreateSession, now)
 	case proto.OpCloseSession, proto.OpExpireSession:
@@ -49,7 +50,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 	}
 }
 
-// Capture returns what changed since the last checkpoint.
+// Capture returns the changes since the last checkpoint.
 func (a *applier) Capture() consensus.Changes {
 	// No lock: only the goroutine of Apply changes the tree, and it is the one that calls this.
 	a.s.checkpoint.capturing.Store(int64(a.s.tree.LastZxid()))
@@ -75,9 +76,9 @@ func (a *applier) install(t *datatree.Tree) {
 	s.treeMu.Lock()
 	s.tree = t
 	if s.node != nil {
-		// Watches did not fire for the changes that were skipped, and requests of clients may be among them: clients must
-		// reconnect, and see them then. Drop them before the lock is released: otherwise a read could show a change without
-		// its event (V3).
+		// Watches did not fire for the changes that were skipped, and requests of clients may be
+		// among them: clients must reconnect, and see them then. Drop them before the lock is
+		// released: otherwise a read could show a change without its event (V3).
 		s.dropConns()
 	}
 	s.treeMu.Unlock()

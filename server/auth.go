@@ -77,10 +77,10 @@ var (
 	ErrNotAuthorized = errors.New("server: not authorized")
 )
 
-// Authorize checks whether a caller is an administrator: somebody with all permissions on the root znode, which is everybody
-// until its ACL is changed. scheme and credentials are those of a client's addauth: digest and user:password, or ip. address
-// is the host that the request comes from, and is used for ip. Authorize returns nil, ErrNotAuthenticated or
-// ErrNotAuthorized.
+// Authorize checks whether a caller is an administrator: somebody with all permissions on the root
+// znode, which is everybody until its ACL is changed. scheme and credentials are those of a
+// client's addauth: digest and user:password, or ip. address is the host that the request comes
+// from, and is used for ip. Authorize returns nil, ErrNotAuthenticated or ErrNotAuthorized.
 //
 // Source: ZooKeeper's Commands.handleAuthentication and handleAuthorization.
 func (s *Server) Authorize(scheme, credentials, address string) error {

@@ -12,15 +12,16 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// backupFolder is the prefix of the names of folders in which backups are made. It is used for nothing else, so folders that
-// a crash has left can be removed.
+// backupFolder is the prefix of the names of folders in which backups are made. It is used for
+// nothing else, so folders that a crash has left can be removed.
 const backupFolder = ".gozkd-backup-"
 
 // ErrNoRoom means that the disk of the data directory has no room for a backup.
 var ErrNoRoom = errors.New("server: no room for a backup")
 
-// Backup is a copy of the state at one moment: a checkpoint file, whose format is in docs/reference/formats.md, and which gozkd
-// restore reads. It is not safe for concurrent use. The caller must close it.
+// Backup is a copy of the state at one moment: a checkpoint file, whose format is in
+// docs/reference/formats.md, and which gozkd restore reads. It is not safe for concurrent use. The
+// caller must close it.
 type Backup struct {
 	Zxid int64 // of the last change in it
 	Size int64 // in bytes
@@ -35,13 +36,14 @@ func (b *Backup) Read(into []byte) (int, error) { return b.file.Read(into) }
 // Close removes the file.
 func (b *Backup) Close() error { return errors.Join(b.file.Close(), os.RemoveAll(b.folder)) }
 
-// Backup makes a backup that contains everything that was committed anywhere before the call. Any member can make it. Clients
-// are served meanwhile, but nothing is applied while the list of znodes is copied, which takes time in proportion to their
-// number. The file is made in the data directory, or in the system's folder for temporary files if there is none, and needs
-// about as much room as a checkpoint. In the data directory, it leaves room for two segments of the log.
+// Backup makes a backup that contains everything that was committed anywhere before the call. Any
+// member can make it. Clients are served meanwhile, but nothing is applied while the list of znodes
+// is copied, which takes time in proportion to their number. The file is made in the data
+// directory, or in the system's folder for temporary files if there is none, and needs about as
+// much room as a checkpoint. In the data directory, it leaves room for two segments of the log.
 //
-// Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's error if that ends first, for example because there is no leader; any
-// error of the disk, which does not stop the server.
+// Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's error if that ends first, for example because
+// there is no leader; any error of the disk, which does not stop the server.
 func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	if !s.life.accepting.Load() {
 		return nil, s.life.whyNot()
@@ -109,8 +111,9 @@ func openBackup(folder string, write func(path string) error) (*Backup, error) {
 	return &Backup{Size: info.Size(), file: f, folder: folder}, nil
 }
 
-// removeBackups removes the folders that a crash has left. It must be called before the log is opened, which may need the
-// room. If the data directory is in use it does nothing: opening the log then fails with that reason.
+// removeBackups removes the folders that a crash has left. It must be called before the log is
+// opened, which may need the room. If the data directory is in use it does nothing: opening the log
+// then fails with that reason.
 func (s *Server) removeBackups() {
 	if s.cfg.Dir == "" {
 		return
@@ -130,8 +133,9 @@ func (s *Server) removeBackups() {
 	}
 }
 
-// LastSnapshot returns the zxid of the last checkpoint on disk, and when it was written: by this server, by an earlier process,
-// or by another member that sent it. ok is false if there is none, and for a server in memory.
+// LastSnapshot returns the zxid of the last checkpoint on disk, and when it was written: by this
+// server, by an earlier process, or by another member that sent it. ok is false if there is none,
+// and for a server in memory.
 func (s *Server) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 	if s.cfg.Dir == "" || !s.life.accepting.Load() {
 		return 0, time.Time{}, false

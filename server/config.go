@@ -22,64 +22,75 @@ const maxMaxBuffer = 256 << 20
 // DefaultMaxBuffer is ZooKeeper's default jute.maxbuffer, 0xfffff.
 const DefaultMaxBuffer = 1<<20 - 1
 
-// Config configures a server. The zero value is a server in memory on a free port of the loopback interface. Names in
-// parentheses are ZooKeeper's.
+// Config configures a server. The zero value is a server in memory on a free port of the loopback
+// interface. Names in parentheses are ZooKeeper's.
 type Config struct {
-	// Dir is the data directory (dataDir). Empty: everything is in memory and lost with the process.
+	// Dir is the data directory (dataDir). Empty: everything is in memory and lost with the
+	// process.
 	Dir string
-	// Memory keeps the state of a server without Dir for the next server with the same Memory: a restart that loses nothing,
-	// without a disk. Default: the state is lost when the server is closed.
+	// Memory keeps the state of a server without Dir for the next server with the same Memory: a
+	// restart that loses nothing, without a disk. Default: the state is lost when the server is
+	// closed.
 	Memory *Memory
 	// LogDir is the directory of the write-ahead log (dataLogDir). Default: Dir.
 	LogDir string
 	// MemberID is this server's number, 1 to 254, and the high byte of its session ids. Default: 1.
 	MemberID uint8
-	// Members lists the servers of the ensemble, including this one, in the form of the server lines of zoo.cfg:
-	// server.1=host:peerPort:electionPort[:role];[host:]clientPort. A server without data forms a new ensemble with them, and
-	// reaches them at these addresses. The members of an existing ensemble are changed by reconfig. Empty: a server alone.
+	// Members lists the servers of the ensemble, including this one, in the form of the server
+	// lines of zoo.cfg: server.1=host:peerPort:electionPort[:role];[host:]clientPort. A server
+	// without data forms a new ensemble with them, and reaches them at these addresses. The members
+	// of an existing ensemble are changed by reconfig. Empty: a server alone.
 	Members []string
 	// PeerListen is the address for other members. Default: the address in this server's own line.
 	PeerListen string
-	// PeerListener accepts the other members' connections, instead of a listener on PeerListen. The server closes it.
+	// PeerListener accepts the other members' connections, instead of a listener on PeerListen. The
+	// server closes it.
 	PeerListener net.Listener
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
-	// InitLimit is for how many ticks a new ensemble waits for its last members before a majority begins without them.
-	// SyncLimit is after how many ticks without a leader clients are disconnected. Defaults: 10 and 5.
+	// InitLimit is for how many ticks a new ensemble waits for its last members before a majority
+	// begins without them. SyncLimit is after how many ticks without a leader clients are
+	// disconnected. Defaults: 10 and 5.
 	InitLimit, SyncLimit int
-	// LinearizableReads makes every read wait until this server has applied everything that was committed anywhere when the
-	// read came. By default a read is answered from the state of this server, as in ZooKeeper.
+	// LinearizableReads makes every read wait until this server has applied everything that was
+	// committed anywhere when the read came. By default a read is answered from the state of this
+	// server, as in ZooKeeper.
 	LinearizableReads bool
 	// Listen is the address for clients, host:port; port 0 is any free one. Default: 127.0.0.1:0.
 	Listen string
-	// Listener accepts clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a test. The server closes it.
+	// Listener accepts clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a
+	// test. The server closes it.
 	Listener net.Listener
 	// InProcess opens no client port: the only connections are those that Dial and Dialer make.
 	InProcess bool
 
 	// Tick is the granularity of session expiry (tickTime). Default: 2 s.
 	Tick time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts of clients. Defaults: 2 and 20 ticks.
+	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts of clients. Defaults: 2
+	// and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
-	// MaxClientConns bounds the connections from one address (maxClientCnxns), MaxConns all connections (maxCnxns). 0: the
-	// default, which is 60 and no limit. Negative: no limit.
+	// MaxClientConns bounds the connections from one address (maxClientCnxns), MaxConns all
+	// connections (maxCnxns). 0: the default, which is 60 and no limit. Negative: no limit.
 	MaxClientConns, MaxConns int
 	// MaxBuffer is the largest frame in bytes (jute.maxbuffer). Default: DefaultMaxBuffer.
 	MaxBuffer int32
-	// OutstandingLimit bounds the writes under way (globalOutstandingLimit). Above it, sockets are not read. Default: 1,000.
+	// OutstandingLimit bounds the writes under way (globalOutstandingLimit). Above it, sockets are
+	// not read. Default: 1,000.
 	OutstandingLimit int
 
 	// SnapCount is after how many writes a checkpoint is made (snapCount). Default: 100,000.
 	SnapCount int
 	// SegmentBytes is the size of a log segment (preAllocSize). Default: 64 MiB.
 	SegmentBytes int64
-	// NoSync acknowledges writes before they are on disk (forceSync=no): a power failure may lose them.
+	// NoSync acknowledges writes before they are on disk (forceSync=no): a power failure may lose
+	// them.
 	NoSync bool
-	// SyncWarning is how long a sync may take before it is logged (fsync.warningthresholdms). Default: 1 s.
+	// SyncWarning is how long a sync may take before it is logged (fsync.warningthresholdms).
+	// Default: 1 s.
 	SyncWarning time.Duration
 
-	// SlowRequest is the duration from which on a request is logged with the time of each of its stages. There are at most a
-	// few such lines per second. Default: none is logged.
+	// SlowRequest is the duration from which on a request is logged with the time of each of its
+	// stages. There are at most a few such lines per second. Default: none is logged.
 	SlowRequest time.Duration
 
 	// SkipACL lets every ACL check pass (skipACL).
@@ -91,24 +102,27 @@ type Config struct {
 	DisableDigest bool
 	// EnforceQuota refuses writes beyond hard quotas (enforceQuota).
 	EnforceQuota bool
-	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). A server alone does not implement
-	// reconfig, as a standalone ZooKeeper does not.
+	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). A server
+	// alone does not implement reconfig, as a standalone ZooKeeper does not.
 	ReconfigEnabled bool
 
-	// Words lists the four-letter words that are answered (4lw.commands.whitelist); "*" is all. srvr is always answered.
+	// Words lists the four-letter words that are answered (4lw.commands.whitelist); "*" is all.
+	// srvr is always answered.
 	Words []string
 
-	// ContainerInterval is how often empty containers and expired TTL znodes are collected (znode.container.checkIntervalMs).
-	// Default: 1 minute. ContainerMaxPerMinute bounds their number (znode.container.maxPerMinute). Default: 10,000.
-	// ContainerNeverUsed is how long a container that never had a child is kept
-	// (znode.container.maxNeverUsedIntervalMs). Default: 5 minutes. Negative: forever.
+	// ContainerInterval is how often empty containers and expired TTL znodes are collected
+	// (znode.container.checkIntervalMs). Default: 1 minute. ContainerMaxPerMinute bounds their
+	// number (znode.container.maxPerMinute). Default: 10,000. ContainerNeverUsed is how long a
+	// container that never had a child is kept (znode.container.maxNeverUsedIntervalMs). Default: 5
+	// minutes. Negative: forever.
 	ContainerInterval     time.Duration
 	ContainerMaxPerMinute int
 	ContainerNeverUsed    time.Duration
 
 	// ClientKeepAlive turns on TCP keepalive of client connections (clientTcpKeepAlive).
 	ClientKeepAlive bool
-	// HandshakeTimeout is how long a connection may be without a session (nio.sessionlessCnxnTimeout). Default: 10 s.
+	// HandshakeTimeout is how long a connection may be without a session
+	// (nio.sessionlessCnxnTimeout). Default: 10 s.
 	HandshakeTimeout time.Duration
 
 	// Settings are shown by the conf word and not interpreted.
@@ -117,8 +131,8 @@ type Config struct {
 	Version string
 	// Logger gets the server's log lines. Default: none.
 	Logger hclog.Logger
-	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the runtime's clock. Now may jump,
-	// see MoveClock. Default: time.Now.
+	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the
+	// runtime's clock. Now may jump, see MoveClock. Default: time.Now.
 	Now func() time.Time
 	// Rand is the source of session passwords. Default: crypto/rand.
 	Rand io.Reader
@@ -196,12 +210,12 @@ func (c *Config) ensureDefaults() error {
 	return errors.Join(errs...)
 }
 
-// Memory keeps the state of servers without a data directory from one server to the next. The zero value is empty. Only one
-// server at a time may use it. It must not be copied.
+// Memory keeps the state of servers without a data directory from one server to the next. The zero
+// value is empty. Only one server at a time may use it. It must not be copied.
 type Memory = consensus.Memory
 
-// checkAddress returns an error if a host:port to listen on is malformed. Whether it is an address of this machine, and free,
-// shows when it is used.
+// checkAddress returns an error if a host:port to listen on is malformed. Whether it is an address
+// of this machine, and free, shows when it is used.
 func checkAddress(address string) error {
 	if address == "" {
 		return nil

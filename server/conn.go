@@ -14,7 +14,8 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// conn is a client's connection. One goroutine reads it; replies are also made by the goroutine of Apply.
+// conn is a client's connection. One goroutine reads it; replies are also made by the goroutine of
+// Apply.
 type conn struct {
 	id     watch.ConnID
 	server *Server
@@ -67,8 +68,9 @@ func (c *conn) caller() datatree.Caller {
 	return datatree.Caller{IDs: c.ids, SkipACL: c.server.cfg.SkipACL}
 }
 
-// noteHeard records that bytes came. Times are kept as durations since the start of the server, because a Unix time would
-// follow the steps of the wall clock: all sessions would expire when it is set back.
+// noteHeard records that bytes came. Times are kept as durations since the start of the server,
+// because a Unix time would follow the steps of the wall clock: all sessions would expire when it
+// is set back.
 func (c *conn) noteHeard(now time.Time) { c.heardAt.Store(int64(now.Sub(c.server.startedWall))) }
 
 // lastHeard returns when the last bytes came, with the monotonic reading of the clock.
@@ -103,19 +105,20 @@ func (c *conn) closeLocked() {
 		_ = c.nc.Close()
 		return
 	}
-	// A connection from a Config.Listener may say goodbye first, as TLS does for up to 5 s, and locks are held here.
-	// Ends by itself; Close of the server waits for it.
+	// A connection from a Config.Listener may say goodbye first, as TLS does for up to 5 s, and
+	// locks are held here. Ends by itself; Close of the server waits for it.
 	c.server.life.goroutines.Go(func() { _ = c.nc.Close() })
 }
 
-// finish makes the connection close when its output is sent, or after the time of a handshake: it no longer has a session
-// that could expire if the client does not read. c.mu is held.
+// finish makes the connection close when its output is sent, or after the time of a handshake: it
+// no longer has a session that could expire if the client does not read. c.mu is held.
 func (c *conn) finish() {
 	c.closeAfter = true
 	if c.raw != nil && !c.flushing { // a goroutine that is writing looks at closeAfter afterwards
 		c.raw.last = true
 	}
-	// It fails if the connection is closed already. The runtime's clock counts here, as in the handshake.
+	// It fails if the connection is closed already. The runtime's clock counts here, as in the
+	// handshake.
 	_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.live.Load().HandshakeTimeout))
 }
 

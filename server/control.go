@@ -12,20 +12,22 @@ import (
 	"github.com/gozkd/gozkd/session"
 )
 
-// An embedding program can do some things to a server that no client can: end sessions, let time pass, and close
-// connections.
+// An embedding program can do some things to a server that no client can: end sessions, let time
+// pass, and close connections.
 
 // Errors of these methods.
 var (
 	// ErrNoSession means that the session does not exist, or does not exist any more.
 	ErrNoSession = errors.New("server: no such session")
-	// ErrNotLeading means that only the leader can do that, and this server is not the leader, or no longer.
+	// ErrNotLeading means that only the leader can do that, and this server is not the leader, or
+	// no longer.
 	ErrNotLeading = errors.New("server: it does not lead")
 )
 
-// ExpireSession ends a session as if its client had not been heard from for too long: its ephemerals are deleted, its
-// connection is closed without a reply, and when the client reconnects it learns that the session has expired. Any member
-// can do it. ExpireSession returns when the end is applied on this server.
+// ExpireSession ends a session as if its client had not been heard from for too long: its
+// ephemerals are deleted, its connection is closed without a reply, and when the client reconnects
+// it learns that the session has expired. Any member can do it. ExpireSession returns when the end
+// is applied on this server.
 func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 	if err := s.CatchUp(ctx); err != nil {
 		return err
@@ -46,10 +48,11 @@ func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 	}
 }
 
-// MoveClock calls move, which makes Config.Now jump, while no session can expire. Afterwards it counts some sessions as heard
-// from at that moment, because their clients would have sent pings in the time that was skipped: the sessions that move
-// returns, or, if that is nil, those that are connected to this server. If the clocks of several members jump, MoveClock must
-// be called on each, each within the move of another, because the leader decides for all.
+// MoveClock calls move, which makes Config.Now jump, while no session can expire. Afterwards it
+// counts some sessions as heard from at that moment, because their clients would have sent pings in
+// the time that was skipped: the sessions that move returns, or, if that is nil, those that are
+// connected to this server. If the clocks of several members jump, MoveClock must be called on
+// each, each within the move of another, because the leader decides for all.
 func (s *Server) MoveClock(move func() (connected []int64)) {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
@@ -71,9 +74,9 @@ func (s *Server) MoveClock(move func() (connected []int64)) {
 	}
 }
 
-// ExpireDue ends the sessions whose timeout is over, and collects the containers and TTL znodes that are due. It waits
-// neither for a tick nor for the end of one, as sessions otherwise do. It returns when all of that is applied on this server,
-// or ErrNotLeading.
+// ExpireDue ends the sessions whose timeout is over, and collects the containers and TTL znodes
+// that are due. It waits neither for a tick nor for the end of one, as sessions otherwise do. It
+// returns when all of that is applied on this server, or ErrNotLeading.
 func (s *Server) ExpireDue(ctx context.Context) error {
 	if err := s.CatchUp(ctx); err != nil {
 		return err
@@ -98,7 +101,8 @@ func (s *Server) ExpireDue(ctx context.Context) error {
 	}
 }
 
-// CatchUp returns when this server has applied everything that was committed anywhere before the call.
+// CatchUp returns when this server has applied everything that was committed anywhere before the
+// call.
 func (s *Server) CatchUp(ctx context.Context) error {
 	if !s.life.accepting.Load() {
 		return s.life.whyNot()
@@ -115,9 +119,10 @@ func (s *Server) CatchUp(ctx context.Context) error {
 	}
 }
 
-// ShedConnections closes some of the clients' connections, so that the clients move to other servers, and returns how many:
-// percent of them, rounded up, chosen at random. percent is bounded to 0 to 100. Sessions live on. ShedConnections does not
-// wait until the clients have left, and does not keep them from reconnecting to this server.
+// ShedConnections closes some of the clients' connections, so that the clients move to other
+// servers, and returns how many: percent of them, rounded up, chosen at random. percent is bounded
+// to 0 to 100. Sessions live on. ShedConnections does not wait until the clients have left, and
+// does not keep them from reconnecting to this server.
 //
 // Source: ZooKeeper's admin command shed_connections, which is new in 3.10.
 func (s *Server) ShedConnections(percent int) int {
@@ -133,8 +138,9 @@ func (s *Server) ShedConnections(percent int) int {
 	return n
 }
 
-// decide proposes a request of the server's own and returns its result code. look is called with the result, which does not
-// outlive the call, under the tree's lock. If decide returns an error, the outcome is unknown.
+// decide proposes a request of the server's own and returns its result code. look is called with
+// the result, which does not outlive the call, under the tree's lock. If decide returns an error,
+// the outcome is unknown.
 func (s *Server) decide(ctx context.Context, r datatree.Request, look ...func(*datatree.Result)) (code proto.ErrCode, err error) {
 	err = s.proposeAll(ctx, []datatree.Request{r}, func(res *datatree.Result) {
 		code = res.Err
@@ -145,14 +151,15 @@ func (s *Server) decide(ctx context.Context, r datatree.Request, look ...func(*d
 	return code, err
 }
 
-// decideAll proposes several requests, and reports whether any of them changed something, or may have.
+// decideAll proposes several requests, and reports whether any of them changed something, or may
+// have.
 func (s *Server) decideAll(ctx context.Context, requests []datatree.Request) (changed bool, err error) {
 	err = s.proposeAll(ctx, requests, func(res *datatree.Result) { changed = changed || res.Err == proto.OK || res.Err == errUnknownOutcome })
 	return changed, err
 }
 
-// proposeAll proposes requests in order, and returns when look was called with all results. After an error look is not called
-// any more.
+// proposeAll proposes requests in order, and returns when look was called with all results. After
+// an error look is not called any more.
 func (s *Server) proposeAll(ctx context.Context, requests []datatree.Request, look func(*datatree.Result)) error {
 	switch {
 	case !s.life.accepting.Load():

@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	// digestEvery: the digest is kept of the state after each entry whose index is a multiple of this.
+	// digestEvery: the digest is kept of the state after each entry whose index is a multiple of
+	// this.
 	digestEvery = 16
 	// digestCount is how many digests are kept, for members that are ahead or lag.
 	digestCount = 1024
-	// differTimes is how often a member must differ before it is told so if no majority says who is right.
+	// differTimes is how often a member must differ before the leader tells it so, if no majority
+	// decides which state is right.
 	differTimes = 3
 )
 
@@ -24,7 +26,8 @@ var ErrDiverged = errors.New("server: the state differs from that of the other s
 // divergedFile marks a data directory whose state differs. The server does not start with it.
 const divergedFile = "DIVERGED"
 
-// digests holds the digests of this server's state after recent entries, and what other members said of theirs.
+// digests holds the digests of this server's state after recent entries, and the last reports of
+// other members about theirs.
 type digests struct {
 	mu      sync.Mutex
 	recent  [digestCount]digest // at index/digestEvery
@@ -35,7 +38,7 @@ type digests struct {
 // digest is the hash of the state after an entry.
 type digest struct{ index, hash uint64 }
 
-// opinion is what a member's last report says of its state.
+// opinion is the result of comparing a member's state by its reports.
 type opinion struct {
 	times int       // how often it differed in a row; 0: it is equal
 	at    time.Time // when the report came: the opinion of a silent member does not count
@@ -67,8 +70,8 @@ const (
 	verdictOwn                  // this server's state is wrong
 )
 
-// compare compares a member's digest. If more members differ from this one than agree with it, this one is wrong. Opinions
-// from before since do not count.
+// compare compares a member's digest. If more members differ from this one than agree with it, this
+// one is wrong. Opinions from before since do not count.
 func (d *digests) compare(from uint64, theirs digest, now, since time.Time) verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,7 +110,8 @@ func (d *digests) forget() {
 	d.mu.Unlock()
 }
 
-// diverged stops this server for good: its answers may be wrong, and it must not take part in decisions.
+// diverged stops this server for good: its answers may be wrong, and it must not take part in
+// decisions.
 func (s *Server) diverged(index uint64) {
 	err := fmt.Errorf("%w since entry %d at the latest", ErrDiverged, index)
 	if s.cfg.Dir != "" {

@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// maxQueued is how many requests of one connection may wait for a write before its socket is not read any more,
-	// maxQueuedBytes how many bytes they may hold.
+	// maxQueued is how many requests of one connection may wait for a write before its socket is
+	// not read any more, maxQueuedBytes how many bytes they may hold.
 	maxQueued      = 4096
 	maxQueuedBytes = 4 << 20
-	// maxOutput is how many bytes may wait for a client that does not read, or become ready at once when a write is done.
-	// Then its connection is closed.
+	// maxOutput is how many bytes may wait for a client that does not read, or become ready at once
+	// when a write is done. Then its connection is closed.
 	maxOutput = 64 << 20
-	// burstOutput: a burst of reads is interrupted to send its replies when they have this many bytes.
+	// burstOutput: a burst of reads is interrupted to send its replies when they have this many
+	// bytes.
 	burstOutput = 256 << 10
 	// burstFrames bounds how many requests are handled under one lock.
 	burstFrames = 128
@@ -88,7 +89,8 @@ func (c *conn) awaitFlushed() {
 	}
 }
 
-// handle handles all whole frames of the input and sends the replies. It waits if the client is too fast.
+// handle handles all whole frames of the input and sends the replies. It waits if the client is too
+// fast.
 func (c *conn) handle(in *input) (ok bool, err error) {
 	for {
 		p, err := c.burst(in)
@@ -123,7 +125,8 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 	}
 }
 
-// awaitQueue waits while the queue is in the way, which is checked after each change of it, or until the connection closes.
+// awaitQueue waits while the queue is in the way, which is checked after each change of it, or
+// until the connection closes.
 func (c *conn) awaitQueue(inTheWay func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +135,8 @@ func (c *conn) awaitQueue(inTheWay func() bool) {
 	}
 }
 
-// awaitClosed waits until the connection is closed, which happens after the reply to closeSession. Until then it is not read:
-// nothing can be done for the session any more.
+// awaitClosed waits until the connection is closed, which happens after the reply to closeSession.
+// Until then it is not read: nothing can be done for the session any more.
 func (c *conn) awaitClosed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +145,8 @@ func (c *conn) awaitClosed() {
 	}
 }
 
-// burst handles requests under one lock. Replies to reads are on the output before the lock is released (V3).
+// burst handles requests under one lock. Replies to reads are on the output before the lock is
+// released (V3).
 func (c *conn) burst(in *input) (pause, error) {
 	s := c.server
 	now := s.cfg.Now()
@@ -195,8 +199,8 @@ func (c *conn) burst(in *input) (pause, error) {
 	return pauseOutput, nil
 }
 
-// request routes one request. If it returns pauseLimit, pauseAlone or pauseSync, nothing happened, and the request must be
-// routed again after the pause.
+// request routes one request. If it returns pauseLimit, pauseAlone or pauseSync, nothing happened,
+// and the request must be routed again after the pause.
 func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p pause, err error) {
 	d := jute.NewDecoder(frame)
 	d.AliasStrings()
@@ -224,8 +228,9 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 	case proto.ClassRead:
 		c.readInTurn(h, d.Rest(), now, t)
 	case proto.ClassBulkRead:
-		// A short request for much work. If thousands of them waited for a write, they would all run when it is applied, under
-		// the write lock (V2). So each runs only when nothing is before it, and releases the lock afterwards.
+		// A short request for much work. If thousands of them waited for a write, they would all
+		// run when it is applied, under the write lock (V2). So each runs only when nothing is
+		// before it, and releases the lock afterwards.
 		if c.queue.len() > 0 {
 			return pauseAlone, nil
 		}
@@ -254,7 +259,8 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 		code := c.authenticate(&d)
 		c.status(h, code, 0, code != proto.OK, now, t)
 	case proto.ClassInternal:
-		// Only the server's own collector may send it: a client could delete any childless znode with it, whatever the ACL.
+		// Only the server's own collector may send it: a client could delete any childless znode
+		// with it, whatever the ACL.
 		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
 	default:
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
@@ -271,8 +277,9 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 	return p, nil
 }
 
-// duringReconfig handles a request that comes while a reconfig waits for its reply. That reply has a higher zxid than replies
-// to later requests would have now, so they must come after it. done is false if the reconfig was answered meanwhile.
+// duringReconfig handles a request that comes while a reconfig waits for its reply. That reply has
+// a higher zxid than replies to later requests would have now, so they must come after it. done is
+// false if the reconfig was answered meanwhile.
 func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *meter.BatchStats) (p pause, done bool) {
 	switch {
 	case c.queue.head() != queued(c.reconfiging):
@@ -291,7 +298,8 @@ func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *mete
 	return pauseNone, true
 }
 
-// write proposes a write and queues it. It returns true, and does nothing, if too many are under way.
+// write proposes a write and queues it. It returns true, and does nothing, if too many are under
+// way.
 func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bool) {
 	s := c.server
 	if !s.writes.try(len(body)) {
@@ -368,8 +376,9 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *me
 	})
 }
 
-// whenCurrent calls mark, and answers the requests that this finishes, when this server has applied everything that is
-// committed anywhere now. mark is called with the tree's lock held for reading, and with c.mu held.
+// whenCurrent calls mark, and answers the requests that this finishes, when this server has applied
+// everything that is committed anywhere now. mark is called with the tree's lock held for reading,
+// and with c.mu held.
 func (c *conn) whenCurrent(mark func()) {
 	s := c.server
 	s.node.Read(func() {

@@ -1,6 +1,6 @@
-// Package server is a ZooKeeper server: connections, the request pipeline, the order of replies, and the API to embed it.
-// It is the only place where connections and the tree meet. Counting and measuring stand in internal/meter, and the answers
-// to four-letter words in package fourletter.
+// Package server is a ZooKeeper server: connections, the request pipeline, the order of replies,
+// and the API to embed it. It is the only place where connections and the tree meet. Counting and
+// measuring stand in internal/meter, and the answers to four-letter words in package fourletter.
 //
 //	s, err := server.New(server.Config{})   // in memory, on a free port of the loopback
 //	err = s.Start(ctx)                      // returns when clients are served
@@ -10,14 +10,16 @@
 // Invariants (see also docs/internals/server.md):
 //
 //	V1  Replies leave in the order of their requests, per connection.
-//	V2  A read sees its own connection's earlier writes and none of its later ones: after an unfinished write it waits
-//	    in the connection's queue, and runs right after that write was applied.
-//	V3  A client gets the event of a change before any reply that shows the change, and never before the reply of the read
-//	    that set the watch: replies are put on the output under the tree's lock, events under its write lock.
+//	V2  A read sees all earlier and no later writes of its own connection: after an unfinished
+//	    write it waits in the connection's queue, and runs right after that write was applied.
+//	V3  A client gets the event of a change before any reply that shows the change, and never
+//	    before the reply of the read that set the watch: replies are put on the output under the
+//	    tree's lock, events under its write lock.
 //	V4  A reply to a write leaves only after the write is on disk and applied.
 //	V5  Zxids in the replies of one connection never decrease.
 //	V6  A bad frame costs its own connection and nothing else.
 //
-// Locks are always taken in this order: Server.treeMu, conn.mu, connTable.mu, and the leaf locks of expiry, the watch table
-// and the mailboxes. Nothing waits for a disk or a socket while it holds one of them.
+// Locks are always taken in this order: Server.treeMu, conn.mu, connTable.mu, and the leaf locks of
+// expiry, the watch table and the mailboxes. Nothing waits for a disk or a socket while it holds
+// one of them.
 package server

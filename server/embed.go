@@ -15,16 +15,17 @@ import (
 var (
 	// ErrNotStarted means that Start was not called yet.
 	ErrNotStarted = errors.New("server: not started")
-	// ErrNoLeader means that a server does not answer clients because it knows no leader, cannot reach it, or has not caught
-	// up with it yet. That may pass.
+	// ErrNoLeader means that a server does not answer clients because it knows no leader, cannot
+	// reach it, or has not caught up with it yet. That may pass.
 	ErrNoLeader = errors.New("server: no leader, or not in touch with it")
 )
 
-// inProcessAddress is the address at both ends of a connection within the process: for ACLs such a client is on this
-// machine. Nobody listens there.
+// inProcessAddress is the address at both ends of a connection within the process: for ACLs such a
+// client is on this machine. Nobody listens there.
 const inProcessAddress = "127.0.0.1:0"
 
-// Addr returns the address of the client port, or nil before Start has opened it and if Config.InProcess is set.
+// Addr returns the address of the client port, or nil before Start has opened it and if
+// Config.InProcess is set.
 func (s *Server) Addr() net.Addr {
 	if a := s.port.addr.Load(); a != nil {
 		return *a
@@ -32,8 +33,8 @@ func (s *Server) Addr() net.Addr {
 	return nil
 }
 
-// ConnectString returns host:port for a client's connect string, or "" before Start has opened the port. With
-// Config.InProcess it is an address that clients accept, but that only Dialer can reach.
+// ConnectString returns host:port for a client's connect string, or "" before Start has opened the
+// port. With Config.InProcess it is an address that clients accept, but that only Dialer can reach.
 func (s *Server) ConnectString() string {
 	if s.cfg.InProcess {
 		return inProcessAddress
@@ -44,9 +45,9 @@ func (s *Server) ConnectString() string {
 	return ""
 }
 
-// Dial returns a connection to this server that does not leave the process: it uses no port and no system call. Dial does
-// not wait; it takes a ctx so that it can serve as a dial function. A server that still looks for a leader answers when it
-// has one.
+// Dial returns a connection to this server that does not leave the process: it uses no port and no
+// system call. Dial does not wait; it takes a ctx so that it can serve as a dial function. A server
+// that still looks for a leader answers when it has one.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -59,8 +60,8 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return client, nil
 }
 
-// Dialer returns Dial with the signature of go-zookeeper's Dialer, for zk.WithDialer. It connects to this server whatever the
-// address is.
+// Dialer returns Dial with the signature of go-zookeeper's Dialer, for zk.WithDialer. It connects
+// to this server whatever the address is.
 func (s *Server) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(string, string, time.Duration) (net.Conn, error) { return s.Dial(context.Background()) }
 }
@@ -68,8 +69,8 @@ func (s *Server) Dialer() func(network, address string, timeout time.Duration) (
 // ready reports whether clients can be served.
 func (s *Server) ready() bool { return s.life.serving.Load() && !s.leader.lost.Load() }
 
-// NotServing returns nil while the server answers clients. Otherwise it returns the reason: ErrNotStarted, ErrNoLeader, or
-// ErrClosed, with the cause if the server stopped by itself.
+// NotServing returns nil while the server answers clients. Otherwise it returns the reason:
+// ErrNotStarted, ErrNoLeader, or ErrClosed, with the cause if the server stopped by itself.
 func (s *Server) NotServing() error {
 	switch {
 	case !s.life.accepting.Load():
@@ -80,9 +81,10 @@ func (s *Server) NotServing() error {
 	return nil
 }
 
-// Ready returns when the server answers clients: it knows a leader, and has applied everything that was committed before
-// that one's time. In an ensemble that may change again later; Start has waited for it once. Ready returns ErrClosed, with
-// the cause if there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
+// Ready returns when the server answers clients: it knows a leader, and has applied everything that
+// was committed before that one's time. In an ensemble that may change again later; Start has
+// waited for it once. Ready returns ErrClosed, with the cause if there is one, if the server
+// stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
 		changed := s.applied.changed()

@@ -40,8 +40,8 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 	return set, errors.Join(errs...)
 }
 
-// listenPeers opens the port for other members: on the address of this server's own line, or on all addresses if that is not
-// an address of this machine, or not yet.
+// listenPeers opens the port for other members: on the address of this server's own line, or on all
+// addresses if that is not an address of this machine, or not yet.
 func (s *Server) listenPeers() (net.Listener, error) {
 	if s.cfg.PeerListener != nil || s.alone() {
 		return s.cfg.PeerListener, nil
@@ -68,8 +68,9 @@ func (s *Server) listenPeers() (net.Listener, error) {
 	return all, nil
 }
 
-// retarget tells consensus the membership that the state wants, and the addresses of the members. It must be called after the
-// membership in the state may have changed, on the goroutine of Apply or before that runs.
+// retarget tells consensus the membership that the state wants, and the addresses of the members.
+// It must be called after the membership in the state may have changed, on the goroutine of Apply
+// or before that runs.
 func (s *Server) retarget() {
 	if s.alone() {
 		return
@@ -97,8 +98,8 @@ func (s *Server) retarget() {
 	}
 }
 
-// beginEnsemble proposes the first membership of a new ensemble, or of an ensemble that grows out of a standalone server: the
-// one that this leader is configured with.
+// beginEnsemble proposes the first membership of a new ensemble, or of an ensemble that grows out
+// of a standalone server: the one that this leader is configured with.
 func (s *Server) beginEnsemble() {
 	if s.alone() || s.configured.Load() {
 		return
@@ -115,7 +116,8 @@ func (s *Server) beginEnsemble() {
 	s.propose(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))}, nil)
 }
 
-// reconciled is called by consensus, on the leader, when raft has the pending members, or cannot have them.
+// reconciled is called by consensus, on the leader, when raft has the pending members, or cannot
+// have them.
 func (s *Server) reconciled(done consensus.Reconciled) {
 	body := datatree.ConfigDoneBody{Serial: proto.Zxid(done.Serial)}
 	if !done.Reached {
@@ -124,8 +126,8 @@ func (s *Server) reconciled(done consensus.Reconciled) {
 	s.propose(datatree.Request{Op: proto.OpConfigDone, Body: body.Append(nil)}, nil)
 }
 
-// noteConfig keeps what the server does about the membership in step with the state, and answers the client whose change is
-// done. ref is the request if it was proposed here, otherwise nil.
+// noteConfig follows the membership in the state, and answers
+// the client whose change is done. ref is the request if it was proposed here, otherwise nil.
 func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref any, now time.Time) {
 	s := a.s
 	switch {

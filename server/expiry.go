@@ -14,10 +14,11 @@ import (
 type expiry struct {
 	mu      sync.Mutex // guards these
 	tracker *session.Tracker
-	// leadingSince is Status.Since of the leadership for which the tracker was reset; zero: this server does not lead.
+	// leadingSince is Status.Since of the leadership for which the tracker was reset; zero: this
+	// server does not lead.
 	leadingSince time.Time
-	// jumped is when MoveClock last moved the clock. A time that was read from the clock before that is too old for a client
-	// that connects now.
+	// jumped is when MoveClock last moved the clock. A time that was read from the clock before
+	// that is too old for a client that connects now.
 	jumped time.Time
 }
 
@@ -58,8 +59,8 @@ func (e *expiry) resetAll(now time.Time) {
 	e.tracker.ResetAll(now)
 }
 
-// takeLead gives every session a full timeout if this server has become the leader, because nobody knows what the previous
-// leader had heard. It reports whether it did. e.mu is held.
+// takeLead gives every session a full timeout if this server has become the leader, because the
+// previous leader's record of sessions is lost. It reports whether it did. e.mu is held.
 func (e *expiry) takeLead(st consensus.Status, now time.Time) bool {
 	switch {
 	case !st.Leading:
@@ -72,8 +73,8 @@ func (e *expiry) takeLead(st consensus.Status, now time.Time) bool {
 	return false
 }
 
-// adoptSessions makes the tracker know the sessions of a state that was restored, each with a full timeout: while no server
-// served, nobody could be heard.
+// adoptSessions makes the tracker know the sessions of a state that was restored, each with a full
+// timeout: while no server served, nobody could be heard.
 func (s *Server) adoptSessions() {
 	now := s.cfg.Now()
 	s.treeMu.RLock()
@@ -86,7 +87,7 @@ func (s *Server) adoptSessions() {
 	}
 }
 
-// takeLead tells expiry and digests who leads now. s.expiry.mu is held.
+// takeLead resets expiry and digests if this server has become the leader. s.expiry.mu is held.
 func (s *Server) takeLead() {
 	if s.expiry.takeLead(s.node.Status(), s.cfg.Now()) {
 		s.digests.forget()
@@ -105,9 +106,9 @@ func (s *Server) touchSessions() {
 	clear(s.conns.disconnectedAt) // forget has touched these
 }
 
-// expired returns those sessions that the tracker says are over, and the epoch in which it is so. The tree's lock keeps
-// sessions attached where they are: a session that re-attaches after the tracker gave it up would otherwise be closed under
-// its new epoch.
+// expired returns those sessions that the tracker says are over, and the epoch in which it is so.
+// The tree's lock keeps sessions attached where they are: a session that re-attaches after the
+// tracker gave it up would otherwise be closed under its new epoch.
 func (s *Server) expired(over func(*session.Tracker) []proto.SessionID) (infos []datatree.SessionInfo, epoch uint32) {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
@@ -121,8 +122,9 @@ func (s *Server) expired(over func(*session.Tracker) []proto.SessionID) (infos [
 	return infos, s.tree.LastZxid().Epoch()
 }
 
-// expiryRequest returns the request that ends a session. It names the connection epoch that was seen, so a session that
-// re-attaches in the meantime lives, and the epoch of this leader, so it also lives if another one takes over.
+// expiryRequest returns the request that ends a session. It names the connection epoch that was
+// seen, so a session that re-attaches in the meantime lives, and the epoch of this leader, so it
+// also lives if another one takes over.
 func expiryRequest(info datatree.SessionInfo, epoch uint32) datatree.Request {
 	return datatree.Request{
 		Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpExpireSession, Body: datatree.ExpireSessionBody{Epoch: epoch}.Append(nil),

@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// The types of what a server tells about itself. They stand in package facts, so that the renderer of the four-letter words,
-// which this package imports, can use them.
+// The types of the facts that a server tells about itself. They stand in package facts, so that the
+// renderer of the four-letter words, which this package imports, can use them.
 type (
 	Status       = facts.Status
 	Stats        = facts.Stats
@@ -50,7 +50,7 @@ func (s *Server) treeStats() treeStats {
 	}
 }
 
-// Stats returns what the words srvr and stat tell.
+// Stats returns the values of the words srvr and stat.
 func (s *Server) Stats() Stats {
 	t, traffic := s.treeStats(), &s.meter.Traffic
 	st := Stats{
@@ -65,15 +65,16 @@ func (s *Server) Stats() Stats {
 	return st
 }
 
-// Digest returns the last zxid and a hash of the state after it. Servers of an ensemble with the same zxid have the same
-// digest.
+// Digest returns the last zxid and a hash of the state after it. Servers of an ensemble with the
+// same zxid have the same digest.
 func (s *Server) Digest() (zxid int64, digest uint64) {
 	t := s.treeStats()
 	return int64(t.zxid), t.digest
 }
 
-// Settings returns the settings in effect under the names and in the order of the conf word, followed by Config.Settings.
-// One of the latter with the name of a line replaces its value. Settings reads the directories for their sizes.
+// Settings returns the settings in effect under the names and in the order of the conf word,
+// followed by Config.Settings. One of the latter with the name of a line replaces its value.
+// Settings reads the directories for their sizes.
 func (s *Server) Settings() []Setting {
 	c := s.live.Load()
 	data, log := s.DirSizes()
@@ -130,7 +131,8 @@ func (s *Server) memberSettings() []Setting {
 	}
 }
 
-// port returns the port of an address, or ZooKeeper's -1 for an address without one, such as a Unix socket's.
+// port returns the port of an address, or ZooKeeper's -1 for an address without one, such as a Unix
+// socket's.
 func port(a net.Addr) string {
 	if a != nil {
 		if _, p, err := net.SplitHostPort(a.String()); err == nil {
@@ -149,8 +151,9 @@ func (s *Server) logDir() string {
 	return s.cfg.Dir
 }
 
-// DirSizes returns the bytes of all files below the data directory and below the directory of the log. As in ZooKeeper, if
-// both are the same directory, both results are its whole size. In memory both are 0.
+// DirSizes returns the bytes of all files below the data directory and below the directory of the
+// log. As in ZooKeeper, if both are the same directory, both results are its whole size. In memory
+// both are 0.
 func (s *Server) DirSizes() (data, log int64) {
 	if s.cfg.Dir == "" {
 		return 0, 0
@@ -163,7 +166,7 @@ func (s *Server) DirSizes() (data, log int64) {
 }
 
 func dirSize(dir string) (total int64) {
-	// What cannot be read, because it was removed in between, counts nothing: fn never returns an error.
+	// A file that was removed in between counts nothing: fn never returns an error.
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return nil
@@ -182,7 +185,7 @@ func (s *Server) TraceMask() int64 { return s.trace.Load() }
 // SetTraceMask sets the mask, like the stmk word.
 func (s *Server) SetTraceMask(mask int64) { s.trace.Store(mask) }
 
-// ResetStats forgets what the server has counted and measured, like the srst word.
+// ResetStats resets all counts and measurements, like the srst word.
 func (s *Server) ResetStats() {
 	s.meter.Reset()
 	if s.life.accepting.Load() {

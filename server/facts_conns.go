@@ -44,7 +44,7 @@ func (c *conn) facts() Connection {
 	return f
 }
 
-// ResetConnectionStats forgets what the connections have counted, like the crst word.
+// ResetConnectionStats resets the counts of all connections, like the crst word.
 func (s *Server) ResetConnectionStats() {
 	for _, c := range s.conns.all() {
 		c.mu.Lock()
@@ -53,9 +53,10 @@ func (s *Server) ResetConnectionStats() {
 	}
 }
 
-// Watches returns the paths that connections to this server watch, the oldest connection first: data, persistent and
-// recursive watches, as in the wchc word. Connections that open or close during the call may be missing. The caller owns the
-// result. The cost grows with the number of watches, and setting and firing watches waits meanwhile.
+// Watches returns the paths that connections to this server watch, the oldest connection first:
+// data, persistent and recursive watches, as in the wchc word. Connections that open or close
+// during the call may be missing. The caller owns the result. The cost grows with the number of
+// watches, and setting and firing watches waits meanwhile.
 func (s *Server) Watches() []SessionPaths {
 	byConn, ids := s.watches.ByConn(), s.sessionIDs()
 	all := make([]SessionPaths, 0, len(byConn))
@@ -67,8 +68,8 @@ func (s *Server) Watches() []SessionPaths {
 	return all
 }
 
-// WatchCounts returns how many connections have watches of the kinds that Watches returns, on how many paths, and how many
-// pairs of both there are.
+// WatchCounts returns how many connections have watches of the kinds that Watches returns, on how
+// many paths, and how many pairs of both there are.
 func (s *Server) WatchCounts() (connections, paths, watches int) { return s.watches.Stats() }
 
 // sessionIDs returns the session of each connection that has one.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Environment returns what the envi word tells. The keys are those of a JVM. Each value is the closest equivalent for a Go
-// program, or empty if there is none or the system does not tell it.
+// Environment returns the lines of the envi word. The keys are those of a JVM. Each value is the
+// closest equivalent for a Go program, or empty if there is none or the system does not tell it.
 func (s *Server) Environment() []Setting {
 	or := func(value string, err error) string {
 		if err != nil {

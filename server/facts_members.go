@@ -10,8 +10,9 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// mode returns the role of the server as srvr and mntr name it. It follows from the role that a member is configured to
-// have: a member that does not vote yet, because it is catching up, is a follower all the same.
+// mode returns the role of the server as srvr and mntr name it. It follows from the role that a
+// member is configured to have: a member that does not vote yet, because it is catching up, is a
+// follower all the same.
 func (s *Server) mode() string {
 	if s.alone() {
 		return facts.Standalone
@@ -31,7 +32,8 @@ func (s *Server) modeIn(set serverlist.Set, st consensus.Status) string {
 	return facts.Follower
 }
 
-// ensemble returns the members as the state has them, or, as long as the state has none, as this server is configured.
+// ensemble returns the members as the state has them, or, as long as the state has none, as this
+// server is configured.
 func (s *Server) ensemble() (set serverlist.Set, version proto.Zxid) {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
@@ -41,7 +43,8 @@ func (s *Server) ensemble() (set serverlist.Set, version proto.Zxid) {
 	return set, version
 }
 
-// Membership returns the members as text, as the znode /zookeeper/config has them, or "" for a server alone.
+// Membership returns the members as text, as the znode /zookeeper/config has them, or "" for a
+// server alone.
 func (s *Server) Membership() string {
 	if s.alone() {
 		return ""
@@ -50,8 +53,9 @@ func (s *Server) Membership() string {
 	return set.Text(version)
 }
 
-// Members returns the servers of the ensemble in ascending order of their numbers: as the ensemble agreed on them, or as
-// this server is configured while it knows of no agreement. A server alone has none. The caller owns the result.
+// Members returns the servers of the ensemble in ascending order of their numbers: as the ensemble
+// agreed on them, or as this server is configured while it knows of no agreement. A server alone
+// has none. The caller owns the result.
 func (s *Server) Members() []MemberStatus {
 	set, _ := s.ensemble()
 	all := make([]MemberStatus, 0, len(set))
@@ -67,7 +71,7 @@ func (s *Server) Members() []MemberStatus {
 	return all
 }
 
-// peerState returns the value of mntr that says how far the server is in becoming what it is.
+// peerState returns the value of mntr that says whether the server has assumed its role.
 func peerState(mode string, st consensus.Status) string {
 	if st.Leader == 0 {
 		return "looking"

@@ -9,11 +9,12 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// Monitor returns the values of the mntr word, in its order. Before Start has opened the data, and after the server stopped,
-// it returns nil. A server that waits for a leader has values, although it does not answer the word. The caller owns the
-// result.
+// Monitor returns the values of the mntr word, in its order. Before Start has opened the data, and
+// after the server stopped, it returns nil. A server that waits for a leader has values, although
+// it does not answer the word. The caller owns the result.
 //
-// docs/reference/monitoring.md says what each of ZooKeeper's keys means here, and which are missing and why.
+// docs/reference/monitoring.md says what each of ZooKeeper's keys means here, and which are missing
+// and why.
 func (s *Server) Monitor() []Value {
 	if !s.life.accepting.Load() {
 		return nil
@@ -42,7 +43,8 @@ func (s *Server) Monitor() []Value {
 	return list
 }
 
-// addState appends the properties of the server at this moment, and the values next to them in ZooKeeper's mntr.
+// addState appends the properties of the server at this moment, and the values next to them in
+// ZooKeeper's mntr.
 func (s *Server) addState(l *facts.Values) {
 	st := s.Stats()
 	l.Add("version", st.Version)
@@ -66,7 +68,7 @@ func (s *Server) addState(l *facts.Values) {
 	l.Add("uptime", st.Uptime.Milliseconds())
 }
 
-// addMember appends what only a member of an ensemble has: ZooKeeper's values, then ours.
+// addMember appends the values that only a member of an ensemble has: ZooKeeper's, then ours.
 func (s *Server) addMember(l *facts.Values) {
 	st, zxid := s.node.Status(), s.treeStats().zxid
 	set, _ := s.ensemble()
@@ -108,7 +110,7 @@ func (s *Server) addMember(l *facts.Values) {
 	}
 }
 
-// addLearners appends what the leader knows of the others.
+// addLearners appends the leader's values about the other members.
 func (s *Server) addLearners(l *facts.Values, set serverlist.Set, st consensus.Status) {
 	var learners, followers, notVoting, observers int64
 	for _, p := range st.Peers {
@@ -139,8 +141,8 @@ func (s *Server) addLearners(l *facts.Values, set serverlist.Set, st consensus.S
 	l.Add("max_proposal_size", proposals.Max)
 }
 
-// lagKnown reports whether this leader has heard from the member. The lag of a member that receives a checkpoint counts from
-// nothing.
+// lagKnown reports whether this leader has heard from the member. The lag of a member that receives
+// a checkpoint counts from nothing.
 func lagKnown(p consensus.PeerStatus) bool { return p.Match != 0 || p.Checkpoint }
 
 func flag(set bool) int64 {

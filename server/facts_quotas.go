@@ -7,7 +7,8 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// maxQuotaZnodes bounds how many znodes are read for quotas, because the tree's lock is held meanwhile.
+// maxQuotaZnodes bounds how many znodes are read for quotas, because the tree's lock is held
+// meanwhile.
 const maxQuotaZnodes = 1000
 
 // namespaceQuota is the quota of a child of the root. A limit of -1 is none.
@@ -32,7 +33,8 @@ func (s *Server) quotas() (list []namespaceQuota) {
 	n := 0
 	s.Walk(root, func(z Znode) bool {
 		n++
-		// The quota of /name is in the znodes /name/zookeeper_limits and /name/zookeeper_stats below root, in this order.
+		// The quota of /name is in the znodes /name/zookeeper_limits and /name/zookeeper_stats
+		// below root, in this order.
 		name, leaf, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(z.Path, root), "/"), "/")
 		switch leaf {
 		case "zookeeper_limits":

@@ -25,8 +25,8 @@ func (s *Server) Sessions() []Session {
 	return sessions
 }
 
-// Ephemerals returns the ephemeral znodes of the whole ensemble by their owners, in ascending order of the session ids. The
-// caller owns the result.
+// Ephemerals returns the ephemeral znodes of the whole ensemble by their owners, in ascending order
+// of the session ids. The caller owns the result.
 func (s *Server) Ephemerals() []SessionPaths {
 	var all []SessionPaths
 	s.treeMu.RLock()
@@ -37,8 +37,8 @@ func (s *Server) Ephemerals() []SessionPaths {
 	return all
 }
 
-// ZnodeKinds returns the containers and the znodes with a time to live, in no order. Clients cannot see these kinds. The
-// caller owns the result.
+// ZnodeKinds returns the containers and the znodes with a time to live, in no order. Clients cannot
+// see these kinds. The caller owns the result.
 func (s *Server) ZnodeKinds() []ZnodeKind {
 	var all []ZnodeKind // a copy, so that nobody waits for a reader of the result
 	s.treeMu.RLock()
@@ -49,8 +49,8 @@ func (s *Server) ZnodeKinds() []ZnodeKind {
 	return all
 }
 
-// Expiries returns when sessions expire, the next first, as the server knows that decides about it: a server alone, or the
-// leader. All others return nil. The caller owns the result.
+// Expiries returns when sessions expire, the next first, as the server knows that decides about it:
+// a server alone, or the leader. All others return nil. The caller owns the result.
 func (s *Server) Expiries() []Expiry {
 	if !s.life.accepting.Load() {
 		return nil

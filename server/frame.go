@@ -32,7 +32,8 @@ func failReply(b []byte, start int, xid int32, zxid proto.Zxid, code proto.ErrCo
 	return appendStatus(b[:start], xid, zxid, code)
 }
 
-// eventBytes is the length of an event frame without the path: its length, the header, and type, state and the path's length.
+// eventBytes is the length of an event frame without the path: its length, the header, and type,
+// state and the path's length.
 const eventBytes = 4 + proto.ReplyHeaderBytes + 3*4
 
 // appendEvent appends a whole event frame.

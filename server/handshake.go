@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// handshake answers a four-letter word, or negotiates a session. It returns false if the connection is to be closed. err
-// says what was wrong with the client's bytes.
+// handshake answers a four-letter word, or negotiates a session. It returns false if the connection
+// is to be closed. err is the reason if the client's bytes were malformed.
 func (c *conn) handshake(in *input) (ok bool, err error) {
 	s := c.server
 	if err := c.nc.SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
@@ -73,14 +73,15 @@ func (c *conn) noteUnattached(err error) {
 	}
 }
 
-// awaitServing waits a moment for a leader, and reports whether clients are served. A request to re-attach must not wait
-// longer: it cannot be recalled when its client gives up, and would take the session away from wherever the client is then.
+// awaitServing waits a moment for a leader, and reports whether clients are served. A request to
+// re-attach must not wait longer: it cannot be recalled when its client gives up, and would take
+// the session away from wherever the client is then.
 func (s *Server) awaitServing() bool {
 	return s.await(func() bool { return s.ready() && s.node.Status().Current })
 }
 
-// awaitZxid waits a moment for this server to reach the zxid that the client has seen on another one, and returns the last
-// zxid of this server.
+// awaitZxid waits a moment for this server to reach the zxid that the client has seen on another
+// one, and returns the last zxid of this server.
 func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
 	s.await(func() bool {
 		s.treeMu.RLock()
@@ -91,8 +92,8 @@ func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
 	return last
 }
 
-// await waits up to a tick until cond holds, and reports whether it does. It checks cond when something was applied and
-// when the leader was checked. A server that stops does not wait.
+// await waits up to a tick until cond holds, and reports whether it does. It checks cond when
+// something was applied and when the leader was checked. A server that stops does not wait.
 func (s *Server) await(cond func() bool) bool {
 	if cond() {
 		return true
@@ -154,8 +155,9 @@ func (s *Server) clampTimeout(ms int32) time.Duration {
 	return min(max(time.Duration(ms)*time.Millisecond, bounds.MinSessionTimeout), bounds.MaxSessionTimeout)
 }
 
-// attached takes the result of attach's request. Apply calls it under the tree's write lock. It does not wake the goroutine
-// that waits in attach: that is woken when the answer is written. Before, the client sends nothing, and Apply has the locks.
+// attached takes the result of attach's request. Apply calls it under the tree's write lock. It
+// does not wake the goroutine that waits in attach: that is woken when the answer is written.
+// Before, the client sends nothing, and Apply has the locks.
 func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,8 +190,8 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 	})
 }
 
-// refuse answers that the session has expired, never existed, or has another password: clients cannot tell these apart.
-// c.mu is held.
+// refuse answers that the session has expired, never existed, or has another password: clients
+// cannot tell these apart. c.mu is held.
 func (c *conn) refuse(hasReadOnly bool) {
 	c.appendConnectResponse(&proto.ConnectResponse{Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly})
 	c.finish()

@@ -18,8 +18,8 @@ type input struct {
 	pooled *[inputBytes]byte
 }
 
-// frame returns the next frame without its length, or nil if it has not arrived as a whole. It shares the buffer. A length
-// that is negative or above limit is an error.
+// frame returns the next frame without its length, or nil if it has not arrived as a whole. It
+// shares the buffer. A length that is negative or above limit is an error.
 func (in *input) frame(limit int32) ([]byte, error) {
 	if in.w-in.r < 4 {
 		return nil, nil
@@ -36,7 +36,8 @@ func (in *input) frame(limit int32) ([]byte, error) {
 	return f, nil
 }
 
-// fill reads more bytes from c. It holds no buffer while it waits, unless a part of a frame has arrived.
+// fill reads more bytes from c. It holds no buffer while it waits, unless a part of a frame has
+// arrived.
 func (in *input) fill(c *conn) error {
 	if in.r == in.w {
 		in.release()
@@ -60,8 +61,8 @@ func (in *input) first(c *conn) error {
 	return c.raw.fill(in)
 }
 
-// grow makes room for more bytes of an incomplete frame. The buffer doubles as bytes arrive, so that a false length costs at
-// most twice the memory of what was really sent.
+// grow makes room for more bytes of an incomplete frame. The buffer doubles as bytes arrive, so
+// that a false length costs at most twice the memory of what was really sent.
 func (in *input) grow() {
 	switch {
 	case in.r > 0:

@@ -10,14 +10,16 @@ import (
 // leaderContact records whether this server is in touch with a leader.
 type leaderContact struct {
 	lost atomic.Bool // there was no contact for too long: clients are refused
-	// confirmed is when the leader last said that it hears this server, in nanoseconds since Server.startedMono.
+	// confirmed is when the leader last said that it hears this server, in nanoseconds since
+	// Server.startedMono.
 	confirmed atomic.Int64
 }
 
-// watchLeader follows who leads. It runs twice a tick, on the goroutine of runSessions.
+// watchLeader follows the leadership. It runs twice a tick, on the goroutine of runSessions.
 //
-// A server that knows no leader for syncLimit ticks, or hears a leader that does not hear it, closes its client connections,
-// as ZooKeeper does: then clients know that they may be cut off, and try other servers. Sessions live on.
+// A server that knows no leader for syncLimit ticks, or hears a leader that does not hear it,
+// closes its client connections, as ZooKeeper does: then clients know that they may be cut off, and
+// try other servers. Sessions live on.
 func (s *Server) watchLeader(st consensus.Status) {
 	s.expiry.mu.Lock()
 	s.takeLead()

@@ -32,7 +32,8 @@ func (l *lifecycle) init() {
 	l.err, l.stopping, l.stopped = make(chan error, 1), make(chan struct{}), make(chan struct{})
 }
 
-// begin marks the server as started. Close cancels the context that begin returns, and waits until over is called.
+// begin marks the server as started. Close cancels the context that begin returns, and waits until
+// over is called.
 func (l *lifecycle) begin(ctx context.Context) (_ context.Context, over func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,20 +60,20 @@ func (l *lifecycle) end() (first bool) {
 	}
 	first = !l.closed
 	l.closed = true
-	// Not held during the shutdown: in a synctest bubble a goroutine that waits for a lock keeps time from advancing, and the
-	// shutdown may wait for that.
+	// Not held during the shutdown: in a synctest bubble a goroutine that waits for a lock keeps
+	// time from advancing, and the shutdown may wait for that.
 	l.mu.Unlock()
 	return first
 }
 
-// stop releases everybody who waits for something that will not happen any more.
+// stop releases all goroutines that wait for something that will not happen any more.
 func (l *lifecycle) stop() {
 	l.stopOnce.Do(func() { close(l.stopping) })
 	l.accepting.Store(false) // after stopping is closed, so that whyNot knows the reason for it
 }
 
-// whyNot returns why a server does not accept connections: ErrClosed, with the cause if it stopped by itself, or
-// ErrNotStarted.
+// whyNot returns why a server does not accept connections: ErrClosed, with the cause if it stopped
+// by itself, or ErrNotStarted.
 func (l *lifecycle) whyNot() error {
 	select {
 	case <-l.stopping:
@@ -85,11 +86,12 @@ func (l *lifecycle) whyNot() error {
 	}
 }
 
-// Err delivers at most one error: the reason why the server stopped by itself. The server must still be closed.
+// Err delivers at most one error: the reason why the server stopped by itself. The server must
+// still be closed.
 func (s *Server) Err() <-chan error { return s.life.err }
 
-// Failed returns why the server stopped by itself, for example because its disk failed, or nil. The server must still be
-// closed then.
+// Failed returns why the server stopped by itself, for example because its disk failed, or nil. The
+// server must still be closed then.
 func (s *Server) Failed() error {
 	if cause := s.life.cause.Load(); cause != nil {
 		return *cause
@@ -97,7 +99,7 @@ func (s *Server) Failed() error {
 	return nil
 }
 
-// fail makes the server stop serving: what is not on disk must not be acknowledged.
+// fail makes the server stop serving: a write that is not on disk must not be acknowledged.
 func (s *Server) fail(err error) {
 	s.life.serving.Store(false)
 	s.cfg.Logger.Error("server stopped serving", "error", err)
@@ -110,12 +112,13 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// Close stops the server: it accepts no more connections, closes those that are open (their sessions live on), and closes
-// the log. The leader of an ensemble first hands its leadership over. Close returns when every goroutine has ended. It may
-// be called several times.
+// Close stops the server: it accepts no more connections, closes those that are open (their
+// sessions live on), and closes the log. The leader of an ensemble first hands its leadership over.
+// Close returns when every goroutine has ended. It may be called several times.
 func (s *Server) Close() error { return s.close(true) }
 
-// Abort stops the server like Close, but to the others it looks like a crash: a leader does not hand over.
+// Abort stops the server like Close, but to the others it looks like a crash: a leader does not
+// hand over.
 func (s *Server) Abort() error { return s.close(false) }
 
 func (s *Server) close(handOver bool) error {

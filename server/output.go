@@ -5,8 +5,9 @@ import "sync"
 // outputs holds free buffers for replies. An idle connection has none.
 var outputs = sync.Pool{New: func() any { b := make([]byte, 0, minPooledOutput); return &b }}
 
-// A buffer is kept if it has from minPooledOutput to maxPooledOutput bytes. A longer reply is rejected by clients with the
-// usual jute.maxbuffer, and a shorter buffer may be a frame that connections share, see appendShared.
+// A buffer is kept if it has from minPooledOutput to maxPooledOutput bytes. A longer reply is
+// rejected by clients with the usual jute.maxbuffer, and a shorter buffer may be a frame that
+// connections share, see appendShared.
 const (
 	minPooledOutput = 4 << 10
 	maxPooledOutput = 4 << 20
@@ -19,8 +20,9 @@ func (c *conn) borrowOutput() {
 	}
 }
 
-// appendShared appends a frame that other connections get, too. The frame is never changed, and its capacity must be its
-// length: then it can be the output as it is, and appending to that copies it. c.mu is held.
+// appendShared appends a frame that other connections get, too. The frame is never changed, and its
+// capacity must be its length: then it can be the output as it is, and appending to that copies it.
+// c.mu is held.
 func (c *conn) appendShared(frame []byte) {
 	if c.out == nil && len(frame) < minPooledOutput {
 		c.out = frame
@@ -37,8 +39,8 @@ func putOutput(b []byte) {
 	}
 }
 
-// flush writes the output to the socket, and waits for the socket if necessary. Only the goroutine that reads the connection
-// calls it, so a client that does not read is not read either.
+// flush writes the output to the socket, and waits for the socket if necessary. Only the goroutine
+// that reads the connection calls it, so a client that does not read is not read either.
 func (c *conn) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +52,8 @@ func (c *conn) flush() {
 	}
 }
 
-// flushAsync writes what the socket accepts at once, and leaves the rest to a goroutine. It does not wait.
+// flushAsync writes what the socket accepts at once, and leaves the rest to a goroutine. It does
+// not wait.
 func (c *conn) flushAsync() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +71,8 @@ func (c *conn) flushAsync() {
 	}
 	if !c.flushing && len(c.out) > 0 && !c.closed {
 		c.flushing = true
-		// Ends when the output is written or the connection closes; Close of the server closes it and waits.
+		// Ends when the output is written or the connection closes; Close of the server closes it
+		// and waits.
 		c.server.life.goroutines.Go(c.finishFlush)
 	}
 }
@@ -80,8 +84,8 @@ func (c *conn) finishFlush() {
 	c.writeOut(false)
 }
 
-// writeOut writes until the output is empty or, if try is set, until the socket would make it wait. The rest stays on the
-// output. c.mu is held, except while writing.
+// writeOut writes until the output is empty or, if try is set, until the socket would make it wait.
+// The rest stays on the output. c.mu is held, except while writing.
 func (c *conn) writeOut(try bool) {
 	c.flushing = true
 	for len(c.out) > 0 && !c.closed {

@@ -13,10 +13,11 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// peerAddresses knows the addresses at which this server reaches the other members. They come from its own configuration,
-// because the address of a member often depends on the place: 0.0.0.0 for itself, a name within a network, a port that is
-// forwarded. When a reconfig moves a member, or adds one, the address in the reconfig counts. A file next to the data keeps
-// that for the next start, as ZooKeeper's dynamic configuration file does.
+// peerAddresses knows the addresses at which this server reaches the other members. They come from
+// its own configuration, because the address of a member often depends on the place: 0.0.0.0 for
+// itself, a name within a network, a port that is forwarded. When a reconfig moves a member, or
+// adds one, the address in the reconfig counts. A file next to the data keeps that for the next
+// start, as ZooKeeper's dynamic configuration file does.
 type peerAddresses struct {
 	path         string         // of the file; empty: there is none
 	configured   serverlist.Set // by this server's own configuration
@@ -31,8 +32,8 @@ type peerAddresses struct {
 // peerSections is the number of sections of the file: configured, replicated and local.
 const peerSections = 3
 
-// openPeerAddresses reads the file, if there is one. The configuration takes precedence for lines that changed in it since the
-// file was written.
+// openPeerAddresses reads the file, if there is one. The configuration takes precedence for lines
+// that changed in it since the file was written.
 func openPeerAddresses(dir string, configured serverlist.Set) (*peerAddresses, error) {
 	p := &peerAddresses{configured: configured, local: configured}
 	if dir == "" {
@@ -67,8 +68,9 @@ func openPeerAddresses(dir string, configured serverlist.Set) (*peerAddresses, e
 	return p, nil
 }
 
-// update takes the members of the state, and those together with the members that a pending reconfig adds. A state with an
-// older version does not change addresses: after a restart, the log after the checkpoint is applied again.
+// update takes the members of the state, and those together with the members that a pending
+// reconfig adds. A state with an older version does not change addresses: after a restart, the log
+// after the checkpoint is applied again.
 func (p *peerAddresses) update(replicated serverlist.Set, version proto.Zxid, wanted serverlist.Set) error {
 	p.joining = wanted
 	if version <= p.version {

@@ -8,9 +8,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Multi carries out all of ops or none, and returns when they are applied here. It checks no ACL and no quota. The
-// ephemeral znodes that ops create belong to the session; without one, session is 0. Errors: ErrNoSession; an error that
-// wraps the code of the operation that failed and names its path.
+// Multi carries out all of ops or none, and returns when they are applied here. It checks no ACL
+// and no quota. The ephemeral znodes that ops create belong to the session; without one, session is
+// 0. Errors: ErrNoSession; an error that wraps the code of the operation that failed and names its
+// path.
 func (s *Server) Multi(ctx context.Context, session int64, ops ...proto.MultiOp) error {
 	var r datatree.Request
 	if session != 0 {
@@ -29,8 +30,8 @@ func (s *Server) Multi(ctx context.Context, session int64, ops ...proto.MultiOp)
 	return err
 }
 
-// multi proposes ops on behalf of r's session. failed is the index of the operation that failed with err; it is -1 if none
-// did, or if the multi was refused as a whole.
+// multi proposes ops on behalf of r's session. failed is the index of the operation that failed
+// with err; it is -1 if none did, or if the multi was refused as a whole.
 func (s *Server) multi(ctx context.Context, r datatree.Request, ops []proto.MultiOp) (failed int, err error) {
 	r.Op, r.Body = proto.OpMulti, (&proto.MultiRequest{Ops: ops}).Append(nil)
 	failed = -1
@@ -48,13 +49,15 @@ func (s *Server) multi(ctx context.Context, r datatree.Request, ops []proto.Mult
 	return -1, err
 }
 
-// SetACL replaces the access control list of a znode, and returns when that is applied here. It checks no ACL.
+// SetACL replaces the access control list of a znode, and returns when that is applied here. It
+// checks no ACL.
 func (s *Server) SetACL(ctx context.Context, path string, acl []proto.ACL) error {
 	body := (&proto.SetACLRequest{Path: path, ACL: acl, Version: -1}).Append(nil)
 	return s.writeOwn(ctx, datatree.Request{Op: proto.OpSetACL, Body: body}, func(*datatree.Result) {})
 }
 
-// writeOwn proposes a write without ACL checks. look is called as by decide. The error wraps the code.
+// writeOwn proposes a write without ACL checks. look is called as by decide. The error wraps the
+// code.
 func (s *Server) writeOwn(ctx context.Context, r datatree.Request, look func(*datatree.Result)) error {
 	r.Flags, r.MaxBuffer = datatree.FlagSkipACL, s.cfg.MaxBuffer
 	why := ""

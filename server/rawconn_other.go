@@ -4,7 +4,8 @@ package server
 
 import "net"
 
-// rawConn does not exist on this system: connections are read through small buffers and written by goroutines.
+// rawConn does not exist on this system: connections are read through small buffers and written by
+// goroutines.
 type rawConn struct{ last bool }
 
 func newRawConn(net.Conn) *rawConn                    { return nil }

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// rawConn reads and writes a socket without blocking, so that a connection needs no buffer while it waits. One goroutine at a
-// time may read, and one may write.
+// rawConn reads and writes a socket without blocking, so that a connection needs no buffer while it
+// waits. One goroutine at a time may read, and one may write.
 type rawConn struct {
 	rc syscall.RawConn
 
-	// The runtime takes functions. These are made once, so that a request allocates nothing. The fields after each are its
-	// arguments and results.
+	// The runtime takes functions. These are made once, so that a request allocates nothing. The
+	// fields after each are its arguments and results.
 	read  func(fd uintptr) (done bool)
 	in    *input
 	inN   int
@@ -59,7 +59,8 @@ func (s *rawConn) fill(in *input) error {
 	return nil
 }
 
-// readOnce is called by the runtime. If it returns false, it is called again when the socket is readable.
+// readOnce is called by the runtime. If it returns false, it is called again when the socket is
+// readable.
 func (s *rawConn) readOnce(fd uintptr) bool {
 	s.in.borrow()
 	s.inN, s.inErr = readNow(fd, s.in.buf)

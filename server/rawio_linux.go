@@ -7,15 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These calls never block, so the runtime is not told about them: what it does to let other goroutines run meanwhile costs
-// more than it saves, and its monitor would wake up for nothing.
+// These calls never block, so the runtime is not told about them: letting other goroutines run
+// meanwhile would cost more than it saves, and the runtime's monitor would wake up for nothing.
 
 func readNow(fd uintptr, b []byte) (int, error) {
 	return transfer(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-// writeNow sends the last bytes together with the end of the stream, in one packet. The end is not left to close, because that
-// resets the connection, without these bytes, if something that the client sent was not read.
+// writeNow sends the last bytes together with the end of the stream, in one packet. The end is not
+// left to close, because that resets the connection, without these bytes, if something that the
+// client sent was not read.
 func writeNow(fd uintptr, b []byte, last bool) (int, error) {
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 	if !last {

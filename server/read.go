@@ -11,12 +11,12 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client accepts a longer frame, and a short
-// request could ask for one.
+// maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client accepts
+// a longer frame, and a short request could ask for one.
 const maxMultiReads = 4
 
-// read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a network buffer: read keeps
-// nothing of it.
+// read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a
+// network buffer: read keeps nothing of it.
 func (s *Server) read(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
 	if op == proto.OpPing {
 		return appendStatus(out, proto.XidPing, s.tree.LastZxid(), proto.OK)
@@ -30,7 +30,8 @@ func (s *Server) read(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode,
 	out, start := beginReply(out, xid, zxid, proto.OK)
 	out, code := s.readBody(c, t, out, op, &d, datatree.Caller{IDs: ids, SkipACL: s.cfg.SkipACL})
 	if op == proto.OpSetWatches || op == proto.OpSetWatches2 {
-		// The events of setWatches come before its reply: move the empty frame of the reply to their end.
+		// The events of setWatches come before its reply: move the empty frame of the reply to
+		// their end.
 		events := out[start+4+proto.ReplyHeaderBytes:]
 		out = append(out[:start], events...)
 		return appendStatus(out, xid, zxid, code)
@@ -197,9 +198,10 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 	return proto.OK
 }
 
-// setWatches sets the watches of a client that reconnected, and appends an event for each that should have fired in the
-// meantime. As in ZooKeeper, it checks no ACL and validates no path, and a null vector or path fails the request only when it
-// is reached: the watches before it stay set. Persistent watches may have a null path.
+// setWatches sets the watches of a client that reconnected, and appends an event for each that
+// should have fired in the meantime. As in ZooKeeper, it checks no ACL and validates no path, and a
+// null vector or path fails the request only when it is reached: the watches before it stay set.
+// Persistent watches may have a null path.
 func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
 	var r proto.SetWatchesRequest
 	syntax := *d

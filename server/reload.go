@@ -6,26 +6,30 @@ import (
 	"slices"
 )
 
-// reloads names the fields of Config that Reload changes. Each is read from Server.live where it is used, so a reader sees the
-// old value or the new one, and no other state of the server depends on it.
+// reloads names the fields of Config that Reload changes. Each is read from Server.live where it is
+// used, so a reader sees the old value or the new one, and no other state of the server depends on
+// it.
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "OutstandingLimit", "HandshakeTimeout",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
 	"ContainerMaxPerMinute", "ContainerNeverUsed", "Settings",
 }
 
-// handedIn names the fields that a configuration file cannot contain: objects that the embedding program hands in.
+// handedIn names the fields that a configuration file cannot contain: objects that the embedding
+// program hands in.
 var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InProcess", "Version", "Logger", "Now", "Rand", "FS"}
 
-// Reload applies those fields of cfg that can change while the server serves, and returns the sorted names of the other fields
-// that differ from the present configuration: these need a restart. cfg is a whole configuration, as for New, and a zero field
-// has its default. If cfg is invalid, nothing changes.
+// Reload applies those fields of cfg that can change while the server serves, and returns the
+// sorted names of the other fields that differ from the present configuration: these need a
+// restart. cfg is a whole configuration, as for New, and a zero field has its default. If cfg is
+// invalid, nothing changes.
 //
-// These fields change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (a session keeps its timeout until its
-// client reconnects), MaxClientConns, MaxConns (no connection is closed), OutstandingLimit, HandshakeTimeout, Words,
-// SyncWarning, SlowRequest, SuperDigest, DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
-// ContainerMaxPerMinute, ContainerNeverUsed, Settings. Reload ignores what the program hands in: Memory, the listeners,
-// PeerDial, InProcess, Version, Logger, Now, Rand, FS.
+// These fields change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (a session
+// keeps its timeout until its client reconnects), MaxClientConns, MaxConns (no connection is
+// closed), OutstandingLimit, HandshakeTimeout, Words, SyncWarning, SlowRequest, SuperDigest,
+// DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
+// ContainerMaxPerMinute, ContainerNeverUsed, Settings. Reload ignores the objects that the program
+// hands in: Memory, the listeners, PeerDial, InProcess, Version, Logger, Now, Rand, FS.
 //
 // It may be called at any time, from any goroutine.
 func (s *Server) Reload(cfg Config) (restart []string, err error) {

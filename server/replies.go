@@ -10,13 +10,14 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// complete answers a write of this connection, or keeps its reply until those before it are answered. Apply calls it under
-// the tree's write lock.
+// complete answers a write of this connection, or keeps its reply until those before it are
+// answered. Apply calls it under the tree's write lock.
 func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Result, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if res.Err == proto.ErrSessionMoved {
-		// The session lives on another connection now. ZooKeeper, too, closes this one without a reply.
+		// The session lives on another connection now. ZooKeeper, too, closes this one without a
+		// reply.
 		c.closeLocked()
 		return
 	}
@@ -36,8 +37,8 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 	c.drain(b)
 }
 
-// drain answers requests from the head of the queue until it finds one that is not finished. The caller holds the tree's
-// lock, for reading or writing, and c.mu, and settles b.
+// drain answers requests from the head of the queue until it finds one that is not finished. The
+// caller holds the tree's lock, for reading or writing, and c.mu, and settles b.
 func (c *conn) drain(b *meter.BatchStats) {
 	for !c.closed && !c.closeAfter && c.queue.len() > 0 {
 		if len(c.out) > maxOutput { // short requests can ask for long replies, and none of these can wait (V2)
@@ -57,7 +58,8 @@ func (c *conn) drain(b *meter.BatchStats) {
 	c.boundOutput()
 }
 
-// answerHead puts the reply to the oldest request on the output. It returns false if the request is not finished.
+// answerHead puts the reply to the oldest request on the output. It returns false if the request is
+// not finished.
 func (c *conn) answerHead(b *meter.BatchStats) bool {
 	at, last := len(c.out), c.server.tree.LastZxid()
 	switch r := c.queue.head().(type) {

@@ -8,15 +8,17 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The kinds of messages that servers send each other outside of the log, twice a tick. The kind is the first byte of a
-// message; see "Reports between servers" in docs/reference/formats.md. All of them may be lost.
+// The kinds of messages that servers send each other outside of the log, twice a tick. The kind is
+// the first byte of a message; see "Reports between servers" in docs/reference/formats.md. All of
+// them may be lost.
 const (
 	reportHeard  = 1 // to the leader: sessions that were heard from, and a digest
 	reportDiffer = 2 // from the leader: your state differs
 	reportTaken  = 3 // from the leader: your report has arrived
 )
 
-// report tells the leader which sessions were heard from since the last report, and the newest digest.
+// report tells the leader which sessions were heard from since the last report, and the newest
+// digest.
 func (s *Server) report(leader uint64, now time.Time) {
 	last := s.digests.newest()
 	b := binary.AppendUvarint(binary.AppendUvarint([]byte{reportHeard}, last.index), last.hash)
@@ -50,7 +52,8 @@ func (s *Server) received(from uint64, b []byte) {
 	}
 }
 
-// takeReport touches the sessions in a report, and compares its digest. It does nothing unless this server leads.
+// takeReport touches the sessions in a report, and compares its digest. It does nothing unless this
+// server leads.
 func (s *Server) takeReport(from uint64, b []byte) error {
 	var err error
 	next := func() uint64 {

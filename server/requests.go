@@ -8,9 +8,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A request that is not answered yet has one of six types. Four of them wait in the queue of their connection: clientWrite,
-// queuedRead, queuedSync and queuedStatus. Three of them pass through consensus, which hands them back to Apply as the Ref
-// of a consensus.Request: clientWrite, attachRequest and serverWrite.
+// A request that is not answered yet has one of six types. Four of them wait in the queue of their
+// connection: clientWrite, queuedRead, queuedSync and queuedStatus. Three of them pass through
+// consensus, which hands them back to Apply as the Ref of a consensus.Request: clientWrite,
+// attachRequest and serverWrite.
 
 // clientWrite is a write of a client.
 type clientWrite struct {
@@ -28,7 +29,8 @@ type clientWrite struct {
 	free  bool       // it was answered at once, and is no longer in the queue
 }
 
-// attachRequest creates a session, or takes one up again. It is not queued: it is the first request of its connection.
+// attachRequest creates or re-attaches a session. It is not queued: it is the first request
+// of its connection.
 type attachRequest struct {
 	conn            *conn
 	req             datatree.Request
@@ -37,20 +39,23 @@ type attachRequest struct {
 	heard, received time.Time
 }
 
-// serverWrite is a request of the server itself. applied is called with the result; nil: nobody waits for it.
+// serverWrite is a request of the server itself. applied is called with the result; nil: nobody
+// waits for it.
 type serverWrite struct {
 	req     datatree.Request
 	applied func(*datatree.Result)
 }
 
-// finish calls applied. res is copied, so that the result of every other write stays on the stack of Apply.
+// finish calls applied. res is copied, so that the result of every other write stays on the stack
+// of Apply.
 func (w *serverWrite) finish(res datatree.Result) {
 	if w.applied != nil {
 		w.applied(&res)
 	}
 }
 
-// queuedRead is answered from the tree when everything before it is answered, and its barrier has passed.
+// queuedRead is answered from the tree when everything before it is answered, and its barrier has
+// passed.
 type queuedRead struct {
 	op              proto.OpCode
 	xid             int32
@@ -81,14 +86,16 @@ type queuedStatus struct {
 // zxidLast in a queuedStatus stands for the zxid at the moment when the reply is made.
 const zxidLast proto.Zxid = -2
 
-// readBarrier makes reads wait until this server has applied everything that was committed when they came.
+// readBarrier makes reads wait until this server has applied everything that was committed when
+// they came.
 type readBarrier struct{ passed bool }
 
 // queued is a request in a queue.
 type queued interface {
-	// bytes returns how much of what the client sent is held until the reply.
+	// bytes returns how many bytes of the request are held until the reply.
 	bytes() int
-	// unordered reports whether consensus decides when the request is answered, and not the order of the writes.
+	// unordered reports whether consensus decides when the request is answered, and not the order
+	// of the writes.
 	unordered() bool
 }
 
@@ -103,7 +110,8 @@ func (r *queuedRead) unordered() bool { return r.barrier != nil }
 func (*queuedSync) unordered() bool   { return true }
 func (*queuedStatus) unordered() bool { return false }
 
-// freeWrites are reused. Nearly all writes are answered at once, and are free when Apply no longer needs them.
+// freeWrites are reused. Nearly all writes are answered at once, and are free when Apply no longer
+// needs them.
 var freeWrites = sync.Pool{New: func() any { return new(clientWrite) }}
 
 // queue holds the requests of a connection that are not answered yet, in their order.

@@ -6,12 +6,13 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 )
 
-// restoreTree is datatree.Restore on two goroutines: the caller's reads and decodes the checkpoint while another one builds
-// the tree, which has ended when restoreTree returns.
+// restoreTree is datatree.Restore on two goroutines: the caller's reads and decodes the checkpoint
+// while another one builds the tree, which has ended when restoreTree returns.
 func restoreTree(opts datatree.Options, kv iter.Seq2[[]byte, []byte]) (t *datatree.Tree, err error) {
 	const ahead = 4 // batches that may wait for the builder
 	batches, built := make(chan *datatree.Batch, ahead), make(chan struct{})
-	// Ends when batches is closed, or at the first bad key; the deferred function waits for it, even if kv panics.
+	// Ends when batches is closed, or at the first bad key; the deferred function waits for it,
+	// even if kv panics.
 	go func() {
 		defer close(built)
 		t, err = datatree.Build(opts, func(yield func(*datatree.Batch) bool) {

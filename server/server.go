@@ -68,8 +68,8 @@ type clientPort struct {
 type checkpoints struct {
 	capturing atomic.Int64 // zxid of the checkpoint that is being written
 	onDisk    atomic.Int64 // zxid of the last checkpoint on disk
-	// logRoom is how many bytes a backup must leave free on the disk: the server stops when its log has no room. It is set
-	// before Start returns.
+	// logRoom is how many bytes a backup must leave free on the disk: the server stops when its log
+	// has no room. It is set before Start returns.
 	logRoom int64
 }
 
@@ -99,8 +99,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Start restores the state, opens the client port, and returns when clients are served. ctx bounds only the start. If Start
-// returns an error, the server is closed.
+// Start restores the state, opens the client port, and returns when clients are served. ctx bounds
+// only the start. If Start returns an error, the server is closed.
 func (s *Server) Start(ctx context.Context) error {
 	ctx, over, err := s.life.begin(ctx)
 	if err != nil {
@@ -214,8 +214,9 @@ func (s *Server) openNode() error {
 	return nil
 }
 
-// raftTick returns the unit of raft's timers: a fraction of ZooKeeper's tick, because an election should not take several
-// of those. Below 20 ms, which is an election timeout of 200 ms, a busy machine loses leaders that are healthy.
+// raftTick returns the unit of raft's timers: a fraction of ZooKeeper's tick, because an election
+// should not take several of those. Below 20 ms, which is an election timeout of 200 ms, a busy
+// machine loses leaders that are healthy.
 func raftTick(tick time.Duration) time.Duration {
 	return min(max(tick/40, 20*time.Millisecond), 50*time.Millisecond)
 }

@@ -15,8 +15,9 @@ type sessionLoop struct {
 	lastLogged    transitions
 }
 
-// runSessions follows who leads, twice a tick and whenever that changes. Also twice a tick it reports to the leader which
-// sessions were heard from, or, on the leader, expires those that were not.
+// runSessions follows the leadership, twice a tick and whenever it changes. Also twice a tick it
+// reports to the leader which sessions were heard from, or, on the leader, expires those that were
+// not.
 func (s *Server) runSessions(ctx context.Context) {
 	ticker := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
 	defer ticker.Stop()
@@ -53,9 +54,9 @@ func (s *Server) runSessions(ctx context.Context) {
 	}
 }
 
-// stalled reports whether writes are waiting and none was applied for more than a tick: the disk hangs. A client that waits
-// for such a write is not read, and a client that gives up cannot re-attach, so expiring them would turn a slow disk into a
-// loss of sessions.
+// stalled reports whether writes are waiting and none was applied for more than a tick: the disk
+// hangs. A client that waits for such a write is not read, and a client that gives up cannot
+// re-attach, so expiring them would turn a slow disk into a loss of sessions.
 func (s *Server) stalled() bool {
 	return s.writes.outstanding() > 0 && time.Since(s.startedMono)-time.Duration(s.applier.lastEnd.Load()) > s.cfg.Tick
 }
@@ -69,8 +70,8 @@ func (s *Server) expireSessions(now time.Time) {
 	}
 }
 
-// propose proposes a request of the server itself. applied, if not nil, is called with the result, which does not outlive
-// the call, under the tree's lock, unless the server stops first.
+// propose proposes a request of the server itself. applied, if not nil, is called with the result,
+// which does not outlive the call, under the tree's lock, unless the server stops first.
 func (s *Server) propose(r datatree.Request, applied func(*datatree.Result)) {
 	r.Server = s.cfg.MemberID
 	s.node.Propose(r.Append(nil), &serverWrite{req: r, applied: applied})

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileDescriptors returns how many file descriptors the process has open and how many it may have. ok is false if the
-// system does not tell.
+// fileDescriptors returns how many file descriptors the process has open and how many it may have.
+// ok is false if the system does not tell.
 func fileDescriptors() (open, limit int64, ok bool) {
 	dir := "/dev/fd"
 	if runtime.GOOS == "linux" { // where the other is a link that a container may lack

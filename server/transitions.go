@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 )
 
-// transitions is what the log last said of the server's part in the ensemble. Each change is logged once. It is owned by the
-// goroutine of runSessions.
+// transitions is the server's part in the ensemble as last logged. Each change is logged once. It
+// is owned by the goroutine of runSessions.
 type transitions struct {
 	mode   string
 	leader uint64
@@ -27,8 +27,8 @@ const (
 	phaseLog
 )
 
-// awaitLeader waits until there is a leader, and this server has applied everything that was committed before that one's time.
-// If that takes long, it logs the reason, less and less often.
+// awaitLeader waits until there is a leader and this server has applied everything that was
+// committed before that leader's time. If that takes long, it logs the reason, less and less often.
 func (s *Server) awaitLeader(ctx context.Context, failed <-chan error) error {
 	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
 	timer := time.NewTimer(patience)
@@ -89,8 +89,8 @@ func (s *Server) logRole(st consensus.Status) {
 // fewEntries is a lag that is not logged: it is gone before anybody reads the line.
 const fewEntries = 256
 
-// logPeers logs, on the leader, members that fall silent, catch up, or are in step again. It runs twice a tick, and misses what
-// lasts less.
+// logPeers logs, on the leader, members that fall silent, catch up, or are in step again. It runs
+// twice a tick, and misses shorter transitions.
 func (s *Server) logPeers(st consensus.Status) {
 	now := make(map[uint64]phase, len(st.Peers))
 	for _, p := range st.Peers {

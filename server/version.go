@@ -5,16 +5,18 @@ import "github.com/gozkd/gozkd/internal/version"
 // Version is the version of this module.
 const Version = version.Number
 
-// zooKeeperRelease is the ZooKeeper release whose protocol and semantics this server has. Clients derive from it which
-// operations they may use.
+// zooKeeperRelease is the ZooKeeper release whose protocol and semantics this server has. Clients
+// derive from it which operations they may use.
 const zooKeeperRelease = "3.9.5"
 
-// buildDate formats the date in the version line. ZooKeeper 3.6 and later writes 2006-01-02 instead, but go-zookeeper's
-// FLWSrvr accepts only the older form, and no known client needs the newer one.
+// buildDate formats the date in the version line. ZooKeeper 3.6 and later writes 2006-01-02
+// instead, but go-zookeeper's FLWSrvr accepts only the older form, and no known client needs the
+// newer one.
 const buildDate = "01/02/2006 15:04 UTC"
 
-// versionLine returns the version in the form of ZooKeeper's "version-revision, built on date": the ZooKeeper release for
-// ZooKeeper's clients, and gozkd with its own version in place of the revision.
+// versionLine returns the version in the form of ZooKeeper's "version-revision, built on date": the
+// ZooKeeper release for ZooKeeper's clients, and gozkd with its own version in place of the
+// revision.
 func (s *Server) versionLine() string {
 	return zooKeeperRelease + "-gozkd-" + s.cfg.Version + ", built on " + version.Built().UTC().Format(buildDate)
 }

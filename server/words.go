@@ -10,7 +10,8 @@ import (
 // defaultTraceMask is what gtmk answers until stmk sets another mask. Nothing else depends on it.
 const defaultTraceMask = 306
 
-// answerWord answers a four-letter word. The caller closes the connection. in holds the word and what follows it.
+// answerWord answers a four-letter word. The caller closes the connection. in holds the word and
+// what follows it.
 func (c *conn) answerWord(word string, in *input) {
 	if word == fourletter.TelnetClose {
 		return
@@ -29,7 +30,8 @@ func (c *conn) answerWord(word string, in *input) {
 		}
 		s.SetTraceMask(int64(binary.BigEndian.Uint64(in.buf[in.r+4:])))
 	}
-	// A client that does not read must not keep the answer in memory for longer than a handshake may take.
+	// A client that does not read must not keep the answer in memory for longer than a handshake
+	// may take.
 	if c.nc.SetWriteDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)) != nil {
 		return // closed already
 	}

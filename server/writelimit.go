@@ -5,7 +5,8 @@ import "sync"
 // maxOutstandingBytes bounds the bytes of all writes under way. Above it, sockets are not read.
 const maxOutstandingBytes = 64 << 20
 
-// writeLimit counts the writes under way and their bytes. A connection that finds it full waits, without other locks.
+// writeLimit counts the writes under way and their bytes. A connection that finds it full waits,
+// without other locks.
 type writeLimit struct {
 	mu     sync.Mutex
 	room   sync.Cond
@@ -77,7 +78,8 @@ func (l *writeLimit) close() {
 	l.mu.Unlock()
 }
 
-// take adds a write even if the limit is reached: for connect requests, of which a client can have only one under way.
+// take adds a write even if the limit is reached: for connect requests, of which a client can have
+// only one under way.
 func (l *writeLimit) take(bytes int) {
 	l.mu.Lock()
 	l.n++

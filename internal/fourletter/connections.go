@@ -6,8 +6,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// writeConnections writes a line for each connection, for the word cons with everything that is known, for stat without
-// what belongs to the session. The server no longer reads from the connection asker.
+// writeConnections writes a line for each connection, for the word cons with all fields, for stat
+// without those of the session. The server no longer reads from the connection asker.
 func writeConnections(w *bufio.Writer, s Server, asker int64, full bool) {
 	for _, f := range s.Connections() {
 		interest := 0

@@ -11,7 +11,8 @@ import (
 // javaDate is the format of java.util.Date.
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
-// writeDump answers dump: when sessions expire, who owns which ephemerals, and when connections are closed.
+// writeDump answers dump: when sessions expire, the owners of ephemerals, and when connections are
+// closed.
 func writeDump(w *bufio.Writer, s Server) {
 	say(w, "SessionTracker dump:\n")
 	if buckets := s.Expiries(); buckets != nil {
@@ -66,8 +67,8 @@ func writeExpiries(w *bufio.Writer, buckets []facts.Expiry) {
 	}
 }
 
-// writeKinds answers kind: the containers and the znodes with a time to live. The last line is their number, so that a
-// reader can tell an answer that was cut off.
+// writeKinds answers kind: the containers and the znodes with a time to live. The last line is
+// their number, so that a reader can tell an answer that was cut off.
 func writeKinds(w *bufio.Writer, s Server) {
 	all := s.ZnodeKinds()
 	for _, z := range all {

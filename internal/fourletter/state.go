@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// writeStats writes what srvr and stat have in common.
+// writeStats writes the lines that srvr and stat share.
 func writeStats(w *bufio.Writer, st *facts.Stats) {
 	say(w, "Latency min/avg/max: %d/%s/%d\n", st.MinLatencyMs, decimal(st.AvgLatencyMs), st.MaxLatencyMs)
 	say(w, "Received: %d\nSent: %d\n", st.Received, st.Sent)
@@ -43,7 +43,8 @@ func writeMonitor(w *bufio.Writer, s Server) {
 	}
 }
 
-// decimal formats a float as Java does, with at least one digit after the point, and with at most four as ZooKeeper does.
+// decimal formats a float as Java does, with at least one digit after the point, and with at most
+// four as ZooKeeper does.
 func decimal(v float64) string {
 	text := strconv.FormatFloat(facts.Round(v), 'f', -1, 64)
 	if !strings.Contains(text, ".") {

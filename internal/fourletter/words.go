@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// Server is what the words ask of a server and, for the words crst, srst and stmk, do to it. The methods are those of
-// *server.Server.
+// Server is the part of a server that the words need: its facts and, for the words crst and srst,
+// two resets. The methods are those of *server.Server.
 type Server interface {
 	NotServing() error
 	Status() facts.Status
@@ -34,12 +34,14 @@ type Server interface {
 	ResetStats()
 }
 
-// TelnetClose is what telnet sends when its user leaves: IAC IP IAC DO. It is read like a word and has no answer. As the
-// length of a request it is negative, so it would close the connection too, but with a line in the log.
+// TelnetClose is what telnet sends when its user leaves: IAC IP IAC DO. It is read like a word and
+// has no answer. As the length of a request it is negative, so it would close the connection too,
+// but with a line in the log.
 const TelnetClose = "\xff\xf4\xff\xfd"
 
-// bufferBytes is how much of an answer is collected before it is sent. Clients such as kazoo read once and use what came,
-// so an answer that fits must be one write. A longer answer is never in memory as a whole.
+// bufferBytes is how much of an answer is collected before it is sent. Clients such as kazoo read
+// only once, so an answer that fits must be one write. A longer answer is never in memory as a
+// whole.
 const bufferBytes = 64 << 10
 
 const notServing = "This ZooKeeper instance is not currently serving requests"
@@ -67,8 +69,8 @@ func Refuse(w *bufio.Writer, word string) {
 	say(w, "%s is not executed because it is not in the whitelist.\n", word)
 }
 
-// Write writes the answer to an allowed word that came over the connection with the number asker. The mask of stmk was set
-// before. Errors are sticky in w: its Flush returns them.
+// Write writes the answer to an allowed word that came over the connection with the number asker.
+// The mask of stmk was set before. Errors are sticky in w: its Flush returns them.
 func Write(w *bufio.Writer, word string, s Server, asker int64) {
 	switch word {
 	case "ruok":
@@ -85,8 +87,9 @@ func Write(w *bufio.Writer, word string, s Server, asker int64) {
 	serving := s.NotServing() == nil
 	switch word {
 	case "srvr", "stat", "isro":
-		// By these, scripts and probes ask whether clients can be sent here. They cannot while no leader is known, although
-		// connected clients are kept for a while and their reads are answered: another leader may be elected soon.
+		// By these, scripts and probes ask whether clients can be sent here. They cannot while no
+		// leader is known, although connected clients are kept for a while and their reads are
+		// answered: another leader may be elected soon.
 		serving = serving && s.Status().Serving
 	}
 	switch {

@@ -1,8 +1,9 @@
-// Package histogram counts values by their size, in buckets whose width is a fixed part of the value. Recording takes no
-// lock and, after the first value, no memory.
+// Package histogram counts values by their size, in buckets whose width is a fixed part of the
+// value. Recording takes no lock and, after the first value, no memory.
 //
-// HdrHistogram was considered: its Go version needs a lock around each update, and takes 10 to 100 times the memory over
-// the same range for digits that nobody reads. See docs/reference/monitoring.md.
+// HdrHistogram was considered: its Go version needs a lock around each update, and takes 10 to 100
+// times the memory over the same range for digits that nobody reads. See
+// docs/reference/monitoring.md.
 package histogram
 
 import (
@@ -13,29 +14,32 @@ import (
 
 const (
 	defaultPrecision = 3
-	// maxPower bounds what is told apart: values of 2^maxPower or more share the last bucket. In nanoseconds that is more
-	// than an hour.
+	// maxPower bounds what is told apart: values of 2^maxPower or more share the last bucket. In
+	// nanoseconds that is more than an hour.
 	maxPower = 42
 )
 
-// Histogram counts values of 0 and above. The zero value is empty, has a precision of 1/8, and is small: the buckets are
-// allocated with the first value. It is safe for concurrent use, and recording never waits.
+// Histogram counts values of 0 and above. The zero value is empty, has a precision of 1/8, and is
+// small: the buckets are allocated with the first value. It is safe for concurrent use, and
+// recording never waits.
 //
-// A snapshot that is taken while another goroutine records may contain a value in its sum but not yet in its count.
+// A snapshot that is taken while another goroutine records may contain a value in its sum but not
+// yet in its count.
 type Histogram struct {
 	precision uint8 // the logarithm to base 2 of the buckets per power of two; 0: defaultPrecision
 	counts    atomic.Pointer[[]atomic.Uint64]
-	// sum holds the bits of a float64. An int64 of nanoseconds would overflow after some million values if a clock is an
-	// hour off.
+	// sum holds the bits of a float64. An int64 of nanoseconds would overflow after some million
+	// values if a clock is an hour off.
 	sum      atomic.Uint64
 	min, max atomic.Int64 // plus one; 0: there is no value
 }
 
-// New returns an empty histogram with 2^precision buckets per power of two, so that a value is known to 1/2^precision of
-// itself. precision must be between 1 and 8.
+// New returns an empty histogram with 2^precision buckets per power of two, so that a value is
+// known to 1/2^precision of itself. precision must be between 1 and 8.
 func New(precision uint8) *Histogram { return &Histogram{precision: precision} }
 
-// scale maps values to buckets. Values below 2·2^s have a bucket each, and each greater power of two has 2^s buckets.
+// scale maps values to buckets. Values below 2·2^s have a bucket each, and each greater power of
+// two has 2^s buckets.
 type scale uint8
 
 func (h *Histogram) scale() scale {
@@ -60,7 +64,8 @@ func (s scale) bucket(v int64) int {
 	return 2<<s + (power-int(s)-1)<<s + int(v>>(power-int(s)))&(1<<s-1)
 }
 
-// start returns the smallest value of bucket i; for the number of buckets, the value at which another one would start.
+// start returns the smallest value of bucket i; for the number of buckets, the value at which
+// another one would start.
 func (s scale) start(i int) int64 {
 	if i < 2<<s {
 		return int64(i)
@@ -76,7 +81,8 @@ func (h *Histogram) Record(v int64, n int) {
 	h.add(v, n, float64(v)*float64(n), v, v)
 }
 
-// RecordSum counts n values as n times their mean. sum is their sum, low the smallest and high the largest of them.
+// RecordSum counts n values as n times their mean. sum is their sum, low the smallest and high the
+// largest of them.
 func (h *Histogram) RecordSum(sum int64, n int, low, high int64) {
 	if n > 0 {
 		h.add(sum/int64(n), n, float64(sum), low, high)
@@ -122,7 +128,8 @@ func (h *Histogram) Reset() {
 	h.max.Store(0)
 }
 
-// Distribution holds the values of one or several histograms at one moment. The zero value has none.
+// Distribution holds the values of one or several histograms at one moment. The zero value has
+// none.
 type Distribution struct {
 	Count int64
 	Sum   float64
@@ -170,8 +177,9 @@ func (d *Distribution) Mean() float64 {
 	return d.Sum / float64(d.Count)
 }
 
-// Quantile returns the value below which the fraction q of all values lies, to the histogram's precision: the middle of
-// a bucket, but not outside of Min and Max. It returns 0 if there are no values.
+// Quantile returns the value below which the fraction q of all values lies, to the histogram's
+// precision: the middle of a bucket, but not outside of Min and Max. It returns 0 if there are no
+// values.
 func (d *Distribution) Quantile(q float64) float64 {
 	rank, seen := max(int64(q*float64(d.Count)+0.5), 1), int64(0)
 	if d.Count == 0 {

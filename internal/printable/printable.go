@@ -1,5 +1,6 @@
-// Package printable makes text that came from clients safe to show in a log line, in the answer to a four-letter word, or
-// on a terminal. No znode has a path that needs it, but a client can name any path in a request or a watch.
+// Package printable makes text that came from clients safe to show in a log line, in the answer to
+// a four-letter word, or on a terminal. No znode has a path that needs it, but a client can name
+// any path in a request or a watch.
 package printable
 
 import (
@@ -22,8 +23,8 @@ func Text(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// JSON returns the same JSON with those characters escaped that a terminal might take for a control sequence. They can
-// only occur within strings.
+// JSON returns the same JSON with those characters escaped that a terminal might take for a control
+// sequence. They can only occur within strings.
 func JSON(b []byte) string {
 	odd := func(r rune) bool { return r > 0x7e && !unicode.IsPrint(r) }
 	if !bytes.ContainsFunc(b, odd) {

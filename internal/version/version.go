@@ -1,5 +1,5 @@
-// Package version says which version of gozkd a program contains. The four-letter words of a server and gozkd --version
-// both take it from here, so that they agree.
+// Package version says which version of gozkd a program contains. The four-letter words of a server
+// and gozkd --version both take it from here, so that they agree.
 package version
 
 import (
@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Number is the version of this source tree, without a leading v. A release sets it before it is tagged.
+// Number is the version of this source tree, without a leading v. A release sets it before it is
+// tagged.
 const Number = "0.1.0"
 
-// Revision returns the first digits of the commit that the program was built from, with "-dirty" if the work tree had
-// changes, or "" if the go command did not record a commit.
+// Revision returns the first digits of the commit that the program was built from, with "-dirty" if
+// the work tree had changes, or "" if the go command did not record a commit.
 func Revision() string {
 	revision := setting("vcs.revision")
 	revision = revision[:min(len(revision), 12)]
@@ -22,8 +23,8 @@ func Revision() string {
 	return revision
 }
 
-// Built returns the time of the commit that the program was built from. Without it, Built returns the modification time of
-// the program's file, and without that the Unix epoch.
+// Built returns the time of the commit that the program was built from. Without it, Built returns
+// the modification time of the program's file, and without that the Unix epoch.
 func Built() time.Time {
 	if t, err := time.Parse(time.RFC3339, setting("vcs.time")); err == nil {
 		return t
@@ -36,7 +37,7 @@ func Built() time.Time {
 	return time.Unix(0, 0)
 }
 
-// setting returns what the go command recorded in the program under key, or "".
+// setting returns the build setting that the go command recorded under key, or "".
 func setting(key string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

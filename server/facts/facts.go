@@ -17,13 +17,15 @@ type Status struct {
 	Member  int    // this server's number
 	Leader  int    // the leader's number as far as this server knows, 0 for none; a server alone leads itself
 	Zxid    int64  // of the last change that is applied on this server
-	// Whole reports whether every member that should vote does, and, as far as the leader knows, no member has joined
-	// without data. A member that joins without data is admitted as a learner first, as can happen to the last one when a
-	// new ensemble is formed: until it votes, the ensemble tolerates fewer failures.
+	// Whole reports whether every member that should vote does, and, as far as the leader knows, no
+	// member has joined without data. A member that joins without data is admitted as a learner
+	// first, as can happen to the last one when a new ensemble is formed: until it votes, the
+	// ensemble tolerates fewer failures.
 	Whole bool
 }
 
-// Stats is what the words srvr and stat tell of a server. Counts and latencies are since the start or the srst word.
+// Stats are the values of the words srvr and stat. Counts and latencies are since the start
+// or the srst word.
 type Stats struct {
 	Version                    string // the version line, with the date of the build
 	Mode                       string // Standalone, Leader, Follower or Observer; "" before the data is open
@@ -40,7 +42,8 @@ type Stats struct {
 	Uptime                     time.Duration
 }
 
-// Sizes are the last, the smallest and the largest of some lengths in bytes. All are -1 if there is none, as in ZooKeeper.
+// Sizes are the last, the smallest and the largest of some lengths in bytes. All are -1 if there is
+// none, as in ZooKeeper.
 type Sizes struct{ Last, Min, Max int64 }
 
 // Connection describes a client's connection at one moment.
@@ -63,7 +66,8 @@ type Connection struct {
 	AvgMs          float64
 }
 
-// InterestOps returns what the server waits for on the connection, as java.nio counts it: 1 to read, 4 to write.
+// InterestOps returns what the server waits for on the connection, as java.nio counts it: 1 to
+// read, 4 to write.
 func (c *Connection) InterestOps() int {
 	if c.Writing {
 		return 1 | 4
@@ -85,14 +89,15 @@ type SessionPaths struct {
 	Paths   []string // sorted
 }
 
-// Expiry lists the sessions that expire at the same moment if nothing more is heard from their clients.
+// Expiry lists the sessions that expire at the same moment if nothing more is heard from their
+// clients.
 type Expiry struct {
 	At       time.Time
 	Sessions []int64 // in ascending order
 }
 
-// MemberStatus describes one server of an ensemble as the membership records it. Addresses are host:port, or empty if
-// unknown.
+// MemberStatus describes one server of an ensemble as the membership records it. Addresses are
+// host:port, or empty if unknown.
 type MemberStatus struct {
 	ID              int
 	Observer        bool // it has no vote
@@ -101,7 +106,8 @@ type MemberStatus struct {
 	ClientAddress   string
 }
 
-// ZnodeKind names a znode that the server may delete by itself: a container or a znode with a time to live.
+// ZnodeKind names a znode that the server may delete by itself: a container or a znode with a time
+// to live.
 type ZnodeKind struct {
 	Path string
 	TTL  time.Duration // 0: a container

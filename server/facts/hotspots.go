@@ -7,21 +7,21 @@ import (
 	"github.com/gozkd/gozkd/internal/printable"
 )
 
-// HotSpots are the paths and clients with the most requests on one server, the hottest first, at most 20 of each. Equally
-// hot paths and clients are ordered by path and by session.
+// HotSpots are the paths and clients with the most requests on one server, the hottest first, at
+// most 20 of each. Equally hot paths and clients are ordered by path and by session.
 //
-// The rates are requests per second over the last Window whole seconds. They are exact up to about a thousand requests per
-// second, and estimated from a sample above that: the rate of a path with a hundredth of all requests is then off by about
-// a tenth. Reads are requests that change nothing, including syncs. Pings, authentication, and the creation and closing of
-// sessions are not counted.
+// The rates are requests per second over the last Window whole seconds. They are exact up to about
+// a thousand requests per second, and estimated from a sample above that: the rate of a path with a
+// hundredth of all requests is then off by about a tenth. Reads are requests that change nothing,
+// including syncs. Pings, authentication, and the creation and closing of sessions are not counted.
 type HotSpots struct {
 	Paths   []HotPath   `json:"paths"`
 	Clients []HotClient `json:"clients"`
 	Window  int         `json:"window_s"` // 10, or less in the first seconds of a server
 }
 
-// HotPath is a path as clients named it, whether or not a znode exists there, cut off after 256 bytes. A multi counts for
-// each path in it.
+// HotPath is a path as clients named it, whether or not a znode exists there, cut off after 256
+// bytes. A multi counts for each path in it.
 type HotPath struct {
 	Path   string  `json:"path"`
 	Reads  float64 `json:"reads"` // per second

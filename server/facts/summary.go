@@ -6,8 +6,8 @@ import (
 	"github.com/gozkd/gozkd/internal/histogram"
 )
 
-// Summary describes the values of something that happens repeatedly, since the start or the srst word. Times are in
-// milliseconds.
+// Summary describes the values of something that happens repeatedly, since the start or the srst
+// word. Times are in milliseconds.
 type Summary struct {
 	Count, Sum, Min, Max int64
 	Avg                  float64
@@ -17,7 +17,8 @@ type Summary struct {
 	values   histogram.Distribution
 }
 
-// NewSummary describes values that were recorded in units of 1/unit. A detailed summary has percentiles in mntr.
+// NewSummary describes values that were recorded in units of 1/unit. A detailed summary has
+// percentiles in mntr.
 func NewSummary(detailed bool, unit float64, values histogram.Distribution) Summary {
 	of := func(v float64) int64 { return int64(v / unit) }
 	return Summary{
@@ -29,8 +30,8 @@ func NewSummary(detailed bool, unit float64, values histogram.Distribution) Summ
 // Detailed reports whether ZooKeeper shows percentiles of this summary.
 func (s Summary) Detailed() bool { return s.detailed }
 
-// Quantile returns the value below which the fraction q of all values lies, 0 ≤ q ≤ 1, to an eighth of the value, or NaN if
-// there are no values.
+// Quantile returns the value below which the fraction q of all values lies, 0 ≤ q ≤ 1, to an eighth
+// of the value, or NaN if there are no values.
 func (s Summary) Quantile(q float64) float64 { return quantile(&s.values, q, s.unit) }
 
 func (s Summary) lines(name string, yield func(string, any) bool) {
@@ -52,8 +53,8 @@ type Histogram struct {
 	powers []int   // the upper bounds, as powers of two of the recorded values
 }
 
-// NewHistogram describes values that were recorded in units of 1/unit. The upper bounds of its buckets are 2^power recorded
-// units for each of powers, which is not copied.
+// NewHistogram describes values that were recorded in units of 1/unit. The upper bounds of its
+// buckets are 2^power recorded units for each of powers, which is not copied.
 func NewHistogram(unit float64, powers []int, values histogram.Distribution) Histogram {
 	return Histogram{values, unit, powers}
 }
@@ -73,8 +74,8 @@ func (h Histogram) Buckets() map[float64]uint64 {
 	return buckets
 }
 
-// Quantile returns the value below which the fraction q of all values lies, 0 ≤ q ≤ 1, to an eighth of the value, or NaN if
-// there are no values.
+// Quantile returns the value below which the fraction q of all values lies, 0 ≤ q ≤ 1, to an eighth
+// of the value, or NaN if there are no values.
 func (h Histogram) Quantile(q float64) float64 { return quantile(&h.values, q, h.unit) }
 
 func (h Histogram) lines(name string, yield func(string, any) bool) {

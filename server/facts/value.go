@@ -7,15 +7,18 @@ import (
 	"strings"
 )
 
-// Value is one measured or counted property of a server. The mntr word, the admin commands and the metrics all consist of
-// these.
+// Value is one measured or counted property of a server. The mntr word, the admin commands and the
+// metrics all consist of these.
 type Value struct {
-	// Name is ZooKeeper's key of mntr without the prefix zk_, such as znode_count, or one of ours, which begin with gozkd_.
+	// Name is ZooKeeper's key of mntr without the prefix zk_, such as znode_count, or one of ours,
+	// which begin with gozkd_.
 	Name string
-	// Peer is the other member that the value is about, or 0. The names of such values begin with gozkd_peer_.
+	// Peer is the other member that the value is about, or 0. The names of such values begin with
+	// gozkd_peer_.
 	Peer int
-	// Key distinguishes values with the same Name: the first element of a path (…_per_namespace), the operation
-	// (gozkd_request_duration_seconds) or the stage (gozkd_write_stage_duration_seconds). It is empty if the Name is unique.
+	// Key distinguishes values with the same Name: the first element of a path (…_per_namespace),
+	// the operation (gozkd_request_duration_seconds) or the stage
+	// (gozkd_write_stage_duration_seconds). It is empty if the Name is unique.
 	Key string
 	// Is is an int64, a float64, a string, a Summary or a Histogram.
 	Is any
@@ -37,7 +40,8 @@ func (l *Values) AddPeer(name string, peer uint64, is any) {
 	*l = append(*l, Value{Name: name, Peer: int(peer), Is: is})
 }
 
-// peerPrefix begins the names of values about another member. In mntr the member's number follows it.
+// peerPrefix begins the names of values about another member. In mntr the member's number follows
+// it.
 const peerPrefix = "gozkd_peer_"
 
 // percentiles are those of ZooKeeper's mntr.
@@ -46,8 +50,8 @@ var percentiles = [...]struct {
 	q      float64
 }{{"p50_", 0.5}, {"p95_", 0.95}, {"p99_", 0.99}, {"p999_", 0.999}}
 
-// Lines ranges over the lines of mntr that the value makes, without the prefix zk_: one, or five or nine for a Summary or a
-// Histogram. Their values are int64, float64 or string.
+// Lines ranges over the lines of mntr that the value makes, without the prefix zk_: one, or five or
+// nine for a Summary or a Histogram. Their values are int64, float64 or string.
 func (v Value) Lines() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		name := v.Name

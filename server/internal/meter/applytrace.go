@@ -7,8 +7,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ApplyTrace measures the stages of the requests that one call of Apply applies. It belongs to the goroutine of Apply. The
-// number of times it reads the clock does not depend on the number of requests.
+// ApplyTrace measures the stages of the requests that one call of Apply applies. It belongs to the
+// goroutine of Apply. The number of times it reads the clock does not depend on the number of
+// requests.
 type ApplyTrace struct {
 	meter     *Meter
 	committed time.Time // when Apply was called
@@ -38,8 +39,8 @@ func NewApplyTrace(m *Meter) ApplyTrace { return ApplyTrace{meter: m} }
 // Begin begins a call of Apply.
 func (t *ApplyTrace) Begin(now time.Time) { t.committed, t.own = now, 0 }
 
-// Own records a request of one of this server's clients, before it is applied. heard is when its last bytes came, received
-// when the server looked at it.
+// Own records a request of one of this server's clients, before it is applied. heard is when its
+// last bytes came, received when the server looked at it.
 func (t *ApplyTrace) Own(b *consensus.Batch, heard, received time.Time) {
 	t.inBatch++
 	if !received.Equal(t.received) || !heard.Equal(t.heard) {
@@ -54,7 +55,7 @@ func (t *ApplyTrace) WatchSlow(b *consensus.Batch, r Request, zxid proto.Zxid) {
 	t.slow = append(t.slow, slowWrite{r, b.Proposed, b.Synced, zxid})
 }
 
-// endRun records what the last own requests have in common.
+// endRun records the stages that the last own requests have in common.
 func (t *ApplyTrace) endRun(b *consensus.Batch) {
 	if t.n > 0 && !b.Proposed.IsZero() {
 		stages := &t.meter.Writes.stages
@@ -105,7 +106,8 @@ func (t *ApplyTrace) Applied(now time.Time) {
 	w.stages[stageApplied].Record(took, t.own)
 }
 
-// Written records that the replies were given to the sockets. A client that does not read gets the rest later.
+// Written records that the replies were given to the sockets. A client that does not read gets the
+// rest later.
 func (t *ApplyTrace) Written(clock func() time.Time) {
 	if t.own == 0 {
 		return

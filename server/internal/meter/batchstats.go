@@ -7,9 +7,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// BatchStats collects what is to be counted of requests that are handled together, so that each counter that all
-// connections share is touched once for many of them. Each burst has one, and so has the goroutine that applies. Its user
-// holds the lock of the connection that it records for.
+// BatchStats collects the counts of requests that are handled together, so that each
+// counter that all connections share is touched once for many of them. Each burst has one, and so
+// has the goroutine that applies. Its user holds the lock of the connection that it records for.
 type BatchStats struct {
 	meter *Meter
 
@@ -26,7 +26,7 @@ type BatchStats struct {
 	reads, writes spaceStats
 }
 
-// sums is what remains of values that are recorded as one.
+// sums summarizes values that are recorded together.
 type sums struct{ n, sum, low, high int64 }
 
 func (s *sums) add(v int64) {
@@ -50,7 +50,8 @@ type spaceStats struct {
 	sums
 }
 
-// run is a number of requests with the same op that came at the same time and are answered at the same time.
+// run is a number of requests with the same op that came at the same time and are answered at the
+// same time.
 type run struct {
 	op       proto.OpCode
 	queued   bool // a read that waited behind others in its connection's queue
@@ -73,7 +74,8 @@ func (b *BatchStats) Bytes(n int) { b.bytesIn += int64(n) }
 // Counts returns how many requests came and how many replies were made since the last Settle.
 func (b *BatchStats) Counts() (requests, replies int64) { return b.received, int64(b.n) }
 
-// Answered records a reply of size bytes to a request that was received at that time. queued: it is a read that waited.
+// Answered records a reply of size bytes to a request that was received at that time. queued: it is
+// a read that waited.
 func (b *BatchStats) Answered(op proto.OpCode, received time.Time, queued bool, size int) {
 	b.sent++
 	b.replies.add(int64(size))
@@ -128,7 +130,8 @@ func (b *BatchStats) settleSpaces() {
 	}
 }
 
-// Write records a change of the znode at path that leaves it with size bytes of data. path is not kept.
+// Write records a change of the znode at path that leaves it with size bytes of data. path is not
+// kept.
 func (b *BatchStats) Write(path string, size int) { b.inSpace(&b.writes, path, size) }
 
 // OverQuota records that a quota refused the request, of which body is the record.
@@ -140,7 +143,8 @@ func (b *BatchStats) OverQuota(op proto.OpCode, body []byte) {
 	}
 }
 
-// Settle adds everything to the meter; b is empty afterwards. now is when the replies were on the output.
+// Settle adds everything to the meter; b is empty afterwards. now is when the replies were on the
+// output.
 func (b *BatchStats) Settle(now time.Time) {
 	t, q := &b.meter.Traffic, &b.meter.Requests
 	t.Received.addSome(b.received)

@@ -6,7 +6,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ConnStats is what the words cons and stat tell of one connection's requests. It is not safe for concurrent use.
+// ConnStats counts one connection's requests for the words cons and stat. It is not safe for
+// concurrent use.
 type ConnStats struct {
 	Since          time.Time // when the connection was accepted
 	Sent, Received int64     // packets
@@ -31,7 +32,8 @@ func (s *ConnStats) Replied(took time.Duration, n int64, at time.Time) {
 	s.count += n
 }
 
-// Latencies returns the smallest and the largest latency in whole milliseconds and the average in milliseconds.
+// Latencies returns the smallest and the largest latency in whole milliseconds and the average in
+// milliseconds.
 func (s *ConnStats) Latencies() (minMs int64, avgMs float64, maxMs int64) {
 	if s.count > 0 {
 		avgMs = float64(s.total) / float64(s.count) / float64(time.Millisecond)

@@ -17,7 +17,8 @@ import (
 const (
 	// sampleWindow is for how many whole seconds samples are kept.
 	sampleWindow = 10
-	// maxSamples bounds the samples of a second, and so the memory: about 1,000 × 11 × (60 bytes and the path).
+	// maxSamples bounds the samples of a second, and so the memory: about 1,000 × 11 × (60 bytes
+	// and the path).
 	maxSamples = 1024
 	// maxSampledPath is how many bytes of a path are kept.
 	maxSampledPath = 256
@@ -27,10 +28,11 @@ const (
 	maxListed = 20
 )
 
-// HotSampler keeps a sample of the requests of the last seconds, from which it derives the paths and the clients with the
-// most requests. The cost does not grow with the number of requests: the sampler keeps every request while there are few,
-// and one in 2, 4, 8 … on average when there are more. Each request is drawn independently, and each sample counts for as
-// many requests as it stands for, so the rates are right on average whatever clients do.
+// HotSampler keeps a sample of the requests of the last seconds, from which it derives the paths
+// and the clients with the most requests. The cost does not grow with the number of requests: the
+// sampler keeps every request while there are few, and one in 2, 4, 8 … on average when there are
+// more. Each request is drawn independently, and each sample counts for as many requests as it
+// stands for, so the rates are right on average whatever clients do.
 //
 // It is safe for concurrent use.
 type HotSampler struct {
@@ -62,12 +64,13 @@ func (s *sample) counts() (reads, writes float64) {
 	return float64(s.weight), 0
 }
 
-// SampleSkip is a connection's part of the sampling: how many requests it has yet to leave out. It is not safe for
-// concurrent use. Since each request is drawn independently, this number is geometrically distributed, and may be drawn
-// anew at any time.
+// SampleSkip is a connection's part of the sampling: how many requests it has yet to leave out. It
+// is not safe for concurrent use. Since each request is drawn independently, this number is
+// geometrically distributed, and may be drawn anew at any time.
 type SampleSkip struct{ left, every int32 }
 
-// skip reports whether to leave the next request out of the sample. This check is all that most requests pay.
+// skip reports whether to leave the next request out of the sample. This check is all that most
+// requests pay.
 func (k *SampleSkip) skip(h *HotSampler) bool {
 	if every := h.every.Load(); k.every != every {
 		k.every = every
@@ -95,7 +98,8 @@ func (h *HotSampler) Start(at time.Time) { h.start = at }
 // now returns the number of the present second, from 1 on.
 func (h *HotSampler) now() int64 { return int64(time.Since(h.start)/time.Second) + 1 }
 
-// Sample keeps a request of a session, or leaves it out. body follows the request's header; of it only copies are kept.
+// Sample keeps a request of a session, or leaves it out. body follows the request's header; of it
+// only copies are kept.
 func (h *HotSampler) Sample(k *SampleSkip, session proto.SessionID, op proto.OpCode, body []byte) {
 	info := op.Info()
 	if info.Session || k.skip(h) {
@@ -132,7 +136,8 @@ func (h *HotSampler) keep(s sample, paths []string) {
 	}
 }
 
-// at returns the samples of a second. Each new second decides anew which part of the requests is kept. h.mu is held.
+// at returns the samples of a second. Each new second decides anew which part of the requests is
+// kept. h.mu is held.
 func (h *HotSampler) at(second int64) *sampledSecond {
 	at := &h.seconds[second%int64(len(h.seconds))]
 	if at.second == second {
@@ -154,7 +159,8 @@ func (h *HotSampler) at(second int64) *sampledSecond {
 	return at
 }
 
-// Tick begins a second without waiting for a request: after a busy second, the next request that is kept may be far away.
+// Tick begins a second without waiting for a request: after a busy second, the next request that is
+// kept may be far away.
 func (h *HotSampler) Tick() {
 	second := h.now()
 	h.mu.Lock()
@@ -175,8 +181,8 @@ func (h *sampledSecond) halve() {
 	h.samples = kept
 }
 
-// read returns the samples of the whole seconds before this one, and over how many seconds they extend: since the start, at
-// most sampleWindow.
+// read returns the samples of the whole seconds before this one, and over how many seconds they
+// extend: since the start, at most sampleWindow.
 func (h *HotSampler) read() (samples []sample, window int) {
 	second := h.now()
 	h.mu.Lock()
@@ -189,8 +195,9 @@ func (h *HotSampler) read() (samples []sample, window int) {
 	return samples, int(min(second-1, sampleWindow))
 }
 
-// Spots returns the hottest paths and clients. address returns the address of a session's client, or "" if it is not
-// connected. Spots sorts about 10,000 samples at most, and requests do not wait for it.
+// Spots returns the hottest paths and clients. address returns the address of a session's client,
+// or "" if it is not connected. Spots sorts about 10,000 samples at most, and requests do not wait
+// for it.
 func (h *HotSampler) Spots(address func(proto.SessionID) string) facts.HotSpots {
 	samples, window := h.read()
 	type client struct {

@@ -7,7 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The cost of the sample for a request of a busy server, which is rarely kept, and for a request that is kept.
+// The cost of the sample for a request of a busy server, which is rarely kept, and for a request
+// that is kept.
 func BenchmarkHot(b *testing.B) {
 	body := (&proto.PathWatchRequest{Path: "/app/config/current"}).Append(nil)
 	for _, name := range []string{"busy", "kept"} {

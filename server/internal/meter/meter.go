@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Meter holds the counters and histograms of one server since its start or the srst word. Times in histograms are in
-// nanoseconds.
+// Meter holds the counters and histograms of one server since its start or the srst word. Times in
+// histograms are in nanoseconds.
 type Meter struct {
 	Traffic   Traffic
 	Conns     Connections
@@ -32,7 +32,7 @@ type Meter struct {
 
 	spaces  namespaces
 	batches sync.Pool // of *BatchStats. Each meter has its own pool, because they remember its namespaces
-	// countsAtReset is what consensus had counted at the last reset; nil: there was none.
+	// countsAtReset are the counts of consensus at the last reset; nil: there was none.
 	countsAtReset atomic.Pointer[consensus.Counts]
 }
 
@@ -43,7 +43,7 @@ type Traffic struct {
 	Responses                                Sizes // of replies
 }
 
-// Connections counts what happens to clients' connections before they have a session, and when they end.
+// Connections counts events of clients' connections before they have a session, and when they end.
 type Connections struct {
 	Requests, Reattached, Broken, Rejected Counter
 	NotServed, Sessionless                 Counter
@@ -78,7 +78,7 @@ type Log struct {
 	SlowSyncs          Counter
 }
 
-// Sessions counts what happens to sessions.
+// Sessions counts events of sessions.
 type Sessions struct {
 	Expired, Revalidated Counter
 	LostSinceElection    atomic.Int64 // sessions that expired in this raft term; not reset
@@ -93,7 +93,8 @@ type Elections struct {
 	followerSyncs, observerSyncs             histogram.Histogram
 }
 
-// Init prepares a meter for use. now is the clock of all events, and log gets the lines about slow requests.
+// Init prepares a meter for use. now is the clock of all events, and log gets the lines about slow
+// requests.
 func (m *Meter) Init(now func() time.Time, log hclog.Logger) { m.Slow.now, m.Slow.log = now, log }
 
 // Batch returns an empty BatchStats. Done takes it back.
@@ -141,7 +142,7 @@ func (e *Elections) Led(r consensus.LeaderChange) {
 	}
 }
 
-// NewTerm forgets what is measured per raft term.
+// NewTerm resets the values that are measured per raft term.
 func (m *Meter) NewTerm() {
 	m.Writes.Proposals.Reset()
 	m.Sessions.LostSinceElection.Store(0)
@@ -171,7 +172,8 @@ func (m *Meter) Reset() {
 // ResetCounts makes CountsSinceReset begin at c.
 func (m *Meter) ResetCounts(c consensus.Counts) { m.countsAtReset.Store(&c) }
 
-// CountsSinceReset returns what consensus has counted since ResetCounts. current returns the counts since the start.
+// CountsSinceReset returns the counts of consensus since ResetCounts. current returns the counts
+// since the start.
 func (m *Meter) CountsSinceReset(current func() consensus.Counts) consensus.Counts {
 	before := m.countsAtReset.Load() // before current is called: a reset in between would make the difference negative
 	c := current()

@@ -9,14 +9,14 @@ import (
 	"github.com/gozkd/gozkd/internal/histogram"
 )
 
-// maxNamespaces bounds for how many first elements of paths reads and writes are summed up. All others share one name, which
-// no znode can have.
+// maxNamespaces bounds for how many first elements of paths reads and writes are summed up. All
+// others share one name, which no znode can have.
 const (
 	maxNamespaces   = 100
 	otherNamespaces = "/others"
 )
 
-// namespaces counts what was read and written below each child of the root.
+// namespaces counts reads and writes below each child of the root.
 type namespaces struct {
 	mu     sync.RWMutex
 	byName map[string]*namespace
@@ -28,7 +28,8 @@ type namespace struct {
 	overQuota     Counter
 }
 
-// namespaceOf returns the first element of a path, or "" if it has none. It shares the path's memory.
+// namespaceOf returns the first element of a path, or "" if it has none. It shares the path's
+// memory.
 func namespaceOf(path string) string {
 	if len(path) < 2 || path[0] != '/' {
 		return ""
@@ -39,7 +40,8 @@ func namespaceOf(path string) string {
 	return path[1:]
 }
 
-// get returns the namespace with that name, or, if there are too many, the one that the others share. name is not kept.
+// get returns the namespace with that name, or, if there are too many, the one that the others
+// share. name is not kept.
 func (s *namespaces) get(name string) *namespace {
 	s.mu.RLock()
 	found := s.byName[name]
@@ -77,7 +79,8 @@ func (s *namespaces) all() []*namespace {
 	return list
 }
 
-// Reset sets everything to 0. The namespaces stay: a BatchStats that holds one would otherwise count where nobody looks.
+// Reset sets everything to 0. The namespaces stay: a BatchStats that holds one would otherwise
+// count where nobody looks.
 func (s *namespaces) Reset() {
 	for _, n := range s.all() {
 		n.reads.Reset()

@@ -18,8 +18,8 @@ const (
 	maxLoggedPath = 512 // bytes of a path in a line: a client can name a path as long as jute.maxbuffer
 )
 
-// SlowLog writes a log line for each slow request. docs/reference/monitoring.md says what is in them. It is safe for
-// concurrent use.
+// SlowLog writes a log line for each slow request. docs/reference/monitoring.md describes the
+// lines. It is safe for concurrent use.
 type SlowLog struct {
 	now       func() time.Time
 	log       hclog.Logger
@@ -62,7 +62,8 @@ func (l *SlowLog) slow(took time.Duration) bool {
 	return limit > 0 && int64(took) >= limit
 }
 
-// allow reports whether a line may be written now, and how many slow requests had none since the last line.
+// allow reports whether a line may be written now, and how many slow requests had none since the
+// last line.
 func (l *SlowLog) allow(now time.Time) (leftOut int, ok bool) {
 	l.requests.Add(1)
 	l.mu.Lock()
@@ -97,8 +98,8 @@ func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
 	l.log.Warn("slow request", args...)
 }
 
-// Read logs a read or a sync that was answered just now if it was slow. zxid is that of its reply. It reads the clock for
-// each request, so it must only be called while the log is enabled.
+// Read logs a read or a sync that was answered just now if it was slow. zxid is that of its reply.
+// It reads the clock for each request, so it must only be called while the log is enabled.
 func (l *SlowLog) Read(r Request, zxid proto.Zxid) {
 	now := l.now()
 	if !l.slow(now.Sub(r.Heard)) {

@@ -11,14 +11,15 @@ import (
 
 const perMs = float64(time.Millisecond)
 
-// Upper bounds of histograms, as powers of two: of nanoseconds, 33 µs to 34 s; of requests, 1 to 32,768.
+// Upper bounds of histograms, as powers of two: of nanoseconds, 33 µs to 34 s; of requests, 1 to
+// 32,768.
 var (
 	durationPowers = []int{15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 35}
 	numberPowers   = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15}
 )
 
-// neverCounted are ZooKeeper's counters of events that cannot happen here, but that dashboards ask for.
-// docs/reference/monitoring.md says why each is 0.
+// neverCounted are ZooKeeper's counters of events that cannot happen here, but that dashboards ask
+// for. docs/reference/monitoring.md says why each is 0.
 var neverCounted = []string{
 	"response_packet_cache_hits", "response_packet_cache_misses", "response_packet_get_children_cache_hits",
 	"response_packet_get_children_cache_misses", "dead_watchers_queued", "dead_watchers_cleared", "add_dead_watcher_stall_time",
@@ -27,7 +28,7 @@ var neverCounted = []string{
 	"insecure_admin_count", "unrecoverable_error_count",
 }
 
-// AddCounts appends ZooKeeper's counters. c is what consensus has counted since the last reset.
+// AddCounts appends ZooKeeper's counters. c are the counts of consensus since the last reset.
 func (m *Meter) AddCounts(l *facts.Values, c consensus.Counts) {
 	t, conns := &m.Traffic, &m.Conns
 	l.Add("connection_drop_probability", 0.0)
@@ -105,7 +106,7 @@ func (m *Meter) AddTimes(l *facts.Values) {
 	number("node_children_watch_count", &m.Watchers.children)
 }
 
-// AddNamespaces appends what was counted below each child of the root.
+// AddNamespaces appends the reads, writes and refusals below each child of the root.
 func (m *Meter) AddNamespaces(l *facts.Values) {
 	for _, n := range m.spaces.all() {
 		if !n.reads.Empty() {
