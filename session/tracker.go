@@ -9,9 +9,9 @@ import (
 
 // Tracker finds expired sessions. It is not safe for concurrent use: one goroutine must own it.
 //
-// All times passed to a tracker must come from one clock. If they carry a monotonic reading, as those
-// of time.Now do, steps of the wall clock have no effect. They need not ascend from call to call,
-// since reports may arrive late.
+// All times passed to a tracker must come from one clock. If they carry a monotonic reading, as
+// those of time.Now do, steps of the wall clock have no effect. They need not ascend from call to
+// call, since reports may arrive late.
 type Tracker struct {
 	tick     time.Duration
 	origin   time.Time // base of all stored times; a multiple of tick; zero until the first call with a time
@@ -37,7 +37,8 @@ func New(tick time.Duration) *Tracker {
 	return &Tracker{tick: tick, sessions: make(map[proto.SessionID]*entry), buckets: make(map[int64]*entry)}
 }
 
-// Add adds session id, last heard from at now. If the session is known, Add is the same as SetTimeout.
+// Add adds session id, last heard from at now. If the session is known, Add is the same as
+// SetTimeout.
 func (t *Tracker) Add(id proto.SessionID, timeout time.Duration, now time.Time) {
 	e := t.sessions[id]
 	if e == nil {
@@ -47,9 +48,9 @@ func (t *Tracker) Add(id proto.SessionID, timeout time.Duration, now time.Time) 
 	t.update(e, timeout, t.since(now))
 }
 
-// Touch records that id was heard from at now, and reports whether id is known. A closing session is
-// put back, unless a later report is known (E3). Touch takes constant time; a touch within the same
-// tick does not move the session.
+// Touch records that id was heard from at now, and reports whether id is known. A closing session
+// is put back, unless a later report is known (E3). Touch takes constant time; a touch within the
+// same tick does not move the session.
 func (t *Tracker) Touch(id proto.SessionID, now time.Time) bool {
 	e := t.sessions[id]
 	if e == nil {
@@ -61,9 +62,9 @@ func (t *Tracker) Touch(id proto.SessionID, now time.Time) bool {
 	return true
 }
 
-// SetTimeout replaces the timeout of id, whose client has reconnected, records that id was heard from
-// at now, and reports whether id is known. A shorter timeout takes effect at once. A closing session is
-// put back.
+// SetTimeout replaces the timeout of id, whose client has reconnected, records that id was heard
+// from at now, and reports whether id is known. A shorter timeout takes effect at once. A closing
+// session is put back.
 func (t *Tracker) SetTimeout(id proto.SessionID, timeout time.Duration, now time.Time) bool {
 	e := t.sessions[id]
 	if e != nil {
@@ -80,15 +81,15 @@ func (t *Tracker) Remove(id proto.SessionID) {
 	}
 }
 
-// Expired returns the sessions that have expired at now, sorted, and marks them as closing (E4). The
-// caller, who owns the result, proposes to close each session. Then it must call
+// Expired returns the sessions that have expired at now, sorted, and marks them as closing (E4).
+// The caller, who owns the result, proposes to close each session. Then it must call
 //
 //   - Remove when the proposal was applied,
 //   - SetTimeout if the client reconnected in the meantime,
 //   - Retry if the proposal failed.
 //
-// The cost is proportional to the size of the result plus the number of buckets, which is at most the
-// longest timeout in ticks plus a few.
+// The cost is proportional to the size of the result plus the number of buckets, which is at most
+// the longest timeout in ticks plus a few.
 func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	last := floorDiv(t.since(now), t.tick)
 	var ids []proto.SessionID
@@ -106,9 +107,9 @@ func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	return ids
 }
 
-// Due returns the sessions that are closing or whose timeout has passed at now, sorted. Unlike Expired,
-// it does not wait for the end of a bucket, and changes nothing. It visits all sessions. The caller
-// owns the result.
+// Due returns the sessions that are closing or whose timeout has passed at now, sorted. Unlike
+// Expired, it does not wait for the end of a bucket, and changes nothing. It visits all sessions.
+// The caller owns the result.
 func (t *Tracker) Due(now time.Time) []proto.SessionID {
 	at := t.since(now)
 	var ids []proto.SessionID
@@ -144,8 +145,8 @@ type Bucket struct {
 	IDs []proto.SessionID // sorted
 }
 
-// Buckets returns all buckets in order of time, for the four-letter word dump. Closing sessions are in
-// no bucket. The caller owns the result.
+// Buckets returns all buckets in order of time, for the four-letter word dump. Closing sessions are
+// in no bucket. The caller owns the result.
 func (t *Tracker) Buckets() []Bucket {
 	buckets := make([]Bucket, 0, len(t.buckets))
 	for bucket, e := range t.buckets {

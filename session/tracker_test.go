@@ -94,7 +94,8 @@ func TestExpired_ReturnsAgainOnlyAfterRetry(t *testing.T) {
 	}
 }
 
-// TestTracker_KeepsTheMonotonicReading guards E1 against steps of the wall clock. Round(0) strips a monotonic reading.
+// TestTracker_KeepsTheMonotonicReading guards E1 against steps of the wall clock. Round(0) strips a
+// monotonic reading.
 func TestTracker_KeepsTheMonotonicReading(t *testing.T) {
 	now := time.Now()
 	tr := session.New(tick)

@@ -12,19 +12,19 @@ type Entry struct {
 	Data  []byte
 }
 
-// Batch is a unit of change: all of it is recovered or nothing.
+// Batch is a unit of change: it is recovered as a whole or not at all.
 type Batch struct {
-	// State replaces the state. nil leaves it as it is; empty is a state.
+	// State replaces the state. nil leaves the state unchanged; an empty state is not nil.
 	State []byte
-	// Reset, if not zero, drops all entries of the log, before Entries are added: the log then begins behind index Reset,
-	// as after a snapshot from a leader.
+	// Reset, if not zero, drops all entries of the log before Entries are added, as after a
+	// snapshot from a leader. The log then begins with index Reset+1.
 	Reset uint64
-	// Entries have consecutive indexes. The first is at most LastIndex()+1; where it is less, it and all that follow
-	// replace the end of the log.
+	// Entries must have consecutive indexes, the first of which must be at most LastIndex()+1. All
+	// existing entries from that index on are replaced.
 	Entries []Entry
 }
 
-// position is what Append needs to know of the entries in a log.
+// position is the range of indexes of a log.
 type position struct {
 	first uint64 // lowest index that may be written
 	last  uint64
@@ -40,7 +40,7 @@ func (p position) after(b *Batch) (position, error) {
 	}
 	index := b.Entries[0].Index
 	if index < p.first || index > p.last+1 {
-		return p, fmt.Errorf("%w: entry %d, but the log holds %d to %d", ErrOrder, index, p.first, p.last)
+		return p, fmt.Errorf("%w: entry %d does not continue the log, which holds entries %d to %d", ErrOrder, index, p.first, p.last)
 	}
 	for i := range b.Entries {
 		if b.Entries[i].Index != index+uint64(i) {
@@ -51,7 +51,7 @@ func (p position) after(b *Batch) (position, error) {
 	return p, nil
 }
 
-// encodedBytes returns the length of b's records. It is added up in 64 bits, so it can't wrap.
+// encodedBytes returns the length of b's records, in 64 bits, so that the sum can't overflow.
 func (b *Batch) encodedBytes() int64 {
 	n := int64(0)
 	if b.State != nil {
@@ -69,7 +69,8 @@ func (b *Batch) encodedBytes() int64 {
 	return n
 }
 
-// append appends b's records to buf. All lengths fit: the caller bounds encodedBytes by MaxAppendBytes.
+// append appends b's records to buf. The caller must bound encodedBytes by MaxAppendBytes, so that
+// all lengths fit.
 func (b *Batch) append(buf []byte) []byte {
 	le := binary.LittleEndian
 	if b.State != nil {
@@ -93,7 +94,7 @@ func (b *Batch) append(buf []byte) []byte {
 	return buf
 }
 
-// replay is the content of a log while it is read.
+// replay is the content of a log that is being read.
 type replay struct {
 	state   []byte
 	base    uint64 // index before the first of entries
@@ -102,8 +103,9 @@ type replay struct {
 
 func (r *replay) last() uint64 { return r.base + uint64(len(r.entries)) }
 
-// payload applies the records of one frame. Slices of p are kept. The checksum of the frame was right, so an error means
-// that the writer or the chain is broken; it says what was wanted and what was there.
+// payload applies the records of one frame, and retains slices of p. If ok is false, want and got
+// describe the problem. The checksum of the frame was right, so the writer or the chain is broken
+// then.
 func (r *replay) payload(p []byte) (want, got string, ok bool) {
 	le := binary.LittleEndian
 	for len(p) > 0 {
@@ -124,7 +126,7 @@ func (r *replay) payload(p []byte) (want, got string, ok bool) {
 			if first == 0 || first > r.last()+1 {
 				return fmt.Sprintf("entries from %d or less", r.last()+1), fmt.Sprintf("entries from %d", first), false
 			}
-			// Each entry takes 4 bytes at least, so a count that lies makes no large allocation.
+			// An entry has at least 4 bytes, so a wrong count can't cause a large allocation.
 			if n == 0 || int64(n) > int64(len(p)/4) || first > math.MaxUint64-uint64(n) {
 				return "a count of entries that fits", fmt.Sprint(n), false
 			}
@@ -144,8 +146,8 @@ func (r *replay) payload(p []byte) (want, got string, ok bool) {
 	return "", "", true
 }
 
-// cutFrom drops the entries from index on. An index below the oldest entry is no error: the segments that held the
-// ones between were dropped.
+// cutFrom drops the entries from index on. An index below the oldest entry is valid: the segments
+// of the entries between were dropped.
 func (r *replay) cutFrom(index uint64) {
 	if index <= r.base {
 		r.base, r.entries = index-1, r.entries[:0]

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// nullFS is a disk that forgets: what is left is the cost of the log itself.
+// nullFS is a disk that discards all writes, so that only the cost of the log is measured.
 type nullFS struct{ vfs.FS }
 
 type nullFile struct{ vfs.File }
@@ -40,7 +40,7 @@ func TestAppend_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkAppend_Log is the cost of an append without the disk.
+// BenchmarkAppend_Log measures an append without the disk.
 func BenchmarkAppend_Log(b *testing.B) {
 	l, _ := mustOpen(b, wal.Config{FS: nullFS{vfs.NewMem()}})
 	batch := []wal.Batch{{Entries: []wal.Entry{{Data: make([]byte, 100)}}}}
@@ -51,8 +51,9 @@ func BenchmarkAppend_Log(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend is entries of 100 bytes on the real disk, 1 and 100 batches to a sync. ns/op is one Append. The
-// directory is compacted as it goes, so segments are recycled as in a server. Next to it: BenchmarkFdatasync.
+// BenchmarkAppend appends entries of 100 bytes on the real disk, 1 and 100 batches per sync. ns/op
+// is one Append. The log is compacted meanwhile, so segments are recycled as in a server. Compare
+// it with BenchmarkFdatasync.
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprintf("batches=%d", n), func(b *testing.B) {
@@ -84,8 +85,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkFdatasync is what BenchmarkAppend can't be faster than: the same bytes written to a preallocated file, one
-// behind the other, with one fdatasync each.
+// BenchmarkFdatasync is a lower bound for BenchmarkAppend: it writes the same bytes sequentially to
+// a preallocated file, with one fdatasync each.
 func BenchmarkFdatasync(b *testing.B) {
 	for _, size := range []int{152, 11_736} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
@@ -119,7 +120,8 @@ func BenchmarkFdatasync(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen_Empty is a first start: an empty directory, with its first preallocated piece of a segment.
+// BenchmarkOpen_Empty measures a first start: an empty directory gets its first segment, partly
+// preallocated.
 func BenchmarkOpen_Empty(b *testing.B) {
 	root := b.TempDir()
 	i := 0
@@ -135,7 +137,7 @@ func BenchmarkOpen_Empty(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen_Million recovers 1,000,000 entries of 100 bytes, 1 and 100 to an append.
+// BenchmarkOpen_Million recovers 1,000,000 entries of 100 bytes, 1 and 100 per append.
 func BenchmarkOpen_Million(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {

@@ -22,7 +22,7 @@ type step struct {
 	reopen  bool // close and open before
 }
 
-// drawSteps makes a workload of at most that many steps, valid on a log that starts empty.
+// drawSteps draws a workload of at most that many steps, valid for an empty log.
 func drawSteps(t *rapid.T, most int) []step {
 	m := newModel()
 	steps := make([]step, rapid.IntRange(1, most).Draw(t, "steps"))
@@ -63,8 +63,9 @@ func drawBatch(t *rapid.T, m *model, tag string) wal.Batch {
 	return b
 }
 
-// run applies steps to a log on fs. acked is the content that was acknowledged and next what is under way; both
-// are up to date whenever the hook of a faulty fs runs. It stops at the first error.
+// run applies steps to a log on fs. acked is the acknowledged content, next the content after the
+// running step. Both are up to date whenever the hook of a faulty fs runs. It stops at the first
+// error.
 type run struct {
 	cfg   wal.Config
 	acked *model
@@ -115,7 +116,8 @@ func (r *run) steps(steps []step) error {
 	return l.Close()
 }
 
-// recovered opens the log on fs and checks that it holds what was acknowledged, or that and what was under way.
+// recovered opens the log on fs, and requires that it holds the acknowledged content, with or
+// without the running step.
 func (r *run) recovered(fs vfs.FS) (*wal.Log, *model, error) {
 	cfg := r.cfg
 	cfg.FS = fs
@@ -134,14 +136,14 @@ func (r *run) recovered(fs vfs.FS) (*wal.Log, *model, error) {
 	return nil, nil, fmt.Errorf("neither what was acknowledged (%w) nor what was under way (%w)", errAcked, errNext)
 }
 
-// survives checks recovery from fs, then that the log can be used, and that what it recovered and what was appended
-// since outlives the next power loss.
+// survives recovers the log from fs, uses it, and requires that both the recovered and the new
+// content survive the next power loss.
 func (r *run) survives(fs *vfs.Mem, choose func(int) int) error {
 	l, m, err := r.recovered(fs)
 	if err != nil {
 		return err
 	}
-	// What was recovered is durable even if nothing is written any more.
+	// The recovered content is durable even if nothing more is written.
 	again := &run{cfg: r.cfg, acked: m, next: m}
 	if _, _, err := again.recovered(fs.Crash(choose)); err != nil {
 		return fmt.Errorf("after a crash right after recovery: %w", err)
@@ -168,7 +170,7 @@ func TestCrash_AfterEveryOperation(t *testing.T) {
 		ops := 0
 		hook := func(op vfs.Op) error {
 			if op.Kind == vfs.OpRead || op.Kind == vfs.OpOpen {
-				return nil // changes nothing, so the crash was there already
+				return nil // no change, so this crash was tried already
 			}
 			ops++
 			for name, choose := range map[string]func(int) int{
@@ -189,7 +191,8 @@ func TestCrash_AfterEveryOperation(t *testing.T) {
 	})
 }
 
-// A crash, a recovery that crashes as well at every operation, and so on: the content never changes any more.
+// After a crash, recovery crashes as well, at every operation, and so does the next one. The
+// content never changes again.
 func TestCrash_DuringRecovery(t *testing.T) {
 	exhaustive.Checks(t, 15, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -224,8 +227,8 @@ func TestCrash_DuringRecovery(t *testing.T) {
 	})
 }
 
-// The process dies, not the machine: what was written and not synced is seen by the next process, which must not build
-// on it before it is durable.
+// The process dies without a power loss. The next process sees unsynced writes, and must make them
+// durable before anything depends on them.
 func TestKill_ThenPowerLoss(t *testing.T) {
 	exhaustive.Checks(t, 50, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -236,7 +239,7 @@ func TestKill_ThenPowerLoss(t *testing.T) {
 		r := newRun(wal.Config{SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
 		r.cfg.FS = vfs.NewFaulty(mem, func(vfs.Op) error {
 			if ops++; ops >= stop {
-				return syscall.EIO // from here on the process has no effect any more
+				return syscall.EIO // from here on the process has no effect
 			}
 			return nil
 		})
@@ -250,8 +253,9 @@ func TestKill_ThenPowerLoss(t *testing.T) {
 	})
 }
 
-// Every operation fails once. The failure comes out, nothing is acknowledged any more, and the next process finds
-// everything. A failed sync leaves, as Linux does, pages that read well, count as clean, and are not on disk.
+// Every operation fails once. The error is returned, nothing more is acknowledged, and the next
+// process recovers everything. As on Linux, a failed sync leaves pages that can be read, are clean,
+// and are not on disk.
 func TestFault_EveryOperationFailsOnce(t *testing.T) {
 	errDisk := errors.New("disk error")
 	exhaustive.Checks(t, 6, 100)
@@ -281,7 +285,7 @@ func TestFault_EveryOperationFailsOnce(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return // the run had fewer operations: all have failed once
+				return // the run had fewer operations: each has failed once
 			}
 			if !errors.Is(err, errDisk) {
 				t.Fatalf("operation %d, %s %s, failed and the result is %v", fail, failed.Kind, failed.Path, err)

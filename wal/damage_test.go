@@ -18,18 +18,19 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// image is a small log as bytes, with what the tests of damage need to know of it.
+// image is a small log as bytes, with the facts that the tests of damage need.
 type image struct {
 	names []string
 	files map[string][]byte
 	whole *model
-	// In the last segment: where the last frame begins and ends, and what the log holds without it.
+	// Of the last segment: where the last frame begins and ends, and the content of the log without
+	// it.
 	lastFrame, end int
 	short          *model
 }
 
-// makeImage writes a log of several segments with a state and a last segment of a few appends. With recycled the last
-// segment is a file that had another life.
+// makeImage writes a log of several segments with a state and a last segment of a few appends. With
+// recycled the last segment is a reused file.
 func makeImage(t *testing.T, recycled bool) *image {
 	t.Helper()
 	fs := vfs.NewMem()
@@ -53,7 +54,7 @@ func makeImage(t *testing.T, recycled bool) *image {
 	for len(segments()) < goal {
 		put(wal.Batch{Entries: entries(im.whole.last+1, 1, strings.Repeat("x", 700))})
 		if recycled && goal == 3 && len(segments()) == 3 {
-			// The first two segments become spares and the third, fourth and fifth are the log.
+			// The first two segments become spares; the third, fourth and fifth are the log.
 			if err := l.Compact(im.whole.last - 1); err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +76,8 @@ func makeImage(t *testing.T, recycled bool) *image {
 	return im
 }
 
-// findLastFrame walks the frames of the last segment by their lengths, as docs/reference/formats.md draws them.
+// findLastFrame walks the frames of the last segment by their lengths, as described in
+// docs/reference/formats.md.
 func (im *image) findLastFrame(t *testing.T) {
 	t.Helper()
 	data := im.files[im.names[len(im.names)-1]]
@@ -89,7 +91,7 @@ func (im *image) findLastFrame(t *testing.T) {
 	}
 }
 
-// open recovers from a copy of the image in which one file was changed; nil removes it.
+// open recovers from a copy of the image in which one file is replaced, or removed if data is nil.
 func (im *image) open(t *testing.T, name string, data []byte) (*wal.Log, wal.Recovered, error) {
 	t.Helper()
 	fs := vfs.NewMem()
@@ -131,8 +133,9 @@ func mustBeCorrupt(t *testing.T, what, path string, err error) {
 	}
 }
 
-// The promise of docs/internals/wal.md, byte by byte: a flip before the last frame of the last segment stops Open, one in
-// the last frame cuts that frame, one behind it changes nothing.
+// The promise of docs/internals/wal.md for every byte: damage before the last frame of the last
+// segment makes Open fail, damage in the last frame cuts that frame off, and damage after it
+// changes nothing.
 func TestDamage_EveryByteFlipped(t *testing.T) {
 	for _, recycled := range []bool{false, true} {
 		im := makeImage(t, recycled)
@@ -142,7 +145,7 @@ func TestDamage_EveryByteFlipped(t *testing.T) {
 				if !exhaustive.Enabled() && off%13 != 0 && off >= 160 && (off < im.lastFrame-16 || off > im.end+16) {
 					continue
 				}
-				for _, flip := range []byte{0x01, 0x80, data[off]} { // the last one makes it zero
+				for _, flip := range []byte{0x01, 0x80, data[off]} { // the last value makes the byte zero
 					if flip == 0 {
 						continue
 					}
@@ -157,7 +160,8 @@ func TestDamage_EveryByteFlipped(t *testing.T) {
 						mustBeCorrupt(t, what, name, err)
 					default:
 						im.mustRecover(t, what, im.short, l, rec, err)
-						// A recycled file's tail has to show the head of the frame to be reported.
+						// In a recycled file a torn append is reported only if the header of its
+						// frame is present.
 						if rec.TornBytes == 0 && !recycled {
 							t.Fatalf("byte %d of %s: an append was cut without a word", off, name)
 						}
@@ -169,7 +173,7 @@ func TestDamage_EveryByteFlipped(t *testing.T) {
 	}
 }
 
-// sealedEnd is where the frames of a sealed segment end.
+// sealedEnd returns the offset after the last frame of a sealed segment.
 func sealedEnd(data []byte) int {
 	off := 64
 	for off+32 <= len(data) && data[off] == 1 && binary.LittleEndian.Uint64(data[off+8:]) == binary.LittleEndian.Uint64(data[24:]) {
@@ -178,8 +182,8 @@ func sealedEnd(data []byte) int {
 	return off
 }
 
-// A sector that was lost, that is zero or holds what the file held in its earlier life, is found unless it takes the
-// last append along with it.
+// A lost sector, which is zero or holds old data of a reused file, is found unless it only affects
+// the last append.
 func TestDamage_EverySectorZeroed(t *testing.T) {
 	im := makeImage(t, false)
 	for i, name := range im.names {
@@ -205,8 +209,8 @@ func TestDamage_EverySectorZeroed(t *testing.T) {
 	}
 }
 
-// A sealed segment must be whole. The last one may end early: without any trace of what was behind, that is a log that had
-// not come further.
+// A sealed segment must be whole. The last segment may end early: without a trace of later frames,
+// it looks like a shorter log.
 func TestDamage_EveryTruncation(t *testing.T) {
 	im := makeImage(t, false)
 	for i, name := range im.names {
@@ -234,7 +238,8 @@ func TestDamage_EveryTruncation(t *testing.T) {
 	}
 }
 
-// What is left of a torn append is made zeros, so that no later recovery can put it together with newer pieces.
+// The remains of a torn append are overwritten with zeros, so that no later recovery can combine
+// them with newer pieces.
 func TestOpen_CutsATornAppend(t *testing.T) {
 	fs := vfs.NewMem()
 	cfg := wal.Config{FS: fs}
@@ -261,7 +266,7 @@ func TestOpen_CutsATornAppend(t *testing.T) {
 	if rec.TornBytes != 32+4008 || rec.TornOffset != end || rec.TornPath != path {
 		t.Errorf("got %d torn bytes at %d of %s", rec.TornBytes, rec.TornOffset, rec.TornPath)
 	}
-	if s := logged.String(); !strings.Contains(s, "torn append cut") || !strings.Contains(s, path) || !strings.Contains(s, "offset=120") {
+	if s := logged.String(); !strings.Contains(s, "cut off a torn append") || !strings.Contains(s, path) || !strings.Contains(s, "offset=120") {
 		t.Errorf("logged %q", s)
 	}
 	if rest := readAll(t, fs, path)[end:]; bytes.Count(rest, []byte{0}) != len(rest) {
@@ -281,7 +286,7 @@ func TestDamage_SegmentMissing(t *testing.T) {
 func TestDamage_SegmentOfAnotherLog(t *testing.T) {
 	im := makeImage(t, false)
 	other := makeImage(t, true)
-	// Same number in the name and in the header, other chain.
+	// The same number in the name and in the header, but another chain.
 	name := im.names[1]
 	data := slices.Clone(other.files[other.names[0]])
 	binary.LittleEndian.PutUint64(data[16:], 2)

@@ -6,31 +6,33 @@ import (
 )
 
 var (
-	// ErrClosed is returned by a log that was closed.
+	// ErrClosed is returned by a closed log.
 	ErrClosed = errors.New("wal: closed")
 	// ErrCorrupt is wrapped by every [CorruptError].
 	ErrCorrupt = errors.New("wal: corrupt")
-	// ErrVersion is wrapped by the error of Open when a segment was written in a format newer than this package reads.
+	// ErrVersion is wrapped by the error of Open for a segment in a newer format.
 	ErrVersion = errors.New("wal: format is newer than this program")
-	// ErrTooLarge is returned by Append for more than [MaxAppendBytes] at once. Nothing was written.
+	// ErrTooLarge is wrapped by the error of an Append of more than [MaxAppendBytes]. Nothing was
+	// written.
 	ErrTooLarge = errors.New("wal: append too large")
-	// ErrOrder is wrapped by the error of Append when the entries don't continue the log. Nothing was written.
+	// ErrOrder is wrapped by the error of an Append whose entries don't continue the log. Nothing
+	// was written.
 	ErrOrder = errors.New("wal: entries out of order")
 )
 
-// CorruptError says where the log is damaged. It wraps [ErrCorrupt].
+// CorruptError describes damage to the log. It wraps [ErrCorrupt].
 type CorruptError struct {
 	Path   string // the segment file
-	Offset int64  // of the header or frame that is wrong, in bytes
-	Want   string // what should be there
-	Got    string // what is there
+	Offset int64  // of the damaged header or frame, in bytes
+	Want   string // expected content
+	Got    string // actual content
 }
 
-// Error names the place and what an operator can do about it.
+// Error returns the place of the damage and what an operator can do about it.
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("wal: corrupt: %s at offset %d: want %s, got %s; acknowledged data may be damaged, so the log is not opened "+
-		"and nothing was changed: check the disk, then restore this data directory from a backup, or (only where the other "+
-		"servers of the ensemble hold the data) move it away and let this server join again empty",
+	return fmt.Sprintf("wal: corrupt: %s at offset %d: want %s, got %s; acknowledged data may be damaged, so the log was not opened "+
+		"and nothing was changed: check the disk, then restore this data directory from a backup, or (only if the other "+
+		"servers of the ensemble hold the data) move it away and start this server with an empty one",
 		e.Path, e.Offset, e.Want, e.Got)
 }
 

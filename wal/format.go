@@ -19,10 +19,10 @@ const (
 	frameHeaderBytes   = 32
 	frameAlign         = 8
 
-	// flagRecycled says that the file had another life, so what lies behind the tail need not be zeros.
+	// flagRecycled marks a reused file: the bytes after the tail need not be zeros.
 	flagRecycled = 1
 
-	frameAppend = 1 // the one frame type; 0 is unwritten space
+	frameAppend = 1 // the only frame type; 0 is unwritten space
 
 	recordState   = 1
 	recordReset   = 2
@@ -33,13 +33,14 @@ const (
 	lockName      = "LOCK"
 )
 
-// segmentHeader is the head of a segment file. It is durable before the file gets its name, so it is never torn.
+// segmentHeader is the header of a segment file. It is durable before the file gets its name, so it
+// is never torn.
 type segmentHeader struct {
 	number     uint64
 	salt       uint64
 	firstSeq   uint64 // of the first frame
 	firstIndex uint64 // LastIndex()+1 when the segment was made
-	prevCRC    uint32 // of the last frame of the segment before; the first frame's chain value is the header's own CRC
+	prevCRC    uint32 // of the last frame of the previous segment; the first frame is chained to the header's own CRC
 	recycled   bool
 }
 
@@ -63,10 +64,12 @@ func (h segmentHeader) append(buf []byte, table *crc32.Table) (_ []byte, crc uin
 	return le.AppendUint32(buf, crc), crc
 }
 
-// decodeSegmentHeader reads the 64 bytes in buf. Its error is a *CorruptError without Path, or wraps ErrVersion.
+// decodeSegmentHeader decodes the 64 bytes in buf. Its error is a *CorruptError without Path, or
+// wraps ErrVersion.
 //
-// Magic, checksum and version are told apart in this order: a checksum over the first 60 bytes is promised for all versions,
-// so that a damaged version number is not taken for a newer program's file.
+// It verifies the magic, the checksum and the version, in this order. Every version must have a
+// checksum over the first 60 bytes, so that a damaged version number is not mistaken for a newer
+// format.
 func decodeSegmentHeader(buf []byte, table *crc32.Table) (h segmentHeader, crc uint32, err error) {
 	le := binary.LittleEndian
 	bad := func(offset int64, want, got string) (segmentHeader, uint32, error) {
@@ -80,7 +83,7 @@ func decodeSegmentHeader(buf []byte, table *crc32.Table) (h segmentHeader, crc u
 		return bad(0, fmt.Sprintf("a segment header with CRC %#08x", crc), fmt.Sprintf("%#08x", sum))
 	}
 	if v := le.Uint32(buf[8:]); v > formatVersion {
-		return segmentHeader{}, 0, fmt.Errorf("%w: it has version %d, this program reads up to %d", ErrVersion, v, formatVersion)
+		return segmentHeader{}, 0, fmt.Errorf("%w: it has version %d, this program reads versions up to %d; upgrade this server", ErrVersion, v, formatVersion)
 	} else if v == 0 {
 		return bad(8, "a format version", "0")
 	}
@@ -102,17 +105,18 @@ func decodeSegmentHeader(buf []byte, table *crc32.Table) (h segmentHeader, crc u
 	return h, crc, nil
 }
 
-// frameHeader is the head of a frame, without its own CRC.
+// frameHeader is the header of a frame.
 type frameHeader struct {
 	kind   byte
 	length uint32 // of the payload, in bytes, without padding
-	salt   uint64 // the segment's
-	seq    uint64 // counts the frames of the log; never used twice for a frame that was acknowledged
-	prev   uint32 // CRC of the frame before
+	salt   uint64 // of the segment
+	seq    uint64 // number of the frame in the log; unique among acknowledged frames
+	prev   uint32 // CRC of the previous frame
 	crc    uint32
 }
 
-// seal fills in the header of the frame in buf: frameHeaderBytes of room, then the payload, then zero padding.
+// seal fills in the header of the frame in buf: frameHeaderBytes of room, then the payload, then
+// zero padding.
 func (h frameHeader) seal(buf []byte, table *crc32.Table) (crc uint32) {
 	le := binary.LittleEndian
 	le.PutUint32(buf[0:], uint32(h.kind))
@@ -125,7 +129,7 @@ func (h frameHeader) seal(buf []byte, table *crc32.Table) (crc uint32) {
 	return crc
 }
 
-// decodeFrameHeader reads the header in buf. ok is false if it can't be one of this version.
+// decodeFrameHeader decodes the header in buf. ok is false if it can't be a frame of this version.
 func decodeFrameHeader(buf []byte) (h frameHeader, ok bool) {
 	le := binary.LittleEndian
 	kind := le.Uint32(buf[0:])
@@ -140,13 +144,13 @@ func decodeFrameHeader(buf []byte) (h frameHeader, ok bool) {
 	return h, kind == frameAppend
 }
 
-// frameCRC is the checksum of a whole frame: all but the CRC field itself.
+// frameCRC returns the checksum of a whole frame, except for the CRC field itself.
 func frameCRC(frame []byte, table *crc32.Table) uint32 {
 	crc := crc32.Update(0, table, frame[:28])
 	return crc32.Update(crc, table, frame[frameHeaderBytes:])
 }
 
-// frameBytes is the size on disk of a frame with a payload of n bytes.
+// frameBytes returns the size on disk of a frame with a payload of n bytes.
 func frameBytes(n int64) int64 {
 	return frameHeaderBytes + (n+frameAlign-1)/frameAlign*frameAlign
 }
@@ -159,7 +163,7 @@ func sparePath(dir string, number uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%016x%s", number, spareSuffix))
 }
 
-// parseName returns the number of a file of the log. Names that the log does not make are not ok.
+// parseName returns the number in the name of a file of the log. ok is false for any other name.
 func parseName(name, suffix string) (number uint64, ok bool) {
 	hex, found := strings.CutSuffix(name, suffix)
 	if !found || len(hex) != 16 || hex != strings.ToLower(hex) {

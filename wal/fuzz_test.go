@@ -11,9 +11,10 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// FuzzOpen puts arbitrary bytes behind a segment header that is right or not. Open must neither panic nor take memory
-// beyond what the file justifies; what it accepts it accepts again, and can be appended to. With sum the first frame's
-// checksum and chain are made right, so that the fuzzer gets to the records inside.
+// FuzzOpen opens arbitrary bytes after a segment header that is right or wrong. Open must neither
+// panic nor use more memory than the file justifies. A log that it accepts it must accept again,
+// also after an append. With sum the checksum and chain of the first frame are made right, so that
+// the fuzzer reaches the records inside.
 func FuzzOpen(f *testing.F) {
 	fs := vfs.NewMem()
 	cfg := wal.Config{FS: fs, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(3)}
@@ -71,7 +72,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// repairSums makes the checksums of the header and of the first frame right, where there is room for them.
+// repairSums makes the checksums of the header and of the first frame right, if there is room for
+// them.
 func repairSums(data []byte) []byte {
 	le, table := binary.LittleEndian, crc32.MakeTable(crc32.Castagnoli)
 	data = append([]byte(nil), data...)

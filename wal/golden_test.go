@@ -13,7 +13,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden log of the current format version; read the change before you commit it")
 
-// goldenSteps makes the log of testdata/v1: two segments of which the last is a recycled file, with each kind of record.
+// goldenSteps makes the log of testdata/v1: two segments, the second of which is a recycled file,
+// with each kind of record.
 func goldenSteps() []step {
 	return []step{
 		{batches: []wal.Batch{{State: []byte("term 1")}, {Entries: entries(1, 3, "first ")}}},
@@ -26,7 +27,7 @@ func goldenSteps() []step {
 	}
 }
 
-// The log that a program of format version 1 wrote is read by this one; and this one still writes the same bytes.
+// This program reads a log of format version 1, and still writes the same bytes.
 func TestGolden_Version1(t *testing.T) {
 	mem := vfs.NewMem()
 	r := newRun(wal.Config{FS: mem, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})

@@ -34,7 +34,7 @@ func mustAppend(t testing.TB, l *wal.Log, batches ...wal.Batch) {
 	}
 }
 
-// entries makes n entries from index first with contents that tell index and tag.
+// entries makes n entries from index first, whose contents name the index and tag.
 func entries(first uint64, n int, tag string) []wal.Entry {
 	es := make([]wal.Entry, n)
 	for i := range es {
@@ -44,13 +44,13 @@ func entries(first uint64, n int, tag string) []wal.Entry {
 	return es
 }
 
-// model is what a log holds, written without looking at wal: a map and two bounds.
+// model is an independent implementation of a log: a map and two bounds.
 type model struct {
 	state   []byte // nil if none
 	first   uint64 // lowest index not compacted
 	last    uint64
-	entries map[uint64]string // compacted ones included, from oldest on
-	oldest  uint64            // lowest index that recovery may bring
+	entries map[uint64]string // from oldest on, including compacted entries
+	oldest  uint64            // lowest index that may be recovered
 }
 
 func newModel() *model { return &model{first: 1, oldest: 1, entries: map[uint64]string{}} }
@@ -89,7 +89,7 @@ func (m *model) compact(index uint64) {
 	m.first = max(m.first, index+1)
 }
 
-// check compares what a log says after it was opened.
+// check compares the model with a log that was just opened.
 func (m *model) check(l *wal.Log, rec wal.Recovered) error {
 	if !bytes.Equal(rec.State, m.state) || (rec.State == nil) != (m.state == nil) {
 		return fmt.Errorf("state is %q, want %q", rec.State, m.state)

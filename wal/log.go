@@ -13,10 +13,10 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// keepBufferBytes bounds what a log holds on to between appends.
+// keepBufferBytes is the largest buffer that a log retains between appends.
 const keepBufferBytes = 4 << 20
 
-// Log is an open log. Its methods belong to one goroutine, but for Size.
+// Log is an open log. Except for Size, its methods must be called from one goroutine at a time.
 type Log struct {
 	dir   string
 	cfg   Config
@@ -25,46 +25,51 @@ type Log struct {
 
 	sealed []segment // full segments, oldest first, numbers without gaps
 	tail   tail
-	spares []spare // files to write the next segments into
+	spares []spare // files for the next segments
 
 	pos   position
-	state []byte // newest; nil if there was never one
+	state []byte // newest; nil if there has been none
 	seq   uint64 // of the next frame
-	prev  uint32 // CRC of the last frame, or of the tail's header before its first frame
+	prev  uint32 // CRC of the last frame, or of the tail's header if it has no frame
 
-	buf    []byte // the frame under way; reused
+	buf    []byte // for the next frame; reused
 	size   atomic.Int64
 	err    error // the first error of the disk; sticky
 	closed bool
 }
 
-// segment is what a log remembers of a segment file.
+// segment describes a segment file.
 type segment struct {
 	number  uint64
 	bytes   int64  // size of the file
-	highest uint64 // LastIndex when it was sealed: what it or an earlier one has behind that was replaced already
+	highest uint64 // LastIndex when it was sealed; all higher entries in it or in earlier segments are replaced
 }
 
-// tail is the segment that is written.
+// tail is the segment that appends go to.
 type tail struct {
 	segment
 	f     vfs.File
 	salt  uint64
-	start int64 // behind the header and the state that each segment begins with
-	end   int64 // behind the last frame
+	start int64 // offset after the header and the state that each segment begins with
+	end   int64 // offset after the last frame
 }
 
+// spare is the file of a dropped segment, kept for a later one.
 type spare struct {
 	path  string
 	bytes int64
 }
 
-// Append writes all batches, in order, as one frame and returns once it is on disk: all of it is recovered or nothing.
-// It keeps no slice. Without any content it does nothing.
+// Append writes all batches, in order, as one frame, and returns after the frame is on disk. It is
+// recovered as a whole or not at all. Append retains no slice, and does nothing if the batches are
+// empty.
 //
-// Errors: ErrClosed; ErrOrder and ErrTooLarge, and then nothing was written and the log goes on; any other error is sticky:
-// the batches may or may not be found by the next Open, and the log refuses all further work, because after a failed sync
-// the page cache can't be trusted.
+// Errors:
+//
+//   - ErrClosed.
+//   - ErrOrder and ErrTooLarge: nothing was written, and the log can still be used.
+//   - Any other error is sticky: the log refuses all further work, because after a failed sync the
+//     page cache can't be trusted. The next Open may or may not recover the batches.
 func (l *Log) Append(batches ...Batch) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -81,7 +86,7 @@ func (l *Log) Append(batches ...Batch) error {
 		return nil
 	}
 	if frameBytes(payload) > MaxAppendBytes {
-		return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, frameBytes(payload), int64(MaxAppendBytes))
+		return fmt.Errorf("%w: %d bytes, the maximum is %d", ErrTooLarge, frameBytes(payload), int64(MaxAppendBytes))
 	}
 	if err := l.write(batches, payload); err != nil {
 		l.err = err
@@ -96,9 +101,9 @@ func (l *Log) Append(batches ...Batch) error {
 	return nil
 }
 
-// Compact says that entries up to index are no longer needed. It drops the segments that hold nothing else; some
-// entries up to index may therefore be recovered by the next Open. An index above LastIndex empties the log, durably, as
-// Batch.Reset does. Errors are those of Append.
+// Compact declares that entries up to index are no longer needed. It drops the segments that hold
+// no other entries, so the next Open may still recover some of them. An index above LastIndex
+// empties the log durably, like Batch.Reset. Errors are those of Append.
 func (l *Log) Compact(index uint64) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -118,17 +123,19 @@ func (l *Log) Compact(index uint64) error {
 	return nil
 }
 
-// FirstIndex is the index of the oldest entry that was not compacted, or LastIndex()+1 if there is none.
+// FirstIndex returns the index of the oldest entry that was not compacted, or LastIndex()+1 if
+// there is none.
 func (l *Log) FirstIndex() uint64 { return l.pos.first }
 
-// LastIndex is the index of the newest entry; without entries it is the one before FirstIndex.
+// LastIndex returns the index of the newest entry, or FirstIndex()-1 if there are no entries.
 func (l *Log) LastIndex() uint64 { return l.pos.last }
 
-// Size is what the log takes on disk, in bytes, preallocated space and spare files included. Safe for concurrent use.
+// Size returns the size of the log on disk, in bytes, including preallocated space and spare files.
+// It is safe for concurrent use.
 func (l *Log) Size() int64 { return l.size.Load() }
 
-// Close releases the log's files and its lock. It writes nothing, but with NoSync it syncs what was appended. A second
-// Close does nothing.
+// Close closes the files and releases the lock. It writes nothing; with NoSync it syncs the
+// appends. A second Close does nothing.
 func (l *Log) Close() error {
 	if l.closed {
 		return nil
@@ -149,12 +156,13 @@ func (l *Log) usable() error {
 		return ErrClosed
 	}
 	if l.err != nil {
-		return fmt.Errorf("wal: stopped by an earlier error: %w", l.err)
+		return fmt.Errorf("wal: stopped after an earlier error: %w", l.err)
 	}
 	return nil
 }
 
-// write puts batches into the tail, or into a new one if that is full, and syncs it. payload is their encoded length.
+// write appends batches to the tail, or to a new segment if the tail is full, and syncs it. payload
+// is their encoded length.
 func (l *Log) write(batches []Batch, payload int64) error {
 	size := frameBytes(payload)
 	if l.tail.end+size > l.cfg.SegmentBytes && l.tail.end > l.tail.start {
@@ -194,7 +202,7 @@ func (l *Log) write(batches []Batch, payload int64) error {
 	return nil
 }
 
-// seal makes a frame of buf, which is room for a header and a payload, and takes it into the chain.
+// seal turns buf, which holds room for a header and a payload, into the next frame of the chain.
 func (l *Log) seal(buf []byte, salt uint64) []byte {
 	h := frameHeader{kind: frameAppend, length: uint32(len(buf) - frameHeaderBytes), salt: salt, seq: l.seq, prev: l.prev}
 	for len(buf)%frameAlign != 0 {
@@ -207,12 +215,12 @@ func (l *Log) seal(buf []byte, salt uint64) []byte {
 
 func (l *Log) setState(state []byte) {
 	if l.state == nil {
-		l.state = make([]byte, 0, len(state)) // an empty state is not nil
+		l.state = make([]byte, 0, len(state)) // an empty state must not be nil
 	}
 	l.state = append(l.state[:0], state...)
 }
 
-// newSalt draws the salt of a segment.
+// newSalt returns a random salt for a segment.
 func (l *Log) newSalt() (uint64, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(l.cfg.Rand, b[:]); err != nil {

@@ -71,7 +71,7 @@ func TestAppend_RefusesWithoutWriting(t *testing.T) {
 			t.Errorf("%s: got %v, want ErrOrder", name, err)
 		}
 	}
-	// One slice many times over is larger than an append may be, without taking the memory.
+	// Many references to one slice exceed the size of an append, without the memory.
 	big := wal.Batch{State: make([]byte, 64<<20)}
 	if err := l.Append(big, big, big, big, big, big, big, big, big, big, big, big, big, big, big, big); !errors.Is(err, wal.ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
@@ -140,7 +140,7 @@ func TestCompact_BoundsTheDiskAndRecycles(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m.oldest = 1900 - 200 // what is recovered beyond the compacted index is less than a few segments
+	m.oldest = 1900 - 200 // compacted entries that are recovered fill less than a few segments
 	l, rec := mustOpen(t, cfg)
 	if err := m.check(l, rec); err != nil {
 		t.Error(err)
@@ -202,7 +202,7 @@ func TestOnSync_CountsBatchesAndBytes(t *testing.T) {
 	cfg := wal.Config{FS: vfs.NewMem(), OnSync: func(_ time.Duration, n, size int) { batches += n; bytes += size }}
 	l, _ := mustOpen(t, cfg)
 	mustAppend(t, l, wal.Batch{State: []byte("123")}, wal.Batch{Entries: entries(1, 1, "a")})
-	// 32 of frame header; 5+3 of state; 13+4+2 of entries; 5 of padding
+	// 32 for the frame header, 5+3 for the state, 13+4+2 for the entries, 5 for padding
 	if batches != 2 || bytes != 64 {
 		t.Errorf("got %d batches in %d bytes, want 2 in 64", batches, bytes)
 	}
@@ -211,8 +211,8 @@ func TestOnSync_CountsBatchesAndBytes(t *testing.T) {
 	}
 }
 
-// Without syncs the death of the process loses nothing, Close makes all durable, and a sealed segment is durable, so that a
-// power loss can only hurt the last one.
+// Without syncs the death of the process loses nothing, Close makes everything durable, and a
+// sealed segment is durable, so that a power loss can only damage the last segment.
 func TestNoSync_SyncsOnlyAtRollAndClose(t *testing.T) {
 	fs := vfs.NewMem()
 	var synced []string

@@ -9,26 +9,29 @@ import (
 	"slices"
 )
 
-// Recovered is what Open found. It belongs to the caller. The Data of several entries may share memory.
+// Recovered is the content of a log that Open has recovered. It belongs to the caller. The Data of
+// several entries may share memory.
 type Recovered struct {
 	// State is the newest state, nil if none was ever appended.
 	State []byte
-	// Entries are the entries of the log, in order, without gaps. The first ones may have been compacted already: their
-	// segment was still there.
+	// Entries are the entries of the log, in order and without gaps. The first entries may be
+	// compacted ones whose segment still existed.
 	Entries []Entry
 
-	// TornBytes is what was cut off behind the last whole append, in bytes: the remains of an append that was under way
-	// when the power failed, in the file TornPath from TornOffset on. 0 if there were none. Open has logged it.
+	// TornBytes is the size of the remains of an append that was running when the power failed:
+	// they were cut off after the last whole append, in the file TornPath from TornOffset on, and
+	// Open has logged it. 0 if there were none.
 	TornBytes  int64
 	TornPath   string
 	TornOffset int64
 }
 
-// Open opens the log in dir, which it makes if need be, and recovers what it holds. What it returns is durable, also if
-// the process before died between a write and its sync. dir is locked until Close.
+// Open opens the log in dir, which it makes if necessary, and recovers its content. The content is
+// durable when Open returns, even if the previous process died between a write and its sync. dir is
+// locked until Close.
 //
-// Errors wrap [ErrCorrupt] (as a *[CorruptError]), [ErrVersion], [vfs.ErrLocked], or are those of the disk. A log that is
-// corrupt, or too new, is not changed.
+// An error wraps [ErrCorrupt] (as a *[CorruptError]), [ErrVersion] or [vfs.ErrLocked], or comes
+// from the disk. A log that is corrupt, or in a newer format, is not changed.
 func Open(dir string, cfg Config) (_ *Log, _ Recovered, err error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, Recovered{}, err
@@ -43,7 +46,7 @@ func Open(dir string, cfg Config) (_ *Log, _ Recovered, err error) {
 	l := &Log{dir: dir, cfg: cfg, table: crc32.MakeTable(crc32.Castagnoli), lock: lock, seq: 1, pos: position{first: 1}}
 	rec, err := l.open()
 	if err != nil {
-		l.err = err // so that Close doesn't sync
+		l.err = err // Close must not sync
 		return nil, Recovered{}, errors.Join(err, l.Close())
 	}
 	return l, rec, nil
@@ -71,7 +74,7 @@ func (l *Log) open() (Recovered, error) {
 	return rec, l.adoptSpares(spares)
 }
 
-// sortNames returns the numbers of the segments, rising, and those of the spares.
+// sortNames returns the numbers of the segments, and those of the spares, in ascending order.
 func sortNames(names []string) (segments, spares []uint64) {
 	for _, name := range names {
 		if n, ok := parseName(name, segmentSuffix); ok {

@@ -8,10 +8,12 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// Read recovers what the log in dir holds, as Open does, and changes nothing: no file is made, a torn append stays where it is.
-// So what it returns need not be durable. It takes no lock: the caller knows that nobody has the log open.
+// Read recovers the content of the log in dir like Open, but changes nothing: it makes no file, and
+// leaves a torn append in place. So the content need not be durable. Read takes no lock: the caller
+// must make sure that the log is not open. It uses only the FS of cfg.
 //
-// Errors are those of Open, but that a directory that is not there is one that wraps [io/fs.ErrNotExist]. Of cfg only FS counts.
+// Errors are as for Open, except that a missing directory returns an error wrapping
+// [io/fs.ErrNotExist].
 func Read(dir string, cfg Config) (_ Recovered, err error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return Recovered{}, err
@@ -46,7 +48,7 @@ func Read(dir string, cfg Config) (_ Recovered, err error) {
 	return rec, nil
 }
 
-// readOnly opens segments for reading only.
+// readOnly is an FS whose OpenRW opens for reading only.
 type readOnly struct{ vfs.FS }
 
 func (r readOnly) OpenRW(name string) (vfs.File, error) { return r.Open(name) }

@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// readThenOpen opens a log that was read before: both find the same, or fail the same way, and reading changes nothing.
+// readThenOpen reads a log, then opens it. Both must return the same content or fail alike, and
+// reading must change nothing.
 func readThenOpen(cfg wal.Config) (*wal.Log, wal.Recovered, error) {
 	looking := cfg
 	looking.FS = vfs.NewFaulty(cfg.FS, func(op vfs.Op) error {
@@ -26,7 +27,7 @@ func readThenOpen(cfg wal.Config) (*wal.Log, wal.Recovered, error) {
 	switch {
 	case errors.Is(readErr, fs.ErrNotExist) && err == nil && rec.State == nil && len(rec.Entries) == 0:
 	case fmt.Sprint(readErr) != fmt.Sprint(err):
-		return l, rec, errors.New("reading ends with " + fmt.Sprint(readErr) + ", opening with " + fmt.Sprint(err)) // it wraps neither, so that no test takes it for what it expects
+		return l, rec, errors.New("reading ends with " + fmt.Sprint(readErr) + ", opening with " + fmt.Sprint(err)) // it wraps neither, so that no test mistakes it for the expected error
 	case !reflect.DeepEqual(seen, rec):
 		return l, rec, fmt.Errorf("%d entries and %d torn bytes were read, and then %d and %d opened", len(seen.Entries), seen.TornBytes, len(rec.Entries), rec.TornBytes)
 	}

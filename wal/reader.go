@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// windowBytes is how much of a segment is read at a time.
+// windowBytes is the size of one read of a segment.
 const windowBytes = 256 << 10
 
 // reader reads the frames of one segment file, in order.
@@ -21,13 +21,13 @@ type reader struct {
 	size  int64
 
 	header segmentHeader
-	last   int64  // where the last good frame begins; equal to end if there is none
-	end    int64  // behind the last good frame
+	last   int64  // offset of the last good frame; equal to end if there is none
+	end    int64  // offset after the last good frame
 	crc    uint32 // of the last good frame, or of the header
 	why    string // why there is no good frame at end
 
-	buf []byte // what at has read last
-	off int64  // where buf begins
+	buf []byte // window that at has read last
+	off int64  // offset of buf
 }
 
 func openReader(fs vfs.FS, path string, table *crc32.Table) (*reader, error) {
@@ -65,11 +65,11 @@ func (r *reader) readHeader(number uint64) error {
 	return nil
 }
 
-// follows checks that the segment goes on where the one before has ended.
-func (r *reader) follows(before *reader, seq uint64, prev uint32, lastIndex uint64) error {
+// follows verifies that the segment continues where the previous one has ended.
+func (r *reader) follows(previous *reader, seq uint64, prev uint32, lastIndex uint64) error {
 	h := r.header
 	if h.firstSeq > seq || h.firstSeq == seq && h.prevCRC != prev {
-		return before.corrupt(before.end, fmt.Sprintf("frames %d to %d, since segment %d follows", seq, h.firstSeq-1, h.number), before.why)
+		return previous.corrupt(previous.end, fmt.Sprintf("frames %d to %d, because segment %d follows", seq, h.firstSeq-1, h.number), previous.why)
 	}
 	if h.firstSeq < seq || h.firstIndex != lastIndex+1 {
 		return r.corrupt(32, fmt.Sprintf("frame %d and entry %d to follow", seq, lastIndex+1), fmt.Sprintf("%d and %d", h.firstSeq, h.firstIndex))
@@ -77,8 +77,8 @@ func (r *reader) follows(before *reader, seq uint64, prev uint32, lastIndex uint
 	return nil
 }
 
-// next returns the payload of the next frame, valid until the next call. ok is false if there is no good frame; r.why
-// then says what is there.
+// next returns the payload of the next frame, which is valid until the next call. If there is no
+// good frame, ok is false, and r.why describes the bytes there.
 func (r *reader) next(seq uint64, prev uint32) (payload []byte, ok bool, err error) {
 	stop := func(why string, args ...any) ([]byte, bool, error) {
 		r.why = fmt.Sprintf(why, args...)
@@ -101,33 +101,34 @@ func (r *reader) next(seq uint64, prev uint32) (payload []byte, ok bool, err err
 	}
 	n := frameBytes(int64(h.length))
 	if n > room {
-		return stop("a frame of %d bytes where the file ends after %d", n, room)
+		return stop("a frame of %d bytes, %d bytes before the end of the file", n, room)
 	}
 	if buf, err = r.at(r.end, n); err != nil {
 		return nil, false, err
 	}
 	if sum := frameCRC(buf, r.table); sum != h.crc {
-		return stop("a frame with CRC %#08x that says %#08x", sum, h.crc)
+		return stop("a frame with CRC %#08x whose header says %#08x", sum, h.crc)
 	}
 	r.last, r.end, r.crc = r.end, r.end+n, h.crc
 	return buf[frameHeaderBytes : frameHeaderBytes+int64(h.length)], true, nil
 }
 
-// scanTail looks at what is behind the last good frame of the last segment.
+// scanTail examines the bytes after the last good frame of the last segment.
 //
-//	torn   how many bytes an unfinished append has left there
-//	later  where a frame stands that is later than seq, the one that should come next; -1 if there is none
+//	torn   number of bytes that an unfinished append has left there
+//	later  offset of a frame that is later than seq, the expected next frame; -1 if there is none
 //
-// A frame counts as later by its salt and sequence number alone. Its checksum doesn't matter: a frame, whole or torn, is
-// only ever written after the sync of the one before. Contents can't pass for one, since the salt is drawn at random
-// and told to nobody. At end itself nothing is concluded from them: of a head that lies across two sectors the salt
-// may be new, and the number whatever a recycled file held there.
+// A frame counts as later by its salt and sequence number alone. Its checksum doesn't matter: a
+// frame, whole or torn, is written only after the sync of the previous frame. Data of clients can't
+// be mistaken for a frame, since the salt is random and secret. At end itself salt and number prove
+// nothing: if a header lies across two sectors, the salt may be new, and the number may be left
+// over in a recycled file.
 func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 	le := binary.LittleEndian
 	later = -1
-	dirty := r.end // behind the last word that is not zero
+	dirty := r.end // offset after the last word that is not zero
 	for off := r.end; off < r.size; off += windowBytes {
-		// Each window reaches into the next one by what is needed to see a header that begins at its last word.
+		// Each window overlaps the next one, so that a header that begins at its last word is seen.
 		buf, err := r.at(off, min(windowBytes+24, r.size-off))
 		if err != nil {
 			return 0, 0, err
@@ -144,8 +145,9 @@ func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 	if !r.header.recycled {
 		return dirty - r.end, later, nil
 	}
-	// In a recycled file remains of its earlier life may lie behind the tail. An append has begun there only if the head of
-	// its frame is there; if just other pieces of it are, the next append's head takes their head's place all the same.
+	// The tail of a recycled file may hold old data. There an append has left remains only if the
+	// header of its frame is present. Other pieces of it don't matter: the next append overwrites
+	// their header's place.
 	if r.size-r.end < frameHeaderBytes {
 		return 0, later, nil
 	}
@@ -159,7 +161,7 @@ func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 	return torn, later, nil
 }
 
-// at returns n bytes at off, which must lie within the file, valid until the next call.
+// at returns n bytes at off, which must lie within the file. They are valid until the next call.
 func (r *reader) at(off, n int64) ([]byte, error) {
 	if off >= r.off && off+n <= r.off+int64(len(r.buf)) {
 		return r.buf[off-r.off:][:n], nil

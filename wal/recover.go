@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// recover reads the segments, makes the last one the tail, and makes all that was read durable.
+// recover reads the segments, makes the last segment the tail, and makes the content durable.
 func (l *Log) recover(numbers []uint64) (Recovered, error) {
 	content, last, err := l.readSegments(numbers)
 	if err != nil {
@@ -23,16 +23,17 @@ func (l *Log) recover(numbers []uint64) (Recovered, error) {
 	return rec, nil
 }
 
-// readSegments reads them, and makes the last one the tail: its file stays open, also with an error.
-func (l *Log) readSegments(numbers []uint64) (content *replay, before *reader, err error) {
+// readSegments reads the segments, and makes the last segment the tail, whose file stays open even
+// after an error.
+func (l *Log) readSegments(numbers []uint64) (content *replay, last *reader, err error) {
 	content = &replay{}
 	keep := &arena{}
 	for i, number := range numbers {
-		r, err := l.readSegment(number, before, content, keep)
+		r, err := l.readSegment(number, last, content, keep)
 		if err != nil {
 			return nil, nil, err
 		}
-		before = r
+		last = r
 		s := segment{number: number, bytes: r.size, highest: content.last()}
 		l.size.Add(r.size)
 		if i < len(numbers)-1 {
@@ -42,15 +43,16 @@ func (l *Log) readSegments(numbers []uint64) (content *replay, before *reader, e
 			}
 			continue
 		}
-		// start is where frames may begin, not behind the state: should there be nothing else, the segment may be left early.
+		// start is before the state that a segment begins with: if it holds nothing else, it may be
+		// left early.
 		l.tail = tail{segment: s, f: r.f, salt: r.header.salt, start: segmentHeaderBytes, end: r.end}
 	}
-	return content, before, nil
+	return content, last, nil
 }
 
-// readSegment applies one segment to content and moves the chain behind it. before is the segment before, read to its
-// end, or nil. Without an error the file stays open.
-func (l *Log) readSegment(number uint64, before *reader, content *replay, keep *arena) (_ *reader, err error) {
+// readSegment applies one segment to content, and advances the chain of checksums past it. previous
+// is the previous segment, read to its end, or nil. The file stays open unless there is an error.
+func (l *Log) readSegment(number uint64, previous *reader, content *replay, keep *arena) (_ *reader, err error) {
 	r, err := openReader(l.cfg.FS, segmentPath(l.dir, number), l.table)
 	if err != nil {
 		return nil, err
@@ -63,9 +65,9 @@ func (l *Log) readSegment(number uint64, before *reader, content *replay, keep *
 	if err := r.readHeader(number); err != nil {
 		return nil, err
 	}
-	if before == nil {
+	if previous == nil {
 		l.seq, content.base = r.header.firstSeq, r.header.firstIndex-1
-	} else if err := r.follows(before, l.seq, l.prev, content.last()); err != nil {
+	} else if err := r.follows(previous, l.seq, l.prev, content.last()); err != nil {
 		return nil, err
 	}
 	l.prev = r.crc
@@ -84,16 +86,17 @@ func (l *Log) readSegment(number uint64, before *reader, content *replay, keep *
 	}
 }
 
-// torn decides what the bytes behind the last good frame are: the remains of an append that was under way, or damage. r has read the
-// last segment.
+// torn decides whether the bytes after the last good frame are the remains of a torn append or
+// damage. r must have read the last segment.
 func (l *Log) torn(r *reader) (Recovered, error) {
 	torn, later, err := r.scanTail(l.seq)
 	if err != nil {
 		return Recovered{}, err
 	}
 	if later >= 0 {
-		// Append writes a frame only after the sync of the one before. So what is bad here was on disk and acknowledged.
-		return Recovered{}, r.corrupt(r.end, fmt.Sprintf("frame %d, since a later one is at offset %d", l.seq, later), r.why)
+		// Append writes a frame only after the previous frame was synced. So the bad frame here was
+		// on disk and acknowledged.
+		return Recovered{}, r.corrupt(r.end, fmt.Sprintf("frame %d, because a later frame is at offset %d", l.seq, later), r.why)
 	}
 	rec := Recovered{TornBytes: torn}
 	if torn > 0 {
@@ -102,21 +105,22 @@ func (l *Log) torn(r *reader) (Recovered, error) {
 	return rec, nil
 }
 
-// repair cuts a torn append, and makes the tail durable. r has read the last segment.
+// repair cuts off a torn append, and makes the tail durable. r must have read the last segment.
 func (l *Log) repair(r *reader) (Recovered, error) {
 	rec, err := l.torn(r)
 	if err != nil {
 		return Recovered{}, err
 	}
 	if rec.TornBytes > 0 {
-		l.cfg.Logger.Warn("torn append cut", "path", r.path, "offset", r.end, "bytes", rec.TornBytes)
+		l.cfg.Logger.Warn("cut off a torn append", "path", r.path, "offset", r.end, "bytes", rec.TornBytes)
 		if err := r.f.Preallocate(r.end, rec.TornBytes); err != nil {
-			return Recovered{}, fmt.Errorf("wal: cut the torn append in %s: %w", r.path, err)
+			return Recovered{}, fmt.Errorf("wal: cut off the torn append in %s: %w", r.path, err)
 		}
 	}
-	// The process before may have died, or given up, between the write of the last frame and its sync. Only that frame can
-	// be in the page cache and not on disk, and after a failed sync the cache may say that it is clean: so it is
-	// written again, and synced, before anybody builds on it.
+	// The previous process may have died, or stopped, between the write of the last frame and its
+	// sync. Only that frame can be in the page cache without being on disk, and after a failed sync
+	// the cache may mark its pages as clean. So write it again, and sync, before anything depends
+	// on it.
 	frame, err := r.at(r.last, r.end-r.last)
 	if err != nil {
 		return Recovered{}, err
@@ -130,11 +134,11 @@ func (l *Log) repair(r *reader) (Recovered, error) {
 	if err := l.cfg.FS.SyncDir(l.dir); err != nil {
 		return Recovered{}, fmt.Errorf("wal: sync directory: %w", err)
 	}
-	r.buf = nil // the log keeps the file, not the window
+	r.buf = nil // the log retains the file, not the buffer
 	return rec, nil
 }
 
-// arena copies payloads into shared pieces of memory: most are small.
+// arena copies payloads, most of which are small, into shared blocks of memory.
 type arena struct{ buf []byte }
 
 const arenaBytes = 64 << 10

@@ -10,9 +10,10 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// Found by TestCrash_AfterEveryOperation: the head of a torn frame lay across two sectors of a recycled file, of which only
-// the first was written. So the salt was the segment's, and where the sequence number belongs stood contents from the
-// file's earlier life. Open took that for a later frame, and the torn append for damage.
+// Found by TestCrash_AfterEveryOperation: the header of a torn frame lay across two sectors of a
+// recycled file, and only the first sector was written. So the salt was that of the segment, and
+// the sequence number was old data of the file. Open mistook this for a later frame, and the torn
+// append for damage.
 func TestRegress_HeadAcrossSectorsOfARecycledFile(t *testing.T) {
 	mem := vfs.NewMem()
 	var crashed *vfs.Mem
@@ -23,7 +24,7 @@ func TestRegress_HeadAcrossSectorsOfARecycledFile(t *testing.T) {
 			crashed = mem.Crash(func(int) int {
 				questions++
 				if questions == 1 {
-					return 1 // the first sector is kept, all others are lost
+					return 1 // the first sector survives, all others are lost
 				}
 				return 0
 			})
@@ -38,7 +39,7 @@ func TestRegress_HeadAcrossSectorsOfARecycledFile(t *testing.T) {
 		mustAppend(t, l, b)
 		m.append(b)
 	}
-	// Three segments of one append each; the third is the first one's file.
+	// Three segments of one append each; the third reuses the file of the first.
 	put(4000)
 	put(4000)
 	if err := l.Compact(1); err != nil {
@@ -77,8 +78,9 @@ func TestRegress_HeadAcrossSectorsOfARecycledFile(t *testing.T) {
 	}
 }
 
-// Found by the simulator of package consensus: a crash while segment 3 was made left its file under the spare's name. Another spare
-// became segment 3 in the next life. When that was dropped it took the name of the first, and was remembered as a second spare.
+// Found by the simulator of package consensus: a crash while segment 3 was made left its file under
+// the name of a spare. After the restart another spare became segment 3. When that segment was
+// dropped, its file replaced the first spare, and was counted as a second one.
 func TestRegress_SpareOfASegmentThatWasMadeOfAnother(t *testing.T) {
 	mem := vfs.NewMem()
 	var crashed *vfs.Mem
@@ -88,7 +90,7 @@ func TestRegress_SpareOfASegmentThatWasMadeOfAnother(t *testing.T) {
 			changes := 0
 			crashed = mem.Crash(func(n int) int {
 				if changes++; changes == 2 {
-					return 0 // the file was made, and is not renamed
+					return 0 // the file was made, but not renamed
 				}
 				return n - 1
 			})
@@ -110,7 +112,7 @@ func TestRegress_SpareOfASegmentThatWasMadeOfAnother(t *testing.T) {
 	if names, err := crashed.ReadDir(dir); err != nil || fmt.Sprint(names) != "[0000000000000001.wal 0000000000000002.wal 0000000000000003.spare]" {
 		t.Fatal("the crash is not the one that was meant:", names, err)
 	}
-	for index := uint64(1); index < 10; index++ { // spares are made, used and made again
+	for index := uint64(1); index < 10; index++ { // spares are made, used, and made again
 		if err := l.Compact(index); err != nil {
 			t.Fatal(err)
 		}

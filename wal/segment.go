@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// firstBytes is the size of a new segment, and growBytes how much it grows at a time. The whole at once would keep a first
-	// start waiting for 64 MiB of zeros; each step costs one append the writing of that many.
+	// firstBytes is the initial size of a segment, and growBytes its growth per step. Preallocating
+	// the whole segment would delay a first start by 64 MiB of zeros; each step delays one append.
 	firstBytes = 1 << 20
 	growBytes  = 4 << 20
-	// maxSpares is how many dropped segments wait for their next life: one per roll is used, and a checkpoint may drop
-	// several that were filled since the last one.
+	// maxSpares is how many files of dropped segments are kept. Each roll uses one, and a
+	// checkpoint may drop several segments.
 	maxSpares = 2
 )
 
-// roll seals the tail and begins the next segment. All that the tail holds must be durable before the next segment can
-// be seen: recovery takes a bad frame in a segment that has a successor for damage.
+// roll seals the tail and begins the next segment. The tail must be durable before the next segment
+// is visible: recovery treats a bad frame in a segment with a successor as damage.
 func (l *Log) roll() error {
 	if l.cfg.NoSync {
 		if err := l.tail.f.Sync(); err != nil {
@@ -36,10 +36,10 @@ func (l *Log) roll() error {
 	return l.begin(l.tail.number + 1)
 }
 
-// begin makes segment number, with the newest state at its head, and makes it the tail.
+// begin makes a segment, which begins with the newest state, and makes it the tail.
 //
-// It is written and synced under a spare's name and then renamed. So a file with a segment's name has a whole header, at
-// any moment, and a segment that can be seen holds its state; older ones can go.
+// The segment is written and synced under the name of a spare, and then renamed. So at any moment a
+// file with the name of a segment has a whole header and state, and older segments can be dropped.
 func (l *Log) begin(number uint64) error {
 	salt, err := l.newSalt()
 	if err != nil {
@@ -82,7 +82,8 @@ func (l *Log) begin(number uint64) error {
 	return nil
 }
 
-// writeHead writes head durably to the file at path, which has size bytes, or which it makes. It returns the new size.
+// writeHead writes head durably to the file at path: a recycled file of size bytes, or a new file.
+// It returns the new size of the file.
 func (l *Log) writeHead(path string, head []byte, size int64, recycled bool) (_ int64, err error) {
 	var f vfs.File
 	if recycled {
@@ -109,7 +110,7 @@ func (l *Log) writeHead(path string, head []byte, size int64, recycled bool) (_ 
 	return size, err
 }
 
-// extend makes the tail's file at least need bytes long.
+// extend makes the file of the tail at least need bytes long.
 func (l *Log) extend(need int64) error {
 	size := grownSize(l.tail.bytes, need, l.cfg.SegmentBytes)
 	if size == l.tail.bytes {
@@ -123,8 +124,8 @@ func (l *Log) extend(need int64) error {
 	return nil
 }
 
-// grownSize is the size to give a file of size bytes that needs need: whole steps, but not more than a full segment, unless
-// need is more.
+// grownSize returns the new size for a file of size bytes that must hold need bytes: whole steps up
+// to a full segment, or exactly need if that is more.
 func grownSize(size, need, segmentBytes int64) int64 {
 	if need <= size {
 		return size
@@ -136,13 +137,15 @@ func grownSize(size, need, segmentBytes int64) int64 {
 	return max(need, min((need+step-1)/step*step, segmentBytes))
 }
 
-// dropOldest removes the oldest segment, or keeps its file as a spare. The directory is synced each time: were two
-// removals under way at once, a crash could keep the older file and lose the newer one, and the gap would look like damage.
+// dropOldest removes the oldest segment, or keeps its file as a spare. It syncs the directory each
+// time: a crash during two unsynced removals could keep the older file and lose the newer one, and
+// the gap would look like damage.
 func (l *Log) dropOldest() error {
 	s := l.sealed[0]
 	name := segmentPath(l.dir, s.number)
 	path := sparePath(l.dir, s.number)
-	// A spare may have this name already: it was to be this segment when an earlier process died, and another file became it.
+	// A spare may have this name already: an earlier process died before it renamed the spare to
+	// this segment, and then another file became the segment.
 	taken := slices.ContainsFunc(l.spares, func(s spare) bool { return s.path == path })
 	if len(l.spares) < maxSpares && l.fitsSpare(s.bytes) && !taken {
 		if err := l.cfg.FS.Rename(name, path); err != nil {
@@ -163,13 +166,14 @@ func (l *Log) dropOldest() error {
 	return nil
 }
 
-// fitsSpare says whether a file of this size is worth keeping: not much smaller than a segment, nor much larger.
+// fitsSpare reports whether a file of this size is worth keeping: neither much smaller nor much
+// larger than a segment.
 func (l *Log) fitsSpare(bytes int64) bool {
 	return bytes >= l.cfg.SegmentBytes/2 && bytes <= 2*l.cfg.SegmentBytes
 }
 
-// adoptSpares takes the spares that an earlier process left, or removes them. A spare is never read, so one that was
-// being prepared when the process died is as good as another.
+// adoptSpares keeps or removes the spares that an earlier process left. A spare is never read, so
+// an unfinished one can be used as well.
 func (l *Log) adoptSpares(numbers []uint64) error {
 	for _, number := range numbers {
 		path := sparePath(l.dir, number)

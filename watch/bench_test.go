@@ -62,7 +62,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkMatch sets and fires one-shot watches. The result is per watch, with n of them on a path.
+// BenchmarkMatch sets and fires one-shot watches. The result is per watch, with n of them on a
+// path.
 func BenchmarkMatch(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		b.Run(fmt.Sprintf("one_shot_%d", n), func(b *testing.B) {

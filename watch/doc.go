@@ -1,8 +1,9 @@
-// Package watch holds the watches of one server: which connection is told about changes of which path.
+// Package watch holds the watches of one server: which connection is told about changes of which
+// path.
 //
-// The table is in memory and local to a server. A watch belongs to a connection, not to a session, and
-// ends with it. The table knows a connection by its [ConnID] only. The server decides how an event is
-// encoded and whether the ACL allows it.
+// The table is in memory and local to a server. A watch belongs to a connection, not to a session,
+// and ends with it. The table knows a connection by its [ConnID] only. The server decides how an
+// event is encoded and whether the ACL allows it.
 //
 // Invariants:
 //
@@ -13,8 +14,8 @@
 //	    later.
 //	T4  The table holds no entry without a mode, and no path or connection without an entry.
 //
-// A [Table] has one mutex, which makes each method atomic. The server must make a read and the watch
-// that it sets one step, and must match events in the order of the transactions: it calls Add under the
-// read lock of its tree, and Match under the write lock. Source of the rules: ZooKeeper's WatchManager,
-// and "ZooKeeper Watches" in its programmer's guide.
+// A [Table] has one mutex, which makes each method atomic. The server must make a read and the
+// watch that it sets one step, and must match events in the order of the transactions: it calls Add
+// under the read lock of its tree, and Match under the write lock. Source of the rules: ZooKeeper's
+// WatchManager, and "ZooKeeper Watches" in its programmer's guide.
 package watch

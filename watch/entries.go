@@ -2,8 +2,8 @@ package watch
 
 import "strings"
 
-// listKind names one of ZooKeeper's two tables. A persistent watch is in both of them, a recursive one
-// only in the first.
+// listKind names one of ZooKeeper's two tables. A persistent watch is in both of them, a recursive
+// one only in the first.
 type listKind uint8
 
 const (
@@ -18,9 +18,9 @@ const (
 	oneShot = Data | Child
 )
 
-// maxScan is the length of the longest list that is searched from its head. A longer list has a map in
-// Table.indexes, so that no operation gets slower with many watchers. Nearly all lists are short and
-// need no map.
+// maxScan is the length of the longest list that is searched from its head. A longer list has a map
+// in Table.indexes, so that no operation gets slower with many watchers. Nearly all lists are short
+// and need no map.
 const maxScan = 8
 
 // listID identifies a list.
@@ -131,8 +131,8 @@ func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 	}
 }
 
-// clear removes modes from e, which must have all of them. An entry without a mode is removed, and with
-// its last entry a path or connection (T4).
+// clear removes modes from e, which must have all of them. An entry without a mode is removed, and
+// with its last entry a path or connection (T4).
 func (t *Table) clear(e uint32, modes Kind) {
 	en := t.entry.at(e)
 	en.modes &^= modes
@@ -172,7 +172,8 @@ func (t *Table) count(e uint32, by int) {
 	t.dataEntries += by
 	c := t.conn.at(en.conn)
 	c.nData += uint32(by)
-	// The first entry changes the number from 0 to 1, the last from 1 to 0: the result is max(by, 0).
+	// The first entry changes the number from 0 to 1, the last from 1 to 0: the result is max(by,
+	// 0).
 	if c.nData == uint32(max(by, 0)) {
 		t.dataConns += by
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Match appends to dst the connections that must be told about an event, each at most once (T2), and
-// removes the one-shot watches that matched (T1).
+// Match appends to dst the connections that must be told about an event, each at most once (T2),
+// and removes the one-shot watches that matched (T1).
 //
 //	Created, DataChanged  data and persistent watches on the path; recursive watches on the path and
 //	                      on its ancestors
@@ -54,8 +54,8 @@ func (t *Table) trigger(dst []ConnID, path string, k listKind) []ConnID {
 	return dst
 }
 
-// recursiveOn appends the connections that watch path and all znodes below it. Their entries come first
-// in the list.
+// recursiveOn appends the connections that watch path and all znodes below it. Their entries come
+// first in the list.
 func (t *Table) recursiveOn(dst []ConnID, path string) []ConnID {
 	p, ok := t.paths[path]
 	if !ok {

@@ -1,6 +1,7 @@
 package watch
 
-// linkPath adds e to the ring of its path, and to the index of the list if it is longer than maxScan.
+// linkPath adds e to the ring of its path, and to the index of the list if it is longer than
+// maxScan.
 func (t *Table) linkPath(e uint32) {
 	en := t.entry.at(e)
 	t.ringLink(e)
@@ -31,7 +32,8 @@ func (t *Table) unlinkPath(e uint32) {
 	}
 }
 
-// ringLink adds e to the ring of its path: a recursive entry at the beginning, any other at the end.
+// ringLink adds e to the ring of its path: a recursive entry at the beginning, any other at the
+// end.
 func (t *Table) ringLink(e uint32) {
 	en := t.entry.at(e)
 	l := &t.path.at(en.path).lists[en.kind]

@@ -11,13 +11,13 @@ func (t *Table) Stats() (conns, paths, watches int) {
 	return t.dataConns, t.dataPaths, t.dataEntries
 }
 
-// Len returns the number of pairs of a connection and a path in the data and child tables together. A
-// persistent watch is in both and counts twice, as in ZooKeeper's watch_count. Len takes no lock.
+// Len returns the number of pairs of a connection and a path in the data and child tables together.
+// A persistent watch is in both and counts twice, as in ZooKeeper's watch_count. Len takes no lock.
 func (t *Table) Len() int { return int(t.entries.Load()) }
 
-// ByConn returns, for each connection in the data table (see Stats), its paths, sorted. The caller owns
-// the result. The cost is proportional to the number of watches, and all other calls wait: it is for the
-// four-letter word wchc.
+// ByConn returns, for each connection in the data table (see Stats), its paths, sorted. The caller
+// owns the result. The cost is proportional to the number of watches, and all other calls wait: it
+// is for the four-letter word wchc.
 func (t *Table) ByConn() map[ConnID][]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,8 +33,8 @@ func (t *Table) ByConn() map[ConnID][]string {
 	return m
 }
 
-// ByPath returns, for each path in the data table (see Stats), its connections, sorted. It is otherwise
-// like ByConn.
+// ByPath returns, for each path in the data table (see Stats), its connections, sorted. It is
+// otherwise like ByConn.
 func (t *Table) ByPath() map[string][]ConnID {
 	t.mu.Lock()
 	defer t.mu.Unlock()

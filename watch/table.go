@@ -30,8 +30,8 @@ type Table struct {
 	conns     map[ConnID]uint32
 	recursive int // entries with PersistentRecursive; if 0, Match need not visit the ancestors
 
-	// Records refer to each other by their numbers in these arenas instead of pointers. This halves the
-	// size of an entry, and the garbage collector has nothing to follow. 0 means none.
+	// Records refer to each other by their numbers in these arenas instead of pointers. This halves
+	// the size of an entry, and the garbage collector has nothing to follow. 0 means none.
 	entry arena[entry]
 	path  arena[pathRecord]
 	conn  arena[connRecord]
@@ -51,13 +51,14 @@ func New() *Table {
 	}
 }
 
-// Empty reports whether there are no watches. It takes no lock, so that a transaction costs nothing here
-// while there are none.
+// Empty reports whether there are no watches. It takes no lock, so that a transaction costs nothing
+// here while there are none.
 func (t *Table) Empty() bool { return t.entries.Load() == 0 }
 
 // Add adds the modes k for connection c on path, and keeps earlier modes (T3). The path may alias a
-// buffer: Add clones it if it retains it. The path is not validated; one that no znode can have never
-// matches. After RemoveConn(c) the caller must not call Add for c: nothing would remove the watch.
+// buffer: Add clones it if it retains it. The path is not validated; one that no znode can have
+// never matches. After RemoveConn(c) the caller must not call Add for c: nothing would remove the
+// watch.
 func (t *Table) Add(c ConnID, path string, k Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

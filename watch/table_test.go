@@ -267,7 +267,8 @@ func compare(t *rapid.T, table *Table, m model) {
 	}
 }
 
-// TestTable_ConcurrentUse is for the race detector: connections register and leave while events are matched.
+// TestTable_ConcurrentUse is for the race detector: connections register and leave while events are
+// matched.
 func TestTable_ConcurrentUse(t *testing.T) {
 	table := New()
 	var wg sync.WaitGroup

@@ -10,11 +10,12 @@ const (
 	firstWaitRefused, longestWaitRefused = time.Second, 5 * time.Second
 )
 
-// backoff says how long to wait before the next try. The zero value begins anew.
+// backoff computes the wait before the next attempt. The zero value begins with the shortest wait.
 type backoff struct{ wait time.Duration }
 
-// next returns the wait after a failure, and doubles it for the one after. A connection that lived as long as the longest wait
-// was a good one, after which it begins anew; a shorter life may be that of a peer that drops us again and again.
+// next returns the wait after a failure, and doubles the following one. After a connection that
+// lasted at least longestWait the backoff begins again. After a shorter one it does not: a peer may
+// accept and then drop connections again and again.
 func (b *backoff) next(lived time.Duration, refused bool) time.Duration {
 	first, longest := firstWait, longestWait
 	if refused {
@@ -24,6 +25,6 @@ func (b *backoff) next(lived time.Duration, refused bool) time.Duration {
 		b.wait = 0
 	}
 	b.wait = min(max(2*b.wait, first), longest)
-	// Half of it is left to chance: members that were cut off together don't return in step.
+	// Half of the wait is random, so that members that were cut off together don't return in step.
 	return b.wait/2 + rand.N(b.wait/2)
 }

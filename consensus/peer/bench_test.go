@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// BenchmarkFrames sends frames over loopback as fast as the queue takes them, to the end: the last one is received.
+// BenchmarkFrames sends frames over loopback as fast as the queue accepts them, until the last
+// frame is received.
 func BenchmarkFrames(b *testing.B) {
 	for _, size := range []int{100, 4 << 10, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -35,7 +36,7 @@ func BenchmarkFrames(b *testing.B) {
 	}
 }
 
-// BenchmarkRoundTrip is one frame there and one back: what a quorum costs on the way.
+// BenchmarkRoundTrip sends one frame in each direction: the network cost of a quorum.
 func BenchmarkRoundTrip(b *testing.B) {
 	w := &world{}
 	back := make(chan struct{}, 1)
@@ -59,12 +60,12 @@ func BenchmarkCheckpoint(b *testing.B) {
 	})
 	know(x, y)
 	piece := make([]byte, 64<<10)
-	const pieces = 4096
-	b.SetBytes(pieces * int64(len(piece)))
+	const checkpointWriter = 4096
+	b.SetBytes(checkpointWriter * int64(len(piece)))
 	b.ReportAllocs()
 	for b.Loop() {
 		err := x.SendCheckpoint(b.Context(), 2, func(w io.Writer) error {
-			for range pieces {
+			for range checkpointWriter {
 				if _, err := w.Write(piece); err != nil {
 					return err
 				}

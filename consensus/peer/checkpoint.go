@@ -11,9 +11,11 @@ import (
 	"sync"
 )
 
-// SendCheckpoint connects to a peer and sends it what write writes. The writer is buffered, and write's own until it returns. Nil means
-// that the peer has taken it: its ReceiveCheckpoint returned nil. It blocks until then, and ends early with ctx, with Close
-// (ErrClosed), when the peer is dropped (ErrUnknownPeer, ErrMoved), and when it refuses (*RefusedError).
+// SendCheckpoint connects to a peer and sends all bytes that write writes. The writer is buffered,
+// and valid until write returns. SendCheckpoint waits until ReceiveCheckpoint of the peer returns;
+// nil means that it returned nil. It ends early with an error if ctx ends, after Close (ErrClosed),
+// if the peer is removed or moved (ErrUnknownPeer, ErrMoved), and if the peer refuses
+// (*RefusedError).
 func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.Writer) error) error {
 	address, life, err := n.enlist(to)
 	if err != nil {
@@ -42,7 +44,7 @@ func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.W
 	return err
 }
 
-// enlist finds a peer's address and lets Close wait for the caller until n.wg.Done.
+// enlist returns the address of a peer. Close waits for the caller until n.wg.Done.
 func (n *Network) enlist(to uint64) (address string, life context.Context, err error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -57,25 +59,25 @@ func (n *Network) enlist(to uint64) (address string, life context.Context, err e
 	return p.address, p.ctx, nil
 }
 
-// errDone is the cause of the end of a connection whose checkpoint was taken.
-var errDone = errors.New("peer: checkpoint taken")
+// errDone ends a connection whose checkpoint was received.
+var errDone = errors.New("peer: checkpoint received")
 
-// sendCheckpoint sends a checkpoint on a connection and returns the other side's verdict.
+// sendCheckpoint sends a checkpoint on a connection and returns the result of the other side.
 func sendCheckpoint(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, to uint64, write func(io.Writer) error) error {
-	out := &pieces{out: newFrameWriter(conn)}
+	out := &checkpointWriter{out: newFrameWriter(conn)}
 	var wg sync.WaitGroup
 	// Stopped by closing conn, awaited below.
 	wg.Go(func() {
-		done, err := listen(conn, to)
+		done, err := readReplies(conn, to)
 		if done {
 			err = errDone
 		}
 		cancel(err)
 	})
 	// Stopped by ctx and by closing conn, awaited below.
-	wg.Go(func() { everyBeat(ctx, out.beat) })
+	wg.Go(func() { everyHeartbeat(ctx, out.beat) })
 	if err := out.writeAll(write); err != nil {
-		cancel(err) // without effect if the listener knows the reason already
+		cancel(err) // without effect if the reader of replies has canceled with a reason
 	}
 	wg.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, errDone) {
@@ -84,16 +86,16 @@ func sendCheckpoint(ctx context.Context, cancel context.CancelCauseFunc, conn ne
 	return nil
 }
 
-// pieces turns a stream into frames, with beats between them.
-type pieces struct {
+// checkpointWriter splits a stream into frames, with heartbeats between them.
+type checkpointWriter struct {
 	mu    sync.Mutex // guards out
 	out   *frameWriter
 	total uint64 // bytes of the stream; only Write and writeAll use it
 }
 
-// writeAll sends all that write writes, and the end behind it.
-func (p *pieces) writeAll(write func(io.Writer) error) error {
-	w := bufio.NewWriterSize(p, bufferBytes-headBytes) // so that a frame fills the buffer below
+// writeAll sends all bytes that write writes, then the end.
+func (p *checkpointWriter) writeAll(write func(io.Writer) error) error {
+	w := bufio.NewWriterSize(p, bufferBytes-frameHeaderBytes) // so that a frame fills the buffer of out
 	if err := write(w); err != nil {
 		return err
 	}
@@ -108,12 +110,12 @@ func (p *pieces) writeAll(write func(io.Writer) error) error {
 	return p.out.flush()
 }
 
-// Write sends b in frames of at most trustBytes.
-func (p *pieces) Write(b []byte) (int, error) {
+// Write sends b in frames of at most maxPrealloc bytes.
+func (p *checkpointWriter) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for written := 0; ; {
-		piece := b[written:min(written+trustBytes, len(b))]
+		piece := b[written:min(written+maxPrealloc, len(b))]
 		if len(piece) == 0 {
 			return written, nil
 		}
@@ -125,53 +127,54 @@ func (p *pieces) Write(b []byte) (int, error) {
 	}
 }
 
-// beat tells the other side that we are there, also while write has nothing to write. When something is just being written
-// there is no need to.
-func (p *pieces) beat() error {
+// beat sends a heartbeat, in case write has nothing to write. While a frame is being written it is
+// not needed.
+func (p *checkpointWriter) beat() error {
 	if !p.mu.TryLock() {
 		return nil
 	}
 	defer p.mu.Unlock()
-	if err := p.out.write(typeBeat, nil); err != nil {
+	if err := p.out.write(typeHeartbeat, nil); err != nil {
 		return err
 	}
 	return p.out.flush()
 }
 
-// receiveCheckpoint hands a checkpoint to the Handler and tells the sender what came of it.
+// receiveCheckpoint passes a checkpoint to the Handler and sends the result to the sender.
 func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, from uint64) error {
-	if err := n.welcome(conn, from); err != nil {
+	if err := n.acceptGreeting(conn, from); err != nil {
 		return err
 	}
-	r := &checkpointReader{in: newFrameReader(&patient{conn: conn}, trustBytes)}
-	// These beats come by the clock and not with reads: what is taken may have to go to a slow disk.
-	stop := startBeats(ctx, conn, func() bool { return true })
+	r := &checkpointReader{in: newFrameReader(&timeoutReader{conn: conn}, maxPrealloc)}
+	// These heartbeats do not depend on reads: the handler may be writing to a slow disk.
+	stop := startHeartbeats(ctx, conn, func() bool { return true })
 	err := n.cfg.Handler.ReceiveCheckpoint(from, r)
 	stop()
 	switch {
 	case err == nil:
-		part(conn, appendFrame(nil, typeDone, nil))
+		closeWithMessage(conn, appendFrame(nil, typeDone, nil))
 		return nil
 	case r.cause != nil:
-		err = fmt.Errorf("peer: checkpoint broken off after %d bytes: %w", r.total, r.cause)
+		err = fmt.Errorf("peer: receive checkpoint: the stream broke after %d bytes: %w", r.total, r.cause)
 	default:
-		err = fmt.Errorf("peer: checkpoint not taken: %w", err)
+		err = fmt.Errorf("peer: receive checkpoint: %w", err)
 	}
-	part(conn, failure(err.Error()))
+	closeWithMessage(conn, failureFrame(err.Error()))
 	return err
 }
 
-// checkpointReader is the stream that a Handler reads.
+// checkpointReader is the reader passed to ReceiveCheckpoint.
 type checkpointReader struct {
 	in    *frameReader
 	frame []byte // memory of the last frame
-	rest  []byte // of it, not yet read
-	total uint64 // bytes that came
-	err   error  // what Read returns from now on
-	cause error  // what broke the stream
+	rest  []byte // unread part of frame
+	total uint64 // bytes received
+	err   error  // of all later calls of Read
+	cause error  // of the break of the stream
 }
 
-// Read gives io.EOF behind the last byte of a stream that came whole, io.ErrUnexpectedEOF where it breaks.
+// Read returns io.EOF after the last byte of a complete stream, and io.ErrUnexpectedEOF if the
+// stream breaks.
 func (r *checkpointReader) Read(b []byte) (int, error) {
 	for len(r.rest) == 0 && r.err == nil && len(b) > 0 {
 		r.err, r.cause = r.next()
@@ -190,7 +193,7 @@ func (r *checkpointReader) next() (end, cause error) {
 	switch {
 	case err != nil:
 		return io.ErrUnexpectedEOF, err
-	case typ == typeBeat:
+	case typ == typeHeartbeat:
 		return nil, nil
 	case typ == typeData:
 		r.frame, r.rest = payload, payload
@@ -201,5 +204,5 @@ func (r *checkpointReader) next() (end, cause error) {
 	case typ == typeFailed:
 		return io.ErrUnexpectedEOF, errors.New(reasonText(string(payload)))
 	}
-	return io.ErrUnexpectedEOF, fmt.Errorf("%w: frame of type %d and %d bytes behind %d bytes of a checkpoint", ErrCorrupt, typ, len(payload), r.total)
+	return io.ErrUnexpectedEOF, fmt.Errorf("%w: frame of type %d and %d bytes after %d bytes of a checkpoint", ErrCorrupt, typ, len(payload), r.total)
 }

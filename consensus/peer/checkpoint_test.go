@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// outcome is what a reader of a checkpoint saw.
+// outcome is the result of reading a checkpoint.
 type outcome struct {
 	bytes []byte
 	err   error // of io.ReadAll: nil for io.EOF
 }
 
-// reading makes a member read checkpoints to their end and hand on what it saw.
+// reading makes a member read checkpoints to their end and report the outcome.
 func reading(seen chan outcome) func(m *member, _ *Config) {
 	return func(m *member, _ *Config) {
 		m.checkpoint = func(_ uint64, r io.Reader) error {
@@ -29,7 +29,7 @@ func reading(seen chan outcome) func(m *member, _ *Config) {
 	}
 }
 
-// P4: all bytes come, then io.EOF; frames go on beside it.
+// P4: all bytes arrive, then io.EOF, while frames continue.
 func TestP4_Arrives(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		for _, n := range []int{0, 1, bufferBytes, 4<<20 + 1} {
@@ -49,7 +49,7 @@ func TestP4_Arrives(t *testing.T) {
 				return errors.Join(err, second(w.Write(want[n/2:])))
 			})
 			if got := <-seen; err != nil || got.err != nil || !bytes.Equal(got.bytes, want) {
-				t.Fatalf("%d of %d bytes came, errors %v and %v", len(got.bytes), n, err, got.err)
+				t.Fatalf("%d of %d bytes arrived, errors %v and %v", len(got.bytes), n, err, got.err)
 			}
 		}
 	})
@@ -57,7 +57,7 @@ func TestP4_Arrives(t *testing.T) {
 
 func second(_ int, err error) error { return err }
 
-// P4: a sender that fails half-way is no end of the stream.
+// P4: a sender that fails half-way does not end the stream successfully.
 func TestP4_WriteFails(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		seen := make(chan outcome, 1)
@@ -74,17 +74,18 @@ func TestP4_WriteFails(t *testing.T) {
 			t.Errorf("SendCheckpoint: %v", err)
 		}
 		if got := <-seen; !errors.Is(got.err, io.ErrUnexpectedEOF) {
-			t.Errorf("after %d bytes the reader gives %v", len(got.bytes), got.err)
+			t.Errorf("after %d bytes the reader returns %v", len(got.bytes), got.err)
 		}
 	})
 }
 
-// P4: whatever a broken connection looks like, the stream has not ended well, and what came before is what was sent.
+// P4: after any kind of broken connection the stream ends with an error, and the bytes before it
+// are those that were sent.
 func TestP4_Broken(t *testing.T) {
 	data := appendFrame(nil, typeData, []byte("half"))
 	end := func(n uint64) []byte { return appendFrame(nil, typeEnd, binary.LittleEndian.AppendUint64(nil, n)) }
 	damaged := bytes.Clone(data)
-	damaged[headBytes] ^= 1
+	damaged[frameHeaderBytes] ^= 1
 	for _, c := range []struct {
 		name  string
 		bytes []byte
@@ -92,55 +93,55 @@ func TestP4_Broken(t *testing.T) {
 	}{
 		{"closed", nil, false},
 		{"closed in a head", data[:7], false},
-		{"closed in a frame", data[:headBytes+2], false},
+		{"closed in a frame", data[:frameHeaderBytes+2], false},
 		{"damaged", damaged, true},
 		{"too little came", end(5), true},
 		{"too much came", end(3), true},
 		{"an end of no length", appendFrame(nil, typeEnd, nil), true},
 		{"a verdict", appendFrame(nil, typeDone, nil), true},
-		{"given up", failure("no more"), true},
+		{"given up", failureFrame("no more"), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, w *world) {
 				seen := make(chan outcome, 1)
 				a := w.start(t, 1, reading(seen))
 				s := w.call(t, a.address)
-				s.greet(kindCheckpoint, 2, 1)
+				s.exchangeGreetings(kindCheckpoint, 2, 1)
 				s.say(append(bytes.Clone(data), c.bytes...))
 				if !c.word {
 					_ = s.Close()
 				}
 				if got := <-seen; string(got.bytes) != "half" || !errors.Is(got.err, io.ErrUnexpectedEOF) {
-					t.Errorf("the reader gives %q and %v", got.bytes, got.err)
+					t.Errorf("the reader returns %q and %v", got.bytes, got.err)
 				}
 				if !c.word {
 					return
 				}
-				if typ, word, err := s.next(); err != nil || typ != typeFailed || !strings.Contains(word, "broken off after 4 bytes") {
-					t.Errorf("last word is %d %q, %v", typ, word, err)
+				if typ, word, err := s.next(); err != nil || typ != typeFailed || !strings.Contains(word, "the stream broke after 4 bytes") {
+					t.Errorf("last message is %d %q, %v", typ, word, err)
 				}
 			})
 		})
 	}
 }
 
-// P4: a sender that is gone without a sign is noticed.
+// P4: a sender that vanishes is noticed.
 func TestP4_SenderFallsSilent(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		seen := make(chan outcome, 1)
 		a := w.start(t, 1, reading(seen))
 		s := w.call(t, a.address)
-		s.greet(kindCheckpoint, 2, 1)
+		s.exchangeGreetings(kindCheckpoint, 2, 1)
 		s.say(appendFrame(nil, typeData, []byte("half")))
 		go func() { _, _, _ = s.next() }() // a pipe needs someone to take the beats
 		began := time.Now()
-		if got := <-seen; !errors.Is(got.err, io.ErrUnexpectedEOF) || time.Since(began) != stall {
-			t.Errorf("after %v the reader gives %v", time.Since(began), got.err)
+		if got := <-seen; !errors.Is(got.err, io.ErrUnexpectedEOF) || time.Since(began) != silenceTimeout {
+			t.Errorf("after %v the reader returns %v", time.Since(began), got.err)
 		}
 	})
 }
 
-// P4: a receiver that is gone without a sign is noticed, before and after the end.
+// P4: a receiver that vanishes is noticed, before and after the end of the stream.
 func TestP4_ReceiverFallsSilent(t *testing.T) {
 	for name, length := range map[string]int{"in the middle": 1 << 20, "at the end": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +153,7 @@ func TestP4_ReceiverFallsSilent(t *testing.T) {
 					for s := range calls {
 						if s.accepted().kind == kindCheckpoint {
 							if length == 1 {
-								_, _ = io.CopyN(io.Discard, s, headBytes+1+headBytes+8)
+								_, _ = io.CopyN(io.Discard, s, frameHeaderBytes+1+frameHeaderBytes+8)
 							}
 							return
 						}
@@ -162,7 +163,7 @@ func TestP4_ReceiverFallsSilent(t *testing.T) {
 				a.await(2, "up")
 				began := time.Now()
 				err := a.SendCheckpoint(t.Context(), 2, func(w io.Writer) error { return second(w.Write(make([]byte, length))) })
-				if took := time.Since(began); !errors.Is(err, ErrSilent) || took != stall {
+				if took := time.Since(began); !errors.Is(err, ErrSilent) || took != silenceTimeout {
 					t.Errorf("after %v: %v", took, err)
 				}
 			})
@@ -170,7 +171,7 @@ func TestP4_ReceiverFallsSilent(t *testing.T) {
 	}
 }
 
-// P4, P5: both sides may take their time.
+// P4, P5: both sides may be slow.
 func TestP4_Slow(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
@@ -196,7 +197,7 @@ func TestP4_Slow(t *testing.T) {
 	})
 }
 
-// P4: a receiver that does not want it says so, without reading to the end.
+// P4: a receiver can refuse a checkpoint without reading to the end.
 func TestP4_Refused(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
@@ -226,7 +227,7 @@ func TestSendCheckpoint_Ends(t *testing.T) {
 		return func(m *member, _ *Config) {
 			m.checkpoint = func(_ uint64, r io.Reader) error {
 				if _, err := io.Copy(io.Discard, r); !errors.Is(err, io.ErrUnexpectedEOF) {
-					t.Errorf("the reader gives %v", err)
+					t.Errorf("the reader returns %v", err)
 				}
 				return errors.New("whatever")
 			}
@@ -274,11 +275,11 @@ func TestSendCheckpoint_NotStarted(t *testing.T) {
 		a, b := w.start(t, 1), w.start(t, 2)
 		write := func(io.Writer) error { t.Error("write was called"); return nil }
 		if err := a.SendCheckpoint(t.Context(), 2, write); !errors.Is(err, ErrUnknownPeer) {
-			t.Errorf("to a stranger: %v", err)
+			t.Errorf("to an unknown peer: %v", err)
 		}
 		a.SetPeers(map[uint64]string{2: "nowhere", 3: b.address})
-		if err := a.SendCheckpoint(t.Context(), 2, write); !nobodyThere(err) {
-			t.Errorf("to nobody: %v", err)
+		if err := a.SendCheckpoint(t.Context(), 2, write); !connectionRefused(err) {
+			t.Errorf("to a removed peer: %v", err)
 		}
 		var refused *RefusedError
 		if err := a.SendCheckpoint(t.Context(), 3, write); !errors.As(err, &refused) {

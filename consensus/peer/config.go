@@ -12,61 +12,72 @@ import (
 )
 
 const (
-	// DefaultMaxFrame has room for a request of 256 MiB and what is written around it.
+	// DefaultMaxFrame has room for a request of 256 MiB plus its framing.
 	DefaultMaxFrame = 300 << 20
-	// DefaultQueueBytes is how much may wait for one peer.
+	// DefaultQueueBytes is the default limit of the queue of one peer.
 	DefaultQueueBytes = 64 << 20
-	// MaxHello bounds what Handler.Hello returns, in bytes.
+	// MaxHello is the maximum size of the result of Handler.Hello, in bytes.
 	MaxHello = 64 << 10
 
-	// stall is how long a side waits for the other to say anything, or for a connection to be made.
-	stall = 5 * time.Second
-	// beat is how often each side says something when it has nothing to say.
-	beat = time.Second
-	// maxIncoming bounds accepted connections. Each of the at most 254 members has one, for a moment two, and checkpoints.
+	// silenceTimeout bounds the wait for bytes from the other side, and for a connection.
+	silenceTimeout = 5 * time.Second
+	// heartbeatInterval is how often each side sends a heartbeat.
+	heartbeatInterval = time.Second
+	// maxIncoming bounds the accepted connections. Each of at most 254 members has one connection
+	// for frames, for a moment two, plus those for checkpoints.
 	maxIncoming = 1024
-	// bufferBytes is what one system call reads or writes at most, unless a frame is larger.
+	// bufferBytes is the maximum of one read or write, unless a frame is larger.
 	bufferBytes = 64 << 10
 )
 
-// Config says how a network works. Self, Listener and Handler are required.
+// Config configures a network. Self, Listener and Handler are required.
 type Config struct {
-	// Self is this member's id, not 0.
+	// Self is the id of this member. It must not be 0.
 	Self uint64
-	// Listener accepts the peers' connections. Close closes it.
+	// Listener accepts the connections of peers. Close closes it.
 	Listener net.Listener
-	// Dial makes a connection to an address given to SetPeers. It must end when ctx does, and an error that wraps
-	// syscall.ECONNREFUSED says that nobody listens there. Default: net.Dialer, which resolves names at each dial.
+	// Dial connects to an address passed to SetPeers. It must return when ctx ends. If nobody
+	// listens there, its error must wrap syscall.ECONNREFUSED. Default: net.Dialer, which resolves
+	// names at each dial.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Handler gets what arrives.
+	// Handler receives frames, checkpoints and events.
 	Handler Handler
-	// MaxFrame bounds a frame, in bytes, up to 1 GiB; all members should agree on it. Default: DefaultMaxFrame.
+	// MaxFrame is the maximum size of a frame, in bytes, up to 1 GiB. All members should use the
+	// same value. Default: DefaultMaxFrame.
 	MaxFrame int
-	// QueueBytes bounds what waits to be written to one peer: a frame is dropped when so much waits already. So
-	// a single frame may be larger. Default: DefaultQueueBytes.
+	// QueueBytes bounds the queue of one peer: a frame is dropped if at least this many bytes wait
+	// already. So a single frame may be larger. Default: DefaultQueueBytes.
 	QueueBytes int
-	// Logger gets a line when a peer comes or goes, and one per reason why it can't. Default: none.
+	// Logger logs connects and disconnects of peers, and each reason of a failure once. Default:
+	// none.
 	Logger hclog.Logger
 }
 
-// Handler is what a member does with its peers. The methods are called from the network's goroutines: concurrently for
-// different peers, and for one peer Hello, Accept and ReceiveCheckpoint concurrently with everything else. Close awaits them.
+// Handler handles the events of a network. Its methods are called from the goroutines of the
+// network: concurrently for different peers, and for one peer Hello, Accept and ReceiveCheckpoint
+// concurrently with all other methods. Close waits for them.
 type Handler interface {
-	// Hello returns what this member says of itself, at most MaxHello bytes. It is called for each connection.
+	// Hello returns the description of this member for its peers, at most MaxHello bytes. It is
+	// called for each connection.
 	Hello() []byte
-	// Accept judges the hello of a peer, which then belongs to the callee. Both sides of a connection do. The text of
-	// the error is the reason that the peer is told (its first 1,024 bytes) and that both log, so it should be the same at each try.
+	// Accept decides about the hello of a peer, and may retain it. Both sides of a connection call
+	// it. The text of the error is sent to the peer (at most 1,024 bytes), and both sides log it.
+	// So it should be the same at each attempt.
 	Accept(from uint64, hello []byte) error
-	// Receive takes a frame, which then belongs to the callee. While it runs nothing more is read from this peer: that is how
-	// a member slows down who sends to it. It should return within 3 s, for the peer gives a connection up on which nothing is taken.
+	// Receive handles a frame, and may retain it. While it runs, nothing more is read from this
+	// peer, which slows the sender down. It should return within 3 s: the peer closes a connection
+	// on which nothing is read.
 	Receive(from uint64, frame []byte)
-	// ReceiveCheckpoint takes a checkpoint. r is valid until it returns, and gives io.EOF only when the sender ended well,
-	// else io.ErrUnexpectedEOF. The sender is told the result: nil, or the text of the error. It may take its time.
+	// ReceiveCheckpoint handles a checkpoint, and may take long. r is valid until it returns, and
+	// returns io.EOF if the sender succeeded, otherwise io.ErrUnexpectedEOF. The result is sent to
+	// the sender: nil, or the text of the error.
 	ReceiveCheckpoint(from uint64, r io.Reader) error
-	// Up says that the connection on which frames are sent is there. Send works from now on, also within Up.
+	// Up is called after the connection for sending frames was made. Send works from now on, also
+	// within Up.
 	Up(peer uint64)
-	// Down says that it is lost, or that one more try to make it failed. gone: the dial was refused, nobody listens there.
-	Down(peer uint64, gone bool)
+	// Down is called after this connection was lost, or after an attempt to make it failed. refused
+	// means that the dial was refused: nobody listens there.
+	Down(peer uint64, refused bool)
 }
 
 func (c *Config) ensureDefaults() error {
@@ -89,7 +100,7 @@ func (c *Config) ensureDefaults() error {
 		c.MaxFrame = DefaultMaxFrame
 	}
 	if c.MaxFrame < 0 || c.MaxFrame > 1<<30 {
-		errs = append(errs, fmt.Errorf("peer: MaxFrame is %d, allowed are 1 to %d", c.MaxFrame, 1<<30))
+		errs = append(errs, fmt.Errorf("peer: MaxFrame is %d, it must be between 1 and %d", c.MaxFrame, 1<<30))
 	}
 	if c.QueueBytes == 0 {
 		c.QueueBytes = DefaultQueueBytes

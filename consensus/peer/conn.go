@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// closeWith closes conn when ctx ends, or in release, which returns when it is closed. So no read or write outlives ctx.
+// closeWith closes conn when ctx ends, or when release is called, which waits for it. So no read or
+// write outlives ctx.
 func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -20,7 +21,7 @@ func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 	go func() {
 		defer close(done)
 		<-ctx.Done()
-		_ = conn.Close() // nothing depends on it: what must have arrived was answered
+		_ = conn.Close() // the error does not matter: all that must have arrived was answered
 	}()
 	return func() {
 		cancel()
@@ -28,14 +29,15 @@ func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 	}
 }
 
-// patient reads from a connection until nothing comes for the time of a stall: then ErrSilent.
-type patient struct {
+// timeoutReader reads from a connection. It returns ErrSilent if nothing arrives for
+// silenceTimeout.
+type timeoutReader struct {
 	conn     net.Conn
-	progress atomic.Uint64 // counts reads, and what else shows that bytes are taken
+	progress atomic.Uint64 // counts reads and received frames
 }
 
-func (p *patient) Read(b []byte) (int, error) {
-	if err := p.conn.SetReadDeadline(time.Now().Add(stall)); err != nil {
+func (p *timeoutReader) Read(b []byte) (int, error) {
+	if err := p.conn.SetReadDeadline(time.Now().Add(silenceTimeout)); err != nil {
 		return 0, err
 	}
 	n, err := p.conn.Read(b)
@@ -43,7 +45,7 @@ func (p *patient) Read(b []byte) (int, error) {
 	return n, silence(err)
 }
 
-// silence names an expired deadline for what it is here.
+// silence replaces the error of an expired deadline by ErrSilent.
 func silence(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return ErrSilent
@@ -51,15 +53,15 @@ func silence(err error) error {
 	return err
 }
 
-// everyBeat calls f each second until it fails or ctx ends.
-func everyBeat(ctx context.Context, f func() error) {
-	ticker := time.NewTicker(beat)
+// everyHeartbeat calls f at each heartbeatInterval, until f fails or ctx ends.
+func everyHeartbeat(ctx context.Context, f func() error) {
+	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			if f() != nil {
-				return // the connection is broken, which others find out too
+				return // the connection is broken, which its reader notices as well
 			}
 		case <-ctx.Done():
 			return
@@ -67,20 +69,20 @@ func everyBeat(ctx context.Context, f func() error) {
 	}
 }
 
-// startBeats writes a beat on an accepted connection each second in which due is true. stop awaits the end of it; nothing else may
-// write until then.
-func startBeats(ctx context.Context, conn net.Conn, due func() bool) (stop func()) {
+// startHeartbeats sends a heartbeat on an accepted connection each second if due returns true.
+// Until stop has returned, nothing else may write.
+func startHeartbeats(ctx context.Context, conn net.Conn, due func() bool) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	// Stopped by ctx and by closing conn, awaited by stop.
 	wg.Go(func() {
-		frame := appendFrame(nil, typeBeat, nil)
-		everyBeat(ctx, func() error {
+		frame := appendFrame(nil, typeHeartbeat, nil)
+		everyHeartbeat(ctx, func() error {
 			if !due() {
 				return nil
 			}
-			// The other side always reads here, so this does not take long.
-			if err := conn.SetWriteDeadline(time.Now().Add(stall)); err != nil {
+			// The other side always reads, so this does not take long.
+			if err := conn.SetWriteDeadline(time.Now().Add(silenceTimeout)); err != nil {
 				return err
 			}
 			_, err := conn.Write(frame)
@@ -93,9 +95,10 @@ func startBeats(ctx context.Context, conn net.Conn, due func() bool) (stop func(
 	}
 }
 
-// listen reads what an acceptor says after its answer, until that ends or it has taken the checkpoint: then done is true, else err is not nil.
-func listen(conn net.Conn, peer uint64) (done bool, err error) {
-	in := newFrameReader(&patient{conn: conn}, maxReason)
+// readReplies reads the frames of an acceptor. done means that it has taken the checkpoint;
+// otherwise err says why the connection ended.
+func readReplies(conn net.Conn, peer uint64) (done bool, err error) {
+	in := newFrameReader(&timeoutReader{conn: conn}, maxReason)
 	for {
 		typ, payload, err := in.next(nil)
 		switch {
@@ -103,7 +106,7 @@ func listen(conn net.Conn, peer uint64) (done bool, err error) {
 			return false, fmt.Errorf("peer: closed by the other side: %w", err)
 		case err != nil:
 			return false, err
-		case typ == typeBeat:
+		case typ == typeHeartbeat:
 		case typ == typeDone:
 			return true, nil
 		case typ == typeFailed:
@@ -114,14 +117,16 @@ func listen(conn net.Conn, peer uint64) (done bool, err error) {
 	}
 }
 
-// part says a last word and gives the other side time to close: closing while bytes are unread would make TCP throw the
-// word away. Errors don't matter any more.
-func part(conn net.Conn, word []byte) {
-	_ = conn.SetDeadline(time.Now().Add(stall))
-	if _, err := conn.Write(word); err == nil {
+// closeWithMessage sends a last message and gives the other side time to close the connection:
+// closing while bytes are unread would make TCP discard the message. Errors are ignored.
+func closeWithMessage(conn net.Conn, message []byte) {
+	_ = conn.SetDeadline(time.Now().Add(silenceTimeout))
+	if _, err := conn.Write(message); err == nil {
 		_, _ = io.Copy(io.Discard, conn)
 	}
 }
 
-// failure is the last word of a side that gives up.
-func failure(reason string) []byte { return appendFrame(nil, typeFailed, []byte(reasonText(reason))) }
+// failureFrame returns the last message of a side that closes the connection because of an error.
+func failureFrame(reason string) []byte {
+	return appendFrame(nil, typeFailed, []byte(reasonText(reason)))
+}

@@ -1,28 +1,35 @@
-// Package peer connects the members of an ensemble: frames over TCP, and checkpoint streams on connections of their own.
-// It knows no raft and no configuration; what it carries are opaque bytes.
+// Package peer connects the members of an ensemble: it carries frames over TCP, and checkpoints on
+// connections of their own. It knows neither raft nor configuration: all payloads are opaque bytes.
 //
-// Each member dials each of its peers and sends its frames on the connection that it dialled. On a connection that it
-// accepted it only reads, and says each second that it still does. Every connection begins with a hello and its answer.
+// Each member dials each of its peers, and sends its frames on the connection that it dialed. An
+// accepted connection is for receiving only: the acceptor sends nothing but a heartbeat each
+// second. Every connection begins with a hello and its answer.
 //
-// What holds, each with a test of its name:
+// Invariants, each with a test of its name:
 //
-//	P1  Frames of one connection are received whole, unchanged, each once, in the order in which Send took them, up to the
-//	    one where the connection ends. Receive is never called for two connections of one peer at the same time. What was
-//	    under way when a connection ended is lost: frames do not move to the next connection.
-//	P2  Send never blocks. Per peer it holds less than QueueBytes and one frame.
-//	P3  Frames and checkpoints pass only between two members that mean each other and of which each accepted the other's
-//	    hello. Who is refused learns why; each reason is logged once, not once per try.
-//	P4  A reader of ReceiveCheckpoint ends with io.EOF only when the sender's function returned nil and every byte came; and
-//	    SendCheckpoint returns nil only when ReceiveCheckpoint returned nil.
-//	P5  A side that hears nothing for 5 s gives the connection up. So a peer that takes no bytes is disconnected,
-//	    and one that takes them slowly is not.
-//	P6  No length that came over the wire makes more than 1 MiB be allocated ahead of the bytes themselves.
-//	P7  Up and Down of one peer alternate (Down may repeat while tries fail), from one goroutine; each Up has its Down before
-//	    Close returns. After Close no goroutine is left and no method of the Handler is called.
+//	P1  Frames of one connection are received whole, unchanged, once, and in the order of Send, up
+//	    to the frame at which the connection ends. Receive never runs for two connections of one
+//	    peer at the same time. Frames that were in transit when a connection ended are lost: they do
+//	    not move to the next connection.
+//	P2  Send never blocks. Per peer it holds less than QueueBytes plus one frame.
+//	P3  Frames and checkpoints pass only between two members that address each other and that have
+//	    both accepted the other's hello. A refused member is told the reason. Each reason is logged
+//	    once instead of at each attempt.
+//	P4  A reader of ReceiveCheckpoint returns io.EOF only if the sender's function returned nil and
+//	    every byte arrived. SendCheckpoint returns nil only if ReceiveCheckpoint returned nil.
+//	P5  A side that hears nothing for 5 s closes the connection. So a peer that reads nothing is
+//	    disconnected, and a peer that reads slowly is not.
+//	P6  A length from the network never causes the allocation of more than 1 MiB before the bytes
+//	    arrive.
+//	P7  Up and Down of one peer alternate (Down may repeat while attempts fail) and are called from
+//	    one goroutine. Each Up has its Down before Close returns. After Close no goroutine is left,
+//	    and no method of the Handler is called.
 //
-// The bytes are in docs/reference/formats.md, the reasons in docs/internals/consensus.md.
+// docs/reference/formats.md describes the format, docs/internals/consensus.md the reasons.
 //
-// Goroutines: one accepts; each peer has one that dials and writes and, while connected, two more: one reads the
-// other's beats, one closes the connection when it is to end. Each accepted connection has three: they read, beat and close. All methods may be called from
-// any goroutine. SetPeers, Send and Status may be called from the Handler's methods; Close may not, for it awaits them.
+// Goroutines: one goroutine accepts. Each peer has one that dials and writes and, while connected,
+// two more: one reads the heartbeats of the other side, one closes the connection. Each accepted
+// connection has three: they read, send heartbeats, and close. All methods may be called from any
+// goroutine. SetPeers, Send and Status may be called from methods of the Handler; Close must not,
+// since it waits for them.
 package peer

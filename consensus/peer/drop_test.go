@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Drop ends the connections in both directions, whoever made them. They are made again, with a hello that both judge again: who is not accepted any
-// more stays out, who is comes back, and frames go on in their order.
+// Drop closes the connections in both directions. Both sides connect again and decide about a new
+// hello: a rejected peer stays disconnected, an accepted one reconnects, and frames continue in
+// order.
 func TestDrop(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		var unwanted atomic.Bool
@@ -37,7 +38,7 @@ func TestDrop(t *testing.T) {
 		b.expect("1: after")
 		a.expect("2: back")
 		if s := a.status(3); !s.Connected || !s.Incoming {
-			t.Errorf("another one's connections: %+v", s)
+			t.Errorf("connections of another peer: %+v", s)
 		}
 
 		unwanted.Store(true)

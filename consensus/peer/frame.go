@@ -8,31 +8,32 @@ import (
 )
 
 const (
-	headBytes = 12
-	// trustBytes is what is allocated because a length says so.
-	trustBytes = 1 << 20
+	frameHeaderBytes = 12
+	// maxPrealloc is the most that is allocated for a length before its bytes arrive.
+	maxPrealloc = 1 << 20
 )
 
-// Types of frames. 0 is none, so that zeros are no frame.
+// Types of frames. 0 is invalid, so that zeros are no frame.
 const (
-	typeData   = 1 // for Receive, or a piece of a checkpoint
-	typeBeat   = 2 // empty: the sender is there
-	typeEnd    = 3 // of a checkpoint; holds the number of its bytes
-	typeDone   = 4 // empty: the checkpoint was taken
-	typeFailed = 5 // text: why this side gives up the connection
+	typeData      = 1 // a frame for Receive, or a piece of a checkpoint
+	typeHeartbeat = 2 // empty: the sender is alive
+	typeEnd       = 3 // end of a checkpoint: the number of its bytes
+	typeDone      = 4 // empty: the checkpoint was received
+	typeFailed    = 5 // text: why this side closes the connection
 )
 
-// frameWriter writes frames. Not safe for concurrent use.
+// frameWriter writes frames. It is not safe for concurrent use.
 type frameWriter struct {
 	w    *bufio.Writer
-	head [headBytes]byte // a local one would escape, once per frame
+	head [frameHeaderBytes]byte // a field, because a local variable would be allocated for each frame
 }
 
 func newFrameWriter(w io.Writer) *frameWriter {
 	return &frameWriter{w: bufio.NewWriterSize(w, bufferBytes)}
 }
 
-// write buffers a frame; what does not fit in the buffer goes out. The payload is not kept.
+// write buffers a frame, and writes all that does not fit into the buffer. It does not retain the
+// payload.
 func (f *frameWriter) write(typ uint32, payload []byte) error {
 	binary.LittleEndian.PutUint32(f.head[0:], uint32(len(payload)))
 	binary.LittleEndian.PutUint32(f.head[4:], typ)
@@ -46,7 +47,7 @@ func (f *frameWriter) write(typ uint32, payload []byte) error {
 
 func (f *frameWriter) flush() error { return f.w.Flush() }
 
-// appendFrame encodes a frame behind b.
+// appendFrame appends an encoded frame.
 func appendFrame(b []byte, typ uint32, payload []byte) []byte {
 	start := len(b)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
@@ -55,19 +56,19 @@ func appendFrame(b []byte, typ uint32, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// frameReader reads frames. Not safe for concurrent use.
+// frameReader reads frames. It is not safe for concurrent use.
 type frameReader struct {
 	r    *bufio.Reader
 	max  int // bytes of a payload
-	head [headBytes]byte
+	head [frameHeaderBytes]byte
 }
 
 func newFrameReader(r io.Reader, maxFrame int) *frameReader {
 	return &frameReader{r: bufio.NewReaderSize(r, bufferBytes), max: maxFrame}
 }
 
-// next returns the next frame. The payload is reuse if it fits there, else new. Errors: those of the reader, io.EOF only
-// between two frames; ErrCorrupt.
+// next returns the next frame. The payload is in reuse if it fits, otherwise in new memory. An
+// error is that of the reader (io.EOF only between two frames), or wraps ErrCorrupt.
 func (f *frameReader) next(reuse []byte) (typ uint32, payload []byte, err error) {
 	if _, err := io.ReadFull(f.r, f.head[:]); err != nil {
 		return 0, nil, err
@@ -78,23 +79,24 @@ func (f *frameReader) next(reuse []byte) (typ uint32, payload []byte, err error)
 		return 0, nil, fmt.Errorf("%w: frame of type %d", ErrCorrupt, typ)
 	}
 	if uint64(n) > uint64(f.max) {
-		return 0, nil, fmt.Errorf("%w: frame of %d bytes, at most %d are allowed", ErrCorrupt, n, f.max)
+		return 0, nil, fmt.Errorf("%w: frame of %d bytes, the maximum is %d", ErrCorrupt, n, f.max)
 	}
 	if payload, err = readBody(f.r, reuse, int(n)); err != nil {
 		return 0, nil, err
 	}
 	if want, got := binary.LittleEndian.Uint32(f.head[8:]), checksum(f.head[:8], payload); want != got {
-		return 0, nil, fmt.Errorf("%w: checksum of a frame of %d bytes is %08x, not %08x", ErrCorrupt, n, got, want)
+		return 0, nil, fmt.Errorf("%w: a frame of %d bytes has checksum %08x, want %08x", ErrCorrupt, n, got, want)
 	}
 	return typ, payload, nil
 }
 
-// readBody reads n bytes. It allocates trustBytes at most before they come, and then at most twice what has come, so that a length
-// that lies costs the liar as much as us.
+// readBody reads n bytes. It allocates at most maxPrealloc before they arrive, and then at most
+// twice as much as has arrived. So a sender of wrong lengths must send as much as this side
+// allocates.
 func readBody(r io.Reader, reuse []byte, n int) ([]byte, error) {
 	body := reuse[:0]
 	if cap(body) < n {
-		body = make([]byte, 0, min(n, trustBytes))
+		body = make([]byte, 0, min(n, maxPrealloc))
 	}
 	for {
 		have := len(body)

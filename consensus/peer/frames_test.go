@@ -18,7 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// P1: whole, unchanged, once, in order; whatever their sizes.
+// P1: frames of all sizes are received whole, unchanged, once, and in order.
 func TestP1_Order(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		got := make(chan uint32, 10_000)
@@ -28,7 +28,7 @@ func TestP1_Order(t *testing.T) {
 		})
 		know(a, b)
 		rnd := rand.New(rand.NewPCG(1, 2))
-		sizes := []int{0, 1, headBytes, bufferBytes - headBytes, bufferBytes, trustBytes, trustBytes + 1, 5<<20 + 3}
+		sizes := []int{0, 1, frameHeaderBytes, bufferBytes - frameHeaderBytes, bufferBytes, maxPrealloc, maxPrealloc + 1, 5<<20 + 3}
 		var want []uint32
 		for i := range 2000 { // in all less than the queue holds
 			n := rnd.IntN(300)
@@ -41,18 +41,19 @@ func TestP1_Order(t *testing.T) {
 			}
 			want = append(want, crc32.ChecksumIEEE(frame))
 			if !a.Send(2, frame) {
-				t.Fatalf("frame %d was not taken: %+v", i, a.status(2))
+				t.Fatalf("frame %d was dropped: %+v", i, a.status(2))
 			}
 		}
 		for i := range want {
 			if sum := <-got; sum != want[i] {
-				t.Fatalf("frame %d is another one", i)
+				t.Fatalf("frame %d has other contents", i)
 			}
 		}
 	})
 }
 
-// P1: also over connections that break again and again: frames are lost, but those that come are in order, and none comes twice.
+// P1: over connections that break again and again frames are lost, but received frames are in
+// order, and none is received twice.
 func TestP1_OrderOverConnections(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		var mu sync.Mutex
@@ -103,41 +104,41 @@ func TestP1_OrderOverConnections(t *testing.T) {
 	})
 }
 
-// P1: the frames of an old connection end before those of a new one begin.
+// P1: the last frame of an old connection is received before the first frame of a new one.
 func TestP1_NewConnectionReplacesTheOld(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		entered, leave := make(chan string, 10), make(chan struct{})
+		entered, unregisterIncoming := make(chan string, 10), make(chan struct{})
 		a := w.start(t, 1, func(m *member, _ *Config) {
-			m.receive = func(_ uint64, frame []byte) { entered <- string(frame); <-leave }
+			m.receive = func(_ uint64, frame []byte) { entered <- string(frame); <-unregisterIncoming }
 		})
 		old := w.call(t, a.address)
-		old.greet(kindFrames, 2, 1)
+		old.exchangeGreetings(kindFrames, 2, 1)
 		old.say(appendFrame(appendFrame(nil, typeData, []byte("old 1")), typeData, []byte("old 2")))
 		if got := <-entered; got != "old 1" {
 			t.Fatalf("received %q", got)
 		}
 		young := w.call(t, a.address)
 		answered := make(chan greeting)
-		go func() { answered <- young.greet(kindFrames, 2, 1) }()
+		go func() { answered <- young.exchangeGreetings(kindFrames, 2, 1) }()
 		synctest.Wait()
 		select {
 		case <-answered:
 			t.Fatal("the new connection was answered while Receive runs for the old one")
 		default:
 		}
-		close(leave)
+		close(unregisterIncoming)
 		if answer := <-answered; answer.kind != kindAccepted {
 			t.Fatalf("answer is %+v", answer)
 		}
 		young.say(appendFrame(nil, typeData, []byte("new 1")))
 		if got := <-entered; got != "new 1" {
-			t.Fatalf("received %q, want what the new connection says", got)
+			t.Fatalf("received %q, want the frame of the new connection", got)
 		}
 		old.ended()
 	})
 }
 
-// P1: a frame that is not as it was sent is not received, and its connection ends, with a word about why.
+// P1: a damaged frame is not received, and its connection ends with a message that says why.
 func TestP1_Damage(t *testing.T) {
 	good := appendFrame(nil, typeData, []byte("good"))
 	flip := func(at int) []byte {
@@ -151,11 +152,11 @@ func TestP1_Damage(t *testing.T) {
 		name, reason string
 		bytes        []byte
 	}{
-		{"payload", "checksum of a frame of 4 bytes", flip(headBytes)},
-		{"checksum", "checksum of a frame of 4 bytes", flip(8)},
+		{"payload", "a frame of 4 bytes has checksum", flip(frameHeaderBytes)},
+		{"checksum", "a frame of 4 bytes has checksum", flip(8)},
 		{"type", "frame of type 17", flip(4)},
-		{"zeros", "frame of type 0", make([]byte, headBytes)},
-		{"length", "frame of 1048577 bytes, at most 1048576 are allowed", long},
+		{"zeros", "frame of type 0", make([]byte, frameHeaderBytes)},
+		{"length", "frame of 1048577 bytes, the maximum is 1048576", long},
 		{"end", "frame of type 3 between frames", appendFrame(nil, typeEnd, nil)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,15 +164,15 @@ func TestP1_Damage(t *testing.T) {
 				a := w.start(t, 1, func(_ *member, cfg *Config) { cfg.MaxFrame = 1 << 20 })
 				for range 2 {
 					s := w.call(t, a.address)
-					s.greet(kindFrames, 2, 1)
+					s.exchangeGreetings(kindFrames, 2, 1)
 					s.say(good)
 					a.expect("2: good")
 					s.say(c.bytes)
 					typ, word, err := s.next()
 					if err != nil || typ != typeFailed || !strings.Contains(word, c.reason) {
-						t.Fatalf("last word is %d %q, %v", typ, word, err)
+						t.Fatalf("last message is %d %q, %v", typ, word, err)
 					}
-					s.say(make([]byte, 1<<20)) // still read: else TCP might have thrown the word away
+					s.say(make([]byte, 1<<20)) // still read: otherwise TCP could have discarded the message
 					_ = s.Close()
 				}
 				eventually(t, "a line is logged", func() bool { return a.log.count("connection from peer refused") > 0 })
@@ -183,7 +184,7 @@ func TestP1_Damage(t *testing.T) {
 	}
 }
 
-// P1: the word reaches the sender.
+// P1: this message reaches the sender.
 func TestP1_DamageIsReportedToTheSender(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		address, calls := w.receptionist(t)
@@ -192,7 +193,7 @@ func TestP1_DamageIsReportedToTheSender(t *testing.T) {
 		s := <-calls
 		s.accepted()
 		a.await(2, "up")
-		s.say(failure("bytes were damaged\nbadly"))
+		s.say(failureFrame("bytes were damaged\nbadly"))
 		a.await(2, "down")
 		if got := a.status(2).LastError; got == nil || got.Error() != "peer: member 2 refuses: bytes were damaged\nbadly" {
 			t.Errorf("last error is %v", got)
@@ -200,14 +201,14 @@ func TestP1_DamageIsReportedToTheSender(t *testing.T) {
 	})
 }
 
-// P2: Send does not block and what waits is bounded, when the peer does not take anything.
+// P2: if the peer reads nothing, Send does not block, and its queue is bounded.
 func TestP2_QueueIsBounded(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		const limit, size = 1 << 20, 1000
-		entered, leave := make(chan struct{}, 100_000), make(chan struct{})
+		entered, unregisterIncoming := make(chan struct{}, 100_000), make(chan struct{})
 		a := w.start(t, 1, func(_ *member, cfg *Config) { cfg.QueueBytes = limit })
 		b := w.start(t, 2, func(m *member, _ *Config) {
-			m.receive = func(uint64, []byte) { entered <- struct{}{}; <-leave }
+			m.receive = func(uint64, []byte) { entered <- struct{}{}; <-unregisterIncoming }
 		})
 		know(a, b)
 		a.Send(2, make([]byte, size))
@@ -221,14 +222,14 @@ func TestP2_QueueIsBounded(t *testing.T) {
 				refused++
 				eventually(t, "the queue stands still", func() bool { return a.status(2).QueuedBytes >= limit || a.Send(2, nil) })
 			}
-			if got := a.status(2).QueuedBytes; got >= limit+size+headBytes {
+			if got := a.status(2).QueuedBytes; got >= limit+size+frameHeaderBytes {
 				t.Fatalf("%d bytes wait, the bound is %d", got, limit)
 			}
 			if sent > 64<<20 {
-				t.Fatalf("%d bytes were taken, and nobody reads", sent)
+				t.Fatalf("%d bytes were queued although nobody reads", sent)
 			}
 		}
-		close(leave)
+		close(unregisterIncoming)
 		eventually(t, "the queue is empty", func() bool { return a.status(2).QueuedBytes == 0 })
 		if !a.Send(2, make([]byte, size)) {
 			t.Error("refused with an empty queue")
@@ -236,7 +237,7 @@ func TestP2_QueueIsBounded(t *testing.T) {
 	})
 }
 
-// P2: a frame above QueueBytes gets through, also when others keep some waiting.
+// P2: a frame above QueueBytes is sent even if other frames keep the queue filled.
 func TestP2_FrameAboveTheQueue(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		lengths := make(chan int, 100)
@@ -262,49 +263,50 @@ func TestP2_FrameAboveTheQueue(t *testing.T) {
 	})
 }
 
-// P5: a peer that takes nothing is disconnected after 5 s, with its queue, and tried again.
+// P5: a peer that reads nothing is disconnected after 5 s, its queue is dropped, and it is dialed
+// again.
 func TestP5_StoppedReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		leave := make(chan struct{})
+		unregisterIncoming := make(chan struct{})
 		a := w.start(t, 1)
-		b := w.start(t, 2, func(m *member, _ *Config) { m.receive = func(uint64, []byte) { <-leave } })
+		b := w.start(t, 2, func(m *member, _ *Config) { m.receive = func(uint64, []byte) { <-unregisterIncoming } })
 		know(a, b)
 		began := time.Now()
 		for range 1000 {
 			a.Send(2, make([]byte, 1000))
 		}
 		a.await(2, "down")
-		if took := time.Since(began); took < stall-beat || took > stall+beat {
+		if took := time.Since(began); took < silenceTimeout-heartbeatInterval || took > silenceTimeout+heartbeatInterval {
 			t.Errorf("disconnected after %v", took)
 		}
 		if got := a.status(2); got.Connected || got.QueuedBytes != 0 || !errors.Is(got.LastError, ErrSilent) {
 			t.Errorf("status is %+v", got)
 		}
-		close(leave)
+		close(unregisterIncoming)
 		a.await(2, "up")
 	})
 }
 
-// P5: the same over TCP, where the kernel takes bytes long after the peer has stopped to.
+// P5: the same over TCP, where the kernel accepts bytes long after the peer has stopped reading.
 func TestP5_StoppedReader_Loopback(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 5 s")
 	}
 	t.Parallel()
 	w := &world{}
-	leave := make(chan struct{})
+	unregisterIncoming := make(chan struct{})
 	a := w.start(t, 1)
-	b := w.start(t, 2, func(m *member, _ *Config) { m.receive = func(uint64, []byte) { <-leave } })
+	b := w.start(t, 2, func(m *member, _ *Config) { m.receive = func(uint64, []byte) { <-unregisterIncoming } })
 	know(a, b)
 	a.Send(2, []byte("little"))
 	a.await(2, "down")
 	if got := a.status(2).LastError; !errors.Is(got, ErrSilent) {
 		t.Errorf("last error is %v", got)
 	}
-	close(leave)
+	close(unregisterIncoming)
 }
 
-// P5: a peer that is slow is not disconnected, also when what it takes was read long ago.
+// P5: a slow peer is not disconnected, even if it handles frames long after it has read them.
 func TestP5_SlowReader(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		received := make(chan int, 1000)
@@ -325,7 +327,7 @@ func TestP5_SlowReader(t *testing.T) {
 	})
 }
 
-// P5: nothing to say for an hour is no silence.
+// P5: a connection without frames for an hour is not disconnected.
 func TestP5_Idle(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.start(t, 1), w.start(t, 2)
@@ -339,25 +341,25 @@ func TestP5_Idle(t *testing.T) {
 	})
 }
 
-// P5: a peer that says nothing, not even that it is there, is given up by the side that it called.
+// P5: the acceptor closes a connection on which not even heartbeats arrive.
 func TestP5_SilentSender(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
 		for _, kind := range []uint32{kindFrames, kindCheckpoint} {
 			s := w.call(t, a.address)
 			if kind == kindFrames {
-				s.greet(kind, 2, 1)
+				s.exchangeGreetings(kind, 2, 1)
 			}
 			began := time.Now()
 			s.ended()
-			if took := time.Since(began); took != stall {
+			if took := time.Since(began); took != silenceTimeout {
 				t.Errorf("kind %d: closed after %v", kind, took)
 			}
 		}
 	})
 }
 
-// What waits together goes out together.
+// Frames that wait together are written together.
 func TestFramesShareAWrite(t *testing.T) {
 	p := newPeer(&Network{cfg: Config{QueueBytes: 1 << 30, Logger: hclog.NewNullLogger()}}, 2)
 	p.queue.open()
@@ -372,18 +374,18 @@ func TestFramesShareAWrite(t *testing.T) {
 	}
 	p.queue.signal()
 	close(w.proceed)
-	eventually(t, "all is written", func() bool { return w.bytes.Load() == n*(headBytes+size)+headBytes })
+	eventually(t, "all is written", func() bool { return w.bytes.Load() == n*(frameHeaderBytes+size)+frameHeaderBytes })
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	// The buffer holds 64 KiB, so the 112,000 bytes need two writes.
 	if got := w.writes.Load(); got != 3 {
-		t.Errorf("a beat and %d frames took %d writes, want 3", n, got)
+		t.Errorf("a heartbeat and %d frames took %d writes, want 3", n, got)
 	}
 }
 
-// countingWriter counts writes. The first one waits.
+// countingWriter counts writes. The first write blocks.
 type countingWriter struct {
 	began, proceed chan struct{}
 	writes, bytes  atomic.Int64

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// P6: whatever comes, no panic, no memory for bytes that did not come; and what is read is what was written.
+// P6: no input causes a panic, or allocates memory for bytes that did not arrive, and a frame that
+// is read encodes to the same bytes.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(appendFrame(nil, typeBeat, nil))
+	f.Add(appendFrame(nil, typeHeartbeat, nil))
 	f.Add(appendFrame(appendFrame(nil, typeData, []byte("abc")), typeEnd, make([]byte, 8)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0x0f, 1, 0, 0, 0, 0, 0, 0, 0, 'x'})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -39,7 +40,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// P6, P3: the same for the first message.
+// P6, P3: the same for a greeting.
 func FuzzGreeting(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add((&greeting{kind: kindFrames, from: 1, to: 2, contents: []byte("abc")}).append(nil))
@@ -68,10 +69,10 @@ func FuzzGreeting(f *testing.F) {
 	})
 }
 
-// P6: a length that lies.
+// P6: a wrong length.
 func TestP6_LyingLength(t *testing.T) {
 	frame := appendFrame(nil, typeData, nil)
-	frame[0], frame[1], frame[2], frame[3] = 0, 0, 0, 0x12 // 288 MiB, which are allowed
+	frame[0], frame[1], frame[2], frame[3] = 0, 0, 0, 0x12 // 288 MiB, which is below the limit
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, _, err := newFrameReader(bytes.NewReader(append(frame, "few bytes"...)), DefaultMaxFrame).next(nil)
@@ -79,14 +80,14 @@ func TestP6_LyingLength(t *testing.T) {
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
 	}
-	if got := after.TotalAlloc - before.TotalAlloc; got > trustBytes+4*bufferBytes {
+	if got := after.TotalAlloc - before.TotalAlloc; got > maxPrealloc+4*bufferBytes {
 		t.Errorf("%d bytes were allocated for 9", got)
 	}
 }
 
-// A frame costs its own memory, once, as long as it is no longer than what is trusted.
+// A frame of up to maxPrealloc bytes is allocated once, in its own size.
 func TestReadingAllocatesTheFrameAlone(t *testing.T) {
-	for _, n := range []int{1, 100, bufferBytes, trustBytes} {
+	for _, n := range []int{1, 100, bufferBytes, maxPrealloc} {
 		frame := appendFrame(nil, typeData, make([]byte, n))
 		source := &repeating{b: frame}
 		in := newFrameReader(source, DefaultMaxFrame)
@@ -103,7 +104,7 @@ func TestReadingAllocatesTheFrameAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}); got != 0 {
-			t.Errorf("a frame of %d bytes in memory that is there takes %v allocations", n, got)
+			t.Errorf("a frame of %d bytes in reused memory takes %v allocations", n, got)
 		}
 	}
 }

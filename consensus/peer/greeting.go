@@ -11,16 +11,16 @@ import (
 const (
 	magic         = "gozkdNET"
 	version       = 1
-	greetingBytes = 40   // of the head
+	greetingBytes = 40   // of the header
 	maxReason     = 1024 // bytes of a reason
 )
 
-// What a greeting is for.
+// Kinds of greetings.
 const (
 	kindFrames     = 1
 	kindCheckpoint = 2
-	kindAccepted   = 3 // answers; the contents are the answerer's hello
-	kindRefused    = 4 // answers; the contents are the reason
+	kindAccepted   = 3 // answer, with the hello of the acceptor
+	kindRefused    = 4 // answer, with the reason
 )
 
 // greeting is the first message in either direction.
@@ -30,7 +30,7 @@ type greeting struct {
 	contents []byte
 }
 
-// append encodes g behind b.
+// append appends the encoded greeting.
 func (g *greeting) append(b []byte) []byte {
 	start := len(b)
 	b = append(b, magic...)
@@ -43,24 +43,25 @@ func (g *greeting) append(b []byte) []byte {
 	return append(b, g.contents...)
 }
 
-// versionError says that the other side speaks another version than ours.
+// versionError is returned if the other side uses another version of the protocol.
 type versionError struct{ theirs uint32 }
 
 func (e *versionError) Error() string {
-	return fmt.Sprintf("peer: version %d of the protocol between members is spoken there, version %d here", e.theirs, version)
+	return fmt.Sprintf("peer: the other side uses version %d of the protocol between members, this program version %d", e.theirs, version)
 }
 
-// readGreeting reads exactly one greeting. Errors: those of r, ErrCorrupt (also for bytes that are none at all) and
-// *versionError, which is returned without looking at the rest: that is another version's business.
+// readGreeting reads exactly one greeting. An error is that of r, wraps ErrCorrupt, or is a
+// *versionError, which is returned without decoding the rest.
 func readGreeting(r io.Reader) (greeting, error) {
 	var head [greetingBytes]byte
 	if _, err := io.ReadFull(r, head[:12]); err != nil {
 		return greeting{}, err
 	}
 	if string(head[:8]) != magic {
-		return greeting{}, fmt.Errorf("%w: begins with %q, which is no hello of gozkd", ErrCorrupt, head[:8])
+		return greeting{}, fmt.Errorf("%w: the first bytes are %q, which is no hello of gozkd", ErrCorrupt, head[:8])
 	}
-	// NB: A refusal is read from all versions: that is how two versions tell each other why they don't talk.
+	// Refusals of all versions are decoded, so that two versions can tell each other why they don't
+	// connect.
 	theirs := binary.LittleEndian.Uint32(head[8:])
 	if _, err := io.ReadFull(r, head[12:]); err != nil {
 		if theirs != version {
@@ -81,27 +82,27 @@ func readGreeting(r io.Reader) (greeting, error) {
 		limit = maxReason
 	}
 	if n > limit {
-		return greeting{}, fmt.Errorf("%w: hello of %d bytes, at most %d are allowed", ErrCorrupt, n, limit)
+		return greeting{}, fmt.Errorf("%w: hello of %d bytes, the maximum is %d", ErrCorrupt, n, limit)
 	}
 	var err error
 	if g.contents, err = readBody(r, nil, int(n)); err != nil {
 		return greeting{}, err
 	}
 	if want, got := binary.LittleEndian.Uint32(head[36:]), checksum(head[:36], g.contents); want != got {
-		return greeting{}, fmt.Errorf("%w: checksum of the hello is %08x, not %08x", ErrCorrupt, got, want)
+		return greeting{}, fmt.Errorf("%w: the hello has checksum %08x, want %08x", ErrCorrupt, got, want)
 	}
 	return g, nil
 }
 
-// castagnoli is a table, not state: crc32 makes it once.
+// castagnoli is a constant table.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is the CRC-32C of a head and what follows it.
+// checksum returns the CRC-32C of a header and its body.
 func checksum(head, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body)
 }
 
-// noEOF turns io.EOF into io.ErrUnexpectedEOF: something had begun.
+// noEOF turns io.EOF in the middle of a message into io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -13,26 +13,27 @@ import (
 	"time"
 )
 
-// P3: each side judges the hello of the other, made for this connection.
+// P3: each side decides about the hello of the other side, which is made for this connection.
 func TestP3_BothJudge(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		heard := make(chan string, 10)
-		judge := func(m *member, _ *Config) {
+		peerReached := make(chan string, 10)
+		checkHello := func(m *member, _ *Config) {
 			m.accept = func(from uint64, hello []byte) error {
-				heard <- fmt.Sprintf("%d hears %q from %d", m.id, hello, from)
+				peerReached <- fmt.Sprintf("%d hears %q from %d", m.id, hello, from)
 				return nil
 			}
 		}
-		a, b := w.start(t, 1, judge), w.start(t, 2, judge)
+		a, b := w.start(t, 1, checkHello), w.start(t, 2, checkHello)
 		a.SetPeers(map[uint64]string{2: b.address})
 		a.await(2, "up")
-		if x, y := <-heard, <-heard; x != `2 hears "i am 1" from 1` || y != `1 hears "i am 2" from 2` {
+		if x, y := <-peerReached, <-peerReached; x != `2 hears "i am 1" from 1` || y != `1 hears "i am 2" from 2` {
 			t.Errorf("%s, %s", x, y)
 		}
 	})
 }
 
-// P3: who is not accepted by the called side learns why; both log it once and show it; and both get over it.
+// P3: a peer that the acceptor rejects is told the reason. Both sides log it once and report it in
+// Status, and both recover.
 func TestP3_RefusedByTheCalled(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var strict atomic.Bool
@@ -52,14 +53,14 @@ func TestP3_RefusedByTheCalled(t *testing.T) {
 		b.SetPeers(map[uint64]string{1: "nowhere"})
 		time.Sleep(time.Minute)
 		if n := tries.Load(); n < 12 || n > 30 {
-			t.Errorf("%d tries in a minute", n)
+			t.Errorf("%d attempts in a minute", n)
 		}
 		var refused *RefusedError
 		if err := a.status(2).LastError; !errors.As(err, &refused) || *refused != (RefusedError{2, "ensemble a is not ensemble b"}) {
-			t.Errorf("last error of the one who calls: %v", err)
+			t.Errorf("last error of the caller: %v", err)
 		}
 		if err := b.status(1).IncomingError; err == nil || !strings.Contains(err.Error(), "ensemble a is not ensemble b") {
-			t.Errorf("last error of the one who is called: %v", err)
+			t.Errorf("last error of the acceptor: %v", err)
 		}
 		for _, m := range []*member{a, b} {
 			if n := m.log.count("ensemble a is not ensemble b"); n != 1 {
@@ -70,7 +71,7 @@ func TestP3_RefusedByTheCalled(t *testing.T) {
 		a.await(2, "up")
 		synctest.Wait()
 		if err := b.status(1).IncomingError; err != nil {
-			t.Errorf("last error of the one who is called, after it was well: %v", err)
+			t.Errorf("last error of the acceptor after a good connection: %v", err)
 		}
 		strict.Store(true)
 		a.SetPeers(nil)
@@ -80,13 +81,13 @@ func TestP3_RefusedByTheCalled(t *testing.T) {
 		synctest.Wait()
 		for _, m := range []*member{a, b} {
 			if n := m.log.count("ensemble a is not ensemble b"); n != 2 {
-				t.Errorf("%d lines of %d after it was well in between, want 2:\n%s", n, m.id, m.log)
+				t.Errorf("%d lines of %d after a good connection in between, want 2:\n%s", n, m.id, m.log)
 			}
 		}
 	})
 }
 
-// P3: the same when it is the calling side that does not want the other.
+// P3: the same if the dialing side rejects the other side.
 func TestP3_RejectedByTheCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var strict atomic.Bool
@@ -118,7 +119,8 @@ func TestP3_RejectedByTheCaller(t *testing.T) {
 	})
 }
 
-// P3: a connection that was meant for someone else, or comes from someone who can't be, is refused.
+// P3: a connection that is addressed to another member, or comes from an impossible one, is
+// refused.
 func TestP3_WrongIDs(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
@@ -129,14 +131,14 @@ func TestP3_WrongIDs(t *testing.T) {
 		}{
 			{kindFrames, 2, 3, "this is member 1, not 3"},
 			{kindCheckpoint, 2, 0, "this is member 1, not 0"},
-			{kindFrames, 1, 1, "two have the same id"},
+			{kindFrames, 1, 1, "two servers have the same id"},
 			{kindFrames, 0, 1, "can't have member 0 as its peer"},
 			{kindAccepted, 2, 1, "hello of kind 3"},
 			{0, 2, 1, "hello of kind 0"},
 		} {
 			for range 3 {
 				s := w.call(t, a.address)
-				answer := s.greet(c.kind, c.from, c.to)
+				answer := s.exchangeGreetings(c.kind, c.from, c.to)
 				if answer.kind != kindRefused || answer.from != 1 || !strings.Contains(string(answer.contents), c.reason) {
 					t.Errorf("answer to %+v is %d from %d: %q", c, answer.kind, answer.from, answer.contents)
 				}
@@ -153,7 +155,7 @@ func TestP3_WrongIDs(t *testing.T) {
 	})
 }
 
-// P3: bytes that are no hello of this version.
+// P3: bytes that are no hello of this version are refused.
 func TestP3_WrongHello(t *testing.T) {
 	good := (&greeting{kind: kindFrames, from: 2, to: 1, contents: []byte("hello")}).append(nil)
 	change := func(at int, b byte) []byte {
@@ -166,9 +168,9 @@ func TestP3_WrongHello(t *testing.T) {
 		bytes        []byte
 	}{
 		{"magic", "no hello of gozkd", []byte("GET / HTTP/1.1\r\nHost: a.very.long.name.example\r\n\r\n")},
-		{"version", "version 2 of the protocol between members is spoken there, version 1 here", change(8, 2)},
-		{"checksum", "checksum of the hello", change(greetingBytes, 'H')},
-		{"length", "hello of 16777221 bytes, at most 65536 are allowed", change(35, 1)},
+		{"version", "the other side uses version 2 of the protocol between members, this program version 1", change(8, 2)},
+		{"checksum", "the hello has checksum", change(greetingBytes, 'H')},
+		{"length", "hello of 16777221 bytes, the maximum is 65536", change(35, 1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, w *world) {
@@ -201,7 +203,7 @@ func TestP3_WrongHello(t *testing.T) {
 	}
 }
 
-// P3: a member of a later version says so in a refusal, which all versions can read.
+// P3: a member of a later version sends a refusal, which all versions can decode.
 func TestP3_RefusalOfAnotherVersion(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		address, calls := w.receptionist(t)
@@ -220,7 +222,7 @@ func TestP3_RefusalOfAnotherVersion(t *testing.T) {
 	})
 }
 
-// P3: an answer that is none, or from another.
+// P3: an invalid answer, or an answer of another member, is an error.
 func TestP3_WrongAnswer(t *testing.T) {
 	for name, say := range map[string]func(s *stranger){
 		"closed":       func(s *stranger) { _ = s.Close() },
@@ -267,7 +269,7 @@ func TestP3_HelloTooLong(t *testing.T) {
 	})
 }
 
-// The layout of the bytes is in docs/reference/formats.md, with these examples.
+// docs/reference/formats.md describes the format with these examples.
 func TestGolden(t *testing.T) {
 	hello := greeting{kind: kindFrames, from: 1, to: 2, contents: []byte("abc")}
 	for _, c := range []struct {
@@ -277,7 +279,7 @@ func TestGolden(t *testing.T) {
 		{"hello", fmt.Sprintf("%x", hello.append(nil)), "676f7a6b644e4554" + "01000000" + "01000000" + "0100000000000000" +
 			"0200000000000000" + "03000000" + "b1fadcdf" + "616263"},
 		{"frame", fmt.Sprintf("%x", appendFrame(nil, typeData, []byte("ab"))), "02000000" + "01000000" + "2d446e8c" + "6162"},
-		{"beat", fmt.Sprintf("%x", appendFrame(nil, typeBeat, nil)), "00000000" + "02000000" + "0b914f33"},
+		{"beat", fmt.Sprintf("%x", appendFrame(nil, typeHeartbeat, nil)), "00000000" + "02000000" + "0b914f33"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s is\n%s, want\n%s", c.name, c.got, c.want)
@@ -295,6 +297,6 @@ func TestReadGreeting_Ends(t *testing.T) {
 	}
 	r := bytes.NewReader(append(whole, "rest"...))
 	if g, err := readGreeting(r); err != nil || string(g.contents) != "hello" || r.Len() != 4 {
-		t.Errorf("%+v, %v, %d bytes behind it", g, err, r.Len())
+		t.Errorf("%+v, %v, %d bytes after it", g, err, r.Len())
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// incoming is the connection on which a peer sends us frames.
+// incoming is the connection on which a peer sends frames.
 type incoming struct {
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when Receive is no longer called for it
+	done   chan struct{} // closed after the last call of Receive
 }
 
-// accept takes connections until Close.
+// accept accepts connections until Close.
 func (n *Network) accept() {
 	wait := time.Duration(0)
 	for {
@@ -22,15 +22,15 @@ func (n *Network) accept() {
 		switch {
 		case n.life.Err() != nil:
 			if err == nil {
-				_ = conn.Close() // nothing was said on it
+				_ = conn.Close() // nothing was sent on it
 			}
 			return
 		case errors.Is(err, net.ErrClosed):
-			n.cfg.Logger.Error("no longer accepting peers: the listener was closed by someone else")
+			n.cfg.Logger.Error("no longer accepting peers: the listener was closed; restart this server")
 			return
-		case err != nil: // out of file descriptors, most likely: give others time to close some
+		case err != nil: // probably out of file descriptors: wait until some are closed
 			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
-			n.cfg.Logger.Warn("accept", "error", err, "retry_ms", wait.Milliseconds())
+			n.cfg.Logger.Warn("accepting a connection from a peer failed", "error", err, "retry_ms", wait.Milliseconds())
 			select {
 			case <-time.After(wait):
 			case <-n.life.Done():
@@ -42,15 +42,15 @@ func (n *Network) accept() {
 	}
 }
 
-// admit starts to serve a connection, unless there are too many.
+// admit starts to serve a connection, unless there are too many connections.
 func (n *Network) admit(conn net.Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.accepted >= maxIncoming && n.saidIn.isNew(0, "too many") {
+	if n.accepted >= maxIncoming && n.loggedIn.isNew(0, "too many") {
 		n.cfg.Logger.Warn("connection from peer refused: too many connections", "max", maxIncoming)
 	}
 	if n.closed || n.accepted >= maxIncoming {
-		_ = conn.Close() // nothing was said on it
+		_ = conn.Close() // nothing was sent on it
 		return
 	}
 	n.accepted++
@@ -63,19 +63,19 @@ func (n *Network) admit(conn net.Conn) {
 	})
 }
 
-// serve reads the hello and then what the connection is for.
+// serve reads the hello of a connection, then its frames or checkpoint.
 func (n *Network) serve(conn net.Conn) {
 	ctx, cancel := context.WithCancelCause(n.life)
 	defer cancel(nil)
 	release := closeWith(ctx, conn)
 	defer release()
 	remote := conn.RemoteAddr().String()
-	if err := conn.SetDeadline(time.Now().Add(stall)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(silenceTimeout)); err != nil {
 		return
 	}
 	hello, err := readGreeting(conn)
 	if err == nil {
-		err = n.judge(hello)
+		err = n.checkHello(hello)
 	}
 	if err == nil {
 		switch hello.kind {
@@ -84,24 +84,24 @@ func (n *Network) serve(conn net.Conn) {
 		case kindCheckpoint:
 			err = n.receiveCheckpoint(ctx, conn, hello.from)
 		}
-	} else if word := reasonFor(err); word != "" {
-		refusal := greeting{kind: kindRefused, from: n.cfg.Self, to: hello.from, contents: []byte(reasonText(word))}
-		part(conn, refusal.append(nil))
+	} else if reason := reasonFor(err); reason != "" {
+		refusal := greeting{kind: kindRefused, from: n.cfg.Self, to: hello.from, contents: []byte(reasonText(reason))}
+		closeWithMessage(conn, refusal.append(nil))
 	}
 	if n.life.Err() == nil {
 		n.report(hello.from, remote, err)
 	}
 }
 
-// judge decides whether a connection is accepted.
-func (n *Network) judge(hello greeting) error {
+// checkHello decides whether a connection is accepted.
+func (n *Network) checkHello(hello greeting) error {
 	switch {
 	case hello.kind != kindFrames && hello.kind != kindCheckpoint:
 		return fmt.Errorf("%w: hello of kind %d", ErrCorrupt, hello.kind)
 	case hello.to != n.cfg.Self:
 		return &rejectedError{fmt.Errorf("this is member %d, not %d", n.cfg.Self, hello.to)}
 	case hello.from == n.cfg.Self || hello.from == 0:
-		return &rejectedError{fmt.Errorf("member %d can't have member %d as its peer: two have the same id", n.cfg.Self, hello.from)}
+		return &rejectedError{fmt.Errorf("member %d can't have member %d as its peer: two servers have the same id, correct one of them", n.cfg.Self, hello.from)}
 	}
 	if err := n.cfg.Handler.Accept(hello.from, hello.contents); err != nil {
 		return &rejectedError{err}
@@ -109,7 +109,7 @@ func (n *Network) judge(hello greeting) error {
 	return nil
 }
 
-// reasonFor returns what the other side is told about an error: nothing, if the connection failed.
+// reasonFor returns the text for the other side about an error, or "" if the connection failed.
 func reasonFor(err error) string {
 	var rejected *rejectedError
 	var version *versionError
@@ -122,38 +122,40 @@ func reasonFor(err error) string {
 	return ""
 }
 
-// report logs how an accepted connection ended: loudly if it should not have been made, once per reason.
+// report logs the end of an accepted connection: as a warning, once per reason, if the connection
+// was rejected or damaged.
 func (n *Network) report(from uint64, remote string, err error) {
 	var version *versionError
 	if err == nil {
-		n.cfg.Logger.Debug("connection from peer ended well", "peer", from, "remote", remote)
+		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote)
 		return
 	}
-	if !byReason(err) && !errors.As(err, &version) && !errors.Is(err, ErrCorrupt) {
+	if !isRejection(err) && !errors.As(err, &version) && !errors.Is(err, ErrCorrupt) {
 		n.cfg.Logger.Debug("connection from peer ended", "peer", from, "remote", remote, "reason", err)
 		return
 	}
 	n.noteIncoming(from, err)
-	if n.saidIn.isNew(from, kindOf(err)) {
+	if n.loggedIn.isNew(from, logKey(err)) {
 		n.cfg.Logger.Warn("connection from peer refused", "peer", from, "remote", remote, "error", err)
 	}
 }
 
-// receiveFrames takes frames from a peer until the connection ends, and returns why.
+// receiveFrames receives frames from a peer until the connection ends, and returns the reason.
 func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, from uint64) error {
 	in := &incoming{cancel: cancel, done: make(chan struct{})}
-	defer n.leave(from, in)
-	if old := n.enter(from, in); old != nil {
-		// The peer has made a new connection, so it no longer uses the old one. What is left there is of the past.
+	defer n.unregisterIncoming(from, in)
+	if old := n.registerIncoming(from, in); old != nil {
+		// The peer has made a new connection, so it no longer uses the old one, whose frames are
+		// obsolete.
 		old.cancel(errReplaced)
 		<-old.done
 	}
-	if err := n.welcome(conn, from); err != nil {
+	if err := n.acceptGreeting(conn, from); err != nil {
 		return err
 	}
-	source := &patient{conn: conn}
+	source := &timeoutReader{conn: conn}
 	var before uint64
-	stop := startBeats(ctx, conn, func() bool {
+	stop := startHeartbeats(ctx, conn, func() bool {
 		was := before
 		before = source.progress.Load()
 		return before != was
@@ -161,13 +163,13 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 	err := n.takeFrames(ctx, source, from)
 	stop()
 	if errors.Is(err, ErrCorrupt) {
-		part(conn, failure(err.Error()))
+		closeWithMessage(conn, failureFrame(err.Error()))
 	}
 	return err
 }
 
-// takeFrames hands frames to the Handler until there are no more, and returns why.
-func (n *Network) takeFrames(ctx context.Context, source *patient, from uint64) error {
+// takeFrames passes frames to the Handler until the connection ends, and returns the reason.
+func (n *Network) takeFrames(ctx context.Context, source *timeoutReader, from uint64) error {
 	frames := newFrameReader(source, n.cfg.MaxFrame)
 	for first := true; ; first = false {
 		typ, payload, err := frames.next(nil)
@@ -178,21 +180,21 @@ func (n *Network) takeFrames(ctx context.Context, source *patient, from uint64) 
 			return err
 		case typ == typeFailed:
 			return &RefusedError{Peer: from, Reason: reasonText(string(payload))}
-		case typ != typeData && typ != typeBeat:
+		case typ != typeData && typ != typeHeartbeat:
 			return fmt.Errorf("%w: frame of type %d between frames", ErrCorrupt, typ)
 		}
 		if first {
-			n.heard(from) // it has accepted our answer
+			n.peerReached(from) // it has accepted the answer
 		}
-		source.progress.Add(1) // a frame out of the buffer is progress as well as a read
+		source.progress.Add(1) // a frame from the buffer is progress as well
 		if typ == typeData {
 			n.cfg.Handler.Receive(from, payload)
 		}
 	}
 }
 
-// enter makes in the connection of a peer, and returns the one before.
-func (n *Network) enter(from uint64, in *incoming) *incoming {
+// registerIncoming makes in the connection of a peer, and returns the previous connection.
+func (n *Network) registerIncoming(from uint64, in *incoming) *incoming {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old := n.incoming[from]
@@ -200,8 +202,8 @@ func (n *Network) enter(from uint64, in *incoming) *incoming {
 	return old
 }
 
-// leave is called when nothing more is received on a connection.
-func (n *Network) leave(from uint64, in *incoming) {
+// unregisterIncoming is called after the last frame of a connection.
+func (n *Network) unregisterIncoming(from uint64, in *incoming) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.incoming[from] == in {
@@ -210,8 +212,8 @@ func (n *Network) leave(from uint64, in *incoming) {
 	close(in.done)
 }
 
-// welcome answers a hello that was accepted.
-func (n *Network) welcome(conn net.Conn, from uint64) error {
+// acceptGreeting answers an accepted hello.
+func (n *Network) acceptGreeting(conn net.Conn, from uint64) error {
 	answer, err := n.hello(kindAccepted, from)
 	if err != nil {
 		return err
@@ -222,9 +224,9 @@ func (n *Network) welcome(conn net.Conn, from uint64) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// heard ends the wait before our next try to connect to a peer: it is alive and wants us.
-func (n *Network) heard(from uint64) {
-	n.saidIn.forget(from)
+// peerReached ends the wait before the next attempt to connect to a peer, which has just connected.
+func (n *Network) peerReached(from uint64) {
+	n.loggedIn.forget(from)
 	n.noteIncoming(from, nil)
 	n.mu.RLock()
 	defer n.mu.RUnlock()

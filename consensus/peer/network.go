@@ -8,38 +8,39 @@ import (
 	"sync"
 )
 
-// Network is a member's connections to its peers. See the package comment for what it promises.
+// Network holds the connections of a member to its peers. The package comment lists its invariants.
 type Network struct {
 	cfg  Config
 	life context.Context // of all goroutines: ends with Close
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup // all goroutines, and calls of SendCheckpoint
 
-	saidOut, saidIn news // about connections that we make, and about those that we accept
+	loggedOut, loggedIn logOnce // for dialed and for accepted connections
 
-	mu       sync.RWMutex // guards what follows. The Handler is never called under it
+	mu       sync.RWMutex // guards the fields below; never held while the Handler is called
 	closed   bool
 	peers    map[uint64]*peer
 	accepted int                  // connections
-	incoming map[uint64]*incoming // who sends us frames
+	incoming map[uint64]*incoming // by peer
 }
 
-// Status says how things stand with one peer.
+// Status is the state of the connections with one peer.
 type Status struct {
 	ID      uint64
 	Address string
-	// Connected: frames can be sent. Incoming: the peer is connected to us.
+	// Connected: frames can be sent. Incoming: the peer can send frames.
 	Connected, Incoming bool
-	// QueuedBytes wait to be written.
+	// QueuedBytes is the number of bytes that wait to be written.
 	QueuedBytes int
-	// LastError is why our connection to the peer last ended or was not made, nil if that never happened. It stays when
-	// the peer is connected again.
+	// LastError is why the connection to the peer last ended or could not be made, nil if that
+	// never happened. It is kept after a reconnect.
 	LastError error
-	// IncomingError is why the peer's last connection to us was refused, or given up for damaged bytes. Nil after a good one.
+	// IncomingError is why the last connection from the peer was refused, or closed because of
+	// damaged bytes. Nil after a good connection.
 	IncomingError error
 }
 
-// New starts a network without peers, which accepts connections at once.
+// New starts a network without peers. It accepts connections at once.
 func New(cfg Config) (*Network, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
@@ -50,9 +51,10 @@ func New(cfg Config) (*Network, error) {
 	return n, nil
 }
 
-// SetPeers says which peers there are and where: the whole set. New ones are connected to, those no longer named are
-// dropped, and with a changed address the old connection and checkpoints under way end. This member itself is skipped, and so is an
-// empty address. It does not block; the map stays the caller's.
+// SetPeers replaces the set of peers and their addresses. New peers are connected, missing peers
+// are removed, and for a changed address the old connection and running checkpoints end. This
+// member itself and empty addresses are skipped. SetPeers does not block, and does not retain the
+// map.
 func (n *Network) SetPeers(addresses map[uint64]string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -75,8 +77,8 @@ func (n *Network) SetPeers(addresses map[uint64]string) {
 	}
 }
 
-// Drop ends the connections with a peer in both directions, and checkpoints under way to it. They are made again, if both sides accept each
-// other's hello. It does not block.
+// Drop closes the connections with a peer in both directions, and ends running checkpoints. Both
+// sides connect again if they accept each other's hello. Drop does not block.
 func (n *Network) Drop(id uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,8 +90,9 @@ func (n *Network) Drop(id uint64) {
 	}
 }
 
-// Send takes a frame, which from now on is the network's, to a peer. It never blocks. False: it was dropped, because there is no
-// connection, too much waits already, or it is longer than MaxFrame. True does not say that it will arrive.
+// Send queues a frame for a peer, retains it, and never blocks. It returns false if the frame was
+// dropped: there is no connection, the queue is full, or the frame is longer than MaxFrame. A
+// queued frame may still be lost.
 func (n *Network) Send(to uint64, frame []byte) bool {
 	if !n.Add(to, frame) {
 		return false
@@ -102,8 +105,8 @@ func (n *Network) Send(to uint64, frame []byte) bool {
 	return true
 }
 
-// Flush lets go out what Add took for a peer, in as few writes as it fits, on the caller's goroutine as far as the socket takes it at once. It never
-// blocks.
+// Flush writes the frames that Add has queued for a peer, in as few writes as possible. As much as
+// the socket accepts at once is written on the goroutine of the caller. Flush never blocks.
 func (n *Network) Flush(to uint64) {
 	n.mu.RLock()
 	p := n.peers[to]
@@ -113,7 +116,7 @@ func (n *Network) Flush(to uint64) {
 	}
 }
 
-// Add is Send, but the frame may wait until Flush is called, or Send for the same peer.
+// Add is like Send, but the frame may wait for the next Flush or Send for the same peer.
 func (n *Network) Add(to uint64, frame []byte) bool {
 	n.mu.RLock()
 	p := n.peers[to]
@@ -128,16 +131,16 @@ func (n *Network) Add(to uint64, frame []byte) bool {
 	return p.queue.put(frame)
 }
 
-// tooLong says why a frame can never be sent.
+// tooLong reports a frame that can never be sent.
 func (n *Network) tooLong(to uint64, length int) {
-	err := fmt.Errorf("peer: frame of %d bytes not sent, at most %d are allowed", length, n.cfg.MaxFrame)
+	err := fmt.Errorf("peer: send frame: %d bytes, the maximum is %d", length, n.cfg.MaxFrame)
 	n.note(to, err)
-	if n.saidOut.isNew(to, "too long") {
+	if n.loggedOut.isNew(to, "too long") {
 		n.cfg.Logger.Error("frame too long", "peer", to, "error", err)
 	}
 }
 
-// Status returns the state of each peer, by id.
+// Status returns the state of each peer, sorted by id.
 func (n *Network) Status() []Status {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -155,8 +158,9 @@ func (n *Network) Status() []Status {
 	return all
 }
 
-// Close closes the listener and all connections and awaits all goroutines, with what they have called of the Handler, and
-// all calls of SendCheckpoint. Later calls do nothing. Its error is the listener's.
+// Close closes the listener and all connections, and waits for all goroutines, calls of the
+// Handler, and calls of SendCheckpoint. Later calls of other methods do nothing. The error is that
+// of the listener.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	first := !n.closed
@@ -171,7 +175,7 @@ func (n *Network) Close() error {
 	return err
 }
 
-// note keeps an error of our connection to a peer for Status.
+// note records an error of the connection to a peer for Status.
 func (n *Network) note(id uint64, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -180,7 +184,7 @@ func (n *Network) note(id uint64, err error) {
 	}
 }
 
-// noteIncoming does the same for the peer's connection to us.
+// noteIncoming records an error of the connection from a peer for Status.
 func (n *Network) noteIncoming(id uint64, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// A member that comes back is found again: at once, because it calls us first, however long it was away.
+// A member that returns is reconnected at once, because it dials first, however long it was away.
 func TestReconnect_AfterRestart(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		a, b := w.start(t, 1), w.start(t, 2)
@@ -67,7 +67,7 @@ func TestReconnect_AfterRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.await(2, "down")
-		a.await(2, "gone")
+		a.await(2, "refused")
 		if a.Send(2, []byte("into the void")) {
 			t.Error("Send is true without a connection")
 		}
@@ -87,7 +87,7 @@ func TestReconnect_AfterRestart(t *testing.T) {
 	})
 }
 
-// A member that does not call us is found within the longest wait.
+// A member that does not dial is reconnected within the longest wait.
 func TestReconnect_ByTrying(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
@@ -130,7 +130,7 @@ func TestDroppedPeer(t *testing.T) {
 			a.SetPeers(map[uint64]string{2: b.address, 3: c.address})
 		}
 		a.await(2, "down")
-		// What Send takes may still go down with a connection that is about to be dropped.
+		// A queued frame may be lost with a connection that is about to be dropped.
 		eventually(t, "2 hears of 1 again", func() bool {
 			a.Send(2, []byte("hello again"))
 			return len(b.frames) > 0
@@ -153,7 +153,7 @@ func TestP7_UpAndDown(t *testing.T) {
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			a.await(2, "gone")
+			a.await(2, "refused")
 			b = w.start(t, 2, func(m *member, _ *Config) { m.address = b.address })
 			b.SetPeers(map[uint64]string{1: a.address})
 			b.await(1, "up")
@@ -189,13 +189,13 @@ func TestP7_UpAndDown(t *testing.T) {
 	})
 }
 
-// P7: Close awaits what it has called.
+// P7: Close waits for running calls of the Handler.
 func TestP7_CloseAwaitsTheHandler(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		entered, leave := make(chan struct{}), make(chan struct{})
+		entered, unregisterIncoming := make(chan struct{}), make(chan struct{})
 		a := w.start(t, 1)
 		b := w.start(t, 2, func(m *member, _ *Config) {
-			m.receive = func(uint64, []byte) { close(entered); <-leave }
+			m.receive = func(uint64, []byte) { close(entered); <-unregisterIncoming }
 		})
 		know(a, b)
 		a.Send(2, []byte("x"))
@@ -208,14 +208,15 @@ func TestP7_CloseAwaitsTheHandler(t *testing.T) {
 			t.Fatal("closed while Receive runs", err)
 		default:
 		}
-		close(leave)
+		close(unregisterIncoming)
 		if err := <-closed; err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// P7: Close ends a dial that gets no answer, a hello that gets none, and a connection that says none.
+// P7: Close ends a dial without an answer, a hello without an answer, and a connection without a
+// hello.
 func TestP7_CloseEndsWhatHangs(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		silent, calls := w.receptionist(t)
@@ -228,7 +229,7 @@ func TestP7_CloseEndsWhatHangs(t *testing.T) {
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > stall/2 {
+		if took := time.Since(began); took > silenceTimeout/2 {
 			t.Errorf("Close took %v", took)
 		}
 		s.ended()
@@ -248,15 +249,15 @@ func TestTooManyConnections(t *testing.T) {
 		if got := a.log.count("too many connections"); got != 1 {
 			t.Errorf("%d lines, want 1:\n%s", got, a.log)
 		}
-		time.Sleep(stall) // those that said nothing are gone
+		time.Sleep(silenceTimeout) // those that said nothing are gone
 		synctest.Wait()
-		if answer := w.call(t, a.address).greet(kindFrames, 2, 1); answer.kind != kindAccepted {
+		if answer := w.call(t, a.address).exchangeGreetings(kindFrames, 2, 1); answer.kind != kindAccepted {
 			t.Errorf("answer is %+v", answer)
 		}
 	})
 }
 
-// brokenListener fails a few times, as one does that is out of file descriptors.
+// brokenListener fails a few times, like a listener without free file descriptors.
 type brokenListener struct {
 	net.Listener
 	failures atomic.Int32
@@ -279,7 +280,7 @@ func TestAcceptGoesOnAfterErrors(t *testing.T) {
 		b := w.start(t, 2)
 		know(a, b)
 		if took := time.Since(began); took < time.Second || took > 5*time.Second {
-			t.Errorf("10 errors took %v: no pause, or too long a one", took)
+			t.Errorf("10 errors took %v: the pause is missing or too long", took)
 		}
 	})
 }

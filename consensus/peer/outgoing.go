@@ -12,19 +12,19 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// peer is one whom we send to. Its goroutine lives while it has an address.
+// peer is a member to send to. Its goroutine runs while it has an address.
 type peer struct {
 	net    *Network
 	id     uint64
 	logger hclog.Logger
 	queue  *queue
-	out    outlet
-	wake   chan struct{} // capacity 1: the peer was heard from, so try at once
+	direct directWriter
+	wake   chan struct{} // capacity 1: the peer has connected, so try at once
 
 	// Guarded by net.mu.
 	address              string // empty: dropped
 	ctx                  context.Context
-	cancel               context.CancelCauseFunc // ends ctx, the time in which the address is good
+	cancel               context.CancelCauseFunc // ends ctx, which lasts as long as the address is valid
 	connected            bool
 	lastErr, incomingErr error
 }
@@ -36,7 +36,8 @@ func newPeer(n *Network, id uint64) *peer {
 	}
 }
 
-// move ends what goes on with the old address, if there is one, and sets the new one. The caller holds net.mu.
+// move ends all connections with the old address, if there is one, and sets the new address. The
+// caller must hold net.mu.
 func (p *peer) move(life context.Context, address string) {
 	if p.cancel != nil {
 		p.cancel(ErrMoved)
@@ -45,7 +46,7 @@ func (p *peer) move(life context.Context, address string) {
 	p.ctx, p.cancel = context.WithCancelCause(life)
 }
 
-// run connects again and again until the peer is dropped or the network closed.
+// run connects again and again until the peer is removed or the network closed.
 func (p *peer) run() {
 	var retry backoff
 	for {
@@ -53,19 +54,20 @@ func (p *peer) run() {
 		if !ok {
 			return
 		}
-		up, err := p.converse(ctx, address)
+		up, err := p.connectAndSend(ctx, address)
 		if ctx.Err() != nil {
 			retry = backoff{}
 			continue
 		}
-		if p.pause(ctx, retry.next(up, byReason(err))) {
+		if p.pause(ctx, retry.next(up, isRejection(err))) {
 			retry = backoff{}
 		}
 	}
 }
 
-// target returns the address and how long it is good. When there is none any more it removes p; under the one lock, so that SetPeers
-// either finds p and run goes on, or starts a new one after the last call of Down.
+// target returns the address, and a context that ends when the address changes. Without an address
+// it removes p under the same lock. So SetPeers either finds p, and run continues, or starts a new
+// peer after the last call of Down.
 func (p *peer) target() (ctx context.Context, address string, ok bool) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
@@ -77,7 +79,7 @@ func (p *peer) target() (ctx context.Context, address string, ok bool) {
 	return p.ctx, p.address, true
 }
 
-// pause waits, and reports whether it was cut short because the peer was heard from.
+// pause waits, and reports whether the wait ended early because the peer has connected.
 func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -91,24 +93,25 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// converse connects and sends frames until the connection ends. It returns how long it was up, and why it ended.
-func (p *peer) converse(ctx context.Context, address string) (up time.Duration, err error) {
+// connectAndSend connects and sends frames until the connection ends. It returns how long the
+// connection lasted, and why it ended.
+func (p *peer) connectAndSend(ctx context.Context, address string) (up time.Duration, err error) {
 	var began time.Time
 	err = p.net.with(ctx, p.id, address, kindFrames, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
 		began = time.Now()
-		p.setUp(true)
-		p.net.saidOut.forget(p.id)
+		p.setConnected(true)
+		p.net.loggedOut.forget(p.id)
 		p.logger.Info("connected to peer", "address", address)
 		p.net.cfg.Handler.Up(p.id)
 		err := p.send(ctx, cancel, conn)
 		up = time.Since(began)
-		p.setUp(false)
+		p.setConnected(false)
 		return err
 	})
 	wasUp := !began.IsZero()
 	switch {
 	case ctx.Err() != nil && !wasUp:
-		return 0, err // it is nobody's fault
+		return 0, err // not an error of the peer
 	case ctx.Err() != nil:
 		p.logger.Info("disconnected from peer", "address", address, "reason", context.Cause(ctx))
 	case wasUp:
@@ -116,16 +119,16 @@ func (p *peer) converse(ctx context.Context, address string) (up time.Duration, 
 		p.logger.Warn("lost connection to peer", "address", address, "error", err)
 	default:
 		p.net.note(p.id, err)
-		if p.net.saidOut.isNew(p.id, kindOf(err)) {
+		if p.net.loggedOut.isNew(p.id, logKey(err)) {
 			p.logger.Warn("no connection to peer", "address", address, "error", err)
 		}
 	}
-	p.net.cfg.Handler.Down(p.id, !wasUp && nobodyThere(err))
+	p.net.cfg.Handler.Down(p.id, !wasUp && connectionRefused(err))
 	return up, err
 }
 
-// setUp opens or closes the queue.
-func (p *peer) setUp(up bool) {
+// setConnected opens or closes the queue.
+func (p *peer) setConnected(up bool) {
 	if up {
 		p.queue.open()
 	} else {
@@ -136,14 +139,14 @@ func (p *peer) setUp(up bool) {
 	p.connected = up
 }
 
-// send writes the queue's frames until the connection ends, and returns why.
+// send writes the frames of the queue until the connection ends, and returns the reason.
 func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
 	var wg sync.WaitGroup
 	// Stopped by closing conn, awaited below.
 	wg.Go(func() {
-		done, err := listen(conn, p.id)
+		done, err := readReplies(conn, p.id)
 		if done {
-			err = fmt.Errorf("%w: end of a checkpoint that was none", ErrCorrupt)
+			err = fmt.Errorf("%w: reply to a checkpoint on a connection for frames", ErrCorrupt)
 		}
 		cancel(err)
 	})
@@ -152,9 +155,10 @@ func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn ne
 	return context.Cause(ctx)
 }
 
-// write writes frames as they come and a beat each second. It begins with a beat, by which the other side knows that its answer was accepted.
+// write writes queued frames, and a heartbeat each second. It begins with a heartbeat, which tells
+// the other side that its answer was accepted.
 func (p *peer) write(ctx context.Context, w io.Writer) error {
-	ticker := time.NewTicker(beat)
+	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	out := newFrameWriter(w)
 	err := p.drain(w, out, true)
@@ -174,31 +178,31 @@ func (p *peer) write(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// conversation is what goes on over a connection. ctx ends with cancel, at the latest when the conversation returns, and conn is
+// connFunc uses a connection. ctx ends with cancel, or after the connFunc has returned, and conn is
 // closed when ctx ends.
-type conversation func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error
+type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error
 
-// with makes a connection of a kind to a member and runs f on it.
-func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, f conversation) error {
-	dialCtx, cancel := context.WithTimeout(ctx, stall)
+// with connects to a member, for the given kind of use, and runs f with the connection.
+func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, f connFunc) error {
+	dialCtx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
 	conn, err := n.cfg.Dial(dialCtx, address)
 	if err != nil {
-		return fmt.Errorf("peer: %w", err)
+		return fmt.Errorf("peer: dial: %w", err)
 	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	release := closeWith(ctx, conn)
 	defer release()
 	defer cancelCause(nil)
-	if err := n.greet(conn, to, kind); err != nil {
+	if err := n.exchangeGreetings(conn, to, kind); err != nil {
 		return err
 	}
 	return f(ctx, cancelCause, conn)
 }
 
-// greet says hello on a connection that we made, and judges the answer.
-func (n *Network) greet(conn net.Conn, to uint64, kind uint32) error {
-	if err := conn.SetDeadline(time.Now().Add(stall)); err != nil {
+// exchangeGreetings sends the hello on a dialed connection, and decides about the answer.
+func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32) error {
+	if err := conn.SetDeadline(time.Now().Add(silenceTimeout)); err != nil {
 		return err
 	}
 	hello, err := n.hello(kind, to)
@@ -220,17 +224,17 @@ func (n *Network) greet(conn net.Conn, to uint64, kind uint32) error {
 		return fmt.Errorf("%w: answer of kind %d from %d to %d", ErrCorrupt, answer.kind, answer.from, answer.to)
 	}
 	if err := n.cfg.Handler.Accept(to, answer.contents); err != nil {
-		part(conn, failure(err.Error()))
+		closeWithMessage(conn, failureFrame(err.Error()))
 		return &rejectedError{err}
 	}
 	return conn.SetDeadline(time.Time{})
 }
 
-// hello returns a greeting with the Handler's hello in it.
+// hello returns a greeting that contains the hello of the Handler.
 func (n *Network) hello(kind uint32, to uint64) ([]byte, error) {
 	g := greeting{kind: kind, from: n.cfg.Self, to: to, contents: n.cfg.Handler.Hello()}
 	if len(g.contents) > MaxHello {
-		return nil, fmt.Errorf("peer: hello of %d bytes, at most %d are allowed", len(g.contents), MaxHello)
+		return nil, fmt.Errorf("peer: hello of %d bytes, the maximum is %d", len(g.contents), MaxHello)
 	}
 	return g.append(nil), nil
 }

@@ -5,16 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// maxSpare is how many slots are kept for the next frames; a burst may have made more.
+// maxSpare is the largest slice that is reused: a burst may have made a larger one.
 const maxSpare = 4096
 
-// queue holds the frames that wait for one peer. put may be called from any goroutine, the rest from the one that writes.
+// queue holds the frames that wait for one peer. put may be called from any goroutine, the other
+// methods only by the writer.
 type queue struct {
 	limit int
-	more  chan struct{} // capacity 1: frames are there; only signal sends
+	more  chan struct{} // capacity 1: there are frames; only signal sends
 	bytes atomic.Int64  // of frames that wait or are being written
 
-	mu     sync.Mutex // guards what follows, and that bytes grows only while the queue is open
+	mu     sync.Mutex // guards the fields below; bytes grows only while the queue is open
 	isOpen bool
 	frames [][]byte
 }
@@ -23,21 +24,21 @@ func newQueue(limit int) *queue {
 	return &queue{limit: limit, more: make(chan struct{}, 1)}
 }
 
-// put appends a frame, or returns false when the queue is closed or full.
+// put appends a frame. It returns false if the queue is closed or full.
 func (q *queue) put(frame []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// NB: What waits is compared without the new frame. Else a frame above the limit would only ever pass through
-	// an empty queue, and one that others keep filling would shut it out for ever.
+	// Compare without the new frame. Otherwise a frame above the limit would need an empty queue,
+	// and would starve if other frames keep filling the queue.
 	if !q.isOpen || q.bytes.Load() >= int64(q.limit) {
 		return false
 	}
-	q.bytes.Add(int64(len(frame) + headBytes))
+	q.bytes.Add(int64(len(frame) + frameHeaderBytes))
 	q.frames = append(q.frames, frame)
 	return true
 }
 
-// signal wakes the goroutine that writes.
+// signal wakes the writing goroutine.
 func (q *queue) signal() {
 	select {
 	case q.more <- struct{}{}:
@@ -45,7 +46,7 @@ func (q *queue) signal() {
 	}
 }
 
-// take returns all frames that wait, none if there are none. spare becomes the memory of those that will wait next.
+// take removes and returns all frames. spare becomes the memory of the queue.
 func (q *queue) take(spare [][]byte) [][]byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,8 +58,8 @@ func (q *queue) take(spare [][]byte) [][]byte {
 	return frames
 }
 
-// written makes room: a frame that was taken is on its way.
-func (q *queue) written(frame []byte) { q.bytes.Add(-int64(len(frame) + headBytes)) }
+// written frees the space of a frame after it was written.
+func (q *queue) written(frame []byte) { q.bytes.Add(-int64(len(frame) + frameHeaderBytes)) }
 
 func (q *queue) open() {
 	q.mu.Lock()
@@ -66,7 +67,7 @@ func (q *queue) open() {
 	q.isOpen = true
 }
 
-// close drops what waits and refuses more.
+// close drops all frames and refuses more.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -25,16 +25,16 @@ func TestBackoff(t *testing.T) {
 			want = min(2*want, c.longest)
 		}
 		if got := b.next(longestWait-1, c.refused); got < c.longest/2 {
-			t.Errorf("after a short life: %v", got)
+			t.Errorf("after a short connection: %v", got)
 		}
 		if got := b.next(longestWait, c.refused); got >= c.first {
-			t.Errorf("after a long life: %v", got)
+			t.Errorf("after a long connection: %v", got)
 		}
 	}
 }
 
 func TestNews(t *testing.T) {
-	var n news
+	var n logOnce
 	for _, c := range []struct {
 		id   uint64
 		text string
@@ -48,15 +48,16 @@ func TestNews(t *testing.T) {
 	if !n.isNew(1, "a") || n.isNew(2, "a") {
 		t.Error("forget(1) must be about 1 alone")
 	}
-	for i := range uint64(10 * maxNews) {
+	for i := range uint64(10 * maxLogged) {
 		n.isNew(i, "x")
-		if len(n.said) > maxNews {
-			t.Fatalf("%d items are kept", len(n.said))
+		if len(n.logged) > maxLogged {
+			t.Fatalf("%d entries are kept", len(n.logged))
 		}
 	}
 }
 
-// One kind: what differs only by ports that change with each try, or by bytes of a stranger's choice.
+// Errors that differ only in local ports, or in arbitrary bytes from the network, have the same log
+// key.
 func TestKindOf(t *testing.T) {
 	op := func(port int, err error) error {
 		return fmt.Errorf("peer: %w", &net.OpError{Op: "dial", Net: "tcp", Source: &net.TCPAddr{Port: port}, Err: err})
@@ -74,8 +75,8 @@ func TestKindOf(t *testing.T) {
 		{&rejectedError{errors.New("x")}, &rejectedError{errors.New("y")}, false},
 		{ErrSilent, ErrSilent, true},
 	} {
-		if got := kindOf(c.a) == kindOf(c.b); got != c.same {
-			t.Errorf("%q and %q: %v", kindOf(c.a), kindOf(c.b), got)
+		if got := logKey(c.a) == logKey(c.b); got != c.same {
+			t.Errorf("%q and %q: %v", logKey(c.a), logKey(c.b), got)
 		}
 	}
 }
@@ -90,7 +91,7 @@ func TestReasonText(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	if !nobodyThere(fmt.Errorf("dial: %w", &net.OpError{Err: syscall.ECONNREFUSED})) || nobodyThere(syscall.EHOSTUNREACH) || nobodyThere(ErrSilent) {
+	if !connectionRefused(fmt.Errorf("dial: %w", &net.OpError{Err: syscall.ECONNREFUSED})) || connectionRefused(syscall.EHOSTUNREACH) || connectionRefused(ErrSilent) {
 		t.Error("only a refused dial says that nobody is there")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// stranger is one end of a connection that is held by the test and not by a network.
+// stranger is one end of a connection that the test drives by hand.
 type stranger struct {
 	net.Conn
 	t  testing.TB
@@ -35,8 +35,8 @@ func (s *stranger) say(b []byte) {
 	}
 }
 
-// greet says hello and returns the answer.
-func (s *stranger) greet(kind uint32, from, to uint64) greeting {
+// exchangeGreetings sends a hello and returns the answer.
+func (s *stranger) exchangeGreetings(kind uint32, from, to uint64) greeting {
 	s.t.Helper()
 	g := greeting{kind: kind, from: from, to: to, contents: []byte("stranger")}
 	s.say(g.append(nil))
@@ -53,17 +53,17 @@ func (s *stranger) answer() greeting {
 	return g
 }
 
-// next reads a frame that is no beat.
+// next reads the next frame that is no heartbeat.
 func (s *stranger) next() (typ uint32, payload string, err error) {
 	for {
 		typ, payload, err := s.in.next(nil)
-		if err != nil || typ != typeBeat {
+		if err != nil || typ != typeHeartbeat {
 			return typ, string(payload), err
 		}
 	}
 }
 
-// ended reads until the other side closes.
+// ended reads until the other side closes the connection.
 func (s *stranger) ended() {
 	s.t.Helper()
 	if typ, payload, err := s.next(); err == nil {
@@ -71,7 +71,8 @@ func (s *stranger) ended() {
 	}
 }
 
-// receptionist accepts connections for a member that is no network, and answers each hello by what answer says.
+// receptionist accepts connections without a Network, and answers each hello with the result of
+// answer.
 func (w *world) receptionist(t testing.TB) (address string, calls <-chan *stranger) {
 	t.Helper()
 	l, address := w.listen(t, "")

@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
 )
 
-// world is where the members of a test live: real loopback, or pipes within a bubble of time.
+// world is the network of a test: real loopback, or pipes in a bubble of testing/synctest.
 type world struct {
 	pipes     bool
 	mu        sync.Mutex
@@ -30,7 +30,8 @@ func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
 	inBubble(t, test)
 }
 
-// inBubble runs a test over pipes: for what takes long, and for what waits until nothing moves.
+// inBubble runs a test over pipes, for tests that take long or wait until all goroutines are
+// blocked.
 func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Run("pipes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -39,7 +40,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// listen returns a listener on a new address, or on a given one that is no longer used.
+// listen returns a listener on a new address, or on a given unused address.
 func (w *world) listen(t testing.TB, address string) (net.Listener, string) {
 	t.Helper()
 	if !w.pipes {
@@ -80,7 +81,7 @@ func (w *world) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// member is a network with a Handler that remembers.
+// member is a network with a Handler that records its calls.
 type member struct {
 	*Network
 	t       testing.TB
@@ -90,7 +91,7 @@ type member struct {
 	frames  chan string // received, as "from: text"
 
 	mu     sync.Mutex
-	states map[uint64]chan string // of each peer: "up", "down", "gone"
+	states map[uint64]chan string // of each peer: "up", "down", "refused"
 
 	hello      string
 	accept     func(from uint64, hello []byte) error
@@ -98,7 +99,7 @@ type member struct {
 	checkpoint func(from uint64, r io.Reader) error
 }
 
-// start makes a member. Set its functions and the Config in change, before it runs.
+// start makes a member. change may set its functions and Config before it runs.
 func (w *world) start(t testing.TB, id uint64, change ...func(m *member, cfg *Config)) *member {
 	t.Helper()
 	m := &member{
@@ -126,7 +127,7 @@ func (w *world) start(t testing.TB, id uint64, change ...func(m *member, cfg *Co
 	return m
 }
 
-// know makes members peers of each other, and awaits their connections.
+// know makes members peers of each other, and waits for their connections.
 func know(members ...*member) {
 	for _, m := range members {
 		m.t.Helper()
@@ -165,9 +166,9 @@ func (m *member) ReceiveCheckpoint(from uint64, r io.Reader) error {
 
 func (m *member) Up(peer uint64) { m.statesOf(peer) <- "up" }
 
-func (m *member) Down(peer uint64, gone bool) {
-	if gone {
-		m.statesOf(peer) <- "gone"
+func (m *member) Down(peer uint64, refused bool) {
+	if refused {
+		m.statesOf(peer) <- "refused"
 	} else {
 		m.statesOf(peer) <- "down"
 	}
@@ -182,10 +183,10 @@ func (m *member) statesOf(peer uint64) chan string {
 	return m.states[peer]
 }
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an event that must happen.
 const patience = 30 * time.Second
 
-// await waits for a state of a peer and skips others.
+// await waits for a state of a peer, and skips other states.
 func (m *member) await(peer uint64, want string) {
 	m.t.Helper()
 	timeout := time.After(patience)
@@ -226,7 +227,7 @@ func (m *member) status(peer uint64) Status {
 	return Status{}
 }
 
-// eventually waits until a condition holds that nothing announces.
+// eventually polls until a condition holds.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -240,7 +241,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// logBuffer is what a member logged.
+// logBuffer holds the log of a member.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

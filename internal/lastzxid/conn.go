@@ -1,14 +1,14 @@
 // Package lastzxid tracks, in place of go-zookeeper (1.0.4), the last zxid that a client has seen.
 //
-// go-zookeeper writes this zxid on the goroutine that reads replies, and reads it without a lock on the
-// goroutine that sets the watches again after a reconnect. This is a data race, which the race detector
-// reports in every program that loses its connection. Worse, the zxid may be that of a reply on the new
-// connection. Then a change between the two connections never fires its watch.
+// go-zookeeper writes this zxid on the goroutine that reads replies, and reads it without a lock on
+// the goroutine that sets the watches again after a reconnect. This is a data race, which the race
+// detector reports in every program that loses its connection. Worse, the zxid may be that of a
+// reply on the new connection. Then a change between the two connections never fires its watch.
 //
-// A Conn hides the zxids of replies from go-zookeeper, and fills them in itself: into the handshake the
-// last zxid that the client has seen; into the request that sets the watches the zxid at the last
-// handshake, or at an earlier handshake if the connection was lost before its watches were set. So a
-// watch may fire for a change that the client has seen, but never misses a change.
+// A Conn hides the zxids of replies from go-zookeeper, and fills them in itself: into the handshake
+// the last zxid that the client has seen; into the request that sets the watches the zxid at the
+// last handshake, or at an earlier handshake if the connection was lost before its watches were
+// set. So a watch may fire for a change that the client has seen, but never misses a change.
 package lastzxid
 
 import (
@@ -20,13 +20,14 @@ import (
 	"sync/atomic"
 )
 
-// Seen holds the last zxid that one client has seen, over all its connections. The zero value is for a
-// new client.
+// Seen holds the last zxid that one client has seen, over all its connections. The zero value is
+// for a new client.
 type Seen struct {
 	mu    sync.Mutex
 	zxid  int64 // the last one
 	since int64 // later changes may have fired no watch
-	// watchesSet: the watches are set on the current connection, so no change is missed until it is lost.
+	// watchesSet: the watches are set on the current connection, so no change is missed until it is
+	// lost.
 	watchesSet bool
 }
 

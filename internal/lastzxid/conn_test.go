@@ -98,8 +98,8 @@ func TestConn(t *testing.T) {
 	}
 }
 
-// TestConn_PassesOn checks that all bytes of a server arrive, in whatever pieces, except for the zxids of
-// replies.
+// TestConn_PassesOn checks that all bytes of a server arrive, in whatever pieces, except for the
+// zxids of replies.
 func TestConn_PassesOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		said := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "said")

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// Addr is the address of a listener or of one end of a connection: host:port, or a name passed to [Pipe].
+// Addr is the address of a listener or of one end of a connection: host:port, or a name passed to
+// [Pipe].
 type Addr string
 
 // Network returns "memory".

@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memnet"
 )
 
-// kinds are what a connection within the process may be. TCP is there to compare.
+// kinds are the kinds of connections within the process, and TCP for comparison.
 var kinds = []struct {
 	name string
 	dial func(b *testing.B) (client, server net.Conn)
@@ -33,7 +33,7 @@ var kinds = []struct {
 	}},
 }
 
-// One client sends a frame and waits for the answer.
+// One client sends a frame and waits for the reply.
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, kind := range kinds {
 		b.Run(kind.name, func(b *testing.B) {
@@ -68,7 +68,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// One end writes, the other reads as a buffered reader would.
+// One end writes, the other reads like a buffered reader.
 func BenchmarkThroughput(b *testing.B) {
 	for _, kind := range kinds {
 		for _, size := range []struct {

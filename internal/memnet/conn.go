@@ -26,8 +26,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write returns when all of b was sent, or with an error and the number of bytes that were sent. It does
-// not retain b.
+// Write returns when all of b was sent, or with an error and the number of bytes that were sent. It
+// does not retain b.
 func (c *conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// SetReadDeadline applies to waiting reads as well. The zero time means none. After Close it fails with
-// net.ErrClosed.
+// SetReadDeadline applies to waiting reads as well. The zero time means none. After Close it fails
+// with net.ErrClosed.
 func (c *conn) SetReadDeadline(t time.Time) error { return c.setDeadline(c.in, &c.in.reader, t) }
 
 // SetWriteDeadline is like SetReadDeadline.

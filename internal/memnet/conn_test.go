@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memnet"
 )
 
-// What is promised without a network: it holds for both kinds of connections.
+// The promises that do not depend on a network hold for both kinds of connections.
 func TestConn(t *testing.T) {
 	kinds := map[string]func(t *testing.T) (a, b net.Conn){
 		"network": func(t *testing.T) (_, _ net.Conn) { return connect(t, memnet.New(0)) },
@@ -35,7 +35,7 @@ func TestConn(t *testing.T) {
 				}
 			}
 			if _, err := b.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
-				t.Errorf("write to who closed: %v", err)
+				t.Errorf("write to a closed end: %v", err)
 			}
 		},
 		"Close ends own calls that wait": func(t *testing.T, a, _ net.Conn) {
@@ -126,7 +126,7 @@ func TestConn(t *testing.T) {
 						t.Error(err)
 					}
 					if want := c.LocalAddr().String()[:1]; string(got) != string(bytes.Repeat([]byte(want), size)) {
-						t.Errorf("%s read something else", want)
+						t.Errorf("%s read other bytes", want)
 					}
 				})
 			}
@@ -146,7 +146,8 @@ func TestConn(t *testing.T) {
 	}
 }
 
-// Many write and many read while the links change: every frame arrives once, whole, and those of one writer in order.
+// Many goroutines write and read while the links change. Each frame arrives once and whole, and the
+// frames of one writer arrive in order.
 func TestConn_Concurrent(t *testing.T) {
 	const writers, frames = 4, 60
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestConn_Concurrent(t *testing.T) {
 	})
 }
 
-// Several readers of one connection share what comes, and nobody sleeps through it.
+// Several readers of one connection share the bytes that arrive, and no wake-up is lost.
 func TestConn_ManyReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memnet.Pipe("a", "b")
@@ -227,7 +228,7 @@ func TestConn_ManyReaders(t *testing.T) {
 	})
 }
 
-// Several writers wait behind one that waits for room, and none sleeps through its turn.
+// Several writers wait for a writer that waits for room. No wake-up is lost.
 func TestConn_ManyWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := memnet.Pipe("a", "b")
@@ -271,7 +272,7 @@ func TestPipe_Names(t *testing.T) {
 	}
 }
 
-// A connection without latency makes no timers and, once it has its buffers, no garbage.
+// A connection without latency makes no timers, and allocates nothing after its buffers have grown.
 func TestConn_Allocs(t *testing.T) {
 	a, b := connect(t, memnet.New(0))
 	frame := make([]byte, 1000)

@@ -8,10 +8,10 @@ import (
 	"github.com/gozkd/gozkd/internal/memnet"
 )
 
-// window is how much a connection takes that nobody reads (M3).
+// window is how many unread bytes a connection holds (M3).
 const window = 256 << 10
 
-// connect connects host a with a listener of host b.
+// connect connects host a to a listener of host b.
 func connect(t testing.TB, n *memnet.Network) (a, b net.Conn) {
 	t.Helper()
 	l, err := n.Listen("b:1")
@@ -36,7 +36,7 @@ func connect(t testing.TB, n *memnet.Network) (a, b net.Conn) {
 	return a, b
 }
 
-// closeAll closes what may be closed already.
+// closeAll closes connections, some of which may be closed already.
 func closeAll(conns ...net.Conn) {
 	for _, c := range conns {
 		_ = c.Close()
@@ -50,7 +50,7 @@ func send(t testing.TB, c net.Conn, text string) {
 	}
 }
 
-// receive reads as much as is there, and waits for that.
+// receive reads and requires the given bytes.
 func receive(t testing.TB, c net.Conn, want string) {
 	t.Helper()
 	b := make([]byte, 2*window)
@@ -60,7 +60,7 @@ func receive(t testing.TB, c net.Conn, want string) {
 	}
 }
 
-// took returns how long f takes.
+// took returns how long f runs.
 func took(f func()) time.Duration {
 	begun := time.Now()
 	f()

@@ -32,8 +32,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close frees the address. Accepted connections stay open. A second Close returns net.ErrClosed; a first
-// Close after Kill does not.
+// Close frees the address. Accepted connections stay open. A second Close returns net.ErrClosed; a
+// first Close after Kill does not.
 func (l *listener) Close() error {
 	if l.closed.Swap(true) {
 		return opError("close", nil, l.address, net.ErrClosed)

@@ -16,13 +16,14 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
-// Everything in the model happens on a grid of ticks, and deadlines pass between two of them: so no two things happen at once.
+// All events of the model happen on a grid of ticks, and deadlines pass between two ticks. So no
+// two events are simultaneous.
 const (
 	tick  = 10 * time.Millisecond
 	later = 7 * time.Millisecond
 )
 
-// flow is what one direction of a connection should be like. The i-th byte on it is byteAt(i).
+// flow models one direction of a connection. Its i-th byte is byteAt(i).
 type flow struct {
 	sent, read       int
 	arrivals         []arrival // of sent, in order
@@ -32,7 +33,7 @@ type flow struct {
 	closedW, closedR bool
 }
 
-// arrival is when the first upTo bytes are there.
+// arrival is the time at which the first upTo bytes have arrived.
 type arrival struct {
 	at   time.Time
 	upTo int
@@ -40,7 +41,8 @@ type arrival struct {
 
 func byteAt(i int) byte { return byte(i ^ i>>8 ^ i>>16) }
 
-// arrives notes that all that was sent, and the end if it was closed, will be there after the delay and not before the rest.
+// arrives records that all bytes sent so far, and the end if the flow was closed, arrive after the
+// delay and not before earlier bytes.
 func (f *flow) arrives() {
 	at := time.Now().Add(f.delay)
 	if n := len(f.arrivals); n > 0 && f.arrivals[n-1].at.After(at) {
@@ -49,7 +51,7 @@ func (f *flow) arrives() {
 	f.arrivals = append(f.arrivals, arrival{at, f.sent})
 }
 
-// there returns how many bytes a reader has before it at that time, and whether the end is behind them.
+// there returns how many unread bytes have arrived at that time, and whether the end follows them.
 func (f *flow) there(now time.Time) (n int, end bool) {
 	if f.cut {
 		return 0, false
@@ -64,7 +66,7 @@ func (f *flow) there(now time.Time) (n int, end bool) {
 	return n, end
 }
 
-// model is one connection and what is known of it.
+// model is one connection and its expected state.
 type model struct {
 	*rapid.T
 	network *memnet.Network
@@ -81,7 +83,8 @@ func (m *model) size() int {
 	).Draw(m.T, "size")
 }
 
-// rarely is true in one of 32 cases. A small number would not do: rapid draws those that are near 0 more often.
+// rarely is true in 1 of 32 cases. It compares with a large number, because rapid prefers small
+// ones.
 func (m *model) rarely() bool {
 	for range 5 {
 		if !rapid.Bool().Draw(m.T, "really") {
@@ -291,7 +294,7 @@ func (m *model) close() {
 	}
 }
 
-// A connection is what the model says, byte for byte and instant for instant, whatever befalls it.
+// A connection agrees with the model in every byte and time, whatever happens to its links.
 func TestConn_Model(t *testing.T) {
 	exhaustive.Checks(t, 20, 100)
 	synctest.Test(t, func(t *testing.T) {

@@ -28,8 +28,9 @@ type linkState struct {
 	delay time.Duration // of each byte
 }
 
-// New returns a network without listeners. Bytes arrive after the latency, on every link. In a bubble of
-// testing/synctest the latency should not be 0 if some goroutine is always busy: time would never pass.
+// New returns a network without listeners. Bytes arrive after the latency, on every link. In a
+// bubble of testing/synctest the latency should not be 0 if some goroutine is always busy: time
+// would never pass.
 func New(latency time.Duration) *Network {
 	return &Network{
 		latency: latency, listeners: make(map[string]*listener), conns: make(map[*conn]struct{}), links: make(map[link]linkState),
@@ -53,10 +54,10 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial connects the host from to an address. Without a listener it fails at once (ECONNREFUSED). It waits
-// while a link between the two hosts is cut, in either direction, and until the listener accepts. ctx ends
-// that wait with its error, and has no effect on the connection. Errors are *net.OpError. The local
-// address of the connection is an arbitrary port of from.
+// Dial connects the host from to an address. Without a listener it fails at once (ECONNREFUSED). It
+// waits while a link between the two hosts is cut, in either direction, and until the listener
+// accepts. ctx ends that wait with its error, and has no effect on the connection. Errors are
+// *net.OpError. The local address of the connection is an arbitrary port of from.
 func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, error) {
 	c, err := n.dial(ctx, from, address)
 	if err != nil {
@@ -112,8 +113,9 @@ func (n *Network) awaitLinks(ctx context.Context, from, to string) error {
 	}
 }
 
-// connect makes both ends of a connection to the listener of an address. Without a listener l is nil. The
-// ends are added to the network at once, so that they see every later change of their links.
+// connect makes both ends of a connection to the listener of an address. Without a listener l is
+// nil. The ends are added to the network at once, so that they see every later change of their
+// links.
 func (n *Network) connect(from, to, address string) (mine, theirs *conn, l *listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,8 +143,8 @@ func (n *Network) Cut(from, to string, cut bool) {
 	n.change(link{from, to}, func(s *linkState) { s.cut = cut })
 }
 
-// Delay adds d to the latency of all later writes from one host to another. Bytes stay in order: later
-// bytes wait for delayed bytes, even after the delay was set back to 0.
+// Delay adds d to the latency of all later writes from one host to another. Bytes stay in order:
+// later bytes wait for delayed bytes, even after the delay was set back to 0.
 func (n *Network) Delay(from, to string, d time.Duration) {
 	n.change(link{from, to}, func(s *linkState) { s.delay = d })
 }
@@ -166,8 +168,8 @@ func (n *Network) change(l link, change func(*linkState)) {
 	}
 }
 
-// Tear breaks all connections between two hosts, or all connections of a if b is empty. Both ends fail
-// with ECONNRESET.
+// Tear breaks all connections between two hosts, or all connections of a if b is empty. Both ends
+// fail with ECONNRESET.
 func (n *Network) Tear(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -180,8 +182,8 @@ func (n *Network) Tear(a, b string) {
 	}
 }
 
-// Kill closes the listeners of a host, so that Dial is refused, and breaks its connections. The host may
-// listen and dial again.
+// Kill closes the listeners of a host, so that Dial is refused, and breaks its connections. The
+// host may listen and dial again.
 func (n *Network) Kill(host string) {
 	for _, l := range n.listenersOf(host) {
 		l.shutDown()

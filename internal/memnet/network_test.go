@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memnet"
 )
 
-// A cut link holds bytes, and time passes for whoever waits for them.
+// A cut link holds bytes, and time passes while a reader waits for them.
 func TestNetwork_Cut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New(time.Millisecond)
@@ -52,7 +52,7 @@ func TestNetwork_CutStopsWriters(t *testing.T) {
 	})
 }
 
-// Bytes stay in order although later ones have less delay, or none at all.
+// Bytes stay in order although later bytes have less delay, or none.
 func TestNetwork_Delay(t *testing.T) {
 	for _, latency := range []time.Duration{0, time.Millisecond} {
 		t.Run(latency.String(), func(t *testing.T) { testDelay(t, latency) })
@@ -85,7 +85,7 @@ func testDelay(t *testing.T, latency time.Duration) {
 	})
 }
 
-// The news of a Close takes as long as bytes do.
+// The end of a stream takes as long as bytes do.
 func TestNetwork_DelaysClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New(time.Second)
@@ -317,7 +317,7 @@ func TestNetwork_Kill(t *testing.T) {
 	})
 }
 
-// What befalls a link while a connection waits to be accepted counts for it.
+// A change of a link applies to connections that wait to be accepted.
 func TestNetwork_TearsWhatIsDialled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New(0)
@@ -348,7 +348,7 @@ func TestNetwork_TearsWhatIsDialled(t *testing.T) {
 	})
 }
 
-// What is over leaves nothing behind.
+// Closed and torn connections leave nothing in the network.
 func TestNetwork_Forgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New(0)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A ring is a queue, wherever its bytes lie when it wraps around or grows.
+// A ring behaves like a queue, wherever its bytes are when it wraps around or grows.
 func TestRing_Model(t *testing.T) {
 	size := rapid.OneOf(rapid.IntRange(0, minRing), rapid.IntRange(0, 8*minRing))
 	rapid.Check(t, func(t *rapid.T) {
@@ -30,7 +30,7 @@ func TestRing_Model(t *testing.T) {
 				b := make([]byte, size.Draw(t, "size"))
 				n := r.read(b)
 				if n != min(len(b), len(want)) || !bytes.Equal(b[:n], want[:n]) {
-					t.Fatalf("read %d of %d bytes, or others", n, len(want))
+					t.Fatalf("read %d of %d bytes, or wrong bytes", n, len(want))
 				}
 				want = want[n:]
 			},

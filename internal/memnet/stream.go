@@ -73,7 +73,8 @@ func (s *stream) nextArrival() (at time.Time) {
 	return at
 }
 
-// take reads arrived bytes. It wakes waiting writers once per half window instead of at each read (M3).
+// take reads arrived bytes. It wakes waiting writers once per half window instead of at each read
+// (M3).
 func (s *stream) take(b []byte) int {
 	before := s.buf.len()
 	n := s.buf.read(b[:min(len(b), s.arrived)])
@@ -149,7 +150,8 @@ func (s *stream) send(n int) {
 	s.inTransit = append(s.inTransit, arrival{at, n})
 }
 
-// closeWriter ends the stream after the bytes written so far. It reports whether the stream was open.
+// closeWriter ends the stream after the bytes written so far. It reports whether the stream was
+// open.
 func (s *stream) closeWriter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,9 @@ type waiters struct {
 	closed   bool
 	deadline time.Time // zero: none
 
-	// The timer is started when a goroutine waits, and not stopped when the wait ends, because the next
-	// wait is likely to end no later. So it may fire in vain: a goroutine that wakes must check again.
+	// The timer is started when a goroutine waits, and not stopped when the wait ends, because the
+	// next wait is likely to end no later. So it may fire in vain: a goroutine that wakes must
+	// check again.
 	timer  *time.Timer // nil: not needed so far
 	fireAt time.Time   // zero: the timer is not running
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// MaxID is the largest id of a member; the smallest is 1. A member's id is the top byte of the session
-// ids that it creates. A znode owner whose top byte is 0xFF is a time to live instead of a session.
-// Source: spec section 6.2.
+// MaxID is the largest id of a member; the smallest is 1. A member's id is the top byte of the
+// session ids that it creates. A znode owner whose top byte is 0xFF is a time to live instead of a
+// session. Source: spec section 6.2.
 const MaxID = 254
 
 // anyAddress is the client host of a server line that has only a client port.
@@ -37,12 +37,13 @@ func (r Role) String() string {
 	return "participant"
 }
 
-// Member is a parsed server line: the id and addresses of a member. Equal lines give equal Members (==).
+// Member is a parsed server line: the id and addresses of a member. Equal lines give equal Members
+// (==).
 type Member struct {
 	// ID is 1 to MaxID.
 	ID uint64
-	// Host is the address for other members: a name, or an IP address as netip.Addr.String prints it, without
-	// brackets.
+	// Host is the address for other members: a name, or an IP address as netip.Addr.String prints
+	// it, without brackets.
 	Host string
 	// PeerPort is the port that members connect to.
 	PeerPort int
@@ -50,8 +51,8 @@ type Member struct {
 	ElectionPort int
 	// Role is Participant if the line names no role.
 	Role Role
-	// ClientHost is the address on which the member listens for clients, in the form of Host. "0.0.0.0"
-	// means all addresses. It is empty if and only if ClientPort is 0.
+	// ClientHost is the address on which the member listens for clients, in the form of Host.
+	// "0.0.0.0" means all addresses. It is empty if and only if ClientPort is 0.
 	ClientHost string
 	// ClientPort is the port for clients; 0 means none.
 	ClientPort int
@@ -81,8 +82,8 @@ const LineFormat = "host:peerPort:electionPort[:participant|observer][;[host:]cl
 // Source: spec section 13.2; ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
 func Parse(key, value string) (Member, error) { return parse(key, value, false) }
 
-// parse implements Parse. With complete, the election port and the client port are mandatory, as in a
-// reconfig request.
+// parse implements Parse. With complete, the election port and the client port are mandatory, as in
+// a reconfig request.
 func parse(key, value string, complete bool) (Member, error) {
 	bad := func(code proto.ErrCode, format string, args ...any) (Member, error) {
 		return Member{}, &Error{Key: key, Value: value, Problem: fmt.Sprintf(format, args...), code: code}
@@ -162,7 +163,8 @@ func parse(key, value string, complete bool) (Member, error) {
 	return m, nil
 }
 
-// parsePort parses a port from 0 to 65535. For any other text it returns the error code of ZooKeeper.
+// parsePort parses a port from 0 to 65535. For any other text it returns the error code of
+// ZooKeeper.
 func parsePort(s string) (int, proto.ErrCode) {
 	n, err := strconv.ParseInt(s, 10, 32)
 	switch {
@@ -174,7 +176,8 @@ func parsePort(s string) (int, proto.ErrCode) {
 	return int(n), proto.OK
 }
 
-// splitAddress splits "host:a:b" into the host, in the form of Member.Host, and the fields after it.
+// splitAddress splits "host:a:b" into the host, in the form of Member.Host, and the fields after
+// it.
 func splitAddress(s string) (host string, fields []string, ok bool) {
 	s = strings.TrimSpace(s)
 	if inner, bracket := strings.CutPrefix(s, "["); bracket {
@@ -218,8 +221,9 @@ func (m Member) ClientAddress() string {
 // Key returns "server.N".
 func (m Member) Key() string { return "server." + strconv.FormatUint(m.ID, 10) }
 
-// Value returns the line without its key, as ZooKeeper prints it: with the role, and with IPv6 addresses
-// in brackets and without "::". A missing election port is printed as 0, for readers that require it.
+// Value returns the line without its key, as ZooKeeper prints it: with the role, and with IPv6
+// addresses in brackets and without "::". A missing election port is printed as 0, for readers that
+// require it.
 func (m Member) Value() string {
 	v := fmt.Sprintf("%s:%d:%d:%s", printHost(m.Host), m.PeerPort, m.ElectionPort, m.Role)
 	if m.ClientPort != 0 {
@@ -228,10 +232,12 @@ func (m Member) Value() string {
 	return v
 }
 
-// String returns the line, such as "server.1=host:2888:3888:participant;0.0.0.0:2181". Parse accepts it.
+// String returns the line, such as "server.1=host:2888:3888:participant;0.0.0.0:2181". Parse
+// accepts it.
 func (m Member) String() string { return m.Key() + "=" + m.Value() }
 
-// printHost formats a host like java.net.InetSocketAddress.getHostString, in brackets if it has colons.
+// printHost formats a host like java.net.InetSocketAddress.getHostString, in brackets if it has
+// colons.
 func printHost(host string) string {
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Is4() {

@@ -10,23 +10,24 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// minVoters is the smallest number of voters after a reconfig: with fewer, ZooKeeper would have to turn
-// into a standalone server.
+// minVoters is the smallest number of voters after a reconfig: with fewer, ZooKeeper would have to
+// turn into a standalone server.
 const minVoters = 2
 
-// Reconfigure applies a reconfig request to the current members, and returns the new members or an error
-// code. A nil argument is absent:
+// Reconfigure applies a reconfig request to the current members, and returns the new members or an
+// error code. A nil argument is absent:
 //
-//   - newMembers is the full list of new server lines, separated by commas or newlines. If it is present,
-//     the other arguments are ignored.
+//   - newMembers is the full list of new server lines, separated by commas or newlines. If it is
+//     present, the other arguments are ignored.
 //   - leaving is a comma-separated list of ids to remove. It is applied first.
-//   - joining is a comma-separated list of server lines to add. A line replaces a line with the same id.
+//   - joining is a comma-separated list of server lines to add. A line replaces a line with the
+//     same id.
 //
-// The codes are those of ZooKeeper: ErrBadArguments, or ErrMarshallingError for some malformed numbers.
-// The caller must check everything else: the version, a pending request, permissions, and which servers
-// are connected. Reconfigure is stricter than ZooKeeper: the id of a joining server must be written as
-// "server.N" with N from 1 to MaxID, a line must have a host, a full list is checked for overlapping
-// addresses like joining servers, and groups and weights are not supported.
+// The codes are those of ZooKeeper: ErrBadArguments, or ErrMarshallingError for some malformed
+// numbers. The caller must check everything else: the version, a pending request, permissions, and
+// which servers are connected. Reconfigure is stricter than ZooKeeper: the id of a joining server
+// must be written as "server.N" with N from 1 to MaxID, a line must have a host, a full list is
+// checked for overlapping addresses like joining servers, and groups and weights are not supported.
 // Source: spec section 13.4; ZooKeeper PrepRequestProcessor, QuorumPeerConfig.parseDynamicConfig.
 func Reconfigure(cur Set, joining, leaving, newMembers *string) (Set, proto.ErrCode) {
 	var next Set
@@ -124,10 +125,9 @@ func (s Set) add(m Member) (Set, bool) {
 	return s.With(m), true
 }
 
-// overlaps reports whether two members share an address for any purpose. Loopback addresses and "all
-// addresses" are ignored, since they mean a different machine on each machine. Names are compared as
-// text.
-// Source: ZooKeeper QuorumServer.checkAddressDuplicate, which resolves them.
+// overlaps reports whether two members share an address for any purpose. Loopback addresses and
+// "all addresses" are ignored, since they mean a different machine on each machine. Names are
+// compared as text. Source: ZooKeeper QuorumServer.checkAddressDuplicate, which resolves them.
 func (m Member) overlaps(other Member) bool {
 	mine := m.addresses()
 	return slices.ContainsFunc(other.addresses(), func(a address) bool { return slices.Contains(mine, a) })

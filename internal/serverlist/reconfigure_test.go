@@ -82,8 +82,8 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// TestReconfigure_Paths checks that a full list and joining plus leaving lead to the same set, whatever
-// the order of the lines.
+// TestReconfigure_Paths checks that a full list and joining plus leaving lead to the same set,
+// whatever the order of the lines.
 func TestReconfigure_Paths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cur, target := drawSet(t), drawSet(t)

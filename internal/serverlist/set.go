@@ -52,8 +52,8 @@ func ParseConfig(text string) (Set, proto.Zxid, error) {
 	return s, version, nil
 }
 
-// lines yields the keys and values of a text of key=value lines, without surrounding white space. Blank
-// lines and comments are skipped. A line without "=" is a key.
+// lines yields the keys and values of a text of key=value lines, without surrounding white space.
+// Blank lines and comments are skipped. A line without "=" is a key.
 func lines(text string) func(yield func(key, value string) bool) {
 	return func(yield func(key, value string) bool) {
 		for line := range strings.SplitSeq(text, "\n") {

@@ -30,8 +30,8 @@ type Op struct {
 	Path string // the old name of a rename
 }
 
-// ShortWrite is an error for hooks to return on OpWrite: the first N bytes are written, and the write
-// returns Err.
+// ShortWrite is an error for hooks to return on OpWrite: the first N bytes are written, and the
+// write returns Err.
 type ShortWrite struct {
 	N   int
 	Err error
@@ -53,8 +53,9 @@ type faultyFile struct {
 	path string
 }
 
-// NewFaulty returns fs with a hook that runs before each operation, on the goroutine of the caller. If
-// the hook returns an error, the operation does not run (except for [ShortWrite]) and returns that error.
+// NewFaulty returns fs with a hook that runs before each operation, on the goroutine of the caller.
+// If the hook returns an error, the operation does not run (except for [ShortWrite]) and returns
+// that error.
 func NewFaulty(fs FS, hook func(Op) error) FS { return &faultyFS{fs: fs, hook: hook} }
 
 func (y *faultyFS) Create(name string) (File, error) {

@@ -18,11 +18,12 @@ const sectorBytes = 512
 // The model of a power loss:
 //
 //   - All that was synced survives.
-//   - A sector (512 bytes) that was written n times since the last Sync holds its content after 0, 1, …
-//     or n of these writes, independently of all other sectors.
-//   - A file that has grown has its old size, its new size, or the size that the surviving sectors need,
-//     with zeros in between.
-//   - Any subset of the unsynced changes of a directory survives. A directory made by MkdirAll survives.
+//   - A sector (512 bytes) that was written n times since the last Sync holds its content after 0,
+//     1, … or n of these writes, independently of all other sectors.
+//   - A file that has grown has its old size, its new size, or the size that the surviving sectors
+//     need, with zeros in between.
+//   - Any subset of the unsynced changes of a directory survives. A directory made by MkdirAll
+//     survives.
 type Mem struct {
 	mu    sync.Mutex
 	dirs  map[string]*memDir
@@ -36,8 +37,8 @@ type memDir struct {
 	changes []memChange          // since then, in order
 }
 
-// memChange is a creation, removal or rename: it binds name to inode and unbinds old from it. "" is no
-// name.
+// memChange is a creation, removal or rename: it binds name to inode and unbinds old from it. "" is
+// no name.
 type memChange struct {
 	inode     *memInode
 	old, name string
@@ -79,9 +80,10 @@ func NewMem() *Mem {
 	}
 }
 
-// Crash returns the file system as a power loss at this moment could leave it, and does not change m.
-// choose(n) decides what survives: it must return a number from 0 (nothing unsynced) to n-1 (everything).
-// The order of the calls is fixed, so a seeded Rand.IntN of math/rand/v2 reproduces a crash.
+// Crash returns the file system as a power loss at this moment could leave it, and does not change
+// m. choose(n) decides what survives: it must return a number from 0 (nothing unsynced) to n-1
+// (everything). The order of the calls is fixed, so a seeded Rand.IntN of math/rand/v2 reproduces a
+// crash.
 func (m *Mem) Crash(choose func(n int) int) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,9 +113,9 @@ func (m *Mem) Kill() {
 	m.life = new(int)
 }
 
-// LoseUnsynced marks the writes to the file since its last Sync as clean, although they are not on disk:
-// they can be read, no later Sync writes them, and a power loss discards them. Linux does this to pages
-// whose write-back has failed.
+// LoseUnsynced marks the writes to the file since its last Sync as clean, although they are not on
+// disk: they can be read, no later Sync writes them, and a power loss discards them. Linux does
+// this to pages whose write-back has failed.
 func (m *Mem) LoseUnsynced(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -376,8 +378,8 @@ func (n *memInode) write(w memWrite) {
 
 func (n *memInode) crash(choose func(int) int) *memInode {
 	data := slices.Clone(n.durable)
-	// A truncation that survives discards all earlier writes. Without it, the later writes apply to the old
-	// data.
+	// A truncation that survives discards all earlier writes. Without it, the later writes apply to
+	// the old data.
 	writes := n.writes
 	for i := len(writes) - 1; i >= 0; i-- {
 		if !writes[i].truncate {

@@ -66,7 +66,8 @@ func (o OS) MkdirAll(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// If another process made the directory, it may not have synced the parent yet: sync in any case.
+	// If another process made the directory, it may not have synced the parent yet: sync in any
+	// case.
 	return syncDir(parent)
 }
 
@@ -120,9 +121,9 @@ func (f osFile) Size() (int64, error) {
 }
 
 func (f osFile) Preallocate(off, n int64) error {
-	// Allocate the space first, so that a full disk is an error before anything is written. Then write
-	// zeros: the first write to allocated but unwritten space changes metadata, and the next sync would have
-	// to commit the journal.
+	// Allocate the space first, so that a full disk is an error before anything is written. Then
+	// write zeros: the first write to allocated but unwritten space changes metadata, and the next
+	// sync would have to commit the journal.
 	if err := allocate(f.File, off, n); err != nil {
 		return &os.PathError{Op: "allocate", Path: f.Name(), Err: err}
 	}

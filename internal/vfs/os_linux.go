@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datasync calls fdatasync. Unlike fsync, it leaves out access and modification times, which would cost
-// a journal commit.
+// datasync calls fdatasync. Unlike fsync, it leaves out access and modification times, which would
+// cost a journal commit.
 func datasync(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))

@@ -18,8 +18,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockFile uses flock instead of fcntl: an fcntl lock does not exclude the same process, and is released
-// when any descriptor of the file is closed.
+// lockFile uses flock instead of fcntl: an fcntl lock does not exclude the same process, and is
+// released when any descriptor of the file is closed.
 func lockFile(f *os.File) error { return flock(f, unix.LOCK_EX) }
 
 func lockShared(f *os.File) error { return flock(f, unix.LOCK_SH) }

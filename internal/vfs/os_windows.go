@@ -10,8 +10,8 @@ import (
 
 func syncDir(string) error { return nil }
 
-// lockFile locks one byte far after the contents: locks are mandatory on Windows, and a process that is
-// refused must be able to read the process id.
+// lockFile locks one byte far after the contents: locks are mandatory on Windows, and a process
+// that is refused must be able to read the process id.
 func lockFile(f *os.File) error { return lockByte(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
 func lockShared(f *os.File) error { return lockByte(f, 0) }

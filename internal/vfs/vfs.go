@@ -23,36 +23,38 @@ type FS interface {
 	// OpenRW opens an existing file for reading and writing.
 	OpenRW(name string) (File, error)
 	Remove(name string) error
-	// Rename renames a file within its directory, and replaces an existing file. The file must not be open:
-	// Windows refuses to rename open files.
+	// Rename renames a file within its directory, and replaces an existing file. The file must not
+	// be open: Windows refuses to rename open files.
 	Rename(oldName, newName string) error
 	// ReadDir returns the names (not paths) in a directory, sorted.
 	ReadDir(dir string) ([]string, error)
-	// MkdirAll makes a directory and its missing parents. After it returns they survive a power loss.
+	// MkdirAll makes a directory and its missing parents. After it returns they survive a power
+	// loss.
 	MkdirAll(dir string) error
-	// SyncDir makes all earlier changes of the directory durable. On Windows it does nothing: there is no
-	// such call, and NTFS journals changes of directories in order.
+	// SyncDir makes all earlier changes of the directory durable. On Windows it does nothing: there
+	// is no such call, and NTFS journals changes of directories in order.
 	SyncDir(dir string) error
-	// Lock acquires the lock file name. It makes the file if necessary; the file stays when the lock is
-	// released, which happens with Close of the result or when the process ends. While the lock is held, by
-	// this process or another, Lock fails at once with an error that wraps [ErrLocked] and names the
-	// process id of the holder if it is known.
+	// Lock acquires the lock file name. It makes the file if necessary; the file stays when the
+	// lock is released, which happens with Close of the result or when the process ends. While the
+	// lock is held, by this process or another, Lock fails at once with an error that wraps
+	// [ErrLocked] and names the process id of the holder if it is known.
 	Lock(name string) (io.Closer, error)
 }
 
-// File is an open file. Reads may run concurrently; a write must not run concurrently with any other
-// call.
+// File is an open file. Reads may run concurrently; a write must not run concurrently with any
+// other call.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	// Sync returns after all earlier writes, and the size of the file, are durable. After an error the state
-	// of all writes since the last success is unknown, even if a later Sync succeeds: the kernel may have
-	// dropped the pages. The data must be written again.
+	// Sync returns after all earlier writes, and the size of the file, are durable. After an error
+	// the state of all writes since the last success is unknown, even if a later Sync succeeds: the
+	// kernel may have dropped the pages. The data must be written again.
 	Sync() error
 	// Size returns the length in bytes.
 	Size() (int64, error)
-	// Preallocate writes n zero bytes at off. Later writes there change neither the size nor the allocation
-	// of the file, so a Sync has only data to write. The zeros are not durable until Sync.
+	// Preallocate writes n zero bytes at off. Later writes there change neither the size nor the
+	// allocation of the file, so a Sync has only data to write. The zeros are not durable until
+	// Sync.
 	Preallocate(off, n int64) error
 }

@@ -79,8 +79,8 @@ func TestFS_Contract(t *testing.T) {
 	}
 }
 
-// A lock that another process holds is refused with that process's id, and is free after the process
-// has died.
+// A lock that another process holds is refused with that process's id, and is free after the
+// process has died.
 func TestOS_LockNamesTheHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "LOCK")
 	if p := os.Getenv("VFS_TEST_LOCK"); p != "" {

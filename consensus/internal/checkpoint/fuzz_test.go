@@ -51,8 +51,8 @@ func FuzzFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { mustSurvive(t, b) })
 }
 
-// mustSurvive reads a file, and merges into it. Either of them may fail, but neither may panic, loop
-// without end, or allocate much more memory than the file has bytes.
+// mustSurvive reads a file, and merges into it. Either of them may fail, but neither may panic,
+// loop without end, or allocate much more memory than the file has bytes.
 func mustSurvive(t *testing.T, b []byte) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -76,7 +76,8 @@ func mustSurvive(t *testing.T, b []byte) {
 
 // FuzzMerge merges any changes. The file must hold what a map holds, for our reader and for bbolt.
 //
-// The input is a row of operations of 4 bytes: what to do, a key of two bytes, the length of the value.
+// The input is a row of operations of 4 bytes: what to do, a key of two bytes, the length of the
+// value.
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte("\x01\x00\x01\x09\x01\x00\x02\x09\x00\x00\x00\x00\x01\x00\x01\x00"))
 	many := make([]byte, 0, 4*400)

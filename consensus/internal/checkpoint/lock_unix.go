@@ -11,10 +11,10 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// lockFile locks a checkpoint file as bbolt does, until the file is closed. A tool may read the file
-// of a running server; while it holds the lock it sees one transaction. A reader waits a second at
-// most. A writer waits a minute, in which a tool finishes: a server stops if it can't write its
-// checkpoint.
+// lockFile locks a checkpoint file as bbolt does, until the file is closed. A tool may read the
+// file of a running server; while it holds the lock it sees one transaction. A reader waits a
+// second at most. A writer waits a minute, in which a tool finishes: a server stops if it can't
+// write its checkpoint.
 func lockFile(f vfs.File, exclusive bool) error {
 	file, ok := f.(interface{ Fd() uintptr })
 	if !ok { // in memory

@@ -18,7 +18,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// drawDelta draws a run of keys next to one another or some anywhere, that are set or deleted. Some are long, some values very long.
+// drawDelta draws a run of keys next to one another or some anywhere, that are set or deleted. Some
+// are long, some values very long.
 func drawDelta(t *rapid.T, state map[string]string) delta {
 	d := make(delta)
 	known := slices.Sorted(maps.Keys(state))
@@ -39,8 +40,8 @@ func drawDelta(t *rapid.T, state map[string]string) delta {
 	return d
 }
 
-// A merge leaves what puts and deletes would, in a file in which bbolt finds nothing wrong; and bbolt can go on with it, as a program of before does,
-// and be gone on after.
+// A merge leaves what puts and deletes would, in a file in which bbolt finds nothing wrong; and
+// bbolt can go on with it, as a program of before does, and be gone on after.
 func TestC4_MergeIsATransactionOfBbolt(t *testing.T) {
 	dir := t.TempDir()
 	exhaustive.Checks(t, 15, 100)
@@ -110,7 +111,8 @@ func throughBbolt(t *rapid.T, path string, want map[string]string, more delta) {
 	}
 }
 
-// A power loss before each operation of a transaction leaves the one before, or, when all is written, this one.
+// A power loss before each operation of a transaction leaves the one before, or, when all is
+// written, this one.
 func TestC4_PowerLossInAMerge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	mem := vfs.NewMem()
@@ -182,8 +184,10 @@ func TestMerge_Order(t *testing.T) {
 	}
 }
 
-// The process dies between the meta page of a transaction and its sync, or the sync fails and the pages are clean all the same. The next process reads that
-// transaction, and what it writes in the place of the one before must not be on disk sooner. A power loss at any moment leaves a transaction.
+// The process dies between the meta page of a transaction and its sync, or the sync fails and the
+// pages are clean all the same. The next process reads that transaction, and what it writes in the
+// place of the one before must not be on disk sooner. A power loss at any moment leaves a
+// transaction.
 func TestC4_PowerLossAfterAKill(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		t.Run(fmt.Sprintf("failed sync %v", lose), func(t *testing.T) {
@@ -262,7 +266,8 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 	}
 }
 
-// Each operation of a transaction fails in turn, some after a part of a write. The transaction before counts, and the next merge finds all as it was.
+// Each operation of a transaction fails in turn, some after a part of a write. The transaction
+// before counts, and the next merge finds all as it was.
 func TestC4_FailuresInAMerge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	mem := vfs.NewMem()
@@ -315,7 +320,8 @@ func TestC4_FailuresInAMerge(t *testing.T) {
 	t.Logf("%d failures", failed)
 }
 
-// The newest meta page is damaged while a server runs: what changed since is not merged into the state before, as if that were all.
+// The newest meta page is damaged while a server runs: what changed since is not merged into the
+// state before, as if that were all.
 func TestC4_MergeIntoAnotherState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	write := func(base, index uint64) error {

@@ -24,7 +24,8 @@ func walk(p *pageReader) error {
 	return err
 }
 
-// What makes bbolt go round in circles, take memory without bound, fault, or take an older state for the newest, is an error before bbolt sees it.
+// What makes bbolt go round in circles, take memory without bound, fault, or take an older state
+// for the newest, is an error before bbolt sees it.
 func TestCheckPages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	for round := range uint64(15) {

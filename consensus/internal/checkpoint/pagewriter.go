@@ -9,8 +9,8 @@ import (
 const (
 	// writeBuffer is how many bytes are written at once, if their pages follow one another.
 	writeBuffer = 256 << 10
-	// syncBytes is how much is written between two syncs. A single sync at the end would have all of
-	// it to write, and the log's syncs would wait for it.
+	// syncBytes is how much is written between two syncs. A single sync at the end would have all
+	// of it to write, and the log's syncs would wait for it.
 	syncBytes = 1 << 20
 	// roomBytes is how much is written between two calls of room.
 	roomBytes = 8 << 20

@@ -21,8 +21,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// A tool reads the file of a running server, for longer than a second: it gets a state that was, and the two checkpoints that come meanwhile wait, and are
-// no error, which would stop the server.
+// A tool reads the file of a running server, for longer than a second: it gets a state that was,
+// and the two checkpoints that come meanwhile wait, and are no error, which would stop the server.
 func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the file is not locked")
@@ -117,7 +117,8 @@ func stream(path string, w io.Writer) (err error) {
 	return WriteStream(w, 1, r.Meta(), r.Range)
 }
 
-// A page is damaged while a server runs, and then its checkpoint is sent to another member: a tree that goes round in a circle ends that, and not the process.
+// A page is damaged while a server runs, and then its checkpoint is sent to another member: a tree
+// that goes round in a circle ends that, and not the process.
 func TestC4_DamageWhileSending(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	d := make(delta)
@@ -179,8 +180,9 @@ func (p *brokenPipe) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A reader without a lock, such as a copy of the file: the next merge takes nothing from the transaction that it stands on. The one after that does, and
-// what it reads then is an error or as it was: by the pages, or for values by the digest, which is not tried here.
+// A reader without a lock, such as a copy of the file: the next merge takes nothing from the
+// transaction that it stands on. The one after that does, and what it reads then is an error or as
+// it was: by the pages, or for values by the digest, which is not tried here.
 func TestC4_ReaderAcrossMerges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	f, err := vfs.NewMem().Create("checkpoint.db")

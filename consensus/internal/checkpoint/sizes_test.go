@@ -44,8 +44,9 @@ func bboltAgrees(t *testing.T, path string, want map[string]string) {
 	}
 }
 
-// Files of before have the size of pages of the machine that made them. Values of megabytes, the longest keys, a branch that loses all its
-// children, a state that is emptied, and one of a single key, in each.
+// Files of before have the size of pages of the machine that made them. Values of megabytes, the
+// longest keys, a branch that loses all its children, a state that is emptied, and one of a single
+// key, in each.
 func TestC4_MergeSizes(t *testing.T) {
 	for _, size := range []int{minPageSize, 4096, 16384, maxPageSize} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -174,7 +175,8 @@ func TestC4_MergeManyFreePages(t *testing.T) {
 	bboltAgrees(t, path, state)
 }
 
-// A file does not grow where the state does not: some keys change, or all, or values of other sizes, a thousand times.
+// A file does not grow where the state does not: some keys change, or all, or values of other
+// sizes, a thousand times.
 func TestC4_MergesDoNotGrow(t *testing.T) {
 	for name, change := range map[string]func(rng *rand.Rand) delta{
 		"a few": func(rng *rand.Rand) delta {

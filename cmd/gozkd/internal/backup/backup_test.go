@@ -194,8 +194,8 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 	}
 }
 
-// content returns all znodes that no session owns, without those fields of Stat that the deletion of a
-// child changes.
+// content returns all znodes that no session owns, without those fields of Stat that the deletion
+// of a child changes.
 func content(t *testing.T, tree *datatree.Tree) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -222,8 +222,8 @@ func content(t *testing.T, tree *datatree.Tree) map[string]string {
 	return all
 }
 
-// A restored server has the content of the backup, without sessions and ephemerals, and continues with
-// zxids above all that the old server issued since.
+// A restored server has the content of the backup, without sessions and ephemerals, and continues
+// with zxids above all that the old server issued since.
 func TestRestore(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "old")
@@ -467,8 +467,8 @@ func TestRestore_NoRoomForEpochs(t *testing.T) {
 	}
 }
 
-// A restore from a member of several warns that writes may be lost. A restore from a lone member does
-// not.
+// A restore from a member of several warns that writes may be lost. A restore from a lone member
+// does not.
 func TestReport_WarnsOfLostWrites(t *testing.T) {
 	for _, c := range []struct {
 		member uint64

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// answerTimeout bounds the wait for the first byte of the answer: the server writes the backup to its
-// own disk first.
+// answerTimeout bounds the wait for the first byte of the answer: the server writes the backup to
+// its own disk first.
 const answerTimeout = 10 * time.Minute
 
 func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }

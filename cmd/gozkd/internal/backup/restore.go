@@ -167,8 +167,8 @@ func restore(ctx context.Context, from, fromLog string, t target, now time.Time)
 	return done, nil
 }
 
-// skipSince returns how many epochs and terms to skip for a state last written at that time: more than
-// the old ensemble can have gone through since.
+// skipSince returns how many epochs and terms to skip for a state last written at that time: more
+// than the old ensemble can have gone through since.
 func skipSince(written, now time.Time) uint64 {
 	skip := uint64(minSkip)
 	if seconds := now.Unix() - written.Unix(); !written.IsZero() && seconds > 0 {

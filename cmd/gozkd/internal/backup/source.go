@@ -20,8 +20,8 @@ type source struct {
 	tree *datatree.Tree
 }
 
-// readSource reads a checkpoint file, or a data directory whose log is in logDir (default: in path).
-// It verifies the pages of the file, the checksums of the log, and the digest of the state.
+// readSource reads a checkpoint file, or a data directory whose log is in logDir (default: in
+// path). It verifies the pages of the file, the checksums of the log, and the digest of the state.
 func readSource(path, logDir string) (*source, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// writeNew makes the file at path. fill writes it under a temporary name; the file gets its name after
-// it was read back and verified, and never replaces another file. If want is not nil, the file must
-// hold the same state.
+// writeNew makes the file at path. fill writes it under a temporary name; the file gets its name
+// after it was read back and verified, and never replaces another file. If want is not nil, the
+// file must hold the same state.
 func writeNew(path string, fill func(temporary string) error, want *source) (_ *source, err error) {
 	if err := mustNotExist(path); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func mustNotExist(path string) error {
 	return nil
 }
 
-// giveName gives the temporary file its name. A link never replaces a file. On a file system without
-// links a file would be replaced if another process made it at this very moment.
+// giveName gives the temporary file its name. A link never replaces a file. On a file system
+// without links a file would be replaced if another process made it at this very moment.
 func giveName(temporary, path string) error {
 	err := os.Link(temporary, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {

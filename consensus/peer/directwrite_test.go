@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// tcpPair returns both ends of a connection over the loopback, which are closed at the test's end.
+// tcpPair returns both ends of a loopback connection, which are closed at the end of the test.
 func tcpPair(t *testing.T) (conn, other net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +29,8 @@ func tcpPair(t *testing.T) (conn, other net.Conn) {
 	return conn, other
 }
 
-// P1: frames keep their order, whole, whether the caller of Flush or the goroutine of the peer writes them, and where the socket takes only a piece.
+// P1: frames stay whole and in order, whether the caller of Flush or the goroutine of the peer
+// writes them, and if the socket accepts only a part.
 func TestP1_FlushKeepsTheOrder(t *testing.T) {
 	conn, other := tcpPair(t)
 	if err := conn.(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil { // so that it is full often
@@ -57,7 +58,7 @@ func TestP1_FlushKeepsTheOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if typ == typeBeat {
+		if typ == typeHeartbeat {
 			continue
 		}
 		if got := binary.BigEndian.Uint64(payload); got != uint64(i) || len(payload) != 8+i%1990 {
@@ -72,13 +73,14 @@ func TestP1_FlushKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// A peer that never reads holds up nobody who calls Flush; what waits for it is bounded, and is let go of with the connection, also while Flush goes on.
+// A peer that never reads does not block Flush. Its queue is bounded, and is dropped with the
+// connection, even while Flush runs.
 func TestFlush_ToOneThatNeverReads(t *testing.T) {
 	conn, _ := tcpPair(t)
 
 	const limit = 1 << 20
 	p := newPeer(&Network{cfg: Config{QueueBytes: limit, Logger: hclog.NewNullLogger()}}, 2)
-	p.setUp(true)
+	p.setConnected(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -116,10 +118,10 @@ func TestFlush_ToOneThatNeverReads(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("write ends without an error")
 	}
-	p.setUp(false)
+	p.setConnected(false)
 	close(stop)
 	<-flushed
-	if p.queue.put(frame); p.queue.bytes.Load() != 0 || len(p.out.rest)+len(p.out.frames) != 0 {
-		t.Errorf("%d bytes wait, %d of them in a frame that was begun", p.queue.bytes.Load(), len(p.out.rest))
+	if p.queue.put(frame); p.queue.bytes.Load() != 0 || len(p.direct.unwritten)+len(p.direct.frames) != 0 {
+		t.Errorf("%d bytes wait, %d of them in an unfinished frame", p.queue.bytes.Load(), len(p.direct.unwritten))
 	}
 }

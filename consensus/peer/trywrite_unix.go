@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// newTryWriter returns a function that writes what a socket takes at once, and never waits. Nil: w is no socket. It is not for use while
-// w.Write runs, which it would wait for.
+// newTryWriter returns a function that writes as much as a socket accepts at once, and never waits.
+// It returns nil if w is no socket. The function must not be called while w.Write runs, since it
+// would wait for it.
 func newTryWriter(w io.Writer) func(b []byte) (n int, err error) {
 	sc, ok := w.(syscall.Conn)
 	if !ok {

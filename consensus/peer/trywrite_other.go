@@ -4,5 +4,5 @@ package peer
 
 import "io"
 
-// newTryWriter returns nil: all is left to the goroutine that may wait.
+// newTryWriter returns nil: all frames are written by the goroutine of the peer.
 func newTryWriter(io.Writer) func(b []byte) (n int, err error) { return nil }

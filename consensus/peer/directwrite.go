@@ -1,0 +1,111 @@
+package peer
+
+import (
+	"io"
+	"sync"
+)
+
+// directWriter lets a caller of Flush write frames of a peer, as many as the socket accepts at
+// once, instead of the goroutine of the peer. This saves a switch of goroutines, and the wake-up of
+// a thread.
+type directWriter struct {
+	// mu guards the fields below. It is held from taking frames from the queue until they are
+	// written. Flush must not wait for it.
+	mu sync.Mutex
+	// try writes without waiting. It is nil if there is no connection, or if it is no socket.
+	try       func(b []byte) (n int, err error)
+	buf       []byte // reused
+	unwritten []byte // part of buf that the socket has not accepted yet; later frames must not overtake it
+	err       error  // of try
+	// frames are the frames in unwritten, or memory for the next ones.
+	frames [][]byte
+}
+
+// flush writes queued frames, or wakes the goroutine of the peer.
+func (p *peer) flush() {
+	if p.queue.bytes.Load() > bufferBytes || !p.direct.mu.TryLock() {
+		p.queue.signal()
+		return
+	}
+	defer p.direct.mu.Unlock()
+	o := &p.direct
+	if o.try == nil || len(o.unwritten) > 0 || o.err != nil {
+		p.queue.signal()
+		return
+	}
+	o.frames = p.queue.take(o.frames)
+	if len(o.frames) == 0 {
+		return
+	}
+	o.buf = o.buf[:0]
+	for _, frame := range o.frames {
+		o.buf = appendFrame(o.buf, typeData, frame)
+	}
+	n, err := o.try(o.buf)
+	if o.unwritten, o.err = o.buf[n:], err; len(o.unwritten) > 0 || err != nil {
+		p.queue.signal()
+		return
+	}
+	p.written(o)
+}
+
+// written releases the frames that were written.
+func (p *peer) written(o *directWriter) {
+	for i, frame := range o.frames {
+		p.queue.written(frame)
+		o.frames[i] = nil // otherwise it stays in memory until the slot is reused
+	}
+	o.frames, o.unwritten = o.frames[:0], nil
+	if cap(o.buf) > 2*bufferBytes {
+		o.buf = nil
+	}
+}
+
+// attach lets flush write to a connection directly.
+func (p *peer) attach(w io.Writer) {
+	p.direct.mu.Lock()
+	p.direct.try = newTryWriter(w)
+	p.direct.mu.Unlock()
+}
+
+// detach undoes attach. Unwritten frames are lost.
+func (p *peer) detach() {
+	p.direct.mu.Lock()
+	p.direct.try, p.direct.err = nil, nil
+	p.written(&p.direct)
+	p.direct.mu.Unlock()
+}
+
+// drain writes all queued frames, and a heartbeat if one is due. It flushes the buffer only when it
+// is full or the queue is empty.
+func (p *peer) drain(w io.Writer, out *frameWriter, beat bool) error {
+	o := &p.direct
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return o.err
+	}
+	if len(o.unwritten) > 0 {
+		if _, err := w.Write(o.unwritten); err != nil {
+			return err
+		}
+		p.written(o)
+	}
+	if beat {
+		if err := out.write(typeHeartbeat, nil); err != nil {
+			return err
+		}
+	}
+	for {
+		o.frames = p.queue.take(o.frames)
+		if len(o.frames) == 0 {
+			return out.flush()
+		}
+		for _, frame := range o.frames {
+			if err := out.write(typeData, frame); err != nil {
+				return err
+			}
+		}
+		p.written(o)
+	}
+}
