@@ -18,7 +18,7 @@ import (
 const index = "docs/README.md"
 
 // notDrawn are pictures that pages show and that are still to be drawn.
-var notDrawn = []string{"docs/internals/rooms-before.svg", "docs/internals/rooms-after.svg"}
+var notDrawn = []string{"docs/internals/rooms-before.svg", "docs/internals/rooms.svg"}
 
 // pagesWithLinks returns the Markdown pages whose links are checked, by their path in the module: all below docs, and those that stand
 // beside the code.
@@ -184,5 +184,24 @@ func TestDocsLinks_Finds(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// modulePlace finds code spans that name a file or directory of the module.
+var modulePlace = regexp.MustCompile("`((?:admin|bench|client|cmd|consensus|datatree|deploy|docs|examples|internal|metrics|proto|recipes|server|session|test|wal|watch|zktest)(?:/[A-Za-z0-9_.*-]+)+)`")
+
+// TestDocs_PlacesExist checks that the files and directories that pages name exist.
+func TestDocs_PlacesExist(t *testing.T) {
+	n := 0
+	for name, page := range pagesWithLinks(t) {
+		for _, m := range modulePlace.FindAllStringSubmatch(page, -1) {
+			n++
+			if found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(m[1]))); err != nil || len(found) == 0 {
+				t.Errorf("%s names %s, which does not exist", name, m[1])
+			}
+		}
+	}
+	if n < 30 {
+		t.Errorf("the pages name only %d files: the pattern is broken", n)
 	}
 }
