@@ -24,7 +24,7 @@ var (
 	ErrOutcomeUnknown = errors.New("recipes: outcome unknown")
 	// ErrNotHeld means that a write was refused because the hold that guards it is gone. Nothing
 	// was written.
-	ErrNotHeld = errors.New("recipes: not held any more")
+	ErrNotHeld = errors.New("recipes: no longer held")
 )
 
 // Error says which operation failed.

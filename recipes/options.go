@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -75,13 +76,13 @@ func newConfig(opts []Option) (config, error) {
 	}
 	var errs []error
 	if c.timeout < time.Millisecond {
-		errs = append(errs, errors.New("recipes: a session timeout of less than a millisecond"))
+		errs = append(errs, fmt.Errorf("recipes: session timeout %v is less than a millisecond", c.timeout))
 	}
 	if c.retry == nil || c.dialer == nil || c.logger == nil {
-		errs = append(errs, errors.New("recipes: a nil retry policy, dialer or logger"))
+		errs = append(errs, errors.New("recipes: retry policy, dialer and logger must not be nil"))
 	}
 	if len(c.acl) == 0 {
-		errs = append(errs, errors.New("recipes: an empty ACL"))
+		errs = append(errs, errors.New("recipes: ACL must not be empty"))
 	}
 	return c, errors.Join(errs...)
 }

@@ -112,11 +112,13 @@ func (c *Client) readWatched(ctx context.Context, op, path string, kinds []watch
 	})
 }
 
-// Sync lets the server catch up with the leader: what is read afterwards through this Client is at
-// least as new as what anybody had written before. What this Client was asked for before, and gave
-// up waiting for when a ctx ended, has come to its end then: it is done, or never will be. Until
-// then it may be sent yet, in whichever session there is: so the end of the session for which it
-// was meant tells nothing.
+// Sync makes the server catch up with the leader: later reads through this Client are at least as
+// new as every write that was completed before.
+//
+// Sync also waits for requests of this Client whose callers stopped waiting when a ctx ended. When
+// Sync returns nil, each of these requests is done or never will be. Before that, a request may
+// still be sent, even in a later session: the end of the session for which it was meant does not
+// cancel it.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	if err := c.core.abandonedCalls.wait(ctx, c.core.closing); err != nil {
 		return &Error{"sync", path, err, false}

@@ -168,7 +168,7 @@ func (c *Client) absoluteOps(ops []any) ([]any, error) {
 			r.Path = c.absolute(r.Path)
 			absolute[i] = &r
 		default:
-			return nil, fmt.Errorf("recipes: multi: op %d is a %T", i, op)
+			return nil, fmt.Errorf("recipes: multi: op %d has the unsupported type %T", i, op)
 		}
 	}
 	return absolute, nil

@@ -31,12 +31,12 @@ type Double struct {
 
 // NewDouble returns the double barrier at path. It sends no request.
 //
-//	members  how many members must be in before the barrier opens, at least 1; while it is open, further
-//	         members enter at once
+//	members  how many members must be in before the barrier opens, at least 1; while it is open,
+//	         further members enter at once
 //	id       what the member's znode contains, where ExplainDouble shows it
 func NewDouble(c *recipes.Client, path string, members int, id string) *Double {
 	if members < 1 {
-		panic("barrier: a double barrier has at least one member")
+		panic("barrier: a double barrier needs at least one member")
 	}
 	return &Double{c, path, members, id}
 }

@@ -15,7 +15,7 @@ import (
 
 var (
 	// ErrNoLeader is returned when there are no candidates.
-	ErrNoLeader = errors.New("election: nobody leads")
+	ErrNoLeader = errors.New("election: no leader")
 	// ErrClosed is returned when a Latch is closed.
 	ErrClosed = errors.New("election: latch is closed")
 )

@@ -76,8 +76,9 @@ func TestCost(t *testing.T) {
 		check(t, l2.Unlock(t.Context()))
 
 		var lease *lock.Lease
-		// Curator: create, getChildren, create, getChildren, delete, and in the background removeWatches. kazoo: create, get_children,
-		// get_children, create, exists, delete, and exists before.
+		// Curator: create, getChildren, create, getChildren, delete, and in the background
+		// removeWatches. kazoo: create, get_children, get_children, create, exists, delete, and
+		// exists before.
 		cost("acquire", 5, "create, children, create, get+watch, children+watch, delete, get+watch", func() {
 			lease = must[*lock.Lease](t)(s.Acquire(t.Context()))
 		})

@@ -19,7 +19,7 @@ import (
 // remaining calls of Unlock.
 func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
 	if w.writes != m {
-		panic("lock: Downgrade of what is not a write lock of this RWMutex")
+		panic("lock: Downgrade of a lock that is not a write lock of this RWMutex")
 	}
 	if w.Context().Err() != nil {
 		return nil, &recipes.Error{Op: "downgrade", Path: w.Path(), Err: recipes.ErrNotHeld}

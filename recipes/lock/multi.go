@@ -20,11 +20,11 @@ type Multi struct{ lockers []Locker }
 // the same order, or they can deadlock.
 func NewMulti(lockers ...Locker) *Multi {
 	if len(lockers) == 0 {
-		panic("lock: NewMulti of nothing")
+		panic("lock: NewMulti needs at least one locker")
 	}
 	for _, l := range lockers {
 		if l.owner() != lockers[0].owner() {
-			panic("lock: NewMulti of locks of several Clients")
+			panic("lock: NewMulti with lockers of several Clients")
 		}
 	}
 	return &Multi{lockers}

@@ -51,8 +51,8 @@ func (l *pathLock) Lock(ctx context.Context) (*Lock, error) {
 	return newLock(held, l.writes), nil
 }
 
-// TryLock acquires the lock if nobody holds it in a way that excludes this one, and nobody waits
-// for that before this call. Otherwise the error is ErrNotAcquired.
+// TryLock is Lock that does not wait: if another contender holds the lock, or waits for it, the
+// error is ErrNotAcquired.
 func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
 	held, err := contend.TryAcquire(ctx, l.client, l.path, l.name, l.data, l.rule)
 	switch {

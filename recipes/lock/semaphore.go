@@ -132,7 +132,7 @@ func (s *Semaphore) With(ctx context.Context, f func(ctx context.Context) error)
 // check returns an error if n leases can never be acquired.
 func (s *Semaphore) check(ctx context.Context, n int) error {
 	if n < 1 || s.maximum == nil && n > s.fixed {
-		return fmt.Errorf("lock: %d leases of a semaphore of %d", n, s.fixed)
+		return fmt.Errorf("lock: acquire %d leases: the maximum of the semaphore is %d", n, s.fixed)
 	}
 	return s.checkKazooMaximum(ctx)
 }

@@ -50,9 +50,9 @@ const (
 // methods.
 func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, error) {
 	c := &e.consumer
-	upTo := 0 // Later requests may have missed items of the last listing.
-	for looked := false; !t.answered; {
-		wanted, tries, last := e.demand()
+	listedFor := 0 // number of the latest request when the queue was listed
+	for justListed := false; !t.answered; {
+		wanted, anyTry, last := e.demand()
 		if wanted == 0 {
 			return nil, nil
 		}
@@ -62,25 +62,25 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 		picks := c.takeable(min(wanted, c.batchSize), time.Now())
 		switch {
 		case len(picks) > 0:
-			picks, err := e.readPicks(ctx, picks, looked)
+			picks, err := e.readPicks(ctx, picks, justListed)
 			if err != nil {
 				return nil, err
 			}
 			if found := e.assign(picks, last); len(found) > 0 {
 				return found, nil
 			}
-		case !looked && (tries || !c.watchesQueue()):
+		case !justListed && (anyTry || !c.watchesQueue()):
 			if _, err := e.refresh(ctx, false); err != nil {
 				return nil, err
 			}
-			looked, upTo = true, last
-		case looked && tries:
-			looked = e.answerEmpty(upTo)
+			justListed, listedFor = true, last
+		case justListed && anyTry:
+			justListed = e.answerEmpty(listedFor)
 		default:
 			if err := e.await(ctx); err != nil {
 				return nil, err
 			}
-			looked, upTo = len(c.available) > 0, 0
+			justListed, listedFor = len(c.available) > 0, 0
 		}
 	}
 	return nil, nil
@@ -88,13 +88,13 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 
 // demand returns how many requests wait, whether one of them is of a Try method, and the number of
 // the latest.
-func (e *engine) demand() (n int, tries bool, last int) {
+func (e *engine) demand() (n int, anyTry bool, last int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range e.waitingTakes {
-		tries = tries || t.try
+		anyTry = anyTry || t.try
 	}
-	return len(e.waitingTakes), tries, e.lastNumber
+	return len(e.waitingTakes), anyTry, e.lastNumber
 }
 
 // answerEmpty tells the Try methods up to number last that there is no item. It returns false if
@@ -221,7 +221,7 @@ func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing
 // readPicks reads those of picks that were not read ahead, and returns those that exist. Unless the
 // queue was listed just now, it also checks whether an item was put that sorts before them; if so,
 // it returns none and the queue will be listed again.
-func (e *engine) readPicks(ctx context.Context, picks []*entry, looked bool) ([]*entry, error) {
+func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool) ([]*entry, error) {
 	c := &e.consumer
 	n := len(picks)
 	if c.misses > 0 && len(c.available) > n { // a consumer that lags behind others skips ahead
@@ -233,7 +233,7 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, looked bool) ([]
 		stat    *zk.Stat
 		statErr error
 	)
-	if e.layout.sortKey != nil && !looked {
+	if e.layout.sortKey != nil && !justListed {
 		// Ends with its answer; awaited below.
 		wg.Go(func() { stat, statErr = e.client.Exists(ctx, e.path) })
 	}
@@ -244,7 +244,7 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, looked bool) ([]
 		return nil, err
 	case statErr != nil:
 		return nil, statErr
-	case e.layout.sortKey != nil && !looked && (stat == nil || creationMark(stat) != c.creationMark):
+	case e.layout.sortKey != nil && !justListed && (stat == nil || creationMark(stat) != c.creationMark):
 		c.available, c.listedAt = nil, time.Time{}
 		return nil, nil
 	}

@@ -16,9 +16,9 @@ import (
 var (
 	// ErrFrame means that an item is not encoded as Curator encodes items. Data then holds the
 	// znode's data.
-	ErrFrame = errors.New("queue: not an item of Curator's")
+	ErrFrame = errors.New("queue: item is not encoded as Curator encodes items")
 	// ErrNoLocks means that the queue was made without Locks, so items cannot be locked.
-	ErrNoLocks = errors.New("queue: no path for locks")
+	ErrNoLocks = errors.New("queue: items cannot be locked without the option Locks")
 	// ErrArgument means that the queue does not accept this priority, ID or time. Nothing was put.
 	ErrArgument = errors.New("queue: bad argument")
 )
@@ -110,7 +110,7 @@ func (q *Priority) Put(ctx context.Context, priority int32, data []byte) error {
 // PutAll is Queue.PutAll with a priority.
 func (q *Priority) PutAll(ctx context.Context, priority int32, items ...[]byte) error {
 	if priority < q.least || priority > q.most {
-		return fmt.Errorf("%w: priority %d of a queue from %d to %d", ErrArgument, priority, q.least, q.most)
+		return fmt.Errorf("%w: priority %d is not between %d and %d", ErrArgument, priority, q.least, q.most)
 	}
 	return q.putItems(ctx, q.name(priority), items...)
 }
@@ -128,7 +128,7 @@ func NewDelay(c *recipes.Client, path string, opts ...Option) *Delay {
 func (q *Delay) Put(ctx context.Context, due time.Time, data []byte) error {
 	ms := due.Add(time.Millisecond - 1).UnixMilli()
 	if ms <= 0 {
-		return fmt.Errorf("%w: due at %v", ErrArgument, due)
+		return fmt.Errorf("%w: due time %v is before 1970", ErrArgument, due)
 	}
 	return q.putItems(ctx, curatorDelayName(ms), data)
 }
@@ -145,7 +145,7 @@ func NewID(c *recipes.Client, path string, opts ...Option) *ID {
 // underscores.
 func (q *ID) Put(ctx context.Context, id string, data []byte) error {
 	if id == "" {
-		return fmt.Errorf("%w: no id", ErrArgument)
+		return fmt.Errorf("%w: empty ID", ErrArgument)
 	}
 	return q.putItems(ctx, curatorIDName(id), data)
 }

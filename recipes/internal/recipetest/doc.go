@@ -3,7 +3,7 @@
 //
 //	Run          runs a scenario in a World: an ensemble and its clients in a testing/synctest bubble
 //	Steps        runs a scenario repeatedly, with one fault at each request of a client
-//	Check        runs a scenario with troubles that rapid draws; a failing one shrinks and can be replayed
+//	Check        runs a scenario with troubles that rapid draws and shrinks
 //	HoldHistory  checks who held what and when: mutual exclusion, permits, readers and writers
 //	ItemHistory  checks what was put and taken: exactly once, at least once, in order
 //	Servers      returns a server on a real port, or those that GOZKD_RECIPES_SERVERS names

@@ -137,9 +137,9 @@ func TestRegress_ReturnedInTheNextSession(t *testing.T) {
 	})
 }
 
-// TestRegress_LockedUnawares lets a wrapped connection have a new session whose event is still
+// TestRegress_LockedInUnknownSession lets a wrapped connection have a new session whose event is still
 // unread when an item is locked for the previous one.
-func TestRegress_LockedUnawares(t *testing.T) {
+func TestRegress_LockedInUnknownSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		locked(t, recipetest.Open(t, recipetest.Connect, server.Service, recipetest.Timeout), 2)

@@ -11,9 +11,9 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestSync_WaitsForLeft abandons a request that is sent only in the next session, and checks that a
-// Sync that was called before that returns after the request is done.
-func TestSync_WaitsForLeft(t *testing.T) {
+// TestSync_WaitsForAbandoned abandons a request that is sent only in the next session, and checks
+// that a Sync that was called before that returns after the request is done.
+func TestSync_WaitsForAbandoned(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/n": ""})
 		c, h := w.Hooked()
@@ -40,10 +40,10 @@ func TestSync_WaitsForLeft(t *testing.T) {
 	})
 }
 
-// TestWrap_KnowsNotOfTheNextSession lets a wrapped connection have a new session whose event is
+// TestWrap_CreateInUnknownSession lets a wrapped connection have a new session whose event is
 // still unread. An ephemeral that is created then was requested in the previous session, so it must
 // be undone.
-func TestWrap_KnowsNotOfTheNextSession(t *testing.T) {
+func TestWrap_CreateInUnknownSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)
 		c, next := recipetest.OpenUnaware(t, server.Service)

@@ -36,11 +36,11 @@ const (
 )
 
 // Hold returns a Hold that lasts as long as the ephemeral at path, which was created in s. It sends
-// no request: the caller must know that the znode exists and that its owner is served.
+// no request: the caller must know that the znode exists and that its turn has come.
 //
-//	token   a zxid greater than the token of every earlier holder that excludes this one: the zxid of the
-//	        znode's creation, or the Pzxid of the parent when the caller saw that its turn had come (the
-//	        departure of earlier holders changed that Pzxid)
+//	token   a zxid greater than the token of every earlier holder that excludes this one: the zxid of
+//	        the znode's creation, or the Pzxid of the parent when the caller saw that its turn had come,
+//	        because the deletions of earlier holders' znodes changed that Pzxid
 //
 // Shortly afterwards, a goroutine sets a watch on the znode. If somebody deletes the znode, the
 // Hold ends a moment later. If s ends, the Hold ends before the server can serve another client.
