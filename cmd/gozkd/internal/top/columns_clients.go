@@ -12,16 +12,17 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// clientColumn is a column of the list of clients, and how to sort by it.
+// clientColumn is a column of the table of clients that the table can be sorted by.
 type clientColumn struct {
 	column[*session]
-	// compare orders as the column is read first: numbers from the largest, names from the first.
+	// compare orders rows as users want to see them first: numbers from the largest, names from the
+	// first.
 	compare func(a, b *session) int
-	// rises: that order is from small to large.
+	// rises: compare sorts in ascending order.
 	rises bool
 }
 
-// clientColumns are those of a connection.
+// clientColumns returns the columns of a connection.
 func clientColumns(now time.Time) []clientColumn {
 	number := func(title string, width, rank int, value func(*session) float64, text func(float64) string) clientColumn {
 		return clientColumn{
@@ -59,7 +60,7 @@ func clientColumns(now time.Time) []clientColumn {
 	}
 }
 
-// orNone makes what is not known the smallest.
+// orNone makes an unknown number the smallest.
 func orNone(v float64) float64 {
 	if math.IsNaN(v) {
 		return math.Inf(-1)
@@ -67,7 +68,8 @@ func orNone(v float64) float64 {
 	return v
 }
 
-// sorted returns the sessions in the order of a column; equal ones by address, so that they stay where they are.
+// sorted returns the sessions in the order of a column. Equal ones are sorted by address, so that
+// they keep their place.
 func sorted(list []session, by clientColumn, reversed bool) []*session {
 	rows := make([]*session, len(list))
 	for i := range list {

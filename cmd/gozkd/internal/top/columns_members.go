@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// memberColumns are those of a member that serves. The widest screen shows them all.
+// memberColumns returns the columns of a member that serves. The widest screen shows all of them.
 func memberColumns(e *ensemble, th theme) []column[*member] {
 	plain := func(text func(m *member) string) func(*member, int) (string, lipgloss.Style) {
 		return func(m *member, _ int) (string, lipgloss.Style) { return text(m), lipgloss.Style{} }
@@ -62,7 +62,7 @@ func idText(m *member) string {
 
 func roleText(m *member) string {
 	switch {
-	case !m.heard:
+	case !m.hasSample:
 		return "asking"
 	case m.last.Err == nil:
 		return m.last.State.Mode
@@ -74,7 +74,7 @@ func roleText(m *member) string {
 
 func roleStyle(m *member, th theme) lipgloss.Style {
 	switch {
-	case !m.heard:
+	case !m.hasSample:
 		return th.dim
 	case m.last.Err != nil:
 		return th.bad
@@ -96,7 +96,7 @@ func lagText(l lag) string {
 	return count(float64(l.n))
 }
 
-// versionText is the release; of ours what stands behind that of ZooKeeper.
+// versionText returns the release; for gozkd, that of gozkd.
 func versionText(m *member) string {
 	release, rest, _ := strings.Cut(m.last.State.Version, "-")
 	if m.last.State.Gozkd() {
@@ -105,7 +105,8 @@ func versionText(m *member) string {
 	return clean(release)
 }
 
-// latencyText is that of the last round; where mntr does not tell of it, that since the member's start, with a star.
+// latencyText returns the latency of the last round. Without that in mntr, it is the latency since
+// the member's start, with a star.
 func latencyText(m *member) string {
 	if _, ok := m.last.Monitor["cnt_readlatency"]; ok {
 		return millis(m.rates.LatencyMs)
@@ -113,7 +114,7 @@ func latencyText(m *member) string {
 	return millis(m.last.State.LatencyMs.Avg) + "*"
 }
 
-// A metric is one of the rates.
+// A metric selects one of the rates.
 type metric func(*Rates) float64
 
 func requests(r *Rates) float64    { return r.Requests }

@@ -9,9 +9,9 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// discoverer returns a function that learns who a member and the others are as a client would: everybody may read /zookeeper/config, and the first
-// byte of a session's id is the number of the member that gave it.
-// Source: ZooKeeper SessionTrackerImpl.initializeNextSessionId.
+// discoverer returns a function that learns the identity of a member and the other members as a
+// client: anybody may read /zookeeper/config, and the first byte of a session id is the number of
+// the member that created it. Source: ZooKeeper SessionTrackerImpl.initializeNextSessionId.
 func discoverer(timeout time.Duration) func(ctx context.Context, address string) (probe.Settings, error) {
 	return func(ctx context.Context, address string) (_ probe.Settings, err error) {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -20,7 +20,7 @@ func discoverer(timeout time.Duration) func(ctx context.Context, address string)
 		if err != nil {
 			return probe.Settings{}, err
 		}
-		defer func() { _ = c.Close() }() // what was read does not depend on it
+		defer func() { _ = c.Close() }() // the data has been read
 		data, _, err := c.Config(ctx, false)
 		if err != nil {
 			return probe.Settings{}, err
@@ -31,9 +31,9 @@ func discoverer(timeout time.Duration) func(ctx context.Context, address string)
 	}
 }
 
-// places returns what else addresses are called: their hosts' IP addresses with their ports. A name that can't be resolved is left out; to ask
-// that server will say why.
-func places(ctx context.Context, addresses []string, timeout time.Duration) map[string]string {
+// aliases maps the IP addresses with ports of the given addresses to these. It skips a name that
+// cannot be resolved: asking that server reports the error.
+func aliases(ctx context.Context, addresses []string, timeout time.Duration) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	m := make(map[string]string)

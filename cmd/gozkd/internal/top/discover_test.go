@@ -29,7 +29,7 @@ func TestDiscover(t *testing.T) {
 
 	given := []string{want[1].Address}
 	asker := probe.Asker{Timeout: timeout}
-	w := &watcher{roster: newRoster(given, places(t.Context(), given, timeout)), interval: 20 * time.Millisecond, ask: asker.Ask, discover: discoverer(timeout)}
+	w := &watcher{roster: newRoster(given, aliases(t.Context(), given, timeout)), interval: 20 * time.Millisecond, ask: asker.Ask, discover: discoverer(timeout)}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	up := make(map[string]bool)

@@ -1,6 +1,7 @@
-// Package top is gozkd top: a live view of an ensemble in a terminal, of gozkd and of Apache ZooKeeper.
+// Package top is gozkd top: a live view of an ensemble of gozkd or Apache ZooKeeper in a terminal.
 //
-// It is made of three parts that know nothing of each other's means. A watcher asks each member with four-letter words, in a goroutine each, and
-// finds the members that were not named. An ensemble keeps what they said and makes rates of it; it is pure, the time stands in the samples. Views
-// are functions from an ensemble to text: the screen, tables, JSON. See docs/reference/monitoring.md.
+// It has three independent parts. A watcher asks each member four-letter words, each in its own
+// goroutine, and discovers members. An ensemble keeps the answers and computes rates; it is pure,
+// and samples carry the time. Views are functions from an ensemble to text: the screen, tables,
+// JSON.
 package top

@@ -13,40 +13,40 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// remembered is how many rounds a trend goes back.
-const remembered = 240
+// maxTrend is the number of rounds in a trend.
+const maxTrend = 240
 
-// ensemble is all that is known. Not safe for concurrent use.
+// ensemble holds everything that is known. It is not safe for concurrent use.
 type ensemble struct {
 	now     time.Time // of the newest sample
 	members []*member // in the order of the roster
 }
 
-// member is one of the ensemble.
+// member is a member of the ensemble.
 type member struct {
 	Entry
-	heard bool   // whether there is a sample
-	last  Sample // the newest
+	hasSample bool // there is a sample
+	last  Sample // the newest sample
 	since time.Time
 	rates Rates
-	// trend are the rates of the last rounds, the newest last.
+	// trend holds the rates of the last rounds, the newest last.
 	trend []Rates
-	// clients are those of the newest sample, with their rates.
+	// clients are the connections of the newest sample.
 	clients []session
 }
 
-// session is a connection of a session with a member.
+// session is a connection with a session.
 type session struct {
 	probe.Connection
 	Member *member
-	// Requests are packets per second, NaN if not known.
+	// Requests is in packets per second; NaN if unknown.
 	Requests float64
 }
 
 // up reports whether the member answered and serves.
-func (m *member) up() bool { return m.heard && m.last.Err == nil }
+func (m *member) up() bool { return m.hasSample && m.last.Err == nil }
 
-// observe takes in a report.
+// observe adds a report.
 func (e *ensemble) observe(r Report) {
 	if r.Sample.At.After(e.now) {
 		e.now = r.Sample.At
@@ -61,30 +61,30 @@ func (e *ensemble) observe(r Report) {
 		}
 		e.members = append(e.members, m)
 	}
-	// The sample of a member that has just left is nobody's.
+	// A member that has just left the roster is ignored.
 	if i := slices.IndexFunc(e.members, func(m *member) bool { return m.Address == r.Sample.Address }); i >= 0 {
 		e.members[i].observe(r.Sample)
 	}
 }
 
 func (m *member) observe(s Sample) {
-	if !m.heard || (m.last.Err == nil) != (s.Err == nil) {
+	if !m.hasSample || (m.last.Err == nil) != (s.Err == nil) {
 		m.since = s.At
 	}
 	before := m.last
 	m.rates = noRates()
-	if m.heard {
+	if m.hasSample {
 		m.rates = ratesBetween(&before, &s)
 	}
 	m.clients = clientsBetween(m, &before, &s)
-	m.heard, m.last = true, s
+	m.hasSample, m.last = true, s
 	m.trend = append(m.trend, m.rates)
-	if over := len(m.trend) - remembered; over > 0 {
+	if over := len(m.trend) - maxTrend; over > 0 {
 		m.trend = slices.Delete(m.trend, 0, over)
 	}
 }
 
-// clientsBetween returns the connections of b with what they did since a.
+// clientsBetween returns the connections of b with their rates since a.
 func clientsBetween(m *member, a, b *Sample) []session {
 	type key struct {
 		address string
@@ -101,15 +101,15 @@ func clientsBetween(m *member, a, b *Sample) []session {
 	for i := range b.Clients {
 		c := &b.Clients[i]
 		list[i] = session{Connection: *c, Member: m, Requests: unknown}
-		// A count that fell was reset by crst.
-		if was, ok := before[of(c)]; ok && elapsed >= shortest && c.Received >= was {
+		// A lower count was reset by crst.
+		if was, ok := before[of(c)]; ok && elapsed >= minInterval && c.Received >= was {
 			list[i].Requests = float64(c.Received-was) / elapsed.Seconds()
 		}
 	}
 	return list
 }
 
-// leaders returns the members that say that they lead.
+// leaders returns the members that claim to lead.
 func (e *ensemble) leaders() []*member {
 	var list []*member
 	for _, m := range e.members {
@@ -120,7 +120,8 @@ func (e *ensemble) leaders() []*member {
 	return list
 }
 
-// leader returns the member that leads; of two, as during a change of leaders, the one with the newer epoch. nil: none.
+// leader returns the leader, or nil. Of two leaders, during a change, it returns the one with the
+// newer epoch.
 func (e *ensemble) leader() *member {
 	list := e.leaders()
 	if len(list) == 0 {
@@ -129,7 +130,7 @@ func (e *ensemble) leader() *member {
 	return slices.MaxFunc(list, func(a, b *member) int { return cmp.Compare(a.last.State.Zxid, b.last.State.Zxid) })
 }
 
-// zxid returns the newest that a member has.
+// zxid returns the newest zxid of all members.
 func (e *ensemble) zxid() (newest proto.Zxid) {
 	for _, m := range e.members {
 		if m.up() {
@@ -139,15 +140,16 @@ func (e *ensemble) zxid() (newest proto.Zxid) {
 	return newest
 }
 
-// lag is how far a member is behind the leader.
+// lag is how far a member is behind the leader, in transactions or log entries.
 type lag struct {
 	n     int64
 	known bool
-	// estimated: not what the leader says, but the difference of two zxids that were not read at the same moment.
+	// estimated: the difference of two zxids that were not read at the same time, not the leader's
+	// count.
 	estimated bool
 }
 
-// lag returns that of a member.
+// lag returns the lag of a member.
 func (e *ensemble) lag(m *member) lag {
 	leader := e.leader()
 	if leader == nil || leader == m {
@@ -157,16 +159,16 @@ func (e *ensemble) lag(m *member) lag {
 		return lag{n: n, known: true}
 	}
 	if !m.up() || leader.last.State.Gozkd() && leader.last.MonitorErr == nil {
-		return lag{} // a leader of ours that says nothing knows nothing
+		return lag{} // the leader, a gozkd, does not know it
 	}
 	ours, theirs := m.last.State.Zxid, leader.last.State.Zxid
 	if ours.Epoch() != theirs.Epoch() {
-		return lag{} // the counter began anew
+		return lag{} // the counter restarted
 	}
 	return lag{n: max(0, int64(theirs-ours)), known: true, estimated: true}
 }
 
-// totals are sums over the members that serve; NaN and -1 are not known.
+// totals are sums over the members that serve. NaN and -1 mean unknown.
 type totals struct {
 	up                                                   int
 	rates                                                Rates
@@ -201,14 +203,14 @@ func (e *ensemble) totals() totals {
 	return t
 }
 
-// problems returns what is wrong with the ensemble as a whole, one sentence each.
+// problems returns what is wrong with the ensemble, one sentence each.
 func (e *ensemble) problems() []string {
 	var list []string
-	heard := 0
+	sampled := 0
 	var standalone, readers []string
 	for _, m := range e.members {
-		if m.heard {
-			heard++
+		if m.hasSample {
+			sampled++
 		}
 		if m.up() && m.last.State.Mode == probe.ModeStandalone {
 			standalone = append(standalone, m.Address)
@@ -219,26 +221,27 @@ func (e *ensemble) problems() []string {
 	}
 	leaders := e.leaders()
 	switch {
-	case heard < len(e.members):
-		// It is too early to say.
+	case sampled < len(e.members):
+		// Not all members have been asked yet.
 	case len(leaders) == 0 && len(standalone) == 0:
-		list = append(list, "no leader: nobody can write")
+		list = append(list, "no leader: writes are not possible")
 	case len(leaders) > 1:
 		names := make([]string, len(leaders))
 		for i, m := range leaders {
 			names[i] = m.Address
 		}
-		list = append(list, fmt.Sprintf("%d members say that they lead: %s", len(leaders), strings.Join(names, ", ")))
+		list = append(list, fmt.Sprintf("%d members claim to lead: %s", len(leaders), strings.Join(names, ", ")))
 	case len(standalone) > 0 && len(e.members) > 1:
-		list = append(list, "standalone, and not of one ensemble with the others: "+strings.Join(standalone, ", "))
+		list = append(list, "standalone, not in one ensemble with the others: "+strings.Join(standalone, ", "))
 	}
 	if len(readers) > 0 {
-		list = append(list, "without a quorum, serving reads only: "+strings.Join(readers, ", "))
+		list = append(list, "without a quorum, serving only reads: "+strings.Join(readers, ", "))
 	}
 	return list
 }
 
-// clients returns all connections of sessions, and why some may be missing: one sentence for each cause.
+// clients returns all connections with a session, and why some may be missing, one sentence per
+// cause.
 func (e *ensemble) clients() (list []session, missing []string) {
 	for _, m := range e.members {
 		list = append(list, m.clients...)
@@ -246,7 +249,8 @@ func (e *ensemble) clients() (list []session, missing []string) {
 	return list, e.missing(func(s *Sample) error { return s.ClientsErr })
 }
 
-// missing says of which members something is not known, and why.
+// missing returns why information is missing and from which members. of selects the error of a
+// sample.
 func (e *ensemble) missing(of func(*Sample) error) []string {
 	var causes []string
 	who := make(map[string][]string)
@@ -274,7 +278,7 @@ func (e *ensemble) missing(of func(*Sample) error) []string {
 	return list
 }
 
-// name is the member's number, or its address.
+// name returns the member's number, or its address.
 func (m *member) name() string {
 	if m.ID == 0 {
 		return m.Address
@@ -282,7 +286,7 @@ func (m *member) name() string {
 	return strconv.FormatUint(m.ID, 10)
 }
 
-// hot returns what all members together have most of, the hottest first.
+// hot returns the sums of all members, hottest first.
 func (e *ensemble) hot() (h probe.Hot, missing []string) {
 	paths := make(map[string]int)
 	for _, m := range e.members {
@@ -299,7 +303,7 @@ func (e *ensemble) hot() (h probe.Hot, missing []string) {
 			h.Paths[i].Reads += p.Reads
 			h.Paths[i].Writes += p.Writes
 		}
-		h.Clients = append(h.Clients, m.last.Hot.Clients...) // a session is at one member
+		h.Clients = append(h.Clients, m.last.Hot.Clients...) // a session is connected to one member
 		h.WindowS = max(h.WindowS, m.last.Hot.WindowS)
 	}
 	slices.SortStableFunc(h.Paths, func(a, b probe.HotPath) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })

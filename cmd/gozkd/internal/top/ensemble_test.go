@@ -91,11 +91,11 @@ func TestEnsemble_Problems(t *testing.T) {
 	}{
 		{[]string{"leader", "follower", ""}, ""},
 		{[]string{"standalone"}, ""},
-		{[]string{"", "", ""}, "no leader: nobody can write"},
-		{[]string{"follower", "follower", ""}, "no leader: nobody can write"},
-		{[]string{"leader", "leader", "follower"}, "2 members say that they lead: 10.0.0.1:2181, 10.0.0.2:2181"},
-		{[]string{"leader", "standalone"}, "standalone, and not of one ensemble with the others: 10.0.0.2:2181"},
-		{[]string{"read-only", "", ""}, "no leader: nobody can write|without a quorum, serving reads only: 10.0.0.1:2181"},
+		{[]string{"", "", ""}, "no leader: writes are not possible"},
+		{[]string{"follower", "follower", ""}, "no leader: writes are not possible"},
+		{[]string{"leader", "leader", "follower"}, "2 members claim to lead: 10.0.0.1:2181, 10.0.0.2:2181"},
+		{[]string{"leader", "standalone"}, "standalone, not in one ensemble with the others: 10.0.0.2:2181"},
+		{[]string{"read-only", "", ""}, "no leader: writes are not possible|without a quorum, serving only reads: 10.0.0.1:2181"},
 	} {
 		var fakes []*fake
 		for i, mode := range c.modes {
@@ -176,10 +176,10 @@ func TestEnsemble_Roster(t *testing.T) {
 	if len(e.members) != 1 || len(e.members[0].trend) != 4 {
 		t.Errorf("%+v", e.members)
 	}
-	for i := range 2 * remembered {
+	for i := range 2 * maxTrend {
 		e.observe(Report{Sample: a.sample(float64(4 + i)), Roster: []Entry{a.Entry}})
 	}
-	if n := len(e.members[0].trend); n != remembered {
-		t.Errorf("%d rounds are remembered", n)
+	if n := len(e.members[0].trend); n != maxTrend {
+		t.Errorf("%d rounds are maxTrend", n)
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// ensembleJSON is a line of the JSON output. What is not known is null or missing.
+// ensembleJSON is a line of the JSON output. Unknown values are null or missing.
 type ensembleJSON struct {
 	At       time.Time    `json:"at"`
-	Leader   *string      `json:"leader"` // its address
+	Leader   *string      `json:"leader"` // address
 	Zxid     string       `json:"zxid"`
 	Problems []string     `json:"problems"`
 	Members  []memberJSON `json:"members"`
 	Clients  []clientJSON `json:"clients"`
 	Hot      probe.Hot    `json:"hot"`
-	// Missing says what could not be asked for, and why.
+	// Missing explains why information is missing.
 	Missing []string `json:"missing"`
 }
 
@@ -54,7 +54,7 @@ type clientJSON struct {
 	TimeoutMs int64         `json:"timeout_ms"`
 }
 
-// json returns all that is known. Lists are never null.
+// json returns everything that is known. Lists are never null.
 func (e *ensemble) json() ensembleJSON {
 	clients, missing := e.clients()
 	hot, noHot := e.hot()
@@ -109,7 +109,7 @@ func (m *member) json(e *ensemble) memberJSON {
 	return j
 }
 
-// orNull returns nil for what is not known.
+// orNull returns nil for an unknown value.
 func orNull(v float64) *float64 {
 	if math.IsNaN(v) {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
@@ -20,85 +19,84 @@ import (
 
 const usage = `usage: gozkd top [flags]
 
-Shows an ensemble live: members, rates, latencies, clients, hot paths. The members that are not named are found by asking those that are.
-It works with Apache ZooKeeper too. What it asks for must be in 4lw.commands.whitelist: srvr, mntr, cons, conf, and hotp of gozkd.
+Shows an ensemble of gozkd or Apache ZooKeeper live: members, rates, latencies, clients, hot paths.
+It discovers the members that -server does not name.
+
+The servers' 4lw.commands.whitelist must contain the words that top asks: srvr, mntr, cons, conf,
+and hotp for gozkd.
 
 flags:
-  -server HOST:PORT,...  members to begin with (localhost:2181)
-  -interval TIME         between two rounds of questions (2s)
-  -timeout TIME          wait so long for an answer (3s)
-  -once                  print one screen's worth of text after two rounds, and end
-  -output text|json      json: an object on a line for each round, without a screen (text)
+  -server HOST:PORT,...  servers to begin with (localhost:2181)
+  -interval TIME         interval between two rounds (2s)
+  -timeout TIME          timeout for each answer (3s)
+  -once                  print one screen of text after two rounds and exit
+  -output text|json      json: print an object per round, one per line (text)
 
-Keys on the screen: ? shows them.
-Exit status: 0; 1 if with -once no member answered; 2 when the command line is wrong.
+Press ? on the screen for the keys.
+Exit status: 0; 1 if no member answered with -once; 2 if the command line is wrong.
 `
 
-// options are what the command line says.
+// options are the flags.
 type options struct {
 	servers           []string
 	interval, timeout time.Duration
 	once, json        bool
 }
 
-func parse(args []string) (o options, err error) {
-	fs := flag.NewFlagSet("top", flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // the usage follows the error, on Err
+// minRoundInterval limits the load on the servers.
+const minRoundInterval = 100 * time.Millisecond
+
+// parse reads the flags. If done is true, the command must return status.
+func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	servers := fs.String("server", "localhost:2181", "")
 	fs.DurationVar(&o.interval, "interval", 2*time.Second, "")
 	fs.DurationVar(&o.timeout, "timeout", 3*time.Second, "")
 	fs.BoolVar(&o.once, "once", false, "")
 	output := fs.String("output", "text", "")
-	if err := fs.Parse(args); err != nil {
-		return o, err
+	words, status, done := c.Parse(fs, args)
+	if done {
+		return status, true
+	}
+	// Clients' connect strings are accepted: four-letter words ignore a chroot.
+	addresses, _, err := client.ParseServers(*servers)
+	slices.Sort(addresses)
+	o.servers = slices.Compact(addresses)
+	if err == nil {
+		o.json, err = cli.Output(*output)
 	}
 	switch {
-	case fs.NArg() > 0:
-		return o, fmt.Errorf("what is %q? Servers are named with -server", fs.Arg(0))
-	case o.interval < leastInterval:
-		return o, fmt.Errorf("-interval is %v at least", leastInterval)
+	case len(words) > 0:
+		err = fmt.Errorf("unexpected argument %q: use -server to name servers", words[0])
+	case o.interval < minRoundInterval:
+		err = fmt.Errorf("-interval must be at least %v", minRoundInterval)
 	case o.timeout <= 0:
-		return o, errors.New("-timeout is a time such as 3s")
-	case *output != "text" && *output != "json":
-		return o, fmt.Errorf("-output is text or json, not %q", *output)
+		err = errors.New("-timeout must be a positive duration, such as 3s")
 	}
-	o.json = *output == "json"
-	// A connect string of clients may be given as it is: the words know no chroot.
-	o.servers, _, err = client.ParseServers(*servers)
-	slices.Sort(o.servers)
-	o.servers = slices.Compact(o.servers)
-	return o, err
+	if err != nil {
+		return c.Misused(err), true
+	}
+	return 0, false
 }
-
-// leastInterval is what servers can be asked to bear.
-const leastInterval = 100 * time.Millisecond
 
 // Main is gozkd top.
 func Main(ctx context.Context, args []string, env cli.Env) int {
-	o, err := parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		_, _ = io.WriteString(env.Out, usage) // when Out fails there is nowhere to say so
-		return cli.OK
-	}
-	screen, isTerminal := env.Out.(*os.File)
-	isTerminal = isTerminal && term.IsTerminal(int(screen.Fd()))
-	if err == nil && !isTerminal && !o.once && !o.json {
-		err = errors.New("standard output is no terminal: use -once, or -output json")
-	}
-	if err != nil {
-		fmt.Fprintf(env.Err, "gozkd top: %v\n\n%s", err, usage)
-		return cli.Usage
+	var o options
+	c := cli.Command{Env: env, Name: "top", Usage: usage}
+	if status, done := o.parse(c, args); done {
+		return status
 	}
 	w := newWatcher(ctx, o)
-	switch {
-	case o.once, o.json:
+	var err error
+	if screen, ok := env.Out.(*os.File); o.once || o.json {
 		err = stream(ctx, w, o, env.Out)
-	default:
+	} else if ok && term.IsTerminal(int(screen.Fd())) {
 		err = show(ctx, w, o, tea.WithInput(env.In), tea.WithOutput(screen), tea.WithEnvironment(environment(env.Getenv)))
+	} else {
+		return c.Misused(errors.New("standard output is not a terminal: use -once or -output json"))
 	}
 	if err != nil {
-		fmt.Fprintln(env.Err, "gozkd top:", err)
-		return cli.Failed
+		return c.Fail(err)
 	}
 	return cli.OK
 }
@@ -106,14 +104,14 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 func newWatcher(ctx context.Context, o options) *watcher {
 	asker := probe.Asker{Timeout: o.timeout}
 	return &watcher{
-		roster: newRoster(o.servers, places(ctx, o.servers, o.timeout)), interval: o.interval, ask: asker.Ask, discover: discoverer(o.timeout),
+		roster: newRoster(o.servers, aliases(ctx, o.servers, o.timeout)), interval: o.interval, ask: asker.Ask, discover: discoverer(o.timeout),
 	}
 }
 
-// show runs the screen until its user or ctx ends it.
+// show runs the screen until the user or ctx ends it.
 func show(ctx context.Context, w *watcher, o options, terminal ...tea.ProgramOption) error {
 	ctx, cancel := context.WithCancel(ctx)
-	hurry := make(chan struct{}, 1) // one key press waits at most
+	hurry := make(chan struct{}, 1) // capacity 1: later key presses are redundant
 	w.hurry = hurry
 	m := newModel(colors(), o.interval, func() {
 		select {
@@ -121,10 +119,10 @@ func show(ctx context.Context, w *watcher, o options, terminal ...tea.ProgramOpt
 		default:
 		}
 	})
-	// Signals are the program's, which ends ctx.
+	// main handles signals and ends ctx.
 	p := tea.NewProgram(m, append(terminal, tea.WithContext(ctx), tea.WithoutSignalHandler())...)
 	watched := make(chan struct{})
-	// Ended by cancel, and awaited below. Send gives up when the program has ended.
+	// Ended by cancel, and awaited below. Send returns at once when the program has ended.
 	go func() {
 		defer close(watched)
 		w.run(ctx, func(r Report) { p.Send(r) })
@@ -139,7 +137,7 @@ func show(ctx context.Context, w *watcher, o options, terminal ...tea.ProgramOpt
 	return err
 }
 
-// environment returns those variables that say what a terminal can do.
+// environment returns the variables that describe the terminal.
 func environment(getenv func(string) string) []string {
 	var list []string
 	for _, name := range []string{

@@ -6,19 +6,19 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// panel is what the lower part of the screen shows.
+// panel is the content of the lower part of the screen.
 type panel int
 
 const (
 	clientsPanel panel = iota
 	hotPanel
 	trendsPanel
-	panels // how many there are
+	panels // number of panels
 )
 
 var panelNames = [panels]string{"clients", "hot", "trends"}
 
-// model is the screen: what is shown, and how. Update and View are pure but for refresh, which a key calls.
+// model is the state of the screen. Update and View are pure, except that a key calls refresh.
 type model struct {
 	ensemble      ensemble
 	theme         theme
@@ -26,13 +26,13 @@ type model struct {
 	width, height int
 
 	panel    panel
-	sortBy   int  // of clientColumns
-	reversed bool // the other way round than clientColumn.compare has it
-	scroll   int  // lines of the panel above its first
+	sortBy   int  // index in clientColumns
+	reversed bool // reverses clientColumn.compare
+	scroll   int  // lines of the panel above the visible ones
 	paused   bool
 	help     bool
 
-	// refresh begins a round of questions now.
+	// refresh starts a round now.
 	refresh func()
 }
 
@@ -40,10 +40,10 @@ func newModel(th theme, interval time.Duration, refresh func()) *model {
 	return &model{theme: th, interval: interval, refresh: refresh, width: 80, height: 24}
 }
 
-// Init has nothing to start: the watcher is started by Main.
+// Init does nothing: Main starts the watcher.
 func (m *model) Init() tea.Cmd { return nil }
 
-// Update takes in a key, the size of the terminal, or a Report.
+// Update handles a key, the size of the terminal, or a Report.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -53,7 +53,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, tea.Quit
 		}
 	case Report:
-		// While it is paused nothing is taken in; the rates after it are then those of the whole pause.
+		// While paused, reports are dropped; the next rates cover the whole pause.
 		if !m.paused {
 			m.ensemble.observe(msg)
 		}
@@ -61,9 +61,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// key does what a key is for, and reports whether it ends the program.
+// key handles a key and reports whether it ends the program.
 func (m *model) key(key string) (quits bool) {
-	if m.help { // any key leaves the help
+	if m.help { // any key closes the help
 		m.help = false
 		return key == "q" || key == "ctrl+c"
 	}
@@ -107,7 +107,7 @@ func (m *model) key(key string) (quits bool) {
 	return false
 }
 
-// maxScroll is farther than any panel goes.
+// maxScroll exceeds the length of any panel.
 const maxScroll = 1 << 30
 
 func (m *model) show(p panel) {

@@ -7,7 +7,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// panelLines returns the lines of the panel that stay in their place, its tabs first, and those that scroll.
+// panelLines returns the lines of the panel that are always visible, including the tabs, and those
+// that scroll.
 func (m *model) panelLines() (fixed, scrolled []string) {
 	switch m.panel {
 	case hotPanel:
@@ -20,13 +21,13 @@ func (m *model) panelLines() (fixed, scrolled []string) {
 	return append([]string{m.tabs()}, fixed...), scrolled
 }
 
-// panelLength is how many lines the panel has that scroll.
+// panelLength returns the number of lines that scroll.
 func (m *model) panelLength() int {
 	_, scrolled := m.panelLines()
 	return len(scrolled)
 }
 
-// tabs names the panels and marks the one that is shown.
+// tabs returns the names of the panels, with the visible one marked.
 func (m *model) tabs() string {
 	var b strings.Builder
 	for i, name := range panelNames {
@@ -48,7 +49,7 @@ func (m *model) notes(list []string) []string {
 	return lines
 }
 
-// clientLines are what is to know about clients, and a line for each of them.
+// clientLines returns the notes and the heading, and a line per client.
 func (m *model) clientLines() (fixed, rows []string) {
 	list, missing := m.ensemble.clients()
 	fixed = m.notes(missing)
@@ -65,7 +66,7 @@ func (m *model) clientLines() (fixed, rows []string) {
 		columns[i] = all[i].column
 	}
 	if columns[m.sortBy].rank > 1 {
-		columns[m.sortBy].rank = 1 // what sorts is seen, if there is room at all
+		columns[m.sortBy].rank = 1 // the sort column is visible if there is any room
 	}
 	columns = lay(columns, m.width)
 	fixed = append(fixed, heading(columns, m.theme.heading, by.title, by.rises != m.reversed))
@@ -75,7 +76,7 @@ func (m *model) clientLines() (fixed, rows []string) {
 	return fixed, rows
 }
 
-// hotLines are the hot paths and, beside or below them, the hot clients.
+// hotLines returns the hot paths and, beside or below them, the hot clients.
 func (m *model) hotLines() []string {
 	h, missing := m.ensemble.hot()
 	lines := m.notes(missing)
@@ -129,7 +130,7 @@ func (m *model) hotLines() []string {
 	return lines
 }
 
-// trends are what the panel of that name draws, each with its own scale for all members.
+// trends are the charts of the trends panel, each with a common scale for all members.
 var trends = [...]struct {
 	title string
 	of    metric

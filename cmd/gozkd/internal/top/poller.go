@@ -8,15 +8,15 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// retryRounds is after how many rounds a word that was not answered is asked again: somebody may have changed the whitelist, and every word
-// is a connection.
+// retryRounds is the number of rounds after which a refused word is asked again: the whitelist may
+// have changed, but each word costs a connection.
 const retryRounds = 15
 
-// poller asks one member. Not safe for concurrent use.
+// poller asks one member. It is not safe for concurrent use.
 type poller struct {
 	address string
 	ask     func(ctx context.Context, address, word string) (string, error)
-	// discover learns from a member whose conf is not to be had; nil: not from this one.
+	// discover learns the members without conf. It may be nil.
 	discover func(ctx context.Context, address string) (probe.Settings, error)
 	now      func() time.Time
 
@@ -26,41 +26,38 @@ type poller struct {
 	settings settingsState
 }
 
-// denial is a word that the member does not answer.
+// denial is a refused word.
 type denial struct {
 	err   error
-	round int // when it said so
+	round int // when it was refused
 }
 
-// settingsState is whether the member's settings are known.
+// settingsState records how the member's settings were learned.
 type settingsState struct {
 	known bool
 	round int // when they were learned
-	tried int // the round in which discover was last called; 0: not since the member was last seen down
-	// discovered: by a session, which is a write, so that it is not done again.
+	tried int // round of the last call of discover; 0: none since the member was down
+	// discovered: learned with a session, which is a write and therefore not repeated.
 	discovered bool
 }
 
-// sample is one round. settings is not nil if the member told who it is.
+// sample asks the member once. settings is nil unless the member reported its identity.
 func (p *poller) sample(ctx context.Context) (s Sample, settings *probe.Settings) {
 	p.round++
 	s.Address = p.address
-	answer, err := p.word(ctx, "srvr")
+	var answer string
+	state, err := probe.AskState(ctx, p.counted, p.address)
 	s.At, s.Asked = p.now(), p.asked
-	if err == nil {
-		if s.State, err = probe.ParseState(answer); err != nil {
-			err = &probe.Error{Address: p.address, Word: "srvr", Err: err}
-		}
-	}
 	if err != nil {
 		s.Err = err
-		p.denied, p.settings = nil, settingsState{} // what comes back may be another release with other settings
+		p.denied, p.settings = nil, settingsState{} // the member may return as another release with other settings
 		return s, nil
 	}
+	s.State = state
 	if answer, s.MonitorErr = p.optional(ctx, "mntr"); s.MonitorErr == nil {
 		s.Monitor = probe.ParseMonitor(answer)
 	}
-	// An answer that is too long is not complete, but the first tens of thousands of clients are.
+	// The beginning of a long answer has tens of thousands of clients.
 	if answer, s.ClientsErr = p.optional(ctx, "cons"); s.ClientsErr == nil || errors.Is(s.ClientsErr, probe.ErrTooLarge) {
 		for _, c := range probe.ParseConnections(answer) {
 			if c.Session != 0 {
@@ -69,15 +66,12 @@ func (p *poller) sample(ctx context.Context) (s Sample, settings *probe.Settings
 		}
 		s.ClientsErr = nil
 	}
-	switch {
-	case !s.State.Gozkd():
+	if !s.State.Gozkd() {
 		s.HotErr = errNoHotWord
-	default:
-		if answer, s.HotErr = p.optional(ctx, probe.HotWord); s.HotErr == nil {
-			s.Hot, s.HotErr = probe.ParseHot(answer)
-		} else if errors.Is(s.HotErr, probe.ErrNoAnswer) {
-			s.HotErr = errOldGozkd
-		}
+	} else if answer, s.HotErr = p.optional(ctx, probe.HotWord); s.HotErr == nil {
+		s.Hot, s.HotErr = probe.ParseHot(answer)
+	} else if errors.Is(s.HotErr, probe.ErrNoAnswer) {
+		s.HotErr = errOldGozkd
 	}
 	if s.State.Mode != probe.ModeStandalone && (!p.settings.known || p.round >= p.settings.round+retryRounds) {
 		settings = p.readSettings(ctx)
@@ -85,13 +79,13 @@ func (p *poller) sample(ctx context.Context) (s Sample, settings *probe.Settings
 	return s, settings
 }
 
-// Why a server has no hot paths.
+// Reasons for missing hot paths.
 var (
 	errNoHotWord = errors.New("hot paths: Apache ZooKeeper does not count by path and client; gozkd does")
 	errOldGozkd  = errors.New("hot paths: this release of gozkd does not know the word " + probe.HotWord)
 )
 
-// readSettings asks who the member is and who the others are.
+// readSettings asks for the identity of the member and the other members.
 func (p *poller) readSettings(ctx context.Context) *probe.Settings {
 	answer, err := p.optional(ctx, "conf")
 	var s probe.Settings
@@ -102,9 +96,9 @@ func (p *poller) readSettings(ctx context.Context) *probe.Settings {
 		return nil
 	default:
 		p.settings.tried = p.round
-		// A new ensemble has no members in its znode for a moment.
+		// A new ensemble has no members in the znode for a moment.
 		if s, err = p.discover(ctx, p.address); err != nil || len(s.Members) == 0 {
-			return nil // the members that were named are still watched
+			return nil // the given members are watched anyway
 		}
 		p.settings.discovered = true
 	}
@@ -112,13 +106,13 @@ func (p *poller) readSettings(ctx context.Context) *probe.Settings {
 	return &s
 }
 
-// optional asks a word that the member may not answer, and if so, not in each round.
+// optional asks a word that the member may refuse. A refused word is not asked in each round.
 func (p *poller) optional(ctx context.Context, word string) (string, error) {
 	if d, ok := p.denied[word]; ok && p.round < d.round+retryRounds {
 		return "", d.err
 	}
 	delete(p.denied, word)
-	answer, err := p.word(ctx, word)
+	answer, err := p.counted(ctx, p.address, word)
 	if errors.Is(err, probe.ErrNotAllowed) || errors.Is(err, probe.ErrNoAnswer) {
 		if p.denied == nil {
 			p.denied = make(map[string]denial)
@@ -128,8 +122,9 @@ func (p *poller) optional(ctx context.Context, word string) (string, error) {
 	return answer, err
 }
 
-func (p *poller) word(ctx context.Context, word string) (string, error) {
-	answer, err := p.ask(ctx, p.address, word)
+// counted asks a word and counts it if it reached the member.
+func (p *poller) counted(ctx context.Context, address, word string) (string, error) {
+	answer, err := p.ask(ctx, address, word)
 	if probe.Reached(err) || errors.Is(err, probe.ErrNoAnswer) {
 		p.asked++
 	}

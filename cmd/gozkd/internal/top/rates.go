@@ -7,16 +7,17 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// unknown is a rate that can't be told. It is a gap in a trend.
+// unknown is an unknown rate. It leaves a gap in a trend.
 var unknown = math.NaN()
 
-// Rates are what a member did between two samples. What can't be told is NaN.
+// Rates describe a member between two samples. Unknown values are NaN.
 type Rates struct {
-	// Requests, Reads and Writes are per second. Requests are packets without the words of this process, so pings are among them.
+	// Requests, Reads and Writes are per second. Requests counts packets, including pings but not
+	// the words of this process.
 	Requests, Reads, Writes float64
-	// LatencyMs and FsyncMs are averages over what happened in between, NaN if nothing did.
+	// LatencyMs and FsyncMs are averages over the interval, NaN if nothing happened.
 	LatencyMs, FsyncMs float64
-	// Outstanding is no rate; it stands here to have a trend.
+	// Outstanding is not a rate; it is here because it has a trend.
 	Outstanding float64
 }
 
@@ -24,16 +25,18 @@ func noRates() Rates {
 	return Rates{Requests: unknown, Reads: unknown, Writes: unknown, LatencyMs: unknown, FsyncMs: unknown, Outstanding: unknown}
 }
 
-// shortest is the time below which two samples say nothing about a rate: the member's counters and our clock are not read at the same moment.
-const shortest = 50 * time.Millisecond
+// minInterval is the minInterval interval for rates: the counters and the clock are not read at the
+// same instant.
+const minInterval = 50 * time.Millisecond
 
-// counters are those keys of mntr that only grow, but for a reset or a restart.
+// counters are the keys of mntr that only grow between resets and restarts.
 var counters = []string{
 	"uptime", "packets_received", "packets_sent", "cnt_readlatency", "sum_readlatency", "cnt_updatelatency", "sum_updatelatency", "cnt_fsynctime", "sum_fsynctime",
 }
 
-// ratesBetween returns what a member did from a to b. If one counter fell, the member was restarted or its counters were reset, and then no
-// other counter can be trusted either: one may have been reset, and have overtaken what it was since.
+// ratesBetween returns the rates from a to b. If a counter decreased, the member was restarted or
+// its counters were reset; then no other counter can be trusted, because it may have been reset and
+// have passed its old value since.
 func ratesBetween(a, b *Sample) Rates {
 	r := noRates()
 	if b.Err != nil {
@@ -41,7 +44,7 @@ func ratesBetween(a, b *Sample) Rates {
 	}
 	r.Outstanding = float64(b.State.Outstanding)
 	elapsed := b.At.Sub(a.At)
-	if a.Err != nil || elapsed < shortest || wereReset(a, b) {
+	if a.Err != nil || elapsed < minInterval || wereReset(a, b) {
 		return r
 	}
 	seconds := elapsed.Seconds()
@@ -54,7 +57,7 @@ func ratesBetween(a, b *Sample) Rates {
 	return r
 }
 
-// wereReset reports whether a counter fell.
+// wereReset reports whether a counter decreased.
 func wereReset(a, b *Sample) bool {
 	if b.State.Received < a.State.Received || b.State.Sent < a.State.Sent || b.State.Version != a.State.Version {
 		return true
@@ -69,7 +72,7 @@ func wereReset(a, b *Sample) bool {
 	return false
 }
 
-// difference returns by how much count and sum of a summary grew.
+// difference returns the increase of a summary's count and sum.
 func difference(a, b probe.Monitor, summary string) (count, sum float64) {
 	of := func(key string) float64 {
 		before, had := a.Float(key)
@@ -82,15 +85,15 @@ func difference(a, b probe.Monitor, summary string) (count, sum float64) {
 	return of("cnt_" + summary), of("sum_" + summary)
 }
 
-// mean is NaN for none.
+// mean returns NaN if count is 0.
 func mean(count, sum float64) float64 {
-	if !(count > 0) { // NB: NaN too
+	if !(count > 0) { // NB: also for NaN
 		return unknown
 	}
 	return sum / count
 }
 
-// sum adds what is known of two rates.
+// sum adds two rates; an unknown one counts as 0 unless both are unknown.
 func sum(a, b float64) float64 {
 	switch {
 	case math.IsNaN(a):

@@ -109,7 +109,7 @@ func TestRates_NeverAbsurd(t *testing.T) {
 					t.Fatalf("%+v", r)
 				}
 			}
-			if r.Requests > float64(most)/shortest.Seconds() {
+			if r.Requests > float64(most)/minInterval.Seconds() {
 				t.Fatalf("%v requests/s of %d", r.Requests, most)
 			}
 			last = s

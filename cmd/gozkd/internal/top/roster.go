@@ -12,22 +12,22 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// roster is who is watched: the addresses that were given, and the members that these told of.
+// roster lists the servers to watch: the given addresses and the members that these reported.
 type roster struct {
 	given []string
-	// places are the given addresses by what else they are called: the host's IP addresses with the port.
-	places map[string]string
-	// ids are the numbers of given addresses.
+	// aliases maps other addresses of the given servers, by IP address, to the given ones.
+	aliases map[string]string
+	// ids are the member numbers of the given addresses.
 	ids  map[string]uint64
 	set  serverlist.Set
-	port int // where the server listens that told of the set: that of a member whose line names no client port
+	port int // client port of the server that reported set, the default for members whose line has none
 }
 
-func newRoster(given []string, places map[string]string) *roster {
-	return &roster{given: given, places: places, ids: make(map[string]uint64)}
+func newRoster(given []string, aliases map[string]string) *roster {
+	return &roster{given: given, aliases: aliases, ids: make(map[string]uint64)}
 }
 
-// learn takes what the server at an address said of itself and of the others.
+// learn adds what the server at an address reported.
 func (r *roster) learn(address string, s probe.Settings) {
 	if len(s.Members) == 0 {
 		return
@@ -35,22 +35,22 @@ func (r *roster) learn(address string, s probe.Settings) {
 	r.set, r.port = s.Members, s.ClientPort
 	if s.ClientPort == 0 {
 		if _, port, err := net.SplitHostPort(address); err == nil {
-			r.port, _ = strconv.Atoi(port) // of an address that was dialed
+			r.port, _ = strconv.Atoi(port) // a dialed address has a valid port
 		}
 	}
 	if slices.Contains(r.given, address) && s.ServerID != 0 {
-		maps.DeleteFunc(r.ids, func(_ string, id uint64) bool { return id == s.ServerID }) // two names of one server are one number's
+		maps.DeleteFunc(r.ids, func(_ string, id uint64) bool { return id == s.ServerID }) // a number belongs to one address
 		r.ids[address] = s.ServerID
 	}
 }
 
-// entries returns who is watched, by number; those without one come last, as they were given.
+// entries returns the servers by number, followed by those without a number in the given order.
 func (r *roster) entries() []Entry {
 	ids := maps.Clone(r.ids)
 	var found []Entry
 	for _, m := range r.set {
 		address := clientAddress(m, r.port)
-		if given, ok := r.places[address]; ok && ids[given] == 0 {
+		if given, ok := r.aliases[address]; ok && ids[given] == 0 {
 			ids[given] = m.ID
 		}
 		if !slices.Contains(slices.Collect(maps.Values(ids)), m.ID) {
@@ -68,7 +68,8 @@ func (r *roster) entries() []Entry {
 	return list
 }
 
-// clientAddress returns where clients find a member. A host that stands for all addresses is no destination: the one for members is.
+// clientAddress returns the address for clients of a member. If that is a wildcard address, the
+// host of the peer address is used.
 func clientAddress(m serverlist.Member, port int) string {
 	host := m.ClientHost
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {

@@ -6,35 +6,37 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// Sample is what one member said in one round of questions.
+// Sample is the result of asking one member once.
 type Sample struct {
-	// Address is the member's, as Entry has it.
+	// Address is that of the Entry.
 	Address string
-	// At is when srvr was answered, or when the member did not.
+	// At is when srvr was answered or failed.
 	At time.Time
-	// Asked is how many words this process asked the member so far. Each of them is a packet in the member's counters.
+	// Asked is the number of words that this process has asked the member so far. Each counts as a
+	// packet.
 	Asked int64
-	// Err is why there is no State: the member is down, or does not serve. The other fields are empty then.
+	// Err is why there is no State: the member is down or does not serve. The other fields are
+	// empty then.
 	Err   error
 	State probe.State
 
 	Monitor    probe.Monitor
 	MonitorErr error
-	// Clients are connections with a session.
+	// Clients are the connections with a session.
 	Clients    []probe.Connection
 	ClientsErr error
 	Hot        probe.Hot
 	HotErr     error
 }
 
-// Entry is a member that is watched.
+// Entry is a server to watch.
 type Entry struct {
 	Address string
-	// ID is its number in the ensemble; 0 while that is not known, and of a standalone server.
+	// ID is the member number, or 0 if it is unknown or the server is standalone.
 	ID uint64
 }
 
-// Report is a sample and who is watched after it.
+// Report is a sample and the roster after it.
 type Report struct {
 	Sample Sample
 	Roster []Entry

@@ -10,14 +10,14 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// screen returns the whole screen: m.height lines of m.width cells at most.
+// screen returns the whole screen: m.height lines of at most m.width cells.
 func (m *model) screen() string {
 	if m.help {
 		return m.frame(helpLines(m.theme), nil)
 	}
 	lines := m.head()
 	footer := []string{m.footer()}
-	// A high screen has room for the trends at all times.
+	// A high screen always shows the trends.
 	const panelRoom = 12
 	if trends := m.trendLines(); m.panel != trendsPanel && len(lines)+len(trends)+panelRoom < m.height {
 		lines = append(lines, trends...)
@@ -32,7 +32,7 @@ func (m *model) screen() string {
 	return m.frame(append(lines, rows...), footer)
 }
 
-// frame puts the footer at the bottom and cuts off what has no room.
+// frame puts the footer at the bottom and cuts off what does not fit.
 func (m *model) frame(lines, footer []string) string {
 	room := max(0, m.height-len(footer))
 	if len(lines) > room {
@@ -51,7 +51,7 @@ func (m *model) frame(lines, footer []string) string {
 	return strings.Join(lines[:min(len(lines), m.height)], "\n")
 }
 
-// head returns the lines above the panel: the ensemble as a whole and its members.
+// head returns the lines above the panel: the ensemble and its members.
 func (m *model) head() []string {
 	e, th := &m.ensemble, m.theme
 	lines := []string{m.titleLine(), m.totalsLine()}
@@ -90,7 +90,7 @@ func (m *model) titleLine() string {
 	return m.theme.title.Render(fit(fit(text, left, false)+" "+clock, m.width, false))
 }
 
-// totalsLine has as many of the totals as there is room for, the more important ones first.
+// totalsLine returns as many totals as fit, the important ones first.
 func (m *model) totalsLine() string {
 	t := m.ensemble.totals()
 	parts := []string{fmt.Sprintf("req %s/s", perSecond(t.rates.Requests))}
@@ -117,7 +117,7 @@ func (m *model) totalsLine() string {
 	return text
 }
 
-// memberLines returns the table of members, with a line for each of at most most.
+// memberLines returns the table of members with at most most rows.
 func memberLines(e *ensemble, th theme, width, most int) []string {
 	columns := lay(memberColumns(e, th), width)
 	lines := []string{heading(columns, th.heading, "", false)}
@@ -130,7 +130,7 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 			lines = append(lines, line(columns, m))
 			continue
 		}
-		// What it would have said, it does not say: the cause has that room.
+		// The cause takes the place of the other columns.
 		named := columns[:min(3, len(columns))]
 		text := line(named, m)
 		left := width - gap
@@ -142,9 +142,10 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 	return lines
 }
 
-// causeText says why a member does not serve and for how long, and how far it is behind, if the leader knows.
+// causeText returns why and for how long a member has not been serving, and its lag if the leader
+// knows it.
 func causeText(e *ensemble, m *member) string {
-	if !m.heard {
+	if !m.hasSample {
 		return ""
 	}
 	text := clean(probe.Cause(m.last.Err)) + " (for " + age(e.now.Sub(m.since)) + ")"
@@ -170,30 +171,30 @@ func (m *model) footer() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// helpLines are the page behind the key ?.
+// helpLines returns the help page.
 func helpLines(th theme) []string {
 	text := []string{
 		"gozkd top",
 		"",
 		"  1 2 3, tab      panel: clients, hot paths and clients, trends",
-		"  s S             sort the clients by the next, the previous column",
+		"  s S             sort the clients by the next or previous column",
 		"  r               reverse the order",
-		"  ↑ ↓ pgup pgdn   scroll the panel; home and end too",
-		"  p               pause: the screen stays as it is",
+		"  ↑ ↓ pgup pgdn   scroll the panel; also home and end",
+		"  p               pause: freeze the screen",
 		"  space           ask all members now",
 		"  ? q             this page, quit",
 		"",
-		"  REQ/S           requests per second since the round before, pings among them",
-		"  LAG             entries of the log that the member lacks, as the leader says; with ~",
-		"                  it is how many transactions its zxid is behind, read a moment apart",
-		"  LAT ms          mean latency of the requests since the round before; with * since",
-		"                  the member's start, because mntr does not tell",
-		"  FSYNC           mean time of a sync of the log, in ms",
-		"  OUT CONN WATCH  requests not answered yet, connections, watches",
+		"  REQ/S           requests per second since the last round, including pings",
+		"  LAG             log entries that the member lacks, as the leader reports; with ~",
+		"                  transactions that its zxid is behind, read at about the same time",
+		"  LAT ms          mean latency of the requests since the last round; with * since",
+		"                  the member's start, because mntr does not report it",
+		"  FSYNC           mean duration of a sync of the log, in ms",
+		"  OUT CONN WATCH  unanswered requests, connections, watches",
 		"  cut off         the member runs, but has no leader",
 		"",
 		"  A gap in a trend: the member was down, or its counters were reset.",
-		"  What is missing: 4lw.commands.whitelist=srvr,mntr,cons,conf,hotp in zoo.cfg",
+		"  If data is missing: 4lw.commands.whitelist=srvr,mntr,cons,conf,hotp in zoo.cfg",
 	}
 	for i, l := range text {
 		if i == 0 {

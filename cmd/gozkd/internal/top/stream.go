@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// stream writes what the members say, without a screen: once, or an object for each round until ctx ends. A round is over when each member
-// was asked once more.
+// stream writes the output without a screen: once, or for each round until ctx ends. A round is
+// over when each member has been asked once more.
 func stream(ctx context.Context, w *watcher, o options, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var e ensemble
 	var err error
 	rounds := make(map[string]int)
-	round, up := 2, 0 // the first one has no rates
+	round, up := 2, 0 // the first round has no rates
 	w.run(ctx, func(r Report) {
 		if ctx.Err() != nil {
 			return
@@ -50,7 +50,7 @@ func stream(ctx context.Context, w *watcher, o options, out io.Writer) error {
 	return nil
 }
 
-// text returns all that is known as plain text, without a limit to its width or length.
+// text returns everything that is known as plain text of any length.
 func (e *ensemble) text() string {
 	const wide = 200
 	m := newModel(theme{}, 0, nil)

@@ -6,27 +6,27 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// column is one of a table of T.
+// column is a column of a table with rows of type T.
 type column[T any] struct {
 	title string
 	width int
-	// rank says which columns are left out first where there is not enough room: those with the highest.
+	// rank selects the columns to drop if there is not enough room: the highest ranks first.
 	rank  int
 	right bool
-	// grows: what room is left goes to this column, up to most; 0: all of it.
+	// grows: the column takes the remaining room, up to most, or all of it if most is 0.
 	grows bool
 	most  int
-	// cell returns the text and how it looks. width is the column's now.
+	// cell returns the text and its style. width is the current width of the column.
 	cell func(row T, width int) (string, lipgloss.Style)
 }
 
-const gap = 1 // between columns
+const gap = 1 // cells between columns
 
-// lay returns the columns that fit into width, in their order, with their widths.
+// lay returns the columns that fit into width, with their widths.
 func lay[T any](columns []column[T], width int) []column[T] {
 	shown := make([]bool, len(columns))
 	used := -gap
-	for rank := 0; rank <= lastRank; rank++ {
+	for rank := 0; rank <= maxRank; rank++ {
 		for i, c := range columns {
 			if c.rank == rank && used+gap+c.width <= width {
 				shown[i] = true
@@ -52,11 +52,10 @@ func lay[T any](columns []column[T], width int) []column[T] {
 	return list
 }
 
-// lastRank is the highest rank of a column.
-const lastRank = 9
+// maxRank is the highest rank of a column.
+const maxRank = 9
 
-// heading returns the line of titles; marked is the title of the column that sorts, with an arrow behind it: up
-// for rising.
+// heading returns the titles. An arrow follows the title marked, upwards if rises is true.
 func heading[T any](columns []column[T], style lipgloss.Style, marked string, rises bool) string {
 	cells := make([]string, len(columns))
 	for i, c := range columns {

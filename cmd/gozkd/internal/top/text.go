@@ -11,10 +11,10 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// absent stands for what is not known.
+// absent is printed for unknown values.
 const absent = "-"
 
-// count writes a number in at most five cells: 12, 4213, 12.3k, 7.1M.
+// count formats a number in at most five cells: 12, 4213, 12.3k, 7.1M.
 func count(v float64) string {
 	if math.IsNaN(v) {
 		return absent
@@ -33,7 +33,7 @@ func count(v float64) string {
 	return strconv.FormatFloat(v*1000, 'e', 0, 64)
 }
 
-// perSecond writes a rate, of which fractions matter while it is small.
+// perSecond formats a rate, with a decimal while it is small.
 func perSecond(v float64) string {
 	if v > 0 && v < 9.95 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -41,7 +41,7 @@ func perSecond(v float64) string {
 	return count(v)
 }
 
-// millis writes milliseconds in at most five cells.
+// millis formats milliseconds in at most five cells.
 func millis(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -54,7 +54,7 @@ func millis(v float64) string {
 	return count(v)
 }
 
-// size writes a number of bytes in at most five cells.
+// size formats a number of bytes in at most five cells.
 func size(n int64) string {
 	switch v := float64(n); {
 	case n < 0:
@@ -72,7 +72,7 @@ func size(n int64) string {
 	}
 }
 
-// age writes a duration in at most five cells: 45s, 12m, 3h12m becomes 3h, 9d.
+// age formats a duration in at most five cells: 45s, 12m, 3h, 9d.
 func age(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -87,10 +87,11 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// blocks are the heights of a trend, 0 first.
+// blocks are the heights of a chart, from 0.
 var blocks = [...]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
 
-// sparkline draws the last width values, the newest at the right, as heights from 0 to top. What is not known is a gap.
+// sparkline draws the last width values as heights from 0 to top, the newest on the right. Unknown
+// values leave a gap.
 func sparkline(values []float64, width int, top float64) string {
 	if width <= 0 {
 		return ""
@@ -113,7 +114,7 @@ func sparkline(values []float64, width int, top float64) string {
 	return b.String()
 }
 
-// peak returns the largest of what is known, at least 0.
+// peak returns the largest known value, at least 0.
 func peak(values []float64) (top float64) {
 	for _, v := range values {
 		if v > top {
@@ -123,7 +124,7 @@ func peak(values []float64) (top float64) {
 	return top
 }
 
-// clean makes what a server said printable: a name may have been made to move the cursor.
+// clean replaces unprintable characters: a name from a server might move the cursor.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -133,7 +134,8 @@ func clean(s string) string {
 	}, s)
 }
 
-// fit brings a text to exactly width cells: cut off with an ellipsis, or filled up with spaces, in front of it if right is set.
+// fit makes a text exactly width cells wide: it truncates it with an ellipsis, or pads it, on the
+// left if right is true.
 func fit(s string, width int, right bool) string {
 	if width <= 0 {
 		return ""
@@ -141,7 +143,7 @@ func fit(s string, width int, right bool) string {
 	w := lipgloss.Width(s)
 	if w > width {
 		s = cut(s, width-1) + "…"
-		w = lipgloss.Width(s) // wide runes may leave a cell
+		w = lipgloss.Width(s) // a wide character may leave a cell
 	}
 	fill := strings.Repeat(" ", width-w)
 	if right {
@@ -150,7 +152,7 @@ func fit(s string, width int, right bool) string {
 	return s + fill
 }
 
-// cut returns the runes of s that fit into width cells.
+// cut returns the prefix of s that fits into width cells.
 func cut(s string, width int) string {
 	for i, r := range s {
 		if width -= lipgloss.Width(string(r)); width < 0 {

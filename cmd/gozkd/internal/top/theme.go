@@ -2,13 +2,13 @@ package top
 
 import "charm.land/lipgloss/v2"
 
-// theme is how things look. The zero value is plain text.
+// theme holds the styles. The zero value is plain text.
 type theme struct {
 	title, heading, dim, good, bad, warn, leader, trend, key lipgloss.Style
 }
 
-// colors is the theme of a terminal, in the sixteen colors that its user has chosen. What a terminal can't show, or NO_COLOR forbids, is taken
-// away on the way to it.
+// colors returns the theme for a terminal, in the sixteen colors that its user has configured. The
+// output writer removes what the terminal or NO_COLOR does not allow.
 func colors() theme {
 	s := lipgloss.NewStyle
 	return theme{

@@ -8,37 +8,38 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// watcher asks all members, each at its own pace, so that one that hangs holds up nobody else.
+// watcher asks all members independently, so that a slow member does not delay the others.
 type watcher struct {
 	roster   *roster
-	interval time.Duration // between the end of a round and the begin of the next
+	interval time.Duration // from the end of a round to the begin of the next
 	ask      func(ctx context.Context, address, word string) (string, error)
 	discover func(ctx context.Context, address string) (probe.Settings, error)
-	// hurry: a value makes all begin their next round now. May be nil.
+	// hurry makes all members be asked now. It may be nil.
 	hurry <-chan struct{}
 }
 
-// heard is a round of one member.
-type heard struct {
+// answer is the result of asking one member.
+type answer struct {
 	sample   Sample
 	settings *probe.Settings
 }
 
-// asking is a goroutine that asks one member.
-type asking struct {
+// runningPoller is the goroutine that asks one member.
+type runningPoller struct {
 	cancel context.CancelFunc
-	hurry  chan struct{} // holds one: a member that is being asked begins again after that
+	hurry  chan struct{} // capacity 1: a member that is being asked is asked again afterwards
 }
 
-// run asks and reports until ctx ends, and returns when all that it started has ended. report is called by one goroutine.
+// run asks and reports until ctx ends, and returns when all its goroutines have ended. Only one
+// goroutine calls report.
 func (w *watcher) run(ctx context.Context, report func(Report)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var pollers sync.WaitGroup
 	defer pollers.Wait()
 	defer cancel()
-	answers := make(chan heard) // whoever sends also sees the end of ctx
-	running := make(map[string]asking)
+	answers := make(chan answer) // senders also select on ctx
+	running := make(map[string]runningPoller)
 	roster := w.roster.entries()
 	for {
 		w.follow(ctx, roster, running, &pollers, answers)
@@ -49,7 +50,7 @@ func (w *watcher) run(ctx context.Context, report func(Report)) {
 			for _, a := range running {
 				select {
 				case a.hurry <- struct{}{}:
-				default: // it was told already
+				default: // it has been told already
 				}
 			}
 			continue
@@ -63,8 +64,8 @@ func (w *watcher) run(ctx context.Context, report func(Report)) {
 	}
 }
 
-// follow starts to ask who is new on the roster, and ends it for who left.
-func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string]asking, pollers *sync.WaitGroup, answers chan<- heard) {
+// follow starts to ask new servers of the roster, and stops for those that left.
+func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string]runningPoller, pollers *sync.WaitGroup, answers chan<- answer) {
 	watched := make(map[string]bool, len(roster))
 	for _, e := range roster {
 		watched[e.Address] = true
@@ -73,12 +74,12 @@ func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string
 		}
 		own, cancel := context.WithCancel(ctx)
 		hurry := make(chan struct{}, 1)
-		running[e.Address] = asking{cancel: cancel, hurry: hurry}
+		running[e.Address] = runningPoller{cancel: cancel, hurry: hurry}
 		p := &poller{address: e.Address, ask: w.ask, now: time.Now}
-		if e.ID == 0 { // a member that others told of is known, and spared the session
+		if e.ID == 0 { // a reported member's number is known, so no session is needed
 			p.discover = w.discover
 		}
-		pollers.Go(func() { w.poll(own, p, hurry, answers) }) // ended by its cancel or with ctx; awaited by run
+		pollers.Go(func() { w.poll(own, p, hurry, answers) }) // ended by its cancel or ctx; awaited by run
 	}
 	for address, a := range running {
 		if !watched[address] {
@@ -89,7 +90,7 @@ func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string
 }
 
 // poll asks one member until ctx ends.
-func (w *watcher) poll(ctx context.Context, p *poller, hurry <-chan struct{}, answers chan<- heard) {
+func (w *watcher) poll(ctx context.Context, p *poller, hurry <-chan struct{}, answers chan<- answer) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -101,12 +102,12 @@ func (w *watcher) poll(ctx context.Context, p *poller, hurry <-chan struct{}, an
 		}
 		s, settings := p.sample(ctx)
 		if ctx.Err() != nil {
-			return // what was cut short says nothing of the member
+			return // an interrupted sample says nothing about the member
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case answers <- heard{s, settings}:
+		case answers <- answer{s, settings}:
 		}
 		timer.Reset(w.interval)
 	}
