@@ -25,10 +25,10 @@ type ensemble struct {
 // member is a member of the ensemble.
 type member struct {
 	Entry
-	hasSample bool // there is a sample
-	last  Sample // the newest sample
-	since time.Time
-	rates Rates
+	hasSample bool   // there is a sample
+	last      Sample // the newest sample
+	since     time.Time
+	rates     Rates
 	// trend holds the rates of the last rounds, the newest last.
 	trend []Rates
 	// clients are the connections of the newest sample.
