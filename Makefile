@@ -46,7 +46,7 @@ golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' ./...
 killtest: ## kill -9 under load, again and again: KILLS rounds (100)
-	KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
+	GOZKD_EXHAUSTIVE=1 KILLS=$(KILLS) $(GO) test -timeout 30m -count=1 -v ./test/kill
 sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/how-we-test.md
 	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))
 jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper

@@ -92,7 +92,7 @@ func (e events) next(t testing.TB) client.Event {
 	select {
 	case got := <-e:
 		return got
-	case <-time.After(2 * time.Minute):
+	case <-watchdog.After(t, 2*time.Minute):
 		t.Fatal("no event came")
 		return client.Event{}
 	}

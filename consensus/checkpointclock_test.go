@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // The clock of the data goes back by an hour whenever somebody looks at it: checkpoints come when they are due all the same, and only then.
@@ -23,7 +25,7 @@ func TestCheckpoint_DueThoughTheClockGoesBack(t *testing.T) {
 		}
 		select {
 		case <-written:
-		case <-time.After(20 * time.Second):
+		case <-watchdog.After(t, 20*time.Second):
 			t.Fatalf("no checkpoint after %d requests", (round+1)*every)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -277,7 +278,7 @@ func TestC2C3C4_KilledProcess(t *testing.T) {
 	var names []string
 	var answered []int
 	for life := range lives {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx := watchdog.Context(t, time.Minute)
 		cmd := exec.CommandContext(ctx, os.Args[0])
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s::%d", childEnv, dir, life))
 		out, err := cmd.StdoutPipe()
@@ -303,7 +304,6 @@ func TestC2C3C4_KilledProcess(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait() // it was killed, so that is the error
-		cancel()
 		if !killed {
 			t.Fatalf("life %d: %d answered in a minute, want %d", life, last, killAt)
 		}

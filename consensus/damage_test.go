@@ -14,6 +14,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // smallCheckpoint makes a data directory whose checkpoint has a few pages of each kind, and returns its items.
@@ -140,7 +141,7 @@ func goOn(t *testing.T, cfg Config, items []string) {
 	case <-answered:
 	case err := <-n.done: // a checkpoint of what the log holds came first
 		n.done <- err // for stop
-	case <-time.After(20 * time.Second):
+	case <-watchdog.After(t, 20*time.Second):
 		t.Fatal("no answer")
 	}
 	if err := n.stop(); !errors.Is(err, ErrClosed) {

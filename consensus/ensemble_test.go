@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // ensemble is a few nodes in this process, on loopback, with data on disk or in memory.
@@ -158,7 +160,7 @@ func (e *ensemble) put(m *ensembleNode, n, bytes int) {
 	go func() { wg.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-watchdog.After(e.t, 20*time.Second):
 		e.t.Fatalf("member %d: requests are not applied: %+v", m.id, m.n.Status())
 	}
 }
@@ -188,8 +190,11 @@ func (e *ensemble) eventually(what string, ok func() bool) {
 	e.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(end) {
+	late := watchdog.After(e.t, 20*time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
 			for _, m := range e.nodes {
 				e.t.Logf("member %d: %d items, %+v", m.id, len(m.list.all()), m.n.Status())
 			}
@@ -384,8 +389,7 @@ func TestHandOver_AnotherLeadsAtOnce(t *testing.T) {
 	e := newEnsemble(t, 3, false)
 	l := e.leader()
 	e.put(l, 10, 10)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
+	ctx := watchdog.Context(t, 5*time.Second)
 	l.n.HandOver(ctx)
 	if l.n.Status().Leading || ctx.Err() != nil {
 		t.Fatalf("it still leads: %+v", l.n.Status())

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // list is a state machine: all payloads in order. Ref is a func() that is called when the request is applied. Its key z
@@ -166,7 +168,7 @@ func (r *running) wait(t testing.TB) {
 	case err := <-r.done:
 		r.done <- err // for stop
 		t.Fatal("Run:", err)
-	case <-time.After(20 * time.Second):
+	case <-watchdog.After(t, 20*time.Second):
 		t.Fatal("not ready")
 	}
 }
@@ -191,7 +193,7 @@ func (r *running) put(t testing.TB, items ...string) {
 	go func() { wg.Wait(); close(done) }() // ends with the last answer
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-watchdog.After(t, 20*time.Second):
 		t.Fatal("no answer")
 	}
 }
@@ -252,7 +254,7 @@ func (r *running) reach(t testing.TB, l *load, n int) {
 	t.Helper()
 	select {
 	case <-l.until(n):
-	case <-time.After(20 * time.Second):
+	case <-watchdog.After(t, 20*time.Second):
 		t.Fatalf("%d answered, want %d", l.count(), n)
 	}
 }

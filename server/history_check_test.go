@@ -168,7 +168,7 @@ func (r register) step(a action) []register {
 }
 
 // patience is for how long the search for an order may go on.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 func checkLinearizable(history []action) error {
 	model := (&porcupine.NondeterministicModel{

@@ -68,7 +68,7 @@ func launch(t *testing.T, args ...string) (a addresses, stop func(os.Signal) int
 	})
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	late := time.After(30 * time.Second)
+	late := watchdog.After(t, 30*time.Second)
 	for {
 		select {
 		case <-poll.C:

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -22,7 +23,7 @@ func awaitWord(t *testing.T, address, w, want string) {
 	t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	late := time.After(10 * time.Second)
+	late := watchdog.After(t, 10*time.Second)
 	for {
 		got := word(t, address, w)
 		if strings.Contains(got, want) {

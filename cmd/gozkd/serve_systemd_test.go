@@ -29,7 +29,7 @@ func TestServe_Systemd(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	next := func(want string) {
 		t.Helper()
-		_ = l.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = l.SetReadDeadline(time.Now().Add(10 * time.Minute))
 		buf := make([]byte, 4096)
 		for {
 			n, err := l.Read(buf)
@@ -101,7 +101,7 @@ func TestReloader_Systemd(t *testing.T) {
 		t.Error("ready while it stops")
 	}
 	r.manager.notify("end")
-	_ = l.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = l.SetReadDeadline(time.Now().Add(10 * time.Minute))
 	for _, want := range []string{"READY=1\nSTATUS=", "RELOADING=1\n", "READY=1", "STOPPING=1\n", "end"} {
 		buf := make([]byte, 4096)
 		n, err := l.Read(buf)

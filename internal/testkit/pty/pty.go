@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// patience is how long Await waits for the screen to show something.
+// patience is how long Await waits for the screen to show something, in seconds without other load.
 const patience = 10 * time.Second
 
 // Terminal is a pseudo-terminal with someone in front of it.
@@ -108,7 +110,7 @@ func (t *Terminal) Await(lines ...string) {
 // AwaitFunc waits until ok holds for the screen.
 func (t *Terminal) AwaitFunc(what string, ok func(screen string) bool) {
 	t.t.Helper()
-	late := time.After(patience)
+	late := watchdog.After(t.t, patience)
 	for {
 		t.mu.Lock()
 		screen, changed := t.screen.String(), t.changed

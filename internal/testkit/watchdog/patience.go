@@ -27,19 +27,18 @@ func Context(t testing.TB, d time.Duration) context.Context {
 func patience(t testing.TB, d time.Duration) (context.Context, *timer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &timer{left: d, cancel: cancel, load: systemLoad}
+	p := &timer{left: d, enough: d / 20, cancel: cancel, load: systemLoad}
 	p.start()
 	t.Cleanup(p.stop)
 	return ctx, p
 }
 
-// look is how long a timer waits until it looks at the load again.
-const look = 100 * time.Millisecond
-
-// timer counts down in seconds without other load.
+// timer counts down in seconds without other load. It waits for what is left as if there were no load,
+// looks at the load, and waits again for the rest: a test that does not wait long pays for one timer.
 type timer struct {
 	cancel context.CancelFunc
 	load   func() float64
+	enough time.Duration // that may be left at the end
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -50,7 +49,7 @@ type timer struct {
 func (p *timer) start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.timer = time.AfterFunc(look, p.tick)
+	p.timer = time.AfterFunc(p.left, p.tick)
 }
 
 func (p *timer) tick() {
@@ -59,11 +58,11 @@ func (p *timer) tick() {
 	if p.stopped {
 		return
 	}
-	if p.left -= withoutLoad(look, p.load()); p.left <= 0 {
+	if p.left -= withoutLoad(p.left, p.load()); p.left <= p.enough {
 		p.cancel()
 		return
 	}
-	p.timer.Reset(look)
+	p.timer.Reset(p.left)
 }
 
 func (p *timer) stop() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // world is a lab with its endpoint.
@@ -113,7 +114,7 @@ func (w *world) eventually(what string, f func() bool) {
 	w.t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	late := time.After(20 * time.Second)
+	late := watchdog.After(w.t, 20*time.Second)
 	for !f() {
 		select {
 		case <-poll.C:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 func testEnv(in string, out, err io.Writer, env map[string]string) cli.Env {
@@ -47,7 +48,7 @@ func (b *lockedBuffer) await(t *testing.T, text string) {
 // awaitTimes waits until text has been written so many times.
 func (b *lockedBuffer) awaitTimes(t *testing.T, text string, n int) {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := watchdog.After(t, 10*time.Second)
 	for {
 		b.mu.Lock()
 		if strings.Count(b.buf.String(), text) >= n {

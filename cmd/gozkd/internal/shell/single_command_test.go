@@ -92,7 +92,7 @@ func TestSingleCommand_Unreachable(t *testing.T) {
 	}
 	started := time.Now()
 	got = runCLI(t, "", nil, "-timeout", "200", "-server", "127.0.0.1:1,"+silent.Addr().String(), "ls", "/")
-	if took := time.Since(started); took > 5*time.Second {
+	if took := time.Since(started); took > 20*time.Second {
 		t.Errorf("it took %s to see that nobody answers within 200 ms", took)
 	}
 	if got.status != cli.Failed || got.out != "" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/testkit/pty"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -256,7 +257,7 @@ func TestTerminalReader_InterruptedEarly(t *testing.T) {
 		command, done := p.running(t.Context())
 		select {
 		case <-command.Done():
-		case <-time.After(10 * time.Second):
+		case <-watchdog.After(t, 10*time.Second):
 			t.Errorf("%s goes on", line)
 		}
 		done()
