@@ -41,8 +41,9 @@ type moment struct {
 	note       string    // the disturbance in figures
 }
 
-// benchCalm sends writes at a steady rate, well below what the servers can do, and // ones: undisturbed, while checkpoints are written, while a member catches up, and while all
-// sessions reconnect at once.
+// benchCalm sends writes at a steady rate, well below what the servers can do, and // ones:
+// undisturbed, while checkpoints are written, while a member catches up, and while all sessions
+// reconnect at once.
 func benchCalm(ctx context.Context, s *settings) error {
 	var all []moment
 	chosen := 0

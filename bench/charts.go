@@ -129,7 +129,8 @@ type bar struct {
 	colours []color.Color
 }
 
-// barsPicture draws ratios as horizontal bars on a logarithmic axis, the first row on top. legend names the colours.
+// barsPicture draws ratios as horizontal bars on a logarithmic axis, the first row on top. legend
+// names the colours.
 func barsPicture(title string, bars []bar, legend map[string]color.Color) ([]byte, error) {
 	const thickness = vg.Length(7)
 	drawn := newPlot(title)
@@ -176,8 +177,8 @@ func barsPicture(title string, bars []bar, legend map[string]color.Color) ([]byt
 	return svg(canvas)
 }
 
-// ratiosPicture draws, for each row and shape, how many times as fast the first server was as the last, and how many
-// times less CPU it used per operation.
+// ratiosPicture draws, for each row and shape, how many times as fast the first server was as the
+// last, and how many times less CPU it used per operation.
 func ratiosPicture(all []comparison) ([]byte, error) {
 	var bars []bar
 	title := ""
@@ -205,7 +206,8 @@ func targetsPicture(all []standing) ([]byte, error) {
 	return barsPicture("How many times better than the least that is asked for", bars, colours)
 }
 
-// better returns how many times better v is than the least that is asked for: 1 if both are the same.
+// better returns how many times better v is than the least that is asked for: 1 if both are the
+// same.
 func (s *standing) better(v float64) float64 {
 	switch {
 	case s.least == v:

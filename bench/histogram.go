@@ -8,10 +8,12 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the largest duration that a histogram tells apart; longer durations count as this long.
+// longest is the largest duration that a histogram tells apart; longer durations count as this
+// long.
 const longest = time.Hour
 
-// histogram counts durations to two significant digits. The zero value is empty. Not safe for concurrent use.
+// histogram counts durations to two significant digits. The zero value is empty. Not safe for
+// concurrent use.
 type histogram struct{ h *hdrhistogram.Histogram }
 
 func (h *histogram) init() *hdrhistogram.Histogram {
@@ -31,7 +33,8 @@ func (h *histogram) note(d time.Duration) {
 // add counts everything that o counted.
 func (h *histogram) add(o *histogram) { h.init().Merge(o.init()) }
 
-// quantile returns the duration that a fraction q of all does not exceed, 0 < q <= 1, or 0 if there are none.
+// quantile returns the duration that a fraction q of all does not exceed, 0 < q <= 1, or 0 if there
+// are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	return time.Duration(h.init().ValueAtQuantile(100 * q))
 }

@@ -41,7 +41,8 @@ type target struct {
 	pids  []int // of all members, to add up their CPU time; empty if unknown
 }
 
-// openLoad connects to each address in turn. window is the number of requests in flight per connection.
+// openLoad connects to each address in turn. window is the number of requests in flight per
+// connection.
 func openLoad(addrs []string, connections, window int) (_ *load, err error) {
 	l := &load{window: window}
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {

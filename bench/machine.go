@@ -52,8 +52,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// loopbackRound returns a function that sends a set's bytes to another process and waits until they are back. done ends
-// that process.
+// loopbackRound returns a function that sends a set's bytes to another process and waits until they
+// are back. done ends that process.
 func loopbackRound() (name string, round, done func() error, err error) {
 	echo, err := startSelf("echo")
 	if err != nil {

@@ -20,7 +20,8 @@ func TestPace_Due(t *testing.T) {
 	}
 }
 
-// A server that stands still delays all that was due meanwhile: each shows with the time since it was due, not since it was sent.
+// A server that stands still delays all that was due meanwhile: each shows with the time since it
+// was due, not since it was sent.
 func TestPaced_StallShowsInAllThatWereDue(t *testing.T) {
 	const rate, stall = 200, 300 * time.Millisecond
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +51,8 @@ func TestPaced_StallShowsInAllThatWereDue(t *testing.T) {
 		t.Error(err)
 	}
 	h := &seen.latencies
-	// Half of what is due in twice the stall is due during it: evenly between the whole stall and nothing late.
+	// Half of what is due in twice the stall is due during it: evenly between the whole stall and
+	// nothing late.
 	if want := int64(rate * 2 * stall / time.Second); h.n() < want/2 || h.n() > due {
 		t.Errorf("%d answered, want about %d and at most %d", h.n(), want, due)
 	}

@@ -26,8 +26,8 @@ var residentRows = []string{"get 100 B", "set 100 B", "create and delete", "mixe
 
 const residentQuiet = 5 * time.Second // a new server's time to settle
 
-// benchResident measures the resident memory of new servers: empty, after load, with sessions, with znodes. Collectors get no
-// extra time to give memory back.
+// benchResident measures the resident memory of new servers: empty, after load, with sessions, with
+// znodes. Collectors get no extra time to give memory back.
 func benchResident(ctx context.Context, s *settings) error {
 	var lines []memoryLine
 	for _, k := range s.servers {

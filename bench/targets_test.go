@@ -162,7 +162,8 @@ func TestTargets_OtherConditions(t *testing.T) {
 	}
 }
 
-// A command that fails in one row, or altogether, leaves figures that say so, and none of an earlier run.
+// A command that fails in one row, or altogether, leaves figures that say so, and none of an
+// earlier run.
 func TestOutput_FailedCommandSaysSo(t *testing.T) {
 	o := &output{dir: t.TempDir(), stdout: io.Discard}
 	begin := func(command string) {

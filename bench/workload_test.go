@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a request costs this program before it is written, and what taking its reply costs: together they must be well below a
-// microsecond, since the load runs beside the server.
+// What a request costs this program before it is written, and what taking its reply costs: together
+// they must be well below a microsecond, since the load runs beside the server.
 func BenchmarkWorkload_Next(b *testing.B) {
 	for _, w := range workloads() {
 		b.Run(w.name, func(b *testing.B) {

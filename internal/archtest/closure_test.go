@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// linked are the modules that a program gets with a package, each with the reason. docs/guide/embedding.md shows them.
+// linked are the modules that a program gets with a package, each with the reason.
+// docs/guide/embedding.md shows them.
 var linked = map[string]map[string]string{
 	"server": serverModules,
 	"zktest": with(serverModules, map[string]string{
@@ -36,10 +37,12 @@ func with(modules, more map[string]string) map[string]string {
 	return all
 }
 
-// heavy are packages of the standard library that the server must not bring: who needs them imports admin or metrics.
+// heavy are packages of the standard library that the server must not bring: who needs them imports
+// admin or metrics.
 var heavy = []string{"net/http", "html/template", "text/template", "expvar"}
 
-// TestFewModulesAreLinked holds the promise to those who embed us, or test with us: the short lists above and nothing else.
+// TestFewModulesAreLinked holds the promise to those who embed us, or test with us: the short lists
+// above and nothing else.
 func TestFewModulesAreLinked(t *testing.T) {
 	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
 	for pkg, allowed := range linked {

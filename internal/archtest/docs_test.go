@@ -164,7 +164,8 @@ func here() {}
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")
 
-// calls returns the code in one column of each table of a page that is marked <!-- calls: column N -->, by line.
+// calls returns the code in one column of each table of a page that is marked <!-- calls: column N
+// -->, by line.
 func calls(page string) map[int][]string {
 	found := make(map[int][]string)
 	column := 0
@@ -187,8 +188,8 @@ func calls(page string) map[int][]string {
 	return found
 }
 
-// TestDocsCallWhatIsThere checks the types of what docs/guide/testing.md says can be called: a method that is renamed, or takes something else,
-// must be renamed there.
+// TestDocsCallWhatIsThere checks the types of what docs/guide/testing.md says can be called: a
+// method that is renamed, or takes something else, must be renamed there.
 func TestDocsCallWhatIsThere(t *testing.T) {
 	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
 	check := checker(t)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// strayGoroutines lists go statements without a comment that ends on the line above: it says who stops the
-// goroutine and who waits for it.
+// strayGoroutines lists go statements without a comment that ends on the line above: it says who
+// stops the goroutine and who waits for it.
 func strayGoroutines(srcs []source) []string {
 	var findings []string
 	for _, s := range srcs {
@@ -34,8 +34,8 @@ func strayGoroutines(srcs []source) []string {
 // selfEvident are methods whose contract is that of the interface they are there for.
 var selfEvident = []string{"Error", "String", "GoString", "Unwrap", "Is", "As", "Len", "Less", "Swap"}
 
-// undocumented lists exported names without a doc comment, and packages without one. A comment on a group of
-// constants, variables or types speaks for its members.
+// undocumented lists exported names without a doc comment, and packages without one. A comment on a
+// group of constants, variables or types speaks for its members.
 func undocumented(srcs []source) []string {
 	var findings []string
 	documented := make(map[string]bool)
@@ -104,8 +104,9 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 }
 
-// processWide lists uses of what belongs to the process and so to its main package alone: several servers live
-// in one process, and an embedder's process is not ours to end or to read settings from.
+// processWide lists uses of what belongs to the process and so to its main package alone: several
+// servers live in one process, and an embedder's process is not ours to end or to read settings
+// from.
 func processWide(srcs []source) []string {
 	var findings []string
 	for _, s := range srcs {
@@ -142,7 +143,8 @@ func processWide(srcs []source) []string {
 	return findings
 }
 
-// commandLines are packages that are handed a command line: that of the server, or of a command beside it.
+// commandLines are packages that are handed a command line: that of the server, or of a command
+// beside it.
 var commandLines = []string{"cmd/gozkd/internal/backup", "cmd/gozkd/internal/cli", "cmd/gozkd/internal/config", "cmd/gozkd/internal/shell", "cmd/gozkd/internal/status", "cmd/gozkd/internal/top"}
 
 func TestGoroutinesAreAccountedFor(t *testing.T)  { report(t, strayGoroutines(load(t))) }

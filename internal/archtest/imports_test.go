@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// arrow allows an import. Ours is named from the module's root, someone else's by a prefix of its path.
-// A name that ends in "/..." allows everything below it.
+// arrow allows an import. Ours is named from the module's root, someone else's by a prefix of its
+// path. A name that ends in "/..." allows everything below it.
 type arrow struct{ to, because string }
 
 // box is one package of the table, or with a name that ends in "/..." all packages below a folder.
@@ -19,7 +19,8 @@ type box struct {
 	may   []arrow
 }
 
-// table is the floor plan: what a package may import besides the standard library. Tests may import what they like.
+// table is the floor plan: what a package may import besides the standard library. Tests may import
+// what they like.
 var table = []box{
 	{pkg: "proto/jute", there: true},
 	{pkg: "internal/invariants", there: true},
@@ -263,7 +264,8 @@ var table = []box{
 		{"github.com/go-zookeeper/zk", "operations and errors, as a user of recipes has them"},
 	}},
 
-	// Programs and harnesses that see the server only from outside: they start processes and speak the protocol.
+	// Programs and harnesses that see the server only from outside: they start processes and speak
+	// the protocol.
 	{pkg: "internal/testkit/...", may: []arrow{
 		{"internal/testkit/...", "one helper may use another"},
 		{"proto", "builds requests"},
@@ -299,7 +301,8 @@ var table = []box{
 	}},
 }
 
-// covers reports whether name is what pattern allows: the same, or below it where pattern ends in "/...".
+// covers reports whether name is what pattern allows: the same, or below it where pattern ends in
+// "/...".
 func covers(pattern, name string) bool {
 	if dir, ok := strings.CutSuffix(pattern, "/..."); ok {
 		return name == dir || strings.HasPrefix(name, dir+"/")

@@ -17,7 +17,8 @@ const (
 	maxImportChain = 8
 )
 
-// measures reports whether a package measures or tests: its long tables and scripts are not limited.
+// measures reports whether a package measures or tests: its long tables and scripts are not
+// limited.
 func measures(pkg string) bool {
 	return pkg == "bench" || strings.HasPrefix(pkg, "bench/") || strings.HasPrefix(pkg, "test/")
 }

@@ -20,8 +20,8 @@ const index = "docs/README.md"
 // notDrawn are pictures that pages show and that are still to be drawn.
 var notDrawn = []string{"docs/internals/rooms-before.svg", "docs/internals/rooms.svg"}
 
-// pagesWithLinks returns the Markdown pages whose links are checked, by their path in the module: all below docs, and those that stand
-// beside the code.
+// pagesWithLinks returns the Markdown pages whose links are checked, by their path in the module:
+// all below docs, and those that stand beside the code.
 func pagesWithLinks(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -38,8 +38,8 @@ func pagesWithLinks(t *testing.T) map[string]string {
 	return all
 }
 
-// TestDocsLinks checks that no relative link is broken, neither its file nor its heading, and that every page below docs can be reached
-// from the index.
+// TestDocsLinks checks that no relative link is broken, neither its file nor its heading, and that
+// every page below docs can be reached from the index.
 func TestDocsLinks(t *testing.T) {
 	all := pagesWithLinks(t)
 	exists := func(name string) bool {

@@ -9,13 +9,15 @@ import (
 	"testing"
 )
 
-// pure packages are functions of their arguments: replicas agree, and the simulator's runs repeat, because nothing else can reach them.
+// pure packages are functions of their arguments: replicas agree, and the simulator's runs repeat,
+// because nothing else can reach them.
 var pure = []string{"consensus/internal/core", "consensus/internal/turn", "datatree", "proto", "proto/jute", "session", "watch"}
 
 // timed are the pure packages that compute with instants, which are handed to them.
 var timed = []string{"consensus/internal/core", "consensus/internal/turn", "session"}
 
-// outside are the imports that bring in the world. net/netip is arithmetic on addresses, so it is no part of net.
+// outside are the imports that bring in the world. net/netip is arithmetic on addresses, so it is
+// no part of net.
 var outside = []string{
 	"crypto/rand", "math/rand", "math/rand/v2",
 	"os", "os/exec", "os/signal", "os/user", "io/ioutil", "path/filepath", "syscall",
@@ -23,11 +25,12 @@ var outside = []string{
 	"log", "log/slog",
 }
 
-// clock are the names of package time that read a clock or wait for one. Durations and instants are values.
+// clock are the names of package time that read a clock or wait for one. Durations and instants are
+// values.
 var clock = []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep", "Local", "."}
 
-// impurities lists what pure packages reach for. A pure package starts no goroutine either: who runs two of its functions
-// at a time is up to the caller.
+// impurities lists what pure packages reach for. A pure package starts no goroutine either: who
+// runs two of its functions at a time is up to the caller.
 func impurities(srcs []source) []string {
 	var findings []string
 	for _, s := range srcs {

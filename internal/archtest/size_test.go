@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// platforms has TestBinaryGrowth build for others too: go test ./internal/archtest -run BinaryGrowth -platforms linux/amd64,darwin/arm64 -v
+// platforms has TestBinaryGrowth build for others too: go test ./internal/archtest -run
+// BinaryGrowth -platforms linux/amd64,darwin/arm64 -v
 var platforms = flag.String("platforms", "", "what to build for, as GOOS/GOARCH,...; by default this machine")
 
 // maxGrowth is how many bytes a server may add to a program.

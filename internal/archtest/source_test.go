@@ -60,7 +60,8 @@ type imported struct {
 	pos        token.Pos
 }
 
-// uses calls f for every mention of a name of the package imported as importPath: time.Now, called or not.
+// uses calls f for every mention of a name of the package imported as importPath: time.Now, called
+// or not.
 func (s source) uses(importPath string, f func(name string, pos token.Pos)) {
 	for _, imp := range s.imports() {
 		if imp.path != importPath {
@@ -83,8 +84,8 @@ func (s source) uses(importPath string, f func(name string, pos token.Pos)) {
 	}
 }
 
-// load parses every Go file of the module, for every platform and build tag. Nested modules, testdata and
-// folders that the go command ignores are left out.
+// load parses every Go file of the module, for every platform and build tag. Nested modules,
+// testdata and folders that the go command ignores are left out.
 func load(t *testing.T) []source {
 	t.Helper()
 	var all []source

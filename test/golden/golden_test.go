@@ -13,7 +13,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/generate"
 )
 
-// address is another server to replay on, such as a fresh ZooKeeper: then the recordings themselves are under test.
+// address is another server to replay on, such as a fresh ZooKeeper: then the recordings themselves
+// are under test.
 var address = flag.String("address", "", "replay the first file on the fresh server at this address instead of an own gozkd")
 
 // start returns the address of a fresh server that is set up as the one that was recorded.
@@ -44,7 +45,8 @@ func start(t *testing.T) string {
 	return s.Addr().String()
 }
 
-// open lists recordings that gozkd does not pass yet, each with what is to be changed. One that passes must go from here.
+// open lists recordings that gozkd does not pass yet, each with what is to be changed. One that
+// passes must go from here.
 var open = map[string]string{}
 
 func TestRecorded(t *testing.T) {
@@ -115,7 +117,8 @@ func TestRecorded_Scenarios(t *testing.T) {
 	}
 }
 
-// What gozkd does otherwise than ZooKeeper, and no sequence asks because it would end that or part the trees.
+// What gozkd does otherwise than ZooKeeper, and no sequence asks because it would end that or part
+// the trees.
 func TestOwnRules(t *testing.T) {
 	if *address != "" {
 		t.Skip("these are rules of gozkd")

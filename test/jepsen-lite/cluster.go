@@ -120,7 +120,8 @@ func (c *Cluster) StartAll(ctx context.Context) error {
 	return c.AwaitServing(ctx)
 }
 
-// AwaitServing returns when every member serves as leader, follower or observer, and one of them leads.
+// AwaitServing returns when every member serves as leader, follower or observer, and one of them
+// leads.
 func (c *Cluster) AwaitServing(ctx context.Context) error {
 	var modes []string
 	for {

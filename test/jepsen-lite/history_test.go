@@ -8,13 +8,15 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A line writes a history by hand. Each call of a method appends one record; times are in milliseconds.
+// A line writes a history by hand. Each call of a method appends one record; times are in
+// milliseconds.
 type line struct{ h []*Record }
 
 // at is a time of a history written by hand.
 func at(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// add appends a record with the next Seq. A kind that is not named is a reply, of connection and session 1.
+// add appends a record with the next Seq. A kind that is not named is a reply, of connection and
+// session 1.
 func (l *line) add(r Record) *Record {
 	r.Seq = int64(len(l.h) + 1)
 	if r.Kind == "" {

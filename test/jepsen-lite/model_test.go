@@ -10,7 +10,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A register is a history of one znode, of which create and two sets with the versions 1 and 2 went right.
+// A register is a history of one znode, of which create and two sets with the versions 1 and 2 went
+// right.
 func register(more func(l *line)) []*Record {
 	var l line
 	set := func(value string, version int32, call, ret int) {

@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// tapped returns a tapped connection and the server's end of it, past the handshake: session 7, a timeout of a second.
+// tapped returns a tapped connection and the server's end of it, past the handshake: session 7, a
+// timeout of a second.
 func tapped(t *testing.T) (*tap, net.Conn, *Recorder) {
 	t.Helper()
 	near, far := net.Pipe()

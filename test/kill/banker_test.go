@@ -16,9 +16,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A banker moves money between the accounts of a bank, one transfer at a time, with somebody else's client: it reads two
-// accounts and changes both, with the versions it has read, in one multi that also leaves a receipt. It holds an ephemeral
-// all the time.
+// A banker moves money between the accounts of a bank, one transfer at a time, with somebody else's
+// client: it reads two accounts and changes both, with the versions it has read, in one multi that
+// also leaves a receipt. It holds an ephemeral all the time.
 type banker struct {
 	name     string
 	ledger   *ledger
@@ -37,7 +37,8 @@ const (
 // newBanker connects a banker whose connection ends with the test, and makes its ephemeral.
 func newBanker(t *testing.T, addr, name string, l *ledger, rng *rand.Rand) *banker {
 	t.Helper()
-	// The client's own pause between two attempts is a second. This one tries again at once, until the server is back.
+	// The client's own pause between two attempts is a second. This one tries again at once, until
+	// the server is back.
 	ctx, cancel := context.WithCancel(context.Background())
 	dialer := func(network, address string, _ time.Duration) (net.Conn, error) {
 		pause := time.NewTicker(5 * time.Millisecond)
@@ -67,8 +68,9 @@ func newBanker(t *testing.T, addr, name string, l *ledger, rng *rand.Rand) *bank
 	return b
 }
 
-// run makes transfers until it is told to rest. A request that is made while the server is down waits in the client until
-// the server is back, so the server must be started before run is awaited.
+// run makes transfers until it is told to rest. A request that is made while the server is down
+// waits in the client until the server is back, so the server must be started before run is
+// awaited.
 func (b *banker) run() {
 	for !b.resting.Load() {
 		var broken *net.OpError
@@ -130,7 +132,8 @@ func (b *banker) read(i int) (int, *zk.Stat, error) {
 
 func bankAccount(i int) string { return fmt.Sprintf("/bank/%d", i) }
 
-// checkBank compares the bank with what the bankers know, and settles the transfers without an answer.
+// checkBank compares the bank with what the bankers know, and settles the transfers without an
+// answer.
 func checkBank(c *client, l *ledger, bankers []*banker) error {
 	accounts, err1 := c.list("/bank")
 	receipts, err2 := c.list("/receipts")

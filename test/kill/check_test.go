@@ -21,9 +21,10 @@ func newRecord() *record {
 	return &record{live: map[string]*op{}, seqs: map[string]string{}, last: map[*worker]string{}, own: map[string]*worker{}}
 }
 
-// check reads everything with c and compares it with what the clients were told. It settles every op without an answer:
-// afterwards it counts like an acknowledged one, or must stay absent. Nothing may be under way. What it finds is in the
-// ledger; the error is that of a server that does not answer.
+// check reads everything with c and compares it with what the clients were told. It settles every
+// op without an answer: afterwards it counts like an acknowledged one, or must stay absent. Nothing
+// may be under way. What it finds is in the ledger; the error is that of a server that does not
+// answer.
 func (r *record) check(ctx context.Context, c *client, l *ledger, workers []*worker) error {
 	seqs, err1 := c.list("/seq")
 	holds, err2 := c.list("/hold")

@@ -13,7 +13,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestCheck_FindsTampering does behind the clients' backs what a broken server would do, and wants it found.
+// TestCheck_FindsTampering does behind the clients' backs what a broken server would do, and wants
+// it found.
 func TestCheck_FindsTampering(t *testing.T) {
 	s := newServer(t, build(t), options...)
 	r := newRig(t, s, 1, 2, 1)
@@ -84,8 +85,8 @@ func TestCheck_FindsTampering(t *testing.T) {
 	must(t, c.end())
 }
 
-// TestCheck_FindsRollback gives the server an older copy of its data: whole in itself, but writes acknowledged since are
-// not in it.
+// TestCheck_FindsRollback gives the server an older copy of its data: whole in itself, but writes
+// acknowledged since are not in it.
 func TestCheck_FindsRollback(t *testing.T) {
 	s := newServer(t, build(t), options...)
 	r := newRig(t, s, 2, 2, 0)
@@ -161,8 +162,9 @@ func TestCheck_FindsDisorder(t *testing.T) {
 	}
 }
 
-// TestStart_RefusesDamage flips a byte in the middle of the log: the server must not start, must say which file and where,
-// and must leave the log as it is: with the byte put right everything is there.
+// TestStart_RefusesDamage flips a byte in the middle of the log: the server must not start, must
+// say which file and where, and must leave the log as it is: with the byte put right everything is
+// there.
 func TestStart_RefusesDamage(t *testing.T) {
 	s := newServer(t, build(t), "preAllocSize=64")
 	r := newRig(t, s, 3, 2, 0)

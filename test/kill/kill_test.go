@@ -14,9 +14,9 @@ import (
 // options make checkpoints and new log segments as frequent as they can be.
 var options = []string{"snapCount=200", "preAllocSize=64", "tickTime=500", "maxSessionTimeout=60000", "globalOutstandingLimit=400"}
 
-// TestKill is the loop. Each round ends with a kill at a drawn moment: in the middle of the load, right when a checkpoint
-// is being written, or when the clients are just coming back. Before the next round's load the server is often killed once
-// or twice more while it starts.
+// TestKill is the loop. Each round ends with a kill at a drawn moment: in the middle of the load,
+// right when a checkpoint is being written, or when the clients are just coming back. Before the
+// next round's load the server is often killed once or twice more while it starts.
 func TestKill(t *testing.T) {
 	rounds, seed := number(t, "KILLS", 5), number(t, "KILL_SEED", rand.Uint64())
 	t.Logf("KILLS=%d KILL_SEED=%d", rounds, seed)

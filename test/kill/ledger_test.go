@@ -28,7 +28,8 @@ func newLedger() *ledger {
 	return &ledger{zxids: map[proto.Zxid]string{}, shared: map[string]*register{}, counts: map[string]int{}}
 }
 
-// faultf notes a broken promise. Its first word says of which kind: lost, invented, order, ephemeral, answer.
+// faultf notes a broken promise. Its first word says of which kind: lost, invented, order,
+// ephemeral, answer.
 func (l *ledger) faultf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +65,8 @@ func (l *ledger) ack(id string, zxid, floor proto.Zxid) {
 	l.last = max(l.last, zxid)
 }
 
-// setShared notes the outcome of a write to a register; version is meaningful if it was acknowledged.
+// setShared notes the outcome of a write to a register; version is meaningful if it was
+// acknowledged.
 func (l *ledger) setShared(path, id string, version int32, acked bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -76,7 +76,8 @@ func (o *op) encode() (proto.OpCode, []byte) {
 	panic(fmt.Sprintf("kill: no such kind of op: %d", o.kind))
 }
 
-// settle takes the answer to an op, and returns what is wrong with it, or "". It returns the version that a setShared made.
+// settle takes the answer to an op, and returns what is wrong with it, or "". It returns the
+// version that a setShared made.
 func (o *op) settle(r *reply) (version int32, fault string) {
 	if o.kind != failing && r.Err != proto.OK {
 		if o.kind == drop && r.Err == proto.ErrNoNode {

@@ -43,8 +43,8 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// newServer prepares a server with an empty data directory; the process does not run yet. What still runs at the end of
-// the test is killed, and the log is shown if the test has failed.
+// newServer prepares a server with an empty data directory; the process does not run yet. What
+// still runs at the end of the test is killed, and the log is shown if the test has failed.
 func newServer(t *testing.T, bin string, options ...string) *server {
 	t.Helper()
 	dir := t.ArtifactDir()
@@ -58,8 +58,9 @@ func newServer(t *testing.T, bin string, options ...string) *server {
 	return s
 }
 
-// freeAddr finds a port that nobody listens on and that the system does not hand out to outgoing connections: one of
-// those could take it while the server is down, even the clients' own, which would then be connected to themselves.
+// freeAddr finds a port that nobody listens on and that the system does not hand out to outgoing
+// connections: one of those could take it while the server is down, even the clients' own, which
+// would then be connected to themselves.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -127,8 +128,8 @@ func (s *server) stop() error {
 	return s.endErr
 }
 
-// ready waits until the process has answered a request of a new session, and returns the connection with how long that
-// took since start.
+// ready waits until the process has answered a request of a new session, and returns the connection
+// with how long that took since start.
 func (s *server) ready(ctx context.Context) (*client, time.Duration, error) {
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
@@ -153,8 +154,8 @@ func (s *server) ready(ctx context.Context) (*client, time.Duration, error) {
 	}
 }
 
-// untilCheckpoint returns true as soon as the process has its checkpoint open, or false after a while, and at once where
-// the system does not show it.
+// untilCheckpoint returns true as soon as the process has its checkpoint open, or false after a
+// while, and at once where the system does not show it.
 func (s *server) untilCheckpoint() bool {
 	fds := filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "fd")
 	for until := time.Now().Add(200 * time.Millisecond); time.Now().Before(until); {

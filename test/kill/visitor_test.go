@@ -8,8 +8,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A visitor makes a session, a few ephemerals below /brief and, if it is a polite one, an end. Its session is short: when
-// the server dies first, or the visitor just leaves, the ephemerals may expire, but all at once.
+// A visitor makes a session, a few ephemerals below /brief and, if it is a polite one, an end. Its
+// session is short: when the server dies first, or the visitor just leaves, the ephemerals may
+// expire, but all at once.
 type visitor struct {
 	name   string
 	polite bool
@@ -62,7 +63,8 @@ func (v *visitor) visit(ctx context.Context, addr string, l *ledger) {
 	}
 }
 
-// checkVisitors compares what is below /brief with what the visitors know. At the end all of it must have expired.
+// checkVisitors compares what is below /brief with what the visitors know. At the end all of it
+// must have expired.
 func checkVisitors(c *client, l *ledger, visitors []*visitor) (left int, err error) {
 	found, err := c.list("/brief")
 	if err != nil {

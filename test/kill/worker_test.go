@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A worker is a client with one session that outlives the server's processes, and that keeps many requests under way.
-// One goroutine at a time uses it: that of run, or the test's.
+// A worker is a client with one session that outlives the server's processes, and that keeps many
+// requests under way. One goroutine at a time uses it: that of run, or the test's.
 type worker struct {
 	addr   string
 	name   string
@@ -45,8 +45,8 @@ type link struct {
 const (
 	workerTimeout = 50 * time.Second
 	sharedPaths   = 3
-	// maxHeld is from how many znodes on a worker deletes more than it creates. It keeps the list of children within one
-	// frame, and the checks short, however many rounds there are.
+	// maxHeld is from how many znodes on a worker deletes more than it creates. It keeps the list
+	// of children within one frame, and the checks short, however many rounds there are.
 	maxHeld = 1000
 )
 
@@ -72,8 +72,9 @@ func (w *worker) setUp(ctx context.Context) error {
 	return c.Close()
 }
 
-// attach connects and finds out how far the chains got. A worker whose session is gone, or that sees a zxid lower than
-// one that it has seen, notes a fault; any other error is that of a server that is down.
+// attach connects and finds out how far the chains got. A worker whose session is gone, or that
+// sees a zxid lower than one that it has seen, notes a fault; any other error is that of a server
+// that is down.
 func (w *worker) attach(ctx context.Context) (*client, error) {
 	c, err := open(ctx, w.addr, &proto.ConnectRequest{
 		LastZxidSeen: w.seen, TimeoutMs: int32(workerTimeout.Milliseconds()), SessionID: w.session, Passwd: w.passwd,
@@ -92,7 +93,8 @@ func (w *worker) attach(ctx context.Context) (*client, error) {
 	return c, nil
 }
 
-// run connects and works until the connection is gone, or with a limit until so many ops have their answers.
+// run connects and works until the connection is gone, or with a limit until so many ops have their
+// answers.
 func (w *worker) run(ctx context.Context, limit int) {
 	c, err := w.attach(ctx)
 	if err != nil {
@@ -206,7 +208,8 @@ func (w *worker) see(zxid proto.Zxid) {
 	w.seen = max(w.seen, zxid)
 }
 
-// resolveChains reads where the chains are and settles their open writes. Nothing of the worker's may be under way.
+// resolveChains reads where the chains are and settles their open writes. Nothing of the worker's
+// may be under way.
 func (w *worker) resolveChains(c *client) error {
 	nodes, err := c.getAll([]string{w.own(), w.own() + "-a", w.own() + "-b"})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package walk is what the programs in examples/ have in common besides what they show: their command line, a server if there is none,
-// and their end.
+// Package walk is what the programs in examples/ have in common besides what they show: their
+// command line, a server if there is none, and their end.
 package walk
 
 import (
@@ -19,11 +19,12 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Connect makes a client, as one process of a distributed program would make its own: it is recipes.Connect with the servers of the command line.
-// Who calls it closes what it returns.
+// Connect makes a client, as one process of a distributed program would make its own: it is
+// recipes.Connect with the servers of the command line. Who calls it closes what it returns.
 type Connect func(ctx context.Context) (*recipes.Client, error)
 
-// Run is a walk: it prints to out what happens, and returns when it has come to its end, or ctx has ended.
+// Run is a walk: it prints to out what happens, and returns when it has come to its end, or ctx has
+// ended.
 type Run func(ctx context.Context, connect Connect, out io.Writer) error
 
 // patience is how long a server has to answer: Connect alone would try until ctx ends.
@@ -31,7 +32,8 @@ const patience = 10 * time.Second
 
 var errNoServer = errors.New("no server answers")
 
-// Main runs a walk against the servers of the flag -server, or one in this process and in memory, until it ends or is interrupted.
+// Main runs a walk against the servers of the flag -server, or one in this process and in memory,
+// until it ends or is interrupted.
 func Main(run Run) {
 	servers := flag.String("server", "", "host:port,... of gozkd or any ZooKeeper; by default one in this process, in memory")
 	flag.Parse()
@@ -65,7 +67,8 @@ func walk(ctx context.Context, servers string, run Run) (err error) {
 	}, os.Stdout)
 }
 
-// Together runs f n times at once, as n processes would, numbered from 1. It returns when all have ended, with their errors.
+// Together runs f n times at once, as n processes would, numbered from 1. It returns when all have
+// ended, with their errors.
 func Together(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup

@@ -16,8 +16,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Lines runs a walk against a server of its own, interrupts it after an hour, and returns the lines that it has printed. In the hour everything
-// comes to its end that does not go on for ever.
+// Lines runs a walk against a server of its own, interrupts it after an hour, and returns the lines
+// that it has printed. In the hour everything comes to its end that does not go on for ever.
 func Lines(t *testing.T, run walk.Run) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

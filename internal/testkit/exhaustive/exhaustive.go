@@ -1,9 +1,9 @@
 // Package exhaustive lets a test do more work in `make exhaustive` than in `make test`.
 //
 // `make test` must finish within minutes, so it runs a sample: a few drawn runs of each property,
-// every 64th truncation of a log, one fault of each kind. `make exhaustive` runs the same tests over
-// the whole range. It sets the environment variable GOZKD_EXHAUSTIVE, which the go command includes
-// in the key of its test cache.
+// every 64th truncation of a log, one fault of each kind. `make exhaustive` runs the same tests
+// over the whole range. It sets the environment variable GOZKD_EXHAUSTIVE, which the go command
+// includes in the key of its test cache.
 package exhaustive
 
 import (
@@ -35,8 +35,8 @@ func Only(t testing.TB) {
 	}
 }
 
-// DefaultChecks sets how often rapid.Check runs a property: usual times, or all times if Enabled. The
-// command line's -rapid.checks takes precedence. TestMain calls it.
+// DefaultChecks sets how often rapid.Check runs a property: usual times, or all times if Enabled.
+// The command line's -rapid.checks takes precedence. TestMain calls it.
 func DefaultChecks(usual, all int) {
 	flag.Parse()
 	if checksGiven() {
@@ -47,8 +47,8 @@ func DefaultChecks(usual, all int) {
 	}
 }
 
-// Checks does for one test what DefaultChecks does for a package. The previous number is restored when
-// the test ends, so parallel tests must not call Checks.
+// Checks does for one test what DefaultChecks does for a package. The previous number is restored
+// when the test ends, so parallel tests must not call Checks.
 func Checks(t testing.TB, usual, all int) {
 	t.Helper()
 	if checksGiven() {

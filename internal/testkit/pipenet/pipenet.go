@@ -1,5 +1,5 @@
-// Package pipenet is a network of pipes within the process: no port, no system call, and at home in testing/synctest
-// bubbles, where a socket would keep time from passing.
+// Package pipenet is a network of pipes within the process: no port, no system call, and at home in
+// testing/synctest bubbles, where a socket would keep time from passing.
 package pipenet
 
 import (

@@ -97,8 +97,8 @@ func (t *Terminal) Screen() string {
 	return t.screen.String()
 }
 
-// Await waits until the last lines of the screen are these, and the cursor is in the last of them or below; else the
-// test fails with the screen.
+// Await waits until the last lines of the screen are these, and the cursor is in the last of them
+// or below; else the test fails with the screen.
 func (t *Terminal) Await(lines ...string) {
 	t.t.Helper()
 	want := strings.Join(lines, "\n")
@@ -126,7 +126,8 @@ func (t *Terminal) AwaitFunc(what string, ok func(screen string) bool) {
 	}
 }
 
-// Cooked reports whether the terminal edits lines itself and Ctrl-C is a signal, as a shell leaves it.
+// Cooked reports whether the terminal edits lines itself and Ctrl-C is a signal, as a shell leaves
+// it.
 func (t *Terminal) Cooked() bool {
 	t.t.Helper()
 	cooked := false
@@ -159,7 +160,8 @@ func (t *Terminal) look() {
 	}
 }
 
-// control calls f with the descriptor, without taking it from the poller, as Fd would: Close could then not end a Read.
+// control calls f with the descriptor, without taking it from the poller, as Fd would: Close could
+// then not end a Read.
 func (t *Terminal) control(f func(fd int) error) {
 	t.t.Helper()
 	conn, err := t.keys.SyscallConn()

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Screen is what a terminal shows: enough of a VT100 for line editors. Each rune is one column wide. Colours are ignored;
-// what it does not know is shown as <ESC …>, for a test to see.
+// Screen is what a terminal shows: enough of a VT100 for line editors. Each rune is one column
+// wide. Colours are ignored; what it does not know is shown as <ESC …>, for a test to see.
 type Screen struct {
 	cols, rows int
 	cells      [][]rune // all lines ever shown, those that scrolled away too

@@ -55,8 +55,8 @@ func (c *Conn) Write(b []byte, timeout time.Duration) error {
 	return nil
 }
 
-// ReadFrame returns the payload of the next frame; the caller owns it. The error is ErrClosed, ErrTimeout, or says that
-// the server sent a length that cannot be.
+// ReadFrame returns the payload of the next frame; the caller owns it. The error is ErrClosed,
+// ErrTimeout, or says that the server sent a length that cannot be.
 func (c *Conn) ReadFrame(timeout time.Duration) ([]byte, error) {
 	if err := c.nc.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, fmt.Errorf("rawclient: %w", err)
@@ -76,7 +76,8 @@ func (c *Conn) ReadFrame(timeout time.Duration) ([]byte, error) {
 	return frame, nil
 }
 
-// Handshake sends req and returns the answer. ErrClosed means that the server refused without a word.
+// Handshake sends req and returns the answer. ErrClosed means that the server refused without a
+// word.
 func (c *Conn) Handshake(req *proto.ConnectRequest, timeout time.Duration) (proto.ConnectResponse, error) {
 	var resp proto.ConnectResponse
 	if err := c.Write(AppendFrame(nil, req.Append(nil)), timeout); err != nil {

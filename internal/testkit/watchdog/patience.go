@@ -7,16 +7,18 @@ import (
 	"time"
 )
 
-// After is time.After for a test that waits for something that must happen: the channel is closed when
-// the test has waited for d, in seconds without other load as Watch counts them. Use it where a test can
-// say more of a hang than the stacks do. It must not be used in a synctest bubble, whose time is its own.
+// After is time.After for a test that waits for something that must happen: the channel is closed
+// when the test has waited for d, in seconds without other load as Watch counts them. Use it where
+// a test can say more of a hang than the stacks do. It must not be used in a synctest bubble, whose
+// time is its own.
 func After(t testing.TB, d time.Duration) <-chan struct{} {
 	t.Helper()
 	ctx, _ := patience(t, d)
 	return ctx.Done()
 }
 
-// Context returns a context that is cancelled when After's channel would be closed, or when the test ends.
+// Context returns a context that is cancelled when After's channel would be closed, or when the
+// test ends.
 func Context(t testing.TB, d time.Duration) context.Context {
 	t.Helper()
 	ctx, _ := patience(t, d)

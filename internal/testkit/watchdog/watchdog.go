@@ -1,18 +1,19 @@
 // Package watchdog ends a test binary in which a test hangs, and names the test.
 //
-// `go test -timeout` bounds a whole package, so its limit must exceed the time of the slowest package
-// on the slowest machine, and a hanging test wastes all of it. The watchdog bounds each step of a
-// package instead: the time between two moments at which a test, a subtest, a fuzz seed or a synctest
-// bubble begins or ends. No step of the ordinary suite takes a quarter of the limit on a quiet machine.
+// `go test -timeout` bounds a whole package, so its limit must exceed the time of the slowest
+// package on the slowest machine, and a hanging test wastes all of it. The watchdog bounds each
+// step of a package instead: the time between two moments at which a test, a subtest, a fuzz seed
+// or a synctest bubble begins or ends. No step of the ordinary suite takes a quarter of the limit
+// on a quiet machine.
 //
-// On a busy machine a test that makes progress must not be stopped, so wall time is not the measure.
-// The watchdog counts a second of wall time as 1/load seconds, where load is the number of runnable
-// threads per CPU, at least 1. CPU time of the process would not do: a test that waits for ever uses
-// almost none, and neither does one that waits for its child processes. Where the system does not tell
-// the load, the watchdog assumes unknownLoad.
+// On a busy machine a test that makes progress must not be stopped, so wall time is not the
+// measure. The watchdog counts a second of wall time as 1/load seconds, where load is the number of
+// runnable threads per CPU, at least 1. CPU time of the process would not do: a test that waits for
+// ever uses almost none, and neither does one that waits for its child processes. Where the system
+// does not tell the load, the watchdog assumes unknownLoad.
 //
-// The watchdog is off while benchmarks run, while a fuzz target runs, with -timeout 0, and for tests of
-// make exhaustive, which have the limit of -timeout alone.
+// The watchdog is off while benchmarks run, while a fuzz target runs, with -timeout 0, and for
+// tests of make exhaustive, which have the limit of -timeout alone.
 package watchdog
 
 import (
@@ -31,8 +32,8 @@ import (
 )
 
 const (
-	// limit is how many seconds without load a step may take. With the time to notice the load and to
-	// print the stacks, a hanging test fails within a minute on a quiet machine.
+	// limit is how many seconds without load a step may take. With the time to notice the load and
+	// to print the stacks, a hanging test fails within a minute on a quiet machine.
 	limit    = 50 * time.Second
 	interval = time.Second
 	// unknownLoad is the load where the system does not tell it.
@@ -111,10 +112,11 @@ func (d *dog) look() {
 	d.timer.Reset(interval)
 }
 
-// charge adds an interval to the time of the step, or begins a new step if the goroutines of tests are
-// not the same as at the last look. It returns what to say of a step that reached the limit.
+// charge adds an interval to the time of the step, or begins a new step if the goroutines of tests
+// are not the same as at the last look. It returns what to say of a step that reached the limit.
 //
-// An interval counts once however late the timer fires, so a machine that was suspended charges nothing.
+// An interval counts once however late the timer fires, so a machine that was suspended charges
+// nothing.
 func (d *dog) charge(dump []byte) (hangs string) {
 	step := testGoroutines(dump)
 	if !slices.Equal(step, d.step) {
@@ -135,8 +137,8 @@ func withoutLoad(d time.Duration, load float64) time.Duration {
 	return time.Duration(float64(d) / max(1, load))
 }
 
-// stacks returns the stacks of all goroutines. It uses one buffer again and again, because tests measure
-// what they allocate.
+// stacks returns the stacks of all goroutines. It uses one buffer again and again, because tests
+// measure what they allocate.
 func (d *dog) stacks() []byte {
 	for {
 		if n := runtime.Stack(d.buf, true); n < len(d.buf) {

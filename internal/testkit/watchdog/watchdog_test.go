@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// lookUntilHang charges interval after interval with the same stacks and returns how long it took until
-// the step was said to hang, and the text.
+// lookUntilHang charges interval after interval with the same stacks and returns how long it took
+// until the step was said to hang, and the text.
 func lookUntilHang(t *testing.T, d *dog, dump []byte) (time.Duration, string) {
 	t.Helper()
 	for n := range time.Duration(100_000) {

@@ -19,7 +19,8 @@ func CShell(ctx context.Context) (path, version string, err error) {
 	return debianShellC, version, err
 }
 
-// CClient compiles test/compat/cclient/client.c against Debian's libzookeeper_mt and returns the program's path.
+// CClient compiles test/compat/cclient/client.c against Debian's libzookeeper_mt and returns the
+// program's path.
 func CClient(ctx context.Context, root string) (program string, err error) {
 	if err := debian(ctx, "gcc", "libc6-dev", "libzookeeper-mt-dev"); err != nil {
 		return "", err

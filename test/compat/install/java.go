@@ -34,7 +34,8 @@ func DebianShell(ctx context.Context) (path string, err error) {
 	return debianZooKeeperCLI, nil
 }
 
-// MavenZooKeeper resolves test/compat/java/pom.xml and returns the class path of the newer ZooKeeper and of Curator.
+// MavenZooKeeper resolves test/compat/java/pom.xml and returns the class path of the newer
+// ZooKeeper and of Curator.
 func MavenZooKeeper(ctx context.Context, root string) (classPath string, err error) {
 	dir, err := cacheDir(root, "java")
 	if err != nil {

@@ -22,8 +22,8 @@ type EnsembleOptions struct {
 	Keys map[string]string
 	// JVMFlags are as in Options, for each member.
 	JVMFlags []string
-	// Starting, if any, is called with the client addresses of all members just before the first of them is started, once for
-	// each try.
+	// Starting, if any, is called with the client addresses of all members just before the first of
+	// them is started, once for each try.
 	Starting func(addrs []string)
 }
 
@@ -60,8 +60,8 @@ func StartZooKeeperEnsemble(ctx context.Context, version string, opts EnsembleOp
 	})
 }
 
-// StartGozkdEnsemble starts an ensemble of binary and returns when a leader and all members serve. ctx bounds the start
-// only.
+// StartGozkdEnsemble starts an ensemble of binary and returns when a leader and all members serve.
+// ctx bounds the start only.
 func StartGozkdEnsemble(ctx context.Context, binary string, opts EnsembleOptions) (*Ensemble, error) {
 	return startEnsemble(ctx, "gozkd", opts, func(dir string, keys map[string]string) ([]string, error) {
 		config, err := writeConfig(dir, keys)

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// BuildGozkd builds cmd/gozkd of the repository at root into dir and returns the path of the binary.
+// BuildGozkd builds cmd/gozkd of the repository at root into dir and returns the path of the
+// binary.
 func BuildGozkd(ctx context.Context, root, dir string) (string, error) {
 	return build(ctx, root, dir, "gozkd")
 }
@@ -27,8 +28,8 @@ func build(ctx context.Context, root, dir, name string) (string, error) {
 	return binary, nil
 }
 
-// StartGozkd starts binary as a standalone server and returns when it answers. ctx bounds the start only: the process
-// runs until Stop or Kill.
+// StartGozkd starts binary as a standalone server and returns when it answers. ctx bounds the start
+// only: the process runs until Stop or Kill.
 func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, err error) {
 	opts, work, err := opts.prepare()
 	if err != nil {
@@ -59,8 +60,9 @@ func StartGozkd(ctx context.Context, binary string, opts Options) (_ *Process, e
 	return p.awaitGozkd(ctx, work, portFile)
 }
 
-// StartTestkit builds cmd/gozkd-testkit of the repository at root, starts an ensemble of three in memory, and returns when it
-// answers. Addr is the connect string; the port file has the other addresses.
+// StartTestkit builds cmd/gozkd-testkit of the repository at root, starts an ensemble of three in
+// memory, and returns when it answers. Addr is the connect string; the port file has the other
+// addresses.
 func StartTestkit(ctx context.Context, root string) (_ *Process, err error) {
 	work, err := os.MkdirTemp("", "gozkd-compat-")
 	if err != nil {
@@ -79,7 +81,8 @@ func StartTestkit(ctx context.Context, root string) (_ *Process, err error) {
 	return p.awaitGozkd(ctx, work, portFile)
 }
 
-// awaitGozkd waits until a gozkd answers that was started, and kills it if it does not. The directory goes with it.
+// awaitGozkd waits until a gozkd answers that was started, and kills it if it does not. The
+// directory goes with it.
 func (p *Process) awaitGozkd(ctx context.Context, work, portFile string) (_ *Process, err error) {
 	p.name, p.tempDir, p.ports = "gozkd", work, portFile
 	if p.addr, err = p.awaitPort(ctx, portFile); err == nil {

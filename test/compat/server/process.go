@@ -90,7 +90,8 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Kill ends the process at once, as kill -9 does, waits until it is gone, and removes its temporary directory.
+// Kill ends the process at once, as kill -9 does, waits until it is gone, and removes its temporary
+// directory.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("server: kill %s: %w", p.name, err)

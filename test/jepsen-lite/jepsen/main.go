@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command jepsen runs test/jepsen-lite: an ensemble of processes on this machine, clients, and faults. It prints a report;
-// the exit status is 0 if nothing was wrong, 1 if there was an anomaly, 2 if the test could not be held.
+// Command jepsen runs test/jepsen-lite: an ensemble of processes on this machine, clients, and
+// faults. It prints a report; the exit status is 0 if nothing was wrong, 1 if there was an anomaly,
+// 2 if the test could not be held.
 package main
 
 import (

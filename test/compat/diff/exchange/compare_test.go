@@ -70,8 +70,9 @@ func TestText_RoundTrip(t *testing.T) {
 	}
 }
 
-// Every field of every frame counts: a transcript in which any one is changed is not equal to the original. The times
-// are an exception, each alone: they only need to agree with others of the same zxid.
+// Every field of every frame counts: a transcript in which any one is changed is not equal to the
+// original. The times are an exception, each alone: they only need to agree with others of the same
+// zxid.
 func TestCompare_FindsEveryChangedField(t *testing.T) {
 	changed, missed := 0, 0
 	for _, tr := range recorded(t)[:60] {
@@ -116,7 +117,8 @@ func TestCompare_FindsEveryChangedField(t *testing.T) {
 	t.Logf("%d changes, %d missed", changed, missed)
 }
 
-// Zxids count by their order: one that is moved past another is noticed, all of them moved together are not.
+// Zxids count by their order: one that is moved past another is noticed, all of them moved together
+// are not.
 func TestCompare_ZxidOrder(t *testing.T) {
 	for _, tr := range recorded(t)[:60] {
 		shifted := copyOf(tr)

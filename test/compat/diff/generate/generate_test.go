@@ -7,7 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The rules of what a sequence never holds, over many sequences: see the comments where they are applied.
+// The rules of what a sequence never holds, over many sequences: see the comments where they are
+// applied.
 func TestSequence_Rules(t *testing.T) {
 	seen := make(map[proto.OpCode]int)
 	for n := range exhaustive.Or[uint64](500, 3000) {

@@ -112,7 +112,8 @@ var operations = []scenario{
 	}},
 }
 
-// checks: the order in which a write is checked, specification, 7. Each request is wrong in two ways at least.
+// checks: the order in which a write is checked, specification, 7. Each request is wrong in two
+// ways at least.
 var checks = []scenario{
 	{"7/create", func(s *script) {
 		none := []acl{}
