@@ -10,10 +10,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// auth is a credential, and whether a server has accepted it.
+// auth is a credential. accepted tells whether a server has accepted it.
 type auth struct {
 	request  proto.AuthRequest
-	accepted chan struct{} // closed, with Client.mu held, at the first acceptance
+	accepted chan struct{} // closed at the first acceptance, with Client.mu held
 }
 
 func newAuth(scheme string, credential []byte) *auth {
@@ -29,9 +29,9 @@ func (a *auth) isAccepted() bool {
 	}
 }
 
-// AddAuth adds a credential to this and all later connections of the session, and returns when a server accepted it. A server
-// that refuses one ends the connection, and with it the Client: its state is AuthFailed then. When ctx ends early the
-// credential stays added.
+// AddAuth adds a credential to this and all later connections of the session, and returns when a
+// server has accepted it. A server that refuses a credential closes the connection, which ends the
+// Client in state AuthFailed. If ctx ends early, the credential stays added.
 func (c *Client) AddAuth(ctx context.Context, scheme string, credential []byte) error {
 	a := newAuth(scheme, credential)
 	c.mu.Lock()
@@ -66,7 +66,7 @@ func (c *Client) sendAuth(l *link, a *auth) {
 	l.auths = append(l.auths, a)
 }
 
-// handleAuth takes the answer to the oldest credential that has none. c.mu is held.
+// handleAuth takes the reply to the oldest unanswered credential. c.mu is held.
 func (c *Client) handleAuth(l *link, code proto.ErrCode) error {
 	if len(l.auths) == 0 {
 		return errors.New("an answer to a credential that was not sent")
@@ -74,7 +74,8 @@ func (c *Client) handleAuth(l *link, code proto.ErrCode) error {
 	a := l.auths[0]
 	l.auths = l.auths[1:]
 	if code != proto.OK {
-		// Here and not when the connection breaks: the writer may be the first to find it broken.
+		// The Client ends here, because the writer might be first to notice that the connection
+		// breaks.
 		err := fmt.Errorf("client: credential of scheme %q: %w", a.request.Scheme, code)
 		if code != proto.ErrAuthFailed {
 			err = fmt.Errorf("%w: %w", err, proto.ErrAuthFailed)
@@ -85,7 +86,7 @@ func (c *Client) handleAuth(l *link, code proto.ErrCode) error {
 	if a.isAccepted() {
 		return nil
 	}
-	// One that was added twice need not be sent twice on the next connection.
+	// A credential that was added twice is sent once on the next connection.
 	c.auths = slices.DeleteFunc(c.auths, func(b *auth) bool {
 		return b != a && b.isAccepted() && b.request.Scheme == a.request.Scheme && bytes.Equal(b.request.Auth, a.request.Auth)
 	})

@@ -6,19 +6,20 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// request is what a method asks for.
+// request is what a method of the Client sends.
 type request struct {
 	op      proto.OpCode
 	path    string // for errors
 	body    func([]byte) []byte
-	watch   *watchOn            // set by the server if it answers OK, or to exists that there is no such znode
-	settled func(proto.ErrCode) // called at the answer, before what follows it on the connection, with Client.mu held
+	watch   *watchOn            // set if the server replies OK, or for exists that there is no such znode
+	settled func(proto.ErrCode) // called with the code of the reply before later replies are handled, with Client.mu held
 }
 
-// call is a request on its way. Client.mu guards it until done is closed; from then on it does not change.
+// call is a request in progress. Client.mu guards it until done is closed; after that it is
+// immutable.
 type call struct {
 	request
-	frame []byte // with length; the xid is filled in when it is sent. nil when sent
+	frame []byte // with its length; send fills in the xid. nil: sent
 	xid   int32
 	done  chan struct{}
 	over  bool // done is closed
@@ -26,7 +27,7 @@ type call struct {
 	code    proto.ErrCode
 	cause   error
 	unknown bool
-	reply   []byte // what follows the header of the reply
+	reply   []byte // the body of the reply
 }
 
 const (
@@ -42,7 +43,7 @@ func newCall(r request) *call {
 	return &call{request: r, frame: endFrame(frame, 0), done: make(chan struct{}), unknown: r.op.Info().Write}
 }
 
-// endFrame fills in the length of the frame that begins at start and ends with b.
+// endFrame sets the length of the frame that extends from start to the end of b.
 func endFrame(b []byte, start int) []byte {
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-frameBytes))
 	return b
@@ -51,14 +52,14 @@ func endFrame(b []byte, start int) []byte {
 // sent reports whether the request was put on a connection.
 func (k *call) sent() bool { return k.frame == nil }
 
-// neverSent notes that the request had no chance to be carried out.
+// neverSent records that the request cannot have been executed.
 func (k *call) neverSent() {
 	if !k.over {
 		k.unknown = false
 	}
 }
 
-// fail settles the call without an answer of the server.
+// fail completes the call without a reply.
 func (k *call) fail(code proto.ErrCode, cause error) {
 	if k.over {
 		return
@@ -67,7 +68,7 @@ func (k *call) fail(code proto.ErrCode, cause error) {
 	close(k.done)
 }
 
-// answer settles the call as the server did.
+// answer completes the call with the server's reply.
 func (k *call) answer(code proto.ErrCode, reply []byte) {
 	if k.over {
 		return

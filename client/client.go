@@ -13,11 +13,12 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Client is a session with an ensemble, over one connection at a time. Its methods may be called from any goroutine.
+// Client is a session with an ensemble over one connection at a time. Its methods may be called
+// from any goroutine.
 type Client struct {
 	cfg        Config
 	events     eventQueue
-	done       chan struct{} // closed when the state has ended
+	done       chan struct{} // closed when the state is final
 	cancel     context.CancelFunc
 	runDone    chan struct{} // closed when run has returned
 	eventsDone chan struct{} // closed when all events were delivered
@@ -25,32 +26,33 @@ type Client struct {
 	closeOnce sync.Once
 	closeErr  error
 
-	mu         sync.Mutex // guards what follows, and the link's fields that say so
+	mu         sync.Mutex // guards the fields below and those of link that say so
 	state      State
-	err        error // why it ended
-	closing    bool  // closeSession was asked for: nothing comes behind it
+	err        error // why the state is final
+	closing    bool  // closeSession was submitted: later requests are refused
 	session    Session
-	global     bool // the session was given by a server with a quorum: others know it too
+	global     bool // a server with a quorum has given or confirmed the session, so all servers know it
 	lastZxid   proto.Zxid
 	link       *link   // nil: no connection
-	waiting    []*call // made while there was no connection, in their order; those given up are over
-	nAbandoned int     // how many of waiting are over
-	xid        int32   // of the newest request
+	waiting    []*call // submitted while there was no connection, in order; abandoned ones have over set
+	nAbandoned int     // number of waiting calls with over set
+	xid        int32   // of the latest request
 	auths      []*auth
 	watches    watchTable
 }
 
-// Session is what a server gave.
+// Session describes the session and the connection.
 type Session struct {
 	ID       int64
 	Password []byte
 	Timeout  time.Duration // negotiated
-	Server   string        // the address, as in Config.Servers, that the Client is connected to; "" if to none
-	ReadOnly bool          // that server has no quorum
+	Server   string        // address, as in Config.Servers, of the connected server; "" if there is none
+	ReadOnly bool          // the connected server has no quorum
 }
 
-// Connect tries each server once, in random order, and returns with a session and with Config.Auths accepted. Its error
-// names each address and what was wrong there. ctx bounds the call, and not the Client.
+// Connect tries each server once, in random order, and returns when it has a session and
+// Config.Auths are accepted. The error lists the failure of each address. ctx bounds the call but
+// not the Client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -70,9 +72,9 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	c.establish(l)
 	var run context.Context
 	run, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	// Stops when c.end has closed the queue and all is delivered; Close waits for it.
+	// Stops when c.end has closed the queue and everything is delivered; Close waits for it.
 	go c.events.deliver(cfg.OnEvent, c.eventsDone)
-	// Stops when the state has ended, or when Close cancels its ctx; Close waits for it.
+	// Stops when the state is final or Close cancels its ctx; Close waits for it.
 	go c.run(run, l, rotation)
 	for _, a := range auths {
 		if err := c.awaitAuth(ctx, a); err != nil {
@@ -99,21 +101,23 @@ func (c *Client) anyServer(ctx context.Context, t *rotation) (*link, error) {
 	return nil, fmt.Errorf("client: no session: %w", errors.Join(errs...))
 }
 
-// Close ends the session, so that its ephemeral znodes go at once, and returns when the server said so or after
-// ConnectTimeout: then with an error, and the session ends by itself after its timeout. Requests made before are answered,
-// later ones fail with ErrClosed. When Close returns, all goroutines of the Client have ended and OnEvent is not called any
-// more; so it must not be called from OnEvent. Closing again waits for the same, and returns the same.
+// Close ends the session, which deletes its ephemeral znodes. It returns when a server has
+// confirmed that, or with an error after ConnectTimeout; then the session ends after its timeout.
+// Earlier requests are answered, later ones fail with ErrClosed. When Close returns, all goroutines
+// of the Client have ended and OnEvent is not called any more, so OnEvent must not call Close.
+// Further calls wait for the first one and return the same error.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
 		defer cancel()
 		err := c.endSession(ctx)
 		for errors.Is(err, proto.ErrConnectionLoss) {
-			// Again on the next connection, whether it was carried out or not: a server that carried it out has no such session.
+			// Repeated on the next connection: if the session was closed, the server answers that
+			// it has expired.
 			err = c.endSession(ctx)
 		}
 		c.mu.Lock()
-		if c.end(Closed, ErrClosed) { // nobody said so: err is not nil
+		if c.end(Closed, ErrClosed) { // no server confirmed it: err is not nil
 			c.closeErr = fmt.Errorf("%w; the session ends by itself after %v", err, c.session.Timeout)
 		}
 		c.mu.Unlock()
@@ -128,7 +132,7 @@ func (c *Client) endSession(ctx context.Context) error {
 	return c.do(ctx, request{op: proto.OpCloseSession, settled: func(proto.ErrCode) { c.end(Closed, ErrClosed) }}, nil)
 }
 
-// Session returns the session as it is now.
+// Session returns the present session.
 func (c *Client) Session() Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,32 +141,34 @@ func (c *Client) Session() Session {
 	return s
 }
 
-// State returns where the session stands.
+// State returns the state of the session.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// LastZxid returns the highest zxid that a reply had. What the Client reads is at least as new, on whatever server.
+// LastZxid returns the highest zxid of any reply. Reads are at least as new as this on every
+// server.
 func (c *Client) LastZxid() proto.Zxid {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lastZxid
 }
 
-// Done returns a channel that is closed when the session has ended for good; Err says why.
+// Done returns a channel that is closed when the session has ended; Err returns the reason.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns nil while the session is or may be alive, then ErrClosed, proto.ErrSessionExpired, or an error that wraps
-// proto.ErrAuthFailed.
+// Err returns nil while the session may be alive, then ErrClosed, proto.ErrSessionExpired, or an
+// error that wraps proto.ErrAuthFailed.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// end makes a state the last one, unless there is a last one already. What waits fails. c.mu is held.
+// end makes state the final state and fails all calls. It returns false if the state is final
+// already. c.mu is held.
 func (c *Client) end(state State, err error) bool {
 	if c.state.Ended() {
 		return false
@@ -187,7 +193,7 @@ func (c *Client) end(state State, err error) bool {
 	return true
 }
 
-// endCode is the code of requests that come too late. c.mu is held.
+// endCode returns the code for calls after the end. c.mu is held.
 func (c *Client) endCode() proto.ErrCode {
 	if c.state == AuthFailed {
 		return proto.ErrAuthFailed
@@ -195,8 +201,8 @@ func (c *Client) endCode() proto.ErrCode {
 	return proto.ErrSessionExpired
 }
 
-// do sends a request, or leaves it waiting for a connection, and waits for the reply, which decode reads if it is not nil.
-// The error is an *Error.
+// do sends a request, or queues it until there is a connection, and waits for the reply, which
+// decode reads unless it is nil. The error is an *Error.
 func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) error {
 	k := newCall(r)
 	if ctx.Err() != nil {
@@ -210,8 +216,7 @@ func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) 
 		<-k.done
 	}
 	if k.code != proto.OK {
-		e := &Error{Op: r.op.String(), Path: r.path, Code: k.code, Cause: k.cause, Unknown: k.unknown}
-		return e
+		return &Error{Op: r.op.String(), Path: r.path, Code: k.code, Cause: k.cause, Unknown: k.unknown}
 	}
 	if decode == nil {
 		return nil
@@ -223,7 +228,20 @@ func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) 
 	return nil
 }
 
-// submit hands a call to the connection, or lets it wait for one.
+// doPath is do for an operation on a caller's path. body makes the request from the server's path.
+func (c *Client) doPath(
+	ctx context.Context, op proto.OpCode, path string, body func(full string) request, decode func(*jute.Decoder),
+) error {
+	full, err := c.full(op, path)
+	if err != nil {
+		return err
+	}
+	r := body(full)
+	r.op, r.path = op, path
+	return c.do(ctx, r, decode)
+}
+
+// submit sends a call, or queues it until there is a connection.
 func (c *Client) submit(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +262,7 @@ func (c *Client) submit(k *call) {
 	}
 }
 
-// endCause is what Error.Cause adds to endCode. c.mu is held.
+// endCause returns the Error.Cause that goes with endCode. c.mu is held.
 func (c *Client) endCause() error {
 	if c.err == error(c.endCode()) { //nolint:errorlint // one that wraps it says more
 		return nil
@@ -252,8 +270,8 @@ func (c *Client) endCause() error {
 	return c.err
 }
 
-// abandon settles a call whose caller waits no longer, unless it is settled. A request that was sent keeps its place in the
-// order of replies.
+// abandon completes a call whose caller no longer waits. A request that was sent keeps its place in
+// the order of replies.
 func (c *Client) abandon(k *call, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +283,7 @@ func (c *Client) abandon(k *call, cause error) {
 		c.nAbandoned++
 	}
 	k.fail(proto.ErrOperationTimeout, cause)
-	if 2*c.nAbandoned > len(c.waiting) { // not one by one: of many that are given up at once each would be searched for
+	if 2*c.nAbandoned > len(c.waiting) { // in bulk: removing many one by one would take quadratic time
 		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.over })
 		c.nAbandoned = 0
 	}

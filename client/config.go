@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// DefaultPort is the port of a server that is named without one.
+// DefaultPort is the port of a server that is given without one.
 const DefaultPort = "2181"
 
 const (
@@ -23,41 +23,43 @@ const (
 	defaultMaxBuffer      = 64 << 20
 )
 
-// Config says which servers a Client talks to and how. Only Servers has no default.
+// Config configures a Client. Only Servers has no default.
 type Config struct {
-	// Servers are addresses, host:port, at least one. They are tried in random order. See ParseServers.
+	// Servers are the addresses, host:port, of at least one server. The Client tries them in random
+	// order. See ParseServers.
 	Servers []string
-	// Chroot is "" or a path like "/app": every path of the Client is below it.
+	// Chroot is "" or a path such as "/app" that is prepended to every path of the Client.
 	Chroot string
-	// SessionTimeout is asked of the server, which may negotiate another: see Session. Default: 30 s.
+	// SessionTimeout is the requested timeout; the server may negotiate another, see Session.
+	// Default: 30 s.
 	SessionTimeout time.Duration
-	// ConnectTimeout is how long one server has to accept a connection and give a session, and how long Close waits.
-	// Default: 5 s.
+	// ConnectTimeout bounds the connection and handshake with one server, and Close. Default: 5 s.
 	ConnectTimeout time.Duration
-	// Dial opens a connection to an address out of Servers. Default: TCP.
+	// Dial opens a connection to one of Servers. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// ReadOnly accepts a server that is cut off from its quorum and only answers reads. While connected to one, the Client
-	// looks for a better server.
+	// ReadOnly accepts a server that has lost its quorum and answers reads only. While connected to
+	// such a server, the Client looks for one with a quorum.
 	ReadOnly bool
-	// MaxBuffer is the largest reply in bytes. A larger one costs the connection. Default: 64 MiB.
+	// MaxBuffer is the largest reply in bytes. A larger reply breaks the connection. Default: 64
+	// MiB.
 	MaxBuffer int
-	// Auths are sent on each connection, as by AddAuth.
+	// Auths are sent on each connection, like those of AddAuth.
 	Auths []Auth
-	// OnEvent gets changes of the session's state and watch events, in their order, from one goroutine. While it runs no
-	// other event is delivered, and when thousands wait the connection is not read: it must not wait for a method of the
-	// Client. Default: events go nowhere.
+	// OnEvent receives state changes and watch events, in order, from one goroutine. If thousands
+	// of events wait for it to return, the connection is not read, so it must not wait for a method
+	// of the Client. Default: events are dropped.
 	OnEvent func(Event)
 	// Logger gets the client's log lines. Default: none.
 	Logger hclog.Logger
 }
 
-// Auth is a credential: for the scheme "digest" it is user:password.
+// Auth is a credential. For the scheme "digest" it is user:password.
 type Auth struct {
 	Scheme     string
 	Credential []byte
 }
 
-// withDefaults returns cfg with defaults filled in, and all that is wrong with it.
+// withDefaults returns cfg with defaults filled in, or all errors in it.
 func (cfg Config) withDefaults() (Config, error) {
 	var errs []error
 	if len(cfg.Servers) == 0 {
@@ -109,8 +111,8 @@ func (cfg Config) withDefaults() (Config, error) {
 	return cfg, nil
 }
 
-// ParseServers splits a connect string, host[:port],[::1]:2181,... with a chroot like /app behind it or none, into what
-// Config wants. Servers without a port get DefaultPort. chroot is "" if there is none.
+// ParseServers splits a connect string such as host[:port],[::1]:2181,.../chroot into the fields of
+// Config. Servers without a port get DefaultPort. chroot is "" if there is none.
 func ParseServers(connect string) (servers []string, chroot string, err error) {
 	list := connect
 	if i := strings.IndexByte(connect, '/'); i >= 0 {
@@ -134,7 +136,7 @@ func ParseServers(connect string) (servers []string, chroot string, err error) {
 func parseServer(s string) (string, error) {
 	host, port := s, DefaultPort
 	switch bare, err := netip.ParseAddr(s); {
-	case err == nil && bare.Is6(): // an IPv6 address without brackets: its colons are no port's
+	case err == nil && bare.Is6(): // an IPv6 address without brackets, whose colons do not mean a port
 	case strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]"):
 		host = s[1 : len(s)-1]
 	case strings.ContainsRune(s, ':'):

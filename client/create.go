@@ -10,18 +10,19 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// CreateOptions say what kind of znode is made. The zero value is a persistent one, open to everybody.
+// CreateOptions say what kind of znode to create. The zero value is a persistent znode with an open
+// ACL.
 type CreateOptions struct {
-	Ephemeral  bool          // it goes away with the session
+	Ephemeral  bool          // deleted when the session ends
 	Sequential bool          // the server appends a number of ten digits to the name
-	Container  bool          // it goes away some time after its last child
-	TTL        time.Duration // not 0: it goes away when it has no children and was not changed for so long; whole milliseconds
+	Container  bool          // deleted some time after its last child
+	TTL        time.Duration // if not 0, deleted when it has no children and was not changed for this long; whole milliseconds
 	ACL        []proto.ACL   // nil: world:anyone:cdrwa
 }
 
 var errMixedKinds = errors.New("a znode is one of ephemeral, container or with a TTL, and a container is not sequential")
 
-// mode returns the op that creates such a znode, and its mode.
+// mode returns the op code and the mode that create such a znode.
 func (o CreateOptions) mode() (proto.OpCode, proto.CreateMode, error) {
 	kinds := 0
 	for _, is := range []bool{o.Ephemeral, o.Container, o.TTL != 0} {
@@ -49,7 +50,7 @@ func (o CreateOptions) mode() (proto.OpCode, proto.CreateMode, error) {
 	}
 }
 
-// ttlMs returns a TTL in milliseconds, rounded up: no znode goes before its time.
+// ttlMs returns the TTL in milliseconds, rounded up so that no znode is deleted early.
 func (o CreateOptions) ttlMs() int64 {
 	if o.TTL > math.MaxInt64-time.Millisecond {
 		return int64(o.TTL / time.Millisecond)
@@ -64,8 +65,8 @@ func (o CreateOptions) acl() []proto.ACL {
 	return o.ACL
 }
 
-// Create makes a znode and returns its path, which has a number appended if it is sequential, and its Stat. data is not
-// kept; nil and empty data differ.
+// Create creates a znode and returns its path, with a number appended if it is sequential, and its
+// Stat. It does not retain data; nil and empty data differ.
 func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateOptions) (created string, stat proto.Stat, err error) {
 	op, mode, err := o.mode()
 	if err != nil {

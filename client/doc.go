@@ -1,9 +1,11 @@
-// Package client is a ZooKeeper client: one session with an ensemble of ZooKeeper or gozkd, all op codes from 3.4 to 3.10.
+// Package client is a ZooKeeper client for one session with an ensemble of ZooKeeper or gozkd, with
+// all operations from 3.4 to 3.10.
 //
-// Connect opens a session; methods of the Client send one request each and wait for its reply or for the end of their ctx.
-// Requests of many goroutines share one connection, in the order of the calls, without waiting for each other's replies. When
-// the connection is lost, what was under way fails with proto.ErrConnectionLoss, and nothing of it is sent again; the session is
-// taken up on another server, with its credentials and watches, while later requests wait.
+// Connect opens a session. Each method of the Client sends one request and waits for its reply or
+// the end of its ctx. Requests of many goroutines share one connection, in the order of the calls,
+// without waiting for each other's replies. When the connection is lost, requests in progress fail
+// with proto.ErrConnectionLoss and are not sent again. The Client resumes the session on another
+// server, with its credentials and watches, while new requests wait.
 //
-// What holds, and what a lost request may have done, is in docs/internals/client.md.
+// docs/internals/client.md has the guarantees, and what a lost request may have done.
 package client

@@ -6,18 +6,20 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// configPath is where servers keep their membership.
+// configPath is the znode in which servers publish the membership.
 const configPath = "/zookeeper/config"
 
-// Config returns the members of the ensemble as /zookeeper/config has them, whatever the chroot, and the Stat of that
-// znode, whose Mzxid is the version of the configuration. The event of a watch has the path /zookeeper/config.
+// Config returns the members of the ensemble, from /zookeeper/config whatever the chroot, and the
+// Stat of that znode, whose Mzxid is the version of the configuration. Watch events have the path
+// /zookeeper/config.
 func (c *Client) Config(ctx context.Context, watch bool) ([]byte, proto.Stat, error) {
 	return c.get(ctx, configPath, configPath, watch)
 }
 
-// Reconfig changes the members of the ensemble: either joining (server lines with commas between) and leaving (numbers), or
-// all members at once. An empty string is absent. version is the one that the configuration must have, or -1. It returns the
-// new configuration and the Stat of its znode.
+// Reconfig changes the members of the ensemble: either by joining (server lines separated by
+// commas) and leaving (numbers), or by a list of all members. An empty string is absent. version is
+// the expected version of the configuration, or -1. Reconfig returns the new configuration and the
+// Stat of its znode.
 func (c *Client) Reconfig(ctx context.Context, joining, leaving, members string, version int64) ([]byte, proto.Stat, error) {
 	req := proto.ReconfigRequest{Joining: nonEmpty(joining), Leaving: nonEmpty(leaving), NewMembers: nonEmpty(members), ConfigID: version}
 	var resp proto.DataResponse

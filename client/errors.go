@@ -8,14 +8,14 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// errBetterServer is why a read-only server is left.
+// errBetterServer is the reason to leave a read-only server.
 var errBetterServer = errors.New("left for a server with a quorum")
 
-// ErrClosed says that the Client was closed.
+// ErrClosed means that Close was called.
 var ErrClosed = errors.New("client: closed")
 
-// withoutAddress takes the address out of an error of package net, for who names it anyway. One that a name was resolved to
-// stays.
+// withoutAddress removes the address from an error of package net whose caller names it too. An
+// address that a host name was resolved to stays.
 func withoutAddress(err error, address string) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil && op.Addr.String() == address {
@@ -24,22 +24,23 @@ func withoutAddress(err error, address string) error {
 	return err
 }
 
-// Error is why a request failed. errors.Is finds both Code and Cause in it.
+// Error is the error of a request. errors.Is finds both Code and Cause in it.
 type Error struct {
 	Op   string // ZooKeeper's name of the op
-	Path string // as the caller named it; "" for an op without
-	// Code is the server's answer, or what the client found: ErrConnectionLoss, ErrSessionExpired, ErrAuthFailed,
-	// ErrBadArguments (nothing was sent), ErrMarshallingError (the reply makes no sense), ErrOperationTimeout (ctx ended).
+	Path string // as the caller gave it; "" if the operation has none
+	// Code is the server's reply, or what the client found: ErrConnectionLoss, ErrSessionExpired,
+	// ErrAuthFailed, ErrBadArguments (nothing was sent), ErrMarshallingError (the reply cannot be
+	// decoded), ErrOperationTimeout (ctx ended).
 	Code proto.ErrCode
-	// Cause says more than the code, or is nil: the end of ctx, ErrClosed, what is wrong with the path, how the connection
-	// was lost.
+	// Cause explains the code, or is nil: the error of ctx, ErrClosed, an invalid path, how the
+	// connection was lost.
 	Cause error
-	// Unknown says that the request was a write, was sent, and was not answered: it may have been carried out, or be carried
-	// out later, or never.
+	// Unknown is set for a write that was sent and not answered: it may have been executed, may be
+	// executed later, or never.
 	Unknown bool
 }
 
-// Error names the op, the path and the reason.
+// Error names the operation, the path and the reason.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("client: " + e.Op)

@@ -2,30 +2,31 @@ package client
 
 import "github.com/gozkd/gozkd/proto"
 
-// The event types that only a client knows; those of servers are in package proto.
+// The event types that only clients have; package proto has those of servers.
 const (
-	// EventSession is a change of the session's state; it has no path.
+	// EventSession is a change of the session's state. It has no path.
 	EventSession proto.EventType = -1
-	// EventDataWatchRemoved, EventChildWatchRemoved and EventPersistentWatchRemoved follow a RemoveWatches that succeeded.
+	// EventDataWatchRemoved, EventChildWatchRemoved and EventPersistentWatchRemoved follow a
+	// successful RemoveWatches.
 	EventDataWatchRemoved       proto.EventType = 5
 	EventChildWatchRemoved      proto.EventType = 6
 	EventPersistentWatchRemoved proto.EventType = 7
 )
 
-// Event is a change of the session's state, or what a watch tells.
+// Event is a change of the session's state or a watch event.
 type Event struct {
 	Type  proto.EventType
-	State State      // of the session when the event came
+	State State      // of the session when the event arrived
 	Path  string     // without the chroot; "" if Type is EventSession
-	Zxid  proto.Zxid // of the change; proto.NoZxid where the server does not say
+	Zxid  proto.Zxid // of the change; proto.NoZxid if the server does not send it
 }
 
-// State is where the session stands.
+// State is the state of the session.
 type State int
 
-// The states. A Client begins with Connecting and ends with one of the last three.
+// The states. A Client starts in Connecting; the last three are final.
 const (
-	Connecting State = iota // no connection; the session may live on, or not: only a server can tell
+	Connecting State = iota // no connection; only a server can tell whether the session is alive
 	Connected
 	ReadOnly // connected to a server without a quorum
 	AuthFailed
@@ -33,10 +34,10 @@ const (
 	Closed
 )
 
-// Ended reports whether the state is one that a Client does not leave.
+// Ended reports whether the state is final.
 func (s State) Ended() bool { return s >= AuthFailed }
 
-// String returns ZooKeeper's name of the state, as its shell's prompt shows it.
+// String returns the name that the prompt of ZooKeeper's shell shows.
 func (s State) String() string {
 	switch s {
 	case Connecting:

@@ -266,15 +266,15 @@ func TestUnwantedEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(e)
-	var eventsDone []client.Event
+	var delivered []client.Event
 	for ev := range e {
 		if ev.Type != client.EventSession {
-			eventsDone = append(eventsDone, ev)
+			delivered = append(delivered, ev)
 		}
 	}
 	want := []client.Event{{Type: proto.EventCreated, State: client.Connected, Path: "/w", Zxid: 5}}
-	if !slices.Equal(eventsDone, want) {
-		t.Errorf("%+v", eventsDone)
+	if !slices.Equal(delivered, want) {
+		t.Errorf("%+v", delivered)
 	}
 }
 

@@ -15,35 +15,35 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// link is one connection that has a session.
+// link is one connection with a session.
 type link struct {
 	conn     net.Conn
 	in       *bufio.Reader
 	address  string
 	response proto.ConnectResponse
-	patience time.Duration // how long the server may be silent, and a write may take
-	wake     chan struct{} // capacity 1: there is something in out. Never closed
-	gone     chan struct{} // closed by serve when nothing more is read
+	patience time.Duration // bounds the silence of the server and each write
+	wake     chan struct{} // capacity 1: out is not empty. Never closed
+	gone     chan struct{} // closed by serve when reading has ended
 
 	breakOnce sync.Once
-	cause     error // why it broke; read after gone was closed
+	cause     error // why the connection broke; read after gone is closed
 
-	// Guarded by Client.mu:
-	out     []byte  // frames that the writer has not taken yet
-	pending []*call // sent or in out, in the order in which replies come
-	auths   []*auth // the same; their replies may overtake
+	// The fields below are guarded by Client.mu.
+	out     []byte  // frames for the writer
+	pending []*call // sent or in out, in the order of their replies
+	auths   []*auth // the same for credentials, whose replies may overtake others
 
-	answered bool // a request or a ping. Of who serves the link
+	answered bool // a request or a ping was answered; used by serve's goroutine only
 }
 
 const (
 	inputBytes     = 32 << 10
-	handshakeBytes = 4 << 10  // more than any server's first answer
-	chunkBytes     = 64 << 10 // a reply's length is believed in steps of this size
-	keepOutBytes   = 1 << 20  // an output buffer above this size is not kept
+	handshakeBytes = 4 << 10  // more than any server's first reply
+	chunkBytes     = 64 << 10 // memory for a long reply grows in these steps
+	keepOutBytes   = 1 << 20  // a larger output buffer is not kept
 )
 
-// open connects to one server and takes up the session there, or opens one.
+// open connects to a server and resumes the session there, or opens a new one.
 func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()
@@ -56,7 +56,7 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	l.patience = c.cfg.ConnectTimeout
 	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
 	err = c.handshake(l)
-	if !interrupt() && err == nil { // ctx ended meanwhile, and took the connection with it
+	if !interrupt() && err == nil { // ctx ended and closed the connection
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	return l, nil
 }
 
-// errNoAnswer explains the silent close, which is ZooKeeper's answer to many things.
+// errNoAnswer describes a silent close, ZooKeeper's reply in several situations.
 var errNoAnswer = errors.New("closed the connection without giving a session: it has no quorum, is behind what this client has seen, " +
 	"or takes no more connections")
 
@@ -100,7 +100,7 @@ func (c *Client) handshake(l *link) error {
 	}
 	switch r := &l.response; {
 	case r.TimeoutMs <= 0 || r.SessionID == 0, req.SessionID != 0 && r.SessionID != req.SessionID:
-		// Another session than the one asked for would mean that ephemerals are gone without a word.
+		// A session other than the one asked for would mean that ephemerals were lost silently.
 		return proto.ErrSessionExpired
 	case r.ReadOnly && !c.cfg.ReadOnly:
 		return errors.New("handshake: the server is read-only, which was not asked for")
@@ -108,7 +108,7 @@ func (c *Client) handshake(l *link) error {
 	return nil
 }
 
-// patient reads from a link's connection; each read has the link's patience.
+// patient reads from a link's connection with the link's patience as the deadline of each read.
 type patient struct{ l *link }
 
 func (p patient) Read(b []byte) (int, error) {
@@ -126,16 +126,16 @@ func (l *link) write(b []byte) error {
 	return err
 }
 
-// fail breaks the connection, if it is not broken, and keeps the reason of the first who did.
+// fail breaks the connection. The first reason is kept.
 func (l *link) fail(err error) {
 	l.breakOnce.Do(func() {
 		l.cause = err
-		_ = l.conn.Close() // it is given up whatever Close says
+		_ = l.conn.Close() // the error does not matter: the connection is given up
 	})
 }
 
-// readFrame returns the payload of the next frame, in memory of its own. A length is refused above limit, and what is
-// allocated for it is at most twice what has come.
+// readFrame returns the payload of the next frame in new memory. It refuses a length above limit
+// and allocates at most twice what has arrived.
 func readFrame(r io.Reader, limit int) ([]byte, error) {
 	var head [frameBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -161,7 +161,7 @@ func readFrame(r io.Reader, limit int) ([]byte, error) {
 	return b, nil
 }
 
-// noEOF returns io.ErrUnexpectedEOF for the end of a connection within a frame.
+// noEOF replaces io.EOF within a frame by io.ErrUnexpectedEOF.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -169,7 +169,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// send puts a call on a link. c.mu is held.
+// send sends a call on a link. c.mu is held.
 func (c *Client) send(l *link, k *call) {
 	if c.xid++; c.xid <= 0 { // after the largest int32
 		c.xid = 1
@@ -186,11 +186,11 @@ func (l *link) put(frame []byte) {
 	l.out = append(l.out, frame...)
 	select {
 	case l.wake <- struct{}{}:
-	default: // the writer knows
+	default: // the writer has been woken already
 	}
 }
 
-// frame builds a frame whose xid has a meaning of its own.
+// frame builds a frame with a special xid.
 func frame(xid int32, op proto.OpCode, body func([]byte) []byte) []byte {
 	b := (&proto.RequestHeader{Xid: xid, Op: op}).Append(make([]byte, frameBytes, 64))
 	if body != nil {
@@ -199,7 +199,8 @@ func frame(xid int32, op proto.OpCode, body func([]byte) []byte) []byte {
 	return endFrame(b, 0)
 }
 
-// writeOut writes what is put on the link, and a ping whenever nothing was written for a third of the session timeout.
+// writeOut writes the output of the link, and a ping after every third of the session timeout
+// without output.
 func (c *Client) writeOut(l *link) {
 	interval := l.patience / 2
 	idle := time.NewTimer(interval)
@@ -221,7 +222,7 @@ func (c *Client) writeOut(l *link) {
 		if ping && len(out) == 0 {
 			out = append(out, frame(proto.XidPing, proto.OpPing, nil)...)
 		}
-		if len(out) == 0 { // woken twice for the same
+		if len(out) == 0 { // an earlier wake-up has taken it
 			spare = out
 			continue
 		}

@@ -75,7 +75,7 @@ func testModel(t *testing.T, seed uint64) {
 		return &frail{Conn: conn, left: 100 + chance.IntN(6000)}, nil
 	}
 	changed := make([]chan struct{}, callers)
-	eventsDone := make([]int, callers) // of OnEvent's goroutine, and after Close of the test's
+	delivered := make([]int, callers) // of OnEvent's goroutine, and after Close of the test's
 	for i := range changed {
 		changed[i] = make(chan struct{}, 10*writes)
 	}
@@ -88,7 +88,7 @@ func testModel(t *testing.T, seed uint64) {
 			t.Errorf("an event of %q", e.Path)
 			return
 		}
-		eventsDone[i]++
+		delivered[i]++
 		changed[i] <- struct{}{}
 	}})
 	if err != nil {
@@ -148,9 +148,9 @@ func testModel(t *testing.T, seed uint64) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	for i := range eventsDone {
-		if eventsDone[i] > watched[i]+1 { // and the removal
-			t.Errorf("/n%d: %d events of %d watches", i, eventsDone[i], watched[i])
+	for i := range delivered {
+		if delivered[i] > watched[i]+1 { // and the removal
+			t.Errorf("/n%d: %d events of %d watches", i, delivered[i], watched[i])
 		}
 	}
 }

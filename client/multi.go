@@ -8,14 +8,14 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Op is one op of Multi or MultiRead; the functions below make them.
+// Op is an operation of Multi or MultiRead, made by the functions below.
 type Op struct {
 	op         proto.MultiOp
 	sequential bool
 	err        error
 }
 
-// CreateOp creates a znode, see Client.Create.
+// CreateOp creates a znode; see Client.Create.
 func CreateOp(path string, data []byte, o CreateOptions) Op {
 	op, mode, err := o.mode()
 	return Op{
@@ -24,17 +24,17 @@ func CreateOp(path string, data []byte, o CreateOptions) Op {
 	}
 }
 
-// DeleteOp deletes a znode, see Client.Delete.
+// DeleteOp deletes a znode; see Client.Delete.
 func DeleteOp(path string, version int32) Op {
 	return Op{op: proto.MultiOp{Op: proto.OpDelete, Path: path, Version: version}}
 }
 
-// SetOp replaces a znode's data, see Client.Set.
+// SetOp replaces a znode's data; see Client.Set.
 func SetOp(path string, data []byte, version int32) Op {
 	return Op{op: proto.MultiOp{Op: proto.OpSetData, Path: path, Data: data, Version: version}}
 }
 
-// CheckOp fails the Multi unless the znode is there with that version of its data.
+// CheckOp makes the Multi fail unless the znode exists with that version.
 func CheckOp(path string, version int32) Op {
 	return Op{op: proto.MultiOp{Op: proto.OpCheck, Path: path, Version: version}}
 }
@@ -45,19 +45,20 @@ func GetOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetData, Pa
 // ChildrenOp reads the names of a znode's children. For MultiRead.
 func ChildrenOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetChildren, Path: path}} }
 
-// Result is what one op of a Multi or MultiRead came to. Fields that the op does not have are zero.
+// Result is the result of one operation of a Multi or MultiRead. Fields that the operation does not
+// have are zero.
 type Result struct {
-	// Err is nil or an *Error. In a Multi that failed, ops before the one that failed have nil, those after it
-	// proto.ErrRuntimeInconsistency; none was carried out.
+	// Err is nil or an *Error. In a failed Multi nothing was executed; operations before the failed
+	// one have nil, those after it proto.ErrRuntimeInconsistency.
 	Err      error
-	Path     string     // created
-	Stat     proto.Stat // of the znode after create or set, and of get; servers before 3.8.2 tell none after create
+	Path     string     // of a created znode
+	Stat     proto.Stat // after create, set and get; servers before 3.8.2 omit it after create
 	Data     []byte     // of get
 	Children []string   // of children, unsorted
 }
 
-// Multi carries out all ops, in their order, or none: then the error is that of the op that failed, and the results
-// say which. Only writes and checks may be in it.
+// Multi executes all operations in order, or none: then the error is that of the operation that
+// failed, and the results show which. It accepts writes and checks only.
 func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := c.multi(ctx, proto.OpMulti, ops)
 	if err != nil {
@@ -71,8 +72,8 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	return results, nil
 }
 
-// MultiRead answers several reads in one reply. They need not show one moment. What fails is told in its result; the
-// error is that of the request as a whole.
+// MultiRead executes several reads with one request, not necessarily at one moment. The failure of
+// a read is in its result; the error is that of the whole request.
 func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
 	return c.multi(ctx, proto.OpMultiRead, ops)
 }

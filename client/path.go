@@ -7,13 +7,14 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// full returns the server's path of a caller's path. A path that is not valid is refused here: with a chroot it could reach
-// outside.
+// full returns the server's path for a caller's path. It refuses invalid paths, which could lead
+// outside the chroot.
 func (c *Client) full(op proto.OpCode, path string) (string, error) {
 	return c.newPath(op, path, false)
 }
 
-// newPath is full of a znode to be created, whose name may be all digits of the server's.
+// newPath is full for a znode to be created. The name of a sequential znode may consist of the
+// server's digits alone.
 func (c *Client) newPath(op proto.OpCode, path string, sequential bool) (string, error) {
 	check := path
 	if sequential {
@@ -32,7 +33,8 @@ func (c *Client) newPath(op proto.OpCode, path string, sequential bool) (string,
 	}
 }
 
-// strip returns the caller's path of a server's path; what is not below the chroot stays as it is.
+// strip returns the caller's path for a server's path. A path outside the chroot is returned
+// unchanged.
 func (c *Client) strip(full string) string {
 	rest, ok := strings.CutPrefix(full, c.cfg.Chroot)
 	switch {
@@ -47,7 +49,7 @@ func (c *Client) strip(full string) string {
 	}
 }
 
-// refuse is the error of a request that is not sent.
+// refuse returns the error of a request that is not sent.
 func (c *Client) refuse(op proto.OpCode, path string, why error) error {
 	return &Error{Op: op.String(), Path: path, Code: proto.ErrBadArguments, Cause: fmt.Errorf("not sent: %w", why)}
 }

@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// maxEvents is how many events may wait for OnEvent before the connection is not read any more.
+// maxEvents is how many events may wait for OnEvent before the connection is no longer read.
 const maxEvents = 4096
 
-// eventQueue keeps events in their order between the connection and OnEvent.
+// eventQueue holds events in order between the connection and OnEvent.
 type eventQueue struct {
 	mu     sync.Mutex
-	change sync.Cond // something below changed
+	change sync.Cond // signalled when a field below changes
 	events []Event
 	closed bool
-	// pushed and told count events, since the beginning: those that came, and those that OnEvent has returned from.
-	pushed, eventsDone uint64
+	// pushed counts the events so far, delivered those that OnEvent has returned from.
+	pushed, delivered uint64
 }
 
 func (q *eventQueue) init() { q.change.L = &q.mu }
 
-// push appends an event; it never waits. Behind close it does nothing.
+// push appends an event without waiting. After close it does nothing.
 func (q *eventQueue) push(e Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -31,7 +31,7 @@ func (q *eventQueue) push(e Event) {
 	}
 }
 
-// close ends deliver when all that is there was delivered.
+// close makes deliver return when the queue is empty.
 func (q *eventQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,7 +39,7 @@ func (q *eventQueue) close() {
 	q.change.Broadcast()
 }
 
-// awaitRoom returns when few enough events wait, or none will come.
+// awaitRoom waits until the queue has room or is closed.
 func (q *eventQueue) awaitRoom() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -48,9 +48,10 @@ func (q *eventQueue) awaitRoom() {
 	}
 }
 
-// deliver hands the events over, one after the other, until the queue is closed and empty. Then it closes told.
-func (q *eventQueue) deliver(to func(Event), eventsDone chan<- struct{}) {
-	defer close(eventsDone)
+// deliver passes the events to to, one after the other, until the queue is closed and empty. Then
+// it closes done.
+func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
+	defer close(done)
 	for {
 		q.mu.Lock()
 		for len(q.events) == 0 && !q.closed {
@@ -66,16 +67,16 @@ func (q *eventQueue) deliver(to func(Event), eventsDone chan<- struct{}) {
 		for _, e := range batch {
 			to(e)
 			q.mu.Lock()
-			q.eventsDone++
+			q.delivered++
 			q.change.Broadcast()
 			q.mu.Unlock()
 		}
 	}
 }
 
-// AwaitEvents returns when OnEvent has returned from all events that had come when AwaitEvents was called. An event comes
-// before the reply to any later request: after a request, all that happened before it has been told. The error is that of
-// ctx. OnEvent must not call it.
+// AwaitEvents waits until OnEvent has returned from all events that arrived before the call. An
+// event arrives before the reply to any later request, so after a request this covers everything
+// that happened before it. The error is that of ctx. OnEvent must not call AwaitEvents.
 func (c *Client) AwaitEvents(ctx context.Context) error {
 	q := &c.events
 	stop := context.AfterFunc(ctx, func() {
@@ -86,7 +87,7 @@ func (c *Client) AwaitEvents(ctx context.Context) error {
 	defer stop()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for want := q.pushed; q.eventsDone < want; {
+	for want := q.pushed; q.delivered < want; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -13,10 +13,10 @@ import (
 func TestAwaitEvents(t *testing.T) {
 	s := startServer(t, server.Config{})
 	release := make(chan struct{})
-	eventsDone := make(chan string, 10) // more than there are events
+	delivered := make(chan string, 10) // more than there are events
 	c, err := client.Connect(t.Context(), client.Config{Servers: []string{"in process"}, Dial: (&wire{dial: s.Dial}).Dial, OnEvent: func(e client.Event) {
 		<-release
-		eventsDone <- e.Path
+		delivered <- e.Path
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestAwaitEvents(t *testing.T) {
 	if err := c.AwaitEvents(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if len(eventsDone) != 2 { // the session's beginning, and the change
-		t.Errorf("%d events told, want 2", len(eventsDone))
+	if len(delivered) != 2 { // the session's beginning, and the change
+		t.Errorf("%d events told, want 2", len(delivered))
 	}
 }

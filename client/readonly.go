@@ -11,15 +11,15 @@ const (
 	maxSeek = time.Minute
 )
 
-// seekQuorum asks the other servers, one after the other and with growing pauses, until one has a quorum. Then it breaks the
-// link, and returns that server.
+// seekQuorum asks the other servers, one after the other and with growing pauses, until one has a
+// quorum. Then it breaks the link and returns that server.
 func (c *Client) seekQuorum(l *link, servers []string) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	over := make(chan struct{})
 	defer func() { <-over }()
 	defer cancel()
-	// Stops when the link has gone or the search is over; the deferred receive waits for it.
+	// Stops when the link breaks or the search ends; the deferred receive waits for it.
 	go func() {
 		defer close(over)
 		select {
@@ -39,7 +39,8 @@ func (c *Client) seekQuorum(l *link, servers []string) string {
 	return ""
 }
 
-// hasQuorum asks a server with the four-letter word for it. One that can't be asked has none.
+// hasQuorum asks a server with the four-letter word isro. A server that cannot be asked has no
+// quorum.
 func (c *Client) hasQuorum(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()
@@ -47,7 +48,7 @@ func (c *Client) hasQuorum(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	interrupt := context.AfterFunc(ctx, func() { _ = conn.Close() }) // what it says then does not matter
+	interrupt := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the error does not matter
 	defer func() { _ = conn.Close() }()
 	defer interrupt()
 	if _, err := io.WriteString(conn, "isro"); err != nil {

@@ -19,11 +19,11 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// tour goes round the servers in an order of its own. It belongs to run.
+// rotation cycles through the servers in a random order. It belongs to run's goroutine.
 type rotation struct {
 	servers []string
 	at      int
-	pause   time.Duration // the next; it grows until a server answers something
+	pause   time.Duration // the next one; it doubles until a server answers
 }
 
 func newRotation(servers []string) *rotation {
@@ -45,15 +45,16 @@ func (t *rotation) prefer(address string) {
 	}
 }
 
-// wait pauses before servers are asked once more. The error is that of ctx.
+// wait pauses before the next round. The error is that of ctx.
 func (t *rotation) wait(ctx context.Context) error {
-	// Between half and all of it, so that the clients of a server that fell don't come back as one.
+	// Between half of the pause and all of it, so that the clients of a crashed server do not
+	// reconnect all at once.
 	err := sleep(ctx, t.pause/2+rand.N(t.pause/2))
 	t.pause = min(2*t.pause, maxPause)
 	return err
 }
 
-// run serves one connection after the other until the session has ended or ctx has.
+// run serves one connection after the other until the state is final or ctx ends.
 func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 	defer close(c.runDone)
 	for l != nil {
@@ -65,7 +66,8 @@ func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 		if better != "" {
 			t.prefer(better)
 		}
-		// A server that worked is missed at once. One that gives a session and answers nothing would be asked without end.
+		// After a working connection the next attempt is immediate. Without the pause, a server
+		// that gives sessions but answers nothing would be tried in a tight loop.
 		if l.answered {
 			t.pause = minPause
 		} else if t.wait(ctx) != nil {
@@ -75,15 +77,15 @@ func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 	}
 }
 
-// serve works on a connection until it breaks; then l.cause says why. If it was left for a server that has a quorum, that
-// one is returned.
+// serve uses a connection until it breaks; then l.cause is the reason. If it left a read-only
+// server for one with a quorum, it returns the latter.
 func (c *Client) serve(ctx context.Context, l *link, servers []string) (better string) {
 	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
 	defer interrupt()
 	var both sync.WaitGroup
-	both.Go(func() { c.writeOut(l) }) // ends when gone is closed, or when it can't write; awaited below
+	both.Go(func() { c.writeOut(l) }) // ends when gone is closed or a write fails; awaited below
 	if l.response.ReadOnly {
-		both.Go(func() { better = c.seekQuorum(l, servers) }) // ends when gone is closed, or when it found one; awaited below
+		both.Go(func() { better = c.seekQuorum(l, servers) }) // ends when gone is closed or it has found a server; awaited below
 	}
 	l.fail(c.readIn(l))
 	close(l.gone)
@@ -91,7 +93,7 @@ func (c *Client) serve(ctx context.Context, l *link, servers []string) (better s
 	return better
 }
 
-// readIn handles what comes until it can't.
+// readIn handles incoming frames until an error.
 func (c *Client) readIn(l *link) error {
 	for {
 		c.events.awaitRoom()
@@ -108,7 +110,7 @@ func (c *Client) readIn(l *link) error {
 	}
 }
 
-// handle takes one frame: a reply or an event.
+// handle handles one frame, a reply or an event.
 func (c *Client) handle(l *link, frame []byte) error {
 	var h proto.ReplyHeader
 	d := jute.NewDecoder(frame)
@@ -117,7 +119,7 @@ func (c *Client) handle(l *link, frame []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link != l { // the session has ended meanwhile
+	if c.link != l { // the session has ended
 		return ErrClosed
 	}
 	switch h.Xid {
@@ -152,7 +154,7 @@ func (c *Client) handle(l *link, frame []byte) error {
 	return nil
 }
 
-// handleEvent tells of what a watch saw. Events of watches that are not there any more are dropped. c.mu is held.
+// handleEvent passes on a watch event, unless the watch has been removed. c.mu is held.
 func (c *Client) handleEvent(zxid proto.Zxid, d *jute.Decoder) error {
 	var e proto.WatcherEvent
 	if e.Decode(d); d.Err() != nil {
@@ -164,12 +166,12 @@ func (c *Client) handleEvent(zxid proto.Zxid, d *jute.Decoder) error {
 	return nil
 }
 
-// establish makes a link the one in use: credentials first, then watches, then what waits.
+// establish puts a link into use: it sends credentials, then watches, then waiting calls.
 func (c *Client) establish(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state.Ended() {
-		return // run finds that out when it serves l
+		return // run notices when it serves l
 	}
 	r := &l.response
 	c.link = l
@@ -198,7 +200,7 @@ func (c *Client) establish(l *link) {
 	c.waiting, c.nAbandoned = nil, 0
 }
 
-// lost settles what was under way on a link, and reports whether the session may live on.
+// lost fails the calls in progress on a link and reports whether the session may be alive.
 func (c *Client) lost(l *link) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,8 +218,8 @@ func (c *Client) lost(l *link) bool {
 	return true
 }
 
-// reconnect tries one server after the other until one takes up the session. It returns nil when the session has ended, or
-// ctx has.
+// reconnect tries the servers in turn until one resumes the session. It returns nil if the session
+// has expired or ctx has ended.
 func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 	for {
 		for range t.servers {
@@ -244,7 +246,8 @@ func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 	}
 }
 
-// expired ends the Client after a server said that there is no such session, as Close wants it or not.
+// expired ends the Client after a server has reported that the session does not exist. During Close
+// that is what Close wants.
 func (c *Client) expired() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,25 +7,22 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// AddWatch sets a watch that stays until it is removed, on the znode or, if mode is proto.AddWatchPersistentRecursive, on it
-// and all below. There need not be such a znode. While there is no connection changes go unseen: who needs to know reads
-// again after the event of a connection.
+// AddWatch sets a persistent watch on a znode, which need not exist, or, if mode is proto.AddWatchPersistentRecursive, on the
+// znode and all below it. Changes during a disconnection cause no events: after the event of the new connection the caller
+// must read again.
 func (c *Client) AddWatch(ctx context.Context, path string, mode proto.AddWatchMode) error {
-	full, err := c.full(proto.OpAddWatch, path)
-	if err != nil {
-		return err
-	}
 	kind := watchPersistent
 	if mode == proto.AddWatchPersistentRecursive {
 		kind = watchRecursive
 	}
-	req := proto.AddWatchRequest{Path: full, Mode: mode}
-	// The body, an int that is always 0, says nothing.
-	return c.do(ctx, request{op: proto.OpAddWatch, path: path, body: req.Append, watch: watchIf(true, full, kind)}, nil)
+	// The body of the reply is an int that is always 0.
+	return c.doPath(ctx, proto.OpAddWatch, path, func(full string) request {
+		return request{body: (&proto.AddWatchRequest{Path: full, Mode: mode}).Append, watch: watchIf(true, full, kind)}
+	}, nil)
 }
 
-// RemoveWatches removes the Client's watches of a kind on exactly that path, and tells OnEvent of each kind that was there.
-// ErrNoWatcher: the server knows of none. With local they are forgotten even if the connection is lost meanwhile.
+// RemoveWatches removes the Client's watches of a kind on exactly that path and delivers an event for each kind removed.
+// ErrNoWatcher: the server has no such watch. With local the watches are forgotten even if the connection is lost.
 func (c *Client) RemoveWatches(ctx context.Context, path string, kind proto.WatcherType, local bool) error {
 	full, err := c.full(proto.OpRemoveWatches, path)
 	if err != nil {
@@ -46,13 +43,9 @@ func (c *Client) RemoveWatches(ctx context.Context, path string, kind proto.Watc
 	return err
 }
 
-// CheckWatches returns nil if the server knows of a watch of the Client of that kind on exactly that path, else
-// ErrNoWatcher.
+// CheckWatches returns nil if the server has a watch of the Client of that kind on exactly that path, else ErrNoWatcher.
 func (c *Client) CheckWatches(ctx context.Context, path string, kind proto.WatcherType) error {
-	full, err := c.full(proto.OpCheckWatches, path)
-	if err != nil {
-		return err
-	}
-	req := proto.WatchesRequest{Path: full, Type: kind}
-	return c.do(ctx, request{op: proto.OpCheckWatches, path: path, body: req.Append}, nil)
+	return c.doPath(ctx, proto.OpCheckWatches, path, func(full string) request {
+		return request{body: (&proto.WatchesRequest{Path: full, Type: kind}).Append}
+	}, nil)
 }

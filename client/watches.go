@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// watchKind is one of the lists in which watches are set again on the next connection.
+// watchKind is one of the lists of setWatches.
 type watchKind uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	nWatchKinds
 )
 
-// watchOn is a watch that a request sets if it succeeds. The path is the server's.
+// watchOn is a watch that a successful request sets, on a path of the server.
 type watchOn struct {
 	path string
 	kind watchKind
@@ -33,8 +33,8 @@ func watchIf(on bool, path string, kind watchKind) *watchOn {
 	return &watchOn{path, kind}
 }
 
-// watchTable is what the Client watches, by kind and path of the server: what to set again on the next connection.
-// Guarded by Client.mu.
+// watchTable holds the watches of the Client, by kind and server's path, to restore on the next
+// connection. Guarded by Client.mu.
 type watchTable [nWatchKinds]map[string]struct{}
 
 func newWatchTable() (t watchTable) {
@@ -44,7 +44,7 @@ func newWatchTable() (t watchTable) {
 	return t
 }
 
-// set notes a watch after the reply to its request. Source: protocol reference, 9.2.
+// set adds a watch after the reply to its request. Source: protocol reference, 9.2.
 func (t *watchTable) set(w watchOn, code proto.ErrCode) {
 	switch {
 	case code == proto.OK && w.kind == watchExists:
@@ -54,7 +54,7 @@ func (t *watchTable) set(w watchOn, code proto.ErrCode) {
 	}
 }
 
-// has reports whether there is a watch, and take also removes it.
+// has reports whether there is a watch; take removes it too.
 func (t *watchTable) has(kind watchKind, path string) bool {
 	_, ok := t[kind][path]
 	return ok
@@ -66,7 +66,8 @@ func (t *watchTable) take(kind watchKind, path string) bool {
 	return ok
 }
 
-// fire uses up the one-shot watches that an event is for, and reports whether any watch wants it.
+// fire removes the one-shot watches that an event triggers and reports whether any watch wants the
+// event.
 func (t *watchTable) fire(event proto.EventType, path string) bool {
 	var kinds []watchKind
 	switch event {
@@ -84,7 +85,7 @@ func (t *watchTable) fire(event proto.EventType, path string) bool {
 	return wanted || event != proto.EventChildrenChanged && t.recursive(path)
 }
 
-// recursive reports whether a recursive watch is on path or above it.
+// recursive reports whether there is a recursive watch on path or above it.
 func (t *watchTable) recursive(path string) bool {
 	for len(t[watchRecursive]) > 0 {
 		if t.has(watchRecursive, path) {
@@ -103,7 +104,8 @@ func (t *watchTable) recursive(path string) bool {
 	return false
 }
 
-// forgetWatches removes watches on a path and tells of each table that had one. c.mu is held.
+// forgetWatches removes watches on a path and delivers an event for each kind that had one. c.mu is
+// held.
 func (c *Client) forgetWatches(path string, kind proto.WatcherType) {
 	t := &c.watches
 	tell := func(event proto.EventType) {
@@ -126,13 +128,14 @@ func (c *Client) forgetWatches(path string, kind proto.WatcherType) {
 	}
 }
 
-// setWatchesBytes is about how much of paths one setWatches carries.
+// setWatchesBytes bounds the paths in one setWatches, approximately.
 const setWatchesBytes = 128 << 10
 
-// frames returns the requests that set all watches again: events that were missed since a zxid come at once.
+// frames returns the requests that restore all watches. Servers send missed events since a zxid at
+// once.
 func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
 	op := proto.OpSetWatches
-	if len(t[watchPersistent])+len(t[watchRecursive]) > 0 { // servers before 3.6 know neither these nor setWatches2
+	if len(t[watchPersistent])+len(t[watchRecursive]) > 0 { // servers before 3.6 know neither these kinds nor setWatches2
 		op = proto.OpSetWatches2
 	}
 	var lists [nWatchKinds][]string
@@ -143,7 +146,7 @@ func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
 		}
 		for kind := range lists {
 			if lists[kind] == nil {
-				lists[kind] = []string{} // null is not what other clients send
+				lists[kind] = []string{} // other clients never send null
 			}
 		}
 		r := proto.SetWatchesRequest{
