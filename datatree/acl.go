@@ -8,20 +8,21 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ACLRef is a handle to an immutable access control list, good for as long as it is kept. Its zero value is the open
-// list, world:anyone:cdrwa.
+// ACLRef is a handle to an immutable access control list and stays valid. Its zero value is the
+// open list, world:anyone:cdrwa.
 type ACLRef struct{ acl *acl }
 
-// Caller is who reads.
+// Caller is the reader that a read is checked for.
 type Caller struct {
 	IDs     []proto.ID
-	SkipACL bool // every check passes
+	SkipACL bool // no check is made
 }
 
 // Readable reports whether c may read a znode with this list.
 func (t *Tree) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead, ref.acl) }
 
-// Permitted reports whether c has every one of the wanted permissions on the znode at path. Nobody has any where there is none.
+// Permitted reports whether c has all of the wanted permissions on the znode at path. Without a
+// znode nobody has any.
 func (t *Tree) Permitted(path string, want proto.Perms, c Caller) bool {
 	n := t.get(path)
 	if n == nil {
@@ -35,7 +36,7 @@ func (t *Tree) Permitted(path string, want proto.Perms, c Caller) bool {
 	return true
 }
 
-// may reports whether c has one of the wanted permissions. Source: ZooKeeperServer.checkACL.
+// may reports whether c has any of the wanted permissions. Source: ZooKeeperServer.checkACL.
 func (c *Caller) may(want proto.Perms, a *acl) bool {
 	if a == nil || c.SkipACL {
 		return true
@@ -53,7 +54,7 @@ func (c *Caller) may(want proto.Perms, a *acl) bool {
 	return false
 }
 
-// matches reports whether entry i stands for one of ids.
+// matches reports whether entry i applies to one of ids.
 func (a *acl) matches(i int, ids []proto.ID) bool {
 	entry := a.list[i].ID
 	if entry.Scheme == "world" && entry.ID == "anyone" {
@@ -76,11 +77,12 @@ func (a *acl) matches(i int, ids []proto.ID) bool {
 	return false
 }
 
-// fixACL returns the list to store for what the client sent for path.
-// Source: PrepRequestProcessor.fixupACL.
+// fixACL returns the list to store for a list that a client sent for path. Source:
+// PrepRequestProcessor.fixupACL.
 //
-// Accepted are the schemes with which a client can be known to us: world, auth, digest and ip. Errors: ErrInvalidACL,
-// and ErrMarshallingError for a list too long to be read, which a short one with auth can become.
+// It accepts the schemes that identify clients here: world, auth, digest and ip. Errors:
+// ErrInvalidACL, and ErrMarshallingError for a list too long to be read, which a short list can
+// become by expansion of auth.
 func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 	if isOpen(sent) {
 		return sent, proto.OK
@@ -117,7 +119,7 @@ func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) 
 	return fixed, proto.OK
 }
 
-// storable reports whether an entry for id can be stored as it is.
+// storable reports whether an entry for id can be stored unchanged.
 func storable(id proto.ID) bool {
 	switch id.Scheme {
 	case "world":
@@ -131,7 +133,7 @@ func storable(id proto.ID) bool {
 	return false
 }
 
-// uniqueACLs returns the list without entries that stand in it before.
+// uniqueACLs returns the list without repeated entries.
 func uniqueACLs(list []proto.ACL) []proto.ACL {
 	if len(list) < 2 {
 		return list
@@ -147,10 +149,11 @@ func uniqueACLs(list []proto.ACL) []proto.ACL {
 	return unique
 }
 
-// validDigest reports whether id has two parts, user:hash, as Java's split counts them: empty ones at the end are dropped.
+// validDigest reports whether id has two parts, user:hash, in the sense of Java's split, which
+// drops empty parts at the end.
 func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
 
-// parseNet reads an address, or an address and the length of its network's prefix.
+// parseNet parses an address, or an address with a prefix length.
 func parseNet(id string) (netip.Prefix, bool) {
 	address, length, hasBits := strings.Cut(id, "/")
 	addr, ok := parseAddr(address)
@@ -168,8 +171,8 @@ func parseNet(id string) (netip.Prefix, bool) {
 	return p, err == nil
 }
 
-// parseAddr reads IPv4 as ZooKeeper does: four numbers between dots, leading zeros and all. It knows no IPv6 form with
-// IPv4 inside.
+// parseAddr parses IPv4 as ZooKeeper does, four numbers with dots in between and possibly leading
+// zeros. It refuses IPv6 addresses with an embedded IPv4 address.
 func parseAddr(s string) (netip.Addr, bool) {
 	if strings.Contains(s, ":") {
 		addr, err := netip.ParseAddr(s)
@@ -190,7 +193,7 @@ func parseAddr(s string) (netip.Addr, bool) {
 	return netip.AddrFrom4(b), true
 }
 
-// maskACL hides the hashes of digest ids, for callers who may read a list but not change it.
+// maskACL hides the hashes of digest ids from callers who may read a list but not change it.
 func maskACL(list []proto.ACL) []proto.ACL {
 	masked := make([]proto.ACL, len(list))
 	for i, entry := range list {

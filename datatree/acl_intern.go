@@ -8,16 +8,16 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// acl is an access control list that is shared by all znodes that have it. All but refs is immutable.
-// The open list, world:anyone:cdrwa, is the nil pointer.
+// acl is an access control list, shared by all znodes that have it. Everything except refs is
+// immutable. The nil pointer is the open list, world:anyone:cdrwa.
 type acl struct {
-	key  string // the encoding, by which it stands in aclTable.numbers
+	key  string // the encoding, its key in aclTable.numbers
 	list []proto.ACL
-	nets []netip.Prefix // of the ip entries, at their index; nil if there is none
-	refs int            // znodes that have it; 0: not in the table
+	nets []netip.Prefix // of ip entries, by index; nil if there is none
+	refs int            // number of znodes; 0: not in the table
 }
 
-// acls returns the list, not to be changed.
+// acls returns the list, which must not be changed.
 func (a *acl) acls() []proto.ACL {
 	if a == nil {
 		return proto.OpenACL()
@@ -25,9 +25,9 @@ func (a *acl) acls() []proto.ACL {
 	return a.list
 }
 
-// aclTable numbers the lists that znodes have. 0 is the open one.
+// aclTable numbers the lists of the znodes. 0 is the open list.
 type aclTable struct {
-	numbers map[string]uint32 // by encoding, without the open one
+	numbers map[string]uint32 // by encoding, without the open list
 	lists   []*acl            // by number less 1; nil: free
 	free    []uint32
 }
@@ -39,7 +39,7 @@ func (a *aclTable) at(number uint32) *acl {
 	return a.lists[number-1]
 }
 
-// key returns the encoding that at's list has.
+// key returns the encoding of a list.
 func (a *aclTable) key(number uint32) string {
 	if number == 0 {
 		return ""
@@ -47,7 +47,7 @@ func (a *aclTable) key(number uint32) string {
 	return a.lists[number-1].key
 }
 
-// retain notes that one more znode has the list of that encoding, and returns its number.
+// retain adds a reference to the list with that encoding and returns its number.
 func (a *aclTable) retain(key string) uint32 {
 	if key == "" {
 		return 0
@@ -68,7 +68,7 @@ func (a *aclTable) retain(key string) uint32 {
 	return number
 }
 
-// release notes that one znode less has a list.
+// release drops a reference to a list.
 func (a *aclTable) release(number uint32) {
 	if number == 0 {
 		return
@@ -85,7 +85,7 @@ func (a *aclTable) release(number uint32) {
 	}
 }
 
-// aclKey returns the encoding of a list that fixACL made, for a record.
+// aclKey returns the encoding of a list from fixACL, for a record.
 func (t *Tree) aclKey(list []proto.ACL) string {
 	if isOpen(list) {
 		return ""
@@ -102,7 +102,7 @@ func isOpen(list []proto.ACL) bool {
 	return len(list) == 1 && list[0] == proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "world", ID: "anyone"}}
 }
 
-// newACL makes a list of its encoding, which is valid and not empty.
+// newACL decodes a list whose encoding is valid and not empty.
 func newACL(key string) *acl {
 	d := reader{b: []byte(key)}
 	a := &acl{key: key, list: d.acl()}
@@ -113,13 +113,13 @@ func newACL(key string) *acl {
 		if a.nets == nil {
 			a.nets = make([]netip.Prefix, len(a.list))
 		}
-		// An address that does not parse leaves the zero prefix, which contains nothing. fixACL lets none through.
+		// An invalid address leaves the zero prefix, which contains nothing. fixACL accepts none.
 		a.nets[i], _ = parseNet(entry.ID.ID)
 	}
 	return a
 }
 
-// appendACL appends the encoding of a list; the open one is written as an empty list.
+// appendACL appends the encoding of a list. The open list is encoded as an empty one.
 func appendACL(b []byte, list []proto.ACL) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
 	for i := range list {
@@ -130,7 +130,7 @@ func appendACL(b []byte, list []proto.ACL) []byte {
 	return b
 }
 
-// acl reads what appendACL wrote.
+// acl decodes what appendACL wrote.
 func (d *reader) acl() []proto.ACL {
 	n := d.count(3)
 	if n == 0 {

@@ -7,59 +7,62 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Header is what the log adds to a request.
+// Header is the position and time of a request in the log.
 type Header struct {
 	Zxid   proto.Zxid
 	TimeMs int64 // Unix milliseconds, chosen by the leader; becomes Ctime and Mtime
 }
 
-// Result is what the client of a request sees. Which fields are set depends on the op.
+// Result is what the client of a request sees. The operation determines which fields are set.
 //
-// Two errors have a meaning for the connection: ErrSessionExpired (the session is unknown or closed) and ErrSessionMoved
-// (it is attached by another connection now: this one is to be closed without a reply).
+// Two errors concern the connection: ErrSessionExpired (the session is unknown or closed) and
+// ErrSessionMoved (the session is attached to another connection, so this one must be closed
+// without a reply).
 type Result struct {
 	Zxid        proto.Zxid
 	Err         proto.ErrCode
 	Path        string              // create*: the final path
 	Stat        proto.Stat          // create*, setData, setACL, configDone: after the change
-	Multi       []proto.MultiResult // multi, failed ones too, for which Err is OK; valid until the next Apply
-	MultiFailed bool                // multi: nothing of it was done, and Multi says why
+	Multi       []proto.MultiResult // multi, with Err OK even if it failed; valid until the next Apply
+	MultiFailed bool                // multi: nothing was done, and Multi says why
 	SessionID   proto.SessionID     // createSession, reattachSession
-	Pending     bool                // reconfig, initConfig: checked, and raft's turn; the answer comes with the configDone of Serial
-	Serial      proto.Zxid          // reconfig, initConfig: what is pending now; configDone: what is no longer, 0 if it ended nothing
-	Data        []byte              // configDone: the new text of /zookeeper/config; shared, not to be changed
-	Why         string              // for refusals that deserve a line in the log: what, where, size and limit
+	Pending     bool                // reconfig, initConfig: accepted; raft must change first, and the configDone of Serial has the result
+	Serial      proto.Zxid          // reconfig, initConfig: the pending change; configDone: the change that ended, or 0
+	Data        []byte              // configDone: the new text of /zookeeper/config; shared, must not be changed
+	Why         string              // reason of a refusal that should be logged: operation, path, size and limit
 }
 
-// Event is something that watches may wait for.
+// Event is an event for watches.
 type Event struct {
 	Type proto.EventType
 	Path string
 	Zxid proto.Zxid
-	ACL  ACLRef // of the znode at Path at that moment: who may not read it is not told
+	ACL  ACLRef // of the znode at Path at that moment; a watcher without READ gets no event
 }
 
-// Apply executes one committed request and returns what its client sees and which events fired, in firing order: the
-// znode's own before its parent's. The events, and Result.Multi, are valid until the next Apply.
+// Apply executes one committed request. It returns the result for the client and the events in
+// firing order: a znode's event comes before its parent's. Events and Result.Multi are valid until
+// the next Apply.
 //
 // Deterministic: trees that applied the same requests are equal under Digest.
 //
-//	h.Zxid    above LastZxid, else panic (D4)
-//	r         not retained; data and names are copied
+//	h.Zxid    must be above LastZxid, otherwise Apply panics (D4)
+//	r         is not retained; data and names are copied
 //
-// Client mistakes (no parent, bad version, a body that cannot be decoded) are Result.Err and still consume the zxid.
-// The order of the checks is ZooKeeper's. Sources: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
+// Client mistakes (no parent, bad version, an undecodable body) are Result.Err and consume the
+// zxid. The checks come in ZooKeeper's order. Sources: PrepRequestProcessor.pRequest2Txn,
+// DataTree.processTxn.
 func (t *Tree) Apply(h Header, r *Request) (Result, []Event) {
 	t.SetLastZxid(h.Zxid)
 	t.events = reuse(t.events)
 	x := txn{Header: h, Request: r, caller: Caller{IDs: r.IDs, SkipACL: r.Flags&FlagSkipACL != 0}}
 	x.res.Zxid = h.Zxid
 	x.res.Err = t.dispatch(&x)
-	t.dec.Reset(nil) // lets go of the body
+	t.dec.Reset(nil) // drops the reference to the body
 	return x.res, t.events
 }
 
-// txn is a request on its way through Apply.
+// txn is a request while Apply executes it.
 type txn struct {
 	Header
 	*Request
@@ -104,19 +107,20 @@ func (t *Tree) dispatch(x *txn) proto.ErrCode {
 	return proto.ErrUnimplemented
 }
 
-// body returns a decoder over the request's body whose strings alias it: what is kept is cloned.
+// body returns a decoder for the request's body. Its strings share the body's memory; whatever is
+// kept must be cloned.
 func (t *Tree) body(x *txn) *jute.Decoder {
 	t.dec.Reset(x.Body)
 	t.dec.AliasStrings()
 	return &t.dec
 }
 
-// emit notes an event at n.
+// emit adds an event at n.
 func (t *Tree) emit(x *txn, typ proto.EventType, n *znode) {
 	t.events = append(t.events, Event{Type: typ, Path: n.path(), Zxid: x.Zxid, ACL: ACLRef{t.aclOf(n)}})
 }
 
-// reuse returns s without elements, for another Apply to fill, unless a large one left it large.
+// reuse returns s with length 0 for the next Apply, or nil if its memory has become large.
 func reuse[T any](s []T) []T {
 	if cap(s) > 1<<12 {
 		return nil
@@ -125,10 +129,11 @@ func reuse[T any](s []T) []T {
 	return s[:0]
 }
 
-// dataReplyBytes returns the size of the reply to getData of that many bytes.
+// dataReplyBytes returns the size of the reply to getData for n bytes of data.
 func dataReplyBytes(n int) int { return proto.ReplyHeaderBytes + 4 + n + proto.StatBytes }
 
-// fits refuses what would make a reply too long for jute.maxbuffer: nobody could read that znode or list any more.
+// fits refuses a change after which a reply would exceed jute.maxbuffer, so that nobody could read
+// that znode or list.
 func (x *txn) fits(what, path string, size int) proto.ErrCode {
 	if x.MaxBuffer <= 0 || size <= int(x.MaxBuffer) {
 		return proto.OK

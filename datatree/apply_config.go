@@ -8,11 +8,11 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// ConfigDoneBody is the body of configDone, which the leader proposes when raft has the members that are pending, or can't
-// have them.
+// ConfigDoneBody is the body of configDone, which the leader proposes when raft has adopted the
+// pending members, or cannot.
 type ConfigDoneBody struct {
-	Serial proto.Zxid    // of what is done, see Pending
-	Code   proto.ErrCode // OK, or why it can't be done, such as ErrNewConfigNoQuorum
+	Serial proto.Zxid    // of the pending change, see Pending
+	Code   proto.ErrCode // OK, or why the change failed, for example ErrNewConfigNoQuorum
 }
 
 // Append appends the encoding: two varints.
@@ -20,14 +20,15 @@ func (c ConfigDoneBody) Append(b []byte) []byte {
 	return binary.AppendVarint(binary.AppendVarint(b, int64(c.Serial)), int64(c.Code))
 }
 
-// reconfig checks what a client wants of the ensemble and makes it pending. It has no answer yet, because raft has to change
-// first. In ZooKeeper the change is one txn, which is committed by old and new quorum.
+// reconfig checks a requested change of the members and makes it pending. The client gets no reply
+// yet, because raft must change first. In ZooKeeper the change is a single transaction, committed
+// by the old and the new quorum.
 //
-// The order of the checks is ZooKeeper's, but that whether the new members can be reached is known in the end only, after the
-// permission. Source: PrepRequestProcessor.pRequest2Txn; asked of 3.9.5.
+// The checks come in ZooKeeper's order, except that only the end of the change shows whether the
+// new members can be reached. Source: PrepRequestProcessor.pRequest2Txn; behaviour of 3.9.5.
 func (t *Tree) reconfig(x *txn) proto.ErrCode {
 	var r proto.ReconfigRequest
-	d := jute.NewDecoder(x.Body) // its strings are copies: parts of them are kept
+	d := jute.NewDecoder(x.Body) // copies strings, parts of which are kept
 	r.Decode(&d)
 	now := t.ensemble
 	switch {
@@ -50,7 +51,8 @@ func (t *Tree) reconfig(x *txn) proto.ErrCode {
 	return t.begin(x, next)
 }
 
-// initConfig makes the members with which an ensemble begins pending. Each member may propose it; the first one counts.
+// initConfig makes the initial members of an ensemble pending. Every member may propose it; the
+// first proposal counts.
 func (t *Tree) initConfig(x *txn) proto.ErrCode {
 	if x.Session != 0 {
 		return proto.ErrUnimplemented
@@ -83,11 +85,13 @@ func (t *Tree) begin(x *txn, next serverlist.Set) proto.ErrCode {
 	return proto.OK
 }
 
-// configDone ends what is pending. If it says OK, the new members stand in /zookeeper/config under its own zxid. It fails with
-// the code in its body, which is for the client that asked, or with ErrBadVersion if something else is pending, or nothing:
-// a leader that is none any more may have proposed the same.
+// configDone ends the pending change. If its code is OK, /zookeeper/config gets the new members
+// under the zxid of configDone. It fails with the code in its body, which is for the client of the
+// reconfig, or with ErrBadVersion if that change is not pending: a former leader may have proposed
+// the same.
 //
-// The version of the znode is -1 as after every reconfig, whatever it was. Source: DataTree.processTxn; asked of 3.9.5.
+// The version of the znode becomes -1, as after every reconfig. Source: DataTree.processTxn;
+// behaviour of 3.9.5.
 func (t *Tree) configDone(x *txn) proto.ErrCode {
 	d := reader{b: x.Body}
 	serial, code := proto.Zxid(d.varint()), proto.ErrCode(d.int32())

@@ -18,7 +18,7 @@ func (t *Tree) create(x *txn) proto.ErrCode {
 	if d.Err() != nil {
 		return proto.ErrMarshallingError
 	}
-	if c.NullPath { // ZooKeeper trips over it when mode and TTL were found good
+	if c.NullPath { // ZooKeeper checks mode and TTL before the path
 		if _, code := createKind(&proto.MultiOp{Op: x.Op, Mode: c.Mode, TTL: c.TTL}); code != proto.OK {
 			return code
 		}
@@ -30,7 +30,8 @@ func (t *Tree) create(x *txn) proto.ErrCode {
 	return code
 }
 
-// createZnode does a create, alone or in a multi. Op is how the znode is created, see createKind.
+// createZnode executes a create, alone or in a multi. op.Op and op.Mode determine the kind, see
+// createKind.
 func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto.ErrCode) {
 	var none proto.Stat
 	k, code := createKind(op)
@@ -96,7 +97,7 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	n := t.newZnode(p, path, &rec)
 
 	parent.pzxid = x.Zxid
-	parent.cversion++ // the next sequence number: goes on from the smallest int32 after the largest, so that no name comes twice soon
+	parent.cversion++ // the next sequence number; it wraps to the smallest int32, so that names do not repeat soon
 	t.update(p, &parent, 0)
 	t.insert(n)
 	t.emit(x, proto.EventCreated, n)
@@ -104,14 +105,15 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	return n.path(), rec.stat(0), proto.OK
 }
 
-// createKind says what kind of znode a create makes: op 19 a container whatever the mode, op 21 one with a time to
-// live, ops 1 and 15 what the mode says, except that a container mode makes a plain persistent znode.
+// createKind returns the kind of the new znode: createContainer makes a container whatever the
+// mode, createTTL a znode with a time to live, create and create2 what the mode says, except that a
+// container mode makes a persistent znode.
 func createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 	switch {
 	case !op.Mode.Valid():
 		return 0, proto.ErrBadArguments
 	case op.Op == proto.OpCreateTTL:
-		// NB: ZooKeeper lets a negative TTL with another mode through, and can never start again.
+		// NB: ZooKeeper accepts a negative TTL with another mode and then cannot restart.
 		if !op.Mode.TTL() || op.TTL <= 0 || op.TTL > maxTTLMs {
 			return 0, proto.ErrBadArguments
 		}
@@ -126,8 +128,8 @@ func createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 	return persistent, proto.OK
 }
 
-// sequential returns the path with the counter in ten digits, where a minus takes the place of one, as in Java. It holds until the
-// next call.
+// sequential returns the path with the counter in ten characters; like Java it counts a minus sign
+// as one of them. The result is valid until the next call.
 func (t *Tree) sequential(path string, counter int32) string {
 	b := append(t.path[:0], path...)
 	abs := int64(counter)
@@ -144,7 +146,8 @@ func (t *Tree) sequential(path string, counter int32) string {
 	return textOf(t.path)
 }
 
-// splittable reports whether create and delete take a path apart at all: more is checked later.
+// splittable reports whether create and delete can split a path into parent and name. Other checks
+// come later.
 func splittable(path string) bool {
 	return strings.IndexByte(path, '/') >= 0 && strings.IndexByte(path, 0) < 0
 }

@@ -12,7 +12,7 @@ func (t *Tree) delete(x *txn) proto.ErrCode {
 	return t.deleteZnode(x, v.Path, v.Version)
 }
 
-// deleteZnode does a delete, alone or in a multi. The permission is the parent's to give.
+// deleteZnode executes a delete, alone or in a multi. It needs the permission of the parent.
 func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 	if !splittable(path) || protected(path) {
 		return proto.ErrBadArguments
@@ -40,11 +40,11 @@ func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 	return proto.OK
 }
 
-// deleteContainer collects a container or a TTL znode. Servers propose it, see [Tree.Collectable]; for clients it does
-// not exist, though in ZooKeeper they may delete anything with it.
+// deleteContainer deletes a container or TTL znode. Servers propose it, see [Tree.Collectable]. It
+// is refused to clients, who in ZooKeeper can delete any znode with it.
 //
-// The candidate may have changed since it was found: it must still be a container or TTL znode without children, and
-// the time to live must be over at the time of this txn.
+// The znode may have changed since it was found: it must still be a container or TTL znode without
+// children, and a time to live must have passed at the time of this transaction.
 func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	if x.Session != 0 {
 		return proto.ErrUnimplemented
@@ -72,7 +72,7 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// unlink removes n, which may be removed, and tells its watchers and its parent's.
+// unlink removes n, which must be removable, and emits the events for n and its parent.
 func (t *Tree) unlink(x *txn, n *znode) {
 	p := t.parent(n)
 	t.remove(n)

@@ -2,12 +2,12 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// applyMulti does all ops or none. Each sees what those before it did. A multi that cannot be decoded, or one of whose ops
-// fails with ErrMarshallingError, fails as a whole;
-// any other failure is in the results: OK for the ops rolled back, the code of the one that failed, and
-// ErrRuntimeInconsistency for those after it.
+// applyMulti executes all operations or none. Each sees the effects of those before it. A multi
+// that cannot be decoded, or with an operation that fails with ErrMarshallingError, fails as a
+// whole. Any other failure is in the results: OK for operations rolled back, the code of the failed
+// one, and ErrRuntimeInconsistency for those after it.
 func (t *Tree) applyMulti(x *txn) proto.ErrCode {
-	defer func() { t.multi.Ops = reuse(t.multi.Ops) }() // lets go of the body
+	defer func() { t.multi.Ops = reuse(t.multi.Ops) }() // drops the references to the body
 	if t.multi.Decode(t.body(x), proto.OpMulti) != nil {
 		return proto.ErrMarshallingError
 	}
@@ -25,7 +25,7 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 		if res.Op == proto.OpError {
 			t.rollback()
 			t.events = t.events[:0]
-			if res.Err == proto.ErrMarshallingError { // a limits znode that can't be read, or jute.maxbuffer
+			if res.Err == proto.ErrMarshallingError { // an unreadable limits znode, or jute.maxbuffer
 				return proto.ErrMarshallingError
 			}
 			t.results = failedMulti(t.results[:0], len(ops), i, res.Err)
@@ -39,7 +39,7 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// multiOp does one op.
+// multiOp executes one operation.
 func (t *Tree) multiOp(x *txn, op *proto.MultiOp) proto.MultiResult {
 	res := proto.MultiResult{Op: op.Op}
 	var code proto.ErrCode
@@ -62,9 +62,10 @@ func (t *Tree) multiOp(x *txn, op *proto.MultiOp) proto.MultiResult {
 	return res
 }
 
-// deriveOp makes the op of a create agree with its mode, as ZooKeeper does in a multi only, and reports whether it can be
-// decoded: a mode that is unknown or needs a TTL, or a null ACL, fail the multi as a whole, except in a createTTL.
-// Source: MultiOperationRecord, Op.Create; asked of 3.9.5.
+// deriveOp makes the op code of a create agree with its mode, as ZooKeeper does in a multi only,
+// and reports whether it is well-formed: an unknown mode, a mode that needs a TTL, or a null ACL
+// fail the multi as a whole, except in a createTTL. Source: MultiOperationRecord, Op.Create;
+// behaviour of 3.9.5.
 func deriveOp(op *proto.MultiOp) bool {
 	switch op.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
@@ -84,7 +85,8 @@ func deriveOp(op *proto.MultiOp) bool {
 	return true
 }
 
-// failedMulti appends the results of n ops of which the one at index failed has that code.
+// failedMulti appends the results of n operations of which the one at index failed has failed with
+// code.
 func failedMulti(results []proto.MultiResult, n, failed int, code proto.ErrCode) []proto.MultiResult {
 	for i := range n {
 		res := proto.MultiResult{Op: proto.OpError}

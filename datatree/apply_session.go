@@ -11,7 +11,7 @@ import (
 // CreateSessionBody is the body of createSession and reattachSession, which servers propose for their clients.
 type CreateSessionBody struct {
 	TimeoutMs int32
-	Passwd    [proto.PasswdBytes]byte // createSession: the new one, random; reattachSession: the one the client showed
+	Passwd    [proto.PasswdBytes]byte // createSession: the new random password; reattachSession: the password from the client
 }
 
 // Append appends the encoding: int and buffer.
@@ -26,9 +26,10 @@ func (s *CreateSessionBody) decode(d *jute.Decoder) bool {
 	return d.Err() == nil && copy(s.Passwd[:], passwd) == proto.PasswdBytes && len(passwd) == proto.PasswdBytes
 }
 
-// ExpireSessionBody is the body of expireSession, which the leader proposes for a session that it heard nothing of.
+// ExpireSessionBody is the body of expireSession, which the leader proposes for a session that was
+// silent for its timeout.
 type ExpireSessionBody struct {
-	Epoch uint32 // of the zxids that the leader gave out when it decided
+	Epoch uint32 // of the leader's zxids when it decided
 }
 
 // Append appends the encoding: a uvarint.
@@ -37,10 +38,10 @@ func (e ExpireSessionBody) Append(b []byte) []byte { return binary.AppendUvarint
 // session is a live session and its znodes.
 type session struct {
 	rec        *sessionRecord
-	ephemerals []znodeID // in no order; znode.ownerIdx is the place in it
+	ephemerals []znodeID // unsorted; znode.ownerIdx is the index
 }
 
-// sessionRecord is the part of a session that stands in a checkpoint. It is immutable.
+// sessionRecord is the part of a session that is in checkpoints. It is immutable.
 type sessionRecord struct {
 	id        proto.SessionID
 	connEpoch proto.Zxid
@@ -50,8 +51,8 @@ type sessionRecord struct {
 	passwd    [proto.PasswdBytes]byte
 }
 
-// createSession makes a session with an id of its own, for ever: the origin's member id in the high byte, 24 bits of
-// the epoch, and the counter of the zxid.
+// createSession creates a session with a unique id: the origin's member id in the high byte, then
+// 24 bits of the epoch, then the counter of the zxid.
 func (t *Tree) createSession(x *txn) proto.ErrCode {
 	var body CreateSessionBody
 	if !body.decode(t.body(x)) {
@@ -59,7 +60,8 @@ func (t *Tree) createSession(x *txn) proto.ErrCode {
 	}
 	id := proto.SessionID(uint64(x.Server)<<56 | uint64(x.Zxid.Epoch()&0xffffff)<<32 | uint64(x.Zxid.Counter()))
 	if t.sessions[id] != nil {
-		// 2²⁴ epochs ago a zxid had this counter, and its session still lives. The client tries again.
+		// The same counter was used 2²⁴ epochs ago by a session that is still alive. The client
+		// tries again.
 		x.res.Why = "session id " + id.String() + " is in use since an earlier round of epochs"
 		return proto.ErrSessionExpired
 	}
@@ -73,8 +75,8 @@ func (t *Tree) createSession(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// reattachSession moves a session to a new connection for one who knows its password. What the old connection has on
-// its way is refused from now on.
+// reattachSession moves a session to a new connection of a client that knows its password. Requests
+// from the old connection are refused from now on.
 func (t *Tree) reattachSession(x *txn) proto.ErrCode {
 	var body CreateSessionBody
 	if !body.decode(t.body(x)) {
@@ -97,8 +99,9 @@ func (t *Tree) reattachSession(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// checkSession says whether the request comes over the connection that its session is attached to. An expiry
-// names the connection it saw idle, so it does not hit a session that was re-attached in the meantime.
+// checkSession refuses a request unless its session is attached to the connection that it came
+// over. An expiry names the connection that was silent, so it does not close a session that was
+// re-attached meanwhile.
 func (t *Tree) checkSession(x *txn) proto.ErrCode {
 	s := t.sessions[x.Session]
 	switch {
@@ -112,9 +115,9 @@ func (t *Tree) checkSession(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// expireSession closes a session that the leader heard nothing of, unless there is another leader meanwhile: that one
-// gives every session its whole timeout anew, because what was heard of it died with the old leader. An expiry that comes out of a
-// lost leader's log late is refused with ErrBadVersion.
+// expireSession closes a silent session, unless the leader has changed: a new leader gives every
+// session its full timeout, because it does not know when the old leader last heard from it. An
+// expiry from an earlier epoch is therefore refused with ErrBadVersion.
 func (t *Tree) expireSession(x *txn) proto.ErrCode {
 	d := reader{b: x.Body}
 	epoch := d.uint32()

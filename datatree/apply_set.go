@@ -14,7 +14,7 @@ func (t *Tree) setData(x *txn) proto.ErrCode {
 	return code
 }
 
-// setZnodeData does a setData, alone or in a multi.
+// setZnodeData executes a setData, alone or in a multi.
 func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (proto.Stat, proto.ErrCode) {
 	var none proto.Stat
 	n, code := t.target(x, path, proto.PermWrite)
@@ -40,7 +40,8 @@ func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (pr
 	return t.stat(n, &rec), proto.OK
 }
 
-// setACL replaces the list. It holds for the next request already, while ZooKeeper lets some through under the old one.
+// setACL replaces the list. Unlike ZooKeeper, which checks some requests after it against the old
+// list, it takes effect with the next request.
 func (t *Tree) setACL(x *txn) proto.ErrCode {
 	var s proto.SetACLRequest
 	d := t.body(x)
@@ -70,7 +71,7 @@ func (t *Tree) setACL(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// check does the check of a multi: the znode is there, and at that version.
+// check executes the check of a multi: the znode must exist and have that version.
 func (t *Tree) check(x *txn, path string, version int32) proto.ErrCode {
 	n, code := t.target(x, path, proto.PermRead)
 	if code != proto.OK || version == -1 {
@@ -82,11 +83,11 @@ func (t *Tree) check(x *txn, path string, version int32) proto.ErrCode {
 	return proto.OK
 }
 
-// target returns the znode at path for one who needs the permission.
+// target returns the znode at path if the caller has the permission.
 func (t *Tree) target(x *txn, path string, want proto.Perms) (*znode, proto.ErrCode) {
 	n := t.get(path)
 	switch {
-	case n == nil && proto.ValidatePath(path) != nil: // a znode's path is valid
+	case n == nil && proto.ValidatePath(path) != nil: // a path that has a znode is valid
 		return nil, proto.ErrBadArguments
 	case n == nil:
 		return nil, proto.ErrNoNode

@@ -11,52 +11,55 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// blob is a znode as it stands in a checkpoint: the length of the key as a uvarint, the key, which is the path with a letter in
-// front, and the value, which ends with the data. So it is what the digest is a sum of, and what a checkpoint writes. Layout: docs/reference/formats.md.
+// blob is a znode in the form of a checkpoint: the length of the key as a uvarint, the key, which
+// is the path after a prefix letter, and the value, which ends with the data. The digest is the sum
+// over blobs, and checkpoints write them. Layout: docs/reference/formats.md.
 //
-// It is immutable: a change makes a new one, so data and paths that were handed out stay as they are, and a checkpoint reads old
-// ones while the tree moves on. It is one piece without pointers, so to the garbage collector it is one thing to mark and nothing to look
-// into; but large data are a second piece, which the znode's next blob has too unless they changed: most changes of a large znode are
-// those of its children.
+// A blob is immutable. A change makes a new one, so paths and data that were handed out stay valid,
+// and a checkpoint reads old blobs while the tree changes. A blob is a single allocation without
+// pointers, which is cheap for the garbage collector. Only large data is a second allocation, which
+// successive blobs share while the data does not change: most changes of a large znode are changes
+// of its children.
 type blob struct {
-	text  string // all of it, or all but the data if they are apart
-	apart *apart // nil: the data stand in text
+	text  string     // everything, or everything except large data
+	large *largeBlob // nil: the data is in text
 }
 
-// apart is a blob with large data.
-type apart struct {
+// largeBlob is a blob with large data.
+type largeBlob struct {
 	text string
 	data string
 	hash uint64
 }
 
-// apartBytes is how many bytes data have at least that are kept apart. To copy fewer takes no longer than to make three pieces instead of one.
-const apartBytes = 1 << 10
+// largeBytes is the size from which data is large. Copying less data costs no more than three
+// allocations instead of one.
+const largeBytes = 1 << 10
 
-// seal makes the blob of a record. It copies path and ACL, and data that are not a blob's own.
+// seal makes the blob of a record. It copies path, ACL, and data that is not shared with a blob.
 func (t *Tree) seal(path string, r *record) (b blob) {
 	b, t.buf = seal(t.buf, path, r)
 	return b
 }
 
-// seal makes the blob of a record with the help of a buffer, which it returns for the next one.
+// seal makes the blob of a record in a scratch buffer, which it returns.
 func seal(buf []byte, path string, r *record) (blob, []byte) {
 	b := binary.AppendUvarint(buf[:0], uint64(1+len(path)))
 	b = append(b, znodePrefix)
 	b = append(b, path...)
 	b = appendHead(b, r)
-	if len(r.data) >= apartBytes {
-		return sealApart(string(b), r), b
+	if len(r.data) >= largeBytes {
+		return sealLarge(string(b), r), b
 	}
-	var s strings.Builder // allocates once, without zeroing first
+	var s strings.Builder // allocates once, without zeroing
 	s.Grow(len(b) + len(r.data))
 	s.Write(b)
 	s.WriteString(r.data)
 	return blob{text: s.String()}, b
 }
 
-func sealApart(text string, r *record) blob {
-	a := &apart{text: text, data: r.data}
+func sealLarge(text string, r *record) blob {
+	a := &largeBlob{text: text, data: r.data}
 	if !r.sealed {
 		a.data = strings.Clone(r.data)
 	}
@@ -68,49 +71,49 @@ func sealApart(text string, r *record) blob {
 	return blob{text, a}
 }
 
-// hash returns the blob's part of the digest.
+// hash returns the blob's term of the digest.
 func (b blob) hash() uint64 {
-	if b.apart != nil {
-		return b.apart.hash
+	if b.large != nil {
+		return b.large.hash
 	}
 	return xxhash.Sum64String(b.text)
 }
 
-// tail returns the data if they are kept apart.
+// tail returns the data if it is large, else "".
 func (b blob) tail() string {
-	if b.apart != nil {
-		return b.apart.data
+	if b.large != nil {
+		return b.large.data
 	}
 	return ""
 }
 
-// keyAt returns where the key begins and ends.
+// keyAt returns the bounds of the key.
 func (b blob) keyAt() (start, end int) {
 	n, start := uvarintAt(b.text, 0)
 	return start, start + int(n)
 }
 
-// path returns the path, which shares the blob's memory, as all that is read from it.
+// path returns the path. Like everything read from a blob, it shares the blob's memory.
 func (b blob) path() string {
 	start, end := b.keyAt()
 	return b.text[start+1 : end]
 }
 
-// name returns the last part of the path.
+// name returns the last element of the path.
 func (b blob) name() string {
 	path := b.path()
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// key returns the key in a checkpoint, not to be changed.
+// key returns the key in a checkpoint, which must not be changed.
 func (b blob) key() []byte {
 	start, end := b.keyAt()
 	return bytesOf(b.text[start:end])
 }
 
-// value returns the value in a checkpoint, not to be changed.
+// value returns the value in a checkpoint, which must not be changed.
 func (b blob) value() []byte {
-	if b.apart != nil {
+	if b.large != nil {
 		return b.appendValue(make([]byte, 0, b.valueBytes()))
 	}
 	_, end := b.keyAt()
@@ -127,7 +130,7 @@ func (b blob) appendValue(to []byte) []byte {
 	return append(append(to, b.text[end:]...), b.tail()...)
 }
 
-// dataSize returns the bytes of path and data.
+// dataSize returns the number of bytes of path and data.
 func (b blob) dataSize() int64 {
 	start, i := b.keyAt()
 	path := i - start - 1
@@ -150,13 +153,13 @@ func (b blob) kind() kind {
 	return kind(b.text[end] &^ nullData)
 }
 
-// record takes the value apart.
+// record decodes the value.
 func (b blob) record() (r record) {
 	b.read(&r)
 	return r
 }
 
-// read sets a zero r to the record.
+// read sets r, which must be zero, to the record.
 func (b blob) read(r *record) {
 	s := b.text
 	_, i := b.keyAt()
@@ -164,7 +167,7 @@ func (b blob) read(r *record) {
 	i++
 	var v [8]uint64 // from czxid to aversion
 	for k := range v {
-		if c := s[i]; c < 0x80 { // as nearly all of them
+		if c := s[i]; c < 0x80 { // nearly always
 			v[k], i = uint64(c), i+1
 		} else {
 			v[k], i = longUvarintAt(s, i)
@@ -186,12 +189,12 @@ func (b blob) read(r *record) {
 		end := aclEnd(s, i)
 		r.acl, i = s[i:end], end
 	}
-	if r.data = s[i:]; b.apart != nil {
-		r.data, r.sealed = b.apart.data, true
+	if r.data = s[i:]; b.large != nil {
+		r.data, r.sealed = b.large.data, true
 	}
 }
 
-// aclEnd returns where the ACL that begins at i ends.
+// aclEnd returns the end of the ACL that begins at i.
 func aclEnd(s string, i int) int {
 	n, i := uvarintAt(s, i)
 	for range n {
@@ -205,7 +208,7 @@ func aclEnd(s string, i int) int {
 	return i
 }
 
-// uvarintAt reads a uvarint of a blob, which is known to be there, and returns where it ends.
+// uvarintAt decodes a uvarint of a blob and returns its end. It trusts the blob.
 func uvarintAt(s string, i int) (uint64, int) {
 	if s[i] < 0x80 {
 		return uint64(s[i]), i + 1
@@ -213,12 +216,12 @@ func uvarintAt(s string, i int) (uint64, int) {
 	return longUvarintAt(s, i)
 }
 
-// longUvarintAt takes up to eight bytes at once: a zxid and a time are five or six, and each byte by itself would be a branch that
-// the processor guesses wrong.
+// longUvarintAt decodes up to eight bytes at once. Zxids and times take five or six; a loop over
+// bytes would cost mispredicted branches.
 func longUvarintAt(s string, i int) (uint64, int) {
 	if i+8 <= len(s) {
 		v := binary.LittleEndian.Uint64(bytesOf(s[i : i+8]))
-		if last := ^v & 0x8080808080808080; last != 0 { // the lowest bit is that of the last byte
+		if last := ^v & 0x8080808080808080; last != 0 { // its lowest bit is that of the last byte
 			v &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7f
 			v = v&0x007f007f007f007f | v&0x7f007f007f007f00>>1
 			v = v&0x00003fff00003fff | v&0x3fff00003fff0000>>2
@@ -237,10 +240,10 @@ func longUvarintAt(s string, i int) (uint64, int) {
 	}
 }
 
-// unzigzag makes a varint of a uvarint.
+// unzigzag converts a uvarint to a varint.
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// bytesOf returns the bytes of s, which must not be changed: not nil if empty.
+// bytesOf returns the bytes of s, which must not be changed. They are not nil if s is empty.
 func bytesOf(s string) []byte {
 	if s == "" {
 		return []byte{}
@@ -248,5 +251,5 @@ func bytesOf(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
-// textOf returns b as a string, which holds for as long as b is not changed.
+// textOf returns b as a string that is valid until b is changed.
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -28,7 +28,7 @@ func TestBlob_IsARecord(t *testing.T) {
 			want.owner = rapid.Uint64().Draw(rt, "owner")
 		}
 		if !want.null {
-			data := rapid.OneOf(rapid.StringN(-1, 300, -1), rapid.Map(rapid.IntRange(apartBytes-1, 2*apartBytes), func(n int) string { return strings.Repeat("d", n) }))
+			data := rapid.OneOf(rapid.StringN(-1, 300, -1), rapid.Map(rapid.IntRange(largeBytes-1, 2*largeBytes), func(n int) string { return strings.Repeat("d", n) }))
 			want.data = data.Draw(rt, "data")
 		}
 		var list []proto.ACL
@@ -42,8 +42,8 @@ func TestBlob_IsARecord(t *testing.T) {
 		path := "/" + rapid.StringN(-1, 300, -1).Draw(rt, "path")
 		b := tree.seal(path, &want)
 		got := b.record()
-		if apart := len(want.data) >= apartBytes; got.sealed != apart || apart != (b.apart != nil) {
-			rt.Fatalf("%d bytes of data are kept apart: %v %v", len(want.data), got.sealed, b.apart != nil)
+		if large := len(want.data) >= largeBytes; got.sealed != large || large != (b.large != nil) {
+			rt.Fatalf("%d bytes of data are kept apart: %v %v", len(want.data), got.sealed, b.large != nil)
 		}
 		if again := tree.seal(path, &got); string(again.value()) != string(b.value()) || again.hash() != b.hash() {
 			rt.Fatalf("%q has hash %#x, sealed again %q has %#x", b.value(), b.hash(), again.value(), again.hash())

@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Check walks the whole tree and returns what is broken of its invariants, or nil. It computes the digest from scratch.
-// It takes time that grows with the tree, and must not run concurrently with anything else.
+// Check returns every violation of the invariants, or nil. It computes the digest from scratch. It
+// walks the whole tree and must not run concurrently with anything else.
 func (t *Tree) Check() error {
 	c := checker{t: t, owned: make(map[znodeID]bool), refs: make(map[uint32]int)}
 	c.walk()
@@ -22,7 +22,7 @@ func (t *Tree) Check() error {
 	return errors.Join(c.broken...)
 }
 
-// checker is a Check on its way.
+// checker is the state of Check.
 type checker struct {
 	t      *Tree
 	broken []error
@@ -31,12 +31,12 @@ type checker struct {
 	numZnodes     int
 	dataSize      int64
 	numEphemerals int
-	owned         map[znodeID]bool // listed by a session or as collectable
+	owned         map[znodeID]bool // listed with a session or in collectable
 	refs          map[uint32]int   // by number
 	dirs          int
 }
 
-// maxBroken bounds the report: one cause can break every znode.
+// maxBroken bounds the report, because one cause can affect every znode.
 const maxBroken = 20
 
 func (c *checker) say(format string, args ...any) {
@@ -45,7 +45,7 @@ func (c *checker) say(format string, args ...any) {
 	}
 }
 
-// walk looks at each znode by itself.
+// walk checks each znode.
 func (c *checker) walk() {
 	t := c.t
 	for _, n := range slices.SortedFunc(t.znodes.all(), byPath) {
@@ -62,7 +62,7 @@ func (c *checker) walk() {
 	}
 }
 
-// place checks that n is where its path says, and what it holds together with its children.
+// place checks that n is where its path says, and its children.
 func (c *checker) place(n *znode) {
 	t, path := c.t, n.path()
 	switch {
@@ -109,7 +109,7 @@ func (c *checker) place(n *znode) {
 	}
 }
 
-// record checks n's record, and adds it up.
+// record checks n's record and adds it to the totals.
 func (c *checker) record(n *znode) {
 	t, path, r := c.t, n.path(), n.record()
 	fresh := t.seal(path, &r)
@@ -188,7 +188,7 @@ func (c *checker) ensemble() {
 	c.digest += e.digest
 }
 
-// list checks a list of znodes that know their place in it, and returns them.
+// list checks the indexes that the znodes of a list have in it, and returns these znodes.
 func (c *checker) list(owned []znodeID) []*znode {
 	var znodes []*znode
 	for i, id := range owned {
@@ -206,7 +206,7 @@ func (c *checker) list(owned []znodeID) []*znode {
 	return znodes
 }
 
-// owners checks that every znode that needs it is listed.
+// owners checks that every ephemeral, container and TTL znode is listed.
 func (c *checker) owners() {
 	for n := range c.t.znodes.all() {
 		if n.kind() != persistent && !c.owned[n.id] {
@@ -215,7 +215,7 @@ func (c *checker) owners() {
 	}
 }
 
-// quotas counts anew what each quota counts.
+// quotas counts what each quota should have counted.
 func (c *checker) quotas() {
 	limits := 0
 	for n := range c.t.znodes.all() {
@@ -239,7 +239,8 @@ func (c *checker) quotas() {
 	}
 }
 
-// pools checks that what has a number is in the tree, or is noted for a checkpoint.
+// pools checks that every number in use belongs to a znode of the tree or to a note for a
+// checkpoint.
 func (c *checker) pools() {
 	t := c.t
 	if t.dirs.len() != c.dirs {
@@ -251,7 +252,7 @@ func (c *checker) pools() {
 	if t.dirty == nil {
 		return
 	}
-	there := make(map[string]int) // by path: what notes there are, 1 of one that is there, 2 of one that is gone
+	there := make(map[string]int) // by path: bit 0 is a note of a znode in the tree, bit 1 a note of a deleted one
 	for e := range t.dirty.notes.all() {
 		path, bit := e.blob().path(), 2
 		if e.id != 0 {

@@ -21,19 +21,20 @@ const (
 	znodePrefix    = 'z'
 )
 
-// Changes is the difference between two captures, in the form of keys and values. Layout: docs/reference/formats.md,
-// "Checkpoint: the tree's keys and values". Safe for concurrent use, and independent of what happens to the tree.
+// Changes is the difference between two captures as keys and values. Layout:
+// docs/reference/formats.md, "Checkpoint: the tree's keys and values". Safe for concurrent use and
+// independent of later changes of the tree.
 type Changes struct {
 	meta     meta
-	ensemble *ensembleRecord // nil: as it was
+	ensemble *ensembleRecord // nil: unchanged
 	sessions map[proto.SessionID]*sessionRecord
 	notes    pool[note] // of znodes, until they are sorted
 
 	sort   sync.Once
-	znodes []note // in the order of their paths, after sort; before it CaptureAll's, in no order
+	znodes []note // sorted by path after sort; before it those of CaptureAll, unsorted
 }
 
-// meta is what stands once in a checkpoint.
+// meta is the record that a checkpoint has once.
 type meta struct {
 	lastZxid    proto.Zxid
 	digest      uint64
@@ -45,11 +46,11 @@ func newChanges() *Changes {
 	return &Changes{sessions: make(map[proto.SessionID]*sessionRecord)}
 }
 
-// Capture returns what changed since the last Capture, or since New or Restore, and begins anew. It takes the same
-// short time however much that is. The tree must have been made with TrackDirty.
+// Capture returns the changes since the last Capture, or since New or Restore, and starts to
+// collect the next. It takes constant time. The tree must have been made with TrackDirty.
 //
-// A key may be reported deleted that no capture reported before. The tree does not remember what it returned: who loses a capture can't go on with the
-// next one, but with CaptureAll.
+// A key may be reported deleted that no capture has reported before. The tree does not remember
+// earlier captures: a caller that loses one must continue with CaptureAll.
 func (t *Tree) Capture() *Changes {
 	c := t.dirty
 	t.dirty = newChanges()
@@ -57,9 +58,9 @@ func (t *Tree) Capture() *Changes {
 	return c
 }
 
-// CaptureAll returns the whole state as the difference from nothing: what Restore takes. It needs no TrackDirty, and the
-// next Capture is as if it had not been. It takes time that grows with the tree, but copies pointers only. It only reads,
-// so it may run concurrently with other reads.
+// CaptureAll returns the whole state as changes from nothing, the input of Restore. It needs no
+// TrackDirty and does not affect the next Capture. It takes time in proportion to the tree but
+// copies only pointers, and may run concurrently with other reads.
 func (t *Tree) CaptureAll() *Changes {
 	c := &Changes{
 		meta:     t.meta(),
@@ -81,7 +82,7 @@ func (t *Tree) CaptureAll() *Changes {
 // Zxid returns the zxid of the last change in the state.
 func (c *Changes) Zxid() proto.Zxid { return c.meta.lastZxid }
 
-// Len returns the number of keys, the one for meta included.
+// Len returns the number of keys, including that of meta.
 func (c *Changes) Len() int {
 	n := 1 + len(c.sortedZnodes()) + len(c.sessions)
 	if c.ensemble != nil {
@@ -90,8 +91,9 @@ func (c *Changes) Len() int {
 	return n
 }
 
-// Range calls yield for each key in order until it returns an error, which Range returns. A nil value means that the key
-// is to be deleted. Key and value are shared and immutable: the callee may keep them and must not change them.
+// Range calls yield for each key in order until it returns an error, which Range returns. A nil
+// value means that the key is deleted. Key and value are shared and immutable; the callee may keep
+// them.
 func (c *Changes) Range(yield func(key, value []byte) error) error {
 	var mem arena
 	mem.b = append(mem.b, metaPrefix)
@@ -136,7 +138,7 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 	return nil
 }
 
-// sortedZnodes returns the znodes in the order of their paths.
+// sortedZnodes returns the znodes sorted by path.
 func (c *Changes) sortedZnodes() []note {
 	c.sort.Do(func() {
 		if c.znodes == nil {
@@ -150,19 +152,19 @@ func (c *Changes) sortedZnodes() []note {
 			if order := strings.Compare(a.blob().path(), b.blob().path()); order != 0 {
 				return order
 			}
-			return cmp.Compare(b.id, a.id) // the one that is there before the one that is gone
+			return cmp.Compare(b.id, a.id) // the present znode before a deleted one
 		})
 		c.znodes = slices.CompactFunc(c.znodes, func(a, b note) bool { return a.blob().path() == b.blob().path() })
 	})
 	return c.znodes
 }
 
-// arena hands out pieces of larger blocks that are never used again.
+// arena allocates pieces of larger blocks that are never reused.
 type arena struct{ b []byte }
 
 const arenaBlock = 64 << 10
 
-// cut returns what was appended to a.b since the last cut.
+// cut returns the bytes appended to a.b since the last cut.
 func (a *arena) cut() []byte {
 	piece := a.b[:len(a.b):len(a.b)]
 	if a.b = a.b[len(a.b):]; cap(a.b) < arenaBlock/64 {

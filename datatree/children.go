@@ -2,7 +2,7 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// addChild appends a child to p's.
+// addChild adds a child to p.
 func (t *Tree) addChild(p, child *znode) {
 	var d *dir
 	if p.dir == 0 {
@@ -15,7 +15,7 @@ func (t *Tree) addChild(p, child *znode) {
 	d.nameBytes += len(child.name())
 }
 
-// dropChild takes a child out of p's; the last one takes its place.
+// dropChild removes a child from p. The last child takes its index.
 func (t *Tree) dropChild(p, child *znode) {
 	d := t.dirs.at(p.dir)
 	d.nameBytes -= len(child.name())
@@ -26,7 +26,8 @@ func (t *Tree) dropChild(p, child *znode) {
 	}
 }
 
-// childrenReplyBytes returns the size of the reply to getChildren2 of n if it had one more child, of that name.
+// childrenReplyBytes returns the size of the reply to getChildren2 of n with one more child of that
+// name.
 func (t *Tree) childrenReplyBytes(n *znode, name string) int {
 	size := proto.ReplyHeaderBytes + 4 + 4 + len(name) + proto.StatBytes
 	if n.dir != 0 {
@@ -36,8 +37,8 @@ func (t *Tree) childrenReplyBytes(n *znode, name string) int {
 	return size
 }
 
-// swapRemove removes element i of s by putting the last one there, whose place is told to moved. It gives memory back
-// when three quarters of it are idle.
+// swapRemove removes element i of s and moves the last element there, for which it calls moved. It
+// reallocates when three quarters of s are unused.
 func swapRemove(s []znodeID, i int32, moved func(znodeID, int32)) []znodeID {
 	last := len(s) - 1
 	if int(i) != last {

@@ -16,7 +16,7 @@ type Batch struct {
 	others []keyValue // records other than znodes; they come before the znodes
 	znodes []sealed
 	limits []string // targets of quotas among the znodes
-	err    error    // why nothing follows: the next record cannot be decoded
+	err    error    // the next record cannot be decoded, and nothing follows
 	pool   *sync.Pool
 }
 

@@ -4,11 +4,12 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Digest returns a hash of all znodes and sessions and of the ensemble's members. Trees that applied the same requests have
-// the same digest, however the requests were batched and whether or not the tree was restored from a checkpoint in between.
+// Digest returns a hash of all znodes and sessions and of the ensemble's members. Trees that
+// applied the same requests have the same digest, however the requests were batched and whether or
+// not the tree was restored in between.
 //
-// It is the sum modulo 2⁶⁴ of the hashes of all records as a checkpoint has them, so it can be kept up to date per
-// change. LastZxid is no part of it.
+// The digest is the sum modulo 2⁶⁴ of the hashes of all records of a checkpoint, so each change
+// updates it. LastZxid is not part of it.
 func (t *Tree) Digest() uint64 { return t.digest }
 
 // sealEnsemble returns rec as an immutable record with its digest.
@@ -21,7 +22,7 @@ func (t *Tree) sealEnsemble(rec ensembleRecord) *ensembleRecord {
 	return &rec
 }
 
-// sealSession does the same for a session.
+// sealSession returns rec as an immutable record with its digest.
 func (t *Tree) sealSession(rec sessionRecord) *sessionRecord {
 	b := append(t.buf[:0], 1+8)
 	b = appendSessionKey(b, rec.id)

@@ -1,19 +1,21 @@
-// Package datatree is the state that gozkd replicates: znodes, their ACLs, sessions, the ensemble's members, and the indexes
-// over them. It is a pure, deterministic state machine: [Tree.Apply] is a function of the state and its arguments.
+// Package datatree is the state that gozkd replicates: znodes, their ACLs, sessions, the ensemble's
+// members, and indexes over them. It is a pure, deterministic state machine: [Tree.Apply] is a
+// function of the state and its arguments.
 //
-// What it is not: it knows no clock, no randomness, no disk, no network, no connection and no watch. Time and passwords come
-// in with the requests; events go out to whoever keeps the watches.
+// It has no clock, randomness, disk, network, connections, watches or goroutines. Time and
+// passwords come with the requests; events are returned to the caller, which keeps the watches.
 //
-// Its invariants, which [Tree.Check] walks:
+// Its invariants, checked by [Tree.Check]:
 //
-//	D1  every znode but / has its parent, and is listed by it once
+//	D1  every znode except / has its parent, and is listed by it once
 //	D2  the ephemerals of a session are the znodes it owns, and each owner is a live session
-//	D3  counts agree with what they count: children, bytes of their names, data, quotas, ACL references
+//	D3  counts are right: children, bytes of their names, data, quotas, ACL references
 //	D4  zxids rise: no znode or session carries one above LastZxid
 //	D5  while Czxid stays the same, the child counter does not fall (it wraps at 2³¹)
 //	D6  members of the ensemble, current and pending, include a participant; those pending are newer than the current ones
-//	D7  what has a number is in the tree: znodes, lists of children, notes for a checkpoint; one note of a path as it is, one of
-//	    an earlier znode that had it
+//	D7  every number in use belongs to something in the tree: a znode, a list of children, or a note for a checkpoint. A path
+//	    has at most one note of its present znode and one of an earlier znode
 //
-// A broken invariant panics. A bad request never does: its error is in the [Result], and it still has consumed its zxid.
+// A broken invariant panics. A bad request never does: its error is in the [Result], and it
+// consumes its zxid.
 package datatree

@@ -14,7 +14,7 @@ import (
 
 // The values of a checkpoint. Layout: docs/reference/formats.md, "Checkpoint: the tree's keys and values".
 
-// appendMeta ends the value with a hash of its own, which the sum over the records does not include.
+// appendMeta appends the record and a hash of it, which is not part of the digest.
 func appendMeta(b []byte, m meta) []byte {
 	start := len(b)
 	b = append(b, checkpointVersion)
@@ -38,12 +38,12 @@ func decodeMeta(b []byte) (meta, error) {
 	return m, d.end()
 }
 
-// nullData is a bit of a znode's first byte; the two lowest are its kind.
+// nullData is a flag in a znode's first byte, whose two lowest bits are the kind.
 const nullData = 0x04
 
 func appendRecord(b []byte, r *record) []byte { return append(appendHead(b, r), r.data...) }
 
-// appendHead appends all of a record but the data.
+// appendHead appends a record without its data.
 func appendHead(b []byte, r *record) []byte {
 	first := byte(r.kind)
 	if r.null {
@@ -97,7 +97,7 @@ func decodeRecord(b []byte, aclKey func([]proto.ACL) string) (record, error) {
 	return r, nil
 }
 
-// plausible refuses what no tree with that last zxid has.
+// plausible refuses a record that no tree with that last zxid can have.
 func (r *record) plausible(last proto.Zxid) error {
 	switch {
 	case r.czxid < 0 || r.mzxid < r.czxid || r.pzxid < r.czxid || max(r.mzxid, r.pzxid) > last:
@@ -110,7 +110,8 @@ func (r *record) plausible(last proto.Zxid) error {
 	return nil
 }
 
-// appendEnsemble writes the members in the form of /zookeeper/config; a text without members is left empty.
+// appendEnsemble encodes the members as texts in the form of /zookeeper/config. Without members the
+// text is empty.
 func appendEnsemble(b []byte, r *ensembleRecord) []byte {
 	for _, set := range r.both() {
 		text := ""

@@ -5,28 +5,27 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Pending is a change of the ensemble that was asked for and checked, and that raft is to bring about. It ends with a
-// configDone.
+// Pending is an accepted change of the ensemble that raft has to carry out. A configDone ends it.
 type Pending struct {
-	Serial  proto.Zxid // of the reconfig or initConfig that asked for it
+	Serial  proto.Zxid // of its reconfig or initConfig
 	Members serverlist.Set
 }
 
-// Config returns the members of the ensemble and the zxid of the configDone that made them so. A standalone server has none,
-// and zxid 0.
+// Config returns the members of the ensemble and the zxid of the configDone that set them. A
+// standalone server has none, and zxid 0.
 //
-// They are kept apart from the text of /zookeeper/config, which a superuser may overwrite: here as in ZooKeeper that misleads
-// readers until the next reconfig, and changes nothing else.
+// They are separate from the text of /zookeeper/config, which a superuser may overwrite: as in
+// ZooKeeper, that misleads readers until the next reconfig and changes nothing else.
 func (t *Tree) Config() (serverlist.Set, proto.Zxid) { return t.ensemble.current, t.ensemble.version }
 
-// PendingConfig returns the change that is under way, or false. Whoever leads works on it, also one who finds it in a
-// checkpoint: it does not end with the leader that proposed it.
+// PendingConfig returns the pending change, or false. It survives its leader: every leader works on
+// it, also one that finds it in a checkpoint.
 func (t *Tree) PendingConfig() (Pending, bool) {
 	return t.ensemble.pending, t.ensemble.pending.Serial != 0
 }
 
-// ensembleRecord is what stands in a checkpoint of the members. It is immutable. Of a standalone server there is none in the
-// checkpoint, and an empty one in the tree.
+// ensembleRecord is the record of the members in a checkpoint. It is immutable. A standalone server
+// has an empty one in the tree and none in the checkpoint.
 type ensembleRecord struct {
 	version proto.Zxid // 0: no current members
 	current serverlist.Set
@@ -36,10 +35,10 @@ type ensembleRecord struct {
 
 func (e *ensembleRecord) empty() bool { return e.version == 0 && e.pending.Serial == 0 }
 
-// both returns the current members, in the form of Pending, and those pending.
+// both returns the current members, in the form of Pending, and the pending ones.
 func (e *ensembleRecord) both() [2]Pending { return [2]Pending{{e.version, e.current}, e.pending} }
 
-// setEnsemble replaces the record; rec's digest need not be set.
+// setEnsemble replaces the record. The digest of rec need not be set.
 func (t *Tree) setEnsemble(rec ensembleRecord) {
 	old := t.ensemble.digest
 	t.ensemble = t.sealEnsemble(rec)

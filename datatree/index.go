@@ -6,15 +6,16 @@ import (
 	"slices"
 )
 
-// index finds the numbers of znodes by path. It is a hash table of numbers, whose znodes have the path; a map[string]znodeID would hold
-// every path's pointer and length a second time.
+// index finds znodes by path. It is a hash table of znode numbers; a map[string]znodeID would store
+// pointer and length of every path again.
 //
-// It is cut in shards that grow one at a time, so that no request waits for the whole to be moved. A shard is open
-// addressing with linear probing. Beside each number stands a half of the hash, which saves looks at other znodes, and at all
-// of them when a shard is resized or a hole is filled.
+// It consists of shards that grow one at a time, so that no request waits for a resize of the whole
+// table. A shard uses open addressing with linear probing. A slot also has half of the hash, which
+// avoids most looks at znodes that do not match, and all of them when a shard is resized or a hole
+// is filled.
 //
-// Its seed is random, because paths come from clients, who could choose them to collide. Nothing that is visible depends
-// on it.
+// The seed is random, because clients could otherwise choose paths that collide. Nothing visible
+// depends on it.
 type index struct {
 	seed   maphash.Seed
 	n      int
@@ -26,7 +27,7 @@ type shard struct {
 	n     int
 }
 
-// slot is a half of the hash in the high half, and the number in the low one. 0 is a free slot.
+// slot holds half of the hash in its high half and the number in its low half. 0 is a free slot.
 type slot uint64
 
 func (e slot) hash() uint32 { return uint32(e >> 32) }
@@ -37,13 +38,13 @@ func newIndex() index { return index{seed: maphash.MakeSeed()} }
 // len returns the number of znodes.
 func (x *index) len() int { return x.n }
 
-// locate returns a path's shard and the half of its hash that counts there.
+// locate returns the shard of a path and the half of the hash used in it.
 func (x *index) locate(path string) (*shard, uint32) {
 	h := maphash.String(x.seed, path)
 	return &x.shards[uint8(h)], uint32(h >> 32)
 }
 
-// get returns the znode at path, or nil. The path is not kept.
+// get returns the znode at path, or nil. It does not retain path.
 func (x *index) get(znodes *pool[znode], path string) *znode {
 	s, h := x.locate(path)
 	if s.n == 0 {
@@ -59,7 +60,7 @@ func (x *index) get(znodes *pool[znode], path string) *znode {
 	return nil
 }
 
-// put adds n, whose path is not there yet.
+// put adds n, whose path must be new.
 func (x *index) put(n *znode) {
 	s, h := x.locate(n.path())
 	if 16*(s.n+1) > 13*len(s.slots) {
@@ -70,14 +71,14 @@ func (x *index) put(n *znode) {
 	x.n++
 }
 
-// drop removes n, which is there.
+// drop removes n, which must be present.
 func (x *index) drop(n *znode) {
 	s, h := x.locate(n.path())
 	hole := s.home(h)
 	for s.slots[hole].id() != n.id {
 		hole = s.next(hole)
 	}
-	// What stands behind the hole and would not be found any more moves into it.
+	// Entries after the hole that a search would no longer find move into it.
 	for i := s.next(hole); s.slots[i] != 0; i = s.next(i) {
 		home := s.home(s.slots[i].hash())
 		if s.distance(home, i) >= s.distance(hole, i) {
@@ -93,11 +94,11 @@ func (x *index) drop(n *znode) {
 	}
 }
 
-// resize gives s that many slots at least, more than it has znodes.
+// resize gives s at least this many slots, which must be more than its znodes.
 func (s *shard) resize(slots int) {
 	old := s.slots
 	s.slots = slices.Grow([]slot(nil), slots)
-	s.slots = s.slots[:cap(s.slots)] // what the allocator rounds up
+	s.slots = s.slots[:cap(s.slots)] // use what the allocator rounds up to
 	clear(s.slots)
 	for _, e := range old {
 		if e != 0 {
@@ -114,7 +115,7 @@ func (s *shard) put(e slot) {
 	s.slots[i] = e
 }
 
-// home returns the slot that a hash belongs to.
+// home returns the slot where the search for a hash begins.
 func (s *shard) home(h uint32) int {
 	place, _ := bits.Mul64(uint64(h)<<32, uint64(len(s.slots)))
 	return int(place)
@@ -127,7 +128,7 @@ func (s *shard) next(i int) int {
 	return i
 }
 
-// distance returns the steps from one slot to the other.
+// distance returns the number of steps from one slot to another.
 func (s *shard) distance(from, to int) int {
 	if to < from {
 		to += len(s.slots)

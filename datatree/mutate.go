@@ -2,15 +2,15 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// Everything that changes znodes goes through insert, remove and replace. They keep the indexes, the digest, the counts,
-// the notes for a checkpoint and the undo log together.
+// All changes of znodes go through insert, remove and replace. They keep the indexes, the digest,
+// the counts, the notes for a checkpoint and the undo log consistent.
 
-// newZnode makes a znode of a record, which is not in the tree yet: see insert.
+// newZnode makes a znode from a record. insert adds it to the tree.
 func (t *Tree) newZnode(parent *znode, path string, r *record) *znode {
 	return t.place(parent, t.seal(path, r), r.acl)
 }
 
-// place makes a znode of a blob with that ACL.
+// place makes a znode from a blob and the encoding of its ACL.
 func (t *Tree) place(parent *znode, b blob, acl string) *znode {
 	id, n := t.znodes.alloc()
 	n.id = id
@@ -22,8 +22,8 @@ func (t *Tree) place(parent *znode, b blob, acl string) *znode {
 	return n
 }
 
-// discard lets go of a znode that is not in the tree any more: from now on its id is another's. What a multi removed may come
-// back, so that is kept until its end.
+// discard frees a znode that has been removed; its id may be reused. During a multi, which may be
+// rolled back, nothing is freed.
 func (t *Tree) discard(n *znode) {
 	if t.inMulti {
 		return
@@ -32,7 +32,7 @@ func (t *Tree) discard(n *znode) {
 	t.znodes.free(n.id)
 }
 
-// insert adds n, which newZnode made or remove removed.
+// insert adds n, which comes from newZnode or remove.
 func (t *Tree) insert(n *znode) {
 	t.link(n)
 	t.noteChange(n, true)
@@ -42,7 +42,7 @@ func (t *Tree) insert(n *znode) {
 	t.quotaAfterInsert(n)
 }
 
-// remove takes out n, which has no children. It can be read until it is discarded, which the caller has to see to.
+// remove removes n, which must have no children. n can be read until the caller discards it.
 func (t *Tree) remove(n *znode) {
 	t.quotaBeforeRemove(n)
 	if t.inMulti {
@@ -57,16 +57,18 @@ func (t *Tree) remove(n *znode) {
 	t.noteRemoval(n)
 }
 
-// replace gives n another record of the same owner and kind.
+// replace gives n a record with the same owner and kind.
 func (t *Tree) replace(n *znode, r *record) {
 	is := t.seal(n.path(), r)
 	t.swap(n, is, r.acl, is.dataSize()-n.blob().dataSize())
 }
 
-// update is replace for who knows that the data are longer by so many bytes: to find it out, both blobs would have to be read.
+// update is replace for a caller that knows by how many bytes the data grows, which saves reading
+// both blobs.
 func (t *Tree) update(n *znode, r *record, grown int64) { t.swap(n, t.seal(n.path(), r), r.acl, grown) }
 
-// swap gives n another blob, of the same path, owner and kind, with that ACL, and data that are longer by so many bytes.
+// swap gives n a blob with the same path, owner and kind, an ACL, and data that is longer by grown
+// bytes.
 func (t *Tree) swap(n *znode, is blob, acl string, grown int64) {
 	was := n.blob()
 	if t.inMulti {
@@ -86,13 +88,13 @@ func (t *Tree) swap(n *znode, is blob, acl string, grown int64) {
 	}
 }
 
-// link does the part of insert that New needs as well.
+// link does the part of insert that New and Restore need too.
 func (t *Tree) link(n *znode) {
 	b := n.blob()
 	t.linkSealed(n, b.hash(), b.dataSize())
 }
 
-// linkSealed does so for a znode of which the blob's hash and data size are known.
+// linkSealed is link for a znode whose hash and data size are known.
 func (t *Tree) linkSealed(n *znode, hash uint64, dataSize int64) {
 	t.index.put(n)
 	if p := t.parent(n); p != nil {
@@ -103,7 +105,7 @@ func (t *Tree) linkSealed(n *znode, hash uint64, dataSize int64) {
 	t.dataSize += dataSize
 }
 
-// own lists n with its session, or with what is collected.
+// own lists n with its session or in collectable.
 func (t *Tree) own(n *znode) {
 	list := t.ownerList(n)
 	if list == nil {
@@ -140,20 +142,20 @@ func (t *Tree) ownerList(n *znode) *[]znodeID {
 
 // change is one entry of the undo log.
 type change struct {
-	what whatChanged
+	what changeKind
 	n    *znode
 	was  blob // replaced only
 }
 
-type whatChanged uint8
+type changeKind uint8
 
 const (
-	inserted whatChanged = iota
+	inserted changeKind = iota
 	removed
 	replaced
 )
 
-// commit forgets the undo log, and lets go of what was removed.
+// commit clears the undo log and frees the removed znodes.
 func (t *Tree) commit() {
 	t.inMulti = false
 	for i := range t.undo {
@@ -164,7 +166,7 @@ func (t *Tree) commit() {
 	t.undo = reuse(t.undo)
 }
 
-// rollback undoes what stands in the undo log, last first, and forgets it.
+// rollback undoes the entries of the undo log, last first, and clears it.
 func (t *Tree) rollback() {
 	t.inMulti, t.keepStats = false, true
 	for i := len(t.undo) - 1; i >= 0; i-- {

@@ -1,19 +1,20 @@
 package datatree
 
-// note is a znode of which a checkpoint is to learn, as it is now or as it last was.
+// note is a znode, present or deleted, that the next checkpoint must write.
 type note struct {
 	first *byte // as in znode
 	size  uint32
-	id    znodeID // 0: the znode was deleted, and the blob is its last
+	id    znodeID // 0: the znode is deleted, and the blob is its last
 }
 
 func (e *note) blob() blob { return blobAt(e.first, e.size) }
 
-// noteFresh is the bit of znode.note that says that no capture has the znode.
+// noteFresh is a flag in znode.note: no capture has seen the znode.
 const noteFresh = 1 << 31
 
-// noteOf returns the note that there is of n since the last Capture, or nil. A capture leaves all znode.note as they are, so
-// a number may be of a former one: then what has it now is another znode's, or nobody's.
+// noteOf returns the note of n since the last Capture, or nil. Capture does not reset znode.note,
+// so the number may be from an earlier capture: then the note with that number belongs to another
+// znode or does not exist.
 func (c *Changes) noteOf(n *znode) *note {
 	if e := c.notes.peek(n.note &^ noteFresh); e != nil && e.id == n.id {
 		return e
@@ -37,7 +38,8 @@ func (t *Tree) noteChange(n *znode, fresh bool) {
 	e.first, e.size = n.first, n.size
 }
 
-// noteRemoval marks n deleted. What came and went between two captures leaves no trace, but for the one that a znode which had the path before left.
+// noteRemoval marks n deleted. A znode created and deleted between two captures leaves no note,
+// except that of an earlier znode with its path.
 func (t *Tree) noteRemoval(n *znode) {
 	if t.dirty == nil {
 		return

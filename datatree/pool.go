@@ -5,18 +5,20 @@ import (
 	"math/bits"
 )
 
-// pool keeps values of one type in pages, where they are found by a number that takes half of a pointer's place and is nothing to the
-// garbage collector. A value never moves, so a pointer to it is good until it is freed; then its number is another one's, sooner
-// or later, so nobody may remember it longer. 0 is no value's number. The zero pool is empty.
+// pool stores values of one type in pages. A value is found by a number, which takes half the space
+// of a pointer and no work of the garbage collector. Values do not move, so a pointer to one is
+// valid until the value is freed; then its number may be reused. 0 is never a number. The zero pool
+// is empty.
 //
-// A page without values goes back to the heap, unless it is the only one with room: else who makes and frees one value after the
-// other would make a page each time. Deletes in no order leave few pages empty; their room is used by what comes next.
+// A page without values is released, unless it is the only page with room: otherwise allocating and
+// freeing in turns would allocate a page each time. Random deletes leave few pages empty; new
+// values fill their room.
 type pool[T any] struct {
-	pages []*[pageSlots]T // nil: gone back to the heap
+	pages []*[pageSlots]T // nil: released
 	use   []pageUse
-	open  []uint32 // pages with room, the last one is filled first
+	open  []uint32 // pages with room; the last is filled first
 	gone  []uint32 // pages that are nil
-	n     int      // values
+	n     int      // number of values
 }
 
 const (
@@ -25,21 +27,21 @@ const (
 	maxPages  = 1 << (32 - pageBits)
 )
 
-// pageUse says which slots of a page are taken.
+// pageUse says which slots of a page are in use.
 type pageUse struct {
 	taken  [pageSlots / 64]uint64
-	n      int16 // bits set in taken
-	full   int16 // words of taken, from the first one, without room
-	openAt int32 // place in open, or -1
+	n      int16 // number of bits set in taken
+	full   int16 // number of full words at the start of taken
+	openAt int32 // index in open, or -1
 }
 
 // len returns the number of values.
 func (p *pool[T]) len() int { return p.n }
 
-// at returns a value that is there.
+// at returns a value that must exist.
 func (p *pool[T]) at(id uint32) *T { return &p.pages[id>>pageBits][id%pageSlots] }
 
-// peek returns the slot of any number, or nil if there is none. A free slot is zero.
+// peek returns the slot of any number, nil if there is no such slot. A free slot is zero.
 func (p *pool[T]) peek(id uint32) *T {
 	if page := id >> pageBits; int(page) < len(p.pages) && p.pages[page] != nil {
 		return p.at(id)
@@ -47,7 +49,8 @@ func (p *pool[T]) peek(id uint32) *T {
 	return nil
 }
 
-// alloc makes a zero value. It panics when all numbers are taken: whoever uses it has a limit below that.
+// alloc returns a zero value. It panics if all numbers are in use, which the limits of the users
+// prevent.
 func (p *pool[T]) alloc() (uint32, *T) {
 	if len(p.open) == 0 {
 		p.addPage()
@@ -88,7 +91,7 @@ func (p *pool[T]) free(id uint32) {
 	}
 }
 
-// all goes through the values, in no order. None may be freed meanwhile.
+// all returns the values, unsorted. None may be freed meanwhile.
 func (p *pool[T]) all() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for page := range p.pages {
@@ -119,13 +122,13 @@ func (p *pool[T]) addPage() {
 	p.pages[page] = new([pageSlots]T)
 	u := pageUse{openAt: int32(len(p.open))}
 	if page == 0 {
-		u.taken[0], u.n = 1, 1 // 0 is no value's number
+		u.taken[0], u.n = 1, 1 // 0 is never a number
 	}
 	p.use[page] = u
 	p.open = append(p.open, page)
 }
 
-// shut takes a page from those with room.
+// shut removes a page from open.
 func (p *pool[T]) shut(page uint32) {
 	last := len(p.open) - 1
 	at := p.use[page].openAt

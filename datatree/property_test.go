@@ -159,7 +159,7 @@ var (
 		"/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats",
 		"/zookeeper/quota/a/b", "/zookeeper/quota/a/b/zookeeper_limits", "/zookeeper/quota/a/b/zookeeper_stats"}
 	someData = [][]byte{nil, {}, []byte("x"), []byte("some data"), []byte("countHardLimit=3"), []byte("byteHardLimit=9,count=1"),
-		bytes.Repeat([]byte("large"), apartBytes/4)}
+		bytes.Repeat([]byte("large"), largeBytes/4)}
 	someACLs = [][]proto.ACL{
 		proto.OpenACL(), proto.OpenACL(), proto.OpenACL(), proto.ReadACL(), {},
 		{{Perms: proto.PermAll, ID: proto.ID{Scheme: "digest", ID: "u:h"}}},

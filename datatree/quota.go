@@ -9,31 +9,32 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The znodes below /zookeeper/quota/<path> that make a quota for <path>.
+// The znodes below /zookeeper/quota/<path> that define a quota for <path>.
 const (
 	limitsName = "/zookeeper_limits"
 	statsName  = "/zookeeper_stats"
 )
 
-// quota counts the znodes at and below a path, without those that have a nearer quota. It exists while the limits
-// znode does. Its counts are always exact; the text of the stats znode is written from them whenever they change.
+// quota counts the znodes at and below a path, except those with a nearer quota. It exists as long
+// as its limits znode. Its counts are always exact; each change updates the text of the stats
+// znode.
 type quota struct {
-	path         string // what is limited; not the root, and not below /zookeeper
+	path         string // not the root and not below /zookeeper
 	count, bytes int64
 }
 
-// quotaTarget returns the path that a limits or stats znode is for, if path is one.
+// quotaTarget returns the path that a limits or stats znode applies to, if path is one.
 func quotaTarget(path, name string) (string, bool) {
 	target, ok := strings.CutPrefix(path, quotaPath)
 	if !ok {
 		return "", false
 	}
 	target, ok = strings.CutSuffix(target, name)
-	// Below /zookeeper there is no quota: accounting writes there itself.
+	// No quota applies below /zookeeper, because accounting itself writes there.
 	return target, ok && strings.HasPrefix(target, "/") && target != zookeeperPath && !strings.HasPrefix(target, zookeeperPath+"/")
 }
 
-// quotaOf returns the quota that counts n, or nil.
+// quotaOf returns the nearest quota for n, or nil.
 func (t *Tree) quotaOf(n *znode) *quota {
 	if len(t.quotas) == 0 {
 		return nil
@@ -46,7 +47,7 @@ func (t *Tree) quotaOf(n *znode) *quota {
 	return nil
 }
 
-// quotaOfNew returns the quota that would count a child of p at path. A quota may be older than its znode.
+// quotaOfNew returns the quota for a new child of p at path. A quota may exist before its znode.
 func (t *Tree) quotaOfNew(path string, p *znode) *quota {
 	if q := t.quotas[path]; q != nil {
 		return q
@@ -54,7 +55,7 @@ func (t *Tree) quotaOfNew(path string, p *znode) *quota {
 	return t.quotaOf(p)
 }
 
-// account adds a change at n to its quota.
+// account adds a change of n to its quota.
 func (t *Tree) account(n *znode, count, bytes int64) {
 	if q := t.quotaOf(n); q != nil {
 		q.count += count
@@ -87,7 +88,7 @@ func (t *Tree) quotaBeforeRemove(n *znode) {
 	t.account(n, -1, -int64(len(r.data)))
 }
 
-// quotaOn begins to count what is at and below target, and takes it from the quota that counted it.
+// quotaOn creates the quota of target and takes its counts from the quota above.
 func (t *Tree) quotaOn(target string) {
 	n := t.get(target)
 	outer := t.quotaOf(n)
@@ -104,7 +105,7 @@ func (t *Tree) quotaOn(target string) {
 	}
 }
 
-// quotaOff gives what target's quota counts back to the next one above.
+// quotaOff returns the counts of target's quota to the quota above.
 func (t *Tree) quotaOff(target string) {
 	q := t.quotas[target]
 	delete(t.quotas, target)
@@ -115,7 +116,7 @@ func (t *Tree) quotaOff(target string) {
 	}
 }
 
-// countBelow adds n and its descendants to q, without what has a nearer quota.
+// countBelow adds n and its descendants to q, except those with a nearer quota.
 func (t *Tree) countBelow(n *znode, q *quota) {
 	q.count++
 	r := n.record()
@@ -127,7 +128,8 @@ func (t *Tree) countBelow(n *znode, q *quota) {
 	}
 }
 
-// writeStats writes the counts where clients read them, if they made such a znode. Versions, zxids and times stay.
+// writeStats writes the counts into the stats znode, if clients have created it. Versions, zxids
+// and times stay.
 func (t *Tree) writeStats(q *quota) {
 	if t.keepStats {
 		return
@@ -143,8 +145,8 @@ func (t *Tree) writeStats(q *quota) {
 	}
 }
 
-// checkQuota refuses a change at path that would exceed a hard limit of q, if the origin of the request says so.
-// Source: ZooKeeperServer.checkQuota, StatsTrack.
+// checkQuota refuses a change at path that would exceed a hard limit of q, if the request has
+// FlagEnforceQuota. Source: ZooKeeperServer.checkQuota, StatsTrack.
 func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) proto.ErrCode {
 	if q == nil || x.Flags&FlagEnforceQuota == 0 {
 		return proto.OK
@@ -157,7 +159,7 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 		return proto.ErrMarshallingError
 	}
 	if t.get(quotaPath+q.path+statsName) == nil {
-		return proto.OK // ZooKeeper compares with what the stats znode says, and where there is none with nothing
+		return proto.OK // ZooKeeper compares with the text of the stats znode, so without one it enforces nothing
 	}
 	if limits.count >= 0 && count != 0 && q.count+count > limits.count {
 		x.res.Why = fmt.Sprintf("%v of %q refused: %d znodes, quota of %s is %d", x.Op, path, q.count+count, q.path, limits.count)
@@ -170,13 +172,13 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 	return proto.OK
 }
 
-// hardLimits are the limits that are enforced; -1 is none.
+// hardLimits are the enforced limits; -1 is none.
 type hardLimits struct{ count, bytes int64 }
 
 var errLimits = errors.New("malformed quota")
 
-// parseLimits reads text like "count=4,bytes=-1=;byteHardLimit=20;countHardLimit=4". The odd "=" is there for old
-// parsers. No text means no limits.
+// parseLimits parses text such as "count=4,bytes=-1=;byteHardLimit=20;countHardLimit=4". The odd
+// "=" is for old parsers. An empty text means no limits.
 func parseLimits(text string) (hardLimits, error) {
 	limits := hardLimits{-1, -1}
 	text = strings.TrimRight(text, ",;")

@@ -9,7 +9,8 @@ import (
 
 var errTruncated = errors.New("truncated")
 
-// reader takes apart the records that this package writes. The first error sticks, and everything read after it is zero.
+// reader decodes the records of this package. After the first error, which it keeps, all reads
+// return zero values.
 type reader struct {
 	b   []byte
 	err error
@@ -84,7 +85,8 @@ func (d *reader) int32() int32 {
 	return int32(v)
 }
 
-// count reads a number of elements that take at least minBytes each; more than the rest can hold is an error.
+// count decodes a number of elements of at least minBytes each. It fails if the input is too short
+// for them.
 func (d *reader) count(minBytes int) int {
 	v := d.uvarint()
 	if v > uint64(len(d.b)/minBytes) {
@@ -94,13 +96,13 @@ func (d *reader) count(minBytes int) int {
 	return int(v)
 }
 
-// bytes reads a length and that many bytes, which share the input.
+// bytes decodes a length and that many bytes, which share the input.
 func (d *reader) bytes() []byte { return d.take(d.count(1)) }
 
-// text reads a length and that many bytes, copied.
+// text decodes a length and that many bytes, which it copies.
 func (d *reader) text() string { return string(d.bytes()) }
 
-// end returns the first error, or one if anything is left.
+// end returns the first error, or an error if input is left.
 func (d *reader) end() error {
 	if d.err == nil && len(d.b) > 0 {
 		return fmt.Errorf("%d bytes too many", len(d.b))

@@ -22,8 +22,9 @@ func (t *Tree) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
 	return r.stat(len(t.children(n))), proto.OK
 }
 
-// GetData returns data and Stat. The data is shared and immutable: it stays as it is however the tree changes, and the
-// caller must not change it. nil is null. Errors: ErrNoNode, ErrNoAuth without READ.
+// GetData returns data and Stat. The data is shared and immutable: it stays valid when the tree
+// changes, and the caller must not change it. nil is null. Errors: ErrNoNode, ErrNoAuth without
+// READ.
 func (t *Tree) GetData(path string, c Caller) ([]byte, proto.Stat, proto.ErrCode) {
 	n, code := t.readable(path, &c, proto.PermRead)
 	if code != proto.OK {
@@ -34,8 +35,8 @@ func (t *Tree) GetData(path string, c Caller) ([]byte, proto.Stat, proto.ErrCode
 	return r.bytes(), r.stat(len(t.children(n))), proto.OK
 }
 
-// AppendChildren appends the jute vector of the children's names, in any order, and returns the Stat. With an error b
-// comes back as it was. Errors: ErrNoNode, ErrNoAuth without READ.
+// AppendChildren appends the jute vector of the children's names, unsorted, and returns the Stat.
+// After an error b is unchanged. Errors: ErrNoNode, ErrNoAuth without READ.
 func (t *Tree) AppendChildren(b []byte, path string, c Caller) ([]byte, proto.Stat, proto.ErrCode) {
 	n, code := t.readable(path, &c, proto.PermRead)
 	if code != proto.OK {
@@ -46,7 +47,7 @@ func (t *Tree) AppendChildren(b []byte, path string, c Caller) ([]byte, proto.St
 		b = slices.Grow(b, 4+4*len(children)+t.dirs.at(n.dir).nameBytes+proto.StatBytes)
 	}
 	b = jute.AppendInt(b, int32(len(children)))
-	prefix := len(n.path()) + 1 // of a child's path, to its name
+	prefix := len(n.path()) + 1 // where the name starts in a child's path
 	if n == t.root {
 		prefix = 1
 	}
@@ -57,8 +58,8 @@ func (t *Tree) AppendChildren(b []byte, path string, c Caller) ([]byte, proto.St
 	return b, t.stat(n, &r), proto.OK
 }
 
-// GetACL returns the list, not to be changed, and the Stat. Who has READ but not ADMIN sees no digest hashes.
-// Errors: ErrNoNode, ErrNoAuth with neither.
+// GetACL returns the list, which must not be changed, and the Stat. A caller with READ but without
+// ADMIN sees no digest hashes. Errors: ErrNoNode, ErrNoAuth with neither.
 func (t *Tree) GetACL(path string, c Caller) ([]proto.ACL, proto.Stat, proto.ErrCode) {
 	n, code := t.readable(path, &c, proto.PermRead|proto.PermAdmin)
 	if code != proto.OK {
@@ -73,8 +74,8 @@ func (t *Tree) GetACL(path string, c Caller) ([]proto.ACL, proto.Stat, proto.Err
 	return list, t.stat(n, &r), proto.OK
 }
 
-// AllChildrenNumber returns the number of all descendants. It walks them. Under its name "" the root counts itself too,
-// as in ZooKeeper. Errors: ErrNoNode, ErrNoAuth without READ.
+// AllChildrenNumber returns the number of all descendants, which it walks. As in ZooKeeper the path
+// "" stands for the root and counts it too. Errors: ErrNoNode, ErrNoAuth without READ.
 func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 	n, code := t.readable(path, &c, proto.PermRead)
 	switch {
@@ -88,8 +89,8 @@ func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 	return t.descendants(n), proto.OK
 }
 
-// Lookup returns the zxids that setWatches compares, or false if there is no such znode: those of the last change of its data and
-// of its children.
+// Lookup returns the zxids that setWatches compares: those of the last change of the data and of
+// the children. Without a znode at path it returns false.
 func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool) {
 	n := t.lookup(path)
 	if n == nil {
@@ -99,7 +100,7 @@ func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool) {
 	return r.mzxid, r.pzxid, true
 }
 
-// lookup returns the znode at path, which may alias memory that does not last. "" is another name of the root.
+// lookup returns the znode at path, which is not retained. "" stands for the root.
 func (t *Tree) lookup(path string) *znode {
 	if path == "" {
 		return t.root
@@ -107,7 +108,7 @@ func (t *Tree) lookup(path string) *znode {
 	return t.get(path)
 }
 
-// readable returns the znode at path for one who has one of the permissions.
+// readable returns the znode at path for a caller with one of the permissions.
 func (t *Tree) readable(path string, c *Caller, want proto.Perms) (*znode, proto.ErrCode) {
 	n := t.lookup(path)
 	switch {

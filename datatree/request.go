@@ -14,8 +14,8 @@ var ErrRequest = errors.New("datatree: malformed request record")
 // requestVersion is the first byte of an encoded request.
 const requestVersion = 1
 
-// RequestFlags are settings of the server that a request came from. They travel with the request, so that replicas with
-// other settings apply it alike.
+// RequestFlags are settings of the server that a request came from. They are part of the request,
+// so that replicas with other settings apply it in the same way.
 type RequestFlags uint8
 
 const (
@@ -25,19 +25,19 @@ const (
 	FlagSkipACL
 )
 
-// Request is one replicated write.
+// Request is a replicated write.
 type Request struct {
-	Session   proto.SessionID // 0: a request of the server itself, which skips the session check
-	ConnEpoch proto.Zxid      // of the connection it came over, see SessionInfo; ignored for createSession and reattachSession
+	Session   proto.SessionID // 0: a request of the server itself, without a session check
+	ConnEpoch proto.Zxid      // of its connection, see SessionInfo; ignored for createSession and reattachSession
 	Op        proto.OpCode
 	Flags     RequestFlags
 	MaxBuffer int32      // jute.maxbuffer of the origin in bytes; 0: no limit
 	IDs       []proto.ID // the caller's identities; scheme "super" passes every ACL check
-	Body      []byte     // the client's jute bytes behind the request header; for internal ops the records named at their OpCode
-	Server    uint8      // member id of the origin, 1 to 254: owner of the sessions that it creates or re-attaches
+	Body      []byte     // the client's jute bytes after the request header; for internal operations the record named at their op code
+	Server    uint8      // member id of the origin, 1 to 254, which owns the sessions that it creates or re-attaches
 }
 
-// Append appends the record that stands in the log. Layout: docs/reference/formats.md, "Request".
+// Append appends the record for the log. Layout: docs/reference/formats.md, "Request".
 func (r *Request) Append(b []byte) []byte {
 	b = append(b, requestVersion, byte(r.Flags), r.Server)
 	b = binary.AppendVarint(b, int64(r.Op))
@@ -53,8 +53,8 @@ func (r *Request) Append(b []byte) []byte {
 	return append(b, r.Body...)
 }
 
-// DecodeRequest reads what Append wrote; b must hold that and nothing else. Body shares b; the rest is copied.
-// Errors wrap ErrRequest.
+// DecodeRequest decodes a record of Append; b must hold nothing else. Body shares b; the rest is
+// copied. Errors wrap ErrRequest.
 func DecodeRequest(b []byte) (Request, error) {
 	d := reader{b: b}
 	if v := d.byte(); d.err == nil && v != requestVersion {
@@ -65,7 +65,7 @@ func DecodeRequest(b []byte) (Request, error) {
 	r.Session = proto.SessionID(d.fixed64())
 	r.ConnEpoch = proto.Zxid(d.uvarint())
 	r.MaxBuffer = int32(d.uint32())
-	// An id takes two bytes at least, so the count is bounded by the input before anything is allocated.
+	// An id takes at least two bytes, so the input bounds the allocation.
 	if n := d.count(2); n > 0 {
 		r.IDs = make([]proto.ID, n)
 		for i := range r.IDs {

@@ -41,7 +41,7 @@ func largeTree(t testing.TB) *Tree {
 			case 2:
 				create(path, 0, 0, []proto.ACL{{Perms: proto.Perms(1 + i), ID: proto.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}, []byte{})
 			case 3:
-				create(path, 0, 0, proto.OpenACL(), make([]byte, 2*apartBytes))
+				create(path, 0, 0, proto.OpenACL(), make([]byte, 2*largeBytes))
 			case 4:
 				create(path, 0, 0, proto.ReadACL(), []byte("above"))
 				create(path+"/below", 0, 0, proto.ReadACL(), []byte("below"))
@@ -113,7 +113,7 @@ func TestRestore_NamesTheFirst(t *testing.T) {
 	good := make(store)
 	good.merge(t, largeTree(t).Capture())
 	keys := slices.Sorted(maps.Keys(good))
-	apart := func(s store, keys []string, i int) []string { s[keys[i]] = []byte{0x08}; return keys }
+	undecodable := func(s store, keys []string, i int) []string { s[keys[i]] = []byte{0x08}; return keys }
 	twice := func(_ store, keys []string, i int) []string { return slices.Insert(keys, i+1, keys[i]) }
 	orphan := func(_ store, keys []string, i int) []string {
 		for keys[i][0] != znodePrefix || !strings.HasSuffix(keys[i], "/below") {
@@ -127,8 +127,8 @@ func TestRestore_NamesTheFirst(t *testing.T) {
 		second func(s store, keys []string, i int) []string
 		want   string
 	}{
-		{"found at once, then late", apart, twice, "first byte"},
-		{"found late, then at once", twice, apart, "comes twice"},
+		{"found at once, then late", undecodable, twice, "first byte"},
+		{"found late, then at once", twice, undecodable, "comes twice"},
 		{"both late", orphan, twice, "its parent is missing"},
 	} {
 		for _, gap := range []int{1, 20, batchRecords, 3 * batchRecords, 8 * batchRecords} {

@@ -13,13 +13,13 @@ import (
 type SessionInfo struct {
 	ID            proto.SessionID
 	TimeoutMs     int32
-	ConnEpoch     proto.Zxid // zxid of the createSession or reattachSession that made its current connection
+	ConnEpoch     proto.Zxid // zxid of the createSession or reattachSession that attached its connection
 	Server        uint8      // member id of the server that holds this connection
 	Passwd        [proto.PasswdBytes]byte
 	NumEphemerals int
 }
 
-// Session returns what is known of a session, or false.
+// Session returns a session, or false.
 func (t *Tree) Session(id proto.SessionID) (SessionInfo, bool) {
 	s := t.sessions[id]
 	if s == nil {
@@ -28,7 +28,7 @@ func (t *Tree) Session(id proto.SessionID) (SessionInfo, bool) {
 	return s.info(), true
 }
 
-// Sessions goes through all sessions, sorted by id.
+// Sessions returns all sessions, sorted by id.
 func (t *Tree) Sessions() iter.Seq[SessionInfo] {
 	return func(yield func(SessionInfo) bool) {
 		for _, id := range slices.Sorted(maps.Keys(t.sessions)) {
@@ -60,7 +60,8 @@ func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string {
 	return paths
 }
 
-// EphemeralsBySession goes through the sessions that have ephemerals, sorted by id, with their paths, sorted.
+// EphemeralsBySession returns the sessions that have ephemerals, sorted by id, with the sorted
+// paths of these.
 func (t *Tree) EphemeralsBySession() iter.Seq2[proto.SessionID, []string] {
 	return func(yield func(proto.SessionID, []string) bool) {
 		for s := range t.Sessions() {

@@ -7,14 +7,15 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Options of a tree. The zero value is for a tree that is never captured.
+// Options of a tree. The zero value is for a tree without Capture.
 type Options struct {
-	TrackDirty bool // note what changes, for Capture
+	TrackDirty bool // collect changes for Capture
 }
 
-// Tree is the state. Its zero value is of no use: see [New] and [Restore].
+// Tree is the state. Use [New] or [Restore]; the zero value is not a tree.
 //
-// Methods that only read may run concurrently with each other, not with Apply, SetLastZxid or Capture.
+// Methods that only read may run concurrently with each other, but not with Apply, SetLastZxid or
+// Capture.
 type Tree struct {
 	lastZxid proto.Zxid
 	digest   uint64
@@ -24,7 +25,7 @@ type Tree struct {
 	dirs     pool[dir]
 	index    index
 	sessions map[proto.SessionID]*session
-	// collectable lists the containers and TTL znodes, in no order; znode.ownerIdx is the place in it.
+	// collectable lists the containers and TTL znodes, unsorted; znode.ownerIdx is the index.
 	collectable []znodeID
 	acls        aclTable
 	quotas      map[string]*quota
@@ -35,7 +36,7 @@ type Tree struct {
 
 	dirty *Changes // nil: not tracked
 
-	// The rest is scratch of Apply, kept between calls for its memory alone.
+	// The remaining fields are scratch of Apply, kept to reuse their memory.
 	events  []Event
 	results []proto.MultiResult
 	multi   proto.MultiRequest
@@ -44,9 +45,9 @@ type Tree struct {
 	path    []byte // of sequential
 
 	undo      []change
-	limit     int  // of znodes: maxZnodes
-	inMulti   bool // primitives write the undo log
-	keepStats bool // the stats of quotas are not written anew: who puts records back has these too
+	limit     int  // largest number of znodes, maxZnodes
+	inMulti   bool // changes go to the undo log
+	keepStats bool // writeStats does nothing, because the stats znodes are restored too
 }
 
 // New returns a tree with the znodes that every tree has: /, /zookeeper, /zookeeper/quota and /zookeeper/config, all
@@ -59,7 +60,8 @@ func New(opts Options) *Tree {
 	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
 		var rec record
 		if path == configPath {
-			// ZooKeeper sets this one's ACL after it made it, with -1 for the version. A fresh 3.8.0 shows it.
+			// ZooKeeper sets this ACL after it has created the znode, with version -1, as a fresh
+			// 3.8.0 shows.
 			rec.aversion = -1
 			rec.acl = t.aclKey(proto.ReadACL())
 		}
@@ -68,7 +70,7 @@ func New(opts Options) *Tree {
 	return t
 }
 
-// empty returns a tree without even a root.
+// empty returns a tree without a root.
 func empty(opts Options) *Tree {
 	t := &Tree{
 		index:    newIndex(),
@@ -84,13 +86,15 @@ func empty(opts Options) *Tree {
 	return t
 }
 
-// get returns the znode at path, or nil. The path is not kept. The pointer holds until the znode is discarded.
+// get returns the znode at path, or nil. path is not retained. The pointer is valid until the znode
+// is discarded.
 func (t *Tree) get(path string) *znode { return t.index.get(&t.znodes, path) }
 
-// LastZxid returns the zxid of the last transaction, or what SetLastZxid set after it.
+// LastZxid returns the zxid of the last transaction or of a later SetLastZxid.
 func (t *Tree) LastZxid() proto.Zxid { return t.lastZxid }
 
-// SetLastZxid moves on to z without a transaction: a new epoch begins. It panics if z is not above LastZxid (D4).
+// SetLastZxid advances to z without a transaction, for a new epoch. It panics if z is not above
+// LastZxid (D4).
 func (t *Tree) SetLastZxid(z proto.Zxid) {
 	if z <= t.lastZxid {
 		panic(fmt.Sprintf("datatree: D4: zxid %v after %v", z, t.lastZxid))
@@ -98,7 +102,7 @@ func (t *Tree) SetLastZxid(z proto.Zxid) {
 	t.lastZxid = z
 }
 
-// NumZnodes returns the number of znodes as ZooKeeper counts them: the root twice.
+// NumZnodes returns the number of znodes as ZooKeeper counts them, with the root twice.
 func (t *Tree) NumZnodes() int { return t.index.len() + 1 }
 
 // NumEphemerals returns the number of ephemeral znodes.

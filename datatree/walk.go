@@ -5,7 +5,7 @@ import "github.com/gozkd/gozkd/proto"
 // ZnodeInfo is a znode at one moment. Data and ACL are shared and must not be changed.
 type ZnodeInfo struct {
 	Path  string
-	Data  []byte // nil: null, which is not the same as empty
+	Data  []byte // nil: null, which differs from empty
 	Stat  proto.Stat
 	ACL   []proto.ACL
 	Mode  proto.CreateMode // how to create such a znode: persistent, ephemeral, container or TTL

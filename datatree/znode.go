@@ -22,33 +22,33 @@ func protected(path string) bool {
 	return path == "/" || path == zookeeperPath || path == quotaPath || path == configPath
 }
 
-// kind says when a znode goes away by itself.
+// kind says when a znode is deleted automatically.
 type kind uint8
 
 const (
 	persistent kind = iota // never
-	ephemeral              // with its session
-	container              // when its last child is gone
-	ttl                    // when it has no child and was not written for a time
+	ephemeral              // when its session ends
+	container              // after its last child
+	ttl                    // when it has no children and was not written for its time to live
 )
 
-// record is the part of a znode that stands in a checkpoint, but for its path, taken apart. Strings share the memory of what they were
-// read from; [Tree.seal] makes a blob of it, which is what the tree keeps.
+// record is a decoded znode without its path. Its strings share the memory that they were decoded
+// from. [Tree.seal] encodes it as a blob, which is what the tree keeps.
 type record struct {
 	czxid, mzxid, pzxid proto.Zxid
 	ctimeMs, mtimeMs    int64
-	owner               uint64 // ephemeral: the session id; ttl: milliseconds; else 0
+	owner               uint64 // ephemeral: the session id; ttl: milliseconds; otherwise 0
 	data                string
-	acl                 string // its encoding; "": the open one
+	acl                 string // its encoding; "": the open list
 	version             int32
-	cversion            int32 // children created so far; wraps
+	cversion            int32 // number of children created so far; wraps
 	aversion            int32
 	kind                kind
-	null                bool // the data is null, which is not the same as empty
-	sealed              bool // the data is a blob's own piece, so that another blob may have it too
+	null                bool // the data is null, which differs from empty
+	sealed              bool // the data belongs to a blob, which another blob can share
 }
 
-// bytes returns the data as a slice that must not be changed: nil if null, not nil if empty.
+// bytes returns the data, which must not be changed: nil if null, not nil if empty.
 func (r *record) bytes() []byte {
 	if r.null {
 		return nil
@@ -56,35 +56,37 @@ func (r *record) bytes() []byte {
 	return bytesOf(r.data)
 }
 
-// setData takes data, which it shares until the record is sealed.
+// setData sets the data, which is shared until the record is sealed.
 func (r *record) setData(data []byte) { r.data, r.null, r.sealed = textOf(data), data == nil, false }
 
-// znodeID is a znode's number in Tree.znodes. 0 is none.
+// znodeID is a znode's number in Tree.znodes; 0 is none.
 type znodeID = uint32
 
-// maxZnodes is how many znodes a tree can have; at 200 bytes each they fill 200 GB. A pool has four times as many numbers: a multi may
-// remove all znodes and make as many before it lets go of the first ones, and there are two notes of one path at most, whose number has 31 bits.
+// maxZnodes is the largest number of znodes; at 200 bytes each they take 200 GB. A pool has four
+// times as many numbers: a multi may remove all znodes and create as many before it frees the
+// first. Notes have 31 bits for their number, and a path has at most two.
 const maxZnodes = 1<<30 - 1
 
-// znode is the place of a blob in the tree. Lookups by path lead here, and children and owners refer to it by its id.
+// znode is the place of a blob in the tree. Lookups by path lead to it, and children and owners
+// refer to it by its id.
 //
-// NB: 40 bytes, of which one pointer: a page of 1024 is exactly five pages of the heap.
+// NB: 40 bytes with one pointer, so that a page of 1024 is exactly five pages of the heap.
 type znode struct {
-	first    *byte  // of the blob, or the apart of it; nil: a free place
-	size     uint32 // of the blob; 0: it has an apart
+	first    *byte  // of the blob, or the large blob; nil: a free slot
+	size     uint32 // of the blob; 0: first is a large blob
 	id       znodeID
-	parent   znodeID // 0: the root has none
-	childIdx int32   // place in the parent's children
-	ownerIdx int32   // place in session.ephemerals, or in Tree.collectable
+	parent   znodeID // 0: none, which is the root
+	childIdx int32   // index in the parent's children
+	ownerIdx int32   // index in session.ephemerals or Tree.collectable
 	dir      uint32  // number in Tree.dirs; 0: no children
 	acl      uint32  // number in Tree.acls
-	note     uint32  // number in Changes.notes, perhaps of a former one; the highest bit: made since the last Capture
+	note     uint32  // number in Changes.notes, possibly of an earlier capture; see noteFresh
 }
 
-// dir is what only znodes with children have.
+// dir holds the children of a znode that has any.
 type dir struct {
-	children  []znodeID // in no order
-	nameBytes int       // the sum over the children's names
+	children  []znodeID // unsorted
+	nameBytes int       // sum over the children's names
 }
 
 func (n *znode) blob() blob { return blobAt(n.first, n.size) }
@@ -92,19 +94,19 @@ func (n *znode) blob() blob { return blobAt(n.first, n.size) }
 // blobAt returns what setBlob stored.
 func blobAt(first *byte, size uint32) blob {
 	if size == 0 {
-		a := (*apart)(unsafe.Pointer(first))
+		a := (*largeBlob)(unsafe.Pointer(first))
 		return blob{a.text, a}
 	}
 	return blob{text: unsafe.String(first, int(size))}
 }
 
 func (n *znode) setBlob(b blob) {
-	if b.apart != nil {
-		n.first, n.size = (*byte)(unsafe.Pointer(b.apart)), 0
+	if b.large != nil {
+		n.first, n.size = (*byte)(unsafe.Pointer(b.large)), 0
 		return
 	}
 	if uint64(len(b.text)) > math.MaxUint32 {
-		panic(fmt.Sprintf("datatree: a znode of %d bytes without its data", len(b.text))) // requests and checkpoints have 31 bits for a length
+		panic(fmt.Sprintf("datatree: a znode of %d bytes without its data", len(b.text))) // lengths in requests and checkpoints have 31 bits
 	}
 	n.first, n.size = unsafe.StringData(b.text), uint32(len(b.text))
 }
@@ -117,10 +119,10 @@ func (n *znode) record() record { return n.blob().record() }
 
 func (n *znode) kind() kind { return n.blob().kind() }
 
-// byPath orders znodes.
+// byPath compares znodes by path.
 func byPath(a, b *znode) int { return strings.Compare(a.path(), b.path()) }
 
-// sorted returns the znodes of these numbers in the order of their paths.
+// sorted returns the znodes with these numbers, sorted by path.
 func (t *Tree) sorted(ids []znodeID) []*znode {
 	znodes := make([]*znode, len(ids))
 	for i, id := range ids {
@@ -130,7 +132,7 @@ func (t *Tree) sorted(ids []znodeID) []*znode {
 	return znodes
 }
 
-// at returns a znode that is there, or nil for 0.
+// at returns the znode with a number, which must exist, or nil for 0.
 func (t *Tree) at(id znodeID) *znode {
 	if id == 0 {
 		return nil
@@ -140,7 +142,8 @@ func (t *Tree) at(id znodeID) *znode {
 
 func (t *Tree) parent(n *znode) *znode { return t.at(n.parent) }
 
-// children returns the list, not to be changed, which holds until the next change.
+// children returns the numbers of n's children, which must not be changed and are valid until the
+// next change.
 func (t *Tree) children(n *znode) []znodeID {
 	if n.dir == 0 {
 		return nil
@@ -150,10 +153,11 @@ func (t *Tree) children(n *znode) []znodeID {
 
 func (t *Tree) aclOf(n *znode) *acl { return t.acls.at(n.acl) }
 
-// stat builds what clients see of n, whose record is r.
+// stat returns the Stat of n, whose record is r.
 func (t *Tree) stat(n *znode, r *record) proto.Stat { return r.stat(len(t.children(n))) }
 
-// stat builds what clients see. ZooKeeper counts creates of children, and shows creates plus deletes as cversion.
+// stat returns the Stat of a znode. ZooKeeper counts creations of children and shows creations plus
+// deletions as cversion.
 func (r *record) stat(children int) proto.Stat {
 	numChildren := int32(children)
 	st := proto.Stat{
