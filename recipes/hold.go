@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
 // Hold is the possession of something (a lock, a lease, leadership) that lasts as long as its znode
@@ -67,7 +69,7 @@ func (h *Hold) Context() context.Context { return h.ctx }
 // of ctx, ends with ctx or with Context, and has the cause of whichever ended. It looks at the
 // clock as Context does. cancel must be called.
 func (h *Hold) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
-	return within(ctx, h.ctx)
+	return checkedctx.Within(ctx, h.ctx)
 }
 
 // Session returns the session that owns the znode.
@@ -94,7 +96,7 @@ func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	if h.ctx.Err() != nil {
 		return nil, &Error{"commit", h.path, ErrNotHeld, false}
 	}
-	ctx, cancel := within(ctx, h.ctx)
+	ctx, cancel := checkedctx.Within(ctx, h.ctx)
 	defer cancel()
 	results, err := h.client.Multi(ctx, h.Guard(ops...)...)
 	if len(results) == 0 {

@@ -2,30 +2,21 @@ package recipes
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Curator names a protected znode "_c_", a GUID, "-", and the requested name.
 const protectedPrefix = "_c_"
 
-// newGUID returns a random UUID.
-func newGUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: the program ends if the system has no randomness
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
 // protect adds a GUID to the znode's name, by which findProtected finds the znode.
 func (n *createCall) protect() {
-	n.prefix = protectedPrefix + newGUID() + "-"
+	n.prefix = protectedPrefix + guid.New() + "-"
 	i := strings.LastIndexByte(n.path, '/') + 1
 	n.path = n.path[:i] + n.prefix + n.path[i:]
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
 // Session is one session with the server, from the moment when the Client has it until it has ended
@@ -12,7 +14,7 @@ import (
 type Session struct {
 	id     int64
 	clock  *clock
-	ctx    *checkedContext
+	ctx    context.Context
 	cancel context.CancelCauseFunc // of ctx
 	onEnd  func(*Session)          // called once, without locks, after the session has ended
 
@@ -29,7 +31,7 @@ func newSession(id int64, clock *clock, heard, timeout time.Duration, over func(
 	s := &Session{id: id, clock: clock, onEnd: over, lifetime: lifetime(timeout)}
 	until := heard + s.lifetime
 	inner, cancel := context.WithCancelCause(context.Background())
-	s.ctx, s.cancel = &checkedContext{inner, s.check}, cancel
+	s.ctx, s.cancel = checkedctx.New(inner, s.check), cancel
 	s.expiresAt.Store(int64(until))
 	s.mu.Lock() // onTimer may run before s.timer is set
 	s.timer = time.AfterFunc(until-clock.now(), s.onTimer)
@@ -52,30 +54,14 @@ func (s *Session) Context() context.Context { return s.ctx }
 // ends.
 func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(s.ctx)
-	return &checkedContext{inner, s.check}, cancel
+	return checkedctx.New(inner, s.check), cancel
 }
 
 // Within returns a context for requests that only make sense in this session. It has the values of
 // ctx, ends with ctx or with the session, and has the cause of whichever ended first. It looks at
 // the clock as Context does. The returned function must be called.
 func (s *Session) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return within(ctx, s.ctx)
-}
-
-// within derives a context from ctx that also ends when other does, with its cause, and looks at
-// other before it answers.
-func within(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	inner, end := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(other, func() { end(context.Cause(other)) })
-	check := func() {
-		if other.Err() != nil {
-			end(context.Cause(other))
-		}
-	}
-	return &checkedContext{inner, check}, func() {
-		stop()
-		end(nil)
-	}
+	return checkedctx.Within(ctx, s.ctx)
 }
 
 // Remaining returns for how long the session certainly lives if the server is not heard from again;
@@ -151,28 +137,4 @@ func (s *Session) onTimer() {
 		// At least a millisecond: a clock that counts suspensions can differ from the timer's.
 		s.timer.Reset(max(time.Millisecond, time.Duration(s.expiresAt.Load())-s.clock.now()))
 	}
-}
-
-// checkedContext calls check before it answers Done, Err and Value, so that it reports an end that
-// no timer has noticed yet. Its inner context is one of package context: contexts derived from it
-// need no goroutine, and context.Cause finds the cause.
-type checkedContext struct {
-	context.Context
-	check func()
-}
-
-func (c *checkedContext) Done() <-chan struct{} {
-	c.check()
-	return c.Context.Done()
-}
-
-func (c *checkedContext) Err() error {
-	c.check()
-	return c.Context.Err()
-}
-
-// Value is called by context.Cause.
-func (c *checkedContext) Value(key any) any {
-	c.check()
-	return c.Context.Value(key)
 }

@@ -82,6 +82,8 @@ var table = []box{
 	{pkg: "recipes", there: true, may: []arrow{
 		{"recipes/internal/znodepath", "joins and splits paths"},
 		{"recipes/internal/backoff", "pauses between attempts"},
+		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
+		{"recipes/internal/guid", "names of protected znodes"},
 		{"internal/lastzxid", "a race and a fault of the client that they run on"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
 		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},

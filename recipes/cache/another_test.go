@@ -102,7 +102,7 @@ func TestC1_OtherServers(t *testing.T) {
 		defer tree.Close()
 		tree.Start(t.Context())
 		must(t, tree.Wait(t.Context()))
-		node := cache.NewNode(c, "/a")
+		node := cache.NewZnodeCache(c, "/a")
 		defer node.Close()
 		node.Start(t.Context())
 		must(t, node.Wait(t.Context()))

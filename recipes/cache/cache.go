@@ -6,15 +6,17 @@ import (
 	"iter"
 )
 
-// ErrClosed means that the cache has ended: it was closed, or the ctx of its Start is over, or its Client is closed.
+// ErrClosed means that the cache has ended: it was closed, the ctx of its Start has ended, or its
+// Client was closed.
 var ErrClosed = errors.New("cache: closed")
 
-// cache is what all caches have in common.
+// cache has the methods that all caches share.
 type cache struct {
 	engine *engine
 }
 
-// Start lets the cache begin; it returns at once. The cache runs until ctx ends, it is closed, or its Client is. Only the first call counts.
+// Start starts the cache and returns at once. The cache runs until ctx ends, or it or its Client is
+// closed. A second call does nothing.
 func (c *cache) Start(ctx context.Context) {
 	g := c.engine
 	g.mu.Lock()
@@ -23,15 +25,16 @@ func (c *cache) Start(ctx context.Context) {
 		return
 	}
 	ctx, g.cancel = context.WithCancelCause(ctx)
-	// Ends with ctx, or when the Client is closed; Close waits for it.
+	// Ends with ctx, or when the Client is closed. Close waits for it.
 	g.running.Go(func() {
 		defer close(g.done)
-		defer g.cancel(nil) // ends the waits for watches
+		defer g.cancel(nil) // ends the goroutines that wait for watches
 		g.loop(ctx)
 	})
 }
 
-// Close ends the cache, and waits until nothing of it runs: so it must not be called by what Listen calls. What the cache has can still be read.
+// Close ends the cache and waits for its goroutines, so a function given to Listen must not call it.
+// The content can still be read.
 func (c *cache) Close() {
 	g := c.engine
 	g.mu.Lock()
@@ -47,12 +50,13 @@ func (c *cache) Close() {
 	g.running.Wait()
 }
 
-// Wait waits until the cache is complete: until all that was there when the connection was made has been read since. It returns at once if
-// it is, and else an error when ctx ends, when the cache does, or when the server does not allow to read the cache's first znode, which is tried
-// again all the same.
+// Wait waits until the cache is complete: until everything that existed when the connection was made
+// has been read since. It fails when ctx or the cache ends, and when the server does not allow to
+// read the root znode, although that is retried.
 func (c *cache) Wait(ctx context.Context) error { return c.engine.view.wait(ctx) }
 
-// Complete reports whether the cache is complete; see Wait. From the loss of the connection until all was read again it is not.
+// Complete reports whether the cache is complete; see Wait. It is not from the loss of the
+// connection until everything was read again.
 func (c *cache) Complete() bool {
 	v := c.engine.view
 	v.mu.RLock()
@@ -60,16 +64,18 @@ func (c *cache) Complete() bool {
 	return v.complete
 }
 
-// Events returns what happens, for a range loop, until ctx or the cache ends. It begins with an Added for each znode that the cache has then,
-// and Complete if it is. Each loop over it begins anew.
+// Events returns the changes, for a range loop, until ctx or the cache ends. It begins with an Added
+// for each present znode, and Complete if the cache is complete. Each loop over it begins anew.
 //
-// The events of one znode come in order, those of different ones in the order in which they first changed since they were told. Who is slow
-// loses nothing that lasts: what happened to a znode meanwhile is told as one step from what was told last, or two if it is another znode now.
+// Events of one znode come in order; events of different znodes in the order of their first change
+// that was not reported yet. A slow reader misses only intermediate states: several changes of a
+// znode are reported as one step from the last reported state, or as Removed and Added if the znode
+// was created again.
 func (c *cache) Events(ctx context.Context) iter.Seq[Event] {
 	return c.engine.view.events(ctx, c.engine.done)
 }
 
-// Listen calls f with the Events, one after the other on one goroutine, until ctx or the cache ends. Close waits for it.
+// Listen calls f with the Events from one goroutine, until ctx or the cache ends. Close waits for it.
 func (c *cache) Listen(ctx context.Context, f func(Event)) {
 	g := c.engine
 	g.mu.Lock()
@@ -77,7 +83,7 @@ func (c *cache) Listen(ctx context.Context, f func(Event)) {
 	if g.closed {
 		return
 	}
-	// Ends with ctx or the loop, or with Close if there was no Start; Close waits for it.
+	// Ends with ctx or with the cache. Close waits for it.
 	g.running.Go(func() {
 		for e := range c.Events(ctx) {
 			f(e)

@@ -112,11 +112,11 @@ func TestChildren(t *testing.T) {
 	})
 }
 
-func TestNode(t *testing.T) {
+func TestZnodeCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t)
 		c := connect(t, s.Service)
-		node := cache.NewNode(c, "/a")
+		node := cache.NewZnodeCache(c, "/a")
 		defer node.Close()
 		var r recorder
 		node.Listen(t.Context(), r.note)
@@ -220,7 +220,7 @@ func TestLife(t *testing.T) {
 		}
 		ends.Close()
 
-		waits := cache.NewNode(c, "/a")
+		waits := cache.NewZnodeCache(c, "/a")
 		if err := waits.Wait(ctx); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}

@@ -82,13 +82,13 @@ func TestCost_Children(t *testing.T) {
 	})
 }
 
-// TestCost_Node: Curator's NodeCache asks exists and get each time; kazoo's DataWatch asks as this.
-func TestCost_Node(t *testing.T) {
+// TestCost_ZnodeCache: Curator's NodeCache asks exists and get each time; kazoo's DataWatch asks as this.
+func TestCost_ZnodeCache(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/a": ""})
 		c, h := w.Hooked()
 		other := w.Client()
-		node := cache.NewNode(c, "/a")
+		node := cache.NewZnodeCache(c, "/a")
 		defer node.Close()
 		h.Arm(nil, nil)
 		node.Start(t.Context())

@@ -23,11 +23,11 @@ const (
 	refusedPause = 5 * time.Second
 )
 
-// shape says what is kept.
-type shape struct {
-	self  bool // the first znode's own data
-	names bool // the names of its children, in place of data
-	depth int  // how far below the first
+// scope says what is kept.
+type scope struct {
+	rootData bool // the first znode's own data
+	names    bool // the names of its children, in place of data
+	depth    int  // how far below the first
 	// enter reports whether what is below a znode is kept. nil: of all.
 	enter func(path string) bool
 }
@@ -36,7 +36,7 @@ type shape struct {
 type engine struct {
 	client *recipes.Client
 	root   *entry
-	shape  shape
+	scope  scope
 	view   *view
 
 	connected bool
@@ -61,10 +61,10 @@ type engine struct {
 	done   chan struct{} // closed when the loop has ended
 }
 
-func newEngine(c *recipes.Client, path string, s shape) *engine {
+func newEngine(c *recipes.Client, path string, s scope) *engine {
 	g := &engine{
 		client:  c,
-		shape:   s,
+		scope:   s,
 		view:    newView(),
 		results: make(chan result, inFlight+1),
 		firings: make(chan firing),
@@ -75,7 +75,7 @@ func newEngine(c *recipes.Client, path string, s shape) *engine {
 	}
 	g.root = &entry{path: path}
 	g.root.exist = &reading{kind: readExist, entry: g.root}
-	if s.self {
+	if s.rootData {
 		g.root.data = &reading{kind: readData, entry: g.root}
 	} else {
 		g.root.list = &reading{kind: readList, entry: g.root}

@@ -198,7 +198,7 @@ func follow(t testing.TB, w *recipetest.World, reader, writer *recipes.Client, c
 	t.Helper()
 	tree := cache.NewTree(reader, "/a", cache.TreeOptions{})
 	children := cache.NewChildren(reader, "/a")
-	node := cache.NewNode(reader, "/a/x")
+	node := cache.NewZnodeCache(reader, "/a/x")
 	var (
 		data, names = make(chan string, 1000), make(chan string, 1000)
 		replays     = []*replay{newReplay(slow), newReplay(0), newReplay(0)}

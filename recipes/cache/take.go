@@ -73,7 +73,7 @@ func (g *engine) takeData(res result) bool {
 
 // lists reports whether the children of a znode are of interest, and there may be any.
 func (g *engine) lists(e *entry, stat *zk.Stat) bool {
-	return e.depth < g.shape.depth && !ephemeral(stat.EphemeralOwner) && (g.shape.enter == nil || g.shape.enter(e.path))
+	return e.depth < g.scope.depth && !ephemeral(stat.EphemeralOwner) && (g.scope.enter == nil || g.scope.enter(e.path))
 }
 
 // ephemeral tells the owner's session from the marks of containers and TTL znodes, which may have children.
@@ -88,7 +88,7 @@ func (g *engine) takeList(res result) bool {
 		return false
 	}
 	e.pzxid, e.czxid = stat.Pzxid, stat.Czxid
-	if g.shape.names {
+	if g.scope.names {
 		now := &Znode{Path: e.path, Stat: *stat, names: res.names}
 		slices.Sort(now.names)
 		e.shown = now

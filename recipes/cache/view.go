@@ -41,7 +41,7 @@ func (v *view) at(path string) *Znode {
 }
 
 // below returns the znodes right below path, sorted by name.
-func (v *view) below(path string) []*Znode {
+func (v *view) children(path string) []*Znode {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return sorted(slices.AppendSeq(make([]*Znode, 0, len(v.znodes[path])), maps.Values(v.znodes[path])))

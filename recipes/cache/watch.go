@@ -14,7 +14,7 @@ import (
 // it returns an error when ctx or the Client ends, or at the beginning when the server does not allow to read the znode. It goes on through lost
 // connections and sessions. A slow f misses what was changed again meanwhile, never the last state. As kazoo's DataWatch, but it blocks.
 func WatchData(ctx context.Context, c *recipes.Client, path string, f func(z *Znode) bool) error {
-	return watch(ctx, newEngine(c, path, shape{self: true}), f)
+	return watch(ctx, newEngine(c, path, scope{rootData: true}), f)
 }
 
 // WatchChildren calls f with the sorted names of a znode's children, or nil if there is no such znode, and again when there are others; see
@@ -23,7 +23,7 @@ func WatchData(ctx context.Context, c *recipes.Client, path string, f func(z *Zn
 // A child that is created again under its name, or whose data change, is not noticed: Children has those.
 func WatchChildren(ctx context.Context, c *recipes.Client, path string, f func(names []string) bool) error {
 	first, last := true, []string(nil)
-	return watch(ctx, newEngine(c, path, shape{names: true}), func(z *Znode) bool {
+	return watch(ctx, newEngine(c, path, scope{names: true}), func(z *Znode) bool {
 		var names []string
 		if z != nil {
 			names = append([]string{}, z.names...)

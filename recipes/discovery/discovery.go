@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,13 +14,14 @@ import (
 )
 
 var (
-	// ErrMalformed means that a znode's data are no instance.
+	// ErrMalformed means that a znode's data are not an instance.
 	ErrMalformed = errors.New("discovery: not an instance")
-	// ErrNoInstance means that there is no instance, or that none may be given out now.
+	// ErrNoInstance means that there is no instance, or none that may be used now.
 	ErrNoInstance = errors.New("discovery: no instance")
 )
 
-// Discovery is the services below a base path: base/<service>/<id>. T is the payload of their instances. Safe for concurrent use.
+// Discovery is the set of services below a base path. An instance is at base/<service>/<id>. T is
+// the type of the instances' payloads. Safe for concurrent use.
 type Discovery[T any] struct {
 	client *recipes.Client
 	base   string
@@ -30,15 +30,17 @@ type Discovery[T any] struct {
 // New returns the Discovery at base.
 func New[T any](c *recipes.Client, base string) *Discovery[T] { return &Discovery[T]{c, base} }
 
-// Names returns the names of the services that have, or lately had, instances, in alphabetical order.
+// Names returns the names of the services that have instances, or had some recently, in alphabetical
+// order.
 func (d *Discovery[T]) Names(ctx context.Context) ([]string, error) {
-	names, err := d.children(ctx, d.base)
+	names, err := contend.ChildNames(ctx, d.client, d.base)
 	slices.Sort(names)
 	return names, err
 }
 
-// Instances asks for the instances of a service, in the order of their znodes' names. What is no instance is left out, and the error says
-// which, with ErrMalformed; with any other error there are none.
+// Instances asks the server for the instances of a service, in the order of their znodes' names.
+// Znodes that are not instances are left out, and an error that wraps ErrMalformed names them. With
+// any other error there are no instances.
 func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T], error) {
 	registered, err := d.Explain(ctx, name)
 	all := make([]Instance[T], len(registered))
@@ -48,8 +50,9 @@ func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T
 	return all, err
 }
 
-// Instance asks for one instance. It fails with ErrNoInstance if it is not registered. One of DynamicSequential has another name than its id: for
-// these ask for Instances.
+// Instance asks the server for one instance. If it is not registered, the error is ErrNoInstance. A
+// DynamicSequential instance cannot be found by its id, which differs from its znode's name: use
+// Instances.
 func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[T], error) {
 	path, err := d.path(name, id)
 	if err != nil {
@@ -65,26 +68,23 @@ func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[
 	return parse[T](path, data)
 }
 
-// Registered is an instance as it is registered.
+// Registered is an instance with the facts of its znode.
 type Registered[T any] struct {
 	Instance Instance[T]
 	recipes.Contender
 }
 
-// Explain says who is registered for a service, by which session and since when: that is since it was registered last, as after the loss of a
-// session. It is Instances with more to tell.
+// Explain returns the instances of a service like Instances, with the session that registered each
+// and the time since when it has been registered: since its last registration, if its session was
+// lost meanwhile.
 func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]Registered[T], error) {
 	dir := znodepath.Join(d.base, name)
-	ids, err := d.children(ctx, dir)
+	ids, err := contend.ChildNames(ctx, d.client, dir)
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(ids)
-	paths := make([]string, len(ids))
-	for i, id := range ids {
-		paths[i] = znodepath.Join(dir, id)
-	}
-	found, err := contend.Read(ctx, d.client, paths)
+	found, err := contend.ReadChildren(ctx, d.client, dir, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -101,32 +101,21 @@ func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]Registered[T
 	return all, errors.Join(errs...)
 }
 
-// children returns the names of a znode's children, none if it is not there.
-func (d *Discovery[T]) children(ctx context.Context, path string) ([]string, error) {
-	names, _, err := d.client.Children(ctx, path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	return names, err
-}
-
-// path returns that of an instance.
+// path returns the path of an instance.
 func (d *Discovery[T]) path(name, id string) (string, error) {
-	for _, s := range []string{name, id} {
-		if s == "" || s == "." || s == ".." || strings.Contains(s, "/") {
-			return "", fmt.Errorf("discovery: service %q, id %q: both are names of znodes: %w", name, id, zk.ErrInvalidPath)
-		}
+	if !znodepath.ValidName(name) || !znodepath.ValidName(id) {
+		return "", fmt.Errorf("discovery: service %q, id %q: not valid names of znodes: %w", name, id, zk.ErrInvalidPath)
 	}
 	return znodepath.Join(znodepath.Join(d.base, name), id), nil
 }
 
-// parse reads a znode. Whoever registers has a name and an id; JSON without them, as null is, was not meant for an instance.
+// parse decodes a znode's data. JSON without a name or an id, such as null, is not an instance.
 func parse[T any](path string, data []byte) (in Instance[T], err error) {
 	if err := in.UnmarshalJSON(data); err != nil {
 		return in, fmt.Errorf("%w: %s: %w", ErrMalformed, path, err)
 	}
 	if in.Name == "" || in.ID == "" {
-		return in, fmt.Errorf("%w: %s: it has no name or no id", ErrMalformed, path)
+		return in, fmt.Errorf("%w: %s: the name or the id is missing", ErrMalformed, path)
 	}
 	return in, nil
 }

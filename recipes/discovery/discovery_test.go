@@ -136,7 +136,7 @@ func TestTypes(t *testing.T) {
 		for _, kind := range []discovery.ServiceType{discovery.Dynamic, discovery.DynamicSequential, discovery.Static, discovery.Permanent} {
 			c := w.Client()
 			r := register(t, c, instance{Name: "web", ID: "a", Type: kind})
-			path, err := r.There()
+			path, err := r.Path()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func TestTypes(t *testing.T) {
 			}
 			w.ExpireSession(c.Session().ID())
 			time.Sleep(time.Minute)
-			if again, err := r.There(); err != nil || again != path {
+			if again, err := r.Path(); err != nil || again != path {
 				t.Errorf("%s: %s and then %s, %v", kind, path, again, err)
 			}
 			if err := r.Unregister(t.Context()); err != nil {
@@ -180,7 +180,7 @@ func TestD3(t *testing.T) {
 		if got := texts(cache.Instances()); !slices.Equal(got, []string{"a=new"}) {
 			t.Errorf("%q", got)
 		}
-		if _, err := old.There(); !errors.Is(err, discovery.ErrTaken) {
+		if _, err := old.Path(); !errors.Is(err, discovery.ErrTaken) {
 			t.Error(err)
 		}
 		if err := r.Unregister(t.Context()); err != nil {

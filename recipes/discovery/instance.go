@@ -1,50 +1,52 @@
 package discovery
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// ServiceType says what znode an instance has.
+// ServiceType says how to create an instance's znode.
 type ServiceType string
 
 // The types.
 const (
-	Dynamic           ServiceType = "DYNAMIC"            // an ephemeral
-	DynamicSequential ServiceType = "DYNAMIC_SEQUENTIAL" // an ephemeral with a number after its name
-	Static            ServiceType = "STATIC"             // a persistent one
-	Permanent         ServiceType = "PERMANENT"          // the same; what is different is up to who reads it
+	Dynamic           ServiceType = "DYNAMIC"            // ephemeral
+	DynamicSequential ServiceType = "DYNAMIC_SEQUENTIAL" // ephemeral, with a number after its name
+	Static            ServiceType = "STATIC"             // persistent
+	Permanent         ServiceType = "PERMANENT"          // persistent; the readers decide what differs from Static
 )
 
-func (t ServiceType) dynamic() bool { return t == Dynamic || t == DynamicSequential || t == "" }
-
-// Instance is one instance of a service. T is whatever else is to be known of it, in JSON.
+// Instance is one instance of a service. T holds application data, which are written as JSON.
 type Instance[T any] struct {
-	Name    string // of the service: the name of a znode
-	ID      string // unique in the service: the name of a znode; Register makes one of none
-	Address string // host or IP; "" is none
-	Port    int    // 0 is none
-	SSLPort int    // 0 is none
+	Name    string // of the service; a valid name of a znode
+	ID      string // unique in the service; a valid name of a znode; Register fills it in if empty
+	Address string // host or IP; "" if none
+	Port    int    // 0 if none
+	SSLPort int    // 0 if none
 	Payload T
-	// PayloadClass is the Java class of the payload. Curator writes it, and needs it to read a payload as something else than a map, a string, a
-	// boolean or a number.
+	// PayloadClass is the Java class of the payload. Curator writes it, and needs it to read a
+	// payload that is not a map, a string, a boolean or a number.
 	PayloadClass string
-	Registered   time.Time   // in milliseconds; Register takes the present time for none
-	Type         ServiceType // "" is Dynamic
+	Registered   time.Time   // in milliseconds; Register fills in the present time if zero
+	Type         ServiceType // "" means Dynamic
 	URI          URISpec
-	Disabled     bool // a Provider leaves it out
+	Disabled     bool // a Provider does not return it
 }
 
-// URISpec says how an instance's URI is made: text, and in braces what is to be filled in, as in "{scheme}://{address}:{port}/{path}". "{[}" and
-// "{]}" are braces.
+// URISpec is the template of an instance's URI: text with variables in braces, such as
+// "{scheme}://{address}:{port}/{path}". "{[}" and "{]}" stand for braces.
 type URISpec string
 
-// BuildURI returns the instance's URI. vars are filled in for their names; of those it lacks the instance has
+// BuildURI returns the instance's URI. vars has the values of variables. The instance supplies those
+// that vars lacks:
 //
-//	scheme (https if there is an SSLPort, else http), name, id, address, port, ssl-port, registration-time-utc (milliseconds), service-type
+//	scheme (https if there is an SSLPort, otherwise http), name, id, address, port, ssl-port,
+//	registration-time-utc (milliseconds), service-type
 //
-// and what neither has is left out, as by Curator. It fails if braces in the URISpec do not match.
+// Variables that neither has are left out, as in Curator. BuildURI fails if the braces of the
+// URISpec do not match.
 func (in Instance[T]) BuildURI(vars map[string]string) (string, error) {
 	parts, err := in.URI.parts()
 	if err != nil {
@@ -52,7 +54,7 @@ func (in Instance[T]) BuildURI(vars map[string]string) (string, error) {
 	}
 	own := map[string]string{
 		"[": "{", "]": "}", "scheme": "http",
-		"name": in.Name, "id": in.ID, "address": in.Address, "port": number(in.Port), "ssl-port": number(in.SSLPort),
+		"name": in.Name, "id": in.ID, "address": in.Address, "port": formatPort(in.Port), "ssl-port": formatPort(in.SSLPort),
 		"registration-time-utc": strconv.FormatInt(millis(in.Registered), 10),
 		"service-type":          strings.ToLower(string(in.Type.orDynamic())),
 	}
@@ -61,31 +63,21 @@ func (in Instance[T]) BuildURI(vars map[string]string) (string, error) {
 	}
 	var b strings.Builder
 	for _, p := range parts {
-		switch {
-		case !p.Variable:
-			b.WriteString(p.Value)
-		case vars != nil && has(vars, p.Value):
-			b.WriteString(vars[p.Value])
-		default:
-			b.WriteString(own[p.Value])
+		text := p.Value
+		if p.Variable {
+			var ok bool
+			if text, ok = vars[p.Value]; !ok {
+				text = own[p.Value]
+			}
 		}
+		b.WriteString(text)
 	}
 	return b.String(), nil
 }
 
-func has(m map[string]string, key string) bool {
-	_, there := m[key]
-	return there
-}
+func (t ServiceType) orDynamic() ServiceType { return cmp.Or(t, Dynamic) }
 
-func (t ServiceType) orDynamic() ServiceType {
-	if t == "" {
-		return Dynamic
-	}
-	return t
-}
-
-func number(port int) string {
+func formatPort(port int) string {
 	if port == 0 {
 		return ""
 	}

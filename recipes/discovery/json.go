@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// record is an Instance as Curator's JsonInstanceSerializer writes it, in that order. That leaves out "enabled" unless it is told otherwise, since
-// clients from before CURATOR-275 fail at it. Here it is written only where it is false: nobody else has to be told.
+// record is an Instance as Curator's JsonInstanceSerializer writes it, with the fields in that
+// order. Like it, record leaves out "enabled", at which clients from before CURATOR-275 fail,
+// unless the instance is disabled.
 type record struct {
 	Name           string          `json:"name"`
 	ID             string          `json:"id"`
@@ -48,7 +49,8 @@ func (in Instance[T]) MarshalJSON() ([]byte, error) {
 	return marshal(r)
 }
 
-// UnmarshalJSON reads what Curator writes, whatever else is in it. What is missing is as in Curator: Dynamic, and enabled.
+// UnmarshalJSON reads an instance that Curator or MarshalJSON wrote, and ignores unknown fields.
+// The defaults of missing fields are Curator's: Dynamic, and enabled.
 func (in *Instance[T]) UnmarshalJSON(data []byte) error {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -72,15 +74,16 @@ func (in *Instance[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// classKey is the member in which Java's Jackson says of what class an object is.
+// classKey is the field in which Java's Jackson writes the class of an object.
 const classKey = "@class"
 
-// listClass is that of a list of whose class nothing is said.
+// listClass is the class of a list without a PayloadClass.
 const listClass = "java.util.ArrayList"
 
-// withClass adds the class to a payload as Jackson does with Id.CLASS: to an object as its first member, to all else as an array of both. What
-// needs none is left as it is: null, and a string, boolean or number of no class; a map of no class is one for Java too. A list has
-// to have one.
+// withClass adds the class to a payload as Jackson's Id.CLASS does: to an object as its first
+// field, to other values as an array of both. Values that need no class stay as they are: null, and
+// without a class also strings, booleans, numbers, and objects, which Java reads as maps. A list
+// always needs a class.
 func withClass(raw json.RawMessage, class string) (json.RawMessage, error) {
 	switch {
 	case bytes.Equal(raw, []byte("null")):
@@ -103,8 +106,9 @@ func withClass(raw json.RawMessage, class string) (json.RawMessage, error) {
 	return fmt.Appendf(nil, `{"%s":%s}`, classKey, name), nil
 }
 
-// payload reads a payload and its class. An array of a class's name and something is taken for that if the something is a T, and else for
-// a T itself, as who knows nothing of Java writes one.
+// payload decodes a payload and its class. An array of a class name and a value counts as such a
+// pair only if the value is a T. Otherwise the array itself is a T, written by a client that knows
+// nothing of Java.
 func payload[T any](raw json.RawMessage) (v T, class string, err error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -117,7 +121,7 @@ func payload[T any](raw json.RawMessage) (v T, class string, err error) {
 			json.Unmarshal(pair[1], &v) == nil {
 			return v, class, nil
 		}
-		var again T // the one above may be half filled
+		var again T // v may be half filled
 		err = json.Unmarshal(raw, &again)
 		return again, "", err
 	case '{':
@@ -126,7 +130,7 @@ func payload[T any](raw json.RawMessage) (v T, class string, err error) {
 			return v, "", err
 		}
 		if name, there := members[classKey]; there && json.Unmarshal(name, &class) == nil {
-			delete(members, classKey) // a map would have it for a key
+			delete(members, classKey) // otherwise a map would have it as a key
 			if raw, err = json.Marshal(members); err != nil {
 				return v, "", err
 			}
@@ -136,7 +140,7 @@ func payload[T any](raw json.RawMessage) (v T, class string, err error) {
 	return v, class, err
 }
 
-// marshal is json.Marshal without escapes for HTML, which Jackson does not make.
+// marshal is json.Marshal without escapes for HTML, which Jackson does not write.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

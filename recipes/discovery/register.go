@@ -2,30 +2,32 @@ package discovery
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 )
 
 var (
-	// ErrTaken means that another session has registered under the same service and id.
+	// ErrTaken means that another session has registered the same service and id.
 	ErrTaken = persistentnode.ErrTaken
-	// ErrClosed means that it was unregistered, or that the Client was closed.
+	// ErrClosed means that the Registration ended with Unregister, or that the Client was closed.
 	ErrClosed = persistentnode.ErrClosed
 )
 
-// Register registers an instance, and returns when it can be found. Whatever happens to the session, it is registered again as soon as it can
-// be, until Unregister. When it fails, or ctx ends, it is not.
+// Register registers an instance and returns when it can be found. If the session is lost, the
+// instance is registered again as soon as possible, until Unregister. If Register fails, the
+// instance is not registered.
 //
-// One of the same service and id that is there already is replaced, in one step: as a rule it is from an earlier life of this process. If
-// it is from another that lives, it waits until this one is gone; see Registration.There. One that is Static or Permanent gets the data.
+// An existing registration of the same service and id is replaced in one step: it is usually from an
+// earlier run of this process. If it is from another process that lives, that process waits until
+// this registration is gone; see Registration.Path. A Static or Permanent znode gets the new data.
 func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registration[T], error) {
-	in.complete()
+	in.setDefaults()
 	path, err := d.path(in.Name, in.ID)
 	if err != nil {
 		return nil, err
@@ -34,41 +36,42 @@ func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registrat
 	if err != nil {
 		return nil, fmt.Errorf("discovery: register %s: %w", path, err)
 	}
-	n := persistentnode.New(d.client, path, data, persistentnode.Options{Mode: in.Type.mode(), TakeOver: in.Type.dynamic()})
-	n.Start()
-	if _, err := n.Wait(ctx); err != nil {
-		_ = n.Close(ctx) // why it could not be registered says more
+	mode, takeOver := in.Type.mode()
+	z := persistentnode.New(d.client, path, data, persistentnode.Options{Mode: mode, TakeOver: takeOver})
+	z.Start()
+	if _, err := z.Wait(ctx); err != nil {
+		_ = z.Close(ctx) // err says more
 		return nil, err
 	}
-	return &Registration[T]{n: n, instance: in}, nil
+	return &Registration[T]{znode: z, instance: in}, nil
 }
 
 // Registration is an instance that is registered. Safe for concurrent use.
 type Registration[T any] struct {
-	n *persistentnode.Znode
+	znode *persistentnode.Znode
 
-	mu       sync.Mutex // guards instance, and that its changes and those of the data come in the same order
+	mu       sync.Mutex // guards instance, and keeps its changes in the order of the znode's data
 	instance Instance[T]
 }
 
-// Instance returns what is registered, with what Register has completed.
+// Instance returns the registered instance, including the fields that Register filled in.
 func (r *Registration[T]) Instance() Instance[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.instance
 }
 
-// Update changes what is registered, but for the service, the id and the type, and waits until it can be found. It is what is registered from
-// now on, even if ctx ends before.
+// Update changes the registered instance, except its service, id and type, and waits until the
+// change can be found. The change stays even if ctx ends first.
 func (r *Registration[T]) Update(ctx context.Context, in Instance[T]) error {
-	wait, err := r.put(in)
+	wait, err := r.startUpdate(in)
 	if err != nil {
 		return err
 	}
 	return wait(ctx)
 }
 
-func (r *Registration[T]) put(in Instance[T]) (wait func(ctx context.Context) error, err error) {
+func (r *Registration[T]) startUpdate(in Instance[T]) (wait func(ctx context.Context) error, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	in.Name, in.ID, in.Type = r.instance.Name, r.instance.ID, r.instance.Type
@@ -80,23 +83,27 @@ func (r *Registration[T]) put(in Instance[T]) (wait func(ctx context.Context) er
 		return nil, fmt.Errorf("discovery: update %s/%s: %w", in.Name, in.ID, err)
 	}
 	r.instance = in
-	return r.n.StartSetData(data), nil
+	return r.znode.StartSetData(data), nil
 }
 
-// There returns the path of the instance's znode, if it is there by all that is known. Else it returns "", and why not if that is known: ErrTaken
-// if another has registered under its id, ErrClosed, a session that is lost, or what the server said.
-func (r *Registration[T]) There() (path string, err error) { return r.n.Path() }
+// Path returns the path of the instance's znode if the znode is known to exist. Otherwise it returns
+// "" and the reason, if known: ErrTaken, ErrClosed, a lost session, or the server's error.
+func (r *Registration[T]) Path() (path string, err error) { return r.znode.Path() }
 
-// Wait waits until it is registered; it is when Register returns, and may be not after the loss of the session. It fails when the server
-// refuses to make the znode, which is tried again all the same; when ctx ends, with ErrTaken too if that is why; and with ErrClosed.
-func (r *Registration[T]) Wait(ctx context.Context) (path string, err error) { return r.n.Wait(ctx) }
+// Wait waits until the instance is registered, which it may not be after the loss of the session. It
+// fails with the server's error if the server refuses to create the znode, although that is
+// retried; with ErrTaken in addition to ctx's error if ctx ends while another session has the znode;
+// and with ErrClosed.
+func (r *Registration[T]) Wait(ctx context.Context) (path string, err error) {
+	return r.znode.Wait(ctx)
+}
 
-// Unregister ends the registration, and waits until it cannot be found any more. If ctx ends before, it goes on in the background, until it is
-// done or the Client is closed.
-func (r *Registration[T]) Unregister(ctx context.Context) error { return r.n.Close(ctx) }
+// Unregister ends the registration and waits until the znode is gone. If ctx ends first, that
+// continues in the background until the Client is closed.
+func (r *Registration[T]) Unregister(ctx context.Context) error { return r.znode.Close(ctx) }
 
-// With is Register, f, and Unregister, also if f panics. f gets ctx: a registration comes back by itself, so there is no loss that f should
-// learn of.
+// With registers, runs f, and unregisters, also if f panics. f gets ctx itself: a registration is
+// restored automatically, so its loss is no reason to stop f.
 func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx context.Context) error) (err error) {
 	r, err := d.Register(ctx, in)
 	if err != nil {
@@ -106,10 +113,10 @@ func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx cont
 	return f(ctx)
 }
 
-// complete fills in what Register does.
-func (in *Instance[T]) complete() {
+// setDefaults fills in the fields that Register sets.
+func (in *Instance[T]) setDefaults() {
 	if in.ID == "" {
-		in.ID = uuid()
+		in.ID = guid.New()
 	}
 	if in.Registered.IsZero() {
 		in.Registered = time.Now()
@@ -118,20 +125,13 @@ func (in *Instance[T]) complete() {
 	in.Type = in.Type.orDynamic()
 }
 
-func (t ServiceType) mode() recipes.Mode {
-	switch t {
-	case Dynamic, "":
-		return recipes.Ephemeral
+// mode returns how to create the znode, and whether to take over another session's.
+func (t ServiceType) mode() (mode recipes.Mode, takeOver bool) {
+	switch t.orDynamic() {
+	case Dynamic:
+		return recipes.Ephemeral, true
 	case DynamicSequential:
-		return recipes.EphemeralSequential
+		return recipes.EphemeralSequential, true
 	}
-	return recipes.Persistent
-}
-
-// uuid returns a random one as Java writes it.
-func uuid() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	return recipes.Persistent, false
 }

@@ -9,18 +9,18 @@ import (
 // ErrURISpec means that the braces of a URISpec do not match.
 var ErrURISpec = errors.New("discovery: braces in the URI spec do not match")
 
-// uriPart is a part of a URISpec as it is in JSON.
+// uriPart is a part of a URISpec, as JSON has it.
 type uriPart struct {
 	Value    string `json:"value"`
 	Variable bool   `json:"variable"`
 }
 
-// uriParts is a URISpec as it is in JSON.
+// uriParts is a URISpec, as JSON has it.
 type uriParts struct {
 	Parts []uriPart `json:"parts"`
 }
 
-// parts takes a URISpec apart. A variable without a name is none.
+// parts splits a URISpec. A variable without a name is left out.
 func (s URISpec) parts() (parts []uriPart, err error) {
 	rest := string(s)
 	for rest != "" {
@@ -47,7 +47,7 @@ func (s URISpec) parts() (parts []uriPart, err error) {
 	return parts, nil
 }
 
-// spec puts the parts together again. Braces in a text become what stands for them.
+// spec joins the parts. Braces in text become the variables that stand for braces.
 func (p uriParts) spec() URISpec {
 	var b strings.Builder
 	braces := strings.NewReplacer("{", "{[}", "}", "{]}")

@@ -19,7 +19,7 @@ func TestCost(t *testing.T) {
 			party   = group.NewParty(c, "/party")
 			shallow = group.NewShallowParty(c, "/party")
 			m       *group.Membership
-			n       = group.NewNode(c, "/ttl", nil, group.NodeOptions{Mode: recipes.TTL, TTL: time.Hour})
+			n       = group.NewPersistentZnode(c, "/ttl", nil, group.PersistentZnodeOptions{Mode: recipes.TTL, TTL: time.Hour})
 		)
 		for _, x := range []struct {
 			name string

@@ -33,7 +33,7 @@ func TestEssentials(t *testing.T) {
 		}
 		other, err := yours.Join(ctx, "x", []byte("3"))
 		check(t, err)
-		for _, err := m.There(); !errors.Is(err, group.ErrTaken); _, err = m.There() {
+		for _, err := m.Path(); !errors.Is(err, group.ErrTaken); _, err = m.Path() {
 			check(t, ctx.Err())
 		}
 		check(t, other.Leave(ctx))

@@ -84,12 +84,12 @@ func ExampleParty() {
 	// <nil>
 }
 
-func ExampleNode() {
+func ExamplePersistentZnode() {
 	c, stop := recipetest.ConnectExample()
 	defer stop()
 	ctx := context.Background()
 
-	n := group.NewNode(c, "/status/host-7", []byte("starting"), group.NodeOptions{Mode: recipes.Ephemeral})
+	n := group.NewPersistentZnode(c, "/status/host-7", []byte("starting"), group.PersistentZnodeOptions{Mode: recipes.Ephemeral})
 	n.Start()
 	defer func() { fmt.Println(n.Close(ctx)) }()
 	if err := n.SetData(ctx, []byte("running")); err != nil {

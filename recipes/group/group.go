@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -17,17 +16,18 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Member is one who is in a group.
+// Member describes a member of a group, as read from its znode.
 type Member struct {
-	ID      string // the znode's name; of a Party's what the member calls itself
+	ID      string // the znode's name
 	Payload []byte
 	Path    string
-	Session int64     // 0: the znode is no ephemeral
-	Since   time.Time // by the leader's clock; when its session was lost and it came back, since then
-	Zxid    int64     // that created the znode
+	Session int64     // 0 if the znode is not ephemeral
+	Since   time.Time // creation time of the znode by the leader's clock; later than the joining if the session was lost since
+	Zxid    int64     // of the znode's creation
 }
 
-// Group is the processes that have joined at a path: path/<id> is an ephemeral with the payload. Safe for concurrent use.
+// Group is the set of processes that have joined at a path. Each has an ephemeral path/<id> with its
+// payload. Safe for concurrent use.
 type Group struct {
 	client *recipes.Client
 	path   string
@@ -36,19 +36,18 @@ type Group struct {
 // New returns the Group at path.
 func New(c *recipes.Client, path string) *Group { return &Group{c, path} }
 
-// Join makes this process a member, and returns when it is one. Whatever happens to the session, it is again as soon as it can be, until Leave.
-// When it fails, or ctx ends, it is none.
+// Join makes this process a member and returns when it is one. If the session is lost, the member
+// joins again as soon as possible, until Leave. If Join fails, the process is not a member.
 //
-// A member of that id that is there already is replaced: as a rule it is an earlier life of this process whose session has not ended yet. If
-// it is another that lives, it waits until this one has left; see Membership.There.
+// An existing member with the same id is replaced: it is usually an earlier run of this process
+// whose session has not ended yet. If it is another process that lives, that process waits until
+// this member has left; see Membership.Path.
 func (g *Group) Join(ctx context.Context, id string, payload []byte) (*Membership, error) {
-	if err := checkName(id); err != nil {
-		return nil, err
-	}
 	return join(ctx, g.client, g.path, id, id, payload)
 }
 
-// With is Join, f, and Leave, also if f panics. f gets ctx: membership comes back by itself, so there is no loss that f should learn of.
+// With joins, runs f, and leaves, also if f panics. f gets ctx itself: membership is restored
+// automatically, so its loss is no reason to stop f.
 func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx context.Context) error) error {
 	m, err := g.Join(ctx, id, payload)
 	if err != nil {
@@ -57,41 +56,44 @@ func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx 
 	return m.with(ctx, f)
 }
 
-// Members asks who is a member now. They come in the order in which they have joined.
+// Members asks the server for the members. They are in the order of their znodes' creation.
 func (g *Group) Members(ctx context.Context) ([]Member, error) { return Explain(ctx, g.client, g.path) }
 
-// Explain returns the children of the znode at path, whoever made them, in the order in which they came. IDs are the znodes' names.
+// Explain returns the children of the znode at path, whoever created them, in the order of creation.
+// Their IDs are the znodes' names.
 func Explain(ctx context.Context, c *recipes.Client, path string) ([]Member, error) {
-	names, err := children(ctx, c, path)
+	names, err := contend.ChildNames(ctx, c, path)
 	if err != nil {
 		return nil, err
 	}
 	return read(ctx, c, path, names)
 }
 
-// Membership is that of this process. Safe for concurrent use.
+// Membership is this process's membership of a group. Safe for concurrent use.
 type Membership struct {
-	id string
-	n  *persistentnode.Znode
+	id    string
+	znode *persistentnode.Znode
 }
 
-// ID is the one under which it has joined.
+// ID returns the id under which the process joined.
 func (m *Membership) ID() string { return m.id }
 
-// SetPayload changes the payload, and waits until the others can see it; a Party's is the identifier. See Node.SetData.
+// SetPayload changes the payload and waits until the znode has it. In a Party the payload is the
+// identifier. See PersistentZnode.SetData.
 func (m *Membership) SetPayload(ctx context.Context, payload []byte) error {
-	return m.n.SetData(ctx, payload)
+	return m.znode.SetData(ctx, payload)
 }
 
-// There returns the path of the member's znode, if it is there by all that is known, or else why not; see Node.There. ErrTaken says that
-// another has joined under the same id.
-func (m *Membership) There() (path string, err error) { return m.n.Path() }
+// Path returns the path of the member's znode if it is known to exist, and otherwise why it does
+// not: ErrTaken says that another process has joined under the same id. See PersistentZnode.Path.
+func (m *Membership) Path() (path string, err error) { return m.znode.Path() }
 
-// Wait waits until it is a member; see Node.Wait.
-func (m *Membership) Wait(ctx context.Context) (path string, err error) { return m.n.Wait(ctx) }
+// Wait waits until the process is a member; see PersistentZnode.Wait.
+func (m *Membership) Wait(ctx context.Context) (path string, err error) { return m.znode.Wait(ctx) }
 
-// Leave ends the membership, and waits until the others can see that. If ctx ends before, it goes on in the background. See Node.Close.
-func (m *Membership) Leave(ctx context.Context) error { return m.n.Close(ctx) }
+// Leave ends the membership and waits until the znode is gone. If ctx ends first, that continues in
+// the background; see PersistentZnode.Close.
+func (m *Membership) Leave(ctx context.Context) error { return m.znode.Close(ctx) }
 
 func (m *Membership) with(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	defer func() { err = errors.Join(err, m.Leave(ctx)) }()
@@ -99,51 +101,33 @@ func (m *Membership) with(ctx context.Context, f func(ctx context.Context) error
 }
 
 func join(ctx context.Context, c *recipes.Client, dir, name, id string, payload []byte) (*Membership, error) {
-	n := persistentnode.New(c, znodepath.Join(dir, name), payload, persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: true})
-	n.Start()
-	if _, err := n.Wait(ctx); err != nil {
-		_ = n.Close(ctx) // why it could not join says more
+	if !znodepath.ValidName(name) {
+		return nil, fmt.Errorf("group: join %s as %q: not a valid name of a znode: %w", dir, id, zk.ErrInvalidPath)
+	}
+	z := persistentnode.New(c, znodepath.Join(dir, name), payload, persistentnode.Options{Mode: recipes.Ephemeral, TakeOver: true})
+	z.Start()
+	if _, err := z.Wait(ctx); err != nil {
+		_ = z.Close(ctx) // err says more
 		return nil, err
 	}
-	return &Membership{id, n}, nil
+	return &Membership{id, z}, nil
 }
 
-func checkName(id string) error {
-	if id == "" || id == "." || id == ".." || strings.Contains(id, "/") {
-		return fmt.Errorf("group: id %q: it is the name of a znode: %w", id, zk.ErrInvalidPath)
-	}
-	return nil
-}
-
-// children returns the names of a znode's children, none if it is not there.
-func children(ctx context.Context, c *recipes.Client, path string) ([]string, error) {
-	names, _, err := c.Children(ctx, path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	return names, err
-}
-
-// read returns those of names that are there, in the order in which they came.
+// read returns the members whose znodes have the given names, in the order of creation, except those
+// that are gone.
 func read(ctx context.Context, c *recipes.Client, path string, names []string) ([]Member, error) {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = znodepath.Join(path, name)
-	}
-	all, err := contend.Read(ctx, c, paths)
+	all, err := contend.ReadChildren(ctx, c, path, names)
 	if err != nil {
 		return nil, err
 	}
 	members := make([]Member, len(all))
 	for i, m := range all {
-		members[i] = Member{nameOf(m.Path), m.Data, m.Path, m.Session, m.Since, m.Zxid}
+		members[i] = Member{znodepath.Base(m.Path), m.Data, m.Path, m.Session, m.Since, m.Zxid}
 	}
-	return byAge(members), nil
+	return sortByAge(members), nil
 }
 
-func byAge(members []Member) []Member {
+func sortByAge(members []Member) []Member {
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.Zxid, b.Zxid) })
 	return members
 }
-
-func nameOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

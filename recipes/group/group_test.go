@@ -61,7 +61,7 @@ func TestGroup(t *testing.T) {
 		if m := members[0]; m.Session != c.Session().ID() || m.Path != "/group/z" || !m.Since.Equal(begun.Truncate(time.Millisecond)) || m.Zxid >= members[1].Zxid {
 			t.Errorf("%+v", m)
 		}
-		if path, err := a.There(); err != nil || path != "/group/a" || a.ID() != "a" {
+		if path, err := a.Path(); err != nil || path != "/group/a" || a.ID() != "a" {
 			t.Errorf("%q, %v", path, err)
 		}
 		if err := a.Leave(t.Context()); err != nil {
@@ -115,7 +115,7 @@ func TestP4(t *testing.T) {
 		w.Plug(first) // it lives
 		time.Sleep(time.Minute)
 		w.AssertData("/group/a", "new")
-		if _, err := old.There(); !errors.Is(err, group.ErrTaken) {
+		if _, err := old.Path(); !errors.Is(err, group.ErrTaken) {
 			t.Errorf("%v", err)
 		}
 		if err := m.Leave(t.Context()); err != nil {

@@ -2,43 +2,44 @@ package group
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/guid"
 )
 
-// Party is a group whose members have names that nobody else has, and call themselves what they like, also the same. Safe for concurrent use.
+// Party is a group whose members have unique znodes and identifiers that need not be unique. Safe
+// for concurrent use.
 type Party struct {
 	client  *recipes.Client
 	path    string
 	shallow bool
 }
 
-// partyName is in the names of a Party's znodes: <guid>__party__.
+// partyName is part of the name of a Party's znode: <guid>__party__.
 const partyName = "__party__"
 
-// NewParty returns the Party at path, with the znodes of kazoo's Party: <guid>__party__, whose data are the identifier.
+// NewParty returns the Party at path with the znodes of kazoo's Party: <guid>__party__, with the
+// identifier as data.
 func NewParty(c *recipes.Client, path string) *Party { return &Party{c, path, false} }
 
-// NewShallowParty returns the Party at path, with the znodes of kazoo's ShallowParty: <guid>-<identifier>. To ask for the members takes one
-// request. All children count, so a Group may be at the same path: its members are then called by their ids, without what stands before a dash.
+// NewShallowParty returns the Party at path with the znodes of kazoo's ShallowParty:
+// <guid>-<identifier>. Members then takes one request. All children count, so a Group may share the
+// path; of its members' ids, Members returns the part after the first dash.
 func NewShallowParty(c *recipes.Client, path string) *Party { return &Party{c, path, true} }
 
-// Join makes this process a member, as Group.Join does, each time another one.
+// Join makes this process a member, as Group.Join does. Every call adds another member.
 func (p *Party) Join(ctx context.Context, identifier string) (*Membership, error) {
-	name := guid() + partyName
+	name := guid.NewHex() + partyName
 	if p.shallow {
-		name = guid() + "-" + identifier
-		if err := checkName(name); err != nil {
-			return nil, err
-		}
+		name = guid.NewHex() + "-" + identifier
 	}
 	return join(ctx, p.client, p.path, name, identifier, []byte(identifier))
 }
 
-// With is Join, f, and Leave; see Group.With.
+// With joins, runs f, and leaves; see Group.With.
 func (p *Party) With(ctx context.Context, identifier string, f func(ctx context.Context) error) error {
 	m, err := p.Join(ctx, identifier)
 	if err != nil {
@@ -47,9 +48,9 @@ func (p *Party) With(ctx context.Context, identifier string, f func(ctx context.
 	return m.with(ctx, f)
 }
 
-// Members returns what the members call themselves, in no order. Explain says more.
+// Members returns the members' identifiers, in no particular order. Explain returns more.
 func (p *Party) Members(ctx context.Context) ([]string, error) {
-	names, err := children(ctx, p.client, p.path)
+	names, err := contend.ChildNames(ctx, p.client, p.path)
 	if err != nil {
 		return nil, err
 	}
@@ -60,23 +61,10 @@ func (p *Party) Members(ctx context.Context) ([]string, error) {
 		}
 		return ids, nil
 	}
-	var those []string
-	for _, name := range names {
-		if strings.Contains(name, partyName) {
-			those = append(those, name)
-		}
-	}
-	members, err := read(ctx, p.client, p.path, those)
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(name, partyName) })
+	members, err := read(ctx, p.client, p.path, names)
 	for _, m := range members {
 		ids = append(ids, string(m.Payload))
 	}
 	return ids, err
-}
-
-// guid returns one as kazoo writes it.
-func guid() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return hex.EncodeToString(b[:])
 }

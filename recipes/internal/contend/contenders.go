@@ -15,14 +15,20 @@ import (
 
 const maxConcurrentReads = 16
 
+// ChildNames returns the names of dir's children, none if dir is missing.
+func ChildNames(ctx context.Context, c *recipes.Client, dir string) ([]string, error) {
+	names, _, err := c.Children(ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}
+
 // Contenders returns the contenders in the line of dir, in order, or those whose names match
 // accepts. A missing directory has none. Contenders that leave meanwhile are left out.
 func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(name string) bool) ([]recipes.Contender, error) {
-	children, _, err := c.Children(ctx, dir)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return nil, nil
-	case err != nil:
+	children, err := ChildNames(ctx, c, dir)
+	if err != nil {
 		return nil, err
 	}
 	names := recipes.Sequential(children)
@@ -30,6 +36,16 @@ func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(n
 		names = slices.DeleteFunc(names, func(name string) bool { return !match(name) })
 	}
 	return ReadChildren(ctx, c, dir, names)
+}
+
+// Contention returns the line of dir under the Exclusive rule: the first contender holds, the others
+// wait. match is as for Contenders.
+func Contention(ctx context.Context, c *recipes.Client, dir string, match func(name string) bool) (recipes.Contention, error) {
+	all, err := Contenders(ctx, c, dir, match)
+	if err != nil || len(all) == 0 {
+		return recipes.Contention{}, err
+	}
+	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
 }
 
 // ReadChildren returns the children of dir with the given names, in that order, except those that

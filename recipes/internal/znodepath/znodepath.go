@@ -22,3 +22,8 @@ func Parent(path string) string {
 	}
 	return "/"
 }
+
+// ValidName reports whether a znode can be called name.
+func ValidName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
+}

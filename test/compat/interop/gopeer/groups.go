@@ -69,7 +69,7 @@ func addGroups(all map[string]verb) {
 		if err != nil {
 			return "", err
 		}
-		n := group.NewNode(h.client, a[0], data, group.NodeOptions{Mode: recipes.Ephemeral})
+		n := group.NewPersistentZnode(h.client, a[0], data, group.PersistentZnodeOptions{Mode: recipes.Ephemeral})
 		n.Start()
 		_, err = n.Wait(ctx)
 		return h.holds(n.Close, err)
