@@ -20,8 +20,8 @@ func (c *counter) Apply(batches []Batch) {
 	}
 }
 
-// BenchmarkPropose is requests of 100 bytes through the whole of consensus, with so many in flight. B.TempDir decides which
-// disk it is.
+// BenchmarkPropose sends requests of 100 bytes through the whole of consensus, with several in flight.
+// B.TempDir decides which disk is measured.
 func BenchmarkPropose(b *testing.B) {
 	for _, where := range []string{"memory", "disk without sync", "disk"} {
 		for _, depth := range []int{1, 16, 256, 4096} {
@@ -68,7 +68,8 @@ func benchmarkPropose(b *testing.B, cfg Config, depth int) {
 	}
 }
 
-// BenchmarkStart is Open and Run until the node is ready to serve, in an empty directory and in one that was used.
+// BenchmarkStart measures Open and Run until the node is ready to serve, in an empty and in a used
+// directory.
 func BenchmarkStart(b *testing.B) {
 	run := func(b *testing.B, dir string) {
 		n, err := Open(Config{Dir: dir, StateMachine: &list{}})

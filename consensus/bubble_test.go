@@ -25,7 +25,7 @@ type bubbled struct {
 	done    chan error
 }
 
-// newBubbled starts members that are so far apart. each may change their configurations.
+// newBubbled starts members with that network latency. each may change their configurations.
 func newBubbled(t *testing.T, latency, tick time.Duration, each func(i int, cfg *Config)) *bubbled {
 	network := memnet.New(latency)
 	b := &bubbled{t: t, done: make(chan error, 3)}
@@ -61,7 +61,7 @@ func newBubbled(t *testing.T, latency, tick time.Duration, each func(i int, cfg 
 	return b
 }
 
-// leader returns who leads, when all follow and are at rest.
+// leader returns the member that leads, once all follow and are at rest.
 func (b *bubbled) leader() int {
 	for range 1000 {
 		leader := 0
@@ -79,7 +79,7 @@ func (b *bubbled) leader() int {
 		}
 		time.Sleep(time.Second)
 	}
-	b.t.Fatal("nobody leads")
+	b.t.Fatal("no member leads")
 	return 0
 }
 
@@ -94,7 +94,7 @@ func (b *bubbled) stop() {
 	}
 }
 
-// Followers whose disks stand still answer the leader's heartbeats, so it goes on leading, and their reads run.
+// Followers with stalled disks answer the leader's heartbeats, so it goes on leading, and their reads run.
 func TestStalledFollowersKeepTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stalled [3]atomic.Bool

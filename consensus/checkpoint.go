@@ -16,7 +16,7 @@ var ErrCorruptCheckpoint = checkpoint.ErrCorrupt
 // checkpointFile is the checkpoint of a member on disk: the state and its core.Meta.
 type checkpointFile struct{ path string }
 
-// load reads the checkpoint, if there is one, and restores sm from it. With strict both meta pages
+// load reads the checkpoint, if it exists, and restores sm from it. With strict both meta pages
 // of the file must be good.
 func (c checkpointFile) load(strict bool, sm StateMachine) (meta core.Meta, found bool, err error) {
 	r, err := checkpoint.Open(c.path, strict)
@@ -61,7 +61,7 @@ func restoreFrom(pairs checkpoint.Pairs, sm StateMachine) (install func(), err e
 }
 
 // write applies changes since the checkpoint of index base, and replaces the meta. For the first
-// checkpoint base is ignored. After an error the file holds the checkpoint of base, or the new one.
+// checkpoint base is ignored. After an error the file holds the checkpoint of base or the new checkpoint.
 func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) error {
 	check := func(b []byte) error {
 		before, err := core.DecodeMeta(b)
@@ -73,7 +73,7 @@ func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) erro
 	return checkpoint.Merge(c.path, check, meta.Append(nil), changes.Range)
 }
 
-// replace puts a complete checkpoint file in the place of this one.
+// replace puts a complete checkpoint file in the place of this file.
 func (c checkpointFile) replace(path string) error { return checkpoint.Replace(path, c.path) }
 
 // stream writes the file as a checkpoint stream. A damaged page ends it with ErrCorruptCheckpoint.

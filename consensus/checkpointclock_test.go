@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// The clock of the data goes back by an hour whenever somebody looks at it: checkpoints come when they are due all the same, and only then.
+// The wall clock goes back by an hour whenever it is read. Checkpoints are written when they are due anyway,
+// and only then.
 func TestCheckpoint_DueThoughTheClockGoesBack(t *testing.T) {
 	const every = 10
 	var back atomic.Int64

@@ -30,8 +30,8 @@ type (
 
 // StateMachine is the replicated state. The node calls it from one goroutine at a time.
 type StateMachine interface {
-	// Apply applies batches in order. The result must depend on nothing except the state and the batches,
-	// apart from what it does with Refs. The batches belong to the node again when Apply returns.
+	// Apply applies batches in order. The new state must depend on nothing except the old state and the
+	// batches; the Refs must not affect it. The batches belong to the node again when Apply returns.
 	Apply(batches []Batch)
 	// Capture returns the changes since the last Capture, or since Restore. Another goroutine reads the
 	// result while Apply goes on. A node in memory never calls it.
@@ -41,7 +41,7 @@ type StateMachine interface {
 	CaptureAll() Changes
 	// Restore makes a state of keys and values, in key order, which are the sum of all Changes so far. It
 	// returns a function that puts this state in the place of the present one. Keys and values are valid
-	// for one step only. Restore is called at the start, and again when a checkpoint of another member
+	// for one iteration only. Restore is called at the start, and again when a checkpoint of another member
 	// arrives: then on another goroutine, while Apply goes on with the present state. install is called
 	// where Apply is called, or never.
 	Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error)
@@ -84,7 +84,7 @@ type Config struct {
 	SegmentBytes int64
 	// NoSync acknowledges without waiting for the disk (ZooKeeper's forceSync=no).
 	NoSync bool
-	// Voters and Learners are the initial members of a new ensemble, including this one. They count only
+	// Voters and Learners are the initial members of a new ensemble, including this member. They count only
 	// while there is no data. A member that is not among them waits to be let in. Default: this member
 	// alone.
 	Voters, Learners []uint64
@@ -96,7 +96,7 @@ type Config struct {
 	// FormTicks is the number of ticks after which a majority of members without data forms a new ensemble
 	// if the others can't be reached. Default: 200.
 	FormTicks int
-	// OnMessage receives the messages that other members, or this one, gave to Send. It must not block.
+	// OnMessage receives the messages that any member gave to Send. It must not block.
 	OnMessage func(from uint64, message []byte)
 	// OnReconciled is called, on the leader, with the result of a target that has a serial. It is called
 	// where StateMachine.Apply is called.

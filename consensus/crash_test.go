@@ -21,12 +21,14 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// onMem is a node whose log is on a disk in memory. It makes no checkpoint but the first, so the log alone carries the state.
+// onMem configures a node whose log is on a disk in memory. It writes only the first checkpoint, so the
+// log alone carries the state.
 func onMem(t *testing.T, fs vfs.FS) Config {
 	return Config{Dir: t.TempDir(), LogDir: "log", FS: fs, SegmentBytes: 4096, CheckpointRequests: 1 << 30}
 }
 
-// A power loss before every operation of the disk: what was answered is there, in order and once.
+// After a power loss before any operation of the disk, every answered request is there, in order and
+// once.
 func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	mem := vfs.NewMem()
@@ -47,7 +49,7 @@ func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 		if running == nil || len(moments) >= 400 {
 			return nil
 		}
-		answered := running.count() // before the crash is taken, so that all of it was durable
+		answered := running.count() // before the disk is copied: all of these are durable
 		for _, choose := range []func(int) int{rng.IntN, func(int) int { return 0 }, func(n int) int { return n - 1 }} {
 			moments = append(moments, moment{mem.Crash(choose), op, answered})
 		}
@@ -81,7 +83,7 @@ func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 	t.Logf("%d crashes", len(moments))
 }
 
-// Each operation of the disk fails once: Run returns that error, and what was answered is on disk.
+// Each operation of the disk fails once: Run returns that error, and every answered request is on disk.
 func TestC5_DiskErrors(t *testing.T) {
 	fault := fmt.Errorf("no space: %w", syscall.ENOSPC)
 	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpSync, vfs.OpPreallocate, vfs.OpCreate, vfs.OpRename, vfs.OpSyncDir} {
@@ -110,7 +112,7 @@ func TestC5_DiskErrors(t *testing.T) {
 				select {
 				case err := <-n.done:
 					n.done <- err // for stop
-				case <-l.until(200): // so many operations of this kind may never come
+				case <-l.until(200): // there may be fewer operations of this kind
 				}
 				err := n.stop()
 				if failed.Load() != errors.Is(err, syscall.ENOSPC) || failed.Load() == errors.Is(err, ErrClosed) {
@@ -138,7 +140,8 @@ func TestC5_DiskErrors(t *testing.T) {
 	}
 }
 
-// The disk fails while the node is being stopped: Run tells that, since what is under way is in doubt.
+// If the disk fails while the node is being stopped, Run returns that error: the outcome of the requests
+// under way is in doubt.
 func TestC5_DiskErrorAtTheEnd(t *testing.T) {
 	var armed atomic.Bool
 	reached, release := make(chan struct{}), make(chan struct{})
@@ -169,7 +172,7 @@ func TestC5_DiskErrorAtTheEnd(t *testing.T) {
 	}
 }
 
-// A disk that is full when the node opens: Open says so and leaves nothing behind.
+// If the disk is full when the node opens, Open returns that error and leaves nothing open.
 func TestC5_DiskErrorsInOpen(t *testing.T) {
 	for after := range 40 {
 		mem := vfs.NewMem()
@@ -201,7 +204,7 @@ func TestC5_DiskErrorsInOpen(t *testing.T) {
 	t.Fatal("Open never succeeds")
 }
 
-// A checkpoint that can't be written ends Run; what it should have held is in the log.
+// A checkpoint that can't be written ends Run; its content is in the log.
 func TestC5_CheckpointFails(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), CheckpointRequests: 10}
 	n := open(t, cfg)
@@ -231,9 +234,10 @@ func TestC5_CheckpointFails(t *testing.T) {
 	}
 }
 
-const childEnv = "GOZKD_CONSENSUS_CHILD" // directory and number of the life, with :: between
+const childEnv = "GOZKD_CONSENSUS_CHILD" // directory and number of the life, separated by ::
 
-// runChild is the process that TestC2C3C4_KilledProcess kills: it prints the number of each request that is answered.
+// runChild is the process that TestC2C3C4_KilledProcess kills. It prints the number of each answered
+// request.
 func runChild(arg string) {
 	dir, life, _ := strings.Cut(arg, "::")
 	l := &list{}
@@ -267,14 +271,14 @@ func childConfig(dir string, m StateMachine) Config {
 	return Config{Dir: dir, StateMachine: m, SegmentBytes: 8192, CheckpointRequests: 7}
 }
 
-// A process that is killed again and again, with a checkpoint each few requests. The kills fall at random moments, so
-// also in the middle of checkpoints and between a checkpoint and the cut of the log.
+// A process that writes a checkpoint every few requests is killed again and again, at random moments: also
+// in the middle of a checkpoint, and between a checkpoint and the compaction of the log.
 func TestC2C3C4_KilledProcess(t *testing.T) {
 	dir, lives := t.TempDir(), 25
 	if testing.Short() {
 		lives = 4
 	}
-	rng := rand.New(rand.NewPCG(3, 4)) // the kills fall at other moments in each run all the same
+	rng := rand.New(rand.NewPCG(3, 4)) // even so, the moments differ in each run
 	var names []string
 	var answered []int
 	for life := range lives {
@@ -295,7 +299,7 @@ func TestC2C3C4_KilledProcess(t *testing.T) {
 			if err != nil && !killed {
 				t.Fatalf("life %d: %s", life, lines.Text())
 			}
-			// The last line may be cut by the kill, but it is not larger than what was answered.
+			// The kill may cut the last line, which then is a smaller number.
 			if last = max(last, n); last >= killAt && !killed {
 				killed = true
 				if err := cmd.Process.Kill(); err != nil {
@@ -303,7 +307,7 @@ func TestC2C3C4_KilledProcess(t *testing.T) {
 				}
 			}
 		}
-		_ = cmd.Wait() // it was killed, so that is the error
+		_ = cmd.Wait() // the error says that it was killed
 		if !killed {
 			t.Fatalf("life %d: %d answered in a minute, want %d", life, last, killAt)
 		}

@@ -17,7 +17,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// smallCheckpoint makes a data directory whose checkpoint has a few pages of each kind, and returns its items.
+// smallCheckpoint makes a data directory whose checkpoint has a few pages of each kind, and returns the
+// items.
 func smallCheckpoint(t *testing.T) (Config, []string) {
 	cfg := Config{Dir: t.TempDir(), CheckpointRequests: 1 << 30}
 	n := open(t, cfg)
@@ -27,7 +28,7 @@ func smallCheckpoint(t *testing.T) (Config, []string) {
 	}
 	n.put(t, items...)
 	n.close(t)
-	// Three more, of one item each: so that pages become free, and the free list has contents.
+	// Three more checkpoints of one item each: pages become free, so the free list is not empty.
 	cfg.CheckpointRequests = 1
 	for i := range 3 {
 		n = open(t, cfg)
@@ -57,8 +58,8 @@ func mustBeCorrupt(t *testing.T, path string, err error) {
 	}
 }
 
-// Every page of a checkpoint is damaged in several ways: Open says so, or the state is right all the same. It
-// never is silently another, and nothing stays locked.
+// Every page of a checkpoint is damaged in several ways: Open returns an error, or the state is right
+// anyway. The state is never silently wrong, and nothing stays locked.
 func TestC4_DamagedPages(t *testing.T) {
 	cfg, items := smallCheckpoint(t)
 	path := cfg.checkpointPath()
@@ -105,8 +106,8 @@ func TestC4_DamagedPages(t *testing.T) {
 					t.Fatalf("page %d, %s: %d items, want %d, and no error", at/page, name, len(got), len(items))
 				default:
 					harmless++
-					// One of the two meta pages may be lost: the other one is good enough to go on with. What damage in the
-					// other pages does to the next checkpoint is in docs/internals/consensus.md.
+					// One of the two meta pages may be lost: the other suffices. docs/internals/consensus.md says what
+					// damage in other pages does to the next checkpoint.
 					if at < 2*page {
 						writeFile(t, path, bad)
 						goOn(t, cfg, items)
@@ -125,8 +126,8 @@ func TestC4_DamagedPages(t *testing.T) {
 	}
 }
 
-// goOn makes one more checkpoint in a file that was damaged where nobody noticed. An older state that comes to light is
-// found by the log, which has a gap behind it, or holds all since.
+// goOn writes another checkpoint to a file with damage that Open did not notice. If an older state comes to
+// light, the log either has a gap after it, which is an error, or holds everything since.
 func goOn(t *testing.T, cfg Config, items []string) {
 	t.Helper()
 	cfg.Dir = copyDir(t, cfg.Dir)
@@ -139,7 +140,7 @@ func goOn(t *testing.T, cfg Config, items []string) {
 	n.Propose([]byte("one more"), func() { close(answered) })
 	select {
 	case <-answered:
-	case err := <-n.done: // a checkpoint of what the log holds came first
+	case err := <-n.done: // a checkpoint of the log's entries came first
 		n.done <- err // for stop
 	case <-watchdog.After(t, 20*time.Second):
 		t.Fatal("no answer")
@@ -211,14 +212,14 @@ func TestC4_MissingBucketOrMeta(t *testing.T) {
 	}
 }
 
-// The remains of a first checkpoint that was cut off are not taken for one.
+// The remains of an incomplete first checkpoint are not taken for a checkpoint.
 func TestC4_HalfWrittenFirstCheckpoint(t *testing.T) {
 	whole, _ := smallCheckpoint(t)
 	left := readFile(t, whole.checkpointPath())
 	for _, contents := range [][]byte{{}, []byte("half"), left, left[:len(left)/2]} {
 		cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
 		writeFile(t, cfg.checkpointPath()+".new", contents)
-		// The log may have its first state already, or not.
+		// The log may or may not have its first state already.
 		got, err := tryState(t, cfg)
 		if err != nil || len(got) != 0 {
 			t.Fatalf("%d items, %v", len(got), err)
@@ -232,7 +233,8 @@ func TestC4_HalfWrittenFirstCheckpoint(t *testing.T) {
 	}
 }
 
-// Open writes the log's first state, then the checkpoint: a crash between the two leaves a new member.
+// A new member writes the log's first state, then the checkpoint. A crash between the two leaves a new
+// member.
 func TestOpen_CrashBeforeTheFirstCheckpoint(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
 	n, err := Open(cfg)

@@ -6,7 +6,7 @@
 // out the core's work in the order that raft's safety depends on, through an interface. [Node] implements
 // that interface with a ticker, the write-ahead log, the checkpoint file, and the network of package peer.
 // The simulator in the tests implements it with simulated time and disks that crash. A server alone runs
-// the same code as the members of an ensemble: it is an ensemble of one.
+// the same code as the members of an ensemble: it is an ensemble with one member.
 //
 // Guarantees, each with tests of its name:
 //

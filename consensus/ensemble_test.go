@@ -21,7 +21,7 @@ type ensemble struct {
 	t     *testing.T
 	nodes []*ensembleNode
 	seq   atomic.Int64
-	// budget is how many bytes each dialled connection may carry before it breaks; 0: any number.
+	// budget is the number of bytes after which each dialled connection breaks; 0: never.
 	budget atomic.Int64
 }
 
@@ -29,7 +29,7 @@ type ensembleNode struct {
 	e      *ensemble
 	id     uint64
 	dir    string
-	memory *Memory // nil: what is in memory is gone with the node
+	memory *Memory // nil: a node in memory loses its state when it ends
 	addr   string
 	n      *Node
 	list   *list
@@ -47,7 +47,7 @@ func newEnsemble(t *testing.T, n int, onDisk bool) *ensemble {
 		l := m.listen()
 		e.nodes = append(e.nodes, m)
 		t.Cleanup(m.stop)
-		_ = l.Close() // the address is known now; start listens there again
+		_ = l.Close() // only the address is needed; start listens there again
 	}
 	for _, m := range e.nodes {
 		m.start()
@@ -56,8 +56,8 @@ func newEnsemble(t *testing.T, n int, onDisk bool) *ensemble {
 	return e
 }
 
-// whole returns when all members vote. One that has not formed the ensemble with the others is let in by them, as long as they have
-// a quorum: until that is over, none of them may be stopped.
+// whole returns when all members vote. A member that has not formed the ensemble with the others is let in
+// by them, which needs a quorum: until then no member may be stopped.
 func (e *ensemble) whole() {
 	e.t.Helper()
 	e.eventually("all members take part", func() bool {
@@ -120,7 +120,7 @@ func (m *ensembleNode) stop() {
 	m.cancel = nil
 }
 
-// dial breaks connections that have carried what the budget allows.
+// dial breaks connections that have used up the budget.
 func (e *ensemble) dial(ctx context.Context, address string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -165,7 +165,7 @@ func (e *ensemble) put(m *ensembleNode, n, bytes int) {
 	}
 }
 
-// converge returns when all members have applied the same, exactly once each.
+// converge returns when all members have applied the same requests, each exactly once.
 func (e *ensemble) converge() {
 	e.t.Helper()
 	want := int(e.seq.Load())
@@ -198,12 +198,12 @@ func (e *ensemble) eventually(what string, ok func() bool) {
 			for _, m := range e.nodes {
 				e.t.Logf("member %d: %d items, %+v", m.id, len(m.list.all()), m.n.Status())
 			}
-			e.t.Fatal("in vain: " + what)
+			e.t.Fatal("timed out: " + what)
 		}
 	}
 }
 
-// leader returns one that leads and has applied the first entry of its term.
+// leader returns a member that leads and has applied the first entry of its term.
 func (e *ensemble) leader() *ensembleNode {
 	e.t.Helper()
 	var leader *ensembleNode
@@ -222,7 +222,7 @@ func (e *ensemble) leader() *ensembleNode {
 	return leader
 }
 
-// reign returns the term of one that leads.
+// reign returns the term of a member that leads.
 func (e *ensemble) reign() (term uint64) {
 	e.t.Helper()
 	e.eventually("somebody leads", func() bool {
@@ -287,7 +287,7 @@ func TestEnsemble_AMemberThatWasAwayCatchesUp(t *testing.T) {
 			})
 			e.put(away, 100, 100)
 			e.converge()
-			// What it caught up with is on its disk.
+			// The entries that it caught up with are on its disk.
 			if tc.disk {
 				away.stop()
 				away.start()
@@ -297,7 +297,7 @@ func TestEnsemble_AMemberThatWasAwayCatchesUp(t *testing.T) {
 	}
 }
 
-// A checkpoint that breaks on its way, again and again, is never installed, and the next one is.
+// A checkpoint whose transfer breaks again and again is never installed; the next complete checkpoint is.
 func TestC4_ABrokenTransferInstallsNothing(t *testing.T) {
 	e := newEnsemble(t, 3, true)
 	away := e.follower()
@@ -329,7 +329,7 @@ func TestC4_ABrokenTransferInstallsNothing(t *testing.T) {
 	e.converge()
 }
 
-// Requests of members that stay are applied once, in order, whatever leaders do.
+// Requests of members that keep running are applied once, in order, whatever leaders do.
 func TestC2_LeadersComeAndGo(t *testing.T) {
 	for name, e := range map[string]*ensemble{"on disk": newEnsemble(t, 3, true), "in memory": newEnsembleInMemory(t, 3)} {
 		t.Run(name, func(t *testing.T) {
@@ -351,7 +351,7 @@ func TestC2_LeadersComeAndGo(t *testing.T) {
 	}
 }
 
-// newEnsembleInMemory makes one whose members remember.
+// newEnsembleInMemory makes an ensemble whose members each have a Memory.
 func newEnsembleInMemory(t *testing.T, n int) *ensemble {
 	e := newEnsemble(t, n, false)
 	for _, m := range e.nodes {
@@ -366,7 +366,7 @@ func newEnsembleInMemory(t *testing.T, n int) *ensemble {
 	return e
 }
 
-// All at once end, with an ensemble that goes on where it stopped.
+// All members end at the same time, and the ensemble continues where it stopped.
 func TestMemory_OutlivesAllNodes(t *testing.T) {
 	e := newEnsembleInMemory(t, 3)
 	for range 4 {
@@ -398,8 +398,9 @@ func TestHandOver_AnotherLeadsAtOnce(t *testing.T) {
 	e.converge()
 }
 
-// Who votes is on disk with the knowledge that it was committed: all members stop right after a member was let in again, and two of the three that vote then
-// are enough, though the last that they have of the log says that the third one of before was needed.
+// The membership is on disk together with the knowledge that it is committed. All members stop right after
+// a member was let in again. Then two of the three voters suffice, although an earlier entry in their logs
+// would require the previous third voter.
 func TestEnsemble_VotersAreKnownAfterAStop(t *testing.T) {
 	e := newEnsemble(t, 3, true)
 	e.put(e.leader(), 5, 10)

@@ -28,12 +28,12 @@ type Foundation struct {
 }
 
 // FoundEnsemble makes a data directory with one member, the first of a new ensemble. state is the result of
-// CaptureAll of a state machine whose state is that of s, or follows from it. The result describes what was
-// written.
+// CaptureAll of a state machine whose state is that of s, or follows from it. The result describes the
+// written state.
 //
 // A directory that holds a checkpoint or a log is refused. Things become durable in the order in which Open
 // trusts them: a log whose first state says that the checkpoint's index is committed, then the checkpoint,
-// by a rename. So a crash leaves a directory that is as new, one that Open refuses, or the whole.
+// by a rename. So after a crash the directory is as new, or Open refuses it, or it is complete.
 func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, err error) {
 	if f.FS == nil {
 		f.FS = vfs.OS{}

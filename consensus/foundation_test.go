@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// refound makes a new directory of what a stopped member has.
+// refound makes a new directory of a stopped member's state.
 func refound(t *testing.T, from, to string, id uint64) SavedState {
 	t.Helper()
 	l := &list{}
@@ -32,7 +32,7 @@ func refound(t *testing.T, from, to string, id uint64) SavedState {
 	return got
 }
 
-// fingerprint is of all files of a directory.
+// fingerprint returns a hash of all files of a directory.
 func fingerprint(t *testing.T, dir string) string {
 	t.Helper()
 	h := sha256.New()
@@ -50,8 +50,9 @@ func fingerprint(t *testing.T, dir string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// What is read of a stopped member is what it has when it starts again, wherever its checkpoint is, and reading changes nothing. A new ensemble
-// begins with that, with a later term and the next index.
+// ReadDir of a stopped member's directory returns the state that the member has after a restart, wherever
+// its checkpoint is, and changes nothing. A new ensemble begins with that state, with a later term and the
+// next index.
 func TestFound_FromAStoppedMember(t *testing.T) {
 	for _, every := range []int{3, 50, 1_000_000} {
 		t.Run(fmt.Sprintf("checkpoint every %d", every), func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestFound_FromAStoppedMember(t *testing.T) {
 			original.close(t)
 			again := open(t, Config{ID: 7, Dir: dir})
 			if got := again.list.all(); len(got) == 0 || got[len(got)-1] != "after" {
-				t.Error("what was written after is gone")
+				t.Error("a later write is lost")
 			}
 			again.close(t)
 		})
@@ -152,7 +153,7 @@ func TestFound_Refuses(t *testing.T) {
 		t.Errorf("a directory with a log: %v", err)
 	}
 	if fingerprint(t, from) == before {
-		t.Error("the fingerprint is blind")
+		t.Error("the fingerprint does not change with the files")
 	}
 	for _, f := range []Foundation{{Cluster: 1, NewTerms: 1}, {ID: 255, Cluster: 1, NewTerms: 1}, {ID: 1, NewTerms: 1}, {ID: 1, Cluster: h.Cluster, NewTerms: 1}, {ID: 1, Cluster: 1}, {ID: 1, Cluster: 1, NewTerms: 1 << 63}} {
 		f.Dir = filepath.Join(t.TempDir(), "new")
@@ -165,7 +166,8 @@ func TestFound_Refuses(t *testing.T) {
 	}
 }
 
-// A power loss before every operation of the log's disk, and before the rename of the checkpoint: the directory is as new, or refused, or has all of it.
+// After a power loss before any operation of the log's disk, or before the rename of the checkpoint, the
+// directory is as new, or refused, or complete.
 func TestFound_PowerLossAtEveryOperation(t *testing.T) {
 	from := t.TempDir()
 	n := open(t, Config{Dir: from})
@@ -219,7 +221,7 @@ func TestFound_PowerLossAtEveryOperation(t *testing.T) {
 			}
 			disk.Kill()
 			look(what, dir, disk.Crash(choose))
-			if done { // all but the rename
+			if done { // everything except the rename
 				if err := os.Rename(filepath.Join(dir, "checkpoint.db"), filepath.Join(dir, "checkpoint.db.new")); err != nil {
 					t.Fatal(err)
 				}
@@ -235,15 +237,15 @@ func TestFound_PowerLossAtEveryOperation(t *testing.T) {
 	}
 }
 
-// One survivor founds a new ensemble. A member without state is let in, and has nothing to do with one of the old ensemble that runs beside it
-// and has more entries; that one is refused until it is emptied as well.
+// A survivor founds a new ensemble. A member without state is let in, and ignores a member of the old
+// ensemble that still runs and has more entries. That member is refused until it is emptied as well.
 func TestFound_TheOldEnsembleStaysApart(t *testing.T) {
 	e := newEnsemble(t, 3, true)
 	survivor, second, old := e.nodes[0], e.nodes[1], e.nodes[2]
 	e.put(e.leader(), 200, 100)
 	e.converge()
 	survivor.stop()
-	e.put(second, 50, 100) // which the survivor has not
+	e.put(second, 50, 100) // which the survivor lacks
 	second.stop()
 	old.stop()
 	kept := slices.Clone(survivor.list.all())
@@ -252,7 +254,7 @@ func TestFound_TheOldEnsembleStaysApart(t *testing.T) {
 	refound(t, survivor.dir, dir, 1)
 	survivor.dir, second.dir = dir, t.TempDir()
 	old.start()
-	second.start() // talks with the old one first, and can't tell
+	second.start() // talks with the old member first, and can't tell
 	e.eventually("the emptied member talks with the old one", func() bool { return slices.Contains(second.n.Connected(), old.id) })
 	survivor.start()
 	e.eventually("the emptied member is let in", func() bool {
@@ -263,7 +265,7 @@ func TestFound_TheOldEnsembleStaysApart(t *testing.T) {
 	e.eventually("the old one is cut off", func() bool {
 		return !slices.Contains(second.n.Connected(), old.id) && !slices.Contains(survivor.n.Connected(), old.id)
 	})
-	// It goes on to call, and to ask for votes, for some election timeouts.
+	// The old member goes on to connect, and to ask for votes, for some election timeouts.
 	asked := time.NewTimer(40 * core.ElectionTicks * 10 * time.Millisecond / 10)
 	<-asked.C
 	if s := old.n.Status(); s.Leader != 0 || len(old.list.all()) > len(kept)+50 {
@@ -283,7 +285,7 @@ func TestFound_TheOldEnsembleStaysApart(t *testing.T) {
 	})
 }
 
-// A file that is cut short, or that has a wrong byte in the state, is refused.
+// A truncated file, or a file with a wrong byte in the state, is refused.
 func TestReadCheckpoint_FindsDamage(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, Config{Dir: dir})
@@ -332,7 +334,8 @@ func TestReadCheckpoint_FindsDamage(t *testing.T) {
 	}
 }
 
-// A file of many megabytes is written in parts, before each of which the room is asked for; where there is none it ends, with that error.
+// A file of many megabytes is written in parts, and room is called before each of them. Its error ends the
+// writing.
 func TestWriteCheckpoint_AsksForRoom(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, Config{Dir: dir})

@@ -123,8 +123,8 @@ type checkpointTransfers struct {
 	ctx        context.Context // of the transfers to other members, until leadership is lost
 	cancel     context.CancelFunc
 	background sync.WaitGroup // awaited by Run
-	// receiving: a checkpoint is being received, or waits, or is being installed. No other one is taken
-	// meanwhile: it would use the same file.
+	// receiving: a checkpoint is being received, or waits, or is being installed. Others are refused
+	// meanwhile: they would use the same file.
 	receiving atomic.Bool
 	broken    atomic.Int64 // counts checkpoints that did not arrive
 }

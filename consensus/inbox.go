@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/turn"
 )
 
-// mailbox is an unbounded queue from many goroutines to one. Its senders are bounded elsewhere: requests
+// mailbox is an unbounded queue from many senders to one receiver. Its senders are bounded elsewhere: requests
 // by the server's limits, appends by raft.
 type mailbox[T any] struct {
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ type inbox struct {
 	wake  chan struct{} // capacity 1
 }
 
-// inputs are what the loop takes from its inbox in one turn.
+// inputs are everything that the loop takes from its inbox in one turn.
 type inputs struct {
 	logResults []logResult
 	events     []event
@@ -138,7 +138,7 @@ func (b *inbox) empty() bool {
 	return b.items.len() == 0
 }
 
-// event is what other goroutines tell the loop, which calls handle. An error ends the node.
+// event is a message of another goroutine to the loop, which calls handle. An error ends the node.
 type event interface{ handle(n *Node) error }
 
 type (

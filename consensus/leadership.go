@@ -2,9 +2,9 @@ package consensus
 
 import "time"
 
-// Counts is what a node has counted since Open. All counts only grow.
+// Counts counts events since Open. All counts only grow.
 type Counts struct {
-	Leaders     int64 // a leader became known: another one, or the same one again
+	Leaders     int64 // a leader became known, which may be the previous leader
 	Proposed    int64 // leading: requests that went into an entry
 	Resent      int64 // requests of this member that were sent again because their outcome was unknown
 	Checkpoints int64 // leading: checkpoints that other members received
@@ -19,16 +19,16 @@ type LeaderChange struct {
 	Unavailable    time.Duration // since this member could last work under a leader; 0: it never could
 }
 
-// leadershipStats follows who leads. All times are of a clock that does not jump.
+// leadershipStats follows changes of the leader. All times are of a clock that does not jump.
 type leadershipStats struct {
-	searchingSince time.Time // no leader is known since then; zero: one is known
+	searchingSince time.Time // no leader is known since then; zero: a leader is known
 	knownSince     time.Time // the leader is known since then
 	current        bool
 	lostAt         time.Time // when this member ceased to be current; zero: it never was
 	searched       time.Duration
 }
 
-// update takes the previous and the new view of who leads. begun says that this member can now work under
+// update takes the previous and the new status. begun says that this member can now work under
 // another leader, which change describes.
 func (l *leadershipStats) update(old, s *Status, now time.Time) (change LeaderChange, begun bool, leaders int64) {
 	if l.searchingSince.IsZero() && l.knownSince.IsZero() {

@@ -21,20 +21,20 @@ func TestLeadershipStats(t *testing.T) {
 	}
 	got, begun, _ := step(5, Status{Leader: 2, Voter: true, Current: true})
 	if want := (LeaderChange{Voter: true, Searched: 2 * time.Second, CaughtUp: 3 * time.Second}); !begun || got != want {
-		t.Errorf("the first reign: %+v, want %+v", got, want)
+		t.Errorf("the first leader: %+v, want %+v", got, want)
 	}
 	step(10, Status{Voter: true})
 	step(14, Status{Leader: 1, Leading: true, Voter: true})
 	got, begun, _ = step(15, Status{Leader: 1, Leading: true, Voter: true, Current: true})
 	if want := (LeaderChange{Leading: true, Voter: true, Searched: 4 * time.Second, CaughtUp: time.Second, Unavailable: 5 * time.Second}); !begun || got != want {
-		t.Errorf("the second reign: %+v, want %+v", got, want)
+		t.Errorf("the second leader: %+v, want %+v", got, want)
 	}
-	// One leader follows on another without a gap that this member sees.
+	// A leader follows another without a gap that this member sees.
 	if _, begun, leaders := step(20, Status{Leader: 3, Voter: true}); begun || leaders != 1 {
 		t.Errorf("another leader: begun %v, leaders %d", begun, leaders)
 	}
 	got, begun, _ = step(21, Status{Leader: 3, Voter: true, Current: true})
 	if want := (LeaderChange{Voter: true, CaughtUp: time.Second, Unavailable: time.Second}); !begun || got != want {
-		t.Errorf("the third reign: %+v, want %+v", got, want)
+		t.Errorf("the third leader: %+v, want %+v", got, want)
 	}
 }

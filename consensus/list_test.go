@@ -16,13 +16,13 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// list is a state machine: all payloads in order. Ref is a func() that is called when the request is applied. Its key z
-// holds length and hash of the whole, so that Restore knows damage.
+// list is a state machine that holds all payloads in order. A Ref is a func() that is called when the
+// request is applied. The key z holds length and hash of the list, so that Restore detects damage.
 type list struct {
 	mu    sync.Mutex
 	items []string
 	times []int64 // of all batches since the start, empty ones too
-	clean int     // items that Captures gave away
+	clean int     // number of items that were captured
 }
 
 func (l *list) Apply(batches []Batch) {
@@ -70,7 +70,7 @@ func (c listChanges) Range(put func(key, value []byte) error) error {
 			return err
 		}
 	}
-	// A key that comes and goes, so that deletions are seen too.
+	// A key that comes and goes, to test deletions.
 	if err := put([]byte("b"), map[bool][]byte{true: []byte("x")}[len(c.all)%2 == 1]); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (l *list) read(state iter.Seq2[[]byte, []byte]) error {
 type running struct {
 	*Node
 	list *list
-	stop func() error // ends Run and returns what it returned
+	stop func() error // ends Run and returns its result
 	done chan error   // capacity 1
 }
 
@@ -173,7 +173,7 @@ func (r *running) wait(t testing.TB) {
 	}
 }
 
-// close stops the node, which has not failed.
+// close stops a node that has not failed.
 func (r *running) close(t testing.TB) {
 	t.Helper()
 	if err := r.stop(); !errors.Is(err, ErrClosed) {
@@ -198,7 +198,7 @@ func (r *running) put(t testing.TB, items ...string) {
 	}
 }
 
-// load proposes items named name/1, name/2 … without end, depth at a time.
+// load proposes items named name/1, name/2 … endlessly, depth at a time.
 type load struct {
 	mu       sync.Mutex
 	name     string
@@ -259,8 +259,8 @@ func (r *running) reach(t testing.TB, l *load, n int) {
 	}
 }
 
-// checkLoads: items are those of the loads, one load after the other, each from 1 on without gap or repetition, and at
-// least as many as were answered.
+// checkLoads checks that items are those of the loads, in the order of the loads, each from 1 on without gap
+// or repetition, and at least the answered ones.
 func checkLoads(items []string, names []string, answered []int) error {
 	for i, name := range names {
 		n := 0
@@ -275,7 +275,7 @@ func checkLoads(items []string, names []string, answered []int) error {
 		}
 	}
 	if len(items) > 0 {
-		return fmt.Errorf("%s behind the end", items[0])
+		return fmt.Errorf("%s after the end", items[0])
 	}
 	return nil
 }

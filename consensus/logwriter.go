@@ -11,15 +11,15 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// maxAppendBytes is the size of queued entries from which on no more appends are combined into one write.
-// It bounds the memory of the log, and is far below the WAL's limit for one append.
+// maxAppendBytes ends the combining of appends: once the queued entries have this size, they are written. It
+// bounds the memory of the log, and is far below the WAL's limit for one append.
 const maxAppendBytes = 4 << 20
 
 // checkpointReplacer puts a complete checkpoint of another member in the place of ours, durably.
 type checkpointReplacer interface{ replace(path string) error }
 
-// logWriter does the log's work: it combines appends into few writes, and decides what is worth a sync. In
-// memory it only keeps raft's storage. It is not safe for concurrent use.
+// logWriter does the log's work: it combines appends into few writes, and syncs only when a response
+// depends on it. In memory it only keeps raft's storage. It is not safe for concurrent use.
 type logWriter struct {
 	log         *wal.Log // nil: in memory
 	storage     *raft.MemoryStorage
@@ -111,8 +111,8 @@ func (w *logWriter) install(m *raftpb.Message, r *turn.Received) error {
 }
 
 // flush writes the queued appends with one sync, and reports them. State that no response depends on is
-// not worth a write and goes along with the next one, as raft allows: a commit index, unless it decides
-// who votes; term and vote, if there is no response.
+// not worth a write and goes along with the next write, as raft allows: a commit index, unless it decides
+// which members vote; term and vote, if there is no response.
 func (w *logWriter) flush() error {
 	w.batches, w.entries, w.data = w.batches[:0], w.entries[:0], w.data[:0]
 	var responses []*raftpb.Message

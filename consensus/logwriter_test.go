@@ -12,7 +12,8 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// What must be on disk before a response leaves, and what is not worth a sync. Raft's rules for AsyncStorageWrites.
+// Some state must be on disk before a response leaves, and some is not worth a sync. These are raft's rules
+// for AsyncStorageWrites.
 func TestC1_WhatTheLogWrites(t *testing.T) {
 	mem := vfs.NewMem()
 	syncs := 0
@@ -51,7 +52,7 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 		last      uint64
 	}{
 		{"responses alone", []*raftpb.Message{{Responses: response()}}, 0, 1, state(1, 0, 1), 1},
-		{"a term nobody waits for", []*raftpb.Message{hard(6, 0, 1)}, 0, 0, state(1, 0, 1), 1},
+		{"a term that no response needs", []*raftpb.Message{hard(6, 0, 1)}, 0, 0, state(1, 0, 1), 1},
 		{"a vote", []*raftpb.Message{voted}, 1, 1, state(7, 1, 1), 1},
 		{"a commit index", []*raftpb.Message{told}, 0, 0, state(7, 1, 1), 1},
 		{"several with an entry", []*raftpb.Message{hard(7, 1, 1), entry, {Responses: response()}}, 1, 2, state(8, 0, 1), 2},
@@ -91,7 +92,7 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 	}
 }
 
-// A long queue is written in pieces.
+// A long queue is written in parts.
 func TestPersist_BoundsOneAppend(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
 	n, err := Open(cfg)

@@ -11,9 +11,9 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Memory takes the place of a data directory for a node without one. When the node ends, it leaves there
-// what a disk would hold; the next node with the Memory continues from it, with everything that was
-// acknowledged and voted. The zero value is empty. A Memory lasts as long as the process, serves one node
+// Memory takes the place of the data directory for a node in memory. A node that ends leaves its state
+// there, and the next node with the Memory continues from it, with everything that was acknowledged and
+// voted. The zero value is empty. A Memory lasts as long as the process, serves one node
 // at a time, and must not be copied. It is safe for concurrent use.
 type Memory struct {
 	mu    sync.Mutex

@@ -184,7 +184,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return errors.Join(err, n.release())
 }
 
-// drain handles what still counts of the inbox after the loop has ended with err, and returns Run's error.
+// drain handles the inputs that still matter after the loop has ended with err, and returns Run's error.
 func (n *Node) drain(err error) error {
 	in := n.inbox.take()
 	for _, e := range in.events {
@@ -200,7 +200,7 @@ func (n *Node) drain(err error) error {
 	return err
 }
 
-// Close releases what Open took, if Run was never called. After Run it does nothing.
+// Close releases the resources of Open if Run was never called. After Run it does nothing.
 func (n *Node) Close() error {
 	if n.closed.Swap(true) {
 		return nil

@@ -28,7 +28,8 @@ func TestNode_InMemory(t *testing.T) {
 	n.close(t)
 }
 
-// No request waits for a tick: one that comes while the loop gathers is seen at the end of the entry that is under way.
+// No request waits for a tick: a request that comes during the proposal delay is seen when the entry under
+// way ends.
 func TestNode_GatheredRequestsAreSeen(t *testing.T) {
 	for _, clients := range []int{1, 8} {
 		n := open(t, Config{Dir: t.TempDir(), NoSync: true, Tick: time.Hour})
@@ -58,7 +59,7 @@ func TestNode_ReadSeesWhatWasAnswered(t *testing.T) {
 	n.close(t)
 }
 
-// Restarts in the middle of a load, with many checkpoints: the state is the same as without them.
+// After restarts in the middle of a load, with many checkpoints, the state is the same as without them.
 func TestC3_RestartsUnderLoad(t *testing.T) {
 	for _, every := range []int{3, 50, 1_000_000, inMemory} {
 		t.Run(fmt.Sprintf("checkpoint every %d", every), func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestC3_RestartsUnderLoad(t *testing.T) {
 	}
 }
 
-// inMemory instead of a number of requests: there are no checkpoints, and the nodes share a Memory.
+// inMemory takes the place of a number of requests: there are no checkpoints, and the nodes share a Memory.
 const inMemory = 1_000_001
 
 func TestMemory_Misuse(t *testing.T) {
@@ -120,7 +121,7 @@ func TestMemory_Misuse(t *testing.T) {
 	n.close(t)
 }
 
-// The log does not grow without end when checkpoints are made.
+// Checkpoints bound the size of the log.
 func TestNode_CheckpointsDropTheLog(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), SegmentBytes: 4096, CheckpointRequests: 20}
 	n := open(t, cfg)
@@ -185,7 +186,7 @@ func TestOpen_SecondIsRefused(t *testing.T) {
 	}
 }
 
-// What is in LOCK is for people: anything may stand there.
+// The content of LOCK is for people: it may be anything.
 func TestOpen_DamagedLockFile(t *testing.T) {
 	cfg := Config{Dir: t.TempDir()}
 	for _, name := range []string{"LOCK", "wal/LOCK"} {
@@ -220,7 +221,8 @@ func TestOpen_BadConfig(t *testing.T) {
 	}
 }
 
-// Log and checkpoint belong together: one without the other is a loss that must not pass for a new member.
+// Log and checkpoint belong together: if one of them is missing, data is lost, and the member must not
+// start as a new member.
 func TestOpen_HalfOfTheDirectoryIsMissing(t *testing.T) {
 	for _, lost := range []string{"wal", "checkpoint.db"} {
 		t.Run(lost, func(t *testing.T) {

@@ -2,7 +2,7 @@ package consensus
 
 import "github.com/gozkd/gozkd/consensus/internal/core"
 
-// peerActivity is what a leader knows of the other members' activity, as of its last tick. Only Run uses
+// peerActivity is a leader's knowledge of the other members' activity, as of its last tick. Only Run uses
 // it.
 type peerActivity struct {
 	ticks      uint64

@@ -9,9 +9,10 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// A request that comes while an entry is under way waits for the time of gathering, not for the end of that entry, nor for a tick: wherever it
-// comes from, if nobody comes after it, and if the clock is set meanwhile.
-func TestProposalTimer_NobodyWaitsForASlowEntry(t *testing.T) {
+// A request that comes while an entry is under way waits for BatchInterval, not for the end of that entry
+// nor for a tick: wherever it comes from, even if no other request follows, and even if the clock is set
+// meanwhile.
+func TestProposalTimer_NoRequestWaitsForASlowEntry(t *testing.T) {
 	const latency = 50 * time.Millisecond
 	for name, tc := range map[string]struct {
 		second time.Duration // when the second request comes
@@ -55,7 +56,7 @@ func TestProposalTimer_NobodyWaitsForASlowEntry(t *testing.T) {
 	}
 }
 
-// With two clients that wait, each has what a lone one has.
+// Two clients that wait for each of their requests are each as fast as a lone client.
 func TestProposalTimer_TwoClientsDontTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency, requests = 25 * time.Millisecond, 100
@@ -82,24 +83,24 @@ func TestProposalTimer_TwoClientsDontTakeTurns(t *testing.T) {
 	})
 }
 
-// A request that the loop has taken before it said that it gathers, for which nobody has started the timer, is not forgotten if the clock goes on
-// within a turn.
+// A request that the loop took from the inbox before it began to delay, so that no proposer has started the
+// timer, is not forgotten if the clock goes on within a turn.
 func TestProposalTimer_TimePassesInATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 50 * time.Millisecond
 		const (
 			calm     = iota
-			begins   // the next look at the clock is of the turn that makes the first entry
-			proposed // the second request comes right then
+			begins   // the next reading of the clock is that of the turn that makes the first entry
+			proposed // the second request came right then
 			waits    // the second was looked at
 		)
-		var state [3]atomic.Int32 // of who leads
+		var state [3]atomic.Int32 // of the leader
 		second := make(chan struct{})
 		var b *bubbled
 		b = newBubbled(t, latency, 5*time.Second, func(i int, cfg *Config) {
 			cfg.Now = func() time.Time {
 				now := time.Now()
-				switch state[i].Load() { // the loop's goroutine is here
+				switch state[i].Load() { // runs on the loop's goroutine
 				case begins:
 					state[i].Store(proposed)
 					b.members[i].Propose([]byte("second"), func() { close(second) })

@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 )
 
-// A checkpoint that has come keeps its file until it is installed or of no use: another one is refused until then.
+// A received checkpoint keeps its file until it is installed or discarded. Until then others are refused.
 func TestTransfer_OneAtATime(t *testing.T) {
 	n, err := Open(Config{Dir: t.TempDir(), StateMachine: &list{}})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestTransfer_OneAtATime(t *testing.T) {
 	if _, err := os.Stat(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(n.receive(), n.loop.Turn()); err != nil { // it is no newer than what is there, so raft has no use for it
+	if err := errors.Join(n.receive(), n.loop.Turn()); err != nil { // it is no newer than the state, so raft has no use for it
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {

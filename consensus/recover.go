@@ -18,7 +18,7 @@ import (
 type recovered struct {
 	meta    core.Meta
 	state   core.LogState
-	tail    []*raftpb.Entry // up to the checkpoint, kept for other members; of the first one only index and term count
+	tail    []*raftpb.Entry // up to the checkpoint, kept for other members; of the first entry only index and term count
 	entries []*raftpb.Entry // after the checkpoint
 	useless bool            // the log holds entries of another history
 	earlier uint64          // newest incarnation of this server's stream that the checkpoint knows
@@ -151,8 +151,8 @@ func (r *recovered) split(logged []wal.Entry, where dataPaths) error {
 	return nil
 }
 
-// begin returns what the log is given at the start: a new incarnation, which must be durable before its
-// first request leaves (C2). Useless entries are dropped.
+// begin returns the first append of a start: a new incarnation, which must be durable before its first
+// request leaves (C2). Useless entries are dropped.
 func (r *recovered) begin(first, random uint64) wal.Batch {
 	r.nextIncarnation(first, random)
 	b := wal.Batch{State: r.state.Append(nil)}

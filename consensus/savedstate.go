@@ -23,8 +23,8 @@ import (
 type SavedState struct {
 	Member  uint64 // the member that it belongs to, or belonged to
 	Cluster uint64 // identifies its ensemble; 0: not known yet
-	// Index and Term are those of the last entry in the state. Of two members of one ensemble the one with
-	// the higher term has more; with equal terms, the one with the higher index.
+	// Index and Term are those of the last entry in the state. Of two members of an ensemble, the member
+	// with the higher term has more; with equal terms, the member with the higher index.
 	Index, Term uint64
 	// Checkpoint is the index of the checkpoint. Later entries came from the log.
 	Checkpoint uint64

@@ -11,16 +11,16 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// simChecks is what the simulator knows of the ensemble from outside: what was applied first, by index, against which it holds
-// what the others apply, and what must never be.
+// simChecks is the simulator's knowledge of the ensemble, from outside. It compares everything that a member
+// applies with the entries that were applied first, and checks the invariants.
 type simChecks struct {
-	ref       []simApplied // by index; 0 stands for nothing, 1 for the state that all begin with
+	ref       []simApplied // by index; 0 is unused, 1 is the initial state
 	stream    map[simLife]uint64
-	lastLife  map[uint64]uint64 // newest life of a member of which a request was applied
+	lastLife  map[uint64]uint64 // by member: the newest life with an applied request
 	acked     map[simLife]uint64
 	leaderOf  map[uint64]simLife // by term
 	entries   map[simEntry]simEntryFacts
-	confs     []*raftpb.ConfState // the last ones, newest at the end
+	confs     []*raftpb.ConfState // the last memberships, newest at the end
 	conf      Target              // initial
 	confIndex uint64              // of the newest
 	payload   []byte
@@ -28,7 +28,7 @@ type simChecks struct {
 
 type simApplied struct {
 	batch  uint64 // hash of time, term change and requests
-	digest uint64 // of the state behind it
+	digest uint64 // of the state after it
 	timeMs int64
 }
 
@@ -46,10 +46,10 @@ func newSimChecks() simChecks {
 	}
 }
 
-// last is the highest index that anybody has applied.
+// last returns the highest applied index.
 func (c *simChecks) last() uint64 { return uint64(len(c.ref) - 1) }
 
-// leads: a term has one leader at most, in one life.
+// leads checks that a term has one leader at most, in one life.
 func (c *simChecks) leads(m *simMember) {
 	m.w.stats.leaders++
 	me := simLife{m.id, uint64(m.life)}
@@ -59,7 +59,8 @@ func (c *simChecks) leads(m *simMember) {
 	c.leaderOf[m.core.RaftTerm()] = me
 }
 
-// appending: raft's log matching. Entries of one index and term are equal, and so are those before them.
+// appending checks raft's log matching: entries with equal index and term are equal, and so are their
+// predecessors.
 func (c *simChecks) appending(m *simMember, work []turn.LogWork) {
 	terms := map[uint64]uint64{}
 	for _, item := range work {
@@ -78,7 +79,7 @@ func (c *simChecks) appending(m *simMember, work []turn.LogWork) {
 			}
 			known, ok := c.entries[simEntry{index, term}]
 			if ok && (known.data != facts.data || known.prevTerm != facts.prevTerm && known.prevTerm != 0 && facts.prevTerm != 0) {
-				m.w.fatalf("log matching: member %d writes entry %d of term %d other than another did, or behind another entry", m.id, index, term)
+				m.w.fatalf("log matching: member %d writes entry %d of term %d, and it differs from another member's, or follows another entry", m.id, index, term)
 			}
 			if !ok || known.prevTerm == 0 {
 				c.entries[simEntry{index, term}] = facts
@@ -87,7 +88,24 @@ func (c *simChecks) appending(m *simMember, work []turn.LogWork) {
 	}
 }
 
-// state: the state of a checkpoint is what was at its index (C4).
+// promises checks that the promise of a message is durable before the message leaves (C1): raft answers an
+// append in a term, or a vote, only when the log knows that term and that vote.
+func (c *simChecks) promises(m *simMember, r *raftpb.Message) {
+	written := m.writer.written
+	switch r.GetType() {
+	case raftpb.MsgAppResp:
+		if r.GetTerm() > written.Term {
+			m.w.fatalf("C1: member %d answers in term %d, but its log knows only term %d", m.id, r.GetTerm(), written.Term)
+		}
+	case raftpb.MsgVoteResp:
+		if r.GetTerm() > written.Term || !r.GetReject() && r.GetTerm() == written.Term && written.Vote != r.GetTo() {
+			m.w.fatalf("C1: member %d votes for member %d in term %d, but its log knows of a vote for %d in term %d",
+				m.id, r.GetTo(), r.GetTerm(), written.Vote, written.Term)
+		}
+	}
+}
+
+// state checks that the state of a checkpoint is that of its index (C4).
 func (c *simChecks) state(m *simMember, index uint64) {
 	if index > c.last() {
 		m.w.fatalf("member %d has a checkpoint of index %d, but %d is the last that was applied", m.id, index, c.last())
@@ -98,7 +116,7 @@ func (c *simChecks) state(m *simMember, index uint64) {
 	m.applied = index
 }
 
-// apply lets a member apply a batch, and checks it against what others applied.
+// apply lets a member apply a batch, and compares it with the batch of that index that was applied first.
 func (c *simChecks) apply(m *simMember, b *Batch) {
 	w := m.w
 	if b.Index != m.applied+1 {
@@ -109,7 +127,7 @@ func (c *simChecks) apply(m *simMember, b *Batch) {
 	first := b.Index == uint64(len(c.ref))
 	switch {
 	case b.Index > uint64(len(c.ref)):
-		w.fatalf("member %d applies entry %d, but nobody applied %d", m.id, b.Index, len(c.ref))
+		w.fatalf("member %d applies entry %d, but no member applied %d", m.id, b.Index, len(c.ref))
 	case !first && c.ref[b.Index].batch != now.batch:
 		w.fatalf("member %d applies another entry %d than others did", m.id, b.Index)
 	case first:
@@ -129,7 +147,7 @@ func (c *simChecks) apply(m *simMember, b *Batch) {
 		c.ref = append(c.ref, now)
 		w.stats.applied += len(b.Requests)
 	} else if want := c.ref[b.Index].digest; now.digest != want {
-		w.fatalf("member %d has digest %x behind entry %d, others have %x", m.id, now.digest, b.Index, want)
+		w.fatalf("member %d has digest %x after entry %d, others have %x", m.id, now.digest, b.Index, want)
 	}
 }
 
@@ -178,7 +196,7 @@ func (c *simChecks) request(m *simMember, b *Batch, r *Request, first bool) {
 	case req.kind == kindExpire && res.Err == proto.ErrBadVersion && first:
 		w.stats.lateExpiries++
 	}
-	// Refs come back in order, in the life that has them, and nowhere else.
+	// Refs come back in order, only in the life that proposed them.
 	if req.member != m.id || req.life != uint64(m.life) {
 		if r.Ref != nil {
 			w.fatalf("member %d: request %d of member %d, life %d comes with ref %v", m.id, req.number, req.member, req.life, r.Ref)
@@ -186,20 +204,20 @@ func (c *simChecks) request(m *simMember, b *Batch, r *Request, first bool) {
 		return
 	}
 	if r.Ref != req.number || req.number != m.answered+1 && w.bug != bugReplyBeforeCommit {
-		w.fatalf("member %d: request %d comes with ref %v behind answer %d", m.id, req.number, r.Ref, m.answered)
+		w.fatalf("member %d: request %d comes with ref %v after answer %d", m.id, req.number, r.Ref, m.answered)
 	}
 	m.answered = max(m.answered, req.number)
 	c.acknowledge(m, req.number)
 }
 
-// acknowledge notes that a client has the answer.
+// acknowledge notes that a client received the answer.
 func (c *simChecks) acknowledge(m *simMember, number uint64) {
 	m.w.stats.acknowledged++
 	life := simLife{m.id, uint64(m.life)}
 	c.acked[life] = max(c.acked[life], number)
 }
 
-// nothingLost: what was answered is applied.
+// nothingLost checks that every answered request is applied.
 func (c *simChecks) nothingLost(w *simWorld) {
 	for life, number := range c.acked {
 		if c.stream[life] < number {
@@ -208,8 +226,8 @@ func (c *simChecks) nothingLost(w *simWorld) {
 	}
 }
 
-// quorum: an entry that somebody applies is on the disks of a quorum of those that voted then (C1). Who leads may not have applied yet
-// that the membership changed, so it may be the one before.
+// quorum checks that an applied entry is on the disks of a quorum of the voters of its time (C1). A leader
+// may not have applied the last change of the membership yet, so the previous membership is accepted too.
 func (c *simChecks) quorum(m *simMember, index uint64) {
 	c.noteConf(m)
 	for _, conf := range c.confs {
@@ -224,7 +242,7 @@ func (c *simChecks) quorum(m *simMember, index uint64) {
 	m.w.fatalf("C1: entry %d is applied by member %d, and not on the disks of a quorum of %v:%s", index, m.id, c.confs[len(c.confs)-1], logs)
 }
 
-// noteConf keeps the last memberships, the newest at the end.
+// noteConf keeps the last memberships.
 func (c *simChecks) noteConf(m *simMember) {
 	conf := m.core.Conf()
 	same := func(known *raftpb.ConfState) bool { return conf == known || conf.Equivalent(known) == nil }
@@ -249,14 +267,14 @@ func (c *simChecks) majority(w *simWorld, voters []uint64, index uint64) bool {
 	return n > len(voters)/2 || len(voters) == 0
 }
 
-// holds reports whether the log holds the entry that is applied at that index. Raft's log in memory is given entries only when
-// they are on disk, and is made anew from there at each start.
+// holds reports whether the log on disk holds the applied entry of that index. Raft's log in memory gets
+// entries only when they are on disk, and is read from there at each start.
 func (m *simMember) holds(index uint64) bool {
 	if m.storage == nil {
 		return false
 	}
 	if m.emptied {
-		return true // it did, when it counted
+		return true // it did, when its acknowledgement counted
 	}
 	last, err := m.storage.LastIndex()
 	return err == nil && last >= index

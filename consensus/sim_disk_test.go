@@ -13,18 +13,19 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// errPower is what the disk answers from the moment of a crash on.
+// errPower is the error of all operations from the moment of a crash on.
 var errPower = errors.New("power loss")
 
-// simDisk is a member's disk: the log's file system, and checkpoints, which are whole or not there, as merges are.
+// simDisk is a member's disk: the log's file system, and the checkpoint. As with package checkpoint, a write
+// of the checkpoint happens completely or not at all.
 type simDisk struct {
 	w          *simWorld
 	fs         *vfs.Mem
 	checkpoint *simCheckpoint            // nil: none
-	aside      map[string]*simCheckpoint // those that came from others
+	aside      map[string]*simCheckpoint // received checkpoints, by path
 	crashAfter int                       // durable operations left until the power fails; 0: it does not
-	power      bool                      // true: unsynced writes are lost; else the process alone dies
-	after      *vfs.Mem                  // the file system as the crash left it
+	power      bool                      // true: unsynced writes are lost; false: only the process dies
+	after      *vfs.Mem                  // the file system after the crash
 	crashed    bool
 }
 
@@ -52,7 +53,7 @@ func (d *simDisk) hook(op vfs.Op) error {
 	return nil
 }
 
-// durableStep counts a step after which the disk has changed, and maybe crashes in front of it.
+// durableStep counts a step that changes the disk, and may crash before it.
 func (d *simDisk) durableStep() error {
 	if d.crashed {
 		return errPower
@@ -67,7 +68,7 @@ func (d *simDisk) durableStep() error {
 	return nil
 }
 
-// crash fixes what is left. The member still has to be told.
+// crash decides which writes survive. The member must still be told.
 func (d *simDisk) crash(power bool) {
 	d.crashed = true
 	d.after = d.fs
@@ -83,7 +84,7 @@ func (d *simDisk) crash(power bool) {
 	}
 }
 
-// restart is the disk of the next life.
+// restart prepares the disk for the next life.
 func (d *simDisk) restart() {
 	if d.after != nil {
 		d.fs = d.after
@@ -186,5 +187,5 @@ func lie(f vfs.File, err error) (vfs.File, error) {
 func (y lyingFS) Create(name string) (vfs.File, error) { return lie(y.FS.Create(name)) }
 func (y lyingFS) OpenRW(name string) (vfs.File, error) { return lie(y.FS.OpenRW(name)) }
 
-// asidePath names a checkpoint that came from another.
+// asidePath names a received checkpoint.
 func asidePath(from uint64) string { return fmt.Sprintf("checkpoint.from-%d", from) }

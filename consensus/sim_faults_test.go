@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// plantedBug is a mistake that the simulator's own layers make, to see that the checks find it.
+// plantedBug is a mistake in the simulator's own layers. The checks must find it.
 type plantedBug int
 
 const (
@@ -34,7 +34,7 @@ var bugNames = [numBugs]string{
 	"an expiry of an old leader counts", "a second checkpoint is written over the first",
 }
 
-// bugHunts are the steps that each of them needs.
+// bugHunts are the steps that each bug needs.
 var bugHunts = [numBugs][]stepKind{
 	bugSkipSync:          {stepPowerLoss, stepCrashAtOp},
 	bugAnswerBeforeSync:  {stepPowerLoss, stepSlowDisk},
@@ -50,7 +50,7 @@ var bugHunts = [numBugs][]stepKind{
 
 func (b plantedBug) String() string { return bugNames[b] }
 
-// bugNumbers makes a leader count the requests of others as they come.
+// bugNumbers makes a leader number the requests of others in the order in which they arrive.
 func (w *simWorld) bugNumbers(m *simMember, msg *core.Message) {
 	if w.bug != bugNoNumbers || msg.Forward == nil || !m.core.Leads() {
 		return
@@ -70,7 +70,7 @@ func (w *simWorld) bugNumbers(m *simMember, msg *core.Message) {
 	msg.Forward = &g
 }
 
-// do carries out a step of the plan. Some steps need something that is not there; they are not counted.
+// do carries out a step of the plan. A step that is impossible now is not counted.
 func (w *simWorld) do(s step) {
 	n := len(w.members)
 	m, other := w.members[s.Member%n], w.members[s.Other%n]
@@ -81,7 +81,7 @@ func (w *simWorld) do(s step) {
 		return
 	}
 	w.stats.steps[s.Kind]++
-	for _, m := range w.members { // the clients are busy just now
+	for _, m := range w.members { // the clients are busy at this time
 		for range 3 {
 			w.after(w.rng.Int64N(1500), nil, func() {
 				if m.up && m.stoppedUntil <= w.now {
@@ -172,7 +172,7 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 	return true
 }
 
-// kill ends a member for a while. The others hear that nobody listens there any more, if they can.
+// kill ends a member for a while. The others learn that its port refuses connections, if they can.
 func (w *simWorld) kill(m *simMember, power bool, ms int64) bool {
 	if !m.up {
 		return false
@@ -191,7 +191,8 @@ func (w *simWorld) kill(m *simMember, power bool, ms int64) bool {
 	return true
 }
 
-// empty takes a member's data directory away, if the others can do without it: more than that no ensemble survives.
+// empty deletes a member's data directory, if the others still have a quorum without it. No ensemble
+// survives more than that.
 func (w *simWorld) empty(m *simMember, ms int64) bool {
 	ahead := w.ahead()
 	if ahead == nil || !m.hasState() {
@@ -205,7 +206,7 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 	if !w.settled(ahead) || w.now-w.asked < 10_000 {
 		return false
 	}
-	for _, o := range w.members { // they know it also after a crash
+	for _, o := range w.members { // they know the membership also after a crash
 		if o != m && contains(ahead.core.Conf().GetVoters(), o.id) && (!o.up || o.writer.written.Commit < w.checks.confIndex) {
 			return false
 		}
@@ -222,13 +223,15 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 	return true
 }
 
-// votesAgain: an emptied member is a voter again, and knows it. What it knows from a checkpoint may be of before it was let in.
+// votesAgain reports whether an emptied member is a voter again, and knows that. A membership that it knows
+// from a checkpoint may be from before it was let in.
 func (w *simWorld) votesAgain(m *simMember) bool {
 	ahead := w.ahead()
 	return m.applied == ahead.applied && contains(ahead.core.Conf().GetVoters(), m.id) && contains(m.core.Conf().GetVoters(), m.id)
 }
 
-// settled: the membership is what was asked for, and nobody's log holds a change that is not applied.
+// settled reports whether the membership is the requested one, and no log holds a change that is not
+// applied.
 func (w *simWorld) settled(ahead *simMember) bool {
 	conf, target := ahead.core.Conf(), ahead.machine.target
 	if len(target.Voters) == 0 {
@@ -252,12 +255,12 @@ func (w *simWorld) settled(ahead *simMember) bool {
 	return true
 }
 
-func (w *simWorld) hasConfChange(m *simMember, behind uint64) bool {
+func (w *simWorld) hasConfChange(m *simMember, after uint64) bool {
 	last, err := m.storage.LastIndex()
 	w.must(err)
 	first, err := m.storage.FirstIndex()
 	w.must(err)
-	first = max(first, behind+1)
+	first = max(first, after+1)
 	if first > last {
 		return false
 	}
@@ -275,7 +278,7 @@ func (w *simWorld) hasConfChange(m *simMember, behind uint64) bool {
 	})
 }
 
-// retarget asks for another membership.
+// retarget requests another membership.
 func (w *simWorld) retarget(s step, m *simMember) bool {
 	ahead := w.ahead()
 	if ahead == nil || !m.up {
@@ -283,7 +286,7 @@ func (w *simWorld) retarget(s step, m *simMember) bool {
 	}
 	for _, o := range w.members {
 		if o.emptied {
-			return false // or those that are left might have to do without two
+			return false // otherwise the others might have to do without two members
 		}
 	}
 	t := ahead.machine.target
@@ -312,8 +315,8 @@ func (w *simWorld) retarget(s step, m *simMember) bool {
 	return true
 }
 
-// heal ends all faults and waits until everything is well: all members vote and have the same state, nothing waits, and a new
-// request of each is applied everywhere within seconds.
+// heal ends all faults and waits until everything is well: all members vote and have the same state, nothing
+// waits, and a new request of each member is applied everywhere within seconds.
 func (w *simWorld) heal() {
 	w.calm = true
 	w.net.lossy, w.net.slow, w.net.reorder, w.net.dup, w.broken = 0, 0, 0, 0, 0
@@ -321,7 +324,7 @@ func (w *simWorld) heal() {
 		for j := range w.members {
 			w.net.cut[i][j] = 0
 		}
-		m.slowUntil, m.disk.crashAfter = 0, 0 // a stopped one goes on by itself
+		m.slowUntil, m.disk.crashAfter = 0, 0 // a stopped member continues by itself
 		m.restart()
 	}
 	for i := range w.members {
@@ -334,8 +337,8 @@ func (w *simWorld) heal() {
 	for _, m := range w.members {
 		w.final.Voters = append(w.final.Voters, m.id)
 	}
-	w.until(300, "the members come to be one ensemble again", func() bool {
-		if w.now/1000%5 == 0 { // ask for it; others may have asked for something else since
+	w.until(300, "all members are one ensemble again", func() bool {
+		if w.now/1000%5 == 0 { // repeatedly: another target may have replaced this one
 			if l := w.leader(); l != nil && !sameMembers(l.machine.target.Voters, w.final.Voters) && l.core.Pending() == 0 {
 				w.serial++
 				w.final.Serial = w.serial
@@ -356,7 +359,7 @@ func (w *simWorld) heal() {
 	}
 }
 
-// well reports whether all members vote, have the same state, and wait for nothing.
+// well reports whether all members vote, have the same state, and have nothing under way.
 func (w *simWorld) well() bool {
 	for _, m := range w.members {
 		if !m.up || m.core.Fresh() || m.core.Pending() > 0 || m.applied != w.checks.last() ||
@@ -367,7 +370,7 @@ func (w *simWorld) well() bool {
 	return true
 }
 
-// until lets seconds pass until done.
+// until lets time pass until done, for at most that many seconds.
 func (w *simWorld) until(seconds int, what string, done func() bool) {
 	for range seconds {
 		w.run(w.now + 1000)

@@ -14,7 +14,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// simMachine is the state machine of the simulator's members: a datatree, and the membership that was asked for last.
+// simMachine is the state machine of the simulator's members: a datatree, and the membership that was
+// requested last.
 type simMachine struct {
 	tree   *datatree.Tree
 	target Target
@@ -25,7 +26,7 @@ func newSimMachine() *simMachine {
 	return &simMachine{tree: datatree.New(datatree.Options{TrackDirty: true})}
 }
 
-// digest is equal where all state is equal.
+// digest is equal if the state is equal.
 func (s *simMachine) digest() uint64 {
 	var b [64]byte
 	n := binary.BigEndian.AppendUint64(b[:0], s.tree.Digest())
@@ -34,13 +35,13 @@ func (s *simMachine) digest() uint64 {
 	return xxhash.Sum64(n)
 }
 
-// Simulated payloads: who proposed them, in which life, as which of it, and what.
+// simRequest is a payload: the member, life and number of its proposal, and its content.
 type simRequest struct {
 	member, life, number uint64
 	kind                 byte
 	term                 uint64 // kindExpire: the epoch in which a leader decided it
 	target               Target // kindTarget
-	body                 []byte // else: a datatree.Request
+	body                 []byte // other kinds: a datatree.Request
 }
 
 const (
@@ -110,10 +111,10 @@ func (s *simMachine) apply(timeMs int64, r *simRequest) (datatree.Result, error)
 	return res, nil
 }
 
-// simChanges are the tree's with the target behind them.
+// simChanges are the tree's changes followed by the target.
 type simChanges struct {
 	tree   *datatree.Changes
-	target []byte // nil: as it was
+	target []byte // nil: unchanged
 }
 
 var targetKey = []byte("~target")
@@ -159,10 +160,11 @@ func restoreSimMachine(kv iter.Seq2[[]byte, []byte]) (*simMachine, error) {
 	return s, err
 }
 
-// simOpenACL is what all simulated znodes have.
+// simOpenACL is the ACL of all simulated znodes.
 var simOpenACL = proto.OpenACL()
 
-// randomWrite is a request that somebody may make of a server with this tree. Znodes are few, so that requests meet.
+// randomWrite returns a request that a client may make of a server with this tree. There are few znodes, so
+// that requests conflict.
 func (s *simMachine) randomWrite(rng *rand.Rand, server uint8) []byte {
 	r := datatree.Request{Server: server}
 	var sessions []datatree.SessionInfo
@@ -222,7 +224,7 @@ func (s *simMachine) numEphemerals(id proto.SessionID) int {
 	return info.NumEphemerals
 }
 
-// randomExpiry is what a leader proposes for a session that it takes for dead, or nil.
+// randomExpiry returns a leader's proposal to expire a session, or nil.
 func (s *simMachine) randomExpiry(rng *rand.Rand, server uint8, asClose bool) []byte {
 	sessions := slices.Collect(s.tree.Sessions())
 	if len(sessions) == 0 {

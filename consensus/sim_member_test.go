@@ -236,7 +236,10 @@ func (m *simMember) Now() time.Time { return time.UnixMilli(m.nowMs()) }
 // more of them.
 func (m *simMember) Monotonic() time.Time { return time.Time{} }
 
-func (m *simMember) Send(msg core.Message) { m.w.send(msg) }
+func (m *simMember) Send(msg core.Message) {
+	m.w.checks.promises(m, msg.Raft)
+	m.w.send(msg)
+}
 
 // Flush comes once after each call of core.Ready.
 func (m *simMember) Flush() {
@@ -267,9 +270,29 @@ func (m *simMember) WriteLog(work []turn.LogWork, _ bool) error {
 			})
 		}
 	}
+	if slices.ContainsFunc(work, func(w turn.LogWork) bool { return w.Install != nil }) {
+		m.disturbInstall()
+	}
 	m.queue = append(m.queue, work...)
 	m.wakeDisk()
 	return nil
+}
+
+// disturbInstall makes rare faults likely at the moment when they do most harm: a received checkpoint is
+// about to take the place of checkpoint and log. A checkpoint of the member's own is due, which would use
+// the same file, or the disk crashes in one of the next operations.
+func (m *simMember) disturbInstall() {
+	switch w := m.w; w.rng.IntN(4) {
+	case 0:
+		w.after(1, m, func() {
+			m.loop.Checkpoint()
+			m.dirty = true
+		})
+	case 1:
+		if !w.calm && m.disk.crashAfter == 0 {
+			m.disk.crashAfter, m.disk.power = 1+w.rng.IntN(8), w.rng.IntN(2) == 0
+		}
+	}
 }
 
 func (m *simMember) wakeDisk() {
@@ -464,6 +487,9 @@ func (m *simMember) receiveCheckpoint(from uint64, stream io.Reader, broken bool
 	}
 	m.disk.aside[got.Path] = &simCheckpoint{meta: got.Meta.Append(nil), kv: kv}
 	got.Install = func() { m.machine = machine }
+	if m.w.rng.IntN(2) == 0 {
+		m.loop.Checkpoint()
+	}
 	m.loop.CheckpointReceived(got)
 	m.dirty = true
 	return nil

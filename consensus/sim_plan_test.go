@@ -7,31 +7,32 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plan is one run of the simulator: how the ensemble begins, and what happens to it. rapid draws it, and makes it smaller when it
-// fails; the fine choices (which message is lost, which sector is torn) come from a generator with the plan's seed.
+// plan is one run of the simulator: how the ensemble begins, and which faults it meets. rapid draws it, and
+// shrinks it after a failure. The fine choices (which message is lost, which sector is torn) come from a
+// generator with the plan's seed.
 type plan struct {
 	Seed    uint64
 	Members int
-	// Learners are those of the initial members that don't vote, counted from the highest id.
+	// Learners is the number of initial members that don't vote: those with the highest ids.
 	Learners int
-	// StartMs is when each member is started first; -1: not before everything is healed.
+	// StartMs is when each member is first started; -1: when everything is healed.
 	StartMs []int
 	Encode  bool // messages go through their frames
 	Rate    int  // requests per member and 10 s
-	Rapid   bool // small bounds for what stays in memory, so that checkpoints are sent often
+	Rapid   bool // small bounds for the log in memory, so that checkpoints are sent often
 	Steps   []step
 }
 
-// step is one fault, or something else that somebody does to the ensemble.
+// step is one fault, or an action of an operator.
 type step struct {
-	GapMs  int // after the step before
+	GapMs  int // after the previous step
 	Kind   stepKind
-	Member int // 0 ...; taken modulo the number of members; 5: whoever leads
+	Member int // 0 ...; modulo the number of members; toLeader: the leader
 	Other  int // another, or a choice
 	ForMs  int // how long it lasts
 }
 
-// toLeader is the Member of a step that meets whoever leads.
+// toLeader is the Member of a step for the leader.
 const toLeader = 5
 
 type stepKind int
@@ -75,16 +76,16 @@ func (p plan) String() string {
 	at := 0
 	for _, s := range p.Steps {
 		at += s.GapMs
-		who := fmt.Sprintf("member %d", s.Member%p.Members+1)
+		target := fmt.Sprintf("member %d", s.Member%p.Members+1)
 		if s.Member == toLeader {
-			who = "leader"
+			target = "leader"
 		}
-		fmt.Fprintf(&b, "%8d ms: %v, %s, other %d, for %d ms\n", at, s.Kind, who, s.Other%p.Members+1, s.ForMs)
+		fmt.Fprintf(&b, "%8d ms: %v, %s, other %d, for %d ms\n", at, s.Kind, target, s.Other%p.Members+1, s.ForMs)
 	}
 	return b.String()
 }
 
-// stepWeights has each kind, and those again of which there should be more.
+// stepWeights has each kind once, and the more frequent kinds several times.
 var stepWeights = []stepKind{
 	stepPowerLoss, stepKill, stepCrashAtOp, stepPowerLossOfAll, stepKillLeader, stepCutOff, stepCutOneWay, stepSplit, stepLossyNet,
 	stepSlowNet, stepReorder, stepSlowDisk, stepStop, stepClockJump, stepEmptyDir, stepTarget, stepHandOver, stepBadTransfers,
@@ -125,7 +126,7 @@ var planGen = rapid.Custom(func(t *rapid.T) plan {
 	return p
 })
 
-// huntGen makes plans of many steps of a few kinds, for a bug that needs just those.
+// huntGen makes plans of many steps of a few kinds, for a bug that needs only those.
 func huntGen(kinds []stepKind) *rapid.Generator[plan] {
 	return rapid.Custom(func(t *rapid.T) plan {
 		p := plan{Seed: rapid.Uint64().Draw(t, "seed"), Members: 3, StartMs: []int{0, 0, 0}, Rate: 30, Rapid: true}

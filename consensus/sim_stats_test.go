@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// add adds up what happened in several runs.
+// add adds the counts of another run.
 func (s *simStats) add(o *simStats) {
 	for i := range s.steps {
 		s.steps[i] += o.steps[i]
@@ -37,7 +37,7 @@ func (s *simStats) counters() []simCounter {
 
 func (s *simStats) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%.1f simulated ensemble-hours, %.1f of them with nothing but heartbeats\nfaults:",
+	fmt.Fprintf(&b, "%.1f simulated ensemble-hours, %.1f of them with heartbeats only\nfaults:",
 		float64(s.simulatedMs)/3_600_000, float64(s.skippedMs)/3_600_000)
 	for i, n := range s.steps {
 		fmt.Fprintf(&b, " %v %d,", stepKind(i), n)

@@ -25,21 +25,22 @@ func TestSim(t *testing.T) {
 	all.log(t)
 }
 
-// TestSim_Regress runs the smallest plans that have found a bug. docs/quality/bugs.md says what it was.
+// TestSim_Regress runs the smallest plans that have found a bug. docs/quality/bugs.md describes the bugs.
 func TestSim_Regress(t *testing.T) {
 	for name, p := range map[string]plan{
-		// A request that is in the log behind an installed checkpoint, and goes out again under another incarnation.
+		// A request is in the log after an installed checkpoint, and is sent again under another incarnation.
 		"install keeps the stream": {
 			Seed: 5, Members: 3, StartMs: []int{0, 0, 0}, Rate: 50, Rapid: true, Steps: []step{
 				{GapMs: 3, Kind: stepCutOneWay, Member: 1, Other: 0, ForMs: 800}, {GapMs: 3, Kind: stepBurst, Member: 0, Other: 1, ForMs: 1},
 			}},
-		// A member without data takes an incarnation that its earlier life had used after another one.
+		// A member without data takes an incarnation that a later lost life had used.
 		"incarnations of a lost life": {
 			Members: 3, StartMs: []int{0, 0, 0}, Rate: 1, Steps: []step{
 				{GapMs: 3, Kind: stepPowerLoss, Member: 0, Other: 0, ForMs: 1}, {GapMs: 3, Kind: stepClockJump, Member: 0, Other: 0, ForMs: 1},
 				{GapMs: 1000, Kind: stepEmptyDir, Member: 0, Other: 0, ForMs: 1},
 			}},
-		// A member that has formed the ensemble is taken for one without state, because its request to be let in comes late.
+		// A member that has formed the ensemble is taken for a member without state, because its request to be
+		// let in comes late.
 		"a late request to be let in": {
 			Seed: 2, Members: 5, StartMs: []int{0, 1000, 10, 8000, 8000}, Rate: 1, Steps: []step{
 				{GapMs: 9, Kind: stepReorder, Member: toLeader, Other: 3, ForMs: 5000},
@@ -60,7 +61,7 @@ func TestSim_Regress(t *testing.T) {
 	}
 }
 
-// TestSim_FindsPlantedBugs is a test of the simulator: it must find each of the mistakes that plantedBug lists.
+// TestSim_FindsPlantedBugs tests the simulator: it must find each plantedBug.
 func TestSim_FindsPlantedBugs(t *testing.T) {
 	for bug := bugNone + 1; bug < numBugs; bug++ {
 		t.Run(bug.String(), func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestSim_FindsPlantedBugs(t *testing.T) {
 			for i := range most {
 				seed := i
 				if bug == bugOneFileForTwo {
-					seed += 42 // it is rare: here it was found last
+					seed += 42 // rare: plans from here on find it
 				}
 				p := plans.Example(seed)
 				cryptotest.SetGlobalRandom(t, p.Seed)
@@ -81,12 +82,13 @@ func TestSim_FindsPlantedBugs(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("%d plans did not find it", most)
+			t.Errorf("not found by %d plans", most)
 		})
 	}
 }
 
-// TestSim_SkipsOnlyQuietTime: a run is the same when the time in which nothing happens but heartbeats is lived through.
+// TestSim_SkipsOnlyQuietTime checks that a run has the same result if quiet time, in which nothing happens
+// except heartbeats, is not skipped.
 func TestSim_SkipsOnlyQuietTime(t *testing.T) {
 	skipped := int64(0)
 	for seed := range exhaustive.Or(4, 20) {

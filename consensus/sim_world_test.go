@@ -18,9 +18,9 @@ const (
 	simFormTick = 40
 )
 
-// simWorld is an ensemble in one goroutine: real cores, real logs on crashable disks, the real state machine, and between them
-// a network, disks and clocks that do what a plan says. Everything that happens is an event at a millisecond; what is left to
-// chance comes from one generator.
+// simWorld is an ensemble in one goroutine: real loops, real logs on disks that crash, the real state
+// machine, and a network, disks and clocks that follow a plan. Everything that happens is an event at a
+// millisecond. All chance comes from one generator.
 type simWorld struct {
 	plan    plan
 	bug     plantedBug
@@ -35,13 +35,13 @@ type simWorld struct {
 	calm    bool // healed: no new faults
 	final   Target
 	serial  uint64
-	asked   int64 // when the membership was last asked for
-	broken  int64 // checkpoint transfers break, or come late, until then
-	quiet   int64 // since when nothing but heartbeats happens; 0: more than that happens
-	noSkip  bool  // live through quiet time too
+	asked   int64 // when a membership was last requested
+	broken  int64 // until then checkpoint transfers break, or arrive late
+	quiet   int64 // since then nothing except heartbeats happens; 0: more happens
+	noSkip  bool  // do not skip quiet time
 }
 
-// simStats is what happened.
+// simStats counts events.
 type simStats struct {
 	simulatedMs, skippedMs                                 int64
 	steps                                                  [numStepKinds]int
@@ -53,21 +53,21 @@ type simStats struct {
 	expired, lateExpiries                                  int
 }
 
-// simFailure is what a check throws: it ends the run and is its result.
+// simFailure is the panic of a failed check. It ends the run and is its result.
 type simFailure struct{ text string }
 
 func (w *simWorld) fatalf(format string, args ...any) {
 	panic(simFailure{fmt.Sprintf("after %d.%03d s: ", w.now/1000, w.now%1000) + fmt.Sprintf(format, args...)})
 }
 
-// must ends the run at an error.
+// must ends the run if there is an error.
 func (w *simWorld) must(err error) {
 	if err != nil {
 		w.fatalf("%v", err)
 	}
 }
 
-// simulate runs a plan and returns what was wrong, or nil.
+// simulate runs a plan and returns the failure of a check, or nil.
 func simulate(p plan, bug plantedBug) (simStats, error) {
 	w := newSimWorld(p, bug)
 	err := w.simulate()
@@ -140,13 +140,13 @@ type simEvent struct {
 	seq  uint64
 	kind simEventKind
 	m    *simMember
-	life int // of m: an event of an earlier one is void
+	life int // of m: an event of an earlier life is void
 	msg  core.Message
 	from int // life of the sender
 	call func()
 }
 
-// simEvents is a heap, by time and then in the order in which they were made.
+// simEvents is a heap, ordered by time and then by creation.
 type simEvents struct {
 	heap []*simEvent
 	seq  uint64
@@ -207,7 +207,7 @@ func (w *simWorld) at(at int64, e simEvent) {
 	w.events.push(e)
 }
 
-// after calls f later, unless m is another life by then. m may be nil.
+// after calls f later, unless m's life has ended by then. m may be nil.
 func (w *simWorld) after(ms int64, m *simMember, f func()) {
 	e := simEvent{kind: evCall, m: m, call: f}
 	if m != nil {
@@ -216,7 +216,7 @@ func (w *simWorld) after(ms int64, m *simMember, f func()) {
 	w.at(w.now+ms, e)
 }
 
-// run lets time pass until then.
+// run lets time pass.
 func (w *simWorld) run(until int64) {
 	for {
 		ticking := w.nextTick()
@@ -255,7 +255,7 @@ func (w *simWorld) run(until int64) {
 	w.now = until
 }
 
-// nextTick returns the running member whose tick is next.
+// nextTick returns the running member with the earliest tick.
 func (w *simWorld) nextTick() (next *simMember) {
 	for _, m := range w.members {
 		if m.up && (next == nil || m.tickAt < next.tickAt) {
@@ -265,8 +265,8 @@ func (w *simWorld) nextTick() (next *simMember) {
 	return next
 }
 
-// skipQuiet lets time pass at once in which nothing would happen but heartbeats. Raft counts them modulo the election timeout, so after
-// a multiple of that everything is as it was.
+// skipQuiet skips time in which nothing would happen except heartbeats. Raft counts ticks modulo the
+// election timeout, so after a multiple of it everything is as before.
 func (w *simWorld) skipQuiet(next int64) {
 	const round = core.ElectionTicks * simTickMs
 	if w.noSkip || next-w.now <= round {
@@ -290,7 +290,7 @@ func (w *simWorld) skipQuiet(next int64) {
 	w.stats.skippedMs += skip
 }
 
-// isQuiet reports whether all members follow the same leader, have all that there is, and want nothing.
+// isQuiet reports whether all members follow the same leader, have all entries, and have nothing to do.
 func (w *simWorld) isQuiet() bool {
 	if max(w.net.lossy, w.net.slow, w.net.reorder, w.net.dup) > w.now {
 		return false
@@ -339,9 +339,9 @@ func (w *simWorld) handle(e *simEvent) {
 	}
 	switch e.kind {
 	case evMessage:
-		// A connection that is newer than another takes its place.
-		if heard := &w.net.heard[e.msg.From-1][m.id-1]; m.up && e.from >= *heard {
-			*heard = e.from
+		// A newer connection replaces an older one.
+		if newest := &w.net.senderLife[e.msg.From-1][m.id-1]; m.up && e.from >= *newest {
+			*newest = e.from
 			w.stats.messages++
 			m.receive(e.msg)
 		}
@@ -356,24 +356,24 @@ func (w *simWorld) handle(e *simEvent) {
 	}
 }
 
-// simNet is the network: for each ordered pair, until when it is cut; for all, until when it is bad in some way.
+// simNet is the network: the times until which a link is cut, or all links are bad in some way.
 type simNet struct {
 	cut                       [][]int64 // [from][to]
-	down                      [][]bool  // the connection was lost, and both know it
+	down                      [][]bool  // the connection was lost, and both members know it
 	lossy, slow, reorder, dup int64
-	last                      [][]int64 // when the newest message arrives: later ones not before
-	heard                     [][]int   // the newest life of the sender that was heard
+	last                      [][]int64 // arrival of the newest message: later messages arrive no earlier
+	senderLife                [][]int   // the newest life of the sender from which a message arrived
 }
 
 func newSimNet(n int) (s simNet) {
 	for range n {
 		s.cut, s.last, s.down = append(s.cut, make([]int64, n)), append(s.last, make([]int64, n)), append(s.down, make([]bool, n))
-		s.heard = append(s.heard, make([]int, n))
+		s.senderLife = append(s.senderLife, make([]int, n))
 	}
 	return s
 }
 
-// send puts a message on the network. It reaches only the life of the receiver that is connected now.
+// send puts a message on the network. It reaches only the present life of the receiver.
 func (w *simWorld) send(msg core.Message) {
 	from, to := msg.From-1, msg.To-1
 	if to >= uint64(len(w.members)) {
@@ -416,8 +416,8 @@ func (w *simWorld) send(msg core.Message) {
 	w.at(at, simEvent{kind: evMessage, m: dst, life: dst.life, msg: msg, from: life})
 }
 
-// cutLink makes one direction lose everything for a while. Both sides notice after some time that the connection is gone,
-// and after it that it is back.
+// cutLink makes one direction lose everything for a while. Both sides notice after some time that the
+// connection is lost, and later that it is back.
 func (w *simWorld) cutLink(from, to int, ms int64) {
 	end := w.now + ms
 	if w.net.cut[from][to] >= end {
@@ -460,7 +460,7 @@ func (w *simWorld) leader() *simMember {
 	return leader
 }
 
-// ahead returns the member that has applied most; nil: nobody runs.
+// ahead returns the running member that has applied most, or nil.
 func (w *simWorld) ahead() (best *simMember) {
 	for _, m := range w.members {
 		if m.up && !m.core.Fresh() && (best == nil || m.core.Applied() > best.core.Applied()) {

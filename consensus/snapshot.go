@@ -8,8 +8,8 @@ import (
 )
 
 // Snapshot returns the state with everything that was committed anywhere when it was called, and a
-// description for WriteCheckpoint. The result is of one moment, does not change, and belongs to the
-// caller; the node goes on. Nothing is applied while the snapshot is taken, for a time that grows with the
+// description for WriteCheckpoint. The result does not change, and belongs to the caller; the node goes
+// on. Nothing is applied while the snapshot is taken, for a time that grows with the
 // state, but only pointers are copied.
 //
 // Like Read it needs a leader, and a node that stops does not answer: if ctx ends first, its error is

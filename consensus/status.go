@@ -25,12 +25,12 @@ type Status struct {
 	Joining bool
 
 	Voters, Learners []uint64     // raft's membership, which differs from the target during a change
-	Peers            []PeerStatus // the other members, if this one leads
+	Peers            []PeerStatus // the other members, if this member leads
 
 	Counts Counts
 }
 
-// PeerStatus is what the leader knew of another member at its last tick.
+// PeerStatus is the leader's knowledge of another member, as of its last tick.
 type PeerStatus = core.PeerStatus
 
 // statusBoard publishes the node's status to other goroutines.
@@ -60,7 +60,7 @@ func (b *statusBoard) init() {
 func (n *Node) Status() Status { return *n.status.current.Load() }
 
 // Changed receives a value when the leader changes, or when this member begins or ceases to be current. It
-// is for one reader.
+// has one reader.
 func (n *Node) Changed() <-chan struct{} { return n.status.changed }
 
 // Ready is closed when the node knows a leader and has applied its first entry.

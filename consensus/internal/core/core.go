@@ -16,7 +16,7 @@ const (
 	electionTicks = ElectionTicks
 	// maxBatchBytes bounds the requests of one entry; a single request may be larger.
 	maxBatchBytes = 1 << 20
-	// maxInflightBytes bounds what the leader sends to a member that has not answered.
+	// maxInflightBytes bounds the entries that the leader sends to a member without an answer.
 	maxInflightBytes = 32 << 20
 	// maxKeptRequests is the largest capacity of the request buffer that is kept between two turns.
 	maxKeptRequests = 4096
@@ -71,7 +71,7 @@ type Core struct {
 	member   membership
 	start    startup
 	scale    tickScale
-	outbox   []Message // made outside of Ready, sent with the next one
+	outbox   []Message // made outside of Ready, sent by the next Ready
 
 	requests []Request // buffer for the batches of the last Ready
 }
@@ -198,8 +198,8 @@ func (c *Core) stepRaft(m *Message) error {
 	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp,
 		raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgTimeoutNow, raftpb.MsgSnap, raftpb.MsgReadIndexResp:
 	case raftpb.MsgReadIndex:
-		// Raft makes a leader wait until it knows what was committed in earlier terms, except with a sole
-		// voter. The other member asks again.
+		// Raft makes a leader wait until it knows everything that earlier terms committed, except with a
+		// sole voter. The other member asks again.
 		if c.role == raft.StateLeader && !c.Current() {
 			return nil
 		}
@@ -310,7 +310,7 @@ func (c *Core) leadershipChanged() {
 	}
 }
 
-// flush sends what waits: requests, reads, changes of the membership.
+// flush sends the requests, reads and changes of the membership that wait.
 func (c *Core) flush(out *Output, nowMs int64) error {
 	switch {
 	case c.role == raft.StateLeader && c.Current():
@@ -411,7 +411,7 @@ func (c *Core) accept(server, incarnation, number uint64, payload []byte) {
 }
 
 // IncarnationAfter returns the incarnation of this server's stream once the checkpoint is installed. If
-// the checkpoint knows the present incarnation, or an older one, the stream goes on: requests after the
+// the checkpoint knows the present incarnation or an older incarnation, the stream goes on: requests after the
 // checkpoint may be in the log already, under its numbers. A newer incarnation is that of an earlier life
 // whose data is lost.
 func (c *Core) IncarnationAfter(meta *Meta) uint64 {

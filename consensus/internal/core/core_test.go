@@ -15,7 +15,7 @@ import (
 
 var quiet = &raft.DefaultLogger{Logger: log.New(io.Discard, "", 0)}
 
-// lead makes a world of one member that leads and has applied its first entry.
+// lead makes a world of a sole member that leads and has applied its first entry.
 func lead(t *testing.T) (*world, *member) {
 	w := newWorld(t, 1, 1)
 	m := w.members[0]
@@ -35,7 +35,7 @@ func TestC1_NothingIsAppliedBeforeItIsOnDisk(t *testing.T) {
 		t.Fatalf("applied %d, answered %d with nothing written", m.applied, m.answered)
 	}
 	if len(m.queue) != 1 {
-		t.Fatalf("%d appends wait, want one: what comes meanwhile shares the next", len(m.queue))
+		t.Fatalf("%d appends wait, want one: later requests share the next", len(m.queue))
 	}
 	m.write(1)
 	m.pump()
@@ -49,7 +49,7 @@ func TestC1_NothingIsAppliedBeforeItIsOnDisk(t *testing.T) {
 	}
 }
 
-// Where entries take long they follow on each other without waiting for the end of the one before, up to a bound.
+// Slow entries overlap: a new entry does not wait for the end of the previous one, up to a bound.
 func TestCore_SlowEntriesOverlap(t *testing.T) {
 	w, m := lead(t)
 	for i := range 2 * maxInFlight {
@@ -61,16 +61,16 @@ func TestCore_SlowEntriesOverlap(t *testing.T) {
 		w.nowMs++
 		m.propose()
 		m.pump()
-		want := time.Duration(0) // one waits, for as long
+		want := time.Duration(0) // a request waits that long
 		if i < maxInFlight-1 {
 			want = BatchInterval - time.Millisecond
 		}
-		if gathers, after := m.core.ProposalDelay(); !gathers || after != want {
-			t.Fatalf("%d were made, gathers %v, after %v, want %v", i+1, gathers, after, want)
+		if delayed, after := m.core.ProposalDelay(); !delayed || after != want {
+			t.Fatalf("%d were made, delayed %v, after %v, want %v", i+1, delayed, after, want)
 		}
 		w.nowMs += batchIntervalMs - 1
 	}
-	w.nowMs -= 1000 * batchIntervalMs // the clock is set back: what waits is not shut out
+	w.nowMs -= 1000 * batchIntervalMs // the clock is set back: waiting requests are not shut out
 	m.write(1)
 	m.pump()
 	if m.core.proposer.inFlight != maxInFlight {
@@ -80,8 +80,8 @@ func TestCore_SlowEntriesOverlap(t *testing.T) {
 		m.write(len(m.queue))
 		m.pump()
 	}
-	if gathers, after := m.core.ProposalDelay(); gathers || after != 0 {
-		t.Errorf("gathers %v, after %v", gathers, after)
+	if delayed, after := m.core.ProposalDelay(); delayed || after != 0 {
+		t.Errorf("delayed %v, after %v", delayed, after)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestC1_AVoteCountsOnlyOnDisk(t *testing.T) {
 		m.pump()
 	}
 	if m.core.role == raft.StateLeader {
-		t.Fatal("a server leads by a vote that it has not written")
+		t.Fatal("a member leads by a vote that it has not written")
 	}
 }
 
@@ -111,7 +111,7 @@ func TestCore_OneEntryForAllThatIsReady(t *testing.T) {
 	}
 }
 
-// The buffer of an entry is that of the next one: raft keeps a copy.
+// All entries are encoded in one buffer: raft keeps copies.
 func TestCore_EntriesUnderWayStayAsTheyAre(t *testing.T) {
 	w, m := lead(t)
 	want := make([][]byte, 3)
@@ -141,7 +141,7 @@ func TestCore_EntriesUnderWayStayAsTheyAre(t *testing.T) {
 
 func TestCore_LargeBatchesAreSplit(t *testing.T) {
 	for _, tc := range []struct{ requests, bytes, entries int }{
-		{3, maxBatchBytes, 3}, // a single request may be as large as it wants
+		{3, maxBatchBytes, 3}, // a single request may be of any size
 		{4, maxBatchBytes / 2, 4},
 		{4, maxBatchBytes/2 - 5, 2},
 		{1000, maxBatchBytes / 100, 11},
@@ -196,8 +196,8 @@ func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
 	}
 }
 
-// The commit index reaches the disk late, so a server that comes back knows less than it answered for. A read that is asked for at
-// once must wait until the log behind is applied.
+// The commit index reaches the disk late, so after a restart a member may not know that requests it answered
+// are committed. A read that is requested at once must wait until the rest of the log is applied.
 func TestRead_AfterARestartWaitsForWhatWasAnswered(t *testing.T) {
 	w, m := lead(t)
 	for range 5 {
@@ -229,7 +229,7 @@ func TestRead_RunsAfterTheBatchesThatCameWithIt(t *testing.T) {
 	m.propose()
 	m.pump()
 	m.write(len(m.queue))
-	m.read() // committed with the next ready, not applied yet
+	m.read() // committed by the next Ready, not applied yet
 	m.pump()
 	if w.nReads != 1 {
 		t.Fatalf("%d reads ran, want 1", w.nReads)
@@ -247,8 +247,8 @@ func TestRead_WithoutALeaderWaits(t *testing.T) {
 	}
 }
 
-// TestC1C2C4C6_ChaosOfThree runs three members through faults and then lets each lead once, so that each
-// gets rid of its stream. The checks are those of world.
+// TestC1C2C4C6_ChaosOfThree runs three members through faults and then lets each lead once, so that the
+// requests of each are applied. The checks are those of world.
 func TestC1C2C4C6_ChaosOfThree(t *testing.T) { chaos(t, 3, 60, 3000) }
 
 // TestC1C2C4C6_ChaosOfOne is the same for a server alone: late disks, crashes, clock jumps.
@@ -288,7 +288,8 @@ func chaos(t *testing.T, members int, seeds uint64, steps int) {
 	}
 }
 
-// equal reports whether all members have applied the same and stand at the same place in every stream.
+// equal reports whether all members have applied the same entries and have the same positions in all
+// streams.
 func (w *world) equal() bool {
 	for _, m := range w.members {
 		if m.applied != uint64(len(w.log)-1) || fmt.Sprint(m.core.streams) != fmt.Sprint(w.members[0].core.streams) {
@@ -298,13 +299,13 @@ func (w *world) equal() bool {
 	return true
 }
 
-// Two followers commit an entry that the leader has not on its own disk yet, so has not applied.
+// Two followers commit an entry that is not on the leader's disk yet, so that the leader has not applied it.
 func TestRead_WaitsForWhatTheOthersCommitted(t *testing.T) {
 	cryptotest.SetGlobalRandom(t, 1)
 	w := newWorld(t, 1, 3)
 	w.calm(func() bool { return w.leader() != nil && !w.busy() && w.equal() })
 	l := w.leader()
-	round := func() { // all but the leader's disk
+	round := func() { // everything except the leader's disk
 		for len(w.net) > 0 {
 			w.deliver(0)
 			for _, m := range w.members {
@@ -334,8 +335,9 @@ func TestRead_WaitsForWhatTheOthersCommitted(t *testing.T) {
 	}
 }
 
-// Who has more than an entry holds at any time keeps nobody else out, be it the leader's own clients or others'.
-func TestCore_NobodyIsShutOut(t *testing.T) {
+// A member whose requests always fill more than an entry does not keep out the others, whether it is the
+// leader or not.
+func TestCore_NoMemberIsShutOut(t *testing.T) {
 	for _, many := range []uint64{1, 2} {
 		_, m := lead(t)
 		next := Streams{1: {m.state.Incarnation, 1}, 2: {1, 1}}
@@ -376,7 +378,7 @@ func TestCore_NobodyIsShutOut(t *testing.T) {
 			m.write(len(m.queue))
 		}
 		if m.core.streams[many].Number < 5 || m.core.streams[one].Number != 1 {
-			t.Errorf("of member %d, which has much, %d requests are applied, of the other %d", many, m.core.streams[many].Number, m.core.streams[one].Number)
+			t.Errorf("%d is the busy member: %d of its requests are applied, and %d of the other's", many, m.core.streams[many].Number, m.core.streams[one].Number)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestFormat_Examples(t *testing.T) {
 	}
 }
 
-// A data directory of a version that knew one member.
+// A data directory of the version from before there were ensembles.
 func TestFormat_ReadsMetaOfVersion1(t *testing.T) {
 	b, err := hex.DecodeString("0102ac020580d095ffbc31" + "020102" + "0103" + "020107ad02020409")
 	if err != nil {
@@ -82,7 +82,7 @@ func TestBatch_RoundTrip(t *testing.T) {
 			t.Fatalf("%v %d %v, want %v %d", got, gotMs, err, want, timeMs)
 		}
 		if cut := rapid.IntRange(0, len(b)).Draw(t, "cut"); cut < len(b) {
-			// A batch ends between two groups; a cut anywhere else is noticed.
+			// A batch may end between two runs; a cut anywhere else is noticed.
 			got, _, err := collect(b[:cut])
 			if err == nil && !slices.Equal(got, want[:len(got)]) {
 				t.Fatalf("cut at %d: %v", cut, got)
@@ -135,13 +135,13 @@ func TestLogRecords_RoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzDecode feeds all decoders. They must not panic, and must not find more than the bytes that are there can hold.
+// FuzzDecode feeds all decoders. They must not panic, and must not return more than the input can hold.
 func FuzzDecode(f *testing.F) {
 	meta := Meta{Member: 1, Index: 3, Term: 2, Conf: &raftpb.ConfState{Voters: []uint64{1}}, Streams: Streams{1: {1, 2}}}
 	f.Add(meta.Append(nil))
 	f.Add(LogState{1, 2, 3, 4}.Append(nil))
 	f.Add(appendRun(appendBatchHeader(nil, 5), &RequestRun{1, 1, 1, [][]byte{[]byte("x")}}))
-	f.Add([]byte("\x01\x00\x01\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f")) // a count that lies
+	f.Add([]byte("\x01\x00\x01\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f")) // a wrong count
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if rs, _, err := collect(b); err == nil || len(rs) > 0 {
 			size := 0
@@ -160,7 +160,7 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("%v becomes %v, %v", s, again, err)
 			}
 		}
-		// The checksum keeps damage out; what is behind it must hold without.
+		// The checksum keeps damage out, but the decoder must be robust without it.
 		for _, in := range [][]byte{b, withChecksum(b)} {
 			m, err := DecodeMeta(in)
 			if n := len(m.Conf.GetVoters()) + len(m.Conf.GetLearners()) + len(m.Streams); err == nil && n > len(b) {

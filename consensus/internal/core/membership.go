@@ -51,7 +51,7 @@ type membership struct {
 	bestMatch   map[uint64]uint64 // by member that had to catch up: its Match
 	silent      map[uint64]int    // by member: ticks since it was heard from
 	reported    bool              // the result of the target's serial was handed out
-	check       bool              // a step may be due: set by each tick, and when one of the above has changed
+	check       bool              // a step may be due: set by each tick, and when a field above has changed
 }
 
 func newMembership() membership {
@@ -124,7 +124,7 @@ func (c *Core) reconcile(out *Output) error {
 		out.Reconciled = append(out.Reconciled, Reconciled{t.Serial, false})
 		return nil
 	}
-	// No voter is removed before enough of the new ones are ready: all of them, or a quorum if the others
+	// No voter is removed before enough new voters are ready: all of them, or a quorum if the others
 	// make no progress.
 	cc := c.difference(t, ready, all || quorum && m.idle >= patienceTicks)
 	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) {
@@ -150,9 +150,9 @@ func (c *Core) reconcile(out *Output) error {
 }
 
 // readmit removes a member that has lost its state, and then adds it as a learner. The member does not
-// know what it has promised before by votes and acknowledgements, so it must not count until a quorum of
-// the others has agreed on that. These are two changes: in a single one, a joint one, raft would go on
-// with what it remembers of the member's log.
+// know its earlier promises, the votes and acknowledgements, so it must not count until a quorum of the
+// others has agreed on that. These are two changes: in a single change, a joint change, raft would go on
+// with its old knowledge of the member's log.
 func (c *Core) readmit() *raftpb.ConfChangeV2 {
 	m := &c.member
 	for _, id := range slices.Sorted(maps.Keys(m.joins)) {
@@ -176,8 +176,8 @@ func (c *Core) readmit() *raftpb.ConfChangeV2 {
 }
 
 // canSpare reports whether a member may be removed in order to be let in again. Raft must not have heard
-// from the member for a while; otherwise its request may be a late one, from before it had state. And the
-// active voters must be a quorum of those that remain.
+// from the member for a while; otherwise its request may be late, from before it had state. And the active
+// voters must be a quorum of those that remain.
 func (c *Core) canSpare(id uint64) bool {
 	silent, active, voters := true, 0, 0
 	c.raft.WithProgress(func(other uint64, _ raft.ProgressType, pr raftProgress) {
@@ -336,7 +336,7 @@ type commitNotice struct{ index, term uint64 }
 //
 // Otherwise the candidate may need this vote and never get it: it led, sent entries that this member has,
 // and lost the end of its own log in a crash, together with the knowledge that the change is committed,
-// which reaches the disk late. Then this member's log is the longer one.
+// which reaches the disk late. Then this member's log is longer.
 func (c *Core) sendCommitNotice(candidate uint64) {
 	if !c.Voter() {
 		c.outbox = append(c.outbox, Message{To: candidate, From: c.id, commit: &commitNotice{c.applied, c.appliedTerm}})

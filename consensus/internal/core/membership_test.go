@@ -2,7 +2,7 @@ package core
 
 import "testing"
 
-// Without a serial too, voters go only when those who come are enough.
+// Also without a serial, voters are removed only when enough new voters are ready.
 func TestMembership_VotersStayUntilTheOthersAreReady(t *testing.T) {
 	w := newWorld(t, 1, 3)
 	w.calm(func() bool { l := w.leader(); return l != nil && l.core.Current() })

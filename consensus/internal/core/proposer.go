@@ -14,10 +14,10 @@ import (
 const (
 	// maxInFlight is the most entries with requests that a leader has under way.
 	maxInFlight = 8
-	// BatchInterval is for how long an entry under way is the only one. Each entry costs messages,
-	// wake-ups, a sync and a record in the log of every member, so requests that come meanwhile wait and
-	// share the next entry. If an entry takes longer, because the disk or the network does, an extra
-	// entry costs little in comparison, and waiting for the first to end would cost much.
+	// BatchInterval is the least time between two entries, if the first is still under way. Each entry
+	// costs messages, wake-ups, a sync and a record in the log of every member, so requests that come
+	// meanwhile wait and share the next entry. If an entry takes longer, because the disk or the network
+	// does, an extra entry costs little in comparison, and waiting for the first to end would cost much.
 	BatchInterval   = 2 * time.Millisecond
 	batchIntervalMs = int64(BatchInterval / time.Millisecond)
 )
@@ -34,7 +34,7 @@ type proposer struct {
 	buf         []byte // of the last entry, reused
 }
 
-// reset forgets what was under way under the previous leader.
+// reset forgets everything that was under way under the previous leader.
 func (p *proposer) reset() { p.heads, p.incoming, p.inFlight = Streams{}, nil, 0 }
 
 // ProposalDelay reports whether new requests need not be looked at now because they would only wait:
@@ -150,8 +150,7 @@ func (d *entryDraft) add(g RequestRun) {
 	d.runs = append(d.runs, g)
 }
 
-// encode returns the entry, which is valid until the next call: raft copies what is proposed. The first
-// entry of an ensemble also carries the number that identifies the ensemble.
+// encode returns the entry, which is valid until the next call: raft copies it. The first entry of an ensemble also carries the number that identifies the ensemble.
 func (c *Core) encode(d *entryDraft, nowMs int64) []byte {
 	const headBytes, runBytes = 1 + binary.MaxVarintLen64, 4 * binary.MaxVarintLen64
 	entry := slices.Grow(c.proposer.buf[:0], headBytes+d.size+len(d.runs)*runBytes)

@@ -8,10 +8,9 @@ import (
 
 // RetentionLimits bound the applied entries that stay in memory for other members.
 type RetentionLimits struct {
-	// Bytes is how much stays for members that were away for a moment. A member that needs more gets a
-	// checkpoint.
+	// Bytes is kept for members that were away for a moment. A member that needs more gets a checkpoint.
 	Bytes int
-	// MaxBytes bounds what stays for a member that is being served right now, from the log or by a
+	// MaxBytes bounds the entries kept for a member that is being served right now, from the log or by a
 	// checkpoint.
 	MaxBytes int
 	// CutEntries and CutBytes are the size of one step: entries leave the memory when either is reached.
@@ -24,13 +23,13 @@ func DefaultRetention() RetentionLimits {
 	return RetentionLimits{Bytes: 16 << 20, MaxBytes: 256 << 20, CutEntries: 1024, CutBytes: 4 << 20}
 }
 
-// entryBytes is roughly what an entry takes in addition to its data.
+// entryBytes is the approximate size of an entry without its data.
 const entryBytes = 128
 
 // retention tracks the applied entries that are still in memory.
 type retention struct {
 	limits RetentionLimits
-	sizes  []int32 // of the last entries, up to the applied one
+	sizes  []int32 // of the last entries, up to the applied index
 	bytes  int     // sum of sizes
 	// cut looks for entries to drop once this many entries, or bytes, are in memory.
 	nextLen, nextBytes int

@@ -13,7 +13,7 @@ const joinTicks = 2
 
 // startup is how a member comes to take part.
 //
-// A member without state, a fresh one, takes no part in raft: it may have voted and acknowledged in an
+// A member without state is called fresh. It takes no part in raft: it may have voted and acknowledged in an
 // earlier life, with a data directory that is lost. It may
 //
 //   - form a new ensemble together with other fresh members: if all the configured voters agree, or a
@@ -42,7 +42,7 @@ type startup struct {
 	campaignIn    int  // ticks until this member campaigns; 0: when raft says so
 }
 
-// joinRequest is what a fresh member tells the others.
+// joinRequest announces a fresh member.
 type joinRequest struct {
 	nonce    uint64
 	founders uint64 // the hash of the voters with which it would form an ensemble
@@ -93,7 +93,7 @@ func (c *Core) tickStart() {
 	}
 }
 
-// sendJoin tells members that this one has no state.
+// sendJoin announces to members that this member has no state.
 func (c *Core) sendJoin(to ...uint64) {
 	for _, id := range to {
 		c.outbox = append(c.outbox, Message{To: id, From: c.id, join: &joinRequest{c.start.nonce, hashFounders(c.start.voters)}})
@@ -101,7 +101,7 @@ func (c *Core) sendJoin(to ...uint64) {
 }
 
 // tickLearner makes a learner doubt a silent leader. Raft lets only voters do so: a learner, and its
-// clients with it, would follow a dead leader until the next one is elected.
+// clients with it, would follow a dead leader until the next election.
 func (c *Core) tickLearner() {
 	c.start.leaderSilence++
 	if c.start.leaderSilence > 2*electionTicks && c.leader != raft.None && !c.start.fresh && !c.Voter() {
@@ -235,8 +235,8 @@ func (c *Core) Formed() error {
 	return nil
 }
 
-// Reachable notes a connection to a member. It may be a new one: messages on the previous connection may
-// be lost.
+// Reachable notes a connection to a member. If the connection is new, messages on the previous connection
+// may be lost.
 func (c *Core) Reachable(peer uint64) {
 	if c.start.connected == nil {
 		c.start.connected = make(map[uint64]bool)
@@ -271,7 +271,7 @@ func (c *Core) campaignEarly() {
 }
 
 // scheduleCampaign lets the reachable voter with the lowest id campaign at once and the others a little
-// later, one after the other. If all campaigned at the same time, their votes would split. Whether the
+// later, in turn. If all campaigned at the same time, their votes would split. Whether the
 // others vote for this member is up to raft.
 func (c *Core) scheduleCampaign() {
 	s := &c.start

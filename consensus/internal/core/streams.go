@@ -78,9 +78,9 @@ func (o *ownStream) renumber(incarnation uint64) {
 	o.resend()
 }
 
-// SkipIncarnations returns an incarnation above one of an earlier life whose data is lost. That life, or
-// a later lost one, may have used the next numbers too, in requests that are still to come out of the
-// log. The result is therefore a random distance away.
+// SkipIncarnations returns an incarnation above that of an earlier life whose data is lost. That life, or
+// a later lost life, may have used the next incarnations too, in requests that are still to come out of
+// the log. The result is therefore a random distance away.
 func SkipIncarnations(earlier, random uint64) uint64 { return earlier + 1 + random>>24 }
 
 // dropApplied drops the requests that a checkpoint has applied, and returns their refs.

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestC2_AcceptAgainstAModel: the model keeps, for each server, the whole list of what was accepted.
+// TestC2_AcceptAgainstAModel: the model keeps, for each server, the list of all accepted requests.
 func TestC2_AcceptAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Streams{}
@@ -33,8 +33,9 @@ func TestC2_AcceptAgainstAModel(t *testing.T) {
 	})
 }
 
-// TestC2_OwnKeepsWhatIsNotApplied: whatever is proposed and taken, the refs come back in order and the rest stays.
-func TestC2_OwnKeepsWhatIsNotApplied(t *testing.T) {
+// TestC2_OwnStreamKeepsRequestsUntilApplied: whatever is proposed and taken, the refs come back in order,
+// and the other requests stay.
+func TestC2_OwnStreamKeepsRequestsUntilApplied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := ownStream{incarnation: 1, first: 1}
 		put, took := uint64(0), uint64(0)

@@ -18,7 +18,7 @@ const (
 // take longer.
 type tickScale struct {
 	factor int // our ticks per tick of raft; 0 means 1
-	ticks  int // of ours since raft's last one
+	ticks  int // our ticks since raft's last tick
 	steady int // ticks with a leader
 }
 

@@ -7,7 +7,8 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// Over links whose round trip is longer than any election timeout, somebody leads some time, and goes on to.
+// Over links whose round trip is longer than any election timeout, a member comes to lead, and keeps the
+// lead.
 func TestTickScale_SlowLinks(t *testing.T) {
 	for seed := range uint64(20) {
 		cryptotest.SetGlobalRandom(t, seed)
@@ -44,12 +45,12 @@ func TestTickScale_SlowLinks(t *testing.T) {
 			}
 		}
 		if led < 900 {
-			t.Errorf("seed %d: somebody leads in %d of the last 1000 ticks", seed, led)
+			t.Errorf("seed %d: a member leads in %d of the last 1000 ticks", seed, led)
 		}
 	}
 }
 
-// Silence does not slow the clock: when the others are back an election takes no longer than before.
+// Silence does not slow the clock: when the others are back, an election takes no longer than before.
 func TestTickScale_SilenceDoesNotSlow(t *testing.T) {
 	cryptotest.SetGlobalRandom(t, 1)
 	w := newWorld(t, 1, 3)

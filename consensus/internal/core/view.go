@@ -62,20 +62,20 @@ func (c *Core) FirstIndex() (uint64, error) { return c.storage.FirstIndex() }
 // Resent counts the requests of this member that were sent again.
 func (c *Core) Resent() int64 { return c.own.resent }
 
-// PeerStatus is what the leader knew of another member at its last tick.
+// PeerStatus is the leader's knowledge of another member, as of its last tick.
 type PeerStatus struct {
 	ID     uint64
 	Active bool   // heard from within the last two election timeouts
 	Match  uint64 // the member's log agrees up to this index; 0: not known yet
 	Lag    uint64 // entries that are applied here and missing there
-	// InStep: the member gets entries as they come, and lacks at most a few hundred of the applied ones.
+	// InStep: the member gets entries as they come, and lacks at most a few hundred applied entries.
 	// Otherwise it is being caught up, by a checkpoint if Checkpoint is set, from the log if not.
 	InStep, Checkpoint bool
 	Learner            bool
 }
 
-// Peers returns what the leader knows of the other members; nil on a member that does not lead. Active
-// means that raft has heard from the member since its last check.
+// Peers returns the status of the other members if this member leads, and nil otherwise. Active means that
+// raft has heard from the member since its last check.
 func (c *Core) Peers() (peers []PeerStatus) {
 	if c.role != raft.StateLeader {
 		return nil

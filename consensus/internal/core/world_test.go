@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// world is a few cores in one goroutine, with a network that drops, delays, repeats and reorders, and disks that
-// acknowledge late and forget what they did not acknowledge. It checks C1, C2, C6 and the promise of read at every step,
-// against what it saw applied first.
+// world is a few cores in one goroutine, with a network that drops, delays, repeats and reorders messages,
+// and disks that acknowledge late and lose unacknowledged writes. It checks C1, C2, C6 and the guarantee of
+// Read at every step, against the batches that were applied first.
 type world struct {
 	t       testing.TB
 	rng     *rand.Rand
@@ -23,10 +23,10 @@ type world struct {
 	runs   map[string]struct{} // payloads applied
 	nowMs  int64
 	nReads int // reads that ran
-	nLeads int // times that somebody began to lead
+	nLeads int // times that a member began to lead
 }
 
-// member is one core with its disk and its state machine.
+// member is a core with its disk and its state machine.
 type member struct {
 	w    *world
 	id   uint64
@@ -35,11 +35,11 @@ type member struct {
 	storage *raft.MemoryStorage
 	queue   []*raftpb.Message // appends that the disk has not acknowledged
 
-	// What survives a crash.
+	// These survive a crash.
 	disk       []*raftpb.Entry // from index 2 on
 	state      LogState
-	checkpoint Meta   // of which moment the state machine starts
-	applied    uint64 // what the state machine has applied; its state is the log of the world up to there
+	checkpoint Meta   // with which the state machine starts
+	applied    uint64 // index of the state machine, whose state is the world's log up to there
 
 	proposed int  // in this incarnation
 	answered int  // Refs that came back in this incarnation
@@ -49,7 +49,7 @@ type member struct {
 
 func newWorld(t testing.TB, seed uint64, n int) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), runs: map[string]struct{}{}, nowMs: 1_000_000}
-	w.log = make([]Batch, 2) // index 1 is the state that all begin with
+	w.log = make([]Batch, 2) // index 1 is the initial state
 	conf := &raftpb.ConfState{}
 	for id := range uint64(n) {
 		conf.Voters = append(conf.Voters, id+1)
@@ -91,25 +91,26 @@ func (m *member) start() {
 	}
 }
 
-// propose gives the member its next request, which is named for its place.
+// propose gives the member its next request, whose payload is its number.
 func (m *member) propose() {
 	m.proposed++
 	name := fmt.Sprintf("%d/%d/%d", m.id, m.state.Incarnation, m.proposed)
 	m.core.Propose([]byte(name), name)
 }
 
-// read checks, when it runs, that all is applied that anybody had applied when it was asked for.
+// read requests a read. When the read runs, everything must be applied that any member had applied at the
+// time of the request.
 func (m *member) read() {
 	want := uint64(len(m.w.log) - 1)
 	m.core.Read(func() {
 		m.w.nReads++
 		if m.applied < want {
-			m.w.t.Fatalf("member %d: a read runs at index %d, but %d was applied when it was asked for", m.id, m.applied, want)
+			m.w.t.Fatalf("member %d: a read runs at index %d, but %d was applied when it was requested", m.id, m.applied, want)
 		}
 	})
 }
 
-// pump does all that the core wants, but for the writes, which wait for write.
+// pump carries out the core's work, except writes, which wait for write.
 func (m *member) pump() {
 	t := m.w.t
 	for {
@@ -137,12 +138,12 @@ func (m *member) pump() {
 	}
 }
 
-// write makes the first n of the queued appends durable and hands out what waits for that.
+// write makes the first n queued appends durable and delivers their responses.
 func (m *member) write(n int) {
 	var responses []*raftpb.Message
 	for _, a := range m.queue[:n] {
 		if a.GetSnapshot() != nil {
-			m.w.t.Fatal("a snapshot, but nobody's log was cut")
+			m.w.t.Fatal("a snapshot, but no log was compacted")
 		}
 		if a.Term != nil {
 			m.state.Term, m.state.Vote, m.state.Commit = a.GetTerm(), a.GetVote(), a.GetCommit()
@@ -180,14 +181,14 @@ func (m *member) apply(b *Batch) {
 		if _, err := fmt.Sscanf(string(r.Payload), "%d/%d/%d", &server, &incarnation, &number); err != nil {
 			t.Fatal(err)
 		}
-		// Refs come back in order, at the member and in the life that has them, and nowhere else.
+		// Refs come back in order, only at the member and in the incarnation that proposed them.
 		if server == m.id && incarnation == m.state.Incarnation {
 			m.answered++
 			if r.Ref != string(r.Payload) || number != m.answered {
 				t.Fatalf("member %d: request %s comes with ref %v as answer %d", m.id, r.Payload, r.Ref, m.answered)
 			}
 		} else if r.Ref != nil {
-			t.Fatalf("member %d: request %s of another comes with ref %v", m.id, r.Payload, r.Ref)
+			t.Fatalf("member %d: request %s of another member comes with ref %v", m.id, r.Payload, r.Ref)
 		}
 		*r = Request{Payload: slices.Clone(r.Payload)}
 	}
@@ -207,7 +208,7 @@ func (m *member) apply(b *Batch) {
 	w.log = append(w.log, *b)
 }
 
-// checkC1: the entry that somebody applies is on the disks of a quorum.
+// checkC1 checks that an applied entry is on the disks of a quorum.
 func (w *world) checkC1(index uint64) {
 	copies := map[string]int{}
 	most := 0
@@ -224,7 +225,7 @@ func (w *world) checkC1(index uint64) {
 	}
 }
 
-// checkC2: a request comes once, and only after the one before it in its stream.
+// checkC2 checks that a request is applied once, and only after its predecessor in the stream.
 func (w *world) checkC2(name string) {
 	if _, ok := w.runs[name]; ok {
 		w.t.Fatalf("C2: request %s is applied twice", name)
@@ -235,10 +236,10 @@ func (w *world) checkC2(name string) {
 		w.t.Fatal(err)
 	}
 	if _, ok := w.runs[fmt.Sprintf("%d/%d/%d", server, incarnation, number-1)]; number > 1 && !ok {
-		w.t.Fatalf("C2: request %s is applied before the one before it", name)
+		w.t.Fatalf("C2: request %s is applied before its predecessor", name)
 	}
 	if _, ok := w.runs[fmt.Sprintf("%d/%d/1", server, incarnation+1)]; ok {
-		w.t.Fatalf("C2: request %s is applied after one of a later incarnation", name)
+		w.t.Fatalf("C2: request %s is applied after a request of a later incarnation", name)
 	}
 }
 
@@ -307,7 +308,7 @@ func (w *world) chaos() {
 	m.pump()
 }
 
-// calm lets everything through until nothing is under way, and time pass if that is not enough.
+// calm delivers and writes everything until nothing is under way, and lets time pass if that is not enough.
 func (w *world) calm(done func() bool) {
 	w.t.Helper()
 	for range 2000 {

@@ -18,8 +18,8 @@ type Received struct {
 	Incarnation uint64 // of this server's stream from then on
 }
 
-// installer holds a received checkpoint on its way to becoming this member's state. At most one checkpoint
-// is on that way, because all of them would use the same file:
+// installer holds a received checkpoint until it is this member's state. There is at most one at a time,
+// because all of them would use the same file:
 //
 //   - arrived: waits until no checkpoint of our own is being written;
 //   - prepared: was offered to raft, which may ask for it;
@@ -31,7 +31,7 @@ type installer struct {
 }
 
 // CheckpointReceived takes a checkpoint that arrived. It ends with Host.Installed or Host.Discard; until
-// then no other one may arrive.
+// then no other checkpoint may arrive.
 func (l *Loop) CheckpointReceived(r *Received) { l.install.arrived = r }
 
 // offerReceived offers raft a checkpoint that arrived, once no checkpoint of our own is being written to

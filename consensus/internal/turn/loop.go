@@ -57,7 +57,7 @@ type Config struct {
 	Host Host
 	// Durable: this member writes checkpoints of its own. A member in memory does not.
 	Durable bool
-	// HasPeers: the log on disk keeps what the log in memory keeps for other members.
+	// HasPeers: the log on disk keeps the entries that the log in memory keeps for other members.
 	HasPeers       bool
 	LastCheckpoint uint64 // index of the checkpoint on disk
 	// CheckpointRequests and CheckpointBytes are how much is applied until a checkpoint is due.
@@ -85,7 +85,7 @@ type Loop struct {
 type checkpointWriter struct {
 	schedule schedule
 	writing  bool
-	last     uint64 // index of the one on disk
+	last     uint64 // index of the checkpoint on disk
 }
 
 // New returns the loop of a member.
@@ -165,9 +165,9 @@ func (l *Loop) apply(out *core.Output) {
 	}
 }
 
-// Form makes this member part of a new ensemble. The order is the one in which a start trusts what it
-// finds: a log whose state says that the first checkpoint's index is committed, then that checkpoint.
-// Raft takes part only after both are durable.
+// Form makes this member part of a new ensemble. Log and checkpoint become durable in the order in which a
+// start trusts them: a log whose state says that the first checkpoint's index is committed, then that
+// checkpoint. Raft takes part only after both are durable.
 func (l *Loop) Form() error {
 	meta := l.core.FirstMeta()
 	if err := l.host.FormLog(l.core.FirstState()); err != nil {
@@ -180,8 +180,8 @@ func (l *Loop) Form() error {
 	return l.core.Formed()
 }
 
-// maybeCheckpoint begins a checkpoint if enough was applied since the last one, and no checkpoint is
-// being sent.
+// maybeCheckpoint begins a checkpoint if enough was applied since the last checkpoint, and none is being
+// sent.
 func (l *Loop) maybeCheckpoint() {
 	if len(l.transfers.active) == 0 &&
 		l.checkpoint.schedule.due(l.host.Monotonic(), l.cfg.CheckpointRequests, l.cfg.CheckpointBytes) {
@@ -189,17 +189,17 @@ func (l *Loop) maybeCheckpoint() {
 	}
 }
 
-// Checkpoint begins a checkpoint of the current state, and reports whether it did: not while another one
-// is being written or installed, and not without state.
+// Checkpoint begins a checkpoint of the current state, and reports whether it did: not while another
+// checkpoint is being written or installed, and not without state.
 func (l *Loop) Checkpoint() bool {
-	if !l.cfg.Durable || l.checkpoint.writing || l.install.installing || l.install.prepared != nil || l.core.Fresh() {
+	if !l.cfg.Durable || l.checkpoint.writing || l.install.installing || l.install.prepared != nil || l.core.Applied() == 0 {
 		return false
 	}
 	l.writeCheckpoint()
 	return true
 }
 
-// writeCheckpoint begins a checkpoint, unless one is being written.
+// writeCheckpoint begins a checkpoint, unless another is being written.
 func (l *Loop) writeCheckpoint() {
 	if l.checkpoint.writing {
 		return
@@ -213,8 +213,8 @@ func (l *Loop) writeCheckpoint() {
 	}
 }
 
-// CheckpointWritten says that the checkpoint of that index is durable, and how long it took. The log that
-// it covers is dropped, except for what stays in memory for other members.
+// CheckpointWritten says that the checkpoint of that index is durable, and how long it took. The entries
+// that it covers are dropped from the log, except those that stay in memory for other members.
 func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
 	l.checkpoint.schedule.written(l.host.Monotonic(), took)
 	l.checkpoint.writing, l.checkpoint.last = false, index

@@ -8,12 +8,12 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// LogWork is one piece of work for the log.
+// LogWork is a task of the log.
 type LogWork struct {
 	Append  *raftpb.Message
 	Install *Received // the checkpoint that the append's snapshot stands for
 	Compact uint64    // drop the entries up to this index, which a checkpoint covers
-	Settle  bool      // the commit index is worth a write, because it decides who votes
+	Settle  bool      // the commit index is worth a write, because it decides which members vote
 }
 
 // persist gives appends to the log. A commit index alone is not worth waking the log, so it waits for the
@@ -32,7 +32,7 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 		awaited = awaited || len(m.GetEntries()) > 0 || len(m.GetResponses()) > 0
 	}
 	if conf := l.core.Conf(); conf != l.persistedConf {
-		// The committed entries decide who votes. If all members stopped before the next append, those that
+		// The committed entries decide which members vote. If all members stopped before the next append, those that
 		// come back would ask for votes of the previous members, of which too few may be left.
 		l.persistedConf = conf
 		l.pendingLog = append(l.pendingLog, LogWork{Settle: true})

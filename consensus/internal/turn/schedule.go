@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// checkpointRest times the duration of the last checkpoint is the time until the next one may begin, so
+	// checkpointRest times the duration of the last checkpoint is the time until the next may begin, so
 	// checkpoints take at most a fifth of the time.
 	checkpointRest = 4
 	// checkpointStretch bounds that: after this many times the configured requests or bytes a checkpoint
@@ -47,7 +47,7 @@ func (s *schedule) written(now time.Time, took time.Duration) {
 	s.notBefore = now.Add(checkpointRest * took)
 }
 
-// due reports whether to write a checkpoint now, if one is wanted after this many requests or bytes.
+// due reports whether to write a checkpoint now, if a checkpoint is wanted after this many requests or bytes.
 func (s *schedule) due(now time.Time, requests int, bytes int64) bool {
 	switch {
 	case s.requests < requests && s.bytes < bytes:

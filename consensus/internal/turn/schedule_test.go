@@ -7,14 +7,14 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Under a steady load checkpoints take a fifth of the time at most, and never wait for more than four times the requests or bytes; without load
-// each is made when it is due.
+// Under a steady load checkpoints take a fifth of the time at most, and never wait for more than four times
+// the requests or bytes. Without load each is written when it is due.
 func TestSchedule(t *testing.T) {
 	const wanted, wantedBytes = 1000, 1 << 20
 	for name, test := range map[string]struct {
 		perSecond, bytes int           // of requests; of each
 		took             time.Duration // a checkpoint
-		most             int           // requests before one
+		most             int           // requests before a checkpoint
 		share            float64       // of the time
 	}{
 		"little":            {100, 10, time.Second, wanted, 0.2},
@@ -30,7 +30,7 @@ func TestSchedule(t *testing.T) {
 			now, start := time.Unix(0, 0), time.Unix(0, 0)
 			b := core.Batch{Requests: []core.Request{{Payload: make([]byte, test.bytes)}}}
 			most, written, busy := 0, 0, time.Duration(0)
-			var end time.Time // of the one that is being written
+			var end time.Time // of the checkpoint that is being written
 			running := false
 			for range 500_000 {
 				c.note(&b)
@@ -56,15 +56,15 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// One that was put off is made though nothing more is applied.
+// A checkpoint that was put off is written although nothing more is applied.
 func TestSchedule_PutOff(t *testing.T) {
 	c := schedule{requests: 100}
 	now := time.Unix(100, 0)
 	c.written(now, time.Second)
 	if c.due(now, 100, 1) || c.due(now.Add(checkpointRest*time.Second-1), 100, 1<<20) {
-		t.Error("no rest")
+		t.Error("due without a rest")
 	}
 	if !c.due(now.Add(checkpointRest*time.Second), 100, 1<<20) {
-		t.Error("not made after the rest")
+		t.Error("not due after the rest")
 	}
 }

@@ -15,21 +15,21 @@ func TestMarks(t *testing.T) {
 		want   time.Time
 	}{{1, at(1)}, {3, at(1)}, {4, at(2)}, {7, at(2)}, {8, time.Time{}}, {3, time.Time{}}} {
 		if got := m.at(c.number); !got.Equal(c.want) {
-			t.Errorf("%d was there at %v, want %v", c.number, got, c.want)
+			t.Errorf("%d was reached at %v, want %v", c.number, got, c.want)
 		}
 	}
 	m.latest(9, at(3))
 	m.latest(12, at(4))
-	m.latest(8, at(5)) // written anew from 8 on
+	m.latest(8, at(5)) // truncated, and written again from 8 on
 	if got := m.at(9); !got.IsZero() {
-		t.Errorf("9 was overwritten, and yet there at %v", got)
+		t.Errorf("9 was truncated, but reached at %v", got)
 	}
 	m.first(20, at(6))
-	m.first(20, at(7)) // goes out again
+	m.first(20, at(7)) // sent again
 	if got := m.at(20); !got.Equal(at(6)) {
-		t.Errorf("20 went out first at %v", got)
+		t.Errorf("20 was first sent at %v", got)
 	}
-	for n := range uint64(10_000) { // who is asked as it goes keeps little
+	for n := range uint64(10_000) { // marks that were looked up are forgotten
 		m.latest(30+n, at(8))
 		m.at(30 + n)
 	}

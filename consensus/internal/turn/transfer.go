@@ -67,7 +67,7 @@ func (l *Loop) sendCheckpoints(to []uint64) error {
 	return nil
 }
 
-// startTransfers sends the checkpoint of that index to all members that wait for one.
+// startTransfers sends the checkpoint of that index to all members that wait for a transfer.
 func (l *Loop) startTransfers(index uint64) {
 	t := &l.transfers
 	for _, to := range t.wanted {
@@ -79,7 +79,7 @@ func (l *Loop) startTransfers(index uint64) {
 }
 
 // TransferEnded tells raft of the end of a transfer: of a success at once, of a failure after some time.
-// Then it begins what had to wait.
+// Then it begins the transfers that had to wait.
 func (l *Loop) TransferEnded(to uint64, ok bool) error {
 	t := &l.transfers
 	delete(t.active, to)
