@@ -20,8 +20,8 @@ func (c *counter) Apply(batches []Batch) {
 	}
 }
 
-// BenchmarkPropose sends requests of 100 bytes through the whole of consensus, with several in flight.
-// B.TempDir decides which disk is measured.
+// BenchmarkPropose sends requests of 100 bytes through the whole of consensus, with several in
+// flight. B.TempDir decides which disk is measured.
 func BenchmarkPropose(b *testing.B) {
 	for _, where := range []string{"memory", "disk without sync", "disk"} {
 		for _, depth := range []int{1, 16, 256, 4096} {

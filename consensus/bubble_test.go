@@ -94,7 +94,8 @@ func (b *bubbled) stop() {
 	}
 }
 
-// Followers with stalled disks answer the leader's heartbeats, so it goes on leading, and their reads run.
+// Followers with stalled disks answer the leader's heartbeats, so it goes on leading, and their
+// reads run.
 func TestStalledFollowersKeepTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stalled [3]atomic.Bool

@@ -41,8 +41,8 @@ func (c checkpointFile) load(strict bool, sm StateMachine) (meta core.Meta, foun
 	return meta, true, nil
 }
 
-// restoreFrom passes pairs to sm's Restore. An error of pairs takes precedence: it is the reason that the
-// state machine saw an incomplete state.
+// restoreFrom passes pairs to sm's Restore. An error of pairs takes precedence: it is the reason
+// that the state machine saw an incomplete state.
 func restoreFrom(pairs checkpoint.Pairs, sm StateMachine) (install func(), err error) {
 	errStopped := errors.New("the state machine stopped reading")
 	var pairsErr error
@@ -61,7 +61,8 @@ func restoreFrom(pairs checkpoint.Pairs, sm StateMachine) (install func(), err e
 }
 
 // write applies changes since the checkpoint of index base, and replaces the meta. For the first
-// checkpoint base is ignored. After an error the file holds the checkpoint of base or the new checkpoint.
+// checkpoint base is ignored. After an error the file holds the checkpoint of base or the new
+// checkpoint.
 func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) error {
 	check := func(b []byte) error {
 		before, err := core.DecodeMeta(b)

@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// The wall clock goes back by an hour whenever it is read. Checkpoints are written when they are due anyway,
-// and only then.
+// The wall clock goes back by an hour whenever it is read. Checkpoints are written when they are
+// due anyway, and only then.
 func TestCheckpoint_DueThoughTheClockGoesBack(t *testing.T) {
 	const every = 10
 	var back atomic.Int64

@@ -30,20 +30,21 @@ type (
 
 // StateMachine is the replicated state. The node calls it from one goroutine at a time.
 type StateMachine interface {
-	// Apply applies batches in order. The new state must depend on nothing except the old state and the
-	// batches; the Refs must not affect it. The batches belong to the node again when Apply returns.
+	// Apply applies batches in order. The new state must depend on nothing except the old state and
+	// the batches; the Refs must not affect it. The batches belong to the node again when Apply
+	// returns.
 	Apply(batches []Batch)
-	// Capture returns the changes since the last Capture, or since Restore. Another goroutine reads the
-	// result while Apply goes on. A node in memory never calls it.
+	// Capture returns the changes since the last Capture, or since Restore. Another goroutine reads
+	// the result while Apply goes on. A node in memory never calls it.
 	Capture() Changes
-	// CaptureAll returns the whole state in the same form. It is called for backups and, by a node in
-	// memory, for other members.
+	// CaptureAll returns the whole state in the same form. It is called for backups and, by a node
+	// in memory, for other members.
 	CaptureAll() Changes
-	// Restore makes a state of keys and values, in key order, which are the sum of all Changes so far. It
-	// returns a function that puts this state in the place of the present one. Keys and values are valid
-	// for one iteration only. Restore is called at the start, and again when a checkpoint of another member
-	// arrives: then on another goroutine, while Apply goes on with the present state. install is called
-	// where Apply is called, or never.
+	// Restore makes a state of keys and values, in key order, which are the sum of all Changes so
+	// far. It returns a function that puts this state in the place of the present one. Keys and
+	// values are valid for one iteration only. Restore is called at the start, and again when a
+	// checkpoint of another member arrives: then on another goroutine, while Apply goes on with the
+	// present state. install is called where Apply is called, or never.
 	Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error)
 }
 
@@ -51,8 +52,8 @@ type StateMachine interface {
 type Changes interface {
 	// Len returns the approximate number of keys.
 	Len() int
-	// Range calls put for each key in order; a nil value means that the key was deleted. It stops at the
-	// first error and returns it.
+	// Range calls put for each key in order; a nil value means that the key was deleted. It stops
+	// at the first error and returns it.
 	Range(put func(key, value []byte) error) error
 }
 
@@ -74,9 +75,9 @@ type Config struct {
 	Tick time.Duration
 	// Now is the wall clock for batch headers. Default: time.Now.
 	Now func() time.Time
-	// CheckpointRequests is the number of applied requests after which a checkpoint is written. It may
-	// grow to four times that if checkpoints would otherwise take more than a fifth of the time. Default:
-	// 100,000.
+	// CheckpointRequests is the number of applied requests after which a checkpoint is written. It
+	// may grow to four times that if checkpoints would otherwise take more than a fifth of the
+	// time. Default: 100,000.
 	CheckpointRequests int
 	// CheckpointBytes is the same limit in bytes of applied requests. Default: 64 MiB.
 	CheckpointBytes int64
@@ -84,33 +85,33 @@ type Config struct {
 	SegmentBytes int64
 	// NoSync acknowledges without waiting for the disk (ZooKeeper's forceSync=no).
 	NoSync bool
-	// Voters and Learners are the initial members of a new ensemble, including this member. They count only
-	// while there is no data. A member that is not among them waits to be let in. Default: this member
-	// alone.
+	// Voters and Learners are the initial members of a new ensemble, including this member. They
+	// count only while there is no data. A member that is not among them waits to be let in.
+	// Default: this member alone.
 	Voters, Learners []uint64
-	// PeerListener accepts the connections of other members; the node closes it. nil: there are no other
-	// members, ever.
+	// PeerListener accepts the connections of other members; the node closes it. nil: there are no
+	// other members, ever.
 	PeerListener net.Listener
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
-	// FormTicks is the number of ticks after which a majority of members without data forms a new ensemble
-	// if the others can't be reached. Default: 200.
+	// FormTicks is the number of ticks after which a majority of members without data forms a new
+	// ensemble if the others can't be reached. Default: 200.
 	FormTicks int
 	// OnMessage receives the messages that any member gave to Send. It must not block.
 	OnMessage func(from uint64, message []byte)
-	// OnReconciled is called, on the leader, with the result of a target that has a serial. It is called
-	// where StateMachine.Apply is called.
+	// OnReconciled is called, on the leader, with the result of a target that has a serial. It is
+	// called where StateMachine.Apply is called.
 	OnReconciled func(Reconciled)
-	// OnLost is called, where Apply is called, with the Refs of this node's requests that are applied in a
-	// checkpoint of another member: their results are not known here.
+	// OnLost is called, where Apply is called, with the Refs of this node's requests that are
+	// applied in a checkpoint of another member: their results are not known here.
 	OnLost func(ref any)
 	// Rand makes the numbers that tell ensembles and lives of members apart. Default: crypto/rand.
 	Rand io.Reader
 	// OnSync and OnCheckpoint are told the duration of each. They must not block.
 	OnSync       func(took time.Duration, batches, bytes int)
 	OnCheckpoint func(took time.Duration, changes int)
-	// OnLeaderChange is called, in an ensemble, when this member can work under a leader again. It must not
-	// block.
+	// OnLeaderChange is called, in an ensemble, when this member can work under a leader again. It
+	// must not block.
 	OnLeaderChange func(LeaderChange)
 	// Logger receives the node's log lines. Default: none.
 	Logger hclog.Logger

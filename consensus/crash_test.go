@@ -21,14 +21,14 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// onMem configures a node whose log is on a disk in memory. It writes only the first checkpoint, so the
-// log alone carries the state.
+// onMem configures a node whose log is on a disk in memory. It writes only the first checkpoint, so
+// the log alone carries the state.
 func onMem(t *testing.T, fs vfs.FS) Config {
 	return Config{Dir: t.TempDir(), LogDir: "log", FS: fs, SegmentBytes: 4096, CheckpointRequests: 1 << 30}
 }
 
-// After a power loss before any operation of the disk, every answered request is there, in order and
-// once.
+// After a power loss before any operation of the disk, every answered request is there, in order
+// and once.
 func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	mem := vfs.NewMem()
@@ -83,7 +83,8 @@ func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 	t.Logf("%d crashes", len(moments))
 }
 
-// Each operation of the disk fails once: Run returns that error, and every answered request is on disk.
+// Each operation of the disk fails once: Run returns that error, and every answered request is on
+// disk.
 func TestC5_DiskErrors(t *testing.T) {
 	fault := fmt.Errorf("no space: %w", syscall.ENOSPC)
 	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpSync, vfs.OpPreallocate, vfs.OpCreate, vfs.OpRename, vfs.OpSyncDir} {
@@ -140,8 +141,8 @@ func TestC5_DiskErrors(t *testing.T) {
 	}
 }
 
-// If the disk fails while the node is being stopped, Run returns that error: the outcome of the requests
-// under way is in doubt.
+// If the disk fails while the node is being stopped, Run returns that error: the outcome of the
+// requests under way is in doubt.
 func TestC5_DiskErrorAtTheEnd(t *testing.T) {
 	var armed atomic.Bool
 	reached, release := make(chan struct{}), make(chan struct{})
@@ -236,8 +237,8 @@ func TestC5_CheckpointFails(t *testing.T) {
 
 const childEnv = "GOZKD_CONSENSUS_CHILD" // directory and number of the life, separated by ::
 
-// runChild is the process that TestC2C3C4_KilledProcess kills. It prints the number of each answered
-// request.
+// runChild is the process that TestC2C3C4_KilledProcess kills. It prints the number of each
+// answered request.
 func runChild(arg string) {
 	dir, life, _ := strings.Cut(arg, "::")
 	l := &list{}
@@ -271,8 +272,9 @@ func childConfig(dir string, m StateMachine) Config {
 	return Config{Dir: dir, StateMachine: m, SegmentBytes: 8192, CheckpointRequests: 7}
 }
 
-// A process that writes a checkpoint every few requests is killed again and again, at random moments: also
-// in the middle of a checkpoint, and between a checkpoint and the compaction of the log.
+// A process that writes a checkpoint every few requests is killed again and again, at random
+// moments: also in the middle of a checkpoint, and between a checkpoint and the compaction of the
+// log.
 func TestC2C3C4_KilledProcess(t *testing.T) {
 	dir, lives := t.TempDir(), 25
 	if testing.Short() {

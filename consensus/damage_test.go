@@ -17,8 +17,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// smallCheckpoint makes a data directory whose checkpoint has a few pages of each kind, and returns the
-// items.
+// smallCheckpoint makes a data directory whose checkpoint has a few pages of each kind, and returns
+// the items.
 func smallCheckpoint(t *testing.T) (Config, []string) {
 	cfg := Config{Dir: t.TempDir(), CheckpointRequests: 1 << 30}
 	n := open(t, cfg)
@@ -58,8 +58,8 @@ func mustBeCorrupt(t *testing.T, path string, err error) {
 	}
 }
 
-// Every page of a checkpoint is damaged in several ways: Open returns an error, or the state is right
-// anyway. The state is never silently wrong, and nothing stays locked.
+// Every page of a checkpoint is damaged in several ways: Open returns an error, or the state is
+// right anyway. The state is never silently wrong, and nothing stays locked.
 func TestC4_DamagedPages(t *testing.T) {
 	cfg, items := smallCheckpoint(t)
 	path := cfg.checkpointPath()
@@ -106,8 +106,9 @@ func TestC4_DamagedPages(t *testing.T) {
 					t.Fatalf("page %d, %s: %d items, want %d, and no error", at/page, name, len(got), len(items))
 				default:
 					harmless++
-					// One of the two meta pages may be lost: the other suffices. docs/internals/consensus.md says what
-					// damage in other pages does to the next checkpoint.
+					// One of the two meta pages may be lost: the other suffices.
+					// docs/internals/consensus.md says what damage in other pages does to the next
+					// checkpoint.
 					if at < 2*page {
 						writeFile(t, path, bad)
 						goOn(t, cfg, items)
@@ -126,8 +127,8 @@ func TestC4_DamagedPages(t *testing.T) {
 	}
 }
 
-// goOn writes another checkpoint to a file with damage that Open did not notice. If an older state comes to
-// light, the log either has a gap after it, which is an error, or holds everything since.
+// goOn writes another checkpoint to a file with damage that Open did not notice. If an older state
+// comes to light, the log either has a gap after it, which is an error, or holds everything since.
 func goOn(t *testing.T, cfg Config, items []string) {
 	t.Helper()
 	cfg.Dir = copyDir(t, cfg.Dir)
@@ -233,8 +234,8 @@ func TestC4_HalfWrittenFirstCheckpoint(t *testing.T) {
 	}
 }
 
-// A new member writes the log's first state, then the checkpoint. A crash between the two leaves a new
-// member.
+// A new member writes the log's first state, then the checkpoint. A crash between the two leaves a
+// new member.
 func TestOpen_CrashBeforeTheFirstCheckpoint(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
 	n, err := Open(cfg)

@@ -56,8 +56,8 @@ func newEnsemble(t *testing.T, n int, onDisk bool) *ensemble {
 	return e
 }
 
-// whole returns when all members vote. A member that has not formed the ensemble with the others is let in
-// by them, which needs a quorum: until then no member may be stopped.
+// whole returns when all members vote. A member that has not formed the ensemble with the others is
+// let in by them, which needs a quorum: until then no member may be stopped.
 func (e *ensemble) whole() {
 	e.t.Helper()
 	e.eventually("all members take part", func() bool {
@@ -297,7 +297,8 @@ func TestEnsemble_AMemberThatWasAwayCatchesUp(t *testing.T) {
 	}
 }
 
-// A checkpoint whose transfer breaks again and again is never installed; the next complete checkpoint is.
+// A checkpoint whose transfer breaks again and again is never installed; the next complete
+// checkpoint is.
 func TestC4_ABrokenTransferInstallsNothing(t *testing.T) {
 	e := newEnsemble(t, 3, true)
 	away := e.follower()
@@ -398,9 +399,9 @@ func TestHandOver_AnotherLeadsAtOnce(t *testing.T) {
 	e.converge()
 }
 
-// The membership is on disk together with the knowledge that it is committed. All members stop right after
-// a member was let in again. Then two of the three voters suffice, although an earlier entry in their logs
-// would require the previous third voter.
+// The membership is on disk together with the knowledge that it is committed. All members stop
+// right after a member was let in again. Then two of the three voters suffice, although an earlier
+// entry in their logs would require the previous third voter.
 func TestEnsemble_VotersAreKnownAfterAStop(t *testing.T) {
 	e := newEnsemble(t, 3, true)
 	e.put(e.leader(), 5, 10)

@@ -23,17 +23,19 @@ type Foundation struct {
 	LogDir   string // directory of its log; "" means Dir
 	Cluster  uint64 // identifies the new ensemble: random, and not 0
 	NewTerms uint64 // raft's term grows by this: more than the old ensemble can have had since
-	// FS is the disk of the log. The checkpoint is on the operating system's disk. Default: vfs.OS{}.
+	// FS is the disk of the log. The checkpoint is on the operating system's disk. Default:
+	// vfs.OS{}.
 	FS vfs.FS
 }
 
-// FoundEnsemble makes a data directory with one member, the first of a new ensemble. state is the result of
-// CaptureAll of a state machine whose state is that of s, or follows from it. The result describes the
-// written state.
+// FoundEnsemble makes a data directory with one member, the first of a new ensemble. state is the
+// result of CaptureAll of a state machine whose state is that of s, or follows from it. The result
+// describes the written state.
 //
-// A directory that holds a checkpoint or a log is refused. Things become durable in the order in which Open
-// trusts them: a log whose first state says that the checkpoint's index is committed, then the checkpoint,
-// by a rename. So after a crash the directory is as new, or Open refuses it, or it is complete.
+// A directory that holds a checkpoint or a log is refused. Things become durable in the order in
+// which Open trusts them: a log whose first state says that the checkpoint's index is committed,
+// then the checkpoint, by a rename. So after a crash the directory is as new, or Open refuses it,
+// or it is complete.
 func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, err error) {
 	if f.FS == nil {
 		f.FS = vfs.OS{}

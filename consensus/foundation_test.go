@@ -50,9 +50,9 @@ func fingerprint(t *testing.T, dir string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// ReadDir of a stopped member's directory returns the state that the member has after a restart, wherever
-// its checkpoint is, and changes nothing. A new ensemble begins with that state, with a later term and the
-// next index.
+// ReadDir of a stopped member's directory returns the state that the member has after a restart,
+// wherever its checkpoint is, and changes nothing. A new ensemble begins with that state, with a
+// later term and the next index.
 func TestFound_FromAStoppedMember(t *testing.T) {
 	for _, every := range []int{3, 50, 1_000_000} {
 		t.Run(fmt.Sprintf("checkpoint every %d", every), func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestFound_Refuses(t *testing.T) {
 	}
 }
 
-// After a power loss before any operation of the log's disk, or before the rename of the checkpoint, the
-// directory is as new, or refused, or complete.
+// After a power loss before any operation of the log's disk, or before the rename of the
+// checkpoint, the directory is as new, or refused, or complete.
 func TestFound_PowerLossAtEveryOperation(t *testing.T) {
 	from := t.TempDir()
 	n := open(t, Config{Dir: from})
@@ -237,8 +237,9 @@ func TestFound_PowerLossAtEveryOperation(t *testing.T) {
 	}
 }
 
-// A survivor founds a new ensemble. A member without state is let in, and ignores a member of the old
-// ensemble that still runs and has more entries. That member is refused until it is emptied as well.
+// A survivor founds a new ensemble. A member without state is let in, and ignores a member of the
+// old ensemble that still runs and has more entries. That member is refused until it is emptied as
+// well.
 func TestFound_TheOldEnsembleStaysApart(t *testing.T) {
 	e := newEnsemble(t, 3, true)
 	survivor, second, old := e.nodes[0], e.nodes[1], e.nodes[2]
@@ -334,8 +335,8 @@ func TestReadCheckpoint_FindsDamage(t *testing.T) {
 	}
 }
 
-// A file of many megabytes is written in parts, and room is called before each of them. Its error ends the
-// writing.
+// A file of many megabytes is written in parts, and room is called before each of them. Its error
+// ends the writing.
 func TestWriteCheckpoint_AsksForRoom(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, Config{Dir: dir})

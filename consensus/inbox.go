@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/turn"
 )
 
-// mailbox is an unbounded queue from many senders to one receiver. Its senders are bounded elsewhere: requests
-// by the server's limits, appends by raft.
+// mailbox is an unbounded queue from many senders to one receiver. Its senders are bounded
+// elsewhere: requests by the server's limits, appends by raft.
 type mailbox[T any] struct {
 	mu    sync.Mutex
 	items []T
@@ -52,8 +52,9 @@ func (m *mailbox[T]) empty() bool {
 	return len(m.items) == 0
 }
 
-// inbox is the mailbox of the loop. Requests and results of the log come in bulk, so they have queues of
-// their own, in which they need no allocation each. No order is kept between the three kinds.
+// inbox is the mailbox of the loop. Requests and results of the log come in bulk, so they have
+// queues of their own, in which they need no allocation each. No order is kept between the three
+// kinds.
 type inbox struct {
 	mu    sync.Mutex
 	items inputs

@@ -16,8 +16,9 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// list is a state machine that holds all payloads in order. A Ref is a func() that is called when the
-// request is applied. The key z holds length and hash of the list, so that Restore detects damage.
+// list is a state machine that holds all payloads in order. A Ref is a func() that is called when
+// the request is applied. The key z holds length and hash of the list, so that Restore detects
+// damage.
 type list struct {
 	mu    sync.Mutex
 	items []string
@@ -259,8 +260,8 @@ func (r *running) reach(t testing.TB, l *load, n int) {
 	}
 }
 
-// checkLoads checks that items are those of the loads, in the order of the loads, each from 1 on without gap
-// or repetition, and at least the answered ones.
+// checkLoads checks that items are those of the loads, in the order of the loads, each from 1 on
+// without gap or repetition, and at least the answered ones.
 func checkLoads(items []string, names []string, answered []int) error {
 	for i, name := range names {
 		n := 0

@@ -7,18 +7,18 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/turn"
 )
 
-// logThread is the log of a running node: a queue of work, and the writer that does it. Usually a goroutine
-// of its own runs the writer; if that goroutine is idle, the loop may do the work itself.
+// logThread is the log of a running node: a queue of work, and the writer that does it. Usually a
+// goroutine of its own runs the writer; if that goroutine is idle, the loop may do the work itself.
 type logThread struct {
 	mu     sync.Mutex // held while work is taken from the queue and done; guards writer
 	writer *logWriter
 	queue  *mailbox[turn.LogWork]
 }
 
-// write does the work or queues it. inline asks for the work to be done now, on this goroutine: for a lone
-// client, two switches of goroutines, each with a wake-up, cost about as much as a sync. Requests that
-// come during the sync wait in the inbox and share one entry. In memory there is nothing to wait for, so
-// the work is always done now.
+// write does the work or queues it. inline asks for the work to be done now, on this goroutine: for
+// a lone client, two switches of goroutines, each with a wake-up, cost about as much as a sync.
+// Requests that come during the sync wait in the inbox and share one entry. In memory there is
+// nothing to wait for, so the work is always done now.
 func (l *logThread) write(work []turn.LogWork, inline bool) error {
 	inMemory := l.writer.log == nil
 	if inMemory || inline && l.mu.TryLock() {
@@ -34,8 +34,8 @@ func (l *logThread) write(work []turn.LogWork, inline bool) error {
 	return nil
 }
 
-// run does the queued work, with one write and one sync for all that waits. It ends when stop is closed, or
-// with the first error, which it returns.
+// run does the queued work, with one write and one sync for all that waits. It ends when stop is
+// closed, or with the first error, which it returns.
 func (l *logThread) run(stop <-chan struct{}) error {
 	for {
 		select {

@@ -11,20 +11,22 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// maxAppendBytes ends the combining of appends: once the queued entries have this size, they are written. It
-// bounds the memory of the log, and is far below the WAL's limit for one append.
+// maxAppendBytes ends the combining of appends: once the queued entries have this size, they are
+// written. It bounds the memory of the log, and is far below the WAL's limit for one append.
 const maxAppendBytes = 4 << 20
 
 // checkpointReplacer puts a complete checkpoint of another member in the place of ours, durably.
 type checkpointReplacer interface{ replace(path string) error }
 
-// logWriter does the log's work: it combines appends into few writes, and syncs only when a response
-// depends on it. In memory it only keeps raft's storage. It is not safe for concurrent use.
+// logWriter does the log's work: it combines appends into few writes, and syncs only when a
+// response depends on it. In memory it only keeps raft's storage. It is not safe for concurrent
+// use.
 type logWriter struct {
 	log         *wal.Log // nil: in memory
 	storage     *raft.MemoryStorage
 	checkpoints checkpointReplacer
-	// done gets the responses of appends that are durable, and the checkpoint that they installed, if any.
+	// done gets the responses of appends that are durable, and the checkpoint that they installed,
+	// if any.
 	done func(responses []*raftpb.Message, installed *turn.Received)
 	size atomic.Int64 // of the log; may be read at any time
 
@@ -82,8 +84,9 @@ func (w *logWriter) work(items []turn.LogWork) error {
 	return nil
 }
 
-// install puts a checkpoint of another member in the place of checkpoint and log. A crash between the two
-// steps leaves a checkpoint that is newer than the log, which recovery recognizes (recovered.split).
+// install puts a checkpoint of another member in the place of checkpoint and log. A crash between
+// the two steps leaves a checkpoint that is newer than the log, which recovery recognizes
+// (recovered.split).
 func (w *logWriter) install(m *raftpb.Message, r *turn.Received) error {
 	if m.Term != nil {
 		w.state.Term, w.state.Vote, w.state.Commit = m.GetTerm(), m.GetVote(), m.GetCommit()
@@ -110,9 +113,9 @@ func (w *logWriter) install(m *raftpb.Message, r *turn.Received) error {
 	return nil
 }
 
-// flush writes the queued appends with one sync, and reports them. State that no response depends on is
-// not worth a write and goes along with the next write, as raft allows: a commit index, unless it decides
-// which members vote; term and vote, if there is no response.
+// flush writes the queued appends with one sync, and reports them. State that no response depends
+// on is not worth a write and goes along with the next write, as raft allows: a commit index,
+// unless it decides which members vote; term and vote, if there is no response.
 func (w *logWriter) flush() error {
 	w.batches, w.entries, w.data = w.batches[:0], w.entries[:0], w.data[:0]
 	var responses []*raftpb.Message

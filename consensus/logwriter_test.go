@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// Some state must be on disk before a response leaves, and some is not worth a sync. These are raft's rules
-// for AsyncStorageWrites.
+// Some state must be on disk before a response leaves, and some is not worth a sync. These are
+// raft's rules for AsyncStorageWrites.
 func TestC1_WhatTheLogWrites(t *testing.T) {
 	mem := vfs.NewMem()
 	syncs := 0

@@ -11,10 +11,10 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Memory takes the place of the data directory for a node in memory. A node that ends leaves its state
-// there, and the next node with the Memory continues from it, with everything that was acknowledged and
-// voted. The zero value is empty. A Memory lasts as long as the process, serves one node
-// at a time, and must not be copied. It is safe for concurrent use.
+// Memory takes the place of the data directory for a node in memory. A node that ends leaves its
+// state there, and the next node with the Memory continues from it, with everything that was
+// acknowledged and voted. The zero value is empty. A Memory lasts as long as the process, serves
+// one node at a time, and must not be copied. It is safe for concurrent use.
 type Memory struct {
 	mu    sync.Mutex
 	inUse bool
@@ -31,8 +31,8 @@ type memoryState struct {
 	storage *raft.MemoryStorage
 }
 
-// take assigns the Memory to a node, restores the node's state machine, and sets its raft storage, which
-// is then filled already.
+// take assigns the Memory to a node, restores the node's state machine, and sets its raft storage,
+// which is then filled already.
 func (m *Memory) take(n *Node, r *recovered) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

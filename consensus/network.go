@@ -21,11 +21,11 @@ import (
 
 // peerNetwork is the connections of a node to the other members.
 //
-// Members of another ensemble are refused in the hello (peerHandler.Accept). A member without state,
-// however, knows no number to compare: it talks with every member, and learns only later where it belongs.
-// From then on it must not listen to members of another ensemble over existing connections. That happens
-// after a restore: an emptied server is let in by the new ensemble while a server of the old one still
-// runs.
+// Members of another ensemble are refused in the hello (peerHandler.Accept). A member without
+// state, however, knows no number to compare: it talks with every member, and learns only later
+// where it belongs. From then on it must not listen to members of another ensemble over existing
+// connections. That happens after a restore: an emptied server is let in by the new ensemble while
+// a server of the old one still runs.
 type peerNetwork struct {
 	logger  hclog.Logger
 	cluster atomic.Uint64 // identifies this member's ensemble; 0: not known yet
@@ -77,16 +77,16 @@ func (p *peerNetwork) noteHello(member, cluster uint64) {
 	p.clusters[member] = cluster
 }
 
-// foreign reports whether a member belongs to another ensemble than ours. A member that knows none may
-// become part of ours.
+// foreign reports whether a member belongs to another ensemble than ours. A member that knows none
+// may become part of ours.
 func (p *peerNetwork) foreign(member, ours uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return core.ClustersDiffer(p.clusters[member], ours)
 }
 
-// joinCluster is called when this member's ensemble is known. Connections to members of other ensembles
-// end; both sides log the reason when the next hello is refused.
+// joinCluster is called when this member's ensemble is known. Connections to members of other
+// ensembles end; both sides log the reason when the next hello is refused.
 func (p *peerNetwork) joinCluster(cluster uint64) {
 	p.cluster.Store(cluster)
 	p.mu.Lock()
@@ -103,8 +103,8 @@ func (p *peerNetwork) joinCluster(cluster uint64) {
 	}
 }
 
-// send queues a message of the core until flush. Raft and the streams recover from a message that is
-// dropped on the way.
+// send queues a message of the core until flush. Raft and the streams recover from a message that
+// is dropped on the way.
 func (p *peerNetwork) send(network *peer.Network, m *core.Message) {
 	frame, err := m.Encode()
 	if err != nil {
@@ -116,8 +116,8 @@ func (p *peerNetwork) send(network *peer.Network, m *core.Message) {
 	}
 }
 
-// flush lets the queued messages go, so that all messages of a turn to one member are one write and wake it
-// once.
+// flush lets the queued messages go, so that all messages of a turn to one member are one write and
+// wake it once.
 func (p *peerNetwork) flush() {
 	if len(p.unsent) == 0 {
 		return
@@ -129,7 +129,8 @@ func (p *peerNetwork) flush() {
 	p.unsent = p.unsent[:0]
 }
 
-// SetMembers sets the addresses of the other members, host:port by member. It may be called at any time.
+// SetMembers sets the addresses of the other members, host:port by member. It may be called at any
+// time.
 func (n *Node) SetMembers(addresses map[uint64]string) {
 	addresses = maps.Clone(addresses)
 	delete(addresses, n.cfg.ID)
@@ -137,12 +138,12 @@ func (n *Node) SetMembers(addresses map[uint64]string) {
 	n.inbox.put(membersSet{slices.AppendSeq([]uint64{}, maps.Keys(addresses))})
 }
 
-// SetTarget sets the membership that the ensemble is to reach. All members must be given the same target, as
-// part of the state that they apply; the leader carries it out.
+// SetTarget sets the membership that the ensemble is to reach. All members must be given the same
+// target, as part of the state that they apply; the leader carries it out.
 func (n *Node) SetTarget(t Target) { n.inbox.put(targetSet{t}) }
 
-// Send sends a message to another member if it can be reached now. The message may be lost, and arrives at
-// most once.
+// Send sends a message to another member if it can be reached now. The message may be lost, and
+// arrives at most once.
 func (n *Node) Send(to uint64, payload []byte) {
 	if to == n.cfg.ID {
 		n.cfg.OnMessage(to, payload)
@@ -167,8 +168,8 @@ func (n *Node) Connected() (ids []uint64) {
 	return ids
 }
 
-// HandOver passes leadership on, if this member leads and another voter can take over. It returns when that
-// is done or has failed, or when ctx ends.
+// HandOver passes leadership on, if this member leads and another voter can take over. It returns
+// when that is done or has failed, or when ctx ends.
 func (n *Node) HandOver(ctx context.Context) {
 	if !n.Status().Leading || n.cfg.PeerListener == nil {
 		return
@@ -187,7 +188,8 @@ type peerHandler struct{ n *Node }
 // Hello returns the ensemble that this member belongs to.
 func (p peerHandler) Hello() []byte { return binary.AppendUvarint(nil, p.n.network.cluster.Load()) }
 
-// Accept refuses the members of other ensembles. A member that knows no ensemble yet may become part of ours.
+// Accept refuses the members of other ensembles. A member that knows no ensemble yet may become
+// part of ours.
 func (p peerHandler) Accept(from uint64, hello []byte) error {
 	r := core.Uvarints{Rest: hello}
 	theirs, ours := r.Next(), p.n.network.cluster.Load()

@@ -45,8 +45,9 @@ type Node struct {
 	yielder   yielder // owned by Run
 }
 
-// Open restores the state machine from the data directory and opens the log. The node does nothing until
-// Run. After an error nothing stays open. A data directory that another process uses is refused.
+// Open restores the state machine from the data directory and opens the log. The node does nothing
+// until Run. After an error nothing stays open. A data directory that another process uses is
+// refused.
 func Open(cfg Config) (_ *Node, err error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		if cfg.PeerListener != nil {
@@ -108,7 +109,8 @@ func Open(cfg Config) (_ *Node, err error) {
 // inMemory reports whether the node has no data directory.
 func (n *Node) inMemory() bool { return n.cfg.Dir == "" }
 
-// firstIncarnation returns an incarnation above any that an earlier life without a trace here can have had.
+// firstIncarnation returns an incarnation above any that an earlier life without a trace here can
+// have had.
 func (n *Node) firstIncarnation() uint64 { return uint64(n.cfg.Now().UnixMilli())<<20 | n.random()>>44 }
 
 // random returns an unpredictable number.
@@ -120,10 +122,10 @@ func (n *Node) random() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// Propose appends a request to this server's stream and returns at once. When the request is applied, the
-// state machine gets ref with it. A node that stops earlier never hands ref over. Then it is unknown
-// whether the request takes effect: it may be in the log. The payload belongs to the node and must not be
-// nil.
+// Propose appends a request to this server's stream and returns at once. When the request is
+// applied, the state machine gets ref with it. A node that stops earlier never hands ref over. Then
+// it is unknown whether the request takes effect: it may be in the log. The payload belongs to the
+// node and must not be nil.
 func (n *Node) Propose(payload []byte, ref any) {
 	n.inbox.addRequest(request{payload, ref})
 	if !n.proposals.delays() {
@@ -131,16 +133,16 @@ func (n *Node) Propose(payload []byte, ref any) {
 	}
 }
 
-// Read calls f, on the loop's goroutine between two batches, when everything is applied here that was
-// committed anywhere at the time of the call. A node that stops earlier never calls f.
+// Read calls f, on the loop's goroutine between two batches, when everything is applied here that
+// was committed anywhere at the time of the call. A node that stops earlier never calls f.
 func (n *Node) Read(f func()) { n.inbox.put(readRequested{f}) }
 
 // LogBytes returns the size of the log on disk.
 func (n *Node) LogBytes() int64 { return n.log.writer.size.Load() }
 
-// Run runs the node until ctx ends, and then returns ErrClosed, or until its disk fails, and then returns
-// that error. It closes the log and releases the data directory before it returns. It must be called at
-// most once.
+// Run runs the node until ctx ends, and then returns ErrClosed, or until its disk fails, and then
+// returns that error. It closes the log and releases the data directory before it returns. It must
+// be called at most once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.closed.Swap(true) {
 		return errors.New("consensus: Run called twice, or after Close")
@@ -184,7 +186,8 @@ func (n *Node) Run(ctx context.Context) error {
 	return errors.Join(err, n.release())
 }
 
-// drain handles the inputs that still matter after the loop has ended with err, and returns Run's error.
+// drain handles the inputs that still matter after the loop has ended with err, and returns Run's
+// error.
 func (n *Node) drain(err error) error {
 	in := n.inbox.take()
 	for _, e := range in.events {

@@ -28,8 +28,8 @@ func TestNode_InMemory(t *testing.T) {
 	n.close(t)
 }
 
-// No request waits for a tick: a request that comes during the proposal delay is seen when the entry under
-// way ends.
+// No request waits for a tick: a request that comes during the proposal delay is seen when the
+// entry under way ends.
 func TestNode_GatheredRequestsAreSeen(t *testing.T) {
 	for _, clients := range []int{1, 8} {
 		n := open(t, Config{Dir: t.TempDir(), NoSync: true, Tick: time.Hour})
@@ -59,7 +59,8 @@ func TestNode_ReadSeesWhatWasAnswered(t *testing.T) {
 	n.close(t)
 }
 
-// After restarts in the middle of a load, with many checkpoints, the state is the same as without them.
+// After restarts in the middle of a load, with many checkpoints, the state is the same as without
+// them.
 func TestC3_RestartsUnderLoad(t *testing.T) {
 	for _, every := range []int{3, 50, 1_000_000, inMemory} {
 		t.Run(fmt.Sprintf("checkpoint every %d", every), func(t *testing.T) {
@@ -90,7 +91,8 @@ func TestC3_RestartsUnderLoad(t *testing.T) {
 	}
 }
 
-// inMemory takes the place of a number of requests: there are no checkpoints, and the nodes share a Memory.
+// inMemory takes the place of a number of requests: there are no checkpoints, and the nodes share a
+// Memory.
 const inMemory = 1_000_001
 
 func TestMemory_Misuse(t *testing.T) {
@@ -221,8 +223,8 @@ func TestOpen_BadConfig(t *testing.T) {
 	}
 }
 
-// Log and checkpoint belong together: if one of them is missing, data is lost, and the member must not
-// start as a new member.
+// Log and checkpoint belong together: if one of them is missing, data is lost, and the member must
+// not start as a new member.
 func TestOpen_HalfOfTheDirectoryIsMissing(t *testing.T) {
 	for _, lost := range []string{"wal", "checkpoint.db"} {
 		t.Run(lost, func(t *testing.T) {

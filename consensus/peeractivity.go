@@ -2,8 +2,8 @@ package consensus
 
 import "github.com/gozkd/gozkd/consensus/internal/core"
 
-// peerActivity is a leader's knowledge of the other members' activity, as of its last tick. Only Run uses
-// it.
+// peerActivity is a leader's knowledge of the other members' activity, as of its last tick. Only
+// Run uses it.
 type peerActivity struct {
 	ticks      uint64
 	peers      []PeerStatus
@@ -13,8 +13,8 @@ type peerActivity struct {
 	received   int64             // see Counts.Checkpoints
 }
 
-// update is called before each tick. Raft clears RecentActive once per election timeout, so a member counts
-// as active for one more timeout.
+// update is called before each tick. Raft clears RecentActive once per election timeout, so a
+// member counts as active for one more timeout.
 func (a *peerActivity) update(c *core.Core) {
 	a.ticks++
 	a.peers = c.Peers()
@@ -38,8 +38,8 @@ func (a *peerActivity) update(c *core.Core) {
 	a.countInStep()
 }
 
-// countInStep counts the members that come into step from the log. Those that got a checkpoint were counted
-// when it was sent.
+// countInStep counts the members that come into step from the log. Those that got a checkpoint were
+// counted when it was sent.
 func (a *peerActivity) countInStep() {
 	for i := range a.peers {
 		p := &a.peers[i]
@@ -55,7 +55,8 @@ func (a *peerActivity) countInStep() {
 	}
 }
 
-// transferSucceeded notes that a member has received a checkpoint. No tick may have seen the transfer.
+// transferSucceeded notes that a member has received a checkpoint. No tick may have seen the
+// transfer.
 func (a *peerActivity) transferSucceeded(to uint64) {
 	a.received++
 	if a.inStep != nil {

@@ -11,11 +11,12 @@ import (
 // core.ProposalDelay.
 //
 // A request is looked at when core.BatchInterval has passed since it came, or as soon as it may be
-// proposed if that is sooner. No wake-up is lost: a proposer adds its request to the inbox and then reads
-// the loop's state; the loop stores its state and then re-checks the inbox. If the proposer read the
-// state of an earlier turn, the re-check finds the request. Otherwise the loop may sleep, and the first
-// proposer starts the timer. For requests that the loop has taken out of the inbox already, the loop
-// starts the timer itself. Every turn looks at all requests, so starting the timer again does no harm.
+// proposed if that is sooner. No wake-up is lost: a proposer adds its request to the inbox and then
+// reads the loop's state; the loop stores its state and then re-checks the inbox. If the proposer
+// read the state of an earlier turn, the re-check finds the request. Otherwise the loop may sleep,
+// and the first proposer starts the timer. For requests that the loop has taken out of the inbox
+// already, the loop starts the timer itself. Every turn looks at all requests, so starting the
+// timer again does no harm.
 type proposalTimer struct {
 	state atomic.Int32
 	timer *time.Timer // wakes the loop; a useless wake-up costs one turn of the loop
@@ -33,8 +34,8 @@ func (p *proposalTimer) init(wake func()) {
 	p.timer.Stop()
 }
 
-// delays reports whether a goroutine that has added a request need not wake the loop. It may be called from
-// any goroutine.
+// delays reports whether a goroutine that has added a request need not wake the loop. It may be
+// called from any goroutine.
 func (p *proposalTimer) delays() bool {
 	switch p.state.Load() {
 	case notDelaying:
@@ -60,7 +61,8 @@ func (p *proposalTimer) set(delayed bool, after time.Duration) {
 	}
 }
 
-// stop is called when the loop has ended. A proposer that is in delays may still make the timer fire once.
+// stop is called when the loop has ended. A proposer that is in delays may still make the timer
+// fire once.
 func (p *proposalTimer) stop() {
 	p.state.Store(notDelaying)
 	p.timer.Stop()

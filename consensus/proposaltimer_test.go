@@ -9,9 +9,9 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// A request that comes while an entry is under way waits for BatchInterval, not for the end of that entry
-// nor for a tick: wherever it comes from, even if no other request follows, and even if the clock is set
-// meanwhile.
+// A request that comes while an entry is under way waits for BatchInterval, not for the end of that
+// entry nor for a tick: wherever it comes from, even if no other request follows, and even if the
+// clock is set meanwhile.
 func TestProposalTimer_NoRequestWaitsForASlowEntry(t *testing.T) {
 	const latency = 50 * time.Millisecond
 	for name, tc := range map[string]struct {
@@ -83,8 +83,8 @@ func TestProposalTimer_TwoClientsDontTakeTurns(t *testing.T) {
 	})
 }
 
-// A request that the loop took from the inbox before it began to delay, so that no proposer has started the
-// timer, is not forgotten if the clock goes on within a turn.
+// A request that the loop took from the inbox before it began to delay, so that no proposer has
+// started the timer, is not forgotten if the clock goes on within a turn.
 func TestProposalTimer_TimePassesInATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const latency = 50 * time.Millisecond

@@ -10,7 +10,8 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 )
 
-// A received checkpoint keeps its file until it is installed or discarded. Until then others are refused.
+// A received checkpoint keeps its file until it is installed or discarded. Until then others are
+// refused.
 func TestTransfer_OneAtATime(t *testing.T) {
 	n, err := Open(Config{Dir: t.TempDir(), StateMachine: &list{}})
 	if err != nil {

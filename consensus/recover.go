@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// recovered is the content of a data directory. For a member without state, meta has no Conf and there are
-// no entries.
+// recovered is the content of a data directory. For a member without state, meta has no Conf and
+// there are no entries.
 type recovered struct {
 	meta    core.Meta
 	state   core.LogState
@@ -80,9 +80,9 @@ func (r *recovered) checkAlone(cfg *Config, where string) error {
 // dataPaths are the paths that errors name.
 type dataPaths struct{ checkpoint, log, dir string }
 
-// join combines checkpoint and log. A member with state got its log first, then its checkpoint, then
-// entries; so one of them without the other is a loss. A member without state may have a log without
-// entries.
+// join combines checkpoint and log. A member with state got its log first, then its checkpoint,
+// then entries; so one of them without the other is a loss. A member without state may have a log
+// without entries.
 func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPaths) (err error) {
 	if r.state, err = core.DecodeLogState(rec.State); err != nil {
 		return err
@@ -139,8 +139,9 @@ func (r *recovered) split(logged []wal.Entry, where dataPaths) error {
 			return fmt.Errorf("%w: the checkpoint ends at entry %d, but the log in %s continues with entry %d: restore the data directory from a copy",
 				wal.ErrCorrupt, want-1, where.log, e.Index)
 		}
-		// A checkpoint of another member replaced ours, and a crash came before the log was emptied: these
-		// entries belong to another history. Everything that the log calls committed is in the checkpoint.
+		// A checkpoint of another member replaced ours, and a crash came before the log was
+		// emptied: these entries belong to another history. Everything that the log calls committed
+		// is in the checkpoint.
 		r.tail, r.entries, r.useless = nil, nil, true
 		r.state.Commit = r.meta.Index
 		return nil
@@ -151,8 +152,8 @@ func (r *recovered) split(logged []wal.Entry, where dataPaths) error {
 	return nil
 }
 
-// begin returns the first append of a start: a new incarnation, which must be durable before its first
-// request leaves (C2). Useless entries are dropped.
+// begin returns the first append of a start: a new incarnation, which must be durable before its
+// first request leaves (C2). Useless entries are dropped.
 func (r *recovered) begin(first, random uint64) wal.Batch {
 	r.nextIncarnation(first, random)
 	b := wal.Batch{State: r.state.Append(nil)}
@@ -162,8 +163,8 @@ func (r *recovered) begin(first, random uint64) wal.Batch {
 	return b
 }
 
-// nextIncarnation begins a new incarnation. If nothing is known of earlier lives, whose requests may still
-// be under way, the number is first, which is taken from the clock.
+// nextIncarnation begins a new incarnation. If nothing is known of earlier lives, whose requests
+// may still be under way, the number is first, which is taken from the clock.
 func (r *recovered) nextIncarnation(first, random uint64) {
 	switch {
 	case r.earlier > r.state.Incarnation:

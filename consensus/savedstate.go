@@ -23,13 +23,13 @@ import (
 type SavedState struct {
 	Member  uint64 // the member that it belongs to, or belonged to
 	Cluster uint64 // identifies its ensemble; 0: not known yet
-	// Index and Term are those of the last entry in the state. Of two members of an ensemble, the member
-	// with the higher term has more; with equal terms, the member with the higher index.
+	// Index and Term are those of the last entry in the state. Of two members of an ensemble, the
+	// member with the higher term has more; with equal terms, the member with the higher index.
 	Index, Term uint64
 	// Checkpoint is the index of the checkpoint. Later entries came from the log.
 	Checkpoint uint64
-	// Committed is the index up to which entries are known to be committed. Later entries may be committed
-	// too, if the member was not told.
+	// Committed is the index up to which entries are known to be committed. Later entries may be
+	// committed too, if the member was not told.
 	Committed        uint64
 	Time             time.Time // the leader's clock in the last batch; zero if there was none
 	Voters, Learners []uint64  // raft's membership
@@ -38,13 +38,14 @@ type SavedState struct {
 	meta core.Meta
 }
 
-// ErrNoState says that a data directory holds no state: it is empty, or its member was never let in.
+// ErrNoState says that a data directory holds no state: it is empty, or its member was never let
+// in.
 var ErrNoState = errors.New("consensus: no state")
 
 // ReadCheckpoint restores sm from a checkpoint file, without changing the file. A copy of a stopped
-// server's file is as good as the file itself, and so is a copy of a running server's file made by bbolt's
-// Tx.WriteTo. A damaged file returns ErrCorruptCheckpoint. Reading the file of a running server delays that
-// server's next checkpoint, by at most a minute.
+// server's file is as good as the file itself, and so is a copy of a running server's file made by
+// bbolt's Tx.WriteTo. A damaged file returns ErrCorruptCheckpoint. Reading the file of a running
+// server delays that server's next checkpoint, by at most a minute.
 func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
 	meta, found, err := checkpointFile{path}.load(true, sm)
 	switch {
@@ -56,12 +57,13 @@ func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
 	return savedStateOf(meta), nil
 }
 
-// ReadDir restores sm from a data directory that no server uses: from the checkpoint, plus all entries of
-// the log, including those that are not known to be committed. logDir is the directory of the log; "" means
-// dir. Nothing is changed. No server can start with the directory until ReadDir returns.
+// ReadDir restores sm from a data directory that no server uses: from the checkpoint, plus all
+// entries of the log, including those that are not known to be committed. logDir is the directory
+// of the log; "" means dir. Nothing is changed. No server can start with the directory until
+// ReadDir returns.
 //
-// A missing or damaged log is an error, as for Open, and so is a directory in use ([vfs.ErrLocked]). A
-// directory without state returns ErrNoState.
+// A missing or damaged log is an error, as for Open, and so is a directory in use
+// ([vfs.ErrLocked]). A directory without state returns ErrNoState.
 func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 	cfg := Config{Dir: dir, LogDir: logDir, StateMachine: sm}
 	if cfg.LogDir == "" {
@@ -139,12 +141,12 @@ func savedStateOf(m core.Meta) SavedState {
 	return s
 }
 
-// WriteCheckpoint writes state, which CaptureAll of a state machine with the state of s returned, to a new
-// checkpoint file, and syncs it. An existing file is an error that wraps [fs.ErrExist]. After another error
-// there may be an unusable file.
+// WriteCheckpoint writes state, which CaptureAll of a state machine with the state of s returned,
+// to a new checkpoint file, and syncs it. An existing file is an error that wraps [fs.ErrExist].
+// After another error there may be an unusable file.
 //
-// room is called before each part of some megabytes, and its error ends the writing: others may need the
-// disk. A nil room means that there is room.
+// room is called before each part of some megabytes, and its error ends the writing: others may
+// need the disk. A nil room means that there is room.
 func (s SavedState) WriteCheckpoint(path string, state Changes, room func() error) error {
 	return checkpoint.Create(path, s.meta.Append(nil), state.Range, room)
 }

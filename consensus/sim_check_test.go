@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// simChecks is the simulator's knowledge of the ensemble, from outside. It compares everything that a member
-// applies with the entries that were applied first, and checks the invariants.
+// simChecks is the simulator's knowledge of the ensemble, from outside. It compares everything that
+// a member applies with the entries that were applied first, and checks the invariants.
 type simChecks struct {
 	ref       []simApplied // by index; 0 is unused, 1 is the initial state
 	stream    map[simLife]uint64
@@ -59,8 +59,8 @@ func (c *simChecks) leads(m *simMember) {
 	c.leaderOf[m.core.RaftTerm()] = me
 }
 
-// appending checks raft's log matching: entries with equal index and term are equal, and so are their
-// predecessors.
+// appending checks raft's log matching: entries with equal index and term are equal, and so are
+// their predecessors.
 func (c *simChecks) appending(m *simMember, work []turn.LogWork) {
 	terms := map[uint64]uint64{}
 	for _, item := range work {
@@ -88,8 +88,8 @@ func (c *simChecks) appending(m *simMember, work []turn.LogWork) {
 	}
 }
 
-// promises checks that the promise of a message is durable before the message leaves (C1): raft answers an
-// append in a term, or a vote, only when the log knows that term and that vote.
+// promises checks that the promise of a message is durable before the message leaves (C1): raft
+// answers an append in a term, or a vote, only when the log knows that term and that vote.
 func (c *simChecks) promises(m *simMember, r *raftpb.Message) {
 	written := m.writer.written
 	switch r.GetType() {
@@ -116,7 +116,8 @@ func (c *simChecks) state(m *simMember, index uint64) {
 	m.applied = index
 }
 
-// apply lets a member apply a batch, and compares it with the batch of that index that was applied first.
+// apply lets a member apply a batch, and compares it with the batch of that index that was applied
+// first.
 func (c *simChecks) apply(m *simMember, b *Batch) {
 	w := m.w
 	if b.Index != m.applied+1 {
@@ -226,8 +227,9 @@ func (c *simChecks) nothingLost(w *simWorld) {
 	}
 }
 
-// quorum checks that an applied entry is on the disks of a quorum of the voters of its time (C1). A leader
-// may not have applied the last change of the membership yet, so the previous membership is accepted too.
+// quorum checks that an applied entry is on the disks of a quorum of the voters of its time (C1). A
+// leader may not have applied the last change of the membership yet, so the previous membership is
+// accepted too.
 func (c *simChecks) quorum(m *simMember, index uint64) {
 	c.noteConf(m)
 	for _, conf := range c.confs {
@@ -267,8 +269,8 @@ func (c *simChecks) majority(w *simWorld, voters []uint64, index uint64) bool {
 	return n > len(voters)/2 || len(voters) == 0
 }
 
-// holds reports whether the log on disk holds the applied entry of that index. Raft's log in memory gets
-// entries only when they are on disk, and is read from there at each start.
+// holds reports whether the log on disk holds the applied entry of that index. Raft's log in memory
+// gets entries only when they are on disk, and is read from there at each start.
 func (m *simMember) holds(index uint64) bool {
 	if m.storage == nil {
 		return false

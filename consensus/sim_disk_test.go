@@ -16,8 +16,8 @@ import (
 // errPower is the error of all operations from the moment of a crash on.
 var errPower = errors.New("power loss")
 
-// simDisk is a member's disk: the log's file system, and the checkpoint. As with package checkpoint, a write
-// of the checkpoint happens completely or not at all.
+// simDisk is a member's disk: the log's file system, and the checkpoint. As with package
+// checkpoint, a write of the checkpoint happens completely or not at all.
 type simDisk struct {
 	w          *simWorld
 	fs         *vfs.Mem

@@ -191,8 +191,8 @@ func (w *simWorld) kill(m *simMember, power bool, ms int64) bool {
 	return true
 }
 
-// empty deletes a member's data directory, if the others still have a quorum without it. No ensemble
-// survives more than that.
+// empty deletes a member's data directory, if the others still have a quorum without it. No
+// ensemble survives more than that.
 func (w *simWorld) empty(m *simMember, ms int64) bool {
 	ahead := w.ahead()
 	if ahead == nil || !m.hasState() {
@@ -223,15 +223,15 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 	return true
 }
 
-// votesAgain reports whether an emptied member is a voter again, and knows that. A membership that it knows
-// from a checkpoint may be from before it was let in.
+// votesAgain reports whether an emptied member is a voter again, and knows that. A membership that
+// it knows from a checkpoint may be from before it was let in.
 func (w *simWorld) votesAgain(m *simMember) bool {
 	ahead := w.ahead()
 	return m.applied == ahead.applied && contains(ahead.core.Conf().GetVoters(), m.id) && contains(m.core.Conf().GetVoters(), m.id)
 }
 
-// settled reports whether the membership is the requested one, and no log holds a change that is not
-// applied.
+// settled reports whether the membership is the requested one, and no log holds a change that is
+// not applied.
 func (w *simWorld) settled(ahead *simMember) bool {
 	conf, target := ahead.core.Conf(), ahead.machine.target
 	if len(target.Voters) == 0 {
@@ -315,8 +315,8 @@ func (w *simWorld) retarget(s step, m *simMember) bool {
 	return true
 }
 
-// heal ends all faults and waits until everything is well: all members vote and have the same state, nothing
-// waits, and a new request of each member is applied everywhere within seconds.
+// heal ends all faults and waits until everything is well: all members vote and have the same
+// state, nothing waits, and a new request of each member is applied everywhere within seconds.
 func (w *simWorld) heal() {
 	w.calm = true
 	w.net.lossy, w.net.slow, w.net.reorder, w.net.dup, w.broken = 0, 0, 0, 0, 0

@@ -14,8 +14,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// simMachine is the state machine of the simulator's members: a datatree, and the membership that was
-// requested last.
+// simMachine is the state machine of the simulator's members: a datatree, and the membership that
+// was requested last.
 type simMachine struct {
 	tree   *datatree.Tree
 	target Target
@@ -163,8 +163,8 @@ func restoreSimMachine(kv iter.Seq2[[]byte, []byte]) (*simMachine, error) {
 // simOpenACL is the ACL of all simulated znodes.
 var simOpenACL = proto.OpenACL()
 
-// randomWrite returns a request that a client may make of a server with this tree. There are few znodes, so
-// that requests conflict.
+// randomWrite returns a request that a client may make of a server with this tree. There are few
+// znodes, so that requests conflict.
 func (s *simMachine) randomWrite(rng *rand.Rand, server uint8) []byte {
 	r := datatree.Request{Server: server}
 	var sessions []datatree.SessionInfo

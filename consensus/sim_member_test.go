@@ -19,9 +19,9 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// simMember is one member. Its loop, its core, the writer of its log and its recovery are those of a Node.
-// The simMember is the loop's turn.Host: it puts events of simulated time in the place of the Node's
-// goroutines, and a simDisk in the place of the disk.
+// simMember is one member. Its loop, its core, the writer of its log and its recovery are those of
+// a Node. The simMember is the loop's turn.Host: it puts events of simulated time in the place of
+// the Node's goroutines, and a simDisk in the place of the disk.
 type simMember struct {
 	w                *simWorld
 	id               uint64
@@ -232,8 +232,8 @@ func (m *simMember) tick() {
 
 func (m *simMember) Now() time.Time { return time.UnixMilli(m.nowMs()) }
 
-// Monotonic stands still, as if checkpoints took no time to write. None rests after another, so there are
-// more of them.
+// Monotonic stands still, as if checkpoints took no time to write. None rests after another, so
+// there are more of them.
 func (m *simMember) Monotonic() time.Time { return time.Time{} }
 
 func (m *simMember) Send(msg core.Message) {
@@ -278,9 +278,9 @@ func (m *simMember) WriteLog(work []turn.LogWork, _ bool) error {
 	return nil
 }
 
-// disturbInstall makes rare faults likely at the moment when they do most harm: a received checkpoint is
-// about to take the place of checkpoint and log. A checkpoint of the member's own is due, which would use
-// the same file, or the disk crashes in one of the next operations.
+// disturbInstall makes rare faults likely at the moment when they do most harm: a received
+// checkpoint is about to take the place of checkpoint and log. A checkpoint of the member's own is
+// due, which would use the same file, or the disk crashes in one of the next operations.
 func (m *simMember) disturbInstall() {
 	switch w := m.w; w.rng.IntN(4) {
 	case 0:
@@ -522,8 +522,8 @@ func (m *simMember) write() {
 	m.propose(&simRequest{kind: kindTree, body: m.machine.randomWrite(w.rng, uint8(m.id))})
 }
 
-// read requests a read. When the read runs, it must see everything that any member had applied at the time
-// of the request.
+// read requests a read. When the read runs, it must see everything that any member had applied at
+// the time of the request.
 func (m *simMember) read() {
 	want := m.w.checks.last()
 	check := func() {

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plan is one run of the simulator: how the ensemble begins, and which faults it meets. rapid draws it, and
-// shrinks it after a failure. The fine choices (which message is lost, which sector is torn) come from a
-// generator with the plan's seed.
+// plan is one run of the simulator: how the ensemble begins, and which faults it meets. rapid draws
+// it, and shrinks it after a failure. The fine choices (which message is lost, which sector is
+// torn) come from a generator with the plan's seed.
 type plan struct {
 	Seed    uint64
 	Members int

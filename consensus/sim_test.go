@@ -25,10 +25,12 @@ func TestSim(t *testing.T) {
 	all.log(t)
 }
 
-// TestSim_Regress runs the smallest plans that have found a bug. docs/quality/bugs.md describes the bugs.
+// TestSim_Regress runs the smallest plans that have found a bug. docs/quality/bugs.md describes the
+// bugs.
 func TestSim_Regress(t *testing.T) {
 	for name, p := range map[string]plan{
-		// A request is in the log after an installed checkpoint, and is sent again under another incarnation.
+		// A request is in the log after an installed checkpoint, and is sent again under another
+		// incarnation.
 		"install keeps the stream": {
 			Seed: 5, Members: 3, StartMs: []int{0, 0, 0}, Rate: 50, Rapid: true, Steps: []step{
 				{GapMs: 3, Kind: stepCutOneWay, Member: 1, Other: 0, ForMs: 800}, {GapMs: 3, Kind: stepBurst, Member: 0, Other: 1, ForMs: 1},
@@ -39,8 +41,8 @@ func TestSim_Regress(t *testing.T) {
 				{GapMs: 3, Kind: stepPowerLoss, Member: 0, Other: 0, ForMs: 1}, {GapMs: 3, Kind: stepClockJump, Member: 0, Other: 0, ForMs: 1},
 				{GapMs: 1000, Kind: stepEmptyDir, Member: 0, Other: 0, ForMs: 1},
 			}},
-		// A member that has formed the ensemble is taken for a member without state, because its request to be
-		// let in comes late.
+		// A member that has formed the ensemble is taken for a member without state, because its
+		// request to be let in comes late.
 		"a late request to be let in": {
 			Seed: 2, Members: 5, StartMs: []int{0, 1000, 10, 8000, 8000}, Rate: 1, Steps: []step{
 				{GapMs: 9, Kind: stepReorder, Member: toLeader, Other: 3, ForMs: 5000},
@@ -87,8 +89,8 @@ func TestSim_FindsPlantedBugs(t *testing.T) {
 	}
 }
 
-// TestSim_SkipsOnlyQuietTime checks that a run has the same result if quiet time, in which nothing happens
-// except heartbeats, is not skipped.
+// TestSim_SkipsOnlyQuietTime checks that a run has the same result if quiet time, in which nothing
+// happens except heartbeats, is not skipped.
 func TestSim_SkipsOnlyQuietTime(t *testing.T) {
 	skipped := int64(0)
 	for seed := range exhaustive.Or(4, 20) {

@@ -18,9 +18,9 @@ const (
 	simFormTick = 40
 )
 
-// simWorld is an ensemble in one goroutine: real loops, real logs on disks that crash, the real state
-// machine, and a network, disks and clocks that follow a plan. Everything that happens is an event at a
-// millisecond. All chance comes from one generator.
+// simWorld is an ensemble in one goroutine: real loops, real logs on disks that crash, the real
+// state machine, and a network, disks and clocks that follow a plan. Everything that happens is an
+// event at a millisecond. All chance comes from one generator.
 type simWorld struct {
 	plan    plan
 	bug     plantedBug
@@ -265,8 +265,8 @@ func (w *simWorld) nextTick() (next *simMember) {
 	return next
 }
 
-// skipQuiet skips time in which nothing would happen except heartbeats. Raft counts ticks modulo the
-// election timeout, so after a multiple of it everything is as before.
+// skipQuiet skips time in which nothing would happen except heartbeats. Raft counts ticks modulo
+// the election timeout, so after a multiple of it everything is as before.
 func (w *simWorld) skipQuiet(next int64) {
 	const round = core.ElectionTicks * simTickMs
 	if w.noSkip || next-w.now <= round {
@@ -290,7 +290,8 @@ func (w *simWorld) skipQuiet(next int64) {
 	w.stats.skippedMs += skip
 }
 
-// isQuiet reports whether all members follow the same leader, have all entries, and have nothing to do.
+// isQuiet reports whether all members follow the same leader, have all entries, and have nothing to
+// do.
 func (w *simWorld) isQuiet() bool {
 	if max(w.net.lossy, w.net.slow, w.net.reorder, w.net.dup) > w.now {
 		return false
@@ -416,8 +417,8 @@ func (w *simWorld) send(msg core.Message) {
 	w.at(at, simEvent{kind: evMessage, m: dst, life: dst.life, msg: msg, from: life})
 }
 
-// cutLink makes one direction lose everything for a while. Both sides notice after some time that the
-// connection is lost, and later that it is back.
+// cutLink makes one direction lose everything for a while. Both sides notice after some time that
+// the connection is lost, and later that it is back.
 func (w *simWorld) cutLink(from, to int, ms int64) {
 	end := w.now + ms
 	if w.net.cut[from][to] >= end {

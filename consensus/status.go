@@ -59,8 +59,8 @@ func (b *statusBoard) init() {
 // Status returns a recent view.
 func (n *Node) Status() Status { return *n.status.current.Load() }
 
-// Changed receives a value when the leader changes, or when this member begins or ceases to be current. It
-// has one reader.
+// Changed receives a value when the leader changes, or when this member begins or ceases to be
+// current. It has one reader.
 func (n *Node) Changed() <-chan struct{} { return n.status.changed }
 
 // Ready is closed when the node knows a leader and has applied its first entry.

@@ -39,7 +39,8 @@ func (n *Node) logTransition(old, s *Status) {
 	case s.Leader != 0:
 		log.Debug("another server leads", "leader", s.Leader, "term", raftTerm)
 	case old.Leading && oldTerm == raftTerm:
-		// The term rises when another leader is elected, and stays the same when this leader loses its quorum.
+		// The term rises when another leader is elected, and stays the same when this leader loses
+		// its quorum.
 		log.Warn("quorum lost: too few voters answer, so this server leads no longer", "voters", s.Voters, "connected", n.Connected())
 	case old.Leading:
 		log.Info("this server leads no longer: there is a new election", "term", raftTerm)

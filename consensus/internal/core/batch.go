@@ -14,10 +14,10 @@ type Batch struct {
 	TimeMs  int64  // the leader's wall clock, Unix milliseconds; never less than in the previous batch (C6)
 	// Requests are the accepted requests (C2), in order; there may be none. Valid during Apply.
 	Requests []Request
-	// Proposed is when this member sent its own requests of the batch to the leader or, if it leads,
-	// made the entry. Came is when the entry was made here or arrived. Synced is when it was in the
-	// log here. All three are readings of Config.Now. Zero means unknown: the entry was in the log at
-	// the start, or the batch holds no request of this member.
+	// Proposed is when this member sent its own requests of the batch to the leader or, if it
+	// leads, made the entry. Came is when the entry was made here or arrived. Synced is when it was
+	// in the log here. All three are readings of Config.Now. Zero means unknown: the entry was in
+	// the log at the start, or the batch holds no request of this member.
 	Proposed, Came, Synced time.Time
 }
 
@@ -27,7 +27,8 @@ type Request struct {
 	Ref     any    // as proposed, if this process proposed the request; otherwise nil
 }
 
-// batchVersion is the first byte of an entry that holds a batch. See docs/reference/formats.md, "Batch".
+// batchVersion is the first byte of an entry that holds a batch. See docs/reference/formats.md,
+// "Batch".
 const batchVersion = 1
 
 var errBadBatch = errors.New("consensus: malformed batch")

@@ -31,7 +31,8 @@ type Output struct {
 	Batches  []Batch
 	FirstOwn []uint64 // by batch: the number of the first request with a Ref; 0: there is none
 	Reads    []func() // run when all Batches are applied
-	// Form: this member takes part in forming a new ensemble. When its identity is durable, call Formed.
+	// Form: this member takes part in forming a new ensemble. When its identity is durable, call
+	// Formed.
 	Form bool
 	// NeedCheckpoint are members that need a checkpoint. Call TransferStarted, then TransferEnded.
 	NeedCheckpoint []uint64
@@ -43,8 +44,8 @@ func (o *Output) Empty() bool {
 	return len(o.Appends)+len(o.Messages)+len(o.Batches)+len(o.Reads)+len(o.NeedCheckpoint)+len(o.Reconciled) == 0 && !o.Form
 }
 
-// Core is raft plus the proposal streams, the reads and the membership. It does no I/O and is not safe
-// for concurrent use.
+// Core is raft plus the proposal streams, the reads and the membership. It does no I/O and is not
+// safe for concurrent use.
 type Core struct {
 	id      uint64
 	raft    *raft.RawNode
@@ -82,8 +83,8 @@ type Config struct {
 	Incarnation uint64              // of this server's stream
 	Storage     *raft.MemoryStorage // holds the log
 	Meta        Meta                // of the state that the state machine was restored from; without Conf: this member is fresh
-	// Voters and Learners are the initial members, Nonce identifies this life, and GraceTicks is how long
-	// a majority waits for the last of them. They count for fresh members only.
+	// Voters and Learners are the initial members, Nonce identifies this life, and GraceTicks is
+	// how long a majority waits for the last of them. They count for fresh members only.
 	Voters, Learners []uint64
 	Nonce            uint64
 	GraceTicks       int
@@ -152,7 +153,8 @@ type raftStorage struct {
 	c *Core
 }
 
-// InitialState gives raft the membership as of the restored state; the log in memory may begin earlier.
+// InitialState gives raft the membership as of the restored state; the log in memory may begin
+// earlier.
 func (s raftStorage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	hard, _, err := s.MemoryStorage.InitialState()
 	return hard, s.c.conf, err
@@ -172,8 +174,8 @@ func (c *Core) Propose(payload []byte, ref any) {
 	c.own.pending = append(c.own.pending, pendingRequest{payload, ref})
 }
 
-// Step takes a message of another member. A message that makes no sense is ignored: members are trusted,
-// but their messages may be late.
+// Step takes a message of another member. A message that makes no sense is ignored: members are
+// trusted, but their messages may be late.
 func (c *Core) Step(m *Message) error {
 	switch {
 	case m.Raft != nil:
@@ -198,8 +200,8 @@ func (c *Core) stepRaft(m *Message) error {
 	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp,
 		raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgTimeoutNow, raftpb.MsgSnap, raftpb.MsgReadIndexResp:
 	case raftpb.MsgReadIndex:
-		// Raft makes a leader wait until it knows everything that earlier terms committed, except with a
-		// sole voter. The other member asks again.
+		// Raft makes a leader wait until it knows everything that earlier terms committed, except
+		// with a sole voter. The other member asks again.
 		if c.role == raft.StateLeader && !c.Current() {
 			return nil
 		}
@@ -243,8 +245,8 @@ func (c *Core) Tick() {
 	c.tickRetention()
 }
 
-// Ready returns the work that is to be done. nowMs is the wall clock, used if this server leads. After
-// carrying out the work, call Ready again, until its output is empty.
+// Ready returns the work that is to be done. nowMs is the wall clock, used if this server leads.
+// After carrying out the work, call Ready again, until its output is empty.
 func (c *Core) Ready(nowMs int64) (Output, error) {
 	var out Output
 	c.nowMs = nowMs
@@ -297,8 +299,8 @@ func (c *Core) collect(out *Output, rd raft.Ready) error {
 	return nil
 }
 
-// leadershipChanged is called when leader, role or term changed. Requests that were under way to the
-// previous leader may be lost: they go out again, and apply drops those that arrive twice.
+// leadershipChanged is called when leader, role or term changed. Requests that were under way to
+// the previous leader may be lost: they go out again, and apply drops those that arrive twice.
 func (c *Core) leadershipChanged() {
 	c.own.resend()
 	c.proposer.reset()
@@ -314,8 +316,8 @@ func (c *Core) leadershipChanged() {
 func (c *Core) flush(out *Output, nowMs int64) error {
 	switch {
 	case c.role == raft.StateLeader && c.Current():
-		// Not earlier: only after its first own entry does a leader know of each request whether it is in
-		// the log.
+		// Not earlier: only after its first own entry does a leader know of each request whether it
+		// is in the log.
 		if err := c.proposeWaiting(nowMs); err != nil {
 			return err
 		}
@@ -330,8 +332,8 @@ func (c *Core) flush(out *Output, nowMs int64) error {
 	return nil
 }
 
-// handOut turns committed entries into batches. The caller applies them before it calls Ready again, so
-// raft is told at once that they are applied.
+// handOut turns committed entries into batches. The caller applies them before it calls Ready
+// again, so raft is told at once that they are applied.
 func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 	for _, e := range m.GetEntries() {
 		b, own, requests := Batch{Index: e.GetIndex(), NewTerm: e.GetTerm() != c.appliedTerm}, c.own.first, len(c.requests)
@@ -371,8 +373,8 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 	return nil
 }
 
-// Replay returns the batch of an entry, as Ready would when the entry is committed. It is for a core that
-// is used for nothing else.
+// Replay returns the batch of an entry, as Ready would when the entry is committed. It is for a
+// core that is used for nothing else.
 func (c *Core) Replay(e *raftpb.Entry) ([]Batch, error) {
 	var out Output
 	err := c.handOut(&out, &raftpb.Message{Entries: []*raftpb.Entry{e}})
@@ -410,10 +412,10 @@ func (c *Core) accept(server, incarnation, number uint64, payload []byte) {
 	c.requests = append(c.requests, r)
 }
 
-// IncarnationAfter returns the incarnation of this server's stream once the checkpoint is installed. If
-// the checkpoint knows the present incarnation or an older incarnation, the stream goes on: requests after the
-// checkpoint may be in the log already, under its numbers. A newer incarnation is that of an earlier life
-// whose data is lost.
+// IncarnationAfter returns the incarnation of this server's stream once the checkpoint is
+// installed. If the checkpoint knows the present incarnation or an older incarnation, the stream
+// goes on: requests after the checkpoint may be in the log already, under its numbers. A newer
+// incarnation is that of an earlier life whose data is lost.
 func (c *Core) IncarnationAfter(meta *Meta) uint64 {
 	if p := meta.Streams[c.id]; p.Incarnation > c.own.incarnation {
 		return SkipIncarnations(p.Incarnation, c.random())
@@ -421,9 +423,9 @@ func (c *Core) IncarnationAfter(meta *Meta) uint64 {
 	return c.own.incarnation
 }
 
-// Installed takes over the state of a checkpoint that came from the leader and is durable. Call it before
-// the append's responses are passed to Persisted. It returns the refs of this server's requests that are
-// applied in the checkpoint.
+// Installed takes over the state of a checkpoint that came from the leader and is durable. Call it
+// before the append's responses are passed to Persisted. It returns the refs of this server's
+// requests that are applied in the checkpoint.
 func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 	c.conf, c.cluster = meta.Conf, meta.Cluster
 	c.streams = maps.Clone(meta.Streams)

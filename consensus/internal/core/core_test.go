@@ -196,8 +196,9 @@ func TestCore_AppliedEntriesLeaveTheMemory(t *testing.T) {
 	}
 }
 
-// The commit index reaches the disk late, so after a restart a member may not know that requests it answered
-// are committed. A read that is requested at once must wait until the rest of the log is applied.
+// The commit index reaches the disk late, so after a restart a member may not know that requests it
+// answered are committed. A read that is requested at once must wait until the rest of the log is
+// applied.
 func TestRead_AfterARestartWaitsForWhatWasAnswered(t *testing.T) {
 	w, m := lead(t)
 	for range 5 {
@@ -247,8 +248,8 @@ func TestRead_WithoutALeaderWaits(t *testing.T) {
 	}
 }
 
-// TestC1C2C4C6_ChaosOfThree runs three members through faults and then lets each lead once, so that the
-// requests of each are applied. The checks are those of world.
+// TestC1C2C4C6_ChaosOfThree runs three members through faults and then lets each lead once, so that
+// the requests of each are applied. The checks are those of world.
 func TestC1C2C4C6_ChaosOfThree(t *testing.T) { chaos(t, 3, 60, 3000) }
 
 // TestC1C2C4C6_ChaosOfOne is the same for a server alone: late disks, crashes, clock jumps.
@@ -288,8 +289,8 @@ func chaos(t *testing.T, members int, seeds uint64, steps int) {
 	}
 }
 
-// equal reports whether all members have applied the same entries and have the same positions in all
-// streams.
+// equal reports whether all members have applied the same entries and have the same positions in
+// all streams.
 func (w *world) equal() bool {
 	for _, m := range w.members {
 		if m.applied != uint64(len(w.log)-1) || fmt.Sprint(m.core.streams) != fmt.Sprint(w.members[0].core.streams) {
@@ -299,7 +300,8 @@ func (w *world) equal() bool {
 	return true
 }
 
-// Two followers commit an entry that is not on the leader's disk yet, so that the leader has not applied it.
+// Two followers commit an entry that is not on the leader's disk yet, so that the leader has not
+// applied it.
 func TestRead_WaitsForWhatTheOthersCommitted(t *testing.T) {
 	cryptotest.SetGlobalRandom(t, 1)
 	w := newWorld(t, 1, 3)
@@ -335,8 +337,8 @@ func TestRead_WaitsForWhatTheOthersCommitted(t *testing.T) {
 	}
 }
 
-// A member whose requests always fill more than an entry does not keep out the others, whether it is the
-// leader or not.
+// A member whose requests always fill more than an entry does not keep out the others, whether it
+// is the leader or not.
 func TestCore_NoMemberIsShutOut(t *testing.T) {
 	for _, many := range []uint64{1, 2} {
 		_, m := lead(t)

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// These formats are described in docs/reference/formats.md: "Log entry", "Log state" and "Checkpoint: meta and
-// buckets".
+// These formats are described in docs/reference/formats.md: "Log entry", "Log state" and
+// "Checkpoint: meta and buckets".
 
 const (
 	logStateVersion = 1
@@ -77,7 +77,8 @@ func (s LogState) HardState() *raftpb.HardState {
 	return &raftpb.HardState{Term: &s.Term, Vote: &s.Vote, Commit: &s.Commit}
 }
 
-// Meta describes the moment of a checkpoint. Without Conf there is no checkpoint: the member is fresh.
+// Meta describes the moment of a checkpoint. Without Conf there is no checkpoint: the member is
+// fresh.
 type Meta struct {
 	Member      uint64
 	Cluster     uint64 // identifies the ensemble; 0: not known yet

@@ -135,7 +135,8 @@ func TestLogRecords_RoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzDecode feeds all decoders. They must not panic, and must not return more than the input can hold.
+// FuzzDecode feeds all decoders. They must not panic, and must not return more than the input can
+// hold.
 func FuzzDecode(f *testing.F) {
 	meta := Meta{Member: 1, Index: 3, Term: 2, Conf: &raftpb.ConfState{Voters: []uint64{1}}, Streams: Streams{1: {1, 2}}}
 	f.Add(meta.Append(nil))

@@ -18,16 +18,16 @@ type raftProgress = tracker.Progress
 const (
 	// caughtUpEntries is how many entries a member may lack to become a voter.
 	caughtUpEntries = 256
-	// patienceTicks is how long the members that are to become voters may make no progress before the
-	// leader decides without them.
+	// patienceTicks is how long the members that are to become voters may make no progress before
+	// the leader decides without them.
 	patienceTicks = 4 * electionTicks
 )
 
-// Target is the membership that raft's configuration is to reach. The leader adds missing members as
-// learners, promotes those that have caught up, and removes members that do not belong.
+// Target is the membership that raft's configuration is to reach. The leader adds missing members
+// as learners, promotes those that have caught up, and removes members that do not belong.
 type Target struct {
-	// Serial is not 0 while a client waits to be told whether the target was reached. Each such target has
-	// a serial of its own.
+	// Serial is not 0 while a client waits to be told whether the target was reached. Each such
+	// target has a serial of its own.
 	Serial           uint64
 	Voters, Learners []uint64
 }
@@ -124,13 +124,13 @@ func (c *Core) reconcile(out *Output) error {
 		out.Reconciled = append(out.Reconciled, Reconciled{t.Serial, false})
 		return nil
 	}
-	// No voter is removed before enough new voters are ready: all of them, or a quorum if the others
-	// make no progress.
+	// No voter is removed before enough new voters are ready: all of them, or a quorum if the
+	// others make no progress.
 	cc := c.difference(t, ready, all || quorum && m.idle >= patienceTicks)
 	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) {
-		// A leader outside the target must not lead the others there. It must not end its own vote either:
-		// it may have entries that the remaining voters lack, so they don't get its vote, and it could no
-		// longer lead.
+		// A leader outside the target must not lead the others there. It must not end its own vote
+		// either: it may have entries that the remaining voters lack, so they don't get its vote,
+		// and it could no longer lead.
 		if c.transferLeadership(t.Voters) {
 			return nil
 		}
@@ -149,10 +149,10 @@ func (c *Core) reconcile(out *Output) error {
 	return nil
 }
 
-// readmit removes a member that has lost its state, and then adds it as a learner. The member does not
-// know its earlier promises, the votes and acknowledgements, so it must not count until a quorum of the
-// others has agreed on that. These are two changes: in a single change, a joint change, raft would go on
-// with its old knowledge of the member's log.
+// readmit removes a member that has lost its state, and then adds it as a learner. The member does
+// not know its earlier promises, the votes and acknowledgements, so it must not count until a
+// quorum of the others has agreed on that. These are two changes: in a single change, a joint
+// change, raft would go on with its old knowledge of the member's log.
 func (c *Core) readmit() *raftpb.ConfChangeV2 {
 	m := &c.member
 	for _, id := range slices.Sorted(maps.Keys(m.joins)) {
@@ -175,9 +175,9 @@ func (c *Core) readmit() *raftpb.ConfChangeV2 {
 	return nil
 }
 
-// canSpare reports whether a member may be removed in order to be let in again. Raft must not have heard
-// from the member for a while; otherwise its request may be late, from before it had state. And the active
-// voters must be a quorum of those that remain.
+// canSpare reports whether a member may be removed in order to be let in again. Raft must not have
+// heard from the member for a while; otherwise its request may be late, from before it had state.
+// And the active voters must be a quorum of those that remain.
 func (c *Core) canSpare(id uint64) bool {
 	silent, active, voters := true, 0, 0
 	c.raft.WithProgress(func(other uint64, _ raft.ProgressType, pr raftProgress) {
@@ -209,8 +209,8 @@ func (c *Core) addMissing(t Target) *raftpb.ConfChangeV2 {
 	return cc
 }
 
-// readyVoters returns the target's voters that may be voters now, whether these are all of them, and
-// whether they are a quorum of them.
+// readyVoters returns the target's voters that may be voters now, whether these are all of them,
+// and whether they are a quorum of them.
 //
 // Raft's RecentActive does not tell whether a member is there: each election timeout begins with no
 // member active, and a decision at that moment would be made without them.
@@ -234,12 +234,12 @@ func (c *Core) readyVoters(t Target) (ready []uint64, all, quorum bool) {
 	return ready, len(ready) == len(t.Voters), len(ready) > len(t.Voters)/2
 }
 
-// difference returns the change from the current configuration to the target, without promoting members
-// that are not ready, and without removing voters unless mayRemove.
+// difference returns the change from the current configuration to the target, without promoting
+// members that are not ready, and without removing voters unless mayRemove.
 //
-// A member outside the target stays as a learner while it answers. So it applies the end of the change
-// that removed it, which its clients may wait for, and serves them until it is stopped, as ZooKeeper's
-// does.
+// A member outside the target stays as a learner while it answers. So it applies the end of the
+// change that removed it, which its clients may wait for, and serves them until it is stopped, as
+// ZooKeeper's does.
 func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.ConfChangeV2 {
 	cc := &raftpb.ConfChangeV2{}
 	add := func(typ raftpb.ConfChangeType, id uint64) { cc.Changes = append(cc.Changes, confChange(typ, id)) }
@@ -267,14 +267,14 @@ func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.Conf
 	return cc
 }
 
-// HandOver passes leadership to the most up-to-date other voter. It returns false if this member does not
-// lead or there is no such voter.
+// HandOver passes leadership to the most up-to-date other voter. It returns false if this member
+// does not lead or there is no such voter.
 func (c *Core) HandOver() bool {
 	return c.role == raft.StateLeader && c.transferLeadership(c.conf.GetVoters())
 }
 
-// transferLeadership passes leadership to the most up-to-date voter among these members. It returns false
-// if there is none.
+// transferLeadership passes leadership to the most up-to-date voter among these members. It returns
+// false if there is none.
 func (c *Core) transferLeadership(among []uint64) bool {
 	var best, match uint64
 	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
@@ -318,8 +318,8 @@ func (c *Core) applyConfChange(e *raftpb.Entry) error {
 	return nil
 }
 
-// CheckpointKnows reports whether a checkpoint of that index knows the member. Raft installs no snapshot
-// that does not know the member.
+// CheckpointKnows reports whether a checkpoint of that index knows the member. Raft installs no
+// snapshot that does not know the member.
 func (c *Core) CheckpointKnows(index, id uint64) bool { return index >= c.member.since[id] }
 
 // AdmittedLife reports whether the member was let in for the life with this nonce.
@@ -331,20 +331,20 @@ func (c *Core) Joining() bool { return c.role == raft.StateLeader && len(c.membe
 // commitNotice names an entry that is committed.
 type commitNotice struct{ index, term uint64 }
 
-// sendCommitNotice tells a candidate how far the log is committed, if this member is no voter and the
-// candidate may not know that yet.
+// sendCommitNotice tells a candidate how far the log is committed, if this member is no voter and
+// the candidate may not know that yet.
 //
-// Otherwise the candidate may need this vote and never get it: it led, sent entries that this member has,
-// and lost the end of its own log in a crash, together with the knowledge that the change is committed,
-// which reaches the disk late. Then this member's log is longer.
+// Otherwise the candidate may need this vote and never get it: it led, sent entries that this
+// member has, and lost the end of its own log in a crash, together with the knowledge that the
+// change is committed, which reaches the disk late. Then this member's log is longer.
 func (c *Core) sendCommitNotice(candidate uint64) {
 	if !c.Voter() {
 		c.outbox = append(c.outbox, Message{To: candidate, From: c.id, commit: &commitNotice{c.applied, c.appliedTerm}})
 	}
 }
 
-// handleCommitNotice takes over the commit index. Raft accepts it as a snapshot of an entry that is in the
-// log.
+// handleCommitNotice takes over the commit index. Raft accepts it as a snapshot of an entry that is
+// in the log.
 func (c *Core) handleCommitNotice(from uint64, s *commitNotice) error {
 	term, err := c.storage.Term(s.index)
 	if err != nil || term != s.term || s.index <= c.applied || c.leader != raft.None || c.start.fresh || !c.inConf(c.id) {
@@ -368,8 +368,8 @@ func confChange(typ raftpb.ConfChangeType, id uint64) *raftpb.ConfChangeSingle {
 	return &raftpb.ConfChangeSingle{Type: typ.Enum(), NodeId: &id}
 }
 
-// appendAdmitted encodes the context of a change that lets a life of a member in or, with nonce 0, that
-// removes the member so that it can be let in.
+// appendAdmitted encodes the context of a change that lets a life of a member in or, with nonce 0,
+// that removes the member so that it can be let in.
 func appendAdmitted(b []byte, id, nonce uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, id), nonce)
 }

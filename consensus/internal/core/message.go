@@ -27,7 +27,8 @@ func (m *Message) JoinNonce() (nonce uint64, ok bool) {
 	return m.join.nonce, true
 }
 
-// The first byte of a frame between members. See docs/reference/formats.md, "Messages between members".
+// The first byte of a frame between members. See docs/reference/formats.md, "Messages between
+// members".
 const (
 	frameRaft       = 1
 	frameForward    = 2

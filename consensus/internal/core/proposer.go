@@ -14,10 +14,11 @@ import (
 const (
 	// maxInFlight is the most entries with requests that a leader has under way.
 	maxInFlight = 8
-	// BatchInterval is the least time between two entries, if the first is still under way. Each entry
-	// costs messages, wake-ups, a sync and a record in the log of every member, so requests that come
-	// meanwhile wait and share the next entry. If an entry takes longer, because the disk or the network
-	// does, an extra entry costs little in comparison, and waiting for the first to end would cost much.
+	// BatchInterval is the least time between two entries, if the first is still under way. Each
+	// entry costs messages, wake-ups, a sync and a record in the log of every member, so requests
+	// that come meanwhile wait and share the next entry. If an entry takes longer, because the disk
+	// or the network does, an extra entry costs little in comparison, and waiting for the first to
+	// end would cost much.
 	BatchInterval   = 2 * time.Millisecond
 	batchIntervalMs = int64(BatchInterval / time.Millisecond)
 )
@@ -37,10 +38,11 @@ type proposer struct {
 // reset forgets everything that was under way under the previous leader.
 func (p *proposer) reset() { p.heads, p.incoming, p.inFlight = Streams{}, nil, 0 }
 
-// ProposalDelay reports whether new requests need not be looked at now because they would only wait:
-// until an entry under way ends, which brings the loop back to Ready by itself, or until BatchInterval has
-// passed. If after is not 0, requests wait here already and may be proposed after that time. The
-// answer is as of the time of the last Ready, so that the same clock applies to all requests.
+// ProposalDelay reports whether new requests need not be looked at now because they would only
+// wait: until an entry under way ends, which brings the loop back to Ready by itself, or until
+// BatchInterval has passed. If after is not 0, requests wait here already and may be proposed after
+// that time. The answer is as of the time of the last Ready, so that the same clock applies to all
+// requests.
 func (c *Core) ProposalDelay() (delayed bool, after time.Duration) {
 	if c.role != raft.StateLeader || c.mayPropose(c.nowMs) {
 		return false, 0
@@ -72,7 +74,8 @@ func decodeCluster(payload []byte) uint64 {
 	return binary.BigEndian.Uint64(payload)
 }
 
-// proposeWaiting makes entries of the pending requests of this member and of those that others forwarded.
+// proposeWaiting makes entries of the pending requests of this member and of those that others
+// forwarded.
 func (c *Core) proposeWaiting(nowMs int64) error {
 	p := &c.proposer
 	for c.HasProposals() && c.mayPropose(nowMs) {
@@ -110,8 +113,8 @@ type entryDraft struct {
 	heads    Streams // positions after the entry, of the servers of incoming
 }
 
-// draft collects as much as fits into an entry. Own requests and those of others take turns in coming
-// first; otherwise large requests of one side could keep out the other side's for ever.
+// draft collects as much as fits into an entry. Own requests and those of others take turns in
+// coming first; otherwise large requests of one side could keep out the other side's for ever.
 func (c *Core) draft() (d entryDraft) {
 	if c.proposer.othersFirst {
 		c.draftIncoming(&d)
@@ -150,7 +153,8 @@ func (d *entryDraft) add(g RequestRun) {
 	d.runs = append(d.runs, g)
 }
 
-// encode returns the entry, which is valid until the next call: raft copies it. The first entry of an ensemble also carries the number that identifies the ensemble.
+// encode returns the entry, which is valid until the next call: raft copies it. The first entry of
+// an ensemble also carries the number that identifies the ensemble.
 func (c *Core) encode(d *entryDraft, nowMs int64) []byte {
 	const headBytes, runBytes = 1 + binary.MaxVarintLen64, 4 * binary.MaxVarintLen64
 	entry := slices.Grow(c.proposer.buf[:0], headBytes+d.size+len(d.runs)*runBytes)
@@ -168,8 +172,8 @@ func (c *Core) encode(d *entryDraft, nowMs int64) []byte {
 	return entry
 }
 
-// StreamHead returns how far a server's stream stands in the log, as far as this member knows: applied,
-// or proposed here in this term.
+// StreamHead returns how far a server's stream stands in the log, as far as this member knows:
+// applied, or proposed here in this term.
 func (c *Core) StreamHead(server uint64) StreamPosition {
 	return later(c.streams[server], c.proposer.heads[server])
 }
@@ -181,9 +185,9 @@ func later(a, b StreamPosition) StreamPosition {
 	return a
 }
 
-// trimKnown cuts off the requests that are in the log already. It returns false if nothing is left, or if
-// the run does not follow on the log: then the requests in between are lost, and the sender will send
-// them all again.
+// trimKnown cuts off the requests that are in the log already. It returns false if nothing is left,
+// or if the run does not follow on the log: then the requests in between are lost, and the sender
+// will send them all again.
 func (c *Core) trimKnown(g *RequestRun, heads Streams) bool {
 	head := later(c.StreamHead(g.Server), heads[g.Server])
 	switch {

@@ -9,8 +9,8 @@ import (
 // readRetryTicks is the number of ticks without an answer after which a read round is repeated.
 const readRetryTicks = electionTicks / 2
 
-// reads holds the reads that wait until this member has applied everything that was committed anywhere
-// when they were requested.
+// reads holds the reads that wait until this member has applied everything that was committed
+// anywhere when they were requested.
 type reads struct {
 	waiting   []func()            // not in a round yet
 	rounds    map[uint64][]func() // by round number; at most one round
@@ -24,15 +24,15 @@ type confirmedReads struct {
 	reads []func()
 }
 
-// Read calls f once the state machine has applied everything that was committed anywhere at the time of
-// this call.
+// Read calls f once the state machine has applied everything that was committed anywhere at the
+// time of this call.
 func (c *Core) Read(f func()) { c.reads.waiting = append(c.reads.waiting, f) }
 
-// startReadRound begins a round for all waiting reads. The leader answers with its commit index after a
-// quorum has confirmed that it still leads.
+// startReadRound begins a round for all waiting reads. The leader answers with its commit index
+// after a quorum has confirmed that it still leads.
 //
-// A leader knows everything that was committed in earlier terms once it has applied an entry of its own
-// term. Raft waits for that too, except with a single voter.
+// A leader knows everything that was committed in earlier terms once it has applied an entry of its
+// own term. Raft waits for that too, except with a single voter.
 func (c *Core) startReadRound() {
 	r := &c.reads
 	if len(r.waiting) == 0 || len(r.rounds) > 0 || !c.Current() {
@@ -61,8 +61,8 @@ func (c *Core) readRoundConfirmed(rs raft.ReadState) {
 	}
 }
 
-// retryReadRound puts the reads of a round that may be lost in front of the waiting reads. A late answer
-// to that round is ignored.
+// retryReadRound puts the reads of a round that may be lost in front of the waiting reads. A late
+// answer to that round is ignored.
 func (c *Core) retryReadRound() {
 	r := &c.reads
 	for round, reads := range r.rounds {

@@ -8,13 +8,14 @@ import (
 
 // RetentionLimits bound the applied entries that stay in memory for other members.
 type RetentionLimits struct {
-	// Bytes is kept for members that were away for a moment. A member that needs more gets a checkpoint.
-	Bytes int
-	// MaxBytes bounds the entries kept for a member that is being served right now, from the log or by a
+	// Bytes is kept for members that were away for a moment. A member that needs more gets a
 	// checkpoint.
+	Bytes int
+	// MaxBytes bounds the entries kept for a member that is being served right now, from the log or
+	// by a checkpoint.
 	MaxBytes int
-	// CutEntries and CutBytes are the size of one step: entries leave the memory when either is reached.
-	// Each step copies the entries that stay.
+	// CutEntries and CutBytes are the size of one step: entries leave the memory when either is
+	// reached. Each step copies the entries that stay.
 	CutEntries, CutBytes int
 }
 
@@ -131,13 +132,14 @@ func (c *Core) neededFrom() uint64 {
 	return needed
 }
 
-// TransferStarted notes that a checkpoint of that index is sent to a member: the log after it is kept.
+// TransferStarted notes that a checkpoint of that index is sent to a member: the log after it is
+// kept.
 func (c *Core) TransferStarted(to, index uint64) {
 	c.retained.pinned[to] = pinnedIndex{index: index}
 }
 
-// TransferEnded tells raft whether the member has the checkpoint. After a success the log after it is
-// kept until the member has had time to install the checkpoint and to report it.
+// TransferEnded tells raft whether the member has the checkpoint. After a success the log after it
+// is kept until the member has had time to install the checkpoint and to report it.
 func (c *Core) TransferEnded(to uint64, ok bool) {
 	status := raft.SnapshotFinish
 	if p, pinned := c.retained.pinned[to]; ok && pinned {

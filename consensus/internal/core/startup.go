@@ -8,18 +8,19 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// joinTicks is the interval, in ticks, at which a member without state announces itself to the others.
+// joinTicks is the interval, in ticks, at which a member without state announces itself to the
+// others.
 const joinTicks = 2
 
 // startup is how a member comes to take part.
 //
-// A member without state is called fresh. It takes no part in raft: it may have voted and acknowledged in an
-// earlier life, with a data directory that is lost. It may
+// A member without state is called fresh. It takes no part in raft: it may have voted and
+// acknowledged in an earlier life, with a data directory that is lost. It may
 //
-//   - form a new ensemble together with other fresh members: if all the configured voters agree, or a
-//     majority after some time, and no member has state;
-//   - be let in by a leader, after a quorum without it has agreed that its earlier promises don't count
-//     (membership.readmit).
+//   - form a new ensemble together with other fresh members: if all the configured voters agree, or
+//     a majority after some time, and no member has state;
+//   - be let in by a leader, after a quorum without it has agreed that its earlier promises don't
+//     count (membership.readmit).
 //
 // The nonce of its life tells the two apart. See docs/adr/0002-members-without-state.md.
 type startup struct {
@@ -100,8 +101,8 @@ func (c *Core) sendJoin(to ...uint64) {
 	}
 }
 
-// tickLearner makes a learner doubt a silent leader. Raft lets only voters do so: a learner, and its
-// clients with it, would follow a dead leader until the next election.
+// tickLearner makes a learner doubt a silent leader. Raft lets only voters do so: a learner, and
+// its clients with it, would follow a dead leader until the next election.
 func (c *Core) tickLearner() {
 	c.start.leaderSilence++
 	if c.start.leaderSilence > 2*electionTicks && c.leader != raft.None && !c.start.fresh && !c.Voter() {
@@ -173,10 +174,11 @@ func (s *startup) noteFounder(from, founders uint64, knowsThisLife bool) (news b
 
 // form decides whether to form a new ensemble.
 //
-// This member may have been part of that ensemble in an earlier life. If all other members are fresh, or
-// have formed it and not heard of a leader, nothing was committed yet, and no vote of the earlier life
-// counts in a term that none of them knows. A majority proves the same only if those of it that have
-// formed know this life: then this member was there, without state, when they formed the ensemble.
+// This member may have been part of that ensemble in an earlier life. If all other members are
+// fresh, or have formed it and not heard of a leader, nothing was committed yet, and no vote of the
+// earlier life counts in a term that none of them knows. A majority proves the same only if those
+// of it that have formed know this life: then this member was there, without state, when they
+// formed the ensemble.
 func (c *Core) form(out *Output) {
 	s := &c.start
 	if !s.fresh || s.ensembleExists || s.forming || !slices.Contains(s.voters, c.id) {
@@ -197,7 +199,8 @@ func (c *Core) form(out *Output) {
 	}
 }
 
-// FirstMeta returns the meta of a new ensemble's first state. Index 1 and term 1 stand for no entry.
+// FirstMeta returns the meta of a new ensemble's first state. Index 1 and term 1 stand for no
+// entry.
 func (c *Core) FirstMeta() Meta {
 	m := c.Meta()
 	m.Index, m.Term = 1, 1
@@ -205,9 +208,9 @@ func (c *Core) FirstMeta() Meta {
 	return m
 }
 
-// FirstState returns the first log state of a new ensemble, without the incarnation. In a term that other
-// founders know already, this member may have voted in an earlier life. There it begins with a vote for
-// itself, so that it votes for no other member.
+// FirstState returns the first log state of a new ensemble, without the incarnation. In a term that
+// other founders know already, this member may have voted in an earlier life. There it begins with
+// a vote for itself, so that it votes for no other member.
 func (c *Core) FirstState() LogState {
 	s := LogState{Term: 1, Commit: 1}
 	if c.start.foundersTerm > 1 {
@@ -216,7 +219,8 @@ func (c *Core) FirstState() LogState {
 	return s
 }
 
-// Formed makes this member part of a new ensemble. Call it when FirstState and FirstMeta are durable.
+// Formed makes this member part of a new ensemble. Call it when FirstState and FirstMeta are
+// durable.
 func (c *Core) Formed() error {
 	m := c.FirstMeta()
 	c.conf, c.applied, c.appliedTerm = m.Conf, m.Index, m.Term
@@ -235,8 +239,8 @@ func (c *Core) Formed() error {
 	return nil
 }
 
-// Reachable notes a connection to a member. If the connection is new, messages on the previous connection
-// may be lost.
+// Reachable notes a connection to a member. If the connection is new, messages on the previous
+// connection may be lost.
 func (c *Core) Reachable(peer uint64) {
 	if c.start.connected == nil {
 		c.start.connected = make(map[uint64]bool)
@@ -249,8 +253,9 @@ func (c *Core) Reachable(peer uint64) {
 	c.campaignEarly()
 }
 
-// Unreachable notes that the connection to a member is lost. gone says that its port refuses connections,
-// so that the member is not merely slow: an election for a leader that is gone begins before the timeout.
+// Unreachable notes that the connection to a member is lost. gone says that its port refuses
+// connections, so that the member is not merely slow: an election for a leader that is gone begins
+// before the timeout.
 func (c *Core) Unreachable(peer uint64, gone bool) {
 	delete(c.start.connected, peer)
 	c.raft.ReportUnreachable(peer)
@@ -262,16 +267,16 @@ func (c *Core) Unreachable(peer uint64, gone bool) {
 	}
 }
 
-// campaignEarly begins an election if there is no leader and a quorum can be reached. At the start that
-// saves the election timeout.
+// campaignEarly begins an election if there is no leader and a quorum can be reached. At the start
+// that saves the election timeout.
 func (c *Core) campaignEarly() {
 	if c.leader == raft.None && c.role == raft.StateFollower {
 		c.scheduleCampaign()
 	}
 }
 
-// scheduleCampaign lets the reachable voter with the lowest id campaign at once and the others a little
-// later, in turn. If all campaigned at the same time, their votes would split. Whether the
+// scheduleCampaign lets the reachable voter with the lowest id campaign at once and the others a
+// little later, in turn. If all campaigned at the same time, their votes would split. Whether the
 // others vote for this member is up to raft.
 func (c *Core) scheduleCampaign() {
 	s := &c.start

@@ -12,8 +12,9 @@ type StreamPosition struct{ Incarnation, Number uint64 }
 // Streams holds the position of each server's stream.
 type Streams map[uint64]StreamPosition
 
-// accept reports whether the request is the next of its stream, and if so notes it. A request that was
-// applied before, that follows a gap, or that comes from an old incarnation is not accepted (C2).
+// accept reports whether the request is the next of its stream, and if so notes it. A request that
+// was applied before, that follows a gap, or that comes from an old incarnation is not accepted
+// (C2).
 func (s Streams) accept(server, incarnation, number uint64) bool {
 	p := s[server]
 	switch {
@@ -52,7 +53,8 @@ type pendingRequest struct {
 	ref     any
 }
 
-// take removes the request with that number from the head. All requests before it were taken already.
+// take removes the request with that number from the head. All requests before it were taken
+// already.
 func (o *ownStream) take(number uint64) (ref any, ok bool) {
 	if number != o.first || len(o.pending) == 0 {
 		return nil, false
@@ -78,9 +80,9 @@ func (o *ownStream) renumber(incarnation uint64) {
 	o.resend()
 }
 
-// SkipIncarnations returns an incarnation above that of an earlier life whose data is lost. That life, or
-// a later lost life, may have used the next incarnations too, in requests that are still to come out of
-// the log. The result is therefore a random distance away.
+// SkipIncarnations returns an incarnation above that of an earlier life whose data is lost. That
+// life, or a later lost life, may have used the next incarnations too, in requests that are still
+// to come out of the log. The result is therefore a random distance away.
 func SkipIncarnations(earlier, random uint64) uint64 { return earlier + 1 + random>>24 }
 
 // dropApplied drops the requests that a checkpoint has applied, and returns their refs.
@@ -93,8 +95,8 @@ func (o *ownStream) dropApplied(p StreamPosition) (lost []any) {
 	return lost
 }
 
-// nextRun returns the next requests that are not under way: as many as fit into an entry that holds size
-// bytes of others already. With size 0 at least one request fits.
+// nextRun returns the next requests that are not under way: as many as fit into an entry that holds
+// size bytes of others already. With size 0 at least one request fits.
 func (c *Core) nextRun(size int) RequestRun {
 	waiting, n := c.own.pending[c.own.sent:], 0
 	for ; n < len(waiting); n++ {
@@ -120,9 +122,9 @@ func (c *Core) forwardPending(out *Output) {
 	}
 }
 
-// tickStreams sends everything again after a time without progress: a forwarded request may be lost, in
-// the network or by a leader that could not propose it. The time doubles, because a leader that is merely
-// slow would get more of the same.
+// tickStreams sends everything again after a time without progress: a forwarded request may be
+// lost, in the network or by a leader that could not propose it. The time doubles, because a leader
+// that is merely slow would get more of the same.
 func (c *Core) tickStreams() {
 	o := &c.own
 	if o.sent == 0 || o.first != o.firstSeen || c.role == raft.StateLeader {

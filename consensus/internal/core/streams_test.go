@@ -33,8 +33,8 @@ func TestC2_AcceptAgainstAModel(t *testing.T) {
 	})
 }
 
-// TestC2_OwnStreamKeepsRequestsUntilApplied: whatever is proposed and taken, the refs come back in order,
-// and the other requests stay.
+// TestC2_OwnStreamKeepsRequestsUntilApplied: whatever is proposed and taken, the refs come back in
+// order, and the other requests stay.
 func TestC2_OwnStreamKeepsRequestsUntilApplied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := ownStream{incarnation: 1, first: 1}

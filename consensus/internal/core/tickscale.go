@@ -12,10 +12,10 @@ const (
 	tickScaleTicks = 100 * electionTicks
 )
 
-// tickScale slows raft's clock down. If a message takes longer than an election timeout, votes arrive
-// after their election is over, and no election ever succeeds. Such late votes stretch all of raft's
-// timeouts for a while. Members that do not answer at all do not: an election after a partition must not
-// take longer.
+// tickScale slows raft's clock down. If a message takes longer than an election timeout, votes
+// arrive after their election is over, and no election ever succeeds. Such late votes stretch all
+// of raft's timeouts for a while. Members that do not answer at all do not: an election after a
+// partition must not take longer.
 type tickScale struct {
 	factor int // our ticks per tick of raft; 0 means 1
 	ticks  int // our ticks since raft's last tick

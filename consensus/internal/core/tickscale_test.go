@@ -7,8 +7,8 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// Over links whose round trip is longer than any election timeout, a member comes to lead, and keeps the
-// lead.
+// Over links whose round trip is longer than any election timeout, a member comes to lead, and
+// keeps the lead.
 func TestTickScale_SlowLinks(t *testing.T) {
 	for seed := range uint64(20) {
 		cryptotest.SetGlobalRandom(t, seed)
@@ -50,7 +50,8 @@ func TestTickScale_SlowLinks(t *testing.T) {
 	}
 }
 
-// Silence does not slow the clock: when the others are back, an election takes no longer than before.
+// Silence does not slow the clock: when the others are back, an election takes no longer than
+// before.
 func TestTickScale_SilenceDoesNotSlow(t *testing.T) {
 	cryptotest.SetGlobalRandom(t, 1)
 	w := newWorld(t, 1, 3)

@@ -68,14 +68,15 @@ type PeerStatus struct {
 	Active bool   // heard from within the last two election timeouts
 	Match  uint64 // the member's log agrees up to this index; 0: not known yet
 	Lag    uint64 // entries that are applied here and missing there
-	// InStep: the member gets entries as they come, and lacks at most a few hundred applied entries.
-	// Otherwise it is being caught up, by a checkpoint if Checkpoint is set, from the log if not.
+	// InStep: the member gets entries as they come, and lacks at most a few hundred applied
+	// entries. Otherwise it is being caught up, by a checkpoint if Checkpoint is set, from the log
+	// if not.
 	InStep, Checkpoint bool
 	Learner            bool
 }
 
-// Peers returns the status of the other members if this member leads, and nil otherwise. Active means that
-// raft has heard from the member since its last check.
+// Peers returns the status of the other members if this member leads, and nil otherwise. Active
+// means that raft has heard from the member since its last check.
 func (c *Core) Peers() (peers []PeerStatus) {
 	if c.role != raft.StateLeader {
 		return nil
@@ -92,14 +93,14 @@ func (c *Core) Peers() (peers []PeerStatus) {
 	return peers
 }
 
-// Reconfiguring reports whether a change of the membership is under way here, or requested by a member
-// without state.
+// Reconfiguring reports whether a change of the membership is under way here, or requested by a
+// member without state.
 func (c *Core) Reconfiguring() bool {
 	return len(c.member.joins) > 0 || c.member.changeTicks > 0
 }
 
-// Idle reports whether nothing waits or is under way here: no request, read, message, election, transfer or
-// change of the membership.
+// Idle reports whether nothing waits or is under way here: no request, read, message, election,
+// transfer or change of the membership.
 func (c *Core) Idle() bool {
 	r := &c.reads
 	return !c.start.fresh && c.start.campaignIn == 0 && !c.Reconfiguring() && len(c.retained.pinned) == 0 &&

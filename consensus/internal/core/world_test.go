@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// world is a few cores in one goroutine, with a network that drops, delays, repeats and reorders messages,
-// and disks that acknowledge late and lose unacknowledged writes. It checks C1, C2, C6 and the guarantee of
-// Read at every step, against the batches that were applied first.
+// world is a few cores in one goroutine, with a network that drops, delays, repeats and reorders
+// messages, and disks that acknowledge late and lose unacknowledged writes. It checks C1, C2, C6
+// and the guarantee of Read at every step, against the batches that were applied first.
 type world struct {
 	t       testing.TB
 	rng     *rand.Rand
@@ -98,8 +98,8 @@ func (m *member) propose() {
 	m.core.Propose([]byte(name), name)
 }
 
-// read requests a read. When the read runs, everything must be applied that any member had applied at the
-// time of the request.
+// read requests a read. When the read runs, everything must be applied that any member had applied
+// at the time of the request.
 func (m *member) read() {
 	want := uint64(len(m.w.log) - 1)
 	m.core.Read(func() {
@@ -166,7 +166,8 @@ func (m *member) write(n int) {
 	}
 }
 
-// apply checks a batch against the world's log, which it extends if the batch is the first of its index.
+// apply checks a batch against the world's log, which it extends if the batch is the first of its
+// index.
 func (m *member) apply(b *Batch) {
 	w, t := m.w, m.w.t
 	if b.Index != m.applied+1 {
@@ -308,7 +309,8 @@ func (w *world) chaos() {
 	m.pump()
 }
 
-// calm delivers and writes everything until nothing is under way, and lets time pass if that is not enough.
+// calm delivers and writes everything until nothing is under way, and lets time pass if that is not
+// enough.
 func (w *world) calm(done func() bool) {
 	w.t.Helper()
 	for range 2000 {

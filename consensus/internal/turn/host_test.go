@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// testHost is member 1 of a new ensemble of 1 and 2, with a loop but no disk: appends are durable when
-// the test calls settle. Of the calls of its methods it keeps what the tests look at.
+// testHost is member 1 of a new ensemble of 1 and 2, with a loop but no disk: appends are durable
+// when the test calls settle. Of the calls of its methods it keeps what the tests look at.
 type testHost struct {
 	t        testing.TB
 	core     *core.Core

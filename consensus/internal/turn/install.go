@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Received is a checkpoint of another member that arrived completely, was verified, and is ready to be
-// installed.
+// Received is a checkpoint of another member that arrived completely, was verified, and is ready to
+// be installed.
 type Received struct {
 	From, Term  uint64 // the leader that sent it, and the leader's term
 	Meta        core.Meta
@@ -18,8 +18,8 @@ type Received struct {
 	Incarnation uint64 // of this server's stream from then on
 }
 
-// installer holds a received checkpoint until it is this member's state. There is at most one at a time,
-// because all of them would use the same file:
+// installer holds a received checkpoint until it is this member's state. There is at most one at a
+// time, because all of them would use the same file:
 //
 //   - arrived: waits until no checkpoint of our own is being written;
 //   - prepared: was offered to raft, which may ask for it;
@@ -30,12 +30,12 @@ type installer struct {
 	installing bool
 }
 
-// CheckpointReceived takes a checkpoint that arrived. It ends with Host.Installed or Host.Discard; until
-// then no other checkpoint may arrive.
+// CheckpointReceived takes a checkpoint that arrived. It ends with Host.Installed or Host.Discard;
+// until then no other checkpoint may arrive.
 func (l *Loop) CheckpointReceived(r *Received) { l.install.arrived = r }
 
-// offerReceived offers raft a checkpoint that arrived, once no checkpoint of our own is being written to
-// the same file.
+// offerReceived offers raft a checkpoint that arrived, once no checkpoint of our own is being
+// written to the same file.
 func (l *Loop) offerReceived() error {
 	r := l.install.arrived
 	if r == nil || l.checkpoint.writing || l.install.installing {
@@ -64,8 +64,8 @@ func (r *Received) message(to uint64) *core.Message {
 	}}
 }
 
-// beginInstall returns the prepared checkpoint for the append whose snapshot has that index. From here on
-// no checkpoint of our own is begun: it would use the same file.
+// beginInstall returns the prepared checkpoint for the append whose snapshot has that index. From
+// here on no checkpoint of our own is begun: it would use the same file.
 func (l *Loop) beginInstall(index uint64) (*Received, error) {
 	r := l.install.prepared
 	if r == nil || r.Meta.Index != index {

@@ -16,13 +16,13 @@ type Host interface {
 	// Monotonic is a clock that does not jump.
 	Monotonic() time.Time
 
-	// Send queues a message to another member, and Flush lets the queued messages go. A message may be
-	// lost: raft and the streams send again.
+	// Send queues a message to another member, and Flush lets the queued messages go. A message may
+	// be lost: raft and the streams send again.
 	Send(m core.Message)
 	Flush()
-	// WriteLog gives work to the log, which does it in order; the slice is valid during the call. Each
-	// append that is durable comes back through LogWritten. idle says that the loop has nothing to apply
-	// meanwhile, so the host may write on the loop's goroutine.
+	// WriteLog gives work to the log, which does it in order; the slice is valid during the call.
+	// Each append that is durable comes back through LogWritten. idle says that the loop has
+	// nothing to apply meanwhile, so the host may write on the loop's goroutine.
 	WriteLog(work []LogWork, idle bool) error
 
 	// Apply applies batches to the state machine.
@@ -30,13 +30,13 @@ type Host interface {
 	// Reconciled says that the target with a serial was reached, or cannot be.
 	Reconciled(r core.Reconciled)
 
-	// FormLog and FormCheckpoint make the first log state and the first checkpoint of a new ensemble
-	// durable before they return. A member in memory does nothing.
+	// FormLog and FormCheckpoint make the first log state and the first checkpoint of a new
+	// ensemble durable before they return. A member in memory does nothing.
 	FormLog(first core.LogState) error
 	FormCheckpoint(meta core.Meta) error
 
-	// WriteCheckpoint captures the changes since the checkpoint of index base and begins to write them. It
-	// comes back through CheckpointWritten.
+	// WriteCheckpoint captures the changes since the checkpoint of index base and begins to write
+	// them. It comes back through CheckpointWritten.
 	WriteCheckpoint(base uint64, meta core.Meta)
 
 	// StartTransfer begins to send the checkpoint of that index to members. Each comes back through
@@ -46,8 +46,8 @@ type Host interface {
 	CancelTransfers()
 	// Discard drops a received checkpoint that is of no use.
 	Discard(r *Received) error
-	// Installed says that a received checkpoint is in place. lost are the refs of this member's requests
-	// that it has applied: their results are not known here.
+	// Installed says that a received checkpoint is in place. lost are the refs of this member's
+	// requests that it has applied: their results are not known here.
 	Installed(r *Received, lost []any)
 }
 
@@ -114,8 +114,8 @@ func (l *Loop) Tick() {
 	l.maybeCheckpoint() // a checkpoint may have been put off
 }
 
-// work carries out the core's work until there is none. Messages leave and the log is given its work
-// before batches are applied, so that network, disk and processor are busy at the same time.
+// work carries out the core's work until there is none. Messages leave and the log is given its
+// work before batches are applied, so that network, disk and processor are busy at the same time.
 func (l *Loop) work() error {
 	for {
 		now := l.host.Now()
@@ -165,9 +165,9 @@ func (l *Loop) apply(out *core.Output) {
 	}
 }
 
-// Form makes this member part of a new ensemble. Log and checkpoint become durable in the order in which a
-// start trusts them: a log whose state says that the first checkpoint's index is committed, then that
-// checkpoint. Raft takes part only after both are durable.
+// Form makes this member part of a new ensemble. Log and checkpoint become durable in the order in
+// which a start trusts them: a log whose state says that the first checkpoint's index is committed,
+// then that checkpoint. Raft takes part only after both are durable.
 func (l *Loop) Form() error {
 	meta := l.core.FirstMeta()
 	if err := l.host.FormLog(l.core.FirstState()); err != nil {
@@ -180,8 +180,8 @@ func (l *Loop) Form() error {
 	return l.core.Formed()
 }
 
-// maybeCheckpoint begins a checkpoint if enough was applied since the last checkpoint, and none is being
-// sent.
+// maybeCheckpoint begins a checkpoint if enough was applied since the last checkpoint, and none is
+// being sent.
 func (l *Loop) maybeCheckpoint() {
 	if len(l.transfers.active) == 0 &&
 		l.checkpoint.schedule.due(l.host.Monotonic(), l.cfg.CheckpointRequests, l.cfg.CheckpointBytes) {
@@ -189,8 +189,8 @@ func (l *Loop) maybeCheckpoint() {
 	}
 }
 
-// Checkpoint begins a checkpoint of the current state, and reports whether it did: not while another
-// checkpoint is being written or installed, and not without state.
+// Checkpoint begins a checkpoint of the current state, and reports whether it did: not while
+// another checkpoint is being written or installed, and not without state.
 func (l *Loop) Checkpoint() bool {
 	if !l.cfg.Durable || l.checkpoint.writing || l.install.installing || l.install.prepared != nil || l.core.Applied() == 0 {
 		return false
@@ -213,8 +213,9 @@ func (l *Loop) writeCheckpoint() {
 	}
 }
 
-// CheckpointWritten says that the checkpoint of that index is durable, and how long it took. The entries
-// that it covers are dropped from the log, except those that stay in memory for other members.
+// CheckpointWritten says that the checkpoint of that index is durable, and how long it took. The
+// entries that it covers are dropped from the log, except those that stay in memory for other
+// members.
 func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
 	l.checkpoint.schedule.written(l.host.Monotonic(), took)
 	l.checkpoint.writing, l.checkpoint.last = false, index
@@ -237,8 +238,8 @@ type handOver struct {
 	ticks int
 }
 
-// HandOver passes leadership on, if this member leads and another voter can take over. It calls done when
-// that is done or has failed.
+// HandOver passes leadership on, if this member leads and another voter can take over. It calls
+// done when that is done or has failed.
 func (l *Loop) HandOver(done func()) {
 	l.handOver.done = done
 	l.tickHandOver()
@@ -256,7 +257,8 @@ func (l *Loop) tickHandOver() {
 	*h = handOver{}
 }
 
-// Idle reports whether no checkpoint is being written, sent or installed, and no hand-over is under way.
+// Idle reports whether no checkpoint is being written, sent or installed, and no hand-over is under
+// way.
 func (l *Loop) Idle() bool {
 	return !l.checkpoint.writing && l.install == installer{} && l.transfers.empty() && l.handOver.done == nil
 }

@@ -16,8 +16,8 @@ type LogWork struct {
 	Settle  bool      // the commit index is worth a write, because it decides which members vote
 }
 
-// persist gives appends to the log. A commit index alone is not worth waking the log, so it waits for the
-// next append.
+// persist gives appends to the log. A commit index alone is not worth waking the log, so it waits
+// for the next append.
 func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 	awaited := false
 	for _, m := range appends {
@@ -32,8 +32,9 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 		awaited = awaited || len(m.GetEntries()) > 0 || len(m.GetResponses()) > 0
 	}
 	if conf := l.core.Conf(); conf != l.persistedConf {
-		// The committed entries decide which members vote. If all members stopped before the next append, those that
-		// come back would ask for votes of the previous members, of which too few may be left.
+		// The committed entries decide which members vote. If all members stopped before the next
+		// append, those that come back would ask for votes of the previous members, of which too
+		// few may be left.
 		l.persistedConf = conf
 		l.pendingLog = append(l.pendingLog, LogWork{Settle: true})
 		awaited = true
@@ -47,8 +48,8 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 	return l.host.WriteLog(work, idle)
 }
 
-// LogWritten passes on the responses of appends that are durable since the instant at. If installed is not
-// nil, it was put in the place of checkpoint and log by these appends.
+// LogWritten passes on the responses of appends that are durable since the instant at. If installed
+// is not nil, it was put in the place of checkpoint and log by these appends.
 func (l *Loop) LogWritten(responses []*raftpb.Message, installed *Received, at time.Time) error {
 	if installed != nil {
 		l.finishInstall(installed)

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// checkpointRest times the duration of the last checkpoint is the time until the next may begin, so
-	// checkpoints take at most a fifth of the time.
+	// checkpointRest times the duration of the last checkpoint is the time until the next may
+	// begin, so checkpoints take at most a fifth of the time.
 	checkpointRest = 4
-	// checkpointStretch bounds that: after this many times the configured requests or bytes a checkpoint
-	// begins anyway. Otherwise the log, and the duration of a start, would be unbounded.
+	// checkpointStretch bounds that: after this many times the configured requests or bytes a
+	// checkpoint begins anyway. Otherwise the log, and the duration of a start, would be unbounded.
 	checkpointStretch = 4
 )
 
-// schedule decides when to write a checkpoint. The cost of a checkpoint grows with the number of changed
-// keys, and a key that is set again and again counts once. Under load, fewer and larger checkpoints are
-// therefore cheaper, and other work waits longer during each of them. The clock must not jump: after a
-// jump back each checkpoint would have to wait for checkpointStretch.
+// schedule decides when to write a checkpoint. The cost of a checkpoint grows with the number of
+// changed keys, and a key that is set again and again counts once. Under load, fewer and larger
+// checkpoints are therefore cheaper, and other work waits longer during each of them. The clock
+// must not jump: after a jump back each checkpoint would have to wait for checkpointStretch.
 type schedule struct {
 	requests  int   // applied since the last capture
 	bytes     int64 // of these requests
@@ -47,7 +47,8 @@ func (s *schedule) written(now time.Time, took time.Duration) {
 	s.notBefore = now.Add(checkpointRest * took)
 }
 
-// due reports whether to write a checkpoint now, if a checkpoint is wanted after this many requests or bytes.
+// due reports whether to write a checkpoint now, if a checkpoint is wanted after this many requests
+// or bytes.
 func (s *schedule) due(now time.Time, requests int, bytes int64) bool {
 	switch {
 	case s.requests < requests && s.bytes < bytes:

@@ -7,8 +7,8 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Under a steady load checkpoints take a fifth of the time at most, and never wait for more than four times
-// the requests or bytes. Without load each is written when it is due.
+// Under a steady load checkpoints take a fifth of the time at most, and never wait for more than
+// four times the requests or bytes. Without load each is written when it is due.
 func TestSchedule(t *testing.T) {
 	const wanted, wantedBytes = 1000, 1 << 20
 	for name, test := range map[string]struct {

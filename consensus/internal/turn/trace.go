@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// applyTrace records when entries, and the requests of this member, reached each stage on their way to
-// apply. All times are readings of Host.Now.
+// applyTrace records when entries, and the requests of this member, reached each stage on their way
+// to apply. All times are readings of Host.Now.
 type applyTrace struct {
 	incarnation uint64
 	forwarded   marks // by number in this member's stream: sent to the leader
@@ -57,7 +57,8 @@ func (t *applyTrace) stamp(out *core.Output) {
 	}
 }
 
-// marks records when a rising number was reached. After a number was looked up, smaller numbers are forgotten.
+// marks records when a rising number was reached. After a number was looked up, smaller numbers are
+// forgotten.
 type marks struct {
 	list []mark
 	from int // list[:from] is forgotten

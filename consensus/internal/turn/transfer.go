@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// firstRetryTicks and lastRetryTicks are how long a member is left alone after a checkpoint did not
-	// arrive: the time doubles.
+	// firstRetryTicks and lastRetryTicks are how long a member is left alone after a checkpoint did
+	// not arrive: the time doubles.
 	firstRetryTicks = 2 * core.ElectionTicks
 	lastRetryTicks  = 64 * core.ElectionTicks
 )
 
-// transfers are the checkpoints sent to other members. Only a leader sends them, and they end with its
-// leadership: raft would ignore them, and they would keep out those of the next leader.
+// transfers are the checkpoints sent to other members. Only a leader sends them, and they end with
+// its leadership: raft would ignore them, and they would keep out those of the next leader.
 type transfers struct {
 	wanted  []uint64          // members that wait for a transfer to begin
 	active  map[uint64]bool   // members with a transfer under way
@@ -31,9 +31,9 @@ func newTransfers() transfers {
 
 func (t *transfers) empty() bool { return len(t.wanted)+len(t.active)+len(t.retries) == 0 }
 
-// sendCheckpoints begins transfers to the members that the core named. The checkpoint on disk will do if
-// the log in memory continues it and if it knows the members. Otherwise a new checkpoint is written first,
-// which must wait until no transfer reads the file.
+// sendCheckpoints begins transfers to the members that the core named. The checkpoint on disk will
+// do if the log in memory continues it and if it knows the members. Otherwise a new checkpoint is
+// written first, which must wait until no transfer reads the file.
 func (l *Loop) sendCheckpoints(to []uint64) error {
 	t := &l.transfers
 	if !l.core.Leads() {
@@ -78,8 +78,8 @@ func (l *Loop) startTransfers(index uint64) {
 	t.wanted = nil
 }
 
-// TransferEnded tells raft of the end of a transfer: of a success at once, of a failure after some time.
-// Then it begins the transfers that had to wait.
+// TransferEnded tells raft of the end of a transfer: of a success at once, of a failure after some
+// time. Then it begins the transfers that had to wait.
 func (l *Loop) TransferEnded(to uint64, ok bool) error {
 	t := &l.transfers
 	delete(t.active, to)
@@ -98,7 +98,8 @@ func (l *Loop) TransferEnded(to uint64, ok bool) error {
 	return l.sendCheckpoints(nil)
 }
 
-// tickTransfers lets raft try again after a failure, and cancels everything when leadership is lost.
+// tickTransfers lets raft try again after a failure, and cancels everything when leadership is
+// lost.
 func (l *Loop) tickTransfers() {
 	t := &l.transfers
 	if !l.core.Leads() {

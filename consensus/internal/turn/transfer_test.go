@@ -8,8 +8,9 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// A second member needs a newer checkpoint while the file is read for the first one. The writer would
-// have to wait for the readers' lock, so the new checkpoint must not begin before the transfer ends.
+// A second member needs a newer checkpoint while the file is read for the first one. The writer
+// would have to wait for the readers' lock, so the new checkpoint must not begin before the
+// transfer ends.
 func TestTransfer_NewCheckpointWaitsForReaders(t *testing.T) {
 	h := newTestHost(t)
 	h.lead()
@@ -40,7 +41,8 @@ func TestTransfer_NewCheckpointWaitsForReaders(t *testing.T) {
 	}
 }
 
-// A checkpoint that did not arrive is not sent again at once, and a member that does not lead sends none.
+// A checkpoint that did not arrive is not sent again at once, and a member that does not lead sends
+// none.
 func TestTransfer_FailuresRestAndLeadershipEnds(t *testing.T) {
 	h := newTestHost(t)
 	h.lead()
@@ -80,8 +82,8 @@ func (h *testHost) received(index uint64) *Received {
 	return &Received{From: 2, Term: 2, Meta: meta, Path: "received", Install: func() {}}
 }
 
-// An installed checkpoint takes the place of the checkpoint file: until then no checkpoint of our own is
-// begun.
+// An installed checkpoint takes the place of the checkpoint file: until then no checkpoint of our
+// own is begun.
 func TestC4_NoOwnCheckpointDuringInstall(t *testing.T) {
 	h := newTestHost(t)
 	h.loop.CheckpointReceived(h.received(100))
@@ -108,7 +110,8 @@ func TestC4_NoOwnCheckpointDuringInstall(t *testing.T) {
 	}
 }
 
-// A checkpoint that raft has no use for is discarded, and one of another ensemble is not even offered.
+// A checkpoint that raft has no use for is discarded, and one of another ensemble is not even
+// offered.
 func TestInstall_UselessCheckpointsAreDiscarded(t *testing.T) {
 	h := newTestHost(t)
 	h.loop.CheckpointReceived(h.received(1)) // already applied
