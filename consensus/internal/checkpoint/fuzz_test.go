@@ -14,7 +14,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// FuzzDamagedFile damages pages of a good file, also meta pages whose checksum is then made right.
+// FuzzDamagedFile damages pages of a good file. It may also damage a meta page and correct its
+// checksum.
 func FuzzDamagedFile(f *testing.F) {
 	var deltas []delta
 	for index := range 3 {
@@ -35,7 +36,7 @@ func FuzzDamagedFile(f *testing.F) {
 		for i, b := range damage {
 			bad[(int(at)+i)%len(bad)] ^= b
 		}
-		if more > 0 { // in a meta page whose sum is right: what it refers to may be anything
+		if more > 0 { // correct the checksum of a meta page, whose references may be arbitrary
 			m := bad[int(more%2)*minPageSize+pageHeader:][:metaBytes]
 			binary.NativeEndian.PutUint64(m[metaBytes-8:], metaChecksum(m))
 		}
@@ -43,7 +44,7 @@ func FuzzDamagedFile(f *testing.F) {
 	})
 }
 
-// FuzzFile opens files with any contents.
+// FuzzFile opens files with arbitrary contents.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(bytes.Repeat([]byte{0xff}, 3*minPageSize))
@@ -74,10 +75,11 @@ func mustSurvive(t *testing.T, b []byte) {
 	}
 }
 
-// FuzzMerge merges any changes. The file must hold what a map holds, for our reader and for bbolt.
+// FuzzMerge merges arbitrary changes. Both our reader and bbolt must read the same pairs as a map
+// holds.
 //
-// The input is a row of operations of 4 bytes: what to do, a key of two bytes, the length of the
-// value.
+// The input is a sequence of operations of 4 bytes: the kind, a key of two bytes, and the length of
+// the value.
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte("\x01\x00\x01\x09\x01\x00\x02\x09\x00\x00\x00\x00\x01\x00\x01\x00"))
 	many := make([]byte, 0, 4*400)
@@ -129,7 +131,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// FuzzStream reads any stream. What is accepted must be the stream of the same pairs.
+// FuzzStream reads arbitrary streams. An accepted stream must encode the pairs that were read.
 func FuzzStream(f *testing.F) {
 	var b bytes.Buffer
 	if err := WriteStream(&b, 7, testMeta(3), delta{"a": "1", "b": strings.Repeat("2", 300)}.Range); err != nil {
@@ -162,7 +164,7 @@ func FuzzStream(f *testing.F) {
 			}
 			return nil
 		})
-		if err != nil || out.Len() > len(in) { // a length in the input may take more bytes than it needs
+		if err != nil || out.Len() > len(in) { // lengths in the input may be longer than necessary
 			t.Errorf("%d bytes become %d, %v", len(in), out.Len(), err)
 		}
 	})
@@ -209,7 +211,7 @@ func contents(t testing.TB, deltas ...delta) []byte {
 	return bytesOf(t, f)
 }
 
-// bytesFile is a file that can only be read.
+// bytesFile is a read-only file.
 type bytesFile struct{ *bytes.Reader }
 
 func (f bytesFile) WriteAt([]byte, int64) (int, error) { return 0, os.ErrPermission }

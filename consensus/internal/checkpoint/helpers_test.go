@@ -37,12 +37,12 @@ func (d delta) to(state map[string]string) {
 	}
 }
 
-// testMeta is the meta of the tests: a number.
+// testMeta returns the meta of the tests: a number.
 func testMeta(index uint64) []byte { return strconv.AppendUint(nil, index, 10) }
 
 func testIndex(meta []byte) (uint64, error) { return strconv.ParseUint(string(meta), 10, 64) }
 
-// mustBe returns a check for Merge that the meta is that of the index.
+// mustBe returns a check for Merge that requires the meta of an index.
 func mustBe(index uint64) func(meta []byte) error {
 	return func(meta []byte) error {
 		if got, err := testIndex(meta); err != nil || got != index {
@@ -52,7 +52,7 @@ func mustBe(index uint64) func(meta []byte) error {
 	}
 }
 
-// mergeDelta is a transaction. A new file gets pages of the smallest size.
+// mergeDelta merges d in one transaction. A new file gets pages of the smallest size.
 func mergeDelta(f vfs.File, old *pageReader, d delta, index uint64) error {
 	m := newMerge(f, minPageSize)
 	if old != nil {

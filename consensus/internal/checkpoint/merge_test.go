@@ -18,8 +18,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// drawDelta draws a run of keys next to one another or some anywhere, that are set or deleted. Some
-// are long, some values very long.
+// drawDelta draws changes: runs of adjacent keys, some of them long, with values some of which are
+// very long, and deletions.
 func drawDelta(t *rapid.T, state map[string]string) delta {
 	d := make(delta)
 	known := slices.Sorted(maps.Keys(state))
@@ -40,8 +40,8 @@ func drawDelta(t *rapid.T, state map[string]string) delta {
 	return d
 }
 
-// A merge leaves what puts and deletes would, in a file in which bbolt finds nothing wrong; and
-// bbolt can go on with it, as a program of before does, and be gone on after.
+// A merge has the same result as puts and deletes, in a file that bbolt's check accepts. bbolt can
+// write to the file as well, as an older program does, and later merges can continue from there.
 func TestC4_MergeIsATransactionOfBbolt(t *testing.T) {
 	dir := t.TempDir()
 	exhaustive.Checks(t, 15, 100)
@@ -78,7 +78,7 @@ func TestC4_MergeIsATransactionOfBbolt(t *testing.T) {
 	})
 }
 
-// throughBbolt has bbolt check the file, and put more into it.
+// throughBbolt checks the file with bbolt, and writes more to it.
 func throughBbolt(t *rapid.T, path string, want map[string]string, more delta) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true, NoGrowSync: true, FreelistType: bolt.FreelistMapType})
 	if err != nil {
@@ -111,8 +111,8 @@ func throughBbolt(t *rapid.T, path string, want map[string]string, more delta) {
 	}
 }
 
-// A power loss before each operation of a transaction leaves the one before, or, when all is
-// written, this one.
+// A power loss before any operation of a transaction leaves the previous transaction, or, after all
+// was written, this one.
 func TestC4_PowerLossInAMerge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	mem := vfs.NewMem()
@@ -166,7 +166,7 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 	t.Logf("%d crashes", crashes)
 }
 
-// Keys that don't come in order would make a tree in which they are not found.
+// Keys must ascend: otherwise the tree would be unordered, and lookups would fail.
 func TestMerge_Order(t *testing.T) {
 	f, err := vfs.NewMem().Create("f")
 	if err != nil {
@@ -179,29 +179,28 @@ func TestMerge_Order(t *testing.T) {
 	}
 	for _, key := range []string{"a", "b"} {
 		if err := m.put([]byte(key), []byte("2")); err == nil {
-			t.Errorf("%s behind b", key)
+			t.Errorf("key %s was accepted after key b", key)
 		}
 	}
 }
 
-// The process dies between the meta page of a transaction and its sync, or the sync fails and the
-// pages are clean all the same. The next process reads that transaction, and what it writes in the
-// place of the one before must not be on disk sooner. A power loss at any moment leaves a
-// transaction.
+// The process dies between the meta page of a transaction and its sync, or the sync fails and
+// leaves the pages clean. The next process reads that transaction. It must make it durable before
+// it overwrites pages of the previous one. A power loss at any moment leaves a whole transaction.
 func TestC4_PowerLossAfterAKill(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		t.Run(fmt.Sprintf("failed sync %v", lose), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, 6))
 			mem := vfs.NewMem()
 			states := []map[string]string{{}}
-			var index, base, durable uint64 // of the transaction that is written; of the one below it; of the last that is known to be on disk
+			var index, base, durable uint64 // the running transaction; its base; the last one known to be durable
 			syncs, die, crashes := 0, false, 0
 			errDied := errors.New("died")
 			disk := vfs.NewFaulty(mem, func(op vfs.Op) error {
 				if index == 0 || op.Kind != vfs.OpWrite && op.Kind != vfs.OpSync {
 					return nil
 				}
-				if syncs > 0 { // the transaction below is settled
+				if syncs > 0 { // the base is durable
 					durable = base
 				}
 				for _, choose := range []func(int) int{rng.IntN, func(int) int { return 0 }, func(n int) int { return n - 1 }} {
@@ -217,7 +216,7 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 					_ = after.Close()
 				}
 				if op.Kind == vfs.OpSync {
-					if syncs++; die && syncs == 3 { // the last one
+					if syncs++; die && syncs == 3 { // the last sync
 						if lose {
 							mem.LoseUnsynced(op.Path)
 						}
@@ -266,8 +265,8 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 	}
 }
 
-// Each operation of a transaction fails in turn, some after a part of a write. The transaction
-// before counts, and the next merge finds all as it was.
+// Each operation of a transaction fails in turn, some writes after a part. The previous transaction
+// stays current, and the next merge starts from it.
 func TestC4_FailuresInAMerge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	mem := vfs.NewMem()
@@ -320,8 +319,8 @@ func TestC4_FailuresInAMerge(t *testing.T) {
 	t.Logf("%d failures", failed)
 }
 
-// The newest meta page is damaged while a server runs: what changed since is not merged into the
-// state before, as if that were all.
+// The newest meta page is damaged while a server runs, so that the file is at the previous
+// transaction. Merging only the newest changes into it would lose others, and is refused.
 func TestC4_MergeIntoAnotherState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	write := func(base, index uint64) error {
@@ -329,7 +328,7 @@ func TestC4_MergeIntoAnotherState(t *testing.T) {
 		return Merge(path, mustBe(base), testMeta(index), d.Range)
 	}
 	for index := range uint64(4) {
-		if err := write(index-1, index); err != nil { // of the first there is none
+		if err := write(index-1, index); err != nil { // the first one has no base
 			t.Fatal(err)
 		}
 	}

@@ -18,8 +18,8 @@ const (
 	firstDataPage = 2 // pages 0 and 1 are the meta pages
 )
 
-// metaPage is one of the two meta pages. Transactions write them in turn; the one with the higher
-// txid is current.
+// metaPage is a meta page. A file has two, which transactions write in turn. The page with the
+// higher txid is current.
 type metaPage struct {
 	raw      []byte // header and meta, as they are in the file
 	pageSize int64
@@ -49,7 +49,7 @@ func readMetaPage(f io.ReaderAt, at int64) (m metaPage, ok bool, err error) {
 
 // currentMeta returns the current meta page. With strict both must be good.
 //
-// An I/O error is not corruption. Without reading both meta pages we cannot tell which one is
+// An I/O error is not corruption: without reading both meta pages we cannot tell which of them is
 // current.
 func currentMeta(f io.ReaderAt, fileSize int64, strict bool) (metaPage, error) {
 	current, ok, err := readMetaPage(f, 0)

@@ -12,8 +12,8 @@ import (
 const maxDepth = 64
 
 // pageReader reads the pages of a file as of its current transaction, and believes none of them. It
-// verifies that each page is the one that its reference names, that lengths and references stay
-// inside, that no page has two owners, and that keys are in order.
+// verifies that each page has the number of its reference, that lengths and references stay inside
+// the file, that no page has two owners, and that keys are in order.
 type pageReader struct {
 	metaPage
 	file    io.ReaderAt
@@ -23,7 +23,7 @@ type pageReader struct {
 	// The readahead of pages that are read in file order.
 	ahead   []byte
 	aheadAt int64  // offset in the file
-	next    uint64 // the page after the last one that was read
+	next    uint64 // the page after the last page that was read
 }
 
 // newPageReader reads the meta pages. With strict both must be good.

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// walk reads all pages that are in use.
+// walk reads all pages in use.
 func walk(p *pageReader) error {
 	_, state, err := p.buckets()
 	if err != nil {
@@ -24,8 +24,8 @@ func walk(p *pageReader) error {
 	return err
 }
 
-// What makes bbolt go round in circles, take memory without bound, fault, or take an older state
-// for the newest, is an error before bbolt sees it.
+// Damage that makes bbolt loop without end, allocate without bound, fault, or read an older state
+// is an error here.
 func TestCheckPages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	for round := range uint64(15) {
@@ -52,7 +52,7 @@ func TestCheckPages(t *testing.T) {
 	}
 	meta := good[newest*page+pageHeader:]
 	freelist := int(word(meta[32:]))
-	// The branch that is the root of the state, by the newest meta: the only one above leaves.
+	// The root of the state in the newest transaction: the only branch.
 	branch := -1
 	for id := 2; id < int(word(meta[40:])); id++ {
 		if kind(id) == flagBranch && word(good[id*page:]) == uint64(id) {
@@ -102,7 +102,7 @@ func TestCheckPages(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := readAll(path, false); (err == nil) != (name == "the newest meta") {
-			t.Errorf("%s, when it is opened: %v", name, err)
+			t.Errorf("%s, not strict: %v", name, err)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// writeBuffer is how many bytes are written at once, if their pages follow one another.
+	// writeBuffer is how many bytes are written at once, if their pages are adjacent.
 	writeBuffer = 256 << 10
 	// syncBytes is how much is written between two syncs. A single sync at the end would have all
 	// of it to write, and the log's syncs would wait for it.
@@ -31,15 +31,14 @@ type pageWriter struct {
 	freed    []uint64
 	end      uint64 // pages of the file
 
-	buf          []byte // pages that are not in the file yet, and follow one another
-	bufPage      uint64 // the first of them
-	unsynced     int    // bytes since the last sync
-	sinceRoom    int    // bytes since room was called
-	askedForRoom bool
+	buf      []byte // adjacent pages that are not in the file yet
+	bufPage  uint64 // the first of them
+	unsynced int    // bytes since the last sync
+	unasked  int    // bytes since room was called
 }
 
-// release makes the pages of g free for the next transaction: the current one is the previous of
-// that, and needs them.
+// release makes the pages of g free for the next transaction. Until this transaction is committed,
+// the file is still at the previous transaction, which needs them.
 func (w *pageWriter) release(g page) {
 	for i := range g.pages {
 		w.freed = append(w.freed, g.id+i)
@@ -68,17 +67,17 @@ func (w *pageWriter) write() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
-	if w.room != nil && (!w.askedForRoom || w.sinceRoom >= roomBytes) {
+	if w.room != nil && w.unasked >= roomBytes {
 		if err := w.room(); err != nil {
 			return err
 		}
-		w.askedForRoom, w.sinceRoom = true, 0
+		w.unasked = 0
 	}
 	if _, err := w.file.WriteAt(w.buf, int64(w.bufPage)*int64(w.pageSize)); err != nil {
 		return err
 	}
 	w.unsynced += len(w.buf)
-	w.sinceRoom += len(w.buf)
+	w.unasked += len(w.buf)
 	w.bufPage, w.buf = w.bufPage+uint64(len(w.buf)/w.pageSize), w.buf[:0]
 	if w.unsynced >= syncBytes {
 		w.unsynced = 0
@@ -87,7 +86,7 @@ func (w *pageWriter) write() error {
 	return nil
 }
 
-// allocate takes free pages that follow one another, or new ones.
+// allocate takes a run of free pages, or extends the file.
 func (w *pageWriter) allocate(pages uint64) uint64 {
 	for len(w.free) > 0 && w.free[0].pages == 0 {
 		w.free, w.firstRun = w.free[1:], max(w.firstRun-1, 0)

@@ -19,11 +19,11 @@ type Reader struct {
 	err   error // of the file, that Range returned
 }
 
-// Open opens a checkpoint file. A crash may leave one damaged meta page: then the other one counts,
-// which is that of the previous transaction. With strict both meta pages must be good.
+// Open opens a checkpoint file. After a crash one of the two meta pages may be damaged: then the
+// other page counts, which is that of the previous transaction. With strict both must be good.
 //
-// Errors: one that wraps [io/fs.ErrNotExist]; one that wraps [ErrCorrupt]; that of the disk; one
-// that says that a writer has held its lock for more than a second.
+// An error wraps [io/fs.ErrNotExist] or [ErrCorrupt], comes from the disk, or says that a writer
+// has held its lock for more than a second.
 func Open(path string, strict bool) (*Reader, error) {
 	file, err := vfs.OS{}.Open(path)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// A tool reads the file of a running server, for longer than a second: it gets a state that was,
-// and the two checkpoints that come meanwhile wait, and are no error, which would stop the server.
+// A tool reads the file of a running server for longer than a second. It reads one transaction. Two
+// checkpoints wait meanwhile, and do not fail, which would stop the server.
 func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the file is not locked")
@@ -71,7 +71,7 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 		ended.Store(true)
 		written <- err
 	}()
-	<-time.After(1500 * time.Millisecond) // longer than bbolt would wait
+	<-time.After(1500 * time.Millisecond) // longer than a reader waits for a lock
 	if ended.Load() {
 		t.Fatal("written while it was read:", <-written)
 	}
@@ -88,7 +88,7 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 	}
 }
 
-// readState reads a file into items. It calls first at the first item.
+// readState reads a file into items. It calls first before the first item.
 func readState(path string, items map[string]string, first func()) (index uint64, err error) {
 	r, err := Open(path, true)
 	if err != nil {
@@ -117,8 +117,8 @@ func stream(path string, w io.Writer) (err error) {
 	return WriteStream(w, 1, r.Meta(), r.Range)
 }
 
-// A page is damaged while a server runs, and then its checkpoint is sent to another member: a tree
-// that goes round in a circle ends that, and not the process.
+// A page is damaged while a server runs, and the checkpoint is then sent to another member. A cycle
+// in the tree ends the transfer, not the process.
 func TestC4_DamageWhileSending(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	d := make(delta)
@@ -159,14 +159,14 @@ func TestC4_DamageWhileSending(t *testing.T) {
 	if err := Merge(path, mustBe(0), testMeta(1), d.Range); err != nil {
 		t.Fatal(err)
 	}
-	for room := range whole.Len() / 20_000 { // the other member's affair is not the file's
+	for room := range whole.Len() / 20_000 { // an error of the writer must not blame the file
 		if err := stream(path, &brokenPipe{20_000 * room, errGone}); !errors.Is(err, errGone) || errors.Is(err, ErrCorrupt) {
 			t.Fatal(err)
 		}
 	}
 }
 
-// brokenPipe takes so many bytes.
+// brokenPipe accepts room bytes, then fails.
 type brokenPipe struct {
 	room int
 	err  error
@@ -180,9 +180,9 @@ func (p *brokenPipe) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A reader without a lock, such as a copy of the file: the next merge takes nothing from the
-// transaction that it stands on. The one after that does, and what it reads then is an error or as
-// it was: by the pages, or for values by the digest, which is not tried here.
+// A reader without a lock, such as a copy of the file, is not disturbed by the next merge, which
+// overwrites no page of the current transaction. The merge after that does. Then the reader gets an
+// error or the same keys. Only a digest would detect changed values, which is not tested here.
 func TestC4_ReaderAcrossMerges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	f, err := vfs.NewMem().Create("checkpoint.db")
@@ -209,7 +209,7 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 	lost := 0
 	for index := uint64(1); index < 400; index += 3 {
 		merge(index)
-		reader := func() *pageReader { // of the transaction now
+		reader := func() *pageReader { // of the current transaction
 			p, err := newPageReader(f, true)
 			if err != nil {
 				t.Fatal(err)
@@ -238,7 +238,7 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 		}
 	}
 	if lost == 0 {
-		t.Error("no page of a transaction was used again: this tries nothing")
+		t.Error("no page of a transaction was reused: this test is ineffective")
 	}
 	t.Logf("after two more transactions %d were not whole", lost)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// bboltAgrees has bbolt check a file and read its state.
+// bboltAgrees checks a file with bbolt, and compares its state.
 func bboltAgrees(t *testing.T, path string, want map[string]string) {
 	t.Helper()
 	db, err := bolt.Open(path, 0o600, &bolt.Options{NoSync: true, FreelistType: bolt.FreelistMapType, Timeout: time.Second})
@@ -44,9 +44,9 @@ func bboltAgrees(t *testing.T, path string, want map[string]string) {
 	}
 }
 
-// Files of before have the size of pages of the machine that made them. Values of megabytes, the
-// longest keys, a branch that loses all its children, a state that is emptied, and one of a single
-// key, in each.
+// Files of other machines have other page sizes. For each of them: values of megabytes, the longest
+// keys, a branch that loses all its children, a state that becomes empty, and a state of a single
+// key.
 func TestC4_MergeSizes(t *testing.T) {
 	for _, size := range []int{minPageSize, 4096, 16384, maxPageSize} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -85,11 +85,11 @@ func TestC4_MergeSizes(t *testing.T) {
 			longest := delta{strings.Repeat("l", bolt.MaxKeySize): "v", strings.Repeat("m", bolt.MaxKeySize): "w", strings.Repeat("l", bolt.MaxKeySize-1): "x"}
 			deep := many("d", 20_000, 40)
 			for i, d := range []delta{
-				{}, {"one": ""}, {}, {"two": "2"}, {"two": ""}, // one key, and none
-				deep, {}, many("d", 10, 5000), none(deep), // all below several branches
+				{}, {"one": ""}, {}, {"two": "2"}, {"two": ""}, // one key, then none
+				deep, {}, many("d", 10, 5000), none(deep), // below several branches
 				huge, {"h2": "small"}, {"h2": strings.Repeat("k", 2<<20)}, none(huge),
 				longest, {}, many("k", 500, 1), none(longest), many("n", 500, 1),
-				none(many("k", 499, 1)), none(many("n", 499, 1)), // one is left of each
+				none(many("k", 499, 1)), none(many("n", 499, 1)), // one key of each is left
 				{"never there": ""},
 			} {
 				next := uint64(i + 1)
@@ -114,7 +114,7 @@ func TestC4_MergeSizes(t *testing.T) {
 	}
 }
 
-// More free pages than the head of their list can count.
+// More free pages than the 16-bit count of a freelist page can hold.
 func TestC4_MergeManyFreePages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	f, err := vfs.OS{}.Create(path)
@@ -175,8 +175,8 @@ func TestC4_MergeManyFreePages(t *testing.T) {
 	bboltAgrees(t, path, state)
 }
 
-// A file does not grow where the state does not: some keys change, or all, or values of other
-// sizes, a thousand times.
+// A file does not grow unless the state does, although keys change a thousand times: a few keys,
+// values of other sizes, large values, or a queue.
 func TestC4_MergesDoNotGrow(t *testing.T) {
 	for name, change := range map[string]func(rng *rand.Rand) delta{
 		"a few": func(rng *rand.Rand) delta {
@@ -203,7 +203,7 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 		"queue": func(rng *rand.Rand) delta {
 			d, at := make(delta), rng.IntN(2900)
 			for i := range 100 {
-				d[fmt.Sprintf("%05d", at+i)] = strings.Repeat("v", 100*rng.IntN(2)) // half of them go
+				d[fmt.Sprintf("%05d", at+i)] = strings.Repeat("v", 100*rng.IntN(2)) // half of them are deleted
 			}
 			return d
 		},

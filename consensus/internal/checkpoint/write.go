@@ -14,8 +14,9 @@ import (
 // value deletes a key. If there is no file, Merge makes one beside path and renames it, so that a
 // crash leaves no half of a first checkpoint.
 //
-// check gets the meta of the checkpoint that is there, and must return an error unless the changes
-// are those since that one. After an error the file holds the old checkpoint, or the new one.
+// check is called with the meta of the existing checkpoint, and must return an error unless the
+// changes are complete since that checkpoint. After an error the file holds either the old or the
+// new checkpoint.
 func Merge(path string, check func(meta []byte) error, meta []byte, changes Pairs) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +81,7 @@ func Create(path string, meta []byte, pairs Pairs, room func() error) error {
 		return fmt.Errorf("create checkpoint: %w", err)
 	}
 	m := newMerge(file, os.Getpagesize())
-	m.room = room
+	m.room, m.unasked = room, roomBytes
 	err = pairs(m.put)
 	if err == nil {
 		err = m.commit(meta)
