@@ -34,24 +34,24 @@ flags:
 
 // Backup runs `gozkd backup`.
 func Backup(ctx context.Context, args []string, env cli.Env) int {
-	c := &command{env: env, name: "backup", usage: backupUsage}
-	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	c := &command{cli.Command{Env: env, Name: "backup", Usage: backupUsage}}
+	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	from := flags.String("from", "", "")
 	logDir := flags.String("log-dir", "", "")
 	authFile := flags.String("auth-file", "", "")
-	words, status, done := c.parse(flags, args)
+	words, status, done := c.Parse(flags, args)
 	switch {
 	case done:
 		return status
 	case *from == "":
-		return c.wrong("--from is missing: name the state to copy")
+		return c.Misused(errors.New("--from is missing: name the state to copy"))
 	case len(words) != 1:
-		return c.wrong("name one FILE to write to")
+		return c.Misused(errors.New("name one FILE to write to"))
 	}
 	path := words[0]
 	got, err := backup(ctx, *from, *logDir, *authFile, path)
 	if err != nil {
-		return c.failed(err)
+		return c.Fail(err)
 	}
 	c.line("backup", "%s, %s, read back and verified", path, inBytes(sizeOf(path)))
 	c.describeState(got)

@@ -357,7 +357,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Backup, []string{"--from", data, "--auth-file", text, to}, 1, "--auth-file is for an admin endpoint"},
 		{Backup, []string{"--from", "http://127.0.0.1:1", to}, 1, "127.0.0.1:1"},
 		{Restore, nil, 2, "--from is missing"},
-		{Restore, []string{"--from"}, 2, "--from needs a value"},
+		{Restore, []string{"--from"}, 2, "flag needs an argument: -from"},
 		{Restore, []string{"--from", good, "--nonsense"}, 2, "usage: gozkd restore"},
 		{Restore, []string{"--from", good, "--memory"}, 2, "data directory of one server"},
 		{Restore, []string{"--from", good, "-o", "tickTime=x"}, 2, "tickTime"},
@@ -482,7 +482,7 @@ func TestReport_WarnsOfLostWrites(t *testing.T) {
 	} {
 		var out strings.Builder
 		r := &restored{from: &source{path: "dir", dir: true, held: consensus.SavedState{Member: c.member, Voters: c.voters}, tree: datatree.New(datatree.Options{})}}
-		(&command{env: cli.Env{Out: &out, Err: &out}}).report(r, false)
+		(&command{cli.Command{Env: cli.Env{Out: &out, Err: &out}}}).report(r, false)
 		warned := strings.Contains(out.String(), "WARNING")
 		if warned != (c.want != "") || !strings.Contains(out.String(), c.want) {
 			t.Errorf("member %d of %v:\n%s", c.member, c.voters, &out)

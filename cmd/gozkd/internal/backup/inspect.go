@@ -25,30 +25,30 @@ flags:
 
 // Inspect runs `gozkd inspect`.
 func Inspect(ctx context.Context, args []string, env cli.Env) int {
-	c := &command{env: env, name: "inspect", usage: inspectUsage}
-	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	c := &command{cli.Command{Env: env, Name: "inspect", Usage: inspectUsage}}
+	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	logDir := flags.String("log-dir", "", "")
-	words, status, done := c.parse(flags, args)
+	words, status, done := c.Parse(flags, args)
 	switch {
 	case done:
 		return status
 	case len(words) == 0:
-		return c.wrong("name a data directory, or a checkpoint file")
+		return c.Misused(errors.New("name a data directory, or a checkpoint file"))
 	case *logDir != "" && len(words) > 1:
-		return c.wrong("--log-dir is for a single data directory")
+		return c.Misused(errors.New("--log-dir is for a single data directory"))
 	}
 	var most *source
 	clusters := make(map[uint64]bool)
 	for i, path := range words {
 		if ctx.Err() != nil {
-			return c.failed(ctx.Err())
+			return c.Fail(ctx.Err())
 		}
 		if i > 0 {
-			c.say(env.Out, "\n")
+			cli.Print(env.Out, "\n")
 		}
 		s, err := c.inspect(path, *logDir)
 		if err != nil {
-			status = c.failed(err)
+			status = c.Fail(err)
 		}
 		if s == nil {
 			continue
@@ -61,9 +61,9 @@ func Inspect(ctx context.Context, args []string, env cli.Env) int {
 	switch {
 	case len(words) == 1 || most == nil:
 	case len(clusters) > 1:
-		c.say(env.Out, "\nThey belong to different ensembles and can't be compared.\n")
+		cli.Print(env.Out, "\nThey belong to different ensembles and can't be compared.\n")
 	default:
-		c.say(env.Out, fmt.Sprintf("\nMost recent: %s, last entry term %d, index %d.\n", most.path, most.held.Term, most.held.Index))
+		cli.Print(env.Out, fmt.Sprintf("\nMost recent: %s, last entry term %d, index %d.\n", most.path, most.held.Term, most.held.Index))
 	}
 	return status
 }

@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
@@ -42,59 +42,32 @@ const minSkip = 1 << 16
 
 // Restore runs `gozkd restore`.
 func Restore(ctx context.Context, args []string, env cli.Env) int {
-	c := &command{env: env, name: "restore", usage: restoreUsage}
-	var from, fromLog string
-	rest, err := takeFlags(args, map[string]*string{"from": &from, "from-log-dir": &fromLog})
-	switch {
-	case slices.ContainsFunc(rest, func(s string) bool { return s == "-h" || s == "-help" || s == "--help" }):
-		c.say(env.Out, c.usage)
-		return cli.OK
-	case err != nil:
-		return c.wrong(err.Error())
-	case from == "":
-		return c.wrong("--from is missing: name the state to restore")
-	}
-	inv, err := config.Load(rest, env.Getenv, nil)
+	c := &command{cli.Command{Env: env, Name: "restore", Usage: restoreUsage}}
+	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+	from := fs.String("from", "", "")
+	fromLog := fs.String("from-log-dir", "", "")
+	inv, err := config.LoadFlags(fs, args, env.Getenv, nil)
 	var wrong *config.Error
 	switch {
+	case inv.Command == config.ShowHelp:
+		cli.Print(env.Out, c.Usage)
+		return cli.OK
 	case errors.As(err, &wrong) && wrong.Usage():
-		return c.wrong(err.Error())
+		return c.Misused(err)
+	case *from == "":
+		return c.Misused(errors.New("--from is missing: name the state to restore"))
 	case err != nil:
-		return c.failed(err)
+		return c.Fail(err)
 	case inv.Command != config.Serve || inv.Ensemble > 0 || inv.Config.Memory:
-		return c.wrong("restore makes the data directory of one server: leave out --memory, --ensemble and other commands")
+		return c.Misused(errors.New("restore makes the data directory of one server: leave out --memory, --ensemble and other commands"))
 	}
 	t := target{id: max(1, inv.Config.MyID), dir: inv.Config.DataDir, logDir: inv.Config.DataLogDir}
-	done, err := restore(ctx, from, fromLog, t, time.Now())
+	done, err := restore(ctx, *from, *fromLog, t, time.Now())
 	if err != nil {
-		return c.failed(err)
+		return c.Fail(err)
 	}
 	c.report(done, len(inv.Config.Members) > 1)
 	return cli.OK
-}
-
-// takeFlags takes the flags named in into out of args, with their values.
-func takeFlags(args []string, into map[string]*string) (rest []string, err error) {
-	for i := 0; i < len(args); i++ {
-		name, value, given := strings.Cut(args[i], "=")
-		to := into[strings.TrimPrefix(strings.TrimPrefix(name, "-"), "-")]
-		switch {
-		case to == nil || !strings.HasPrefix(name, "-"):
-			rest = append(rest, args[i])
-			if (name == "-o" || name == "--o") && !given && i+1 < len(args) { // the value of -o may look like a flag
-				i++
-				rest = append(rest, args[i])
-			}
-			continue
-		case !given && i+1 == len(args):
-			return nil, fmt.Errorf("%s needs a value", name)
-		case !given:
-			i++
-			value = args[i]
-		}
-		*to = value
-	}
-	return rest, nil
 }
 
 // target is the data directory to make.
@@ -222,13 +195,13 @@ func (c *command) report(r *restored, several bool) {
 	c.line("begins", "member %d of the new ensemble %016x, zxid %v, term %d", r.target.id, r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
 	alone := len(h.Voters) == 1 && h.Voters[0] == h.Member
 	if r.from.dir && !alone {
-		c.say(c.env.Out, fmt.Sprintf(`
+		cli.Print(c.Env.Out, fmt.Sprintf(`
 WARNING: %s holds the state of %s. Writes that others acknowledged and this member did not receive ARE LOST.
   Its last entry has term %d and index %d. If the directory of another voter is left, run gozkd inspect DIR on it as well. Restore from the
   directory with the highest term, and among equal terms the highest index. The zxid does not decide.
 `, r.from.path, roleOf(h), h.Term, h.Index))
 		if h.Committed < h.Index {
-			c.say(c.env.Out, fmt.Sprintf("  Entries %d to %d were not known to be committed. They are restored, since they may have been.\n", h.Committed+1, h.Index))
+			cli.Print(c.Env.Out, fmt.Sprintf("  Entries %d to %d were not known to be committed. They are restored, since they may have been.\n", h.Committed+1, h.Index))
 		}
 	}
 	next := "start this server"
@@ -236,5 +209,5 @@ WARNING: %s holds the state of %s. Writes that others acknowledged and this memb
 		next = `start this server, and wait until it serves clients (gozkd ruok -ready). Only then start the others, each with an EMPTY data directory.
   Members of the old ensemble must not run again with their data: they can't join this ensemble, but a quorum of them would serve the old state.`
 	}
-	c.say(c.env.Out, "\nNext: "+next+"\n")
+	cli.Print(c.Env.Out, "\nNext: "+next+"\n")
 }

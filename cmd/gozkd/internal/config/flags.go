@@ -24,11 +24,13 @@ type commandLine struct {
 	problems []Problem
 }
 
-// parseFlags parses the command line. Flags and the file may be in any order.
-func parseFlags(args []string) (*Invocation, []setting, []Problem) {
+// parseFlags adds the flags of serve to fs and parses the command line. Flags and the file may be in
+// any order.
+func parseFlags(fs *flag.FlagSet, args []string) (*Invocation, []setting, []Problem) {
 	l := &commandLine{inv: new(Invocation)}
-	version := false
-	words, err := cli.ParseFlags(l.flags(&version), l.javaProperties(args))
+	l.addFlags(fs)
+	version := fs.Bool("version", false, "")
+	words, err := cli.ParseFlags(fs, l.javaProperties(args))
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		l.inv.Command = ShowHelp
@@ -36,7 +38,7 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 	case err != nil:
 		l.problem("command line", err.Error())
 		return l.inv, nil, l.problems
-	case version:
+	case *version:
 		l.inv.Command = ShowVersion
 		return l.inv, nil, nil
 	}
@@ -53,9 +55,8 @@ func parseFlags(args []string) (*Invocation, []setting, []Problem) {
 	return l.inv, l.settings, l.problems
 }
 
-// flags returns the flags of serve, which add to l.
-func (l *commandLine) flags(version *bool) *flag.FlagSet {
-	fs := flag.NewFlagSet("gozkd", flag.ContinueOnError)
+// addFlags adds the flags of serve, which store their values in l.
+func (l *commandLine) addFlags(fs *flag.FlagSet) {
 	for name, key := range map[string]string{
 		"data-dir": "dataDir", "id": "myid", "client-port": "clientPort", "client-address": "clientPortAddress", "log-level": "gozkd.logLevel",
 	} {
@@ -87,8 +88,6 @@ func (l *commandLine) flags(version *bool) *flag.FlagSet {
 	fs.BoolVar(&l.inv.Config.Memory, "memory", false, "")
 	fs.StringVar(&l.inv.PortFile, "port-file", "", "")
 	fs.BoolVar(&l.inv.LogJSON, "log-json", false, "")
-	fs.BoolVar(version, "version", false, "")
-	return fs
 }
 
 // javaProperties adds the settings of -Dkey=value and returns the other arguments.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,7 +52,12 @@ const (
 // Load writes nothing. Its error is always an *Error with all problems. The Warnings are complete also
 // after an error.
 func Load(args []string, getenv func(string) string, names []string) (*Invocation, error) {
-	inv, fromCommandLine, problems := parseFlags(args)
+	return LoadFlags(flag.NewFlagSet("gozkd", flag.ContinueOnError), args, getenv, names)
+}
+
+// LoadFlags is Load for a command line that may contain the flags of fs as well.
+func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, names []string) (*Invocation, error) {
+	inv, fromCommandLine, problems := parseFlags(fs, args)
 	if inv.Command == ShowHelp || inv.Command == ShowVersion {
 		return inv, nil // even if other flags are wrong
 	}
