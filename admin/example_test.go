@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// The admin commands beside a program's own pages, under a path that it chooses.
+// A program mounts the admin commands next to its own pages, under a path of its choice.
 func ExampleHandler() {
 	s, err := server.New(server.Config{})
 	if err != nil {

@@ -59,7 +59,7 @@ func TestHandler_OnlyGet(t *testing.T) {
 	}
 }
 
-// The links of the list lead to answers, wherever it is mounted and with a slash behind it or not.
+// The links of the list lead to answers, wherever it is mounted, with or without a trailing slash.
 func TestHandler_Links(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/a/", http.StripPrefix("/a", admin.Handler(start(t, server.Config{}))))
@@ -112,7 +112,8 @@ func TestHandler_Aliases(t *testing.T) {
 	}
 }
 
-// Without clients to serve, commands say why; those that need no data answer.
+// While the server does not serve clients, commands answer with the reason; those that need no data
+// answer normally.
 func TestHandler_NotServing(t *testing.T) {
 	s := newServer(t, server.Config{})
 	check := func(when, reason string) {
@@ -175,7 +176,7 @@ func TestCommands_Clients(t *testing.T) {
 	}
 }
 
-// The answer has every line of the word, in numbers where those are numbers.
+// The answer has every line of the word. Numbers are numbers.
 func TestCommands_MonitorIsTheWord(t *testing.T) {
 	s := start(t, server.Config{Words: []string{"mntr"}, Dir: t.TempDir()})
 	nc, err := net.Dial("tcp", s.ConnectString())
@@ -272,7 +273,7 @@ func TestCommands_Ensemble(t *testing.T) {
 			t.Errorf("observers on a %s: %s, want %s", role, got, want)
 		}
 	}
-	// Without the other voter there is no leader, and all but zabstate say so.
+	// Without the other voter there is no leader, and all commands except zabstate say so.
 	if err := servers["follower"].Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +293,8 @@ func TestCommands_Ensemble(t *testing.T) {
 	}
 }
 
-// Whatever is asked gets an answer that can be read, and nothing of it is taken for a part of the page or of another header.
+// Every request gets a well-formed answer, and no part of the request becomes part of the page or
+// of a header.
 func TestHandler_Hostile(t *testing.T) {
 	h := admin.New(start(t, server.Config{}), admin.Options{Snapshot: true, Shed: true, Interval: -1})
 	long := strings.Repeat("x", 100_000)

@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// probe asks one of the two, and compares status and text.
+// probe requests /livez or /readyz, and compares status and text.
 func probe(t *testing.T, what string, h http.Handler, path string, status int, want string) {
 	t.Helper()
 	w := get(t, h, path)
@@ -23,7 +23,7 @@ func probe(t *testing.T, what string, h http.Handler, path string, status int, w
 	}
 }
 
-// A server alone is ready between its start and its end, and well all the time.
+// A standalone server is ready between Start and Close, and alive all the time.
 func TestHealth_Standalone(t *testing.T) {
 	s := newServer(t, server.Config{})
 	var draining error
@@ -83,7 +83,7 @@ func TestHealth_JSON(t *testing.T) {
 	}
 }
 
-// A disk that fails makes the server one to be restarted.
+// A server whose disk failed is not alive.
 func TestHealth_DiskFails(t *testing.T) {
 	fails := make(chan struct{})
 	cfg := server.Config{Dir: t.TempDir(), FS: vfs.NewFaulty(vfs.OS{}, func(op vfs.Op) error {
@@ -106,7 +106,7 @@ func TestHealth_DiskFails(t *testing.T) {
 	defer s.Close() //nolint:errcheck // its disk is gone
 	c := connect(t, s)
 	close(fails)
-	_, _ = c.Set("/", nil, -1) // it gets no answer
+	_, _ = c.Set("/", nil, -1) // it is not answered
 	if err := <-s.Err(); err == nil {
 		t.Error("it stopped without a reason")
 	}
@@ -117,7 +117,7 @@ func TestHealth_DiskFails(t *testing.T) {
 	}
 }
 
-// Each kind of member is ready; without a quorum none is, and all are well.
+// Each kind of member is ready. Without a quorum none is ready, and all are alive.
 func TestHealth_Ensemble(t *testing.T) {
 	servers := startThree(t)
 	for role, s := range servers {

@@ -20,7 +20,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// asked is a request and what ZooKeeper 3.9.5 answered: see testdata/README.md.
+// asked is a request and the answer of ZooKeeper 3.9.5, see testdata/README.md.
 type asked struct {
 	State, Method, Path string
 	Authorization       *string
@@ -30,7 +30,7 @@ type asked struct {
 	Headers             []string
 }
 
-// do sends a request to a handler as if from this machine.
+// do sends a request from the loopback address to a handler.
 func do(t *testing.T, h http.Handler, method, path string, authorization *string, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
@@ -52,7 +52,8 @@ func closeRoot(t *testing.T, s *server.Server) {
 	}
 }
 
-// Each status and text is that of ZooKeeper, but where its page is about an exception, and where it leaves the text out.
+// Each status and text is ZooKeeper's, except where ZooKeeper answers with a page about an
+// exception, or without a text.
 func TestNew_Statuses(t *testing.T) {
 	b, err := os.ReadFile("testdata/statuses-3.9.5.json")
 	if err != nil {
@@ -82,13 +83,14 @@ func TestNew_Statuses(t *testing.T) {
 		}
 		w := do(t, handlers[a.State], a.Method, a.Path, a.Authorization, "")
 		if a.Page || a.Status == http.StatusMethodNotAllowed {
-			// Where ZooKeeper breaks, the method is wrong, or mntr does not answer as others do.
+			// In ZooKeeper these fail with an exception: the method is wrong, or mntr differs from
+			// other commands.
 			if w.Code != http.StatusMethodNotAllowed && !strings.HasSuffix(a.Path, "mntr") {
 				t.Errorf("%s: status %d", what, w.Code)
 			}
 			continue
 		}
-		if strings.HasPrefix(a.Path, "/commands/rest") && a.Method == http.MethodGet { // the method is looked at first
+		if strings.HasPrefix(a.Path, "/commands/rest") && a.Method == http.MethodGet { // the method is checked first
 			a.Status = http.StatusMethodNotAllowed
 		}
 		if a.State == "not serving" && a.Method == http.MethodPost && strings.HasSuffix(a.Path, "ruok") {
@@ -123,7 +125,7 @@ func TestNew_Statuses(t *testing.T) {
 
 var root = "digest root:pw"
 
-// A page of another site that a browser shows can't send a command; programs, which say nothing of a site, can.
+// A page of another site in a browser cannot send a command. A program, which sends no origin, can.
 func TestNew_OtherSites(t *testing.T) {
 	s := start(t, server.Config{})
 	reloads := 0
@@ -158,7 +160,8 @@ func TestNew_OtherSites(t *testing.T) {
 	}
 }
 
-// A snapshot that the disk has no room for does not count for the interval: the next one that can be made is.
+// A snapshot that fails for lack of room does not count for the interval: the next one may be made
+// at once.
 func TestSnapshot_FailedDoesNotCount(t *testing.T) {
 	s := start(t, server.Config{})
 	h := admin.New(s, admin.Options{Snapshot: true})
@@ -180,7 +183,7 @@ func TestSnapshot_FailedDoesNotCount(t *testing.T) {
 	snapshot("at once after that", http.StatusTooManyRequests)
 }
 
-// What is streamed is a whole checkpoint file of the length that is said, also over a network.
+// The stream is a complete checkpoint file of the announced length, also over a network.
 func TestSnapshot(t *testing.T) {
 	s := start(t, server.Config{Dir: t.TempDir()})
 	use(t, s)
@@ -206,7 +209,7 @@ func TestSnapshot(t *testing.T) {
 		if zxid := answer.Header.Get("last_zxid"); zxid != fmt.Sprintf("0x%x", s.Status().Zxid) {
 			t.Errorf("zxid %s, the server is at 0x%x", zxid, s.Status().Zxid)
 		}
-		// A member that holds this for its checkpoint lacks nothing but the log.
+		// A member with this as its checkpoint lacks only the log.
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "checkpoint.db"), b, 0o600); err != nil {
 			t.Fatal(err)
@@ -222,7 +225,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// Between two snapshots time passes, whoever asks; a refusal does not count.
+// The interval between two snapshots applies to all callers, and a refusal does not count.
 func TestSnapshot_Limited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := admin.New(start(t, server.Config{InProcess: true}), admin.Options{Snapshot: true})
@@ -291,7 +294,7 @@ func TestShed(t *testing.T) {
 	}
 }
 
-// reload is there if there is something to call, for POST, in every state.
+// The command reload exists if Options.Reload is set, requires POST, and works in every state.
 func TestReload(t *testing.T) {
 	s := newServer(t, server.Config{})
 	var fails error
@@ -313,7 +316,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Nobody is asked who he is before these are shown, so they show no secrets.
+// These commands require no authentication, so they must not show secrets.
 func TestConfiguration_Secrets(t *testing.T) {
 	h := admin.New(start(t, server.Config{}), admin.Options{
 		InitialConfiguration: "tickTime=2000\nssl.keyStore.password=s3cret\nDigestAuthenticationProvider.superDigest = super:s3cret\n" +

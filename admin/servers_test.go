@@ -43,8 +43,8 @@ func start(t *testing.T, cfg server.Config) *server.Server {
 	return s
 }
 
-// startThree starts two voters and an observer and returns them by what they call themselves, when the leader has the others in
-// step.
+// startThree starts two voters and an observer, waits until the leader has the others in step, and
+// returns them by their mode.
 func startThree(t *testing.T) map[string]*server.Server {
 	t.Helper()
 	listeners, lines := make([]net.Listener, 3), make([]string, 3)
@@ -106,7 +106,7 @@ func connect(t *testing.T, s *server.Server) *zk.Conn {
 			return c
 		}
 	}
-	t.Fatal("the client gave up")
+	t.Fatal("the client has no session")
 	return nil
 }
 
@@ -128,7 +128,7 @@ func use(t *testing.T, s *server.Server) (a, b *zk.Conn) {
 	return a, b
 }
 
-// get asks a handler.
+// get sends a GET request to a handler.
 func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// left are keys of ZooKeeper's answers that ours don't have, or the beginning of such; docs/reference/monitoring.md says why.
+// left lists keys of ZooKeeper's answers, or prefixes of such keys, that ours do not have;
+// docs/reference/monitoring.md says why.
 var left = map[string][]string{
 	"server_stats": leftOfStats,
 	"stats":        leftOfStats,
@@ -31,8 +32,8 @@ var leftOfStats = []string{
 	"server_stats.non_mtlsremote_conn_count", "server_stats.non_mtlslocal_conn_count",
 }
 
-// shape flattens an answer: paths of keys, and what stands there. Keys that are ids, times or paths are "*", as in the recording;
-// of a list the first element counts.
+// shape flattens an answer to paths of keys and the types of their values. Keys that are ids, times
+// or paths are "*", as in the recording. Of a list, the first element counts.
 func shape(into map[string]string, at string, v any) map[string]string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -64,7 +65,8 @@ func shape(into map[string]string, at string, v any) map[string]string {
 	return into
 }
 
-// recorded returns the recording of ZooKeeper by role and command, each answer in the form that shape gives.
+// recorded returns the recording of ZooKeeper by role and command, each answer in the form of
+// shape.
 func recorded(t *testing.T) map[string]map[string]map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/zookeeper-3.9.5.json")
@@ -109,7 +111,8 @@ func recorded(t *testing.T) map[string]map[string]map[string]string {
 	return all
 }
 
-// Every command has the keys that ZooKeeper's has, with values of the same types, and no others, on each kind of server.
+// Every command has exactly ZooKeeper's keys, with values of the same types, on each kind of
+// server.
 func TestCommands_Shapes(t *testing.T) {
 	servers := startThree(t)
 	servers["standalone"] = start(t, server.Config{Dir: t.TempDir()})
@@ -159,10 +162,12 @@ func compare(t *testing.T, what string, got, want map[string]string, left []stri
 	}
 }
 
-// measured is what summaries make of a name. The record was made without them; metrics compares these.
+// measured matches the keys that summaries add. The recording was made without them; the tests of
+// metrics compare them.
 var measured = regexp.MustCompile(`^(avg|min|max|cnt|sum|p50|p95|p99|p999)_.|_per_namespace$`)
 
-// compareMonitor: some keys of ZooKeeper are missing, which is said in docs/reference/monitoring.md; those that are there must be ZooKeeper's.
+// compareMonitor compares keys of monitor. docs/reference/monitoring.md lists ZooKeeper's keys that
+// are missing; those that exist must be ZooKeeper's.
 func compareMonitor(t *testing.T, role string, got, want map[string]string) {
 	t.Helper()
 	for key, typ := range got {

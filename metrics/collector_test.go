@@ -39,7 +39,8 @@ func start(t *testing.T, cfg server.Config) *server.Server {
 	return s
 }
 
-// startThree starts an ensemble and returns when each of its members has all that a member ever has, the leader first.
+// startThree starts an ensemble and returns its members, the leader first, when each has all values
+// that it can have.
 func startThree(t *testing.T) []*server.Server {
 	t.Helper()
 	ensemble := zktest.StartEnsemble(t, 3)
@@ -58,7 +59,7 @@ func startThree(t *testing.T) []*server.Server {
 	return nil
 }
 
-// is returns what the first value of that name says, or nil.
+// is returns the first value with that name, or nil.
 func is(values []server.Value, name string) any {
 	if i := slices.IndexFunc(values, func(v server.Value) bool { return v.Name == name }); i >= 0 {
 		return values[i].Is
@@ -84,7 +85,8 @@ func exposed(t *testing.T, c prometheus.Collector) map[string]string {
 	return samplesOf(string(text))
 }
 
-// samplesOf returns the lines of a text of Prometheus's format: what each sample is worth, and TYPE and a name for its type.
+// samplesOf parses a text in Prometheus's format: samples map to their values, and "TYPE name" to
+// the type.
 func samplesOf(text string) map[string]string {
 	lines := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -101,7 +103,8 @@ func samplesOf(text string) map[string]string {
 	return lines
 }
 
-// All that Monitor says in numbers is collected, on a server alone and on members, the leader too.
+// All numbers of Monitor are collected, on a standalone server and on members, including the
+// leader.
 func TestCollector_HasAllOfMonitor(t *testing.T) {
 	servers := append(startThree(t), start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true}))
 	for i, s := range servers {
@@ -112,7 +115,7 @@ func TestCollector_HasAllOfMonitor(t *testing.T) {
 			switch v.Is.(type) {
 			case string:
 				if _, ok := lines["TYPE "+sample]; ok {
-					t.Errorf("%s is a text, and yet a metric", sample)
+					t.Errorf("%s is a text, but collected", sample)
 				}
 				continue
 			case server.Summary, server.Histogram:
@@ -135,7 +138,7 @@ func TestCollector_HasAllOfMonitor(t *testing.T) {
 	}
 }
 
-// What dashboards and alert rules for ZooKeeper ask for, as far as it is measured.
+// These are metrics that dashboards and alert rules for ZooKeeper use.
 func TestCollector_NamesAndTypes(t *testing.T) {
 	lines := exposed(t, metrics.New(start(t, server.Config{Dir: t.TempDir()})))
 	for name, typ := range map[string]string{
@@ -152,7 +155,7 @@ func TestCollector_NamesAndTypes(t *testing.T) {
 	}
 }
 
-// The linter objects to names that ZooKeeper chose, and to none of ours.
+// The linter objects to ZooKeeper's names, and to none of ours.
 func TestCollector_Lint(t *testing.T) {
 	theirs := documented(t)
 	for _, s := range startThree(t) {
@@ -169,7 +172,7 @@ func TestCollector_Lint(t *testing.T) {
 	}
 }
 
-// Servers on one registry don't meet, whatever state each is in.
+// Servers in one registry do not collide, whatever state each is in.
 func TestCollector_SeveralServers(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	register := func(name string, s *server.Server) {
@@ -207,7 +210,7 @@ func TestCollector_SeveralServers(t *testing.T) {
 	}
 }
 
-// Scrapes meet a server that starts and stops.
+// A server can be scraped while it starts and stops.
 func TestCollector_WhileClosing(t *testing.T) {
 	s, err := server.New(server.Config{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Two servers on a registry that the program brings, told apart by a label that it chooses.
+// Two servers in the program's registry, distinguished by a label.
 func ExampleNew() {
 	registry := prometheus.NewRegistry()
 	for _, name := range []string{"orders", "locks"} {

@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// A scrape has the server's, Go's and the process's metrics, and after the end of the server the last two.
+// A scrape has the metrics of the server, of the Go runtime and of the process, and after Close
+// only the last two.
 func TestHandler(t *testing.T) {
 	s := start(t, server.Config{})
 	handler := metrics.Handler(s)

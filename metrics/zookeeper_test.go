@@ -17,7 +17,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// documented returns what docs/reference/monitoring.md says of ZooKeeper's names: same, constant or left out.
+// documented returns the status of each of ZooKeeper's names in docs/reference/monitoring.md: same,
+// constant or left out.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/reference/monitoring.md")
@@ -38,13 +39,13 @@ func documented(t *testing.T) map[string]string {
 	return says
 }
 
-// form is what a family looks like: its type, and for each kind of sample the labels, with the quantiles.
+// form is the shape of a metric family: its type, and the labels and quantiles of each kind of sample.
 type form struct {
 	typ    string
 	labels map[string]bool
 }
 
-// formsOf reads a text of Prometheus's format.
+// formsOf parses a text in Prometheus's format.
 func formsOf(lines map[string]string) map[string]*form {
 	forms := make(map[string]*form)
 	for line, value := range lines {
@@ -68,7 +69,7 @@ func formsOf(lines map[string]string) map[string]*form {
 	return forms
 }
 
-// TestZooKeepersNames: of what a ZooKeeper says, docs/reference/monitoring.md says what becomes of it here, and so it is.
+// TestZooKeepersNames compares our metrics with those of ZooKeeper: each has the status that docs/reference/monitoring.md gives it.
 func TestZooKeepersNames(t *testing.T) {
 	says := documented(t)
 	servers := map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true})}
@@ -83,11 +84,11 @@ func TestZooKeepersNames(t *testing.T) {
 			seen[name] = true
 			switch status, got := says[name], ours[name]; {
 			case status == "":
-				t.Errorf("docs/reference/monitoring.md does not speak of %s", name)
+				t.Errorf("docs/reference/monitoring.md does not mention %s", name)
 			case status == "left out" && got != nil:
-				t.Errorf("%s: %s is left out, and yet there", role, name)
+				t.Errorf("%s: %s should be left out, but exists", role, name)
 			case status == "left out":
-			case got == nil && len(is.labels) == 0: // there are none of these there, either
+			case got == nil && len(is.labels) == 0: // ZooKeeper had none of these, either
 			case got == nil:
 				t.Errorf("%s: %s is missing", role, name)
 			case got.typ != is.typ:
@@ -104,13 +105,13 @@ func TestZooKeepersNames(t *testing.T) {
 		}
 		for _, v := range s.Monitor() {
 			if n, ok := v.Is.(int64); says[v.Name] == "constant" && ok && n != 0 {
-				t.Errorf("%s: %s is constant, and yet %d", role, v.Name, n)
+				t.Errorf("%s: %s should be constant, but is %d", role, v.Name, n)
 			}
 		}
 	}
 	for name, status := range says {
 		if !seen[name] && !strings.HasPrefix(name, "om_") && name != "jvm_pause_time_ms" && name != "prep_process_time" && name != "proposal_process_time" && name != "commit_process_time" && name != "sync_process_time" {
-			t.Errorf("docs/reference/monitoring.md speaks of %s, which no ZooKeeper has", name)
+			t.Errorf("docs/reference/monitoring.md mentions %s, which no ZooKeeper has", name)
 		}
 		if status != "left out" && !there[name] {
 			t.Errorf("docs/reference/monitoring.md says that there is %s", name)
@@ -118,7 +119,7 @@ func TestZooKeepersNames(t *testing.T) {
 	}
 }
 
-// TestZooKeepersWord: the lines of mntr are ZooKeeper's, but for those that docs/reference/monitoring.md leaves out.
+// TestZooKeepersWord compares the lines of mntr with ZooKeeper's, except those that docs/reference/monitoring.md leaves out.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
@@ -144,7 +145,7 @@ func TestZooKeepersWord(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			key, _, _ := strings.Cut(strings.TrimPrefix(line, "zk_"), "\t")
 			if strings.HasSuffix(key, "_namespace") || strings.Contains(key, "_learner_handler_") {
-				continue // znodes of the record
+				continue // znodes of the recording
 			}
 			lines++
 			name := key
@@ -153,7 +154,7 @@ func TestZooKeepersWord(t *testing.T) {
 			}
 			switch status := says[name] + texts[name]; {
 			case status == "":
-				t.Errorf("docs/reference/monitoring.md does not speak of %s", name)
+				t.Errorf("docs/reference/monitoring.md does not mention %s", name)
 			case (status == "left out") == ours[key]:
 				t.Errorf("%s: %s is %s, and there: %v", role, key, status, ours[key])
 			}
@@ -164,7 +165,7 @@ func TestZooKeepersWord(t *testing.T) {
 	}
 }
 
-// TestAlerts: what the rules and panels for ZooKeeper that docs/reference/monitoring.md names ask for is there, on each kind of server that they ask.
+// TestAlerts checks that the metrics exist that the rules and panels in docs/reference/monitoring.md use, on each kind of server.
 func TestAlerts(t *testing.T) {
 	three := startThree(t)
 	for role, s := range map[string]*server.Server{"standalone": start(t, server.Config{Dir: t.TempDir()}), "leader": three[0], "follower": three[1]} {
@@ -190,7 +191,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// work does something of each kind that has a name of its own.
+// work performs each kind of operation that has a name of its own.
 func work(t *testing.T, s *server.Server) {
 	t.Helper()
 	c, _, err := zk.Connect([]string{"127.0.0.1:2181"}, 10*time.Second, zk.WithLogger(quiet{}), zk.WithDialer(s.Dialer()))
@@ -210,9 +211,9 @@ func work(t *testing.T, s *server.Server) {
 	create("/zookeeper/quota/locks/zookeeper_stats", "count=0,bytes=0")
 	create("/locks/a", "data")
 	if _, err = c.Create("/locks/b", nil, 0, zk.WorldACL(zk.PermAll)); errors.Is(err, zk.ErrNodeExists) {
-		err = nil // made through another member
+		err = nil // created through another member
 	}
-	if enforced := is(s.Monitor(), "quorum_size") == nil; (err != nil) != enforced { // the server alone enforces quotas
+	if enforced := is(s.Monitor(), "quorum_size") == nil; (err != nil) != enforced { // only the standalone server enforces quotas
 		t.Fatalf("beyond the quota: %v", err)
 	}
 	if _, _, err := c.Get("/locks/a"); err != nil {
@@ -220,7 +221,7 @@ func work(t *testing.T, s *server.Server) {
 	}
 }
 
-// read returns the lines of a text of Prometheus's format as exposed does.
+// read parses a text in Prometheus's format into the form of exposed.
 func read(t *testing.T, path string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -32,7 +32,7 @@ func (o *only) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err err
 	return func() { o.tree = t }, err
 }
 
-// A backup of a server under load is the state that it names, whole, and leaves nothing behind.
+// A backup of a server under load contains the complete state of its zxid, and leaves no files.
 func TestBackup(t *testing.T) {
 	for name, cfg := range map[string]server.Config{"disk": {Dir: t.TempDir(), SnapCount: 50}, "memory": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestBackup(t *testing.T) {
 					t.Fatal(err)
 				}
 				if int64(o.tree.LastZxid()) != b.Zxid || b.Zxid < before {
-					t.Errorf("state of %v, it says 0x%x, before it was 0x%x", o.tree.LastZxid(), b.Zxid, before)
+					t.Errorf("the backup holds the state of %v, and names 0x%x; the zxid before it was 0x%x", o.tree.LastZxid(), b.Zxid, before)
 				}
 				if err := o.tree.Check(); err != nil {
 					t.Error(err)
@@ -92,7 +92,7 @@ func TestBackup(t *testing.T) {
 				dir = os.TempDir()
 			}
 			if left, _ := filepath.Glob(filepath.Join(dir, ".gozkd-backup-*")); left != nil {
-				t.Errorf("left: %v", left)
+				t.Errorf("files that remain: %v", left)
 			}
 		})
 	}
@@ -112,9 +112,9 @@ func TestBackup_WithoutAServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if b, err := s.Backup(ctx); err == nil {
-		t.Error(b.Close()) // it is not asked for what nobody waits for, but may come first
+		t.Error(b.Close()) // the server may be faster than the check of the context
 	} else if !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
+		t.Errorf("with a context that has ended: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestBackup_WithoutAServer(t *testing.T) {
 	}
 }
 
-// What a crash left of a backup goes at the next start, and nothing else does.
+// The next start removes the remains of a backup that a crash has interrupted, and nothing else.
 func TestBackup_LeftByACrash(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".gozkd-backup-1", "backup-mine"} {
@@ -141,7 +141,8 @@ func TestBackup_LeftByACrash(t *testing.T) {
 	}
 }
 
-// A second server that is started with the data directory of one that runs leaves that one's backups alone.
+// A second server that is started with the data directory of a running server does not remove the
+// backups of that.
 func TestBackup_OfAnotherServer(t *testing.T) {
 	dir := t.TempDir()
 	start(t, server.Config{Dir: dir})
@@ -161,7 +162,7 @@ func TestBackup_OfAnotherServer(t *testing.T) {
 	}
 }
 
-// Where the log would be left without room there is no backup, and nothing of one stays. The server goes on.
+// If a backup would leave no room for the log, it fails and leaves no files. The server goes on.
 func TestBackup_NoRoom(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, server.Config{Dir: dir})
@@ -182,10 +183,10 @@ func TestBackup_NoRoom(t *testing.T) {
 	}
 }
 
-// The last snapshot is that of the start until there is another one.
+// Until there is another snapshot, the last one is that of the start.
 func TestLastSnapshot(t *testing.T) {
 	if _, _, ok := start(t, server.Config{}).LastSnapshot(); ok {
-		t.Error("there is one in memory")
+		t.Error("a server in memory has a snapshot")
 	}
 	cfg := server.Config{Dir: t.TempDir(), SnapCount: 10}
 	begun := time.Now().Add(-2 * time.Second) // clocks of file systems are coarse
@@ -214,7 +215,7 @@ func TestLastSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, ok := s.LastSnapshot(); ok {
-		t.Error("a closed server tells of it")
+		t.Error("a closed server has a last snapshot")
 	}
 	s = start(t, cfg)
 	if zxid, _, ok := s.LastSnapshot(); !ok || zxid < last {
@@ -222,7 +223,7 @@ func TestLastSnapshot(t *testing.T) {
 	}
 }
 
-// Connections are closed in part, and their sessions live on.
+// ShedConnections closes a part of the connections, and their sessions live on.
 func TestShedConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, first := hotServer(t)
@@ -253,7 +254,7 @@ func TestShedConnections(t *testing.T) {
 	})
 }
 
-// Who may do what administrators may, as ZooKeeper 3.9.5 answered.
+// The results are those of ZooKeeper 3.9.5.
 func TestAuthorize(t *testing.T) {
 	s := start(t, server.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}) // of super:test
 	authorize := func(what string, want map[string]error) {

@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A burst of reads without its socket: what a pipelining client's request costs beside the system calls.
+// BenchmarkBurst handles a burst of reads without a socket: the cost of a pipelining client's
+// request apart from the system calls.
 func BenchmarkBurst(b *testing.B) {
 	for _, n := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("getData=%d", n), func(b *testing.B) {

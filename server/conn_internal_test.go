@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A step of the wall clock must not expire sessions: what the tracker is told has a monotonic reading.
+// A step of the wall clock must not expire sessions: the times that the tracker gets have a
+// monotonic reading.
 func TestHeard_Monotonic(t *testing.T) {
 	c := &conn{server: &Server{startedWall: time.Now()}}
 	now := c.server.startedWall.Add(time.Minute)

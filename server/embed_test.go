@@ -145,7 +145,7 @@ func TestLife_BeforeAndAfter(t *testing.T) {
 	}
 }
 
-// All that is wrong is said at once.
+// New reports all errors at once.
 func TestNew_SaysAllThatIsWrong(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,12 +158,12 @@ func TestNew_SaysAllThatIsWrong(t *testing.T) {
 		Members: []string{"server.1=nonsense", "server.2=a:1:2", "server.2=b:1:2"},
 	})
 	if err == nil {
-		t.Fatal("it was taken")
+		t.Fatal("the bad Config was accepted")
 	}
 	for _, word := range []string{"MemberID is 255", "Tick is", "MaxBuffer is 5", "Memory", "InProcess", "nonsense", "named twice", "not among Members",
 		"Listen is \"localhost:77777\"", "PeerListen is \"1\"", "SuperDigest"} {
 		if !strings.Contains(err.Error(), word) {
-			t.Errorf("the error does not speak of %q: %v", word, err)
+			t.Errorf("the error does not name %q: %v", word, err)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestExpireSession(t *testing.T) {
 	if err := s.ExpireSession(t.Context(), old); !errors.Is(err, server.ErrNoSession) {
 		t.Errorf("again: %v", err)
 	}
-	for { // the client learns of it when it comes back, and takes a new one
+	for { // the client learns of it when it reconnects, and creates a new session
 		if _, _, err := c.Exists("/e"); err == nil {
 			break
 		}
@@ -200,7 +200,7 @@ type jumping struct{ by atomic.Int64 }
 
 func (j *jumping) now() time.Time { return time.Now().Add(time.Duration(j.by.Load())) }
 
-// Who is away is out when the timeout is over, and not only at the next tick.
+// ExpireDue expires a session when its timeout is over, not only at the next tick.
 func TestExpireDue_ToTheInstant(t *testing.T) {
 	var clock jumping
 	s := start(t, server.Config{Now: clock.now, Tick: time.Minute, MinSessionTimeout: 10 * time.Second})
@@ -224,7 +224,7 @@ func TestExpireDue_ToTheInstant(t *testing.T) {
 	}
 }
 
-// What a server was given to listen on is closed with it, even if it never came to listen.
+// Close closes the listeners of a Config, even if the server never used them.
 func TestClose_NeverStarted(t *testing.T) {
 	listen := func() net.Listener { return must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0")) }
 	clients, peers := listen(), listen()
@@ -234,7 +234,7 @@ func TestClose_NeverStarted(t *testing.T) {
 	}
 	for _, l := range []net.Listener{clients, peers} {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("%v is open still", l.Addr())
+			t.Errorf("%v is still open", l.Addr())
 		}
 	}
 }
@@ -283,11 +283,11 @@ func TestMoveClock(t *testing.T) {
 	}
 	_, st, err := here.Get(must[string](t)(here.Create("/now", nil, 0, zk.WorldACL(zk.PermAll))))
 	if err != nil || time.Until(time.UnixMilli(st.Ctime)) < time.Hour {
-		t.Errorf("made at %v", time.UnixMilli(st.Ctime))
+		t.Errorf("created at %v", time.UnixMilli(st.Ctime))
 	}
 }
 
-// Close waits neither for those who close it too, nor for clients that wait for a leader.
+// Close waits neither for concurrent calls of Close, nor for clients that wait for a leader.
 func TestClose_WaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New(0)

@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// pair writes the same number to two znodes in one transaction, with a lot of data on one of many others, which makes the log long
-// and the state large.
+// pair writes the same number to two znodes in one transaction, and much data to one of many
+// others, which makes the log long and the state large.
 type pair struct {
 	n       int
 	ballast []byte
@@ -70,8 +70,8 @@ func (r *raw) pair() (left, right string, zxid proto.Zxid, ok bool) {
 	return string(got[0].Data), string(got[1].Data), h.Zxid, true
 }
 
-// follow reads pairs on a member until stop is closed, and takes the session along to a new connection when the old one is lost. No state
-// may be half of one, nor older than the one before.
+// follow reads pairs on a member until stop is closed, and re-attaches its session when the
+// connection is lost. The numbers of a pair must be equal, and must never decrease.
 func (e *ensemble) follow(c *raw, id int, stop <-chan struct{}) {
 	var last proto.Zxid
 	lost := 0
@@ -85,7 +85,7 @@ func (e *ensemble) follow(c *raw, id int, stop <-chan struct{}) {
 		left, right, zxid, ok := c.pair()
 		if !ok {
 			lost++
-			if c = e.retake(c, id, last, stop); c == nil {
+			if c = e.reattach(c, id, last, stop); c == nil {
 				return
 			}
 			continue
@@ -98,8 +98,8 @@ func (e *ensemble) follow(c *raw, id int, stop <-chan struct{}) {
 	}
 }
 
-// retake tries until a member takes the session.
-func (e *ensemble) retake(c *raw, id int, last proto.Zxid, stop <-chan struct{}) *raw {
+// reattach tries until a member accepts the session.
+func (e *ensemble) reattach(c *raw, id int, last proto.Zxid, stop <-chan struct{}) *raw {
 	for {
 		select {
 		case <-stop:
@@ -128,7 +128,8 @@ func (e *ensemble) retake(c *raw, id int, last proto.Zxid, stop <-chan struct{})
 	}
 }
 
-// A member that was away for longer than the log in memory reaches back fetches the whole state. Its clients never see half of it.
+// A member that was away for longer than the log in memory reaches back fetches the whole state.
+// Its clients never see a part of it.
 func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 	for away, disk := range map[string]bool{"cut off for a moment": false, "down": false, "cut off": true, "torn transfers": true} {
 		t.Run(away, func(t *testing.T) {
@@ -168,12 +169,12 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 					m.isolate(true)
 				}
 				if away == "cut off for a moment" {
-					e.network.Tear(m.host(), e.m(e.leader()).host()) // nothing is under way any more
+					e.network.Tear(m.host(), e.m(e.leader()).host()) // so that no message is in flight
 					time.Sleep(time.Second)
 				} else {
 					time.Sleep(20 * time.Second)
 				}
-				write(45, 600_000) // more than what is kept
+				write(45, 600_000) // more than the log in memory keeps
 				before := e.said.times(m.host() + ".consensus: installed a checkpoint")
 				switch away {
 				case "down":
@@ -206,7 +207,7 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 				}
 				close(stop)
 				reading.Wait()
-				if disk { // what was installed is on disk
+				if disk { // the installed checkpoint is on disk
 					m.kill()
 					e.start(victim)
 					r := e.connect(victim, time.Minute)
@@ -219,8 +220,9 @@ func TestEnsemble_CatchUpByCheckpoint(t *testing.T) {
 	}
 }
 
-// A checkpoint from another member skips changes for which watches did not fire, and answers that nobody here knows: the clients' connections are
-// closed before any of them sees the new state, and what they asked for is forgotten.
+// A checkpoint from another member skips changes for which watches did not fire, and replies that
+// this server cannot give: the clients' connections are closed before any of them sees the new
+// state, and their requests are dropped.
 func TestEnsemble_InstallClosesConnections(t *testing.T) {
 	withSuper(t, 6, func(t *testing.T, e *ensemble) {
 		e.startWith(e.lines()[:3], e.members[:3]...)
@@ -230,7 +232,7 @@ func TestEnsemble_InstallClosesConnections(t *testing.T) {
 		w.call(1, proto.OpCreate, create{path: "/x"})
 		admin := e.admin(victim)
 		admin.sync()
-		// Its joiners are not there: it is decided while the victim is cut off.
+		// Its joiners do not run: it fails while the victim is cut off.
 		admin.request(7, proto.OpReconfig, change{joining: strings.Join(e.lines()[3:], ",")})
 		var watching sync.WaitGroup
 		for range 20 {
@@ -256,12 +258,13 @@ func TestEnsemble_InstallClosesConnections(t *testing.T) {
 			t.Error("a reconfig was answered by a server that does not know its result")
 		}
 		if stats := e.word(victim, "mntr"); !strings.Contains(stats, "zk_outstanding_requests\t0\n") {
-			t.Errorf("requests are counted as outstanding for ever:\n%s", stats)
+			t.Errorf("requests remain outstanding:\n%s", stats)
 		}
 	})
 }
 
-// watchUntilClosed sets a watch with each read, and reads again before its event has come: then nothing may have changed.
+// watchUntilClosed sets a watch with each read, and reads again before the event has come: then
+// nothing may have changed.
 func (r *raw) watchUntilClosed(path string) {
 	var last proto.Stat
 	watched := false

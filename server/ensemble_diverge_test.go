@@ -10,7 +10,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// A member whose state differs stops, whether it follows or leads, and does not come back with that state. The others go on.
+// A leader or follower whose state differs stops, and does not start again with that state. The
+// others go on.
 func TestEnsemble_Divergence(t *testing.T) {
 	for _, disk := range []bool{false, true} {
 		for _, who := range []string{"leader", "follower"} {
@@ -41,7 +42,7 @@ func TestEnsemble_Divergence(t *testing.T) {
 				case <-time.After(time.Minute):
 					t.Errorf("%s: no error", who)
 				}
-				// Even before it is closed it decides nothing any more.
+				// Even before it is closed, it takes no part in decisions.
 				time.Sleep(time.Second)
 				for _, m := range e.but(id) {
 					if st := server.StatusOf(e.m(m).s); st.Leader == uint64(id) || st.Leader == 0 {

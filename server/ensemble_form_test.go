@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// check creates a znode on one member and looks for it on another, behind a sync.
+// check creates a znode on one member and reads it on another after a sync.
 func (e *ensemble) check(writer, reader int, path string) {
 	e.t.Helper()
 	w, r := e.connect(writer, time.Minute), e.connect(reader, time.Minute)
@@ -50,7 +50,7 @@ func TestEnsemble_FormsInAnyOrder(t *testing.T) {
 	}
 }
 
-// The third member comes when the other two have formed the ensemble without it, and counts from then on.
+// The third member joins after the other two have formed the ensemble, and votes from then on.
 func TestEnsemble_LateMember(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.start(1, 2)
@@ -68,7 +68,7 @@ func TestEnsemble_LateMember(t *testing.T) {
 	})
 }
 
-// One member of three alone neither serves nor forms anything.
+// One of three members alone neither serves nor forms an ensemble.
 func TestEnsemble_AloneWaits(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		served := e.m(1).begin(e.lines())
@@ -78,7 +78,8 @@ func TestEnsemble_AloneWaits(t *testing.T) {
 	})
 }
 
-// Members without state come back as learners, fetch the state, and vote again: then either of the others can go.
+// Members that lost their state return as learners, fetch it, and vote again: then either of the
+// others can fail.
 func TestEnsemble_EmptiedMembersRejoin(t *testing.T) {
 	for _, disk := range []bool{false, true} {
 		t.Run(fmt.Sprintf("disk %v", disk), func(t *testing.T) {
@@ -111,8 +112,8 @@ func TestEnsemble_EmptiedMembersRejoin(t *testing.T) {
 	}
 }
 
-// When a majority has lost its state nobody forms an ensemble that has forgotten what was acknowledged. It goes on when
-// one of the directories is back.
+// If a majority has lost its state, nobody forms an ensemble without the acknowledged writes. The
+// ensemble goes on when one of the directories is back.
 func TestEnsemble_EmptiedMajorityWaits(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()
@@ -121,7 +122,7 @@ func TestEnsemble_EmptiedMajorityWaits(t *testing.T) {
 		e.m(2).stop()
 		e.m(3).stop()
 		kept := e.m(2).dir
-		time.Sleep(time.Second) // the first must not decide any more that the others count no longer
+		time.Sleep(time.Second) // the first member must not be able to remove the others
 		e.m(2).dir, e.m(3).dir = t.TempDir(), t.TempDir()
 		second, third := e.m(2).begin(e.lines()), e.m(3).begin(e.lines())
 		for _, served := range []func() error{second, third} {
@@ -141,7 +142,8 @@ func TestEnsemble_EmptiedMajorityWaits(t *testing.T) {
 	})
 }
 
-// All members stop, one after the other or at once, and find everything again, sessions too.
+// All members stop, one after the other or at once. After the restart everything is there,
+// including sessions.
 func TestEnsemble_RestartOfAll(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()
@@ -180,7 +182,7 @@ func TestEnsemble_RestartOfAll(t *testing.T) {
 	})
 }
 
-// The same over sockets, with the client that people use.
+// The same over sockets, with go-zookeeper.
 func TestEnsemble_Loopback(t *testing.T) {
 	e := newEnsemble(t, 3, nil)
 	e.each(func(c *server.Config) { c.Tick = 200 * time.Millisecond })

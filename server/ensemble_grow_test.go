@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A server that was alone, with data, becomes one of three when its configuration names the others.
+// A standalone server with data becomes one of three when its configuration names the others.
 func TestEnsemble_GrowsOutOfAServerAlone(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()
@@ -22,7 +22,7 @@ func TestEnsemble_GrowsOutOfAServerAlone(t *testing.T) {
 		r := e.connect(3, time.Hour)
 		r.sync()
 		if !r.exists("/kept") {
-			t.Error("what it had is gone")
+			t.Error("the data is gone")
 		}
 		e.m(1).stop()
 		e.check(2, 3, "/without-it")

@@ -20,18 +20,18 @@ func (e *ensemble) pipes(ids ...int) (all []*pipeline) {
 	return all
 }
 
-// ends stops the pipelines, which must not have stood still for longer than that.
+// ends stops the pipelines. None of them may have stalled for longer than the limit.
 func ends(t *testing.T, pipes []*pipeline, longest time.Duration) {
 	t.Helper()
 	for _, p := range pipes {
 		p.stop()
 		if p.slowest > longest {
-			t.Errorf("%s: stood still for %v", p.path, p.slowest)
+			t.Errorf("%s: stalled for %v", p.path, p.slowest)
 		}
 	}
 }
 
-// A leader that is stopped passes the lead on: nobody notices.
+// A leader that is stopped hands over: no client notices.
 func TestEnsemble_LeaderStops(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -47,8 +47,8 @@ func TestEnsemble_LeaderStops(t *testing.T) {
 	})
 }
 
-// A leader dies again and again: the clients of the others keep their connections, and none of their writes is lost, doubled or
-// out of order.
+// The leader is killed repeatedly: the clients of the others keep their connections, and none of
+// their writes is lost, doubled or out of order.
 func TestEnsemble_LeaderDies(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()
@@ -67,7 +67,7 @@ func TestEnsemble_LeaderDies(t *testing.T) {
 	})
 }
 
-// In an ensemble of five the leader and its successor die.
+// In an ensemble of five, the leader and its successor are killed.
 func TestEnsemble_FiveLoseTwo(t *testing.T) {
 	withEnsemble(t, 5, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -89,7 +89,8 @@ func TestEnsemble_FiveLoseTwo(t *testing.T) {
 	})
 }
 
-// faults of the network around one member that last less long than a connection is kept without a leader.
+// faults are network faults around one member that end before connections are closed for lack of a
+// leader.
 func TestEnsemble_ShortFaults(t *testing.T) {
 	const lasts = 3 * time.Second
 	for _, victim := range []string{"leader", "follower"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A session whose connection to a follower breaks lives on for its whole timeout, also if the leader was not told yet that
-// it was heard from.
+// A session whose connection to a follower breaks lives on for its whole timeout, even if the
+// follower had not yet reported to the leader when it was last heard from.
 func TestEnsemble_WholeTimeoutAfterConnectionBreaks(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()

@@ -11,16 +11,16 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// counts are by how much values move.
+// counts are changes of values by name.
 type counts map[string]int64
 
-// moved are values whose movements are followed, and by how much they have moved on each member.
+// moved holds the last values on each member, to compare their changes.
 type moved struct {
 	e      *ensemble
 	before map[int]map[string]int64
 }
 
-// seldom are the values that only what these tests do should move: each by how much it did is known.
+// seldom lists values that only the actions of these tests should change, by a known amount.
 var seldom = []string{
 	"sessionless_connections_expired", "connection_drop_count", "connection_rejected", "connection_request_count", "connection_revalidate_count",
 	"revalidate_count", "cnxn_closed_without_zk_server_running", "stale_sessions_expired", "gozkd_sessions_lost_since_election", "auth_failed_count",
@@ -39,7 +39,8 @@ func (e *ensemble) measure(ids ...int) *moved {
 	return m
 }
 
-// want compares what moved on a member with what should have, and takes the present as the new beginning.
+// want compares the changes on a member with the expected ones, and starts again from the present
+// values.
 func (m *moved) want(id int, what string, want counts) {
 	m.e.t.Helper()
 	now := counted(m.e.m(id).s)
@@ -63,7 +64,7 @@ func (m *moved) want(id int, what string, want counts) {
 // some is any number above 0.
 const some = 1 << 40
 
-// entries is how far a number of requests that become entries moves a member's counts.
+// entries returns the changes of a member's counts by n requests that become entries.
 func entries(leading bool, n int64) counts {
 	if leading {
 		return counts{"propagation_latency": n, "commit_count": n, "proposal_count": n, "quorum_ack_latency": n}
@@ -79,7 +80,7 @@ func (c counts) and(more counts) counts {
 	return c
 }
 
-// What members measure of sessions, of the log between them and of their leaders moves by as much as happened, and by nothing else.
+// The values about sessions, the log and leaders change by exactly the number of events.
 func TestEnsemble_Measures(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.each(func(c *server.Config) { c.OutstandingLimit = 5 })
@@ -89,7 +90,8 @@ func TestEnsemble_Measures(t *testing.T) {
 		leader, follower, third := e.leader(), e.followers()[0], e.followers()[1]
 		all := []int{leader, follower, third}
 		m := e.measure(all...)
-		// wrote compares after writes of clients of one member, with what else is to move there and everywhere.
+		// wrote compares after writes of one member's clients, with further changes on that member
+		// and on all.
 		wrote := func(what string, n int64, by int, there, everywhere counts) {
 			t.Helper()
 			time.Sleep(2 * time.Second)
@@ -124,7 +126,7 @@ func TestEnsemble_Measures(t *testing.T) {
 		time.Sleep(time.Minute / 2)
 		c.ping()
 		if idle.recv() != nil {
-			t.Error("a client that says nothing got an answer")
+			t.Error("a client that sent nothing got an answer")
 		}
 		wrote("a connection without a session", 0, follower, counts{"sessionless_connections_expired": 1}, nil)
 		c.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "unheard-of"})
@@ -141,7 +143,7 @@ func TestEnsemble_Measures(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		wrote("its session expires", 1, 0, nil, counts{"stale_sessions_expired": 1, "gozkd_sessions_lost_since_election": 1})
 
-		// One is cut off with a write under way, and comes back.
+		// One member is cut off with a write under way, and returns.
 		c = e.connect(follower, 10*time.Minute)
 		wrote("another session", 1, follower, counts{"connection_request_count": 1}, nil)
 		e.m(follower).isolate(true)
@@ -151,14 +153,14 @@ func TestEnsemble_Measures(t *testing.T) {
 		m.want(follower, "one is cut off", counts{"outstanding_requests": 1, "gozkd_requests_resent_total": some})
 		time.Sleep(30 * time.Second)
 		if e.dial(follower).connectSilently() {
-			t.Error("a member without a leader took a client")
+			t.Error("a member without a leader accepted a client")
 		}
 		m.want(follower, "a client of one that is cut off", counts{"cnxn_closed_without_zk_server_running": 1, "connection_request_count": 1})
 		e.m(follower).isolate(false)
 		time.Sleep(10 * time.Second)
 		e.leader()
 		if e.leader() != leader {
-			t.Fatal("another one leads, so this test shows nothing")
+			t.Fatal("there is another leader, so this test shows nothing")
 		}
 		m.want(follower, "it comes back", entries(false, 1).and(counts{
 			"updatelatency": 1, "outstanding_requests": -1, "looking_count": 1, "election_time": 1, "unavailable_time": 1,
@@ -167,7 +169,7 @@ func TestEnsemble_Measures(t *testing.T) {
 		m.want(leader, "it comes back", entries(true, 1).and(counts{"diff_count": 1}))
 		m.want(third, "it comes back", entries(false, 1))
 
-		// Another one leads.
+		// Another member becomes the leader.
 		e.m(leader).kill()
 		next := e.leader()
 		time.Sleep(5 * time.Second)
@@ -180,7 +182,7 @@ func TestEnsemble_Measures(t *testing.T) {
 			}
 		}
 
-		// One has another state.
+		// The state of one member differs.
 		e.start(leader)
 		time.Sleep(10 * time.Second)
 		m.want(next, "the old leader comes back without its state", counts{"snap_count": 1})
@@ -195,13 +197,14 @@ func TestEnsemble_Measures(t *testing.T) {
 	})
 }
 
-// connectSilently asks for a session and reports whether there is an answer.
+// connectSilently sends a connect request and reports whether it is answered.
 func (r *raw) connectSilently() bool {
 	r.send((&proto.ConnectRequest{TimeoutMs: 30_000}).Append(nil))
 	return r.recv() != nil
 }
 
-// Checkpoints and syncs are counted where they happen; so is what an observer needs to follow.
+// Checkpoints and syncs are counted on the member where they happen, and so is the time that an
+// observer needs to follow.
 func TestEnsemble_MeasuresDisk(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()
@@ -237,14 +240,14 @@ func TestEnsemble_MeasuresDisk(t *testing.T) {
 	})
 }
 
-// What is refused, and checkpoints, on a server alone.
+// Refused connections and checkpoints are counted on a standalone server.
 func TestMonitor_MovesSeldom(t *testing.T) {
 	s := start(t, server.Config{Dir: t.TempDir(), MaxClientConns: 1, SnapCount: 5})
 	dial := dialer(t, s)
 	c := dial()
 	c.connect(10_000, 0, nil)
 	if dial().recv() != nil {
-		t.Error("a connection too many got an answer")
+		t.Error("a connection above the limit got an answer")
 	}
 	c.call(1, proto.OpCreate, create{path: "/a"})
 	for range 20 {
@@ -257,7 +260,7 @@ func TestMonitor_MovesSeldom(t *testing.T) {
 	if n["snapshottime"] < 1 {
 		t.Errorf("%d checkpoints", n["snapshottime"])
 	}
-	for n["snapshottime"] != n["gozkd_checkpoint_duration_seconds"] { // one that ends now is counted by one of them first
+	for n["snapshottime"] != n["gozkd_checkpoint_duration_seconds"] { // a checkpoint that ends now is counted by one of them first
 		runtime.Gosched()
 		n = counted(s)
 	}

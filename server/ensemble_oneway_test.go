@@ -7,7 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A server that hears the leader and is not heard by it can't write, and its reads stand still: it is cut off like one that hears nobody.
+// A server that hears the leader but is not heard by it cannot write, and its reads become stale:
+// it closes its connections like a server that hears nobody.
 func TestEnsemble_OneWay(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -20,7 +21,7 @@ func TestEnsemble_OneWay(t *testing.T) {
 		late := e.dial(victim)
 		late.send((&proto.ConnectRequest{TimeoutMs: 30_000, Passwd: make([]byte, proto.PasswdBytes)}).Append(nil))
 		if late.recv() != nil {
-			t.Error("it takes new ones")
+			t.Error("it accepts new clients")
 		}
 		e.m(victim).mute(false)
 		time.Sleep(5 * time.Second)

@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// pipeline is a client that always has writes in flight, on a znode that is its own, and looks at every reply: each write must be
-// applied once, in its place, and the connection must hold.
+// pipeline is a client that always has writes in flight on a znode of its own, and checks every
+// reply: each write must be applied once, in order, and the connection must not break.
 type pipeline struct {
 	*raw
 	path     string
@@ -29,7 +29,7 @@ var (
 )
 
 const (
-	ahead   = 200 // writes without an answer
+	ahead   = 200 // writes without a reply
 	firstID = 10
 )
 
@@ -99,7 +99,8 @@ func (p *pipeline) read(credit chan struct{}) {
 	}
 }
 
-// stop ends the pipeline in an orderly way: all that was sent is answered. Nothing came twice if the znode's version says so.
+// stop ends the pipeline after all writes are answered. The znode's version shows whether a write
+// was applied twice.
 func (p *pipeline) stop() {
 	p.t.Helper()
 	p.stopping.Store(true)

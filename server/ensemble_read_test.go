@@ -49,7 +49,8 @@ func (r *raw) sync() {
 	}
 }
 
-// What another member has acknowledged is seen behind a sync, however far this one lags behind; without, it need not be.
+// A read after a sync shows every write that another member had acknowledged, however far this
+// member lags. A read without a sync need not.
 func TestEnsemble_Sync(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -69,7 +70,7 @@ func TestEnsemble_Sync(t *testing.T) {
 				}
 				r.sync()
 				if got := r.get(path); got != i {
-					t.Errorf("read %d behind a sync, %d was acknowledged before", got, i)
+					t.Errorf("read %d after a sync, %d was acknowledged before", got, i)
 				}
 			}
 			if stale == 0 {
@@ -80,7 +81,7 @@ func TestEnsemble_Sync(t *testing.T) {
 	})
 }
 
-// A sync on a server that is cut off is not answered from what it knows.
+// A sync on a server that is cut off is not answered from its own state.
 func TestEnsemble_SyncWithoutQuorum(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -97,7 +98,7 @@ func TestEnsemble_SyncWithoutQuorum(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 		if _, d := alone.reply(); number(t, d) != 7 {
-			t.Error("a stale read behind a sync")
+			t.Error("a stale read after a sync")
 		}
 	})
 }
@@ -119,7 +120,8 @@ func TestEnsemble_LinearizableReads(t *testing.T) {
 	})
 }
 
-// Watches fire on every member for what is written on any, once, and before a read on the same connection shows the change.
+// Watches fire on every member for a write on any member, once, and before a read on the same
+// connection shows the change.
 func TestEnsemble_Watches(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -155,7 +157,8 @@ func TestEnsemble_Watches(t *testing.T) {
 	})
 }
 
-// watch reads a znode with a watch until it shows a number. Before each read that shows a change its event must have come, and only one.
+// watch reads a znode with a watch until it shows a number. Before each read that shows a change,
+// exactly one event must have come.
 func (r *raw) watch(path string, until int) {
 	seen, watched, events := -1, false, 0
 	for xid := int32(100); seen < until; xid++ {
@@ -193,8 +196,8 @@ func (r *raw) watch(path string, until int) {
 	}
 }
 
-// A read behind a sync, or one that waits for the leader by itself, does not see a write of its own connection that comes behind it, and zxids
-// don't go back (V2, V5).
+// A read after a sync, or a linearizable read, does not see a later write of its own connection,
+// and zxids do not decrease (V2, V5).
 func TestEnsemble_WritesBehindSync(t *testing.T) {
 	for _, linearizable := range []bool{false, true} {
 		withEnsemble(t, 3, func(t *testing.T, e *ensemble) {

@@ -23,7 +23,7 @@ func withSuper(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 	})
 }
 
-// superDigest is what the configuration calls the super user super:pw.
+// superDigest is the super user super:pw in the configuration.
 func superDigest() string {
 	sum := sha1.Sum([]byte("super:pw"))
 	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
@@ -39,7 +39,7 @@ func (e *ensemble) admin(id int) *raw {
 	return r
 }
 
-// change is what a reconfig asks for; empty lists are absent.
+// change is the content of a reconfig. Empty lists are null.
 type change struct {
 	joining, leaving, members string
 	version                   int64 // 0: any
@@ -59,7 +59,7 @@ func (c change) Append(b []byte) []byte {
 	return r.Append(b)
 }
 
-// reconfig asks for a change and returns the new members' lines.
+// reconfig requests a change and returns the new members' lines.
 func (r *raw) reconfig(c change) (text string, zxid proto.Zxid, code proto.ErrCode) {
 	r.t.Helper()
 	h, d := r.call(7, proto.OpReconfig, c)
@@ -96,7 +96,7 @@ func (r *raw) config() string {
 	return string(data(d))
 }
 
-// settle waits until the ensemble's first members stand in the state.
+// settle waits until the state has the first members of the ensemble.
 func (e *ensemble) settle() {
 	e.t.Helper()
 	r := e.connect(e.leader(), time.Minute)
@@ -109,7 +109,7 @@ func (e *ensemble) settle() {
 	e.t.Fatal("no members in the state")
 }
 
-// text is what configPath holds.
+// text returns the expected content of configPath.
 func text(version proto.Zxid, lines ...string) string {
 	return strings.Join(lines, "\n") + fmt.Sprintf("\nversion=%x", uint64(version))
 }
@@ -146,7 +146,7 @@ func TestReconfig_GrowShrinkAndChangeRoles(t *testing.T) {
 		}
 		observer := strings.Replace(lines[3], "participant", "observer", 1)
 
-		// Joiners run before they are asked in: they wait, and serve when they are in.
+		// Joiners run before they are added: they wait, and serve when they are members.
 		fourth := e.m(4).begin(append(lines[:3:3], observer))
 		step(change{joining: observer}, lines[0], lines[1], lines[2], observer)
 		if err := fourth(); err != nil {
@@ -162,7 +162,7 @@ func TestReconfig_GrowShrinkAndChangeRoles(t *testing.T) {
 		step(change{leaving: "4"}, lines[:3]...)
 
 		fifth := e.m(5).begin(append(lines[:3:3], lines[4]))
-		step(change{joining: lines[4], leaving: "1"}, lines[1], lines[2], lines[4]) // the leader goes
+		step(change{joining: lines[4], leaving: "1"}, lines[1], lines[2], lines[4]) // the leader leaves
 		if err := fifth(); err != nil {
 			t.Fatal(err)
 		}
@@ -206,13 +206,13 @@ func TestReconfig_Refused(t *testing.T) {
 		refused(admin, change{leaving: "1,2"}, proto.ErrBadArguments)
 		refused(e.connect(1, time.Minute), change{leaving: "3"}, proto.ErrNoAuth)
 
-		// The joiners are not there; while they are waited for nobody else may change anything.
+		// The joiners do not run. While the ensemble waits for them, no other change is accepted.
 		admin.request(7, proto.OpReconfig, change{joining: absent})
 		time.Sleep(100 * time.Millisecond)
 		refused(other, change{leaving: "3"}, proto.ErrReconfigInProgress)
 		start := time.Now()
 		if h, _ := admin.reply(); h.Err != proto.ErrNewConfigNoQuorum {
-			t.Errorf("joiners that are not there: %v after %v", h.Err, time.Since(start))
+			t.Errorf("joiners that do not run: %v after %v", h.Err, time.Since(start))
 		}
 		if got := admin.config(); got != before {
 			t.Errorf("the members are\n%s", got)
@@ -220,14 +220,14 @@ func TestReconfig_Refused(t *testing.T) {
 		e.awaitVoters(1, 2, 3)
 		e.check(1, 3, "/x")
 
-		// What is asked for is decided by the next leader if need be.
+		// If the leader changes, the next one decides the request.
 		leader := e.leader()
 		admin = e.admin(e.followers()[0])
 		admin.request(7, proto.OpReconfig, change{joining: absent})
 		time.Sleep(100 * time.Millisecond)
 		e.m(leader).kill()
 		if h, _ := admin.reply(); h.Err != proto.ErrNewConfigNoQuorum {
-			t.Errorf("joiners that are not there, under a new leader: %v", h.Err)
+			t.Errorf("joiners that do not run, under a new leader: %v", h.Err)
 		}
 		e.startWith(lines[:3], e.m(leader))
 		e.awaitVoters(1, 2, 3)
@@ -240,7 +240,7 @@ func TestReconfig_Refused(t *testing.T) {
 	})
 }
 
-// A member that comes back at another address, and one that was removed and comes back empty.
+// A member returns at another address, and a removed member returns without data.
 func TestReconfig_MemberMoves(t *testing.T) {
 	withSuper(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()
@@ -252,7 +252,7 @@ func TestReconfig_MemberMoves(t *testing.T) {
 		m.peerAddress = "m3:3999"
 		moved := strings.Replace(m.line, ":2888:", ":3999:", 1)
 		m.line = moved
-		admin.mustReconfig(change{joining: moved}) // a quorum is there without it
+		admin.mustReconfig(change{joining: moved}) // the others are a quorum
 		e.start(3)
 		e.awaitVoters(1, 2, 3)
 		e.check(3, 1, "/x")
@@ -277,7 +277,7 @@ func TestReconfig_MemberMoves(t *testing.T) {
 	})
 }
 
-// An observer is configured as such, serves, and does not count: with one of two voters gone nothing goes on.
+// An observer serves and does not vote: without one of two voters there is no quorum.
 func TestEnsemble_Observer(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()
@@ -299,14 +299,14 @@ func TestEnsemble_Observer(t *testing.T) {
 		c.ping()
 		ends(t, pipes, 5*time.Second)
 		time.Sleep(10 * time.Second)
-		owner := e.connect(3, 5*time.Second) // its sessions live and die as those of others
+		owner := e.connect(3, 5*time.Second) // its sessions live and expire as those of other members
 		owner.call(1, proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral})
 		for range 3 {
 			time.Sleep(4 * time.Second)
 			owner.ping()
 		}
 		if lived := owner.closedIn(time.Minute); lived < 5*time.Second || lived > 7*time.Second {
-			t.Errorf("lived %v", lived)
+			t.Errorf("the session lived for %v", lived)
 		}
 	})
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// closedIn waits until the server closes the connection and returns how long that took. Events and replies are skipped.
+// closedIn waits until the server closes the connection and returns how long that took. Events and
+// replies are skipped.
 func (r *raw) closedIn(limit time.Duration) time.Duration {
 	r.t.Helper()
 	start := time.Now()
@@ -43,7 +44,8 @@ func (r *raw) exists(path string) bool {
 	return h.Err == proto.OK
 }
 
-// A server that is cut off tells its clients after syncLimit ticks, and turns away new ones; those of the others notice nothing.
+// A server that is cut off closes its clients' connections after syncLimit ticks, and refuses new
+// ones. Clients of the others notice nothing.
 func TestEnsemble_MinorityCloses(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -52,14 +54,15 @@ func TestEnsemble_MinorityCloses(t *testing.T) {
 			c := e.connect(victim, 30*time.Second)
 			c.call(1, proto.OpCreate, create{path: fmt.Sprintf("/e%d", victim), mode: proto.ModeEphemeral})
 			e.m(victim).isolate(true)
-			// An election timeout, or what is left of it, then 5 ticks, then until the next half tick.
+			// An election timeout, or what is left of it, then 5 ticks, then until the next half
+			// tick.
 			if took := c.closedIn(time.Minute); took < 5*time.Second || took > 6200*time.Millisecond {
 				t.Errorf("the server kept the connection for %v without a leader", took)
 			}
 			late := e.dial(victim)
 			late.send((&proto.ConnectRequest{TimeoutMs: 30_000, SessionID: c.id, Passwd: c.pass}).Append(nil))
 			if late.recv() != nil {
-				t.Error("a server without a leader took a client")
+				t.Error("a server without a leader accepted a client")
 			}
 			other := e.but(victim)[0]
 			c = c.move(e, other)
@@ -75,7 +78,7 @@ func TestEnsemble_MinorityCloses(t *testing.T) {
 	})
 }
 
-// but returns the ids of all members but one.
+// but returns the ids of all members except one.
 func (e *ensemble) but(id int) (ids []int) {
 	for _, m := range e.members {
 		if m.id != id {
@@ -85,17 +88,18 @@ func (e *ensemble) but(id int) (ids []int) {
 	return ids
 }
 
-// move takes the session to another member, or to the same on another connection.
+// move re-attaches the session on another member, or on the same member over a new connection.
 func (r *raw) move(e *ensemble, id int) *raw {
 	e.t.Helper()
 	to := e.dial(id)
 	if resp := to.connect(30_000, r.id, r.pass); resp.SessionID != r.id || !bytes.Equal(resp.Passwd, r.pass) {
-		e.t.Fatalf("the session was not taken up by member %d: %+v", id, resp)
+		e.t.Fatalf("member %d did not accept the session: %+v", id, resp)
 	}
 	return to
 }
 
-// A quorum that is lost for longer than any session's timeout costs no session; when it is back all get their full timeout.
+// If quorum is lost for longer than any session's timeout, no session is lost: when quorum is back,
+// all get their full timeout.
 func TestEnsemble_QuorumLost(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -133,8 +137,9 @@ func TestEnsemble_QuorumLost(t *testing.T) {
 	})
 }
 
-// The clients of followers live by the reports that these send, and die by the leader's clock: not before their timeout is over, and
-// two ticks later at the latest. Their ephemerals vanish for everybody at once and once.
+// Sessions of followers' clients are kept by the followers' reports, and expire by the leader's
+// clock: not before their timeout is over, and two ticks later at the latest. Their ephemerals are
+// deleted for everybody in one transaction, once.
 func TestEnsemble_Expiry(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -173,13 +178,13 @@ func TestEnsemble_Expiry(t *testing.T) {
 						t.Errorf("event %+v with zxid %v, the first had %v", ev, h.Zxid, zxid)
 					}
 				}
-				w.ping() // and no event comes before its answer
+				w.ping() // and no event comes before its reply
 			}
 		}
 	})
 }
 
-// A new leader does not know whom the one before has heard from: everybody gets a full timeout.
+// A new leader does not know when the previous one heard from sessions: all get a full timeout.
 func TestEnsemble_NewLeaderGivesFullTimeout(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -202,8 +207,8 @@ func TestEnsemble_NewLeaderGivesFullTimeout(t *testing.T) {
 	})
 }
 
-// A session moves to another server while a write of it is stuck on the first: the old connection is closed, and the write has
-// no effect, however late it comes.
+// A session moves to another server while a write of it is stuck on the first: the old connection
+// is closed, and the write has no effect, however late it arrives.
 func TestEnsemble_SessionMoves(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -239,7 +244,8 @@ func TestEnsemble_SessionMoves(t *testing.T) {
 	})
 }
 
-// A client that has seen more than the server waits a moment for it to catch up, and else looks for another one.
+// A client that has seen a later state than the server waits a moment for it to catch up, and
+// otherwise is refused.
 func TestEnsemble_ClientAhead(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()
@@ -256,7 +262,7 @@ func TestEnsemble_ClientAhead(t *testing.T) {
 			case wait < time.Second && !answered:
 				t.Error("the server caught up within a tick, and yet refused the client")
 			case wait > time.Second && answered:
-				t.Error("the server took a client that had seen more")
+				t.Error("the server accepted a client that had seen a later state")
 			case answered && !next.exists(fmt.Sprintf("/w%d", wait)):
 				t.Error("the client does not see its own write")
 			}
@@ -265,7 +271,7 @@ func TestEnsemble_ClientAhead(t *testing.T) {
 	})
 }
 
-// Session ids are different wherever they are made, and closing one on any server ends it everywhere.
+// Session ids are unique in the ensemble, and closing a session on any server ends it everywhere.
 func TestEnsemble_CloseSession(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.each(func(c *server.Config) { c.Tick = 2 * time.Second })
@@ -287,7 +293,7 @@ func TestEnsemble_CloseSession(t *testing.T) {
 			for id := 1; id <= 3; id++ {
 				again := e.dial(id)
 				if resp := again.connect(30_000, c.id, c.pass); resp.SessionID != 0 {
-					t.Errorf("a closed session was taken up: %+v", resp)
+					t.Errorf("a closed session was re-attached: %+v", resp)
 				}
 			}
 		}
@@ -295,8 +301,9 @@ func TestEnsemble_CloseSession(t *testing.T) {
 	})
 }
 
-// A leader whose process stood still for longer than a session's timeout wakes up with a clock by which every session is over, and may
-// try to expire them before it hears of the next leader. Nobody expires for that.
+// A leader whose process was paused for longer than a session's timeout wakes up with a clock by
+// which every session is over, and may try to expire them before it hears of the next leader. No
+// session expires because of that.
 func TestEnsemble_PausedLeaderExpiresNobody(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()

@@ -52,7 +52,7 @@ func (s *saying) times(text string) int {
 	return bytes.Count(s.text.Bytes(), []byte(text))
 }
 
-// ensembleMember is one server of it, which may be down.
+// ensembleMember is one server of an ensemble, which may be down.
 type ensembleMember struct {
 	e      *ensemble
 	id     int
@@ -78,8 +78,8 @@ func withEnsemble(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 	})
 }
 
-// newNetwork makes a network for a bubble of time: without any latency, clients that always have something to do would keep
-// the time from passing.
+// newNetwork makes a network for a synctest bubble. It has latency, because clients that are always
+// busy would otherwise keep time from advancing.
 func newNetwork() *memnet.Network { return memnet.New(200 * time.Microsecond) }
 
 // newEnsemble makes an ensemble that ends with the test.
@@ -99,7 +99,7 @@ func newEnsemble(t testing.TB, n int, network *memnet.Network) *ensemble {
 	return e
 }
 
-// newMember makes a member that is not in the configuration of those before it.
+// newMember makes a member that is not in the configuration of the earlier ones.
 func (e *ensemble) newMember(id int) *ensembleMember {
 	e.t.Helper()
 	m := &ensembleMember{e: e, id: id}
@@ -151,14 +151,14 @@ func (e *ensemble) lines() (lines []string) {
 
 func (m *ensembleMember) host() string { return fmt.Sprintf("m%d", m.id) }
 
-// config is what the member is started with: a tick of a second, and whatever adapt makes of that.
+// config returns the member's configuration: a tick of a second, and the changes that adapt makes.
 func (m *ensembleMember) config(lines []string) server.Config {
 	e := m.e
 	m.starts++
 	cfg := server.Config{
 		MemberID: uint8(m.id), Members: lines, Dir: m.dir, Tick: time.Second, MinSessionTimeout: time.Second, MaxSessionTimeout: time.Hour,
 		MaxClientConns: -1, Words: []string{"*"}, ReconfigEnabled: true, Now: m.clock.now, Logger: e.logs.Named(m.host()),
-		Rand: rand.NewChaCha8([32]byte{byte(m.id), byte(m.starts), byte(m.starts >> 8)}), // members tell their lives apart by it
+		Rand: rand.NewChaCha8([32]byte{byte(m.id), byte(m.starts), byte(m.starts >> 8)}), // by which members distinguish restarts
 	}
 	if m.adapt != nil {
 		m.adapt(&cfg)
@@ -188,7 +188,7 @@ func (e *ensemble) listen(address string) net.Listener {
 	return l
 }
 
-// begin starts the member, and returns what waits until it serves.
+// begin starts the member, and returns a function that waits until it serves.
 func (m *ensembleMember) begin(lines []string) (served func() error) {
 	m.e.t.Helper()
 	if m.s != nil {
@@ -226,7 +226,7 @@ func (e *ensemble) start(ids ...int) {
 	}
 }
 
-// startWith starts members with other lines than all.
+// startWith starts members with lines of their own.
 func (e *ensemble) startWith(lines []string, members ...*ensembleMember) {
 	e.t.Helper()
 	var serve []func() error
@@ -263,8 +263,8 @@ func (m *ensembleMember) stop() {
 	m.s = nil
 }
 
-// kill makes the server vanish for the others at once: its connections break and its ports are closed. What it
-// does afterwards reaches nobody.
+// kill makes the server unreachable at once: its connections break and its ports are closed.
+// Nothing that it sends afterwards arrives.
 func (m *ensembleMember) kill() {
 	m.e.t.Helper()
 	s := m.s
@@ -279,13 +279,14 @@ func (m *ensembleMember) kill() {
 	})
 }
 
-// isolate cuts the links between a member and the other members, or mends them. Its clients reach it.
+// isolate cuts the links between a member and the other members, or restores them. Its clients
+// still reach it.
 func (m *ensembleMember) isolate(on bool) {
 	m.mute(on)
 	m.deafen(on)
 }
 
-// mute cuts what the member says to the others, deafen what they say to it.
+// mute cuts the member's messages to the others, deafen their messages to it.
 func (m *ensembleMember) mute(on bool) {
 	m.others(func(other string) { m.e.network.Cut(m.host(), other, on) })
 }
@@ -294,7 +295,7 @@ func (m *ensembleMember) deafen(on bool) {
 	m.others(func(other string) { m.e.network.Cut(other, m.host(), on) })
 }
 
-// slow makes everything between the member and the others take longer.
+// slow adds latency between the member and the others.
 func (m *ensembleMember) slow(on bool, d time.Duration) {
 	if !on {
 		d = 0
@@ -313,7 +314,7 @@ func (m *ensembleMember) others(f func(host string)) {
 	}
 }
 
-// pause stops the member's process, or lets it go on.
+// pause pauses the member's process, or resumes it.
 func (m *ensembleMember) pause(on bool) {
 	if on {
 		m.clock.pause()
@@ -322,8 +323,8 @@ func (m *ensembleMember) pause(on bool) {
 	}
 }
 
-// pausedClock is a clock on which a server stands still while it is paused: nothing that it does goes without asking for
-// the time. Its sockets take what comes.
+// pausedClock is a clock that blocks its readers while the server is paused. Nothing that a server
+// does goes without reading the clock. Its sockets still accept data.
 type pausedClock struct {
 	mu      sync.Mutex
 	changed sync.Cond
@@ -352,7 +353,7 @@ func (c *pausedClock) resume() {
 	c.mu.Unlock()
 }
 
-// leader waits until one member leads and all that run know it, and returns its id.
+// leader waits until there is a leader and all running members know it, and returns its id.
 func (e *ensemble) leader() int {
 	e.t.Helper()
 	for range 6000 {
@@ -399,7 +400,7 @@ func (e *ensemble) awaitVoters(ids ...uint64) {
 	e.t.Fatalf("voters %v, learners %v after a minute, want voters %v", voters, learners, ids)
 }
 
-// followers returns the ids of all members but the leader.
+// followers returns the ids of all members except the leader.
 func (e *ensemble) followers() (ids []int) {
 	leader := e.leader()
 	for _, m := range e.members {

@@ -35,7 +35,7 @@ func Example() {
 	// Output: green, version 0, <nil>
 }
 
-// All that is wrong is said at once, before anything runs.
+// New reports all errors of a Config at once, before anything runs.
 func ExampleNew() {
 	_, err := server.New(server.Config{MemberID: 255, MaxBuffer: 1, SnapCount: -1})
 	fmt.Println(err)
@@ -66,8 +66,8 @@ func ExampleServer_Dialer() {
 	// Output: <nil> [zookeeper] <nil>
 }
 
-// A server that stops by itself says why, and answers nobody. What it had acknowledged is there when the cause is gone and another
-// is started.
+// A server that stops by itself reports the reason, and answers no client. When the reason is
+// removed, a new server has everything that was acknowledged.
 func ExampleServer_Err() {
 	s, err := server.New(server.Config{})
 	if err != nil {
@@ -90,7 +90,7 @@ func ExampleServer_Err() {
 	// <nil>
 }
 
-// A server without a directory leaves its state to the next one.
+// A server without a directory passes its state to the next one.
 func ExampleMemory() {
 	var memory server.Memory
 	for life := range 3 {
@@ -120,7 +120,8 @@ func ExampleMemory() {
 	// [/lives /lives/0 /lives/1 /lives/2]
 }
 
-// Three members in one process. Each has a listener of its own for the others, opened before, so that all can be told where they are.
+// Three members in one process. Each has a listener for the others, which is opened first, so that
+// all know the addresses.
 func ExampleConfig_ensemble() {
 	var listeners []net.Listener
 	var members []string
@@ -142,7 +143,7 @@ func ExampleConfig_ensemble() {
 		}
 		defer s.Close()
 		servers = append(servers, s)
-		go func() { started <- s.Start(context.Background()) }() // returns when there is a leader, so not one after the other
+		go func() { started <- s.Start(context.Background()) }() // returns when there is a leader, so all must start at once
 	}
 	for range servers {
 		if err := <-started; err != nil {

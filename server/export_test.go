@@ -8,9 +8,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// What only tests may see and do.
+// Access for tests to internals of the server.
 
-// LeaderOf returns the member that s takes for the leader, 0 for none.
+// LeaderOf returns the leader as far as s knows, 0 for none.
 func LeaderOf(s *Server) int {
 	if s.node == nil {
 		return 0
@@ -18,10 +18,10 @@ func LeaderOf(s *Server) int {
 	return int(s.node.Status().Leader)
 }
 
-// StatusOf returns what a started server's consensus says of itself.
+// StatusOf returns the status of a started server's consensus.
 func StatusOf(s *Server) consensus.Status { return s.node.Status() }
 
-// StateOf returns the last zxid and the digest of the state behind it.
+// StateOf returns the last zxid and the digest of the state after it.
 func StateOf(s *Server) string {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
@@ -41,5 +41,5 @@ func Corrupt(s *Server) {
 	<-done
 }
 
-// LeaveRoom says how much room a backup leaves on the disk. Nobody makes one meanwhile.
+// LeaveRoom sets how much room a backup leaves on the disk. No backup may be made meanwhile.
 func (s *Server) LeaveRoom(bytes int64) { s.checkpoint.logRoom = bytes }

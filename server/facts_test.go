@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// What a server knows of itself can be asked in every state of its life.
+// The facts of a server can be read in every state of its life.
 func TestFacts_WheneverAsked(t *testing.T) {
 	s, err := server.New(server.Config{
 		Members: []string{"server.1=127.0.0.1:2888:3888;2181", "server.2=h2:2888:0:observer", "server.3=h3:2888:3888"}, InProcess: true,
@@ -71,7 +71,7 @@ func TestValue_Lines(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%+v has lines %q, want %q", c.value, got, c.want)
 		}
-		for range c.value.Lines() { // who has seen enough may stop
+		for range c.value.Lines() { // a caller may stop early
 			break
 		}
 	}

@@ -14,26 +14,26 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// action is what a client asked for, and what it was told. Every value that is written is written once.
+// action is a request of a client and its reply. Every value is written only once.
 type action struct {
 	client, key int
 	kind        actionKind
 	value       int   // written, or read
-	version     int32 // cas: as wanted. Of what was written, or read
+	version     int32 // cas: the expected version; otherwise that of the written or read value
 	result      result
 	zxid        proto.Zxid // of the reply's header
 	mzxid       proto.Zxid // of the znode, as the reply's Stat says
-	call, end   int64      // moments, on one clock for all clients; end is never where nobody knows the outcome
-	reply       int64      // moment of the reply, by which the replies of a client are ordered; 0: none
+	call, end   int64      // times on one clock for all clients; end is never if the outcome is unknown
+	reply       int64      // time of the reply, which orders the replies of a client; 0: none
 }
 
 type actionKind uint8
 
 const (
-	actionSet      actionKind = iota // whatever is there
-	actionCAS                        // if the version is the one wanted
-	actionSyncRead                   // behind a sync
-	actionRead                       // of what the server knows
+	actionSet      actionKind = iota // whatever the version is
+	actionCAS                        // if the version is the expected one
+	actionSyncRead                   // after a sync
+	actionRead                       // from the server's own state
 )
 
 type result uint8
@@ -44,7 +44,7 @@ const (
 	resultBadVersion
 )
 
-// never is behind everything.
+// never is later than every time.
 const never = math.MaxInt64
 
 func (k actionKind) String() string { return [...]string{"set", "cas", "sync and read", "read"}[k] }
@@ -55,7 +55,7 @@ func (a action) String() string {
 		a.client, a.kind, a.key, a.value, a.version, a.result, a.zxid, a.mzxid, a.call, a.end)
 }
 
-// Promises that checkHistory finds broken.
+// Guarantees that checkHistory checks.
 var (
 	errNotLinearizable = errors.New("writes and synced reads are not linearizable")
 	errUndecided       = errors.New("whether writes and synced reads are linearizable was not decided in time")
@@ -65,13 +65,13 @@ var (
 	errTwoOrders       = errors.New("zxids are not in one order everywhere")
 )
 
-// checkHistory checks what clients saw against what they were promised.
+// checkHistory checks the replies that clients saw against the guarantees.
 func checkHistory(history []action) error {
 	return errors.Join(checkSessions(history), checkOrder(history), checkLinearizable(history))
 }
 
-// checkSessions: of each client the zxids never go back, nor do the states that it reads, across all servers that it was connected with;
-// and it sees its own writes.
+// checkSessions checks for each client that zxids never decrease, that the states it reads never go
+// back, across all servers that it was connected to, and that it sees its own writes.
 func checkSessions(history []action) (err error) {
 	type place struct{ client, key int }
 	last := make(map[int]action)
@@ -104,8 +104,8 @@ func inOrderOfReplies(history []action) []action {
 	return replied
 }
 
-// checkOrder: whoever saw a state of a znode saw the same under the same zxid, versions rise with zxids, and no two writes have
-// the same zxid.
+// checkOrder checks that all clients saw the same state of a znode under the same zxid, that
+// versions rise with zxids, and that no two writes have the same zxid.
 func checkOrder(history []action) (err error) {
 	states := make(map[proto.Zxid]action)
 	for _, a := range history {
@@ -118,7 +118,7 @@ func checkOrder(history []action) (err error) {
 		}
 		states[a.mzxid] = a
 	}
-	versions := make(map[int]action) // by key, the newest so far
+	versions := make(map[int]action) // by key, the newest one
 	for _, zxid := range slices.Sorted(keysOf(states)) {
 		a := states[zxid]
 		if before, ok := versions[a.key]; ok && a.version <= before.version {
@@ -139,7 +139,7 @@ func keysOf[K comparable, V any](m map[K]V) func(yield func(K) bool) {
 	}
 }
 
-// register is the model: a znode.
+// register is the model of a znode.
 type register struct {
 	value   int
 	version int32
@@ -161,13 +161,13 @@ func (r register) step(a action) []register {
 		return []register{r}
 	case a.result == resultBadVersion:
 		return nil
-	case written.version == a.version: // the reply to a cas that succeeded says so too, see recorder
+	case written.version == a.version: // as the reply to a successful cas, see recorder
 		return []register{written}
 	}
 	return nil
 }
 
-// patience is for how long the search for an order may go on.
+// patience bounds the search for an order.
 const patience = 5 * time.Minute
 
 func checkLinearizable(history []action) error {
@@ -209,7 +209,7 @@ func checkLinearizable(history []action) error {
 	return errNotLinearizable
 }
 
-// What the checks would let through would go unnoticed for ever: each kind of broken promise, planted in a history that is good.
+// The checks find each kind of violation, planted in a good history.
 func TestHistory_FindsPlantedViolations(t *testing.T) {
 	set := func(client, value int, version int32, zxid proto.Zxid, call, end int64) action {
 		return action{client: client, kind: actionSet, value: value, version: version, result: resultOK, zxid: zxid, mzxid: zxid,
@@ -226,7 +226,7 @@ func TestHistory_FindsPlantedViolations(t *testing.T) {
 		set(1, 11, 1, 101, 1, 4),
 		set(2, 21, 2, 102, 2, 3), // its reply came first
 		read(1, actionSyncRead, 21, 2, 102, 102, 5, 6),
-		read(3, actionRead, 11, 1, 101, 101, 7, 8), // stale, and free to be
+		read(3, actionRead, 11, 1, 101, 101, 7, 8), // stale, which is allowed
 		lost(2, 22, 9, 20),
 		set(1, 12, 4, 104, 10, 11), // so the lost write was applied
 		read(3, actionRead, 22, 3, 103, 103, 12, 13),

@@ -25,20 +25,20 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// plan is what happens in one run: how the ensemble is made, what its clients are like, and what befalls it.
+// plan describes one run: the ensemble, its clients, and the faults.
 type plan struct {
 	seed         uint64
 	disk         bool
 	linearizable bool // LinearizableReads: clients need no sync
-	lies         bool // they do as if it were set
+	lies         bool // they behave as if it were set
 	clients      int
 	mishaps      []mishap
 }
 
-// mishap befalls a member, or two at once, after a time, and lasts a while.
+// mishap is a fault of one member, or of two at once, that begins after a time and lasts a while.
 type mishap struct {
 	after, lasts time.Duration
-	what         []string // by member that is hit: one, or two
+	what         []string // the fault of each member that is hit: one or two
 	whom         []int    // counted from the leader on, which is 0
 }
 
@@ -71,9 +71,9 @@ func drawPlan(t *rapid.T) plan {
 	}
 }
 
-// Whatever befalls the ensemble, its clients see what they were promised: writes and synced reads are linearizable, each
-// client's view is sequential, zxids are in one order everywhere, no session is lost. The flag -rapid.checks says how many runs
-// there are, -rapid.seed repeats one.
+// Whatever faults occur, the guarantees to clients hold: writes and synced reads are linearizable,
+// each client's view is sequential, zxids are in one order everywhere, and no session is lost. The
+// flag -rapid.checks sets the number of runs, -rapid.seed repeats a run.
 func TestHistory(t *testing.T) {
 	exhaustive.Checks(t, 6, 100)
 	runs, actions, unknown := 0, 0, 0
@@ -96,7 +96,8 @@ func TestHistory(t *testing.T) {
 	t.Logf("%d runs, %d requests, %d of them with an unknown outcome", runs, actions, unknown)
 }
 
-// The checks find what a server does wrong, not only what is made up: reads that are taken for linearizable and are not.
+// The checks also find the violation of a real server: reads that the test wrongly takes for
+// linearizable.
 func TestHistory_FindsStaleReads(t *testing.T) {
 	p := plan{seed: 1, linearizable: true, lies: true, clients: 4, mishaps: []mishap{{lasts: 3 * time.Second, what: []string{"slow"}, whom: []int{1}}}}
 	history, err := p.run(t)
@@ -108,7 +109,7 @@ func TestHistory_FindsStaleReads(t *testing.T) {
 	}
 }
 
-// run carries the plan out and returns what the clients saw.
+// run executes the plan and returns the actions of the clients.
 func (p plan) run(t *testing.T) (history []action, err error) {
 	cryptotest.SetGlobalRandom(t, p.seed)
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +146,7 @@ func (p plan) run(t *testing.T) (history []action, err error) {
 	return history, err
 }
 
-// befall lets a mishap happen, and waits until it is over.
+// befall carries out a mishap, and waits until it is over.
 func (e *ensemble) befall(m mishap, disk bool) {
 	leader := e.leader()
 	var over, start, join []func()
@@ -153,7 +154,7 @@ func (e *ensemble) befall(m mishap, disk bool) {
 		v := e.m((leader-1+m.whom[i])%3 + 1)
 		if what == "kill" || what == "stop" {
 			if !disk && len(start)+len(join) > 0 {
-				continue // the state would be gone for good
+				continue // the state would be lost
 			}
 			if what == "kill" {
 				v.kill()
@@ -165,10 +166,10 @@ func (e *ensemble) befall(m mishap, disk bool) {
 		}
 		if what == "remove" {
 			if len(join) > 0 || len(start) > 0 && !disk {
-				continue // one alone would be left, which is refused, or one without state among two, which is for good
+				continue // one member alone would remain, which is refused, or one without state of two, which cannot be repaired
 			}
 			removed := make(chan struct{})
-			go func() { // ends when somebody has done it, which may take until the other mishap is over
+			go func() { // ends when a member has done it, which may take until the other mishap is over
 				defer close(removed)
 				e.insist(change{leaving: strconv.Itoa(v.id)})
 			}()
@@ -187,15 +188,15 @@ func (e *ensemble) befall(m mishap, disk bool) {
 		over = append(over, func() { fault(false) })
 	}
 	time.Sleep(m.lasts)
-	for _, end := range slices.Concat(over, start, join) { // what comes later may need the others
+	for _, end := range slices.Concat(over, start, join) { // a later action may need the others
 		end()
 	}
 	if !disk {
-		e.awaitVoters(1, 2, 3) // who has lost its state must have it back before the next one does
+		e.awaitVoters(1, 2, 3) // a member that lost its state must have it again before the next one loses its state
 	}
 }
 
-// insist asks one member after the other for a reconfig until one has done it.
+// insist requests a reconfig from one member after the other until it is done.
 func (e *ensemble) insist(c change) {
 	for try := range 300 {
 		if e.attempt(1+try%3, c) == proto.OK {
@@ -203,10 +204,11 @@ func (e *ensemble) insist(c change) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	e.t.Errorf("nobody does %+v", c)
+	e.t.Errorf("no member does %+v", c)
 }
 
-// attempt asks a member for a reconfig. Where no answer comes, the code is that of a lost connection.
+// attempt requests a reconfig from a member. If no reply comes, the code is that of a lost
+// connection.
 func (e *ensemble) attempt(id int, c change) proto.ErrCode {
 	nc, err := e.dialFrom("admin", id)
 	if err != nil {
@@ -232,7 +234,7 @@ func (e *ensemble) attempt(id int, c change) proto.ErrCode {
 	return h.Err
 }
 
-// recorder keeps what clients see.
+// recorder keeps the actions of all clients.
 type recorder struct {
 	e     *ensemble
 	plan  plan
@@ -249,7 +251,7 @@ const historyKeys = 3
 
 func key(i int) string { return "/k" + strconv.Itoa(i) }
 
-// prepare makes the znodes, with version 0 and value 0.
+// prepare creates the znodes, with version 0 and value 0.
 func (r *recorder) prepare() {
 	c := r.e.connect(1, time.Minute)
 	for i := range historyKeys {
@@ -294,8 +296,9 @@ func (r *recorder) sameStates() error {
 	return fmt.Errorf("the members don't come to the same zxid")
 }
 
-// recordedClient sends some requests at a time, in one write, and notes what comes back. It looks for another member when its connection is
-// lost, and sometimes without a reason, with or without waiting for replies.
+// recordedClient sends several requests in one write, and records the replies. It connects to
+// another member when its connection is lost, and sometimes without a reason, with or without
+// waiting for replies.
 type recordedClient struct {
 	r    *recorder
 	id   int
@@ -307,7 +310,8 @@ type recordedClient struct {
 	xid  int32
 
 	versions [historyKeys]int32 // as last seen
-	// of the connection before, without a reply: when the session is taken up again they are done, or never will be
+	// of the previous connection, without a reply: when the session is re-attached they are done,
+	// or never will be
 	limbo []action
 }
 
@@ -333,7 +337,7 @@ func (c *recordedClient) hangUp() {
 	}
 }
 
-// settle notes what is in limbo, with the moment at which it has happened if it ever does.
+// settle records the actions in limbo, with the time by which they have happened if they ever do.
 func (c *recordedClient) settle(end int64) {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
@@ -344,7 +348,7 @@ func (c *recordedClient) settle(end int64) {
 	c.limbo = nil
 }
 
-// attach takes the session to a member, or begins one.
+// attach creates the session on a member, or re-attaches it.
 func (c *recordedClient) attach() bool {
 	c.at = 1 + c.rng.IntN(3)
 	nc, err := c.r.e.dialFrom("c"+strconv.Itoa(c.id), c.at)
@@ -376,7 +380,8 @@ func (c *recordedClient) attach() bool {
 	return true
 }
 
-// burst sends some requests and waits for their replies. It returns false if the connection is of no more use.
+// burst sends some requests and waits for their replies. It returns false if the connection is
+// broken.
 func (c *recordedClient) burst() bool {
 	var frames []byte
 	var actions []action
@@ -414,7 +419,7 @@ func (c *recordedClient) burst() bool {
 		}
 	}
 	if _, err := c.nc.Write(frames); err != nil {
-		c.limbo = append(c.limbo, writes(actions)...) // part of it may have come through
+		c.limbo = append(c.limbo, writes(actions)...) // a part of them may have arrived
 		return false
 	}
 	impatient := c.rng.IntN(15) == 0
@@ -427,7 +432,7 @@ func (c *recordedClient) burst() bool {
 	return true
 }
 
-// synced reports whether there is a sync in front of the action.
+// synced reports whether there is a sync before the action.
 func (c *recordedClient) synced(a action) bool {
 	return a.kind == actionSyncRead && !c.r.plan.linearizable
 }
@@ -436,7 +441,7 @@ func writes(actions []action) []action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return a.kind > actionCAS })
 }
 
-// reply takes the reply to an action, and that to its sync.
+// reply reads the reply to an action, and the reply to its sync.
 func (c *recordedClient) reply(a *action, xid *int32) bool {
 	var h proto.ReplyHeader
 	var d jute.Decoder

@@ -50,7 +50,7 @@ func TestHostileFrames(t *testing.T) {
 				if !bad.handshake {
 					return
 				}
-				again := dial() // the session is not hurt
+				again := dial() // the session is not affected
 				if resp := again.connect(60_000, c.id, c.pass); resp.SessionID != c.id {
 					t.Errorf("the session after its connection's bad frame: %+v", resp)
 				}
@@ -59,7 +59,8 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// What the protocol has an error code for is answered with it, and the connection stays.
+// A request for which the protocol has an error code is answered with it, and the connection stays
+// open.
 func TestMalformedBodies(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		c := dial()
@@ -92,7 +93,7 @@ func TestMalformedBodies(t *testing.T) {
 				t.Errorf("%v: %+v", op, h)
 			}
 			if c.recv() != nil {
-				t.Errorf("%v: open after it", op)
+				t.Errorf("%v: the connection is still open", op)
 			}
 		}
 	})
@@ -102,7 +103,8 @@ type bytesRecord []byte
 
 func (b bytesRecord) Append(p []byte) []byte { return append(p, b...) }
 
-// A client that lets events pile up without reading is cut off, and its server's memory stays bounded.
+// The connection of a client that does not read its events is closed, and the server's memory stays
+// bounded.
 func TestSlowReader(t *testing.T) {
 	cfg := ticks
 	part := exhaustive.Or[int32](10, 1)
@@ -138,7 +140,7 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// recvSome reads one frame, whole or cut off; false when the connection is closed.
+// recvSome reads one frame, complete or not. It returns false when the connection is closed.
 func (r *raw) recvSome() bool {
 	if r.nc.SetReadDeadline(time.Now().Add(time.Minute)) != nil {
 		return false
@@ -148,8 +150,8 @@ func (r *raw) recvSome() bool {
 	return err == nil
 }
 
-// Replies leave in the order of the requests, reads see the writes before them and not those behind (V1, V2), zxids never
-// go back (V5).
+// Replies leave in the order of the requests, reads see the writes before them and none after them
+// (V1, V2), zxids never decrease (V5).
 func TestOrder(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		c := dial()

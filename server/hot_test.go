@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// A quiet server keeps every request, so the rates are exact.
+// A server with few requests samples all of them, so the rates are exact.
 func TestHot_Exact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := hotServer(t)
@@ -50,12 +50,13 @@ func TestHot_Exact(t *testing.T) {
 		}
 		time.Sleep(11 * time.Second)
 		if hot := s.Hot(); hot.Window != 10 || len(hot.Paths)+len(hot.Clients) != 0 {
-			t.Errorf("when all is long ago: %+v", hot)
+			t.Errorf("after the window: %+v", hot)
 		}
 	})
 }
 
-// The word is one line of JSON with the same in it, lists where there is nothing, and only if it is listed.
+// The word answers one line of JSON with the same content, with empty lists, and only if the
+// whitelist has it.
 func TestHot_Word(t *testing.T) {
 	addr := start(t, server.Config{Words: []string{"hotp"}}).ConnectString()
 	const want = `{"paths":[],"clients":[],"window_s":`
@@ -69,14 +70,15 @@ func TestHot_Word(t *testing.T) {
 	}
 }
 
-// Clients' bytes reach the answer cut off and as valid JSON, and what is no path at all counts for the client alone.
+// Clients' bytes appear in the answer cut off and as valid JSON, and a malformed path counts only
+// for the client.
 func TestHot_Hostile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := hotServer(t)
 		for _, path := range []string{strings.Repeat("x", 100_000), strings.Repeat("é", 1000), "\xff\xfe\"\\\n", ""} {
 			c.ask(proto.OpExists, (&proto.PathWatchRequest{Path: path}).Append(nil))
 		}
-		c.ask(proto.OpGetData, []byte{0x7f, 0xff, 0xff, 0xff})    // a length that lies
+		c.ask(proto.OpGetData, []byte{0x7f, 0xff, 0xff, 0xff})    // a false length
 		c.ask(proto.OpGetData, []byte{0xff, 0xff, 0xff, 0xff, 0}) // null
 		c.ask(proto.OpMulti, []byte{0, 0, 0, 99, 0, 0, 0, 0, 0})  // no such op
 		c.ask(proto.OpMulti, (&proto.MultiRequest{}).Append(nil)) // of nothing
@@ -118,7 +120,7 @@ func hotServer(t *testing.T) (*server.Server, *raw) {
 	return s, c
 }
 
-// ask sends a request and returns when its reply has come, whatever it says.
+// ask sends a request and waits for its reply, whatever that is.
 func (r *raw) ask(op proto.OpCode, body []byte) {
 	r.t.Helper()
 	r.send(append((&proto.RequestHeader{Xid: 7, Op: op}).Append(nil), body...))
@@ -127,7 +129,7 @@ func (r *raw) ask(op proto.OpCode, body []byte) {
 	}
 }
 
-// A busy server keeps a part, and what it says of the whole is right within what chance does: six times the deviation.
+// A busy server samples a part, and its estimates are right within six standard deviations.
 func TestHot_Estimates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := hotServer(t)
@@ -163,7 +165,7 @@ func TestHot_Estimates(t *testing.T) {
 		// A second keeps between 512/2 and 1,024 samples, so the window at least 2,560.
 		near := func(what string, is, want, kept float64) {
 			if off := 6 / math.Sqrt(kept*want/perSecond); math.Abs(is-want) > want*off {
-				t.Errorf("%s: %.1f per second, in truth %.1f; that is more off than %.0f %%", what, is, want, 100*off)
+				t.Errorf("%s: %.1f per second, the true rate is %.1f; the error is more than %.0f %%", what, is, want, 100*off)
 			}
 		}
 		for _, p := range hot.Paths {
@@ -178,7 +180,7 @@ func appendFrame(b []byte, op proto.OpCode, body []byte) []byte {
 	return append((&proto.RequestHeader{Xid: 7, Op: op}).Append(b), body...)
 }
 
-// What a pipelined read costs, with the sample that each request passes by.
+// BenchmarkRead measures a pipelined read, including the sampling.
 func BenchmarkRead(b *testing.B) {
 	s, err := server.New(server.Config{InProcess: true})
 	if err != nil {

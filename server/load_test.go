@@ -85,7 +85,7 @@ func TestMulti_OnBehalfOfASession(t *testing.T) {
 		t.Errorf("an ephemeral of no session: %v", err)
 	}
 	if err := s.Multi(ctx, 7, create); !errors.Is(err, server.ErrNoSession) {
-		t.Errorf("a session that there is not: %v", err)
+		t.Errorf("a session that does not exist: %v", err)
 	}
 	if err := s.SetACL(ctx, "/closed", proto.ReadACL()); err != nil {
 		t.Error(err)
@@ -99,7 +99,7 @@ func TestMulti_OnBehalfOfASession(t *testing.T) {
 	}
 }
 
-// rawBody is a request's body as it is.
+// rawBody is an encoded request body.
 type rawBody []byte
 
 func (b rawBody) Append(to []byte) []byte { return append(to, b...) }

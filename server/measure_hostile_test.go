@@ -16,10 +16,10 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Paths that no znode has, but that a client can ask for and watch.
+// Paths that no znode can have, but that a client can name in reads and watches.
 var oddPaths = []string{"/a\n2026-11-21 [ERROR] evil", "/\x1b[31mred", "/\U000e0001\u009b31m", "/\u202ereversed", "/\xff\xfe", "/" + strings.Repeat("ü", 100_000)}
 
-// word asks a word over a connection of its own.
+// word sends a word on a connection of its own and returns the answer.
 func word(t *testing.T, dial func() *raw, name string) string {
 	t.Helper()
 	c := dial()
@@ -45,7 +45,8 @@ func dialer(t *testing.T, s *server.Server) func() *raw {
 	}
 }
 
-// What clients send reaches words and log lines as text of one line, without orders to a terminal, and not at any length.
+// Text from clients appears in words and log lines on one line, without control sequences, and of
+// bounded length.
 func TestSlowRequests_Hostile(t *testing.T) {
 	var log lockedBuffer
 	s := start(t, server.Config{SlowRequest: time.Nanosecond, Words: []string{"*"}, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
@@ -73,7 +74,7 @@ func TestSlowRequests_Hostile(t *testing.T) {
 		t.Fatalf("%d lines", n)
 	}
 	if strings.Contains(text, "secret") {
-		t.Error("a slow request tells what is written, or a password")
+		t.Error("the line of a slow request contains data or a password")
 	}
 	hot := server.HotSpots{}
 	for _, path := range oddPaths {
@@ -102,7 +103,7 @@ func (setSecret) Append(b []byte) []byte {
 	return jute.AppendInt(jute.AppendBuffer(jute.AppendString(b, "/a"), []byte("secret")), -1)
 }
 
-// A client can't make series of its own: ops that there are not are one.
+// A client cannot create new series: all unknown ops are one.
 func TestMonitor_UnknownOps(t *testing.T) {
 	bubble(t, server.Config{Words: []string{"*"}, MaxClientConns: -1}, func(t *testing.T, dial func() *raw) {
 		for op := proto.OpCode(-30); op < 200; op++ {
@@ -115,15 +116,15 @@ func TestMonitor_UnknownOps(t *testing.T) {
 		}
 		mntr := word(t, dial, "mntr")
 		if n := strings.Count(mntr, "op("); n > 0 {
-			t.Errorf("%d lines of ops that there are not", n)
+			t.Errorf("%d lines of unknown ops", n)
 		}
 		if !strings.Contains(mntr, "zk_cnt_error_gozkd_request_duration_seconds\t") {
-			t.Error("they are counted nowhere")
+			t.Error("unknown ops are not counted")
 		}
 	})
 }
 
-// A clock that is set back makes no negative times.
+// A clock that is set back causes no negative times.
 func TestMonitor_ClockSetBack(t *testing.T) {
 	var clock jumping
 	s := start(t, server.Config{Words: []string{"*"}, Now: clock.now, SlowRequest: time.Nanosecond})

@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Scrapes, resets, requests and the server's end meet at any moment, and no count is ever negative.
+// Scrapes, resets, requests and Close run concurrently, and no count is ever negative.
 func TestMonitor_Concurrent(t *testing.T) {
 	s, err := server.New(server.Config{InProcess: true, SlowRequest: time.Hour})
 	if err != nil {

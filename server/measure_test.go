@@ -14,7 +14,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// counted returns what each value has counted: of summaries and histograms how many there were. Keys are behind the name.
+// counted returns the count of each value; for summaries and histograms the number of their values.
+// Keys follow the name.
 func counted(s *server.Server) map[string]int64 {
 	n := make(map[string]int64)
 	for _, v := range s.Monitor() {
@@ -31,7 +32,7 @@ func counted(s *server.Server) map[string]int64 {
 	return n
 }
 
-// What a server alone measures moves when it should, and srst sets it back.
+// The values of a standalone server change when they should, and srst resets them.
 func TestMonitor_Moves(t *testing.T) {
 	s := start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true, SnapCount: 1_000_000})
 	c := dialIn(t, s, 10*time.Second)
@@ -110,7 +111,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// A slow request has a line with its stages, and there are no more than ten a second.
+// A slow request is logged with its stages, and there are at most ten such lines a second.
 func TestSlowRequests(t *testing.T) {
 	var log lockedBuffer
 	s := start(t, server.Config{SlowRequest: time.Nanosecond, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
@@ -137,6 +138,6 @@ func TestSlowRequests(t *testing.T) {
 		}
 	}
 	if n := strings.Count(text, "slow request"); n < 10 || n > 50 {
-		t.Errorf("%d lines, ten a second are allowed", n)
+		t.Errorf("%d lines; the limit is ten a second", n)
 	}
 }

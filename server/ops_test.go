@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// TestOps_EveryRequestIsServed sends one good request of each operation of the table that clients may send, and expects a
-// reply that is as long as the reply to that operation.
+// TestOps_EveryRequestIsServed sends one good request of each operation of the table that clients
+// may send, and expects a reply that is as long as the reply to that operation.
 func TestOps_EveryRequestIsServed(t *testing.T) {
 	path := jute.AppendString(nil, "/a")
 	open, data := proto.AppendACLs(nil, proto.OpenACL()), jute.AppendBuffer(nil, []byte("x"))

@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Two connections have the same frame as their output. Whatever is appended to one of them, and whoever gets a buffer from the pool when they are
-// written, the frame stays what it is.
+// A frame that two connections share as their output does not change when something is appended to one of them, or when buffers return to the pool.
 func TestOutput_SharedFrame(t *testing.T) {
 	frame := appendEvent(make([]byte, 0, eventBytes+2), 7, proto.EventDeleted, "/a")
 	if len(frame) != cap(frame) {
@@ -37,7 +36,7 @@ func TestOutput_SharedFrame(t *testing.T) {
 	}
 }
 
-// A frame as long as a buffer of the pool is copied: it would be taken for one of these.
+// A frame as long as a pooled buffer is copied, because it could not be told from such a buffer.
 func TestOutput_LongFrame(t *testing.T) {
 	frame := make([]byte, minPooledOutput)
 	var c conn
@@ -50,7 +49,7 @@ func TestOutput_LongFrame(t *testing.T) {
 	}
 }
 
-// Whoever gets a reply is on the list that is sent first, once, whatever else it gets.
+// A connection that gets a reply is on the list that is flushed first, once, whatever else it gets.
 func TestTouch(t *testing.T) {
 	var a applier
 	var event, reply, both, again conn

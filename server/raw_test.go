@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// bubble runs a server on pipes in a synctest bubble, where hours of timeouts take a moment.
+// bubble runs a server on pipes in a synctest bubble, where timeouts of hours take no time.
 func bubble(t *testing.T, cfg server.Config, f func(t *testing.T, dial func() *raw)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func (r *raw) send(payload []byte) {
 // recv returns the next frame, or nil if the server closed the connection.
 func (r *raw) recv() []byte {
 	r.t.Helper()
-	// In a bubble a minute passes only when nobody has anything left to do.
+	// In a bubble, a minute passes only when all goroutines are idle.
 	if r.nc.SetReadDeadline(time.Now().Add(time.Minute)) != nil {
 		return nil // a pipe whose other end is closed
 	}
@@ -82,7 +82,8 @@ func (r *raw) recv() []byte {
 	return b
 }
 
-// tryRecv returns the next frame, or nil if none comes any more. It may be called from any goroutine.
+// tryRecv returns the next frame, or nil if no more frames come. It may be called from any
+// goroutine.
 func (r *raw) tryRecv() []byte {
 	if r.nc.SetReadDeadline(time.Now().Add(time.Minute)) != nil {
 		return nil
@@ -98,7 +99,7 @@ func (r *raw) tryRecv() []byte {
 	return b
 }
 
-// connect makes a session, or takes up one.
+// connect creates a session, or re-attaches one.
 func (r *raw) connect(timeoutMs int32, id proto.SessionID, pass []byte) proto.ConnectResponse {
 	r.t.Helper()
 	r.send((&proto.ConnectRequest{TimeoutMs: timeoutMs, SessionID: id, Passwd: pass, HasReadOnly: true}).Append(nil))
@@ -151,7 +152,7 @@ func (r *raw) reply() (proto.ReplyHeader, *jute.Decoder) {
 	return h, &d
 }
 
-// call sends a request and returns its reply; events in front of it are an error.
+// call sends a request and returns its reply; events before it are an error.
 func (r *raw) call(xid int32, op proto.OpCode, body record) (proto.ReplyHeader, *jute.Decoder) {
 	r.t.Helper()
 	r.request(xid, op, body)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The lists of Reload name fields of Config, each once.
+// The lists of Reload contain fields of Config, each once.
 func TestReload_Fields(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, name := range append(append([]string{}, reloads...), handedIn...) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// What Reload takes holds for who comes next, and what it can't take is named.
+// Changed fields apply to clients that come later, and fields that need a restart are named.
 func TestReload(t *testing.T) {
 	cfg := server.Config{Listen: "127.0.0.1:0", Words: []string{"ruok"}}
 	s := start(t, cfg)
@@ -31,7 +31,7 @@ func TestReload(t *testing.T) {
 		}
 	}
 	if got := ask(t, address, "ruok"); !strings.Contains(got, "not in the whitelist") {
-		t.Errorf("ruok is allowed no longer, and says %q", got)
+		t.Errorf("ruok is no longer allowed, and answers %q", got)
 	}
 
 	refused := make(chan error, 8)
@@ -48,11 +48,11 @@ func TestReload(t *testing.T) {
 			refused <- err
 		})
 	}
-	for range 5 { // three stay: these would block for as long as a handshake may take
+	for range 5 { // three stay open: reading them would block until the handshake times out
 		select {
 		case err := <-refused:
 			if err == nil {
-				t.Error("a refused connection said something")
+				t.Error("a refused connection sent something")
 			}
 		case <-time.After(9 * time.Second):
 			t.Fatal("more connections than are allowed")
@@ -76,7 +76,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// It may come at any time, also while clients are served and from several sides.
+// Reload may be called at any time, also while clients are served, and concurrently.
 func TestReload_WhileServing(t *testing.T) {
 	cfg := server.Config{Listen: "127.0.0.1:0", Words: []string{"*"}, MaxClientConns: -1}
 	s := start(t, cfg)

@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// BenchmarkRequest has one client that waits, over the loopback, with the log on disk. The client allocates nothing itself, so that
-// what is counted is the server's.
+// BenchmarkRequest measures one client that waits for each reply, over the loopback, with the log
+// on disk. The client allocates nothing, so that all allocations are the server's.
 func BenchmarkRequest(b *testing.B) {
 	data := make([]byte, 100)
 	set := func(path string) []byte {

@@ -23,7 +23,7 @@ func wholeTree(t *testing.T) *datatree.Tree {
 	return tree
 }
 
-// pairs goes through the checkpoint of a tree, and calls at before each key with its number.
+// pairs ranges over the checkpoint of a tree, and calls at before each key with its number.
 func pairs(tree *datatree.Tree, at func(i int, key, value []byte) (k, v []byte)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		i := 0
@@ -36,7 +36,8 @@ func pairs(tree *datatree.Tree, at func(i int, key, value []byte) (k, v []byte))
 	}
 }
 
-// TestRestoreTree_IsRestore compares it with datatree.Restore, for a good checkpoint and for bad ones.
+// TestRestoreTree_IsRestore compares restoreTree with datatree.Restore, for a good checkpoint and for bad
+// ones.
 func TestRestoreTree_IsRestore(t *testing.T) {
 	tree := wholeTree(t)
 	read := 0

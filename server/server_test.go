@@ -131,7 +131,8 @@ func TestWatch_FiresBeforeOwnReply(t *testing.T) {
 	}
 }
 
-// The client's library reconnects by itself; what it relies on is session, ephemerals and setWatches.
+// The client library reconnects by itself, and relies on the session, the ephemerals and
+// setWatches.
 func TestRestart_KeepsSessionsEphemeralsAndWatches(t *testing.T) {
 	dir := t.TempDir()
 	s, err := server.New(server.Config{Dir: dir, SnapCount: 3})
@@ -198,7 +199,7 @@ func TestStart_Misuse(t *testing.T) {
 		t.Errorf("second Start: %v", err)
 	}
 	if _, err := server.New(server.Config{MemberID: 255, MaxBuffer: 5, Tick: -1}); err == nil {
-		t.Error("a bad Config was taken")
+		t.Error("a bad Config was accepted")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -210,6 +211,6 @@ func TestStart_Misuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.Start(t.Context()); err == nil {
-		t.Error("a port in use was taken")
+		t.Error("a port in use was accepted")
 	}
 }

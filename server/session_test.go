@@ -16,7 +16,8 @@ import (
 
 var ticks = server.Config{Tick: time.Second, MinSessionTimeout: time.Second, MaxSessionTimeout: time.Hour}
 
-// Sessions die in (timeout, timeout + tick], with their ephemerals in the same transaction, and without a packet.
+// Sessions expire in (timeout, timeout + tick], with their ephemerals in the same transaction, and
+// without a packet.
 func TestExpiry(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		watcher, owner := dial(), dial()
@@ -62,14 +63,14 @@ func TestReattach(t *testing.T) {
 		first.connect(10_000, 0, nil)
 		first.call(1, proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral})
 
-		// A wrong password costs the caller its try and the owner nothing.
+		// A wrong password is refused and does not affect the owner.
 		thief := dial()
 		if resp := thief.connect(10_000, first.id, bytes.Repeat([]byte{7}, 16)); resp.SessionID != 0 {
-			t.Fatalf("a wrong password was taken: %+v", resp)
+			t.Fatalf("a wrong password was accepted: %+v", resp)
 		}
 		short := dial()
 		if resp := short.connect(10_000, first.id, []byte{1}); resp.SessionID != 0 {
-			t.Fatalf("a short password was taken: %+v", resp)
+			t.Fatalf("a short password was accepted: %+v", resp)
 		}
 		if h, _ := first.call(proto.XidPing, proto.OpPing, nil); h.Err != proto.OK {
 			t.Fatal(h)
@@ -109,7 +110,7 @@ func TestNegotiation(t *testing.T) {
 		if b := old.recv(); len(b) != 36 {
 			t.Errorf("the answer to a request without the read-only byte has %d bytes, want 36", len(b))
 		}
-		ahead := dial() // has seen more than we have: closed without a word
+		ahead := dial() // has seen a later state: closed without a reply
 		ahead.send((&proto.ConnectRequest{TimeoutMs: 5000, LastZxidSeen: 1 << 60, HasReadOnly: true}).Append(nil))
 		if b := ahead.recv(); b != nil {
 			t.Errorf("a client ahead of us got %x", b)
@@ -165,7 +166,7 @@ func TestMaxClientConns(t *testing.T) {
 	})
 }
 
-// The requests behind the connect request, in the same segment, wait for the session.
+// Requests after the connect request in the same segment wait for the session.
 func TestPipelinedBehindConnect(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		c := dial()
@@ -187,7 +188,7 @@ func TestPipelinedBehindConnect(t *testing.T) {
 	})
 }
 
-// What came behind the end of the session is not read, and yet the answer to it arrives.
+// Requests after closeSession are not read, and yet the reply to closeSession arrives.
 func TestCloseIsAnsweredBeforeReset(t *testing.T) {
 	s, err := server.New(server.Config{Listen: "127.0.0.1:0"})
 	if err != nil {
@@ -215,7 +216,7 @@ func TestCloseIsAnsweredBeforeReset(t *testing.T) {
 		_, _ = nc.Write(frames) // the connection may end before all is written
 		b := r.tryRecv()
 		if b == nil {
-			t.Fatal("no answer to the end of the session")
+			t.Fatal("no reply to closeSession")
 		}
 		var h proto.ReplyHeader
 		d := jute.NewDecoder(b)

@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A disk that hangs for longer than a session's timeout costs no session: clients that wait behind a write are not read,
-// and nobody can re-attach meanwhile.
+// If the disk hangs for longer than a session's timeout, no session is lost: clients that wait for
+// a write are not read, and none can re-attach meanwhile.
 func TestStalledDisk(t *testing.T) {
 	var stall atomic.Bool
 	cfg := ticks

@@ -31,10 +31,10 @@ func frame(xid int32, op proto.OpCode, body record) []byte {
 	return b
 }
 
-// disk is the disk of a log whose syncs wait at a gate.
+// disk is a file system whose syncs can be stalled.
 type disk struct {
 	mu   sync.Mutex
-	gate chan error // nil: open. A sync takes its error from here
+	gate chan error // nil: syncs do not wait. Otherwise a sync receives its error from it
 }
 
 func (d *disk) fs() vfs.FS {
@@ -81,7 +81,8 @@ func (r *raw) writeAll(b []byte) {
 	go func() { _, _ = r.nc.Write(b) }()
 }
 
-// Short reads behind a write that waits for the disk can ask for any amount of replies, all at once.
+// Short reads that wait for a write can ask for any amount of replies, which would all be made at
+// once.
 func TestStalledDisk_RepliesAreBounded(t *testing.T) {
 	var d disk
 	bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {
@@ -154,7 +155,7 @@ func TestStalledDisk_RequestsAreBounded(t *testing.T) {
 	}
 }
 
-// Requests that cost much wait until nothing is in front of them: order and visibility stay what they are (V1, V2).
+// Expensive requests wait until the queue is empty. Order and visibility are not affected (V1, V2).
 func TestStalledDisk_HeavyReadsInOrder(t *testing.T) {
 	var d disk
 	bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {
@@ -176,13 +177,14 @@ func TestStalledDisk_HeavyReadsInOrder(t *testing.T) {
 				t.Fatalf("write %d: %+v", i, h)
 			}
 			if h, d := c.reply(); h.Xid != 11+2*i || h.Err != proto.OK || d.Int() != i+1 {
-				t.Fatalf("read %d: %+v, it sees more or less than the writes in front of it", i, h)
+				t.Fatalf("read %d: %+v, it does not show exactly the writes before it", i, h)
 			}
 		}
 	})
 }
 
-// When the disk fails nothing of what waited for it is answered, every connection ends, and so does Close.
+// When the disk fails, no request that waited for it is answered, every connection is closed, and
+// Close returns.
 func TestDiskFails(t *testing.T) {
 	var d disk
 	broken := errors.New("broken disk")
@@ -198,7 +200,7 @@ func TestDiskFails(t *testing.T) {
 		writer.request(1, proto.OpCreate, create{path: "/x"})
 		writer.request(2, proto.OpGetData, &proto.PathWatchRequest{Path: "/x"})
 		writer.request(3, proto.OpSync, &proto.PathRequest{})
-		flooder.writeAll(bytes.Repeat(frame(1, proto.OpDelete, &proto.PathVersionRequest{Path: "/x"}), 100)) // waits for the limiter
+		flooder.writeAll(bytes.Repeat(frame(1, proto.OpDelete, &proto.PathVersionRequest{Path: "/x"}), 100)) // waits for the limit of writes
 		attaching.send((&proto.ConnectRequest{TimeoutMs: 5000}).Append(nil))
 		synctest.Wait()
 		resume(broken)
@@ -215,7 +217,8 @@ func TestDiskFails(t *testing.T) {
 	})
 }
 
-// A client that closes its session and then does not read must not hold its connection: no session can expire any more.
+// A client that closes its session and then does not read must not keep its connection: there is no
+// session that could expire.
 func TestClosing_ClientDoesNotRead(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		c := dial()
@@ -231,7 +234,7 @@ func TestClosing_ClientDoesNotRead(t *testing.T) {
 	})
 }
 
-// Identities go into the log with each write, so they are bounded.
+// The identities of a connection are bounded, because each write carries them into the log.
 func TestAuth_IdentitiesAreBounded(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		c := dial()
@@ -253,10 +256,10 @@ func TestAuth_IdentitiesAreBounded(t *testing.T) {
 	})
 }
 
-// What was heard right before a connection broke counts: a session never dies early.
+// Data that came right before a connection broke counts: a session never expires early.
 func TestExpiry_LastWordsCount(t *testing.T) {
 	cfg := ticks
-	cfg.Tick = 20 * time.Second // sessions are looked at every 10 s
+	cfg.Tick = 20 * time.Second // sessions are checked every 10 s
 	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
 		c := dial()
 		c.connect(30_000, 0, nil)
@@ -285,7 +288,7 @@ func (d *during) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A client that takes its session up again while the server is about to expire it keeps it.
+// A client that re-attaches its session while the server is about to expire it keeps the session.
 func TestExpiry_ReattachInBetween(t *testing.T) {
 	hook := &during{mark: "session expires"}
 	cfg := ticks
@@ -313,7 +316,7 @@ func TestExpiry_ReattachInBetween(t *testing.T) {
 	})
 }
 
-// Two connections fight for a session: one of them has it in the end, and it works.
+// Two connections compete for a session: one of them gets it in the end, and it works.
 func TestReattach_Race(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		c := dial()
@@ -336,7 +339,7 @@ func TestReattach_Race(t *testing.T) {
 				}
 			}
 			if alive == 0 {
-				t.Fatal("nobody has the session")
+				t.Fatal("no connection has the session")
 			}
 			for _, r := range pair {
 				_ = r.nc.Close()
@@ -352,7 +355,7 @@ func frameOf(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }
 
-// Clients that vanish in every state leave nothing behind.
+// Clients that disappear in any state leave no connections or watches.
 func TestVanish(t *testing.T) {
 	s := start(t, server.Config{Words: []string{"*"}, MaxClientConns: -1})
 	dial := func() *raw {
@@ -376,7 +379,7 @@ func TestVanish(t *testing.T) {
 			_, _ = c.nc.Write(append(hello[:len(hello):len(hello)], watch[:9]...))
 		case 4:
 			_, _ = c.nc.Write(append(hello[:len(hello):len(hello)], watch...))
-		case 5: // the watch is set by a read that waits behind writes
+		case 5: // the watch is set by a read that waits for writes
 			_, _ = c.nc.Write(bytes.Join([][]byte{hello, write, write, watch, write, watch}, nil))
 		case 6:
 			_, _ = c.nc.Write(append(hello[:len(hello):len(hello)], bytes.Repeat(write, 100)...))
@@ -437,7 +440,7 @@ func TestClose_DuringBurst(t *testing.T) {
 					if _, err := nc.Write(b); err != nil {
 						return
 					}
-					if i%2 == 0 { // the others let replies and events pile up
+					if i%2 == 0 { // the others do not read replies and events
 						if _, err := nc.Read(reads); err != nil {
 							return
 						}
@@ -455,7 +458,8 @@ func TestClose_DuringBurst(t *testing.T) {
 	}
 }
 
-// lingering is a connection whose Close takes a while, as that of TLS does when its peer does not read.
+// lingering is a connection whose Close takes a while, as that of TLS does when its peer does not
+// read.
 type lingering struct{ net.Conn }
 
 func (l lingering) Close() error {
@@ -470,7 +474,7 @@ func (l lingeringListener) Accept() (net.Conn, error) {
 	return lingering{c}, err
 }
 
-// Closing one connection does not hold up the others.
+// Closing one connection does not delay the others.
 func TestClose_Lingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := pipenet.Listen()

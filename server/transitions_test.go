@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What an operator reads of an ensemble, and that it is said once, however long things last.
-func TestTell_OncePerChange(t *testing.T) {
+// Each transition of an ensemble is logged once, however long a state lasts.
+func TestTransitions_OncePerChange(t *testing.T) {
 	withObserver(t, func(t *testing.T, e *ensemble) {
 		leader := e.settled()
 		said := make(map[string]int) // times, at the last look
@@ -54,8 +54,8 @@ func TestTell_OncePerChange(t *testing.T) {
 	})
 }
 
-// A member that comes without its data is spoken of on both sides, once.
-func TestTell_WithoutData(t *testing.T) {
+// A member that returns without its data is logged on both sides, once.
+func TestTransitions_WithoutData(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.onDisk()
 		e.startAll()
@@ -79,8 +79,8 @@ func TestTell_WithoutData(t *testing.T) {
 	})
 }
 
-// Who waits for others at the start says what for, less and less often.
-func TestTell_Waiting(t *testing.T) {
+// A member that waits for others at the start logs the reason, less and less often.
+func TestTransitions_Waiting(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		served := e.m(1).begin(e.lines())
 		time.Sleep(36 * time.Second) // after 5, 15 and 35

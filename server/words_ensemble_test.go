@@ -15,7 +15,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// withObserver runs f with three voters and an observer, number 4, that serve and have data directories.
+// withObserver runs f with three voters and an observer, number 4, that serve and have data
+// directories.
 func withObserver(t *testing.T, f func(t *testing.T, e *ensemble)) {
 	t.Helper()
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
@@ -28,7 +29,7 @@ func withObserver(t *testing.T, f func(t *testing.T, e *ensemble)) {
 	})
 }
 
-// word asks a member.
+// word sends a word to a member and returns the answer.
 func (e *ensemble) word(id int, word string) string {
 	e.t.Helper()
 	r := e.dial(id)
@@ -68,7 +69,8 @@ func (e *ensemble) awaits(what string, condition func() bool) {
 	e.t.Fatalf("not in a minute: %s", what)
 }
 
-// settled waits until the ensemble has its members in /zookeeper/config and the leader has all the others in step.
+// settled waits until the ensemble has its members in /zookeeper/config and the leader has all the
+// others in step.
 func (e *ensemble) settled() (leader int) {
 	e.t.Helper()
 	leader = e.leader()
@@ -80,8 +82,9 @@ func (e *ensemble) settled() (leader int) {
 	return leader
 }
 
-// Keys of mntr and what they say, role by role. The keys without gozkd_ are those that ZooKeeper 3.9.5 has on a member and not on a
-// standalone server, as far as they have a meaning here (docs/reference/monitoring.md), with the values that it gave in the same situation.
+// The keys of mntr and their values, role by role. The keys without gozkd_ are those that ZooKeeper
+// 3.9.5 has on a member and not on a standalone server, as far as they have a meaning here
+// (docs/reference/monitoring.md), with the values that it gave in the same situation.
 func TestWords_MemberMonitor(t *testing.T) {
 	alone := monitor(t, start(t, server.Config{Words: []string{"mntr"}}).ConnectString())
 	withObserver(t, func(t *testing.T, e *ensemble) {
@@ -203,7 +206,7 @@ func TestWords_MemberSettings(t *testing.T) {
 	})
 }
 
-// Only the leader knows when a session expires; the others list all, with their timeouts.
+// Only the leader knows when sessions expire; the others list all sessions with their timeouts.
 func TestWords_MemberDump(t *testing.T) {
 	withObserver(t, func(t *testing.T, e *ensemble) {
 		leader := e.settled()
@@ -225,13 +228,14 @@ func TestWords_MemberDump(t *testing.T) {
 	})
 }
 
-// attach makes a session and returns its id.
+// attach creates a session and returns its id.
 func (e *ensemble) attach(id int, timeout time.Duration) proto.SessionID {
 	e.t.Helper()
 	return proto.SessionID(e.dial(id).connect(int32(timeout.Milliseconds()), 0, nil).SessionID)
 }
 
-// Without a quorum for syncLimit ticks the words say that the server does not serve, on voters and observers alike, as ZooKeeper's do.
+// Without a quorum for syncLimit ticks, the words of voters and observers answer that the server
+// does not serve, as in ZooKeeper.
 func TestWords_MemberCutOff(t *testing.T) {
 	withObserver(t, func(t *testing.T, e *ensemble) {
 		e.settled()
@@ -252,7 +256,7 @@ func TestWords_MemberCutOff(t *testing.T) {
 	})
 }
 
-// A leader tells of members that are down, and of what it knows about them.
+// A leader reports members that are down, and its knowledge about them.
 func TestWords_MemberDown(t *testing.T) {
 	withObserver(t, func(t *testing.T, e *ensemble) {
 		leader := e.settled()
@@ -273,8 +277,8 @@ func TestWords_MemberDown(t *testing.T) {
 	})
 }
 
-// A member that is left without a quorum keeps its connections for a while, but serves nobody: srvr, by which probes ask, says so as soon as it is
-// known, and mntr goes on to tell what there is to see.
+// A member that loses quorum keeps its connections for a while, but accepts no client: srvr, which
+// probes use, says so at once, and mntr still answers.
 func TestWords_WithoutQuorum(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		e.startAll()

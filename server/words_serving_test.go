@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/internal/fourletter"
 )
 
-// What a server answers while it does not serve, word by word. Source: ZooKeeper's commands.
+// The answers of a server that does not serve are ZooKeeper's.
 func TestWords_NotServing(t *testing.T) {
 	const refused = "This ZooKeeper instance is not currently serving requests"
 	s, err := New(Config{Words: []string{"*"}})

@@ -27,7 +27,7 @@ var allWords = []string{
 	"stmk", "hash", "mntr",
 }
 
-// ask sends bytes on a connection of their own and returns all that comes until the server closes it.
+// ask sends bytes on a new connection and returns all data until the server closes it.
 func ask(t testing.TB, addr, send string) string {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -48,8 +48,9 @@ func ask(t testing.TB, addr, send string) string {
 	return string(answer)
 }
 
-// The patterns were written from what ZooKeeper 3.8.0 and 3.9.5 answered in the state that wordsState makes, and match
-// it, but for mntr, which has more keys there, and hash, which has a line for every 128 transactions.
+// The patterns were written from what ZooKeeper 3.8.0 and 3.9.5 answered in the state that
+// wordsState makes, and match it, but for mntr, which has more keys there, and hash, which has a
+// line for every 128 transactions.
 const (
 	patternState = `Latency min/avg/max: \d+/\d+\.\d{1,4}/\d+\nReceived: \d+\nSent: \d+\nConnections: 3\nOutstanding: 0\n` +
 		`Zxid: 0x[0-9a-f]+\nMode: standalone\nNode count: 9\n`
@@ -89,7 +90,8 @@ var wordPatterns = map[string]string{
 	"srst":                                 `Server stats reset\.\n`,
 }
 
-// wordsState connects two clients with ephemerals and watches: three data watches and a child watch.
+// wordsState connects two clients with ephemerals and watches: three data watches and a child
+// watch.
 func wordsState(t testing.TB, addr string) {
 	t.Helper()
 	a, _ := connect(t, addr)
@@ -167,7 +169,7 @@ func TestWords_Monitor(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, m[key], want)
 		}
 	}
-	// What monitoring tools rely on, as far as a standalone ZooKeeper has it.
+	// The keys that monitoring tools rely on, as far as a standalone ZooKeeper has them.
 	keys := []string{
 		"zk_version", "zk_avg_latency", "zk_min_latency", "zk_max_latency", "zk_packets_received", "zk_packets_sent", "zk_uptime",
 		"zk_cnt_fsynctime", "zk_avg_snapshottime",
@@ -250,7 +252,7 @@ func TestWords_TraceMask(t *testing.T) {
 	}
 }
 
-// A stmk whose mask never comes ends with the time for handshakes, without an answer.
+// A stmk whose mask never comes ends with the handshake timeout, without an answer.
 func TestWords_TraceMaskCut(t *testing.T) {
 	cfg := server.Config{Words: []string{"*"}}
 	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
@@ -267,18 +269,18 @@ func TestWords_TraceMaskCut(t *testing.T) {
 	})
 }
 
-// Clients that read once get all of an answer of ordinary length.
+// Clients that read only once get the whole of an answer of ordinary length.
 func TestWords_OneWrite(t *testing.T) {
 	bubble(t, server.Config{Words: []string{"*"}}, func(t *testing.T, dial func() *raw) {
 		for _, word := range allWords {
 			if word == "mntr" {
-				continue // ZooKeeper's is 18 kB long: whoever reads it reads on
+				continue // ZooKeeper's answer has 18 kB, so its readers read more than once
 			}
 			c := dial()
 			if _, err := c.nc.Write([]byte(word + "\x00\x00\x00\x00\x00\x00\x00\x00")[:max(4, 12*strings.Count(word, "stmk"))]); err != nil {
 				t.Fatal(err)
 			}
-			b := make([]byte, 8192) // what kazoo takes
+			b := make([]byte, 8192) // kazoo's buffer
 			n, err := c.nc.Read(b)
 			if err != nil || n == 0 {
 				t.Fatalf("%s: %d bytes, %v", word, n, err)
@@ -290,7 +292,8 @@ func TestWords_OneWrite(t *testing.T) {
 	})
 }
 
-// An answer longer than the buffer arrives whole, and who does not read it is cut off.
+// An answer longer than the buffer arrives completely, and a client that does not read it is
+// disconnected.
 func TestWords_Long(t *testing.T) {
 	const n = 800
 	bubble(t, server.Config{Words: []string{"*"}}, func(t *testing.T, dial func() *raw) {
@@ -320,7 +323,7 @@ func TestWords_Long(t *testing.T) {
 	})
 }
 
-// go-zookeeper's own parsers take the answers.
+// go-zookeeper's parsers accept the answers.
 func TestWords_GoZookeeper(t *testing.T) {
 	addr := start(t, server.Config{Words: []string{"*"}}).ConnectString()
 	stats, ok := zk.FLWSrvr([]string{addr}, time.Minute)
@@ -331,7 +334,8 @@ func TestWords_GoZookeeper(t *testing.T) {
 		t.Errorf("version %q", stats[0].Version)
 	}
 	connect(t, addr)
-	// The flag is false on every server: FLWCons can't read the line of its own connection, which has no session.
+	// The flag is false on every server: FLWCons can't read the line of its own connection, which
+	// has no session.
 	clients, _ := zk.FLWCons([]string{addr}, time.Minute)
 	if c := clients[0].Clients; len(c) != 1 || c[0].LastOperation != "SESS" || c[0].Timeout != 10_000 {
 		t.Errorf("cons: %+v", c)
@@ -341,7 +345,7 @@ func TestWords_GoZookeeper(t *testing.T) {
 	}
 }
 
-// What telnet says when it leaves is no mistake worth a line in the log.
+// The bytes that telnet sends when it leaves are not logged as an error.
 func TestWords_TelnetClose(t *testing.T) {
 	var log bytes.Buffer
 	cfg := server.Config{Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Debug})}
@@ -372,7 +376,7 @@ func TestWords_Environment(t *testing.T) {
 	}
 }
 
-// Settings are lines of conf: in the place of the line with the same name, or at the end.
+// Config.Settings are lines of conf: in the place of the line with the same name, or at the end.
 func TestWords_Settings(t *testing.T) {
 	cfg := server.Config{Words: []string{"conf"}, Settings: []server.Setting{
 		{Key: "clientPortListenBacklog", Value: "77"}, {Key: "syncLimit", Value: "5"},
