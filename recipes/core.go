@@ -170,7 +170,10 @@ func (k *core) event(e zk.Event) {
 			k.mu.Lock()
 			k.signalReconnect()
 			k.mu.Unlock()
-			k.probeNow()
+			select {
+			case k.probeSoon <- struct{}{}:
+			default:
+			}
 			return
 		}
 		k.markConnected()

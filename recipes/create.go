@@ -92,7 +92,9 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	case errors.As(err, &e) && !n.outcomeUnknown && !n.answerLost:
 		e.Unknown = false // the lost answer was that of another request
 	}
-	n.giveUp()
+	if n.answerLost && n.opts.Protected { // send handles a request that is still in progress
+		k.background(n.deleteOrphan)
+	}
 	return "", err
 }
 
@@ -110,11 +112,13 @@ type createCall struct {
 // tryOnce makes one attempt.
 func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 	before := n.answerLost
-	if before {
-		switch found, err := n.findEarlier(ctx); {
-		case err != nil || found != "":
+	switch {
+	case before && n.opts.Protected:
+		if found, err := n.findProtected(ctx); err != nil || found != "" {
 			return found, err
 		}
+	case before && n.opts.Mode.IsSequential():
+		return "", errNotRepeatable
 	}
 	created, err := n.send(ctx)
 	parent := n.lastParent()
@@ -178,17 +182,6 @@ func (n *createCall) request() (string, error) {
 	return conn.Create(n.path, n.data, zk.FlagPersistent, o.ACL)
 }
 
-// findEarlier returns the znode that an earlier attempt created, or "" if there is none.
-func (n *createCall) findEarlier(ctx context.Context) (string, error) {
-	switch {
-	case n.opts.Protected:
-		return n.findProtected(ctx)
-	case n.opts.Mode.IsSequential():
-		return "", errNotRepeatable
-	}
-	return "", nil
-}
-
 // adoptExisting decides whether the existing znode may be the result of an earlier attempt, and
 // returns its path if so.
 func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, error) {
@@ -213,14 +206,6 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 		k.rememberEphemeral(n.path)
 	}
 	return n.path, nil
-}
-
-// giveUp deletes in the background a protected znode that may exist although Create failed. A
-// request that is still in progress is undone by send when its answer arrives.
-func (n *createCall) giveUp() {
-	if n.answerLost && n.opts.Protected {
-		n.client.core.background(n.deleteOrphan)
-	}
 }
 
 // undo deletes a znode that was created after its caller gave up. A znode whose name others may

@@ -27,13 +27,6 @@ func (k *core) probeLoop() {
 	}
 }
 
-func (k *core) probeNow() {
-	select {
-	case k.probeSoon <- struct{}{}:
-	default:
-	}
-}
-
 // probeOnce sends one sync and reports whether it was answered.
 func (k *core) probeOnce(p *livenessProof) bool {
 	if k.conn.State() != zk.StateHasSession {

@@ -87,11 +87,11 @@ func TestWithin_Create(t *testing.T) {
 // ending is a context that has ended when over is set, without notifying anybody.
 type ending struct {
 	context.Context
-	over bool
+	over atomic.Bool
 }
 
 func (e *ending) Err() error {
-	if e.over {
+	if e.over.Load() {
 		return context.Canceled
 	}
 	return nil
@@ -103,7 +103,7 @@ func TestCreate_EndsWithAnswer(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
 		ctx := &ending{Context: context.Background()}
-		h.Arm(nil, func(recipetest.Request) { ctx.over = true })
+		h.Arm(nil, func(recipetest.Request) { ctx.over.Store(true) })
 		path, err := c.Create(ctx, "/n", nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true})
 		if path != "" || !errors.Is(err, context.Canceled) {
 			t.Errorf("create: %q, %v", path, err)

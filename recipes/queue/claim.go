@@ -78,11 +78,8 @@ func (c *consumer) readAhead(found []assignment) []*entry {
 		if len(ahead) == len(found) || x.due > now {
 			break
 		}
-		isFound := false
-		for _, p := range found {
-			isFound = isFound || p.entry == x
-		}
-		if !isFound && x.content == nil {
+		isFound := func(p assignment) bool { return p.entry == x }
+		if x.content == nil && !slices.ContainsFunc(found, isFound) {
 			ahead = append(ahead, x)
 		}
 	}

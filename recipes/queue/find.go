@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -126,15 +127,10 @@ func (c *consumer) takeable(n int, now time.Time) []*entry {
 
 // remove removes an entry from the list.
 func (c *consumer) remove(x *entry) {
-	for i, other := range c.available {
-		if other == x {
-			if i == 0 {
-				c.available = c.available[1:]
-			} else {
-				c.available = append(c.available[:i:i], c.available[i+1:]...)
-			}
-			return
-		}
+	if i := slices.Index(c.available, x); i == 0 {
+		c.available = c.available[1:]
+	} else if i > 0 {
+		c.available = slices.Delete(c.available, i, i+1)
 	}
 }
 
@@ -159,9 +155,11 @@ func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.E
 		}
 		c.available, c.listedAt, c.misses = e.layout.sorted(items.names), time.Now(), 0
 		c.creationMark = creationMark(items.stat)
-		if len(locks.names) > 0 {
-			c.available = unlocked(c.available, locks.names)
-		}
+		slices.Sort(locks.names)
+		c.available = slices.DeleteFunc(c.available, func(x *entry) bool {
+			_, locked := slices.BinarySearch(locks.names, x.name)
+			return locked
+		})
 		return []<-chan zk.Event{items.watch, locks.watch}, nil
 	}
 }
@@ -169,20 +167,6 @@ func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.E
 // creationMark returns a number that rises when a child is created and not when one is deleted:
 // twice the number of children ever created.
 func creationMark(stat *zk.Stat) int64 { return int64(stat.Cversion) + int64(stat.NumChildren) }
-
-func unlocked(list []*entry, locks []string) []*entry {
-	locked := make(map[string]bool, len(locks))
-	for _, name := range locks {
-		locked[name] = true
-	}
-	free := list[:0]
-	for _, x := range list {
-		if !locked[x.name] {
-			free = append(free, x)
-		}
-	}
-	return free
-}
 
 type listing struct {
 	names []string

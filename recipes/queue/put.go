@@ -197,8 +197,12 @@ func (e *engine) batchStored(ctx context.Context, batch []*putRequest, results [
 	}
 	e.inFlight = nil
 	e.mu.Unlock()
-	for _, path := range back {
-		e.withdraw(ctx, path)
+	for _, path := range back { // nobody waits for the result
+		if e.locks == "" {
+			_ = e.client.DeleteGuaranteed(ctx, path)
+		} else {
+			_, _ = e.removeItem(ctx, znodepath.Base(path))
+		}
 	}
 }
 
@@ -208,15 +212,6 @@ func (e *engine) finishBatch(batch []*putRequest, err error) {
 	for _, p := range batch {
 		p.result <- err
 	}
-}
-
-// withdraw deletes an item unless a consumer has it.
-func (e *engine) withdraw(ctx context.Context, path string) {
-	if e.locks == "" {
-		_ = e.client.DeleteGuaranteed(ctx, path) // nobody waits for the result
-		return
-	}
-	_, _ = e.removeItem(ctx, znodepath.Base(path)) // nobody waits for the result
 }
 
 // removeItem removes an item from the queue. It returns false if the item was taken or is locked.
