@@ -7,25 +7,25 @@ import (
 	"testing"
 )
 
-// arrow allows an import. Ours is named from the module's root, someone else's by a prefix of its
-// path. A name that ends in "/..." allows everything below it.
+// arrow allows an import. A package of ours is named from the module's root, another by a prefix of
+// its path. A name that ends in "/..." allows everything below it.
 type arrow struct{ to, because string }
 
-// box is one package of the table, or with a name that ends in "/..." all packages below a folder.
+// box is a package of the table or, with a name that ends in "/...", all packages below a directory.
 type box struct {
 	pkg string
-	// there: the test fails when the package does not exist. Off for what is still to come.
+	// there: the test fails if the package does not exist.
 	there bool
 	may   []arrow
 }
 
-// table is the floor plan: what a package may import besides the standard library. Tests may import
-// what they like.
+// table is the floor plan: the imports that a package may have besides the standard library. Tests
+// are not restricted.
 var table = []box{
 	{pkg: "proto/jute", there: true},
 	{pkg: "internal/invariants", there: true},
 	{pkg: "internal/vfs", there: true, may: []arrow{
-		{"golang.org/x/sys", "preallocation, fdatasync and folder locks are system calls"},
+		{"golang.org/x/sys", "preallocation, fdatasync and directory locks are system calls"},
 	}},
 	{pkg: "internal/memnet", there: true},
 	{pkg: "internal/memberdir", there: true},
@@ -66,7 +66,7 @@ var table = []box{
 		{"google.golang.org/protobuf", "raft's messages are protobuf"},
 	}},
 	{pkg: "consensus/internal/turn", there: true, may: []arrow{
-		{"consensus/internal/core", "whose work it carries out"},
+		{"consensus/internal/core", "the work of which it carries out"},
 		{"go.etcd.io/raft/v3", "appends are raft's messages"},
 	}},
 	{pkg: "consensus", there: true, may: []arrow{
@@ -84,22 +84,22 @@ var table = []box{
 		{"recipes/internal/backoff", "pauses between attempts"},
 		{"recipes/internal/checkedctx", "contexts that look at the clock themselves"},
 		{"recipes/internal/guid", "names of protected znodes"},
-		{"internal/lastzxid", "a race and a fault of the client that they run on"},
+		{"internal/lastzxid", "a race and a fault in go-zookeeper"},
 		{"github.com/go-zookeeper/zk", "the client that recipes run on; never our server"},
 		{"golang.org/x/sys", "a clock that counts while the machine is suspended"},
 	}},
 	{pkg: "recipes/internal/recipetest", there: true, may: []arrow{
-		{"internal/lastzxid", "a race of the client that tests are not to report"},
+		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
 		{"recipes", "opens clients"},
-		{"zktest", "the servers, and what is done to them"},
-		{"server", "one for examples, which have no test"},
-		{"github.com/go-zookeeper/zk", "connections that tell of their requests"},
+		{"zktest", "servers, and faults in them"},
+		{"server", "a server for examples, which have no testing.TB"},
+		{"github.com/go-zookeeper/zk", "connections that report their requests"},
 		{"internal/testkit/...", "shared helpers of tests"},
-		{"pgregory.net/rapid", "draws what goes wrong"},
+		{"pgregory.net/rapid", "draws faults"},
 		{"go.uber.org/goleak", "for TestMain"},
 	}},
 	{pkg: "recipes/...", may: []arrow{
-		{"recipes", "the ground"},
+		{"recipes", "the client that recipes stand on"},
 		{"recipes/...", "a recipe may stand on another"},
 		{"github.com/go-zookeeper/zk", "types of events, znodes and operations"},
 	}},
@@ -108,7 +108,7 @@ var table = []box{
 		{"internal/printable", "hot paths are text of clients, and shown on terminals"},
 	}},
 	{pkg: "server/internal/meter", there: true, may: []arrow{
-		{"server/facts", "what it tells"},
+		{"server/facts", "the facts that it reports"},
 		{"internal/histogram", "counts by size"},
 		{"internal/printable", "paths in the lines of slow requests"},
 		{"consensus", "the times of batches, and its counters"},
@@ -117,59 +117,59 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "the lines of slow requests"},
 	}},
 	{pkg: "internal/fourletter", there: true, may: []arrow{
-		{"server/facts", "what it shows"},
+		{"server/facts", "the facts that it renders"},
 		{"internal/printable", "paths are text of clients"},
-		{"proto", "how zxids and session ids are written"},
+		{"proto", "the format of zxids and session ids"},
 	}},
 	{pkg: "server", there: true, may: []arrow{
 		{"consensus", "proposes and applies batches"},
-		{"session", "who is still alive"},
-		{"watch", "whom to tell"},
+		{"session", "which sessions are alive"},
+		{"watch", "which connections get an event"},
 		{"datatree", "the only place where connections and the tree meet"},
-		{"server/facts", "what it tells about itself"},
+		{"server/facts", "the facts that it reports about itself"},
 		{"server/internal/meter", "counts and measures"},
 		{"internal/fourletter", "answers the words on the client port"},
 		{"internal/printable", "text of clients in log lines"},
-		{"internal/serverlist", "whom consensus starts with, and who is where"},
+		{"internal/serverlist", "the initial members and their addresses"},
 		{"internal/version", "the version line of srvr, stat, envi and mntr"},
-		{"proto", "what clients say"},
+		{"proto", "requests and replies of clients"},
 		{"proto/jute", "read requests are decoded, and replies encoded, in place"},
 		{"internal/vfs", "hands the disk through to consensus"},
 		{"internal/memnet", "connections from within the process"},
 		{"internal/invariants", "checks that only test builds pay for"},
 		{"github.com/hashicorp/go-hclog", "logging"},
-		{"golang.org/x/sys", "limits and counts that the words print"},
+		{"golang.org/x/sys", "limits and counters in the four-letter words"},
 	}},
 	{pkg: "internal/cluster", there: true, may: []arrow{
-		{"server", "starts it as any user of the embedding API could"},
+		{"server", "starts servers through the embedding API"},
 		{"internal/memberdir", "where each member has its data"},
 		{"internal/memnet", "the network between members"},
-		{"internal/faultproxy", "faults on what clients say"},
-		{"proto", "what a znode's Stat says"},
+		{"internal/faultproxy", "faults on client connections"},
+		{"proto", "the Stat of a znode"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "cmd/gozkd-testkit/internal/faultsapi", there: true, may: []arrow{
-		{"internal/cluster", "what it lets requests do"},
-		{"internal/faultproxy", "what faults are made of"},
-		{"server", "sessions and znodes that it shows"},
+		{"internal/cluster", "the ensemble that requests control"},
+		{"internal/faultproxy", "the kinds of faults"},
+		{"server", "sessions and znodes in answers"},
 		{"proto", "paths and error codes"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "client", there: true, may: []arrow{
-		{"proto", "what servers say"},
+		{"proto", "replies and events"},
 		{"proto/jute", "requests and replies"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
-	{pkg: "admin", there: true, may: []arrow{{"server", "shows what it knows of itself"}}},
+	{pkg: "admin", there: true, may: []arrow{{"server", "renders its facts"}}},
 	{pkg: "metrics", there: true, may: []arrow{
-		{"server", "shows what it knows of itself"},
-		{"github.com/prometheus/client_golang/prometheus", "a collector is one of its types; who imports only server does not pay for it"},
+		{"server", "renders its facts"},
+		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
 	}},
 	{pkg: "zktest", there: true, may: []arrow{
-		{"internal/lastzxid", "a race of the client that tests are not to report"},
-		{"internal/cluster", "the servers, and what is done to them"},
-		{"internal/faultproxy", "what its faults are made of"},
-		{"server", "what a member is started with, and what it shows"},
+		{"internal/lastzxid", "a race in go-zookeeper that tests must not report"},
+		{"internal/cluster", "servers, and faults in them"},
+		{"internal/faultproxy", "the kinds of faults"},
+		{"server", "the Config and the facts of a member"},
 		{"proto", "error codes"},
 		{"github.com/go-zookeeper/zk", "the client that it connects"},
 		{"github.com/hashicorp/go-hclog", "logging"},
@@ -192,9 +192,9 @@ var table = []box{
 	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
 		{"consensus", "reads and founds data directories"},
-		{"datatree", "the state that they hold, and what the log does to it"},
-		{"cmd/gozkd/internal/config", "restore makes the data directory that serve would open"},
-		{"internal/vfs", "locks, and folders that are durable"},
+		{"datatree", "the state in them, and the effect of the log"},
+		{"cmd/gozkd/internal/config", "restore writes the data directory that serve would open"},
+		{"internal/vfs", "locks and durable directories"},
 		{"cmd/gozkd/internal/cli", "is a command"},
 	}},
 	{pkg: "cmd/gozkd/internal/probe", there: true, may: []arrow{
@@ -202,49 +202,49 @@ var table = []box{
 		{"proto", "zxids and session ids"},
 	}},
 	{pkg: "cmd/gozkd/internal/top", there: true, may: []arrow{
-		{"cmd/gozkd/internal/cli", "what commands have in common"},
+		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/probe", "asks members"},
-		{"internal/serverlist", "who the others are"},
+		{"internal/serverlist", "the other members"},
 		{"proto", "zxids and session ids"},
-		{"client", "reads who the others are where conf may not be asked"},
+		{"client", "reads /zookeeper/config where conf is not whitelisted"},
 		{"charm.land/bubbletea/v2", "keys and screen"},
 		{"charm.land/lipgloss/v2", "colors, and how wide a text is"},
 		{"golang.org/x/term", "whether there is a terminal"},
 	}},
 	{pkg: "cmd/gozkd/internal/status", there: true, may: []arrow{
-		{"cmd/gozkd/internal/cli", "what commands have in common"},
+		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/config", "where the server of a zoo.cfg listens"},
-		{"cmd/gozkd/internal/probe", "asks it"},
-		{"client", "the form of a list of servers"},
+		{"cmd/gozkd/internal/probe", "asks a server"},
+		{"client", "parses a list of servers"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell/console", there: true, may: []arrow{
 		{"golang.org/x/term", "the line editor"},
-		{"golang.org/x/sys", "what a console of Windows must be told"},
+		{"golang.org/x/sys", "console modes on Windows"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell/subtree", there: true, may: []arrow{
 		{"client", "reads and writes the znodes"},
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell", there: true, may: []arrow{
-		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not tell"},
+		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not have"},
 		{"cmd/gozkd/internal/shell/console", "lines from a terminal"},
-		{"cmd/gozkd/internal/shell/subtree", "what its commands do to whole subtrees"},
+		{"cmd/gozkd/internal/shell/subtree", "commands on whole subtrees"},
 		{"client", "the session that its commands run in"},
 		{"internal/serverlist", "server lines, in what config and reconfig show and take"},
-		{"cmd/gozkd/internal/cli", "what the binary's commands have in common"},
+		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"proto", "paths, ACLs, error codes"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"cmd/gozkd/internal/backup", "its commands"},
-		{"cmd/gozkd/internal/cli", "what its commands have in common"},
+		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/status", "a command"},
 		{"cmd/gozkd/internal/top", "a command"},
 		{"cmd/gozkd/internal/shell", "gozkd cli"},
 		{"server", "wiring"},
-		{"cmd/gozkd/internal/config", "what to serve, and where; nobody else reads configuration"},
+		{"cmd/gozkd/internal/config", "the only reader of configuration"},
 		{"admin", "the admin commands over HTTP"},
 		{"metrics", "the endpoint for Prometheus"},
-		{"github.com/prometheus/client_golang/prometheus", "the same"},
+		{"github.com/prometheus/client_golang/prometheus", "the registry of that endpoint"},
 		{"github.com/coreos/go-systemd/v22/daemon", "tells the service manager that clients are served"},
 		{"internal/memberdir", "where each member of --ensemble has its data"},
 		{"internal/memnet", "the network between the members of --ensemble"},
@@ -252,17 +252,17 @@ var table = []box{
 	}},
 
 	{pkg: "examples/internal/walk", there: true, may: []arrow{
-		{"server", "one in the process, where no other is named"},
+		{"server", "a server in the process, unless one is named"},
 		{"recipes", "connects"},
 	}},
 	{pkg: "examples/internal/walktest", there: true, may: []arrow{
-		{"examples/internal/walk", "what it runs"},
+		{"examples/internal/walk", "the programs under test"},
 		{"recipes", "connects"},
 		{"zktest", "a server on virtual time"},
 	}},
 	{pkg: "examples/...", may: []arrow{
 		{"examples/internal/walk", "command line, server"},
-		{"recipes/...", "what they show"},
+		{"recipes/...", "the recipes that they demonstrate"},
 		{"github.com/go-zookeeper/zk", "operations and errors, as a user of recipes has them"},
 	}},
 
@@ -275,30 +275,30 @@ var table = []box{
 		{"golang.org/x/sys", "pseudo-terminals"},
 	}},
 	{pkg: "bench", may: []arrow{
-		{"recipes/...", "compared with those of others"},
+		{"recipes/...", "compared with other libraries"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "decodes replies"},
 		{"test/compat/...", "installs and starts the servers"},
-		{"golang.org/x/sys", "epoll, and what the disk costs"},
+		{"golang.org/x/sys", "epoll and counters of the disk"},
 		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
 		{"gonum.org/v1/plot", "charts"},
 	}},
 	{pkg: "test/golden"},
 	{pkg: "test/jepsen-lite/...", may: []arrow{
-		{"test/...", "installs and starts what it compares with"},
+		{"test/...", "installs and starts ZooKeeper"},
 		{"internal/testkit/...", "shared helpers"},
 		{"proto", "speaks the protocol"},
-		{"proto/jute", "decodes what passes a client's connection"},
+		{"proto/jute", "decodes the traffic of a client"},
 		{"github.com/go-zookeeper/zk", "a client that is not ours"},
 		{"github.com/anishathalye/porcupine", "checks linearizability"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "test/...", may: []arrow{
-		{"test/...", "a harness may have parts"},
+		{"test/...", "harnesses share parts"},
 		{"internal/testkit/...", "shared helpers"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "malformed frames too"},
-		{"recipes/...", "what is under test"},
+		{"recipes/...", "the recipes under test"},
 		{"github.com/go-zookeeper/zk", "a client that is not ours"},
 	}},
 }

@@ -1,5 +1,5 @@
-// Package memberdir lays out the data of servers that run in one process below one directory: a server alone has the
-// directory itself, member N of an ensemble has its subdirectory N.
+// Package memberdir lays out the data of servers that run in one process below one directory: a
+// server alone has the directory itself, member N of an ensemble has its subdirectory N.
 package memberdir
 
 import (
@@ -12,7 +12,8 @@ import (
 // MaxMembers is the largest ensemble that runs in one process.
 const MaxMembers = 9
 
-// Of returns the directory of a member, numbered from 1. An empty dir, which means no directory, stays empty.
+// Of returns the directory of a member, numbered from 1. An empty dir, which means no directory,
+// stays empty.
 func Of(dir string, member, members int) string {
 	if dir == "" || members == 1 {
 		return dir
@@ -20,8 +21,9 @@ func Of(dir string, member, members int) string {
 	return filepath.Join(dir, strconv.Itoa(member))
 }
 
-// Check refuses a directory that holds the data of another number of members. With more members, the new ones would wait to
-// be admitted; with fewer, the rest might not be a majority. A member without data is no error: the others admit it again.
+// Check refuses a directory that holds the data of another number of members. With more members,
+// the new ones would wait to be admitted; with fewer, the rest might not be a majority. A member
+// without data is no error: the others admit it again.
 func Check(dir string, members int) error {
 	if dir == "" {
 		return nil
