@@ -172,7 +172,9 @@ func testGoroutines(dump []byte) []string {
 func testNames(dump []byte) []string {
 	var names []string
 	for _, m := range testFunction.FindAllSubmatch(dump, -1) {
-		names = append(names, string(m[1]))
+		if name := string(m[1]); name != "TestMain" {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {
