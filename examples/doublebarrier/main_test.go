@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/examples/internal/walktest"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
+
+func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 // TestRun: nobody enters before all have arrived, and nobody leaves before all are done. Those who go on together do so in any order.
 func TestRun(t *testing.T) {

@@ -4,7 +4,10 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/examples/internal/walktest"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
+
+func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 func TestRun(t *testing.T) {
 	walktest.Expect(t, walktest.Lines(t, run),

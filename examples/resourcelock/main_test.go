@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/examples/internal/walktest"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
+
+func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 func TestRun(t *testing.T) {
 	lines := walktest.Lines(t, run)

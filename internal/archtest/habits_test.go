@@ -147,6 +147,39 @@ func processWide(srcs []source) []string {
 // beside it.
 var commandLines = []string{"cmd/gozkd/internal/backup", "cmd/gozkd/internal/cli", "cmd/gozkd/internal/config", "cmd/gozkd/internal/shell", "cmd/gozkd/internal/status", "cmd/gozkd/internal/top"}
 
+// unwatched lists packages with tests and without a TestMain. Without one, the watchdog does not run, and
+// a test that hangs does so until the limit of go test.
+func unwatched(srcs []source) []string {
+	watched := make(map[string]bool)
+	for _, s := range srcs {
+		if !s.test {
+			continue
+		}
+		main := false
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			main = main || ok && f.Recv == nil && f.Name.Name == "TestMain"
+		}
+		watched[s.pkg] = watched[s.pkg] || main
+	}
+	var findings []string
+	for pkg, ok := range watched {
+		if !ok {
+			findings = append(findings, pkg+": no TestMain calls internal/testkit/watchdog, so a test that hangs does so until the limit of go test")
+		}
+	}
+	slices.Sort(findings)
+	return findings
+}
+
+func TestTestsAreWatched(t *testing.T) { report(t, unwatched(load(t))) }
+
+func TestTestsAreWatched_Finds(t *testing.T) {
+	mustFind(t, unwatched, sample(t, "server/a_test.go", "package server\nfunc TestA(t *testing.T) {}"), "server: no TestMain")
+	mustFind(t, unwatched, sample(t, "server/a_test.go", "package server\nfunc TestMain(m *testing.M) { watchdog.Watch(m).Run() }"), "")
+	mustFind(t, unwatched, sample(t, "server/a.go", "package server"), "")
+}
+
 func TestGoroutinesAreAccountedFor(t *testing.T)  { report(t, strayGoroutines(load(t))) }
 func TestExportedNamesAreDocumented(t *testing.T) { report(t, undocumented(load(t))) }
 func TestProcessBelongsToMain(t *testing.T)       { report(t, processWide(load(t))) }

@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -85,9 +87,21 @@ func (s source) uses(importPath string, f func(name string, pos token.Pos)) {
 }
 
 // load parses every Go file of the module, for every platform and build tag. Nested modules,
-// testdata and folders that the go command ignores are left out.
+// testdata and folders that the go command ignores are left out. All tests
+// share the result, which they must not change.
 func load(t *testing.T) []source {
 	t.Helper()
+	all, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var loaded = sync.OnceValues(parseAll)
+
+// parseAll is load without a test.
+func parseAll() ([]source, error) {
 	var all []source
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -121,13 +135,10 @@ func load(t *testing.T) []source {
 		all = append(all, s)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
+	if err == nil && len(all) == 0 {
+		err = errors.New("no Go file found: the walk is broken")
 	}
-	if len(all) == 0 {
-		t.Fatal("no Go file found: the walk is broken")
-	}
-	return all
+	return all, err
 }
 
 // parse reads one file; name is its path from the module's root.

@@ -152,7 +152,7 @@ var (
 	// goroutine matches the head of a stack.
 	goroutine = regexp.MustCompile(`^goroutine (\d+) `)
 	// testFunction matches a frame of a test function, or of a function literal in it.
-	testFunction = regexp.MustCompile(`(?m)^\S*\.((?:Test|Fuzz|Example)\w*)(?:\.func[\d.]+)*\(`)
+	testFunction = regexp.MustCompile(`(?m)^\S*\.((?:Test|Fuzz|Example)\w+)(?:\.func[\d.]+)*\(`)
 )
 
 // testGoroutines returns the numbers of the goroutines that package testing started: for each test,
