@@ -283,3 +283,6 @@ func TestCapture_IsReadWhileTheTreeMovesOn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// appendRecord appends the value of a znode's record.
+func appendRecord(b []byte, r *record) []byte { return append(appendHead(b, r), r.data...) }

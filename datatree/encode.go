@@ -41,8 +41,6 @@ func decodeMeta(b []byte) (meta, error) {
 // nullData is a flag in a znode's first byte, whose two lowest bits are the kind.
 const nullData = 0x04
 
-func appendRecord(b []byte, r *record) []byte { return append(appendHead(b, r), r.data...) }
-
 // appendHead appends a record without its data.
 func appendHead(b []byte, r *record) []byte {
 	first := byte(r.kind)

@@ -15,7 +15,7 @@ const (
 	PermAll    Perms = 31
 )
 
-// ID is who somebody is under an authentication scheme.
+// ID is an identity under an authentication scheme.
 type ID struct{ Scheme, ID string }
 
 // ACL is one entry of a znode's access control list.
@@ -33,7 +33,7 @@ func ReadACL() []ACL { return []ACL{{PermRead, ID{"world", "anyone"}}} }
 // Append appends the encoding.
 func (i *ID) Append(b []byte) []byte { return jute.AppendString(jute.AppendString(b, i.Scheme), i.ID) }
 
-// Decode reads the record. A null scheme or id reads as "".
+// Decode reads the record. A null scheme or id is read as "".
 func (i *ID) Decode(d *jute.Decoder) { i.Scheme, i.ID = d.String(), d.String() }
 
 // Append appends the encoding.

@@ -13,18 +13,21 @@ type ConnectRequest struct {
 	SessionID       SessionID // 0: a new session
 	Passwd          []byte
 	ReadOnly        bool
-	HasReadOnly     bool // the trailing byte was there; clients up to 3.3 and go-zookeeper do not send it
+	HasReadOnly     bool // the trailing byte was present; clients up to 3.3 and go-zookeeper do not send it
 }
 
 // Append appends the encoding, with the trailing byte if HasReadOnly.
 func (r *ConnectRequest) Append(b []byte) []byte {
-	b = jute.AppendInt(b, r.ProtocolVersion)
-	b = jute.AppendLong(b, int64(r.LastZxidSeen))
-	b = jute.AppendInt(b, r.TimeoutMs)
-	b = jute.AppendLong(b, int64(r.SessionID))
-	b = jute.AppendBuffer(b, r.Passwd)
-	if r.HasReadOnly {
-		b = jute.AppendBool(b, r.ReadOnly)
+	b = jute.AppendLong(jute.AppendInt(b, r.ProtocolVersion), int64(r.LastZxidSeen))
+	return appendSession(b, r.TimeoutMs, r.SessionID, r.Passwd, r.HasReadOnly, r.ReadOnly)
+}
+
+// appendSession appends the fields that both records end with.
+func appendSession(b []byte, timeoutMs int32, id SessionID, passwd []byte, hasReadOnly, readOnly bool) []byte {
+	b = jute.AppendLong(jute.AppendInt(b, timeoutMs), int64(id))
+	b = jute.AppendBuffer(b, passwd)
+	if hasReadOnly {
+		b = jute.AppendBool(b, readOnly)
 	}
 	return b
 }
@@ -40,26 +43,20 @@ func (r *ConnectRequest) Decode(d *jute.Decoder) {
 	r.ReadOnly = r.HasReadOnly && d.Bool()
 }
 
-// ConnectResponse answers a ConnectRequest. It has no reply header.
+// ConnectResponse is the reply to a ConnectRequest. It has no reply header.
 type ConnectResponse struct {
 	ProtocolVersion int32
 	TimeoutMs       int32 // 0 or less: the session is expired or refused
 	SessionID       SessionID
 	Passwd          []byte
 	ReadOnly        bool
-	HasReadOnly     bool // send the trailing byte: only to a client that sent it
+	HasReadOnly     bool // append the trailing byte, for a client that sent it
 }
 
 // Append appends the encoding, with the trailing byte if HasReadOnly.
 func (r *ConnectResponse) Append(b []byte) []byte {
 	b = jute.AppendInt(b, r.ProtocolVersion)
-	b = jute.AppendInt(b, r.TimeoutMs)
-	b = jute.AppendLong(b, int64(r.SessionID))
-	b = jute.AppendBuffer(b, r.Passwd)
-	if r.HasReadOnly {
-		b = jute.AppendBool(b, r.ReadOnly)
-	}
-	return b
+	return appendSession(b, r.TimeoutMs, r.SessionID, r.Passwd, r.HasReadOnly, r.ReadOnly)
 }
 
 // Decode reads the record.

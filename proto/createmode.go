@@ -17,7 +17,7 @@ const (
 // Valid reports whether m is one of the known modes.
 func (m CreateMode) Valid() bool { return m >= ModePersistent && m <= ModePersistentSequentialTTL }
 
-// Ephemeral reports whether the znode goes away with its session.
+// Ephemeral reports whether the znode is deleted with its session.
 func (m CreateMode) Ephemeral() bool { return m == ModeEphemeral || m == ModeEphemeralSequential }
 
 // Sequential reports whether the server appends a counter to the name.

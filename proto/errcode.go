@@ -2,7 +2,8 @@ package proto
 
 import "strconv"
 
-// ErrCode is the err field of a reply: 0 or a negative number. It is an error value too, for the client side.
+// ErrCode is the err field of a reply, 0 or a negative number. For clients it is an error value
+// too.
 type ErrCode int32
 
 // The error codes. Java clients throw on numbers that are not listed here, so a server must not invent any.
@@ -57,7 +58,7 @@ var errNames = map[ErrCode]string{
 	ErrThrottledOp: "throttled op",
 }
 
-// String returns the code in words and its number, like "no node (-101)".
+// String returns the code in words with its number, for example "no node (-101)".
 func (e ErrCode) String() string {
 	if s, ok := errNames[e]; ok {
 		return s + " (" + strconv.Itoa(int(e)) + ")"
@@ -65,5 +66,5 @@ func (e ErrCode) String() string {
 	return "error code " + strconv.Itoa(int(e))
 }
 
-// Error makes an ErrCode usable as an error on the client side.
+// Error makes an ErrCode an error for clients.
 func (e ErrCode) Error() string { return "zookeeper: " + e.String() }

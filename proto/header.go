@@ -2,7 +2,7 @@ package proto
 
 import "github.com/gozkd/gozkd/proto/jute"
 
-// The xids with a meaning of their own.
+// The special xids.
 const (
 	XidEvent      int32 = -1
 	XidPing       int32 = -2
@@ -10,13 +10,13 @@ const (
 	XidSetWatches int32 = -8
 )
 
-// RequestHeaderBytes and ReplyHeaderBytes are the encoded sizes.
+// RequestHeaderBytes and ReplyHeaderBytes are encoded sizes.
 const (
 	RequestHeaderBytes = 8
 	ReplyHeaderBytes   = 16
 )
 
-// RequestHeader begins every request but the first.
+// RequestHeader begins every request except the first.
 type RequestHeader struct {
 	Xid int32
 	Op  OpCode
@@ -30,7 +30,8 @@ func (h *RequestHeader) Append(b []byte) []byte {
 // Decode reads the record.
 func (h *RequestHeader) Decode(d *jute.Decoder) { h.Xid, h.Op = d.Int(), OpCode(d.Int()) }
 
-// ReplyHeader begins every reply and event. A response record follows only if Err is OK and the op has one.
+// ReplyHeader begins every reply and event. A response record follows only if Err is OK and the
+// operation has one.
 type ReplyHeader struct {
 	Xid  int32
 	Zxid Zxid

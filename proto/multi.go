@@ -7,15 +7,16 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// ErrNotInMulti is wrapped by the error of a multi that holds an op which must not be there.
+// ErrNotInMulti is wrapped by the error for a multi that contains a forbidden operation.
 var ErrNotInMulti = errors.New("proto: op not allowed in this multi")
 
-// AppendMultiHeader appends the header in front of each op and result of a multi; done marks the terminator.
+// AppendMultiHeader appends the header of an operation or result in a multi. done marks the
+// terminator.
 func AppendMultiHeader(b []byte, op OpCode, done bool, err ErrCode) []byte {
 	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), int32(err))
 }
 
-// MultiOp is one op of a multi or multiRead, flat: the fields that Op does not have are zero.
+// MultiOp is one operation of a multi or multiRead. Fields that Op does not have are zero.
 //
 //	create, create2, createContainer, createTTL  Path Data ACL Mode TTL
 //	delete, check                                Path Version
@@ -54,8 +55,9 @@ func (r *MultiRequest) Append(b []byte) []byte {
 	return AppendMultiHeader(b, -1, true, -1)
 }
 
-// Decode reads the body of op, which is multi or multiRead. The error is the decoder's, or one that wraps ErrNotInMulti
-// for an op that is unknown, does not belong into a multi, reads among writes or writes among reads, or creates a null path.
+// Decode reads the body of op, which is multi or multiRead. The error is the decoder's, or wraps
+// ErrNotInMulti: an operation is unknown, must not be in a multi, reads in a multi or writes in a
+// multiRead, or creates a null path.
 func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 	r.Ops = r.Ops[:0]
 	for {
@@ -63,7 +65,7 @@ func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 		if d.Err() != nil {
 			return d.Err()
 		}
-		if done { // type and err of the terminator are ignored, as in ZooKeeper
+		if done { // like ZooKeeper, ignore type and err of the terminator
 			return nil
 		}
 		m := MultiOp{Op: code}
@@ -84,7 +86,7 @@ func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 			v.Decode(d)
 			m.Path, m.Version = v.Path, v.Version
 		case op == OpMulti && code == OpSetData:
-			// Unlike in a setData of its own, a null path is an error.
+			// Unlike in a setData outside a multi, a null path is an error.
 			m.Path, m.Data, m.Version = d.RequiredString(), d.Buffer(), d.Int()
 		default:
 			return fmt.Errorf("%w: %v in %v", ErrNotInMulti, code, op)
@@ -96,11 +98,11 @@ func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 	}
 }
 
-// MultiResult is the result of one op of a multi or multiRead. Op is the result's type: create or create2 for all kinds
-// of create, error (-1) if Err stands for the op.
+// MultiResult is the result of one operation of a multi or multiRead. Op is the type of the result:
+// create or create2 for all kinds of create, error (-1) if Err replaces the result.
 type MultiResult struct {
 	Op       OpCode
-	Err      ErrCode // only if Op is error; OK there means rolled back
+	Err      ErrCode // only if Op is error; OK then means rolled back
 	Path     string
 	Stat     Stat
 	Data     []byte
@@ -131,7 +133,7 @@ func (r *MultiResponse) Append(b []byte) []byte {
 	return AppendMultiHeader(b, -1, true, -1)
 }
 
-// Decode reads the record. The error is the decoder's, or says which result type is unknown.
+// Decode reads the record. The error is the decoder's, or names an unknown type of result.
 func (r *MultiResponse) Decode(d *jute.Decoder) error {
 	r.Results = nil
 	for {

@@ -1,6 +1,7 @@
 package proto
 
-// OpCode is the number of an operation, in the header of a request. [OpCode.Info] says what is known about it.
+// OpCode is the number of an operation, in the header of a request. [OpCode.Info] describes the
+// operation.
 type OpCode int32
 
 // The op codes of the protocol. Each has a row in the table of operations, ops.go. Source: ZooKeeper's ZooDefs.OpCode.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// OpInfo is what is known about an operation: a row of the table of operations. Every other package derives its lists of
-// operations from this table.
+// OpInfo describes an operation. It is a row of the table of operations, from which all other
+// packages derive their lists of operations.
 type OpInfo struct {
 	Code   OpCode
 	Name   string // ZooKeeper's name; also the name in metrics and logs
@@ -101,8 +101,8 @@ const (
 	highestOp = OpWhoAmI
 )
 
-// byCode leads from an op code to its row. Numbers that are not op codes lead to a row without a name, whose index is that
-// of OpError.
+// byCode leads from an op code to its row. Other numbers lead to unknownOp, which has no name and
+// the index of OpError.
 var byCode = func() (rows [highestOp - lowestOp + 1]*OpInfo) {
 	for i := range ops {
 		ops[i].index = i
@@ -119,8 +119,8 @@ var byCode = func() (rows [highestOp - lowestOp + 1]*OpInfo) {
 
 var unknownOp OpInfo
 
-// Info returns the operation's row of the table. The row of an unknown number has no name and ClassNone. It must not be
-// changed.
+// Info returns the row of the operation, which must not be changed. The row of an unknown number
+// has no name and ClassNone.
 func (o OpCode) Info() *OpInfo {
 	if o < lowestOp || o > highestOp {
 		return &unknownOp
@@ -128,8 +128,8 @@ func (o OpCode) Info() *OpInfo {
 	return byCode[o-lowestOp]
 }
 
-// Index returns the operation's place in the table, from 0 to NumOps-1, for arrays with an element per operation. Unknown
-// numbers share the place of OpError.
+// Index returns the index of the operation in the table, from 0 to NumOps-1, for arrays with an
+// element per operation. Unknown numbers have that of OpError.
 func (o OpCode) Index() int { return o.Info().index }
 
 // Ops returns the rows of the table, in the order of their numbers.

@@ -10,8 +10,9 @@ import (
 // ErrInvalidPath is wrapped by every error of ValidatePath.
 var ErrInvalidPath = errors.New("proto: invalid path")
 
-// ValidatePath checks a path as ZooKeeper does for create (on the final path), setData, setACL and check. The error says
-// what is wrong and wraps ErrInvalidPath. Source: ZooKeeper's PathUtils.validatePath.
+// ValidatePath checks a path as ZooKeeper does for create (on the final path), setData, setACL and
+// check. The error gives the reason and wraps ErrInvalidPath. Source: ZooKeeper's
+// PathUtils.validatePath.
 func ValidatePath(path string) error {
 	switch {
 	case path == "":

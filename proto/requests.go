@@ -2,18 +2,19 @@ package proto
 
 import "github.com/gozkd/gozkd/proto/jute"
 
-// CreateRequest is the body of create, create2, createContainer and, with a TTL behind it, createTTL.
+// CreateRequest is the body of create, create2, createContainer and, followed by a TTL, createTTL.
 type CreateRequest struct {
 	Path string
-	// NullPath says that the path is null, and Path is "". ZooKeeper looks at mode and TTL before it trips over that.
+	// NullPath means that the path is null; Path is "" then. ZooKeeper checks mode and TTL before
+	// it refuses such a path.
 	NullPath bool
 	Data     []byte
 	ACL      []ACL
 	Mode     CreateMode
-	TTL      int64 // milliseconds; on the wire only for createTTL
+	TTL      int64 // milliseconds; encoded for createTTL only
 }
 
-// Append appends the body for op: with the TTL if op is createTTL.
+// Append appends the body of op, with the TTL for createTTL.
 func (r *CreateRequest) Append(b []byte, op OpCode) []byte {
 	if r.NullPath {
 		b = jute.AppendNullString(b, nil)
@@ -29,7 +30,7 @@ func (r *CreateRequest) Append(b []byte, op OpCode) []byte {
 	return b
 }
 
-// Decode reads the body of op. Without a TTL on the wire TTL is -1.
+// Decode reads the body of op. TTL is -1 if it is not encoded.
 func (r *CreateRequest) Decode(d *jute.Decoder, op OpCode) {
 	r.Path, r.NullPath = d.StringOrNull()
 	r.Data = d.Buffer()
@@ -79,7 +80,7 @@ func (r *PathRequest) Append(b []byte) []byte { return jute.AppendNullString(b, 
 // Decode reads the record.
 func (r *PathRequest) Decode(d *jute.Decoder) { r.Path = d.NullString() }
 
-// SetDataRequest is the body of setData. A null path reads as "", which is no valid path.
+// SetDataRequest is the body of setData. A null path is read as "", which is not a valid path.
 type SetDataRequest struct {
 	Path    string
 	Data    []byte
@@ -96,7 +97,7 @@ func (r *SetDataRequest) Decode(d *jute.Decoder) {
 	r.Path, r.Data, r.Version = d.String(), d.Buffer(), d.Int()
 }
 
-// SetACLRequest is the body of setACL. A null path reads as "", which is no valid path.
+// SetACLRequest is the body of setACL. A null path is read as "", which is not a valid path.
 type SetACLRequest struct {
 	Path    string
 	ACL     []ACL
@@ -132,7 +133,7 @@ func (r *ReconfigRequest) Decode(d *jute.Decoder) {
 	r.Joining, r.Leaving, r.NewMembers, r.ConfigID = d.NullString(), d.NullString(), d.NullString(), d.Long()
 }
 
-// AuthRequest is the body of auth. Its type field is always written 0 and ignored.
+// AuthRequest is the body of auth. Its type field is written as 0 and ignored.
 type AuthRequest struct {
 	Scheme string
 	Auth   []byte

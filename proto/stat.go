@@ -7,7 +7,7 @@ import (
 // StatBytes is the size of an encoded Stat.
 const StatBytes = 68
 
-// Stat is what a client sees of a znode besides its data.
+// Stat is the metadata of a znode that clients see.
 type Stat struct {
 	Czxid, Mzxid                Zxid  // of the create; of the last create or setData
 	CtimeMs, MtimeMs            int64 // Unix milliseconds of the same

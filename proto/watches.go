@@ -101,7 +101,7 @@ func (r *AddWatchRequest) Append(b []byte) []byte {
 	return jute.AppendInt(jute.AppendString(b, r.Path), int32(r.Mode))
 }
 
-// Decode reads the record. A null path reads as "".
+// Decode reads the record. A null path is read as "".
 func (r *AddWatchRequest) Decode(d *jute.Decoder) {
 	r.Path, r.Mode = d.String(), AddWatchMode(d.Int())
 }
@@ -109,7 +109,7 @@ func (r *AddWatchRequest) Decode(d *jute.Decoder) {
 // WatcherType selects watches in checkWatches and removeWatches.
 type WatcherType int32
 
-// The watcher types. 4 and 5 are known since 3.9.
+// The watcher types. Servers know 4 and 5 since 3.9.
 const (
 	WatcherChildren            WatcherType = 1
 	WatcherData                WatcherType = 2
@@ -132,7 +132,7 @@ func (r *WatchesRequest) Append(b []byte) []byte {
 	return jute.AppendInt(jute.AppendString(b, r.Path), int32(r.Type))
 }
 
-// Decode reads the record. A null path reads as "".
+// Decode reads the record. A null path is read as "".
 func (r *WatchesRequest) Decode(d *jute.Decoder) {
 	r.Path, r.Type = d.String(), WatcherType(d.Int())
 }

@@ -2,11 +2,12 @@ package proto
 
 import "strconv"
 
-// Zxid numbers the transactions: the epoch in the high 32 bits, a counter in the low 32. Clients compare zxids as signed
-// 64-bit numbers.
+// Zxid is the number of a transaction: the epoch in the high 32 bits, a counter in the low 32 bits.
+// Clients compare zxids as signed 64-bit numbers.
 type Zxid int64
 
-// NoZxid stands in the header of events that no transaction caused (setWatches) and of UNIMPLEMENTED replies.
+// NoZxid is the zxid in the header of events that no transaction caused (setWatches) and of
+// UNIMPLEMENTED replies.
 const NoZxid Zxid = -1
 
 // MakeZxid joins epoch and counter.
@@ -18,7 +19,7 @@ func (z Zxid) Epoch() uint32 { return uint32(uint64(z) >> 32) }
 // Counter returns the low half.
 func (z Zxid) Counter() uint32 { return uint32(uint64(z)) }
 
-// Next returns the zxid after z: the counter goes up by one, and where it would overflow the epoch does.
+// Next returns the zxid after z. If the counter would overflow, a new epoch begins.
 func (z Zxid) Next() Zxid {
 	if z.Counter() == 1<<32-1 {
 		return z.NextEpoch() + 1
@@ -26,13 +27,13 @@ func (z Zxid) Next() Zxid {
 	return z + 1
 }
 
-// NextEpoch returns the zxid with which the next epoch begins, counter 0; no transaction has that zxid.
+// NextEpoch returns the zxid before the first transaction of the next epoch, with counter 0.
 func (z Zxid) NextEpoch() Zxid { return MakeZxid(z.Epoch()+1, 0) }
 
 // String returns the zxid as ZooKeeper prints it, 0x and lower-case hex.
 func (z Zxid) String() string { return "0x" + strconv.FormatUint(uint64(z), 16) }
 
-// SessionID names a session; 0 is none. Clients treat it as opaque.
+// SessionID identifies a session; 0 is none. It is opaque to clients.
 type SessionID int64
 
 // String returns the id as ZooKeeper prints it, unsigned hex with 0x.

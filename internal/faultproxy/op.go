@@ -48,12 +48,6 @@ type meaning struct {
 // connect has no op code.
 var connect = meaning{op: OpConnect, ofClient: true, pathless: true}
 
-// ParseOp returns the Op with that name. The error lists all names.
-func ParseOp(name string) (Op, error) {
-	m, err := lookup(Op(name))
-	return m.op, err
-}
-
 // lookup returns the meaning of op, put together from the groups of proto's table of operations. A group is ofClient if
 // all its operations are automatic.
 func lookup(op Op) (meaning, error) {

@@ -13,13 +13,13 @@ var named = []Op{
 	OpMulti, OpReconfig, OpWatch, OpEphemerals, OpChildrenCount, OpWhoAmI,
 }
 
-func TestParseOp(t *testing.T) {
+func TestLookup(t *testing.T) {
 	for _, want := range append(named, OpAny) {
-		if op, err := ParseOp(string(want)); op != want || err != nil {
-			t.Errorf("ParseOp(%q): %q, %v", want, op, err)
+		if m, err := lookup(want); m.op != want || err != nil {
+			t.Errorf("lookup(%q): %q, %v", want, m.op, err)
 		}
 	}
-	_, err := ParseOp("getdata")
+	_, err := lookup("getdata")
 	for _, name := range []string{`"getdata"`, "any", "connect", "create", "childrenCount", "whoAmI"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("the error does not name %s: %v", name, err)

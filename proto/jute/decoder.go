@@ -11,10 +11,10 @@ import (
 // ErrMalformed is wrapped by every decoding error of this package.
 var ErrMalformed = errors.New("jute: malformed")
 
-// A Decoder reads primitives from a byte slice that must not change while it is used. The zero value reads from nothing;
-// [Decoder.Reset] gives it input. Not safe for concurrent use.
+// A Decoder reads primitives from a byte slice that must not change meanwhile. The zero value has
+// no input; [Decoder.Reset] sets it. Not safe for concurrent use.
 //
-// An error is sticky (J4), so a record is decoded without a test after each field.
+// The first error is kept (J4), so a record can be decoded without a check after each field.
 type Decoder struct {
 	buf   []byte
 	off   int
@@ -25,20 +25,20 @@ type Decoder struct {
 // NewDecoder returns a decoder over b.
 func NewDecoder(b []byte) Decoder { return Decoder{buf: b} }
 
-// Reset makes d read b from its start and forgets the error. Aliasing is switched off.
+// Reset sets the input to b, clears the error and switches aliasing off.
 func (d *Decoder) Reset(b []byte) { *d = Decoder{buf: b} }
 
-// AliasStrings makes String and its kin return strings that share the input's memory, without an allocation. The caller
-// promises that the input lives and stays unchanged as long as any of those strings; who keeps one clones it.
+// AliasStrings makes all methods that return strings return them without allocation, sharing the
+// input's memory. The input must stay unchanged as long as any of these strings is in use.
 func (d *Decoder) AliasStrings() { d.alias = true }
 
 // Err returns the first error, or nil.
 func (d *Decoder) Err() error { return d.err }
 
-// Remaining returns the number of bytes not yet read.
+// Remaining returns the number of unread bytes.
 func (d *Decoder) Remaining() int { return len(d.buf) - d.off }
 
-// Rest returns the bytes not yet read; they share the input's memory.
+// Rest returns the unread bytes, which share the input's memory.
 func (d *Decoder) Rest() []byte { return d.buf[d.off:] }
 
 // Offset returns the position of the next byte in the input.
@@ -64,7 +64,7 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
-// Bool reads one byte; any value but 0 is true.
+// Bool reads one byte; every value except 0 is true.
 func (d *Decoder) Bool() bool {
 	b := d.take(1, "bool")
 	return b != nil && b[0] != 0
@@ -97,7 +97,7 @@ func (d *Decoder) Buffer() []byte {
 	return b
 }
 
-// String reads a string; null reads as "".
+// String reads a string; null is read as "".
 func (d *Decoder) String() string {
 	b, _ := d.lengthPrefixed("string")
 	return d.text(b)
@@ -128,7 +128,7 @@ func (d *Decoder) StringOrNull() (s string, null bool) {
 	return d.text(b), null
 }
 
-// Strings reads a vector of strings: nil for null. Elements that are null read as "".
+// Strings reads a vector of strings: nil for null. Null elements are read as "".
 func (d *Decoder) Strings() []string {
 	n := d.Count(4)
 	if n < 0 {
@@ -144,9 +144,9 @@ func (d *Decoder) Strings() []string {
 	return v
 }
 
-// Count reads the head of a vector whose elements take at least minBytes each: -1 for null, else the number of elements.
-// A count that the remaining bytes cannot hold is an error, so the caller may allocate for it. Negative counts other than
-// -1 read as 0, as ZooKeeper reads them.
+// Count reads the count of a vector whose elements have at least minBytes each: -1 for null,
+// otherwise the number of elements. A count that the remaining bytes cannot hold is an error, so
+// the caller may allocate that many. Like ZooKeeper, it reads negative counts other than -1 as 0.
 func (d *Decoder) Count(minBytes int) int {
 	n := int(d.Int())
 	switch {
@@ -177,8 +177,8 @@ func (d *Decoder) lengthPrefixed(what string) (b []byte, null bool) {
 	return d.take(n, what), false
 }
 
-// text makes a string of b. Malformed UTF-8 becomes U+FFFD, as in Java; such a string never names an existing znode, but
-// events and sync show it.
+// text converts b to a string. As in Java, malformed UTF-8 becomes U+FFFD. No znode has such a
+// name, but events and sync return it.
 func (d *Decoder) text(b []byte) string {
 	if d.alias && len(b) > 0 && utf8.Valid(b) {
 		return unsafe.String(&b[0], len(b))
@@ -186,7 +186,7 @@ func (d *Decoder) text(b []byte) string {
 	return Text(b)
 }
 
-// Text makes a string of bytes as Java does: malformed UTF-8 becomes U+FFFD.
+// Text converts bytes to a string as Java does: malformed UTF-8 becomes U+FFFD.
 func Text(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -194,8 +194,8 @@ func Text(b []byte) string {
 	return replaceMalformed(b)
 }
 
-// replaceMalformed puts U+FFFD in place of each malformed sequence, cut as Java's decoder cuts them: the longest beginning
-// of a valid sequence is one, and so is a surrogate encoded in three bytes.
+// replaceMalformed replaces each malformed sequence by U+FFFD. Like Java's decoder, it takes the
+// longest prefix of a valid sequence as one, and a surrogate encoded in three bytes as one.
 func replaceMalformed(b []byte) string {
 	out := make([]byte, 0, len(b)+8)
 	for len(b) > 0 {
