@@ -35,7 +35,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkReconnect loses a connection and takes up the session on the next.
+// BenchmarkReconnect breaks a connection and resumes the session on the next.
 func BenchmarkReconnect(b *testing.B) {
 	s := startServer(b, server.Config{})
 	_, e, w := connect(b, s)

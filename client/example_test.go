@@ -26,7 +26,7 @@ func Example() {
 
 	c, err := client.Connect(ctx, client.Config{
 		Servers: []string{s.ConnectString()},
-		Dial:    func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }, // by default TCP
+		Dial:    func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }, // the default is TCP
 	})
 	if err != nil {
 		fmt.Println(err)

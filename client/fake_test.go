@@ -19,15 +19,15 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// fake is a server that says what the test wants it to.
+// fake is a server whose replies the test chooses.
 type fake struct {
-	handshake func(proto.ConnectRequest) []byte               // the whole answer; nil closes
-	answer    func(h proto.RequestHeader, body []byte) []byte // the same, after the handshake
-	isro      string                                          // the answer to the four-letter word
+	handshake func(proto.ConnectRequest) []byte               // returns the whole reply; nil closes the connection
+	answer    func(h proto.RequestHeader, body []byte) []byte // the same after the handshake
+	isro      string                                          // reply to the four-letter word
 	all       sync.WaitGroup
 }
 
-// welcome answers a handshake as a good server does.
+// welcome is the reply of a good server to a handshake.
 func welcome(proto.ConnectRequest) []byte {
 	return framed((&proto.ConnectResponse{TimeoutMs: 9000, SessionID: 77, Passwd: make([]byte, 16), HasReadOnly: true}).Append(nil))
 }
@@ -36,12 +36,12 @@ func framed(payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
 
-// reply is a whole reply frame.
+// reply returns a reply frame.
 func reply(xid int32, zxid proto.Zxid, code proto.ErrCode, body []byte) []byte {
 	return framed(append((&proto.ReplyHeader{Xid: xid, Zxid: zxid, Err: code}).Append(nil), body...))
 }
 
-// polite answers closeSession and pings, and leaves the rest to f.
+// polite answers closeSession and pings, and passes other requests to f.
 func polite(f func(h proto.RequestHeader, body []byte) []byte) func(h proto.RequestHeader, body []byte) []byte {
 	return func(h proto.RequestHeader, body []byte) []byte {
 		switch h.Op {
@@ -91,7 +91,7 @@ func (f *fake) serve(conn net.Conn) {
 		if out == nil {
 			return
 		}
-		if len(out) == 0 { // not even an empty write, which a pipe would hand over
+		if len(out) == 0 { // a pipe would deliver even an empty write
 			continue
 		}
 		if _, err := conn.Write(out); err != nil {
@@ -118,13 +118,14 @@ func connectFake(t testing.TB, f *fake, change ...func(*client.Config)) (*client
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = c.Close() // a hostile server may not let it end well
+		_ = c.Close() // a hostile server may make Close fail
 		f.all.Wait()
 	})
 	return c, e
 }
 
-// TestHostileReplies: whatever comes instead of a reply costs the connection, with a reason, and no more.
+// TestHostileReplies: a malformed reply breaks the connection, with a reason, and does nothing
+// else.
 func TestHostileReplies(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -149,7 +150,7 @@ func TestHostileReplies(t *testing.T) {
 					case !hit:
 						hit = true
 						return c.out
-					case h.Op == proto.OpPing: // of who waits for the rest of a frame
+					case h.Op == proto.OpPing: // from a client that waits for the rest of a frame
 						return nil
 					}
 					return polite(func(h proto.RequestHeader, _ []byte) []byte {
@@ -169,7 +170,7 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
-// TestHostileHandshakes: no session, and the reason.
+// TestHostileHandshakes: a bad handshake gives no session, and the error has the reason.
 func TestHostileHandshakes(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -192,7 +193,7 @@ func TestHostileHandshakes(t *testing.T) {
 	}
 }
 
-// TestBadBody: a reply in its place with a body that makes no sense fails its call alone.
+// TestBadBody: a well-placed reply with a malformed body fails its own call only.
 func TestBadBody(t *testing.T) {
 	c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
 		return reply(h.Xid, 1, proto.OK, []byte{0x7f, 0xff, 0xff, 0xff})
@@ -211,7 +212,7 @@ func TestBadBody(t *testing.T) {
 	}
 }
 
-// TestAnotherSession: a server that answers a resumption with a new session ends the old one.
+// TestAnotherSession: if a server resumes a session with a new one, the old one has ended.
 func TestAnotherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := proto.SessionID(76)
@@ -229,7 +230,8 @@ func TestAnotherSession(t *testing.T) {
 	})
 }
 
-// TestSilence: a server that answers nothing is left after two thirds of the timeout, pings sent or not.
+// TestSilence: a server without replies is left after two thirds of the timeout, whether pings were
+// sent or not.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -250,7 +252,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestUnwantedEvents: events of what nobody watches are not told.
+// TestUnwantedEvents: events for paths without a watch are dropped.
 func TestUnwantedEvents(t *testing.T) {
 	event := func(typ proto.EventType, path string) []byte {
 		return reply(proto.XidEvent, 5, proto.OK, (&proto.WatcherEvent{Type: typ, State: proto.StateConnected, Path: path}).Append(nil))
@@ -278,7 +280,8 @@ func TestUnwantedEvents(t *testing.T) {
 	}
 }
 
-// TestSlowOnEvent: while thousands of events wait the connection is not read, and nothing is lost or out of order.
+// TestSlowOnEvent: while thousands of events wait, the connection is not read, and no event is lost
+// or reordered.
 func TestSlowOnEvent(t *testing.T) {
 	const n = 20_000
 	sent := 0
@@ -286,7 +289,7 @@ func TestSlowOnEvent(t *testing.T) {
 	var got []proto.Zxid
 	f := &fake{}
 	f.answer = polite(func(h proto.RequestHeader, _ []byte) []byte {
-		out := reply(h.Xid, 1, proto.OK, make([]byte, 4)) // of addWatch
+		out := reply(h.Xid, 1, proto.OK, make([]byte, 4)) // to addWatch
 		for range n {
 			sent++
 			out = append(out, reply(proto.XidEvent, proto.Zxid(sent), proto.OK,
@@ -314,8 +317,8 @@ func TestSlowOnEvent(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a server without a quorum is left when another has one. Its session, which nobody else knows, is not shown
-// to that one.
+// TestReadOnly: a server without a quorum is left when another has one. The session is unknown to
+// the other server and is not sent to it.
 func TestReadOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var askedFor []proto.SessionID

@@ -8,7 +8,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// FuzzReplies answers every method with the same bytes: no panic, and an error is one of ours.
+// FuzzReplies answers every method with the same bytes: there is no panic, and every error is an
+// *Error.
 func FuzzReplies(f *testing.F) {
 	stat := (&proto.Stat{Version: 1}).Append(nil)
 	f.Add([]byte{})

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
-// startServer returns a server in the process, without a port, which ends with the test.
+// startServer returns a server in this process, without a port, that ends with the test.
 func startServer(t testing.TB, cfg server.Config) *server.Server {
 	t.Helper()
 	cfg.InProcess = true
@@ -38,7 +38,7 @@ func startServer(t testing.TB, cfg server.Config) *server.Server {
 	return s
 }
 
-// wire is a dial function that remembers its connections, so that a test can break them.
+// wire is a dial function that keeps its connections, so that a test can break them.
 type wire struct {
 	dial func(ctx context.Context) (net.Conn, error)
 	mu   sync.Mutex
@@ -61,7 +61,7 @@ func (w *wire) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	return conn, err
 }
 
-// Break closes what is open; while down, dials fail.
+// Break closes open connections; while down is set, dials fail.
 func (w *wire) Break(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +84,7 @@ func (downError) Error() string { return "the wire is cut" }
 
 var errDown = downError{}
 
-// events collects what OnEvent gets.
+// events holds the events of OnEvent.
 type events chan client.Event
 
 func (e events) next(t testing.TB) client.Event {
@@ -98,7 +98,7 @@ func (e events) next(t testing.TB) client.Event {
 	}
 }
 
-// await returns the next event that is no change of the session's state.
+// await returns the next event that is not a change of the session's state.
 func (e events) await(t testing.TB) client.Event {
 	t.Helper()
 	for {
@@ -117,7 +117,7 @@ func (e events) awaitState(t testing.TB, want client.State) {
 	}
 }
 
-// connect returns a client of a server, which is closed at the end of the test, and its events and its wire.
+// connect returns a client, closed at the end of the test, with its events and its wire.
 func connect(t testing.TB, s *server.Server, change ...func(*client.Config)) (*client.Client, events, *wire) {
 	t.Helper()
 	w := &wire{dial: s.Dial}

@@ -17,11 +17,11 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// frail is a connection that breaks after some bytes, in the middle of a request or of an answer.
+// frail is a connection that breaks after a number of bytes, in the middle of a request or a reply.
 type frail struct {
 	net.Conn
 	mu   sync.Mutex
-	left int // bytes, of both directions
+	left int // bytes in both directions
 }
 
 func (f *frail) spend(n int) int {
@@ -49,9 +49,10 @@ func (f *frail) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestModel: while connections break at any byte, each of several callers finds the one znode that it writes as its own calls left it:
-// what succeeded is there, what is unknown is there or not, and does not come after what was written later. Who watches sees each last
-// value without asking again, is told of no change twice, and a watch that was removed is silent.
+// TestModel: connections break at any byte. Each of several callers finds the one znode that it
+// writes as its own calls left it: a successful write is visible, an unknown one may be, but not
+// after a later write. Watchers see each last value without polling, no change twice, and nothing
+// after the watch was removed.
 func TestModel(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { testModel(t, seed) })
@@ -64,7 +65,7 @@ func testModel(t *testing.T, seed uint64) {
 	steady, _, _ := connect(t, s)
 	var mu sync.Mutex
 	chance := rand.New(rand.NewPCG(seed, 1))
-	whole := false // connections hold
+	whole := false // connections do not break
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		conn, err := s.Dial(ctx)
 		mu.Lock()
@@ -75,7 +76,7 @@ func testModel(t *testing.T, seed uint64) {
 		return &frail{Conn: conn, left: 100 + chance.IntN(6000)}, nil
 	}
 	changed := make([]chan struct{}, callers)
-	delivered := make([]int, callers) // of OnEvent's goroutine, and after Close of the test's
+	delivered := make([]int, callers) // used by OnEvent's goroutine, and by the test after Close
 	for i := range changed {
 		changed[i] = make(chan struct{}, 10*writes)
 	}
@@ -94,7 +95,7 @@ func testModel(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	watched := make([]int, callers) // watches that were set, or may have been
+	watched := make([]int, callers) // watches set, or perhaps set
 	var all, watchers sync.WaitGroup
 	for i := range callers {
 		path := fmt.Sprintf("/n%d", i)
@@ -102,7 +103,7 @@ func testModel(t *testing.T, seed uint64) {
 			t.Fatal(err)
 		}
 		last := strconv.Itoa(writes)
-		watchers.Go(func() { // ends when it has seen the last value
+		watchers.Go(func() { // ends at the last value
 			for {
 				data, _, err := c.Get(t.Context(), path, true)
 				switch {
@@ -119,7 +120,7 @@ func testModel(t *testing.T, seed uint64) {
 				<-changed[i]
 			}
 		})
-		all.Go(func() { // ends with its writes
+		all.Go(func() { // ends after its writes
 			write(t, c, path, writes)
 		})
 	}
@@ -127,7 +128,7 @@ func testModel(t *testing.T, seed uint64) {
 	mu.Lock()
 	whole = true
 	mu.Unlock()
-	for i := range callers { // those whose last write is unknown
+	for i := range callers { // callers whose last write is unknown
 		if _, err := steady.Set(t.Context(), fmt.Sprintf("/n%d", i), []byte(strconv.Itoa(writes)), client.AnyVersion); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +136,7 @@ func testModel(t *testing.T, seed uint64) {
 	watchers.Wait()
 	for i := range callers {
 		path := fmt.Sprintf("/n%d", i)
-		for { // the last connection may be a frail one
+		for { // the last connection may break too
 			err := c.RemoveWatches(t.Context(), path, proto.WatcherAny, true)
 			if err == nil || errors.Is(err, proto.ErrNoWatcher) {
 				break
@@ -149,13 +150,13 @@ func testModel(t *testing.T, seed uint64) {
 		t.Error(err)
 	}
 	for i := range delivered {
-		if delivered[i] > watched[i]+1 { // and the removal
+		if delivered[i] > watched[i]+1 { // one more for the removal
 			t.Errorf("/n%d: %d events of %d watches", i, delivered[i], watched[i])
 		}
 	}
 }
 
-// write writes 1, 2, 3 ... and looks what is there.
+// write writes 1, 2, 3 ... and checks the znode.
 func write(t *testing.T, c *client.Client, path string, writes int) {
 	ctx := t.Context()
 	for v := 1; v <= writes; v++ {

@@ -12,10 +12,10 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// zookeeper is the address of a server of somebody else, for TestOps_ZooKeeper.
+// zookeeper is the address of another server for TestOps_ZooKeeper.
 var zookeeper = flag.String("zookeeper", "", "run TestOps_ZooKeeper against this server, which must be empty, know TTLs (extendedTypesEnabled) and have no /t")
 
-// TestOps_ZooKeeper: the same on a server that is not ours.
+// TestOps_ZooKeeper runs the same on another server.
 func TestOps_ZooKeeper(t *testing.T) {
 	if *zookeeper == "" {
 		t.Skip("-zookeeper names no server")
@@ -41,7 +41,7 @@ func TestOps(t *testing.T) {
 	testOps(t, c)
 }
 
-// TestOps_Chroot: the same below a chroot, and a client without one sees it there.
+// TestOps_Chroot runs the same below a chroot, and checks that a client without one sees it there.
 func TestOps_Chroot(t *testing.T) {
 	s := startServer(t, server.Config{})
 	root, _, _ := connect(t, s)
@@ -97,7 +97,7 @@ func testOps(t *testing.T, c *client.Client) {
 		created, stat, err = c.Create(ctx, "/t/k", nil, o)
 		check(err)
 		owner := proto.SessionID(0)
-		if o.Ephemeral { // containers show no owner
+		if o.Ephemeral { // containers have no owner
 			owner = proto.SessionID(c.Session().ID)
 		}
 		if stat.EphemeralOwner != owner || (created != "/t/k") != o.Sequential {

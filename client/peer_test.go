@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// TestAgreesWithGoZookeeper: what one client writes the other reads the same, and both are told the same errors.
+// TestAgreesWithGoZookeeper: what one client writes, the other reads, and both get the same errors.
 func TestAgreesWithGoZookeeper(t *testing.T) {
 	s := startServer(t, server.Config{})
 	c, e, _ := connect(t, s)

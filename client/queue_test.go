@@ -13,7 +13,7 @@ import (
 func TestAwaitEvents(t *testing.T) {
 	s := startServer(t, server.Config{})
 	release := make(chan struct{})
-	delivered := make(chan string, 10) // more than there are events
+	delivered := make(chan string, 10) // more than the number of events
 	c, err := client.Connect(t.Context(), client.Config{Servers: []string{"in process"}, Dial: (&wire{dial: s.Dial}).Dial, OnEvent: func(e client.Event) {
 		<-release
 		delivered <- e.Path
@@ -41,7 +41,7 @@ func TestAwaitEvents(t *testing.T) {
 	if err := c.AwaitEvents(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if len(delivered) != 2 { // the session's beginning, and the change
+	if len(delivered) != 2 { // the new session and the change
 		t.Errorf("%d events told, want 2", len(delivered))
 	}
 }

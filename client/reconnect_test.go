@@ -19,8 +19,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// TestReconnect_Pauses: a server that gives a session and breaks each connection is not asked without end, and who comes back
-// to a server that worked comes back at once.
+// TestReconnect_Pauses: the client pauses before it returns to a server that gives a session and
+// then breaks every connection, but not before it returns to a server that worked.
 func TestReconnect_Pauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Int32
@@ -65,7 +65,7 @@ func TestReconnect_Pauses(t *testing.T) {
 	})
 }
 
-// TestCancelled: the error has the cause of a ctx, also of one that had ended before.
+// TestCancelled: the error has the cause of ctx, also if ctx ended before the call.
 func TestCancelled(t *testing.T) {
 	c, _ := connectFake(t, &fake{answer: polite(func(proto.RequestHeader, []byte) []byte { return []byte{} })})
 	why := errors.New("why")
@@ -83,7 +83,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestManyGivenUp: of many calls that wait for a connection most are given up. The others are sent, in their order.
+// TestManyGivenUp: most of many calls that wait for a connection are abandoned. The others are sent
+// in order.
 func TestManyGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := exhaustive.Or(5_000, 50_000)
@@ -146,7 +147,7 @@ func TestManyGivenUp(t *testing.T) {
 	})
 }
 
-// TestConnect_NamesAnAddressOnce: the system's error has it too.
+// TestConnect_NamesAnAddressOnce: the system's error contains the address too.
 func TestConnect_NamesAnAddressOnce(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -166,7 +166,8 @@ func TestRemoveWatches(t *testing.T) {
 	}
 }
 
-// TestRequestsWhileDown: what is asked for without a connection waits for one; ctx ends the wait, and then nothing was sent.
+// TestRequestsWhileDown: a request without a connection waits for one. If ctx ends the wait, it was
+// not sent.
 func TestRequestsWhileDown(t *testing.T) {
 	s := startServer(t, server.Config{})
 	c, e, w := connect(t, s)
@@ -245,7 +246,7 @@ func TestClose_EndsTheSession(t *testing.T) {
 	}
 }
 
-// TestClose_NobodyThere: in virtual time, so that the timeout costs nothing.
+// TestClose_NobodyThere runs in virtual time, so that the timeout costs nothing.
 func TestClose_NobodyThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, server.Config{})
@@ -261,7 +262,7 @@ func TestClose_NobodyThere(t *testing.T) {
 	})
 }
 
-// likeSocket takes a deadline when the other end is closed already, which a pipe refuses.
+// likeSocket accepts deadlines after the other end has closed, which a pipe refuses.
 type likeSocket struct{ net.Conn }
 
 func (c likeSocket) SetReadDeadline(t time.Time) error {
@@ -287,7 +288,7 @@ func TestConnect_NamesEachServer(t *testing.T) {
 					_, _ = far.Read(make([]byte, 1000))
 					_ = far.Close()
 				}()
-			} else { // says nothing
+			} else { // does not answer
 				go func() { _, _ = far.Read(make([]byte, 1000)) }() // ends as above
 			}
 			return likeSocket{near}, nil
@@ -340,7 +341,7 @@ func TestAuth_OnEachConnection(t *testing.T) {
 	if err != nil || len(who) != 3 {
 		t.Errorf("%v, %v", who, err)
 	}
-	// While there is no connection it waits for one.
+	// Without a connection it waits for one.
 	w.Break(true)
 	e.awaitState(t, client.Connecting)
 	added := make(chan error, 1)
@@ -354,7 +355,7 @@ func TestAuth_OnEachConnection(t *testing.T) {
 	}
 }
 
-// TestPings: an idle session outlives its timeout many times, on one connection.
+// TestPings: an idle session lives for many timeouts on one connection.
 func TestPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, server.Config{})

@@ -6,7 +6,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestAllocations holds the hot paths to what they must keep.
+// TestAllocations bounds the allocations of the hot paths.
 func TestAllocations(t *testing.T) {
 	tree := New(Options{})
 	apply := func(op proto.OpCode, body []byte) func() {

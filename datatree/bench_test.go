@@ -41,7 +41,7 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.ReadMemStats(&before)
 		t, _ := benchTree(b, n)
 		runtime.GC()
-		runtime.GC() // the second one frees what the first one's sweep found
+		runtime.GC() // the second collection frees what the sweep of the first found
 		runtime.ReadMemStats(&after)
 		b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/n-100, "B/znode")
 		runtime.KeepAlive(t)
@@ -137,7 +137,8 @@ func BenchmarkCreateDeleteBelowData(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateSequential is the create of a queue's or lock's znode, in one parent that grows.
+// BenchmarkCreateSequential creates sequential znodes, as for a queue or a lock, in one growing
+// parent.
 func BenchmarkCreateSequential(b *testing.B) {
 	t, _ := benchTree(b, 1000)
 	r := Request{Op: proto.OpCreate, Body: (&proto.CreateRequest{Path: "/parent07/s-", Data: make([]byte, 100), ACL: proto.OpenACL(), Mode: 2}).Append(nil, proto.OpCreate)}
@@ -169,7 +170,8 @@ func BenchmarkCapture(b *testing.B) {
 	})
 }
 
-// BenchmarkRestore makes a tree of what a checkpoint has. Keys and values lie scattered here; in pages they follow one another.
+// BenchmarkRestore restores a checkpoint. Keys and values are scattered in memory here; in a
+// checkpoint file they are consecutive.
 func BenchmarkRestore(b *testing.B) {
 	for _, n := range []int{1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("znodes=%d", n), func(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestBlob_IsARecord makes a blob of any record and takes it apart again.
+// TestBlob_IsARecord encodes any record as a blob and decodes it again.
 func TestBlob_IsARecord(t *testing.T) {
 	tree := empty(Options{})
 	rapid.Check(t, func(rt *rapid.T) {
@@ -74,7 +74,7 @@ func TestBlob_IsARecord(t *testing.T) {
 	})
 }
 
-// TestUvarintAt_IsBinarys reads each length, with and without bytes behind it.
+// TestUvarintAt_IsBinarys decodes each length, with and without bytes after it.
 func TestUvarintAt_IsBinarys(t *testing.T) {
 	for shift := range 64 {
 		for _, want := range []uint64{1 << shift, 1<<shift - 1, 1<<shift | 1, math.MaxUint64 >> shift} {

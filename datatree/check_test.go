@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestCheck_Finds breaks one thing at a time.
+// TestCheck_Finds breaks one invariant at a time.
 func TestCheck_Finds(t *testing.T) {
 	n := func(tree *Tree, path string) *znode { return tree.get(path) }
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func TestCheck_Finds(t *testing.T) {
 	}
 }
 
-// spoil gives /fuzz another record, and notes nothing.
+// spoil changes the record of /fuzz without updating anything else.
 func spoil(tree *Tree, change func(r *record)) {
 	n := tree.get("/fuzz")
 	r := n.record()
@@ -114,7 +114,7 @@ func spoil(tree *Tree, change func(r *record)) {
 	n.setBlob(tree.seal("/fuzz", &r))
 }
 
-// TestApply_PanicsOnAZxidThatDoesNotRise is D4.
+// TestApply_PanicsOnAZxidThatDoesNotRise checks D4.
 func TestApply_PanicsOnAZxidThatDoesNotRise(t *testing.T) {
 	tree := fuzzTree(t)
 	tree.SetLastZxid(tree.LastZxid().NextEpoch())

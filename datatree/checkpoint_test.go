@@ -50,8 +50,9 @@ counter /empty -5
 	return s.tree
 }
 
-// TestCheckpoint_Golden reads what version 1 wrote, and writes it again. The files are never written anew: if this fails,
-// the format has changed and needs another version. The first one is older than ensembles.
+// TestCheckpoint_Golden reads files written by version 1 and writes them again. Never regenerate
+// the files: if this test fails, the format has changed and needs a new version. The first file is
+// older than ensembles.
 func TestCheckpoint_Golden(t *testing.T) {
 	for name, tree := range map[string]*Tree{"checkpoint-v1.txt": goldenTree(t), "checkpoint-v1-ensemble.txt": fuzzEnsemble(t)} {
 		t.Run(name, func(t *testing.T) { testGolden(t, name, tree) })
@@ -94,7 +95,7 @@ func testGolden(t *testing.T, name string, want *Tree) {
 	}
 }
 
-// TestRequest_Golden is the same for a request.
+// TestRequest_Golden is TestCheckpoint_Golden for a request.
 func TestRequest_Golden(t *testing.T) {
 	r := Request{
 		Session: 0x0100_0007_0000_0001, ConnEpoch: proto.MakeZxid(7, 300), Op: proto.OpCloseSession,
@@ -125,7 +126,7 @@ func TestRequest_Golden(t *testing.T) {
 	}
 }
 
-// TestRestore_Refuses takes a good checkpoint and spoils one thing.
+// TestRestore_Refuses damages one thing in a good checkpoint.
 func TestRestore_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -165,14 +166,15 @@ func TestRestore_Refuses(t *testing.T) {
 	}
 }
 
-// TestRestore_RefusesWhatAgrees is the same for what no digest finds, since the meta record agrees: what would break later is refused, too.
+// TestRestore_RefusesWhatAgrees damages records and makes the meta record agree, so that the digest
+// detects nothing: Restore must still refuse what would break later.
 func TestRestore_RefusesWhatAgrees(t *testing.T) {
 	zxids := func(czxid, mzxid, pzxid proto.Zxid) []byte {
 		return appendRecord(nil, &record{czxid: czxid, mzxid: mzxid, pzxid: pzxid})
 	}
 	config := func(version, pending proto.Zxid) []byte {
 		var e ensembleRecord
-		e.current, _, _ = serverlist.ParseConfig("server.1=h1:1:2") // it is valid
+		e.current, _, _ = serverlist.ParseConfig("server.1=h1:1:2") // valid
 		e.version, e.pending = version, Pending{pending, e.current}
 		return appendEnsemble(nil, &e)
 	}
@@ -205,7 +207,7 @@ func TestRestore_RefusesWhatAgrees(t *testing.T) {
 	}
 }
 
-// TestRestore_RefusesTwice tells each key twice.
+// TestRestore_RefusesTwice repeats each key.
 func TestRestore_RefusesTwice(t *testing.T) {
 	s := make(store)
 	tree := fuzzEnsemble(t)
@@ -224,7 +226,8 @@ func TestRestore_RefusesTwice(t *testing.T) {
 	}
 }
 
-// TestCapture_IsReadWhileTheTreeMovesOn is for the race detector, and for the promise that a capture stays as it is.
+// TestCapture_IsReadWhileTheTreeMovesOn checks, also under the race detector, that a capture does
+// not change.
 func TestCapture_IsReadWhileTheTreeMovesOn(t *testing.T) {
 	tree := goldenTree(t)
 	session := slices.Collect(tree.Sessions())[0]
@@ -245,7 +248,7 @@ func TestCapture_IsReadWhileTheTreeMovesOn(t *testing.T) {
 			}
 		})
 	}
-	var live sync.RWMutex // what the server has
+	var live sync.RWMutex // as in the server
 	for range 2 {
 		readers.Go(func() {
 			for range 200 {

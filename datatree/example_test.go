@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A request is applied, what it says to watchers comes out, and the tree goes through a checkpoint.
+// A request is applied, returns events for watches, and the tree is restored from a checkpoint.
 func Example() {
 	tree := datatree.New(datatree.Options{TrackDirty: true})
 

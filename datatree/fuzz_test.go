@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// FuzzDecodeRequest: arbitrary bytes never panic, neither while they are decoded nor when what came of them is
-// applied, and leave a sound tree.
+// FuzzDecodeRequest: arbitrary bytes never cause a panic, neither in DecodeRequest nor in Apply,
+// and leave a sound tree.
 func FuzzDecodeRequest(f *testing.F) {
 	create := (&proto.CreateRequest{Path: "/fuzz/x", Data: []byte("d"), ACL: proto.OpenACL(), Mode: 3}).Append(nil, proto.OpCreate)
 	multi := (&proto.MultiRequest{Ops: []proto.MultiOp{
@@ -42,7 +42,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
-// FuzzApply is the same for the part that clients send: a body for each op that is applied.
+// FuzzApply is the same for the part that clients send: the body of each operation.
 func FuzzApply(f *testing.F) {
 	f.Add(int32(proto.OpCreate), (&proto.CreateRequest{Path: "/fuzz/x", ACL: proto.OpenACL()}).Append(nil, proto.OpCreate))
 	f.Add(int32(proto.OpSetData), (&proto.SetDataRequest{Path: "/fuzz", Version: -1}).Append(nil))
@@ -54,8 +54,8 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// FuzzReconfig is the same for lists of members, which may do anything: those that an ensemble begins with, and those of a
-// client. What is accepted survives a checkpoint, while it is pending and after.
+// FuzzReconfig is the same for arbitrary lists of members, those of initConfig and those of a
+// client's reconfig. What is accepted survives a checkpoint, both while it is pending and after.
 func FuzzReconfig(f *testing.F) {
 	f.Add("server.1=h1:1:2\nserver.2=h2:1:2", "server.3=h3:1:2;3", "1", "")
 	f.Add("server.1=h1:1:2", "", "", "server.1=[::1]:1:2:observer,server.254=h:1:2;h:3,server.2=h2:1:2")
@@ -77,8 +77,8 @@ func FuzzReconfig(f *testing.F) {
 	})
 }
 
-// FuzzRestore: a checkpoint with any value at any key either restores to a sound tree or is refused, also where the meta record has been made to agree
-// with it: the digest is no protection against somebody who can compute it.
+// FuzzRestore: a checkpoint with any value at any key either restores to a sound tree or is
+// refused, also if the meta record agrees with it: whoever can compute the digest can forge it.
 func FuzzRestore(f *testing.F) {
 	s := make(store)
 	tree := fuzzEnsemble(f)
@@ -105,7 +105,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// agree makes the meta record, if it is one, say what the others are.
+// agree updates the meta record, if there is a valid one, to the other records.
 func (s store) agree() {
 	m, err := decodeMeta(s["m"])
 	if err != nil {
@@ -127,7 +127,7 @@ func (s store) agree() {
 	s["m"] = appendMeta(nil, m)
 }
 
-// recordDigest hashes one key and its value in a checkpoint, as docs/reference/formats.md says.
+// recordDigest returns the hash of a key and its value as docs/reference/formats.md defines it.
 func recordDigest(key string, value []byte) uint64 {
 	return xxhash.Sum64(append(appendText(nil, key), value...))
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
-// TestIndex_IsAMap puts and drops many paths, so that shards grow, shrink and move what stands behind a hole.
+// TestIndex_IsAMap adds and drops many paths, so that shards grow, shrink and move entries into
+// holes.
 func TestIndex_IsAMap(t *testing.T) {
 	tree := empty(Options{})
 	exhaustive.Checks(t, 8, 100)

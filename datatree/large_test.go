@@ -7,7 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestLargeData_StayWhereTheyAre while anything else of the znode changes, and whatever becomes of the request that brought them.
+// TestLargeData_StayWhereTheyAre checks that large data is not copied when anything else of the
+// znode changes, and does not depend on the memory of its request.
 func TestLargeData_StayWhereTheyAre(t *testing.T) {
 	tree, s := New(Options{TrackDirty: true}), make(store)
 	apply := func(op proto.OpCode, body []byte) {

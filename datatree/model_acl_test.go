@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// fixACL is what becomes of a list at create and setACL (spec 10.2). One whose getACL reply would be too long is refused
-// at the entry with which it becomes so.
+// fixACL returns the stored form of a list in create and setACL (spec 10.2). A list whose getACL
+// reply would be too long is refused at the entry that makes it so.
 func fixACL(e env, list []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 	var fixed []proto.ACL
 	for i, a := range list {
@@ -59,7 +59,7 @@ func fixACL(e env, list []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 	return fixed, proto.OK
 }
 
-// ipRange reads an address with an optional number of bits.
+// ipRange parses an address with an optional number of bits.
 func ipRange(s string) (netip.Addr, int, bool) {
 	text, bits, hasBits := strings.Cut(s, "/")
 	addr, err := netip.ParseAddr(text)
@@ -75,7 +75,7 @@ func ipRange(s string) (netip.Addr, int, bool) {
 	return addr, n, true
 }
 
-// permitted is the check of spec 10.3: any of the wanted bits is enough.
+// permitted is the check of spec 10.3: any of the wanted bits suffices.
 func permitted(acl []proto.ACL, want proto.Perms, c datatree.Caller) bool {
 	if c.SkipACL || len(acl) == 0 || slices.ContainsFunc(c.IDs, func(id proto.ID) bool { return id.Scheme == "super" }) {
 		return true
@@ -104,7 +104,7 @@ func permitted(acl []proto.ACL, want proto.Perms, c datatree.Caller) bool {
 	return false
 }
 
-// shownACL is what getACL answers to somebody who may read it (spec 10.5).
+// shownACL is the reply of getACL to a caller who may read the list (spec 10.5).
 func shownACL(acl []proto.ACL, c datatree.Caller) []proto.ACL {
 	if permitted(acl, proto.PermAdmin, c) {
 		return acl

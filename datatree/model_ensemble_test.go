@@ -11,11 +11,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelMembers maps ids to roles. The rest of a line follows from the id, so that no two members share an address; what
-// lines may look like is the business of the package that reads them.
+// modelMembers maps ids to roles. The id determines the rest of a server line, so that no two
+// members share an address; the syntax of lines is tested in package serverlist.
 type modelMembers map[int]string
 
-// modelEnsemble is what the model knows of members. The maps are not changed once they stand here.
+// modelEnsemble is the model's state of the members. The maps are immutable.
 type modelEnsemble struct {
 	version, serial  proto.Zxid
 	current, pending modelMembers
@@ -47,7 +47,7 @@ func (m modelMembers) voters() int {
 	return n
 }
 
-// change is what a client may ask for, in words and in effect.
+// change is a change that a client may request, as text and in its effect.
 type change struct {
 	joining, leaving, full *string
 	effect                 func(modelMembers) (modelMembers, proto.ErrCode)
@@ -99,7 +99,8 @@ func drawChange(t *rapid.T) change {
 	return c
 }
 
-// reconfig does one step of a change of the ensemble: a client's, the leader's answer to it, or the first members.
+// reconfig does one step of a change of the ensemble: a client's request, the leader's answer to
+// it, or the initial members.
 func (s *machine) reconfig(t *rapid.T) {
 	e := &s.model.ensemble
 	switch step := rapid.IntRange(0, 9).Draw(t, "step"); {
@@ -174,7 +175,7 @@ func (s *machine) clientReconfig(t *rapid.T) {
 	})
 }
 
-// configDone is mostly about what is pending, and mostly good news.
+// configDone mostly refers to the pending change and mostly reports success.
 func (s *machine) configDone(t *rapid.T) {
 	e := &s.model.ensemble
 	done := datatree.ConfigDoneBody{Serial: e.serial, Code: rapid.SampledFrom([]proto.ErrCode{0, 0, 0, proto.ErrNewConfigNoQuorum}).Draw(t, "code")}

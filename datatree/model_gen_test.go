@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// callers are the identities that requests come with.
+// callers are the identities of requests.
 var callers = [][]proto.ID{
 	{{Scheme: "ip", ID: "127.0.0.1"}},
 	{{Scheme: "ip", ID: "127.0.0.1"}, {Scheme: "digest", ID: "alice:aa="}},
@@ -21,7 +21,7 @@ var callers = [][]proto.ID{
 
 var anyIDs = rapid.SampledFrom(callers)
 
-// oddPaths are those on whose treatment the ops differ, and those that are special.
+// oddPaths are special paths, and paths that the operations treat differently.
 var oddPaths = []string{
 	"", "/", "//", "a", "a/b", "ab", "/a/", "/a//b", "/.", "/..", "/a/.", "/a/../b", "/...", "/.a", "/a.", "/a b",
 	"/a\x00b", "\x00", "/a\x01", "/a\x7f", "/a\u0085", "/a\u00a0", "/\u00e9", "/a\ue000", "/a\uf8ff", "/a\uf900", "/a\uffef",
@@ -29,7 +29,7 @@ var oddPaths = []string{
 	"/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/zookeeper/config/x", "/zookeeper/x", "/zookeeper/",
 }
 
-// quotaPaths are what makes a quota for /q, one within it, and one that means nothing.
+// quotaPaths make up a quota for /q, one within it, and one without meaning.
 var quotaPaths = []string{
 	"/q", "/q/zookeeper_limits", "/q/zookeeper_stats", "/q/a", "/q/a/zookeeper_limits", "/q/a/zookeeper_stats",
 	"/zookeeper", "/zookeeper/zookeeper_limits", "/zookeeper_limits",
@@ -42,7 +42,7 @@ func (s *machine) existing(t *rapid.T) string {
 	return rapid.SampledFrom(slices.Sorted(maps.Keys(s.model.nodes))).Draw(t, "existing")
 }
 
-// path draws one for a request that expects the znode to be there.
+// path draws a path for a request that expects a znode.
 func (s *machine) path(t *rapid.T) string {
 	if rapid.IntRange(0, 7).Draw(t, "odd") == 7 {
 		return rapid.SampledFrom(oddPaths).Draw(t, "path")
@@ -50,7 +50,7 @@ func (s *machine) path(t *rapid.T) string {
 	return s.existing(t)
 }
 
-// newPath draws one for a create: mostly under something that exists, seldom in the depth of /zookeeper.
+// newPath draws a path for a create: mostly below an existing znode, rarely below /zookeeper.
 func (s *machine) newPath(t *rapid.T) string {
 	switch rapid.IntRange(0, 9).Draw(t, "odd") {
 	case 9:
@@ -69,7 +69,7 @@ func (s *machine) newPath(t *rapid.T) string {
 	return parent + "/" + names.Draw(t, "name")
 }
 
-// data draws null, empty, or bytes that no other request has.
+// data draws null, empty, or unique bytes.
 func (s *machine) data(t *rapid.T) []byte {
 	switch n := rapid.IntRange(0, 9).Draw(t, "data"); n {
 	case 0:
@@ -79,9 +79,9 @@ func (s *machine) data(t *rapid.T) []byte {
 	default:
 		switch n {
 		case 8:
-			n = 2000 // so large that the tree keeps them in a piece of their own
+			n = 2000 // large enough to be stored separately
 		case 9:
-			n = 40 // more than some requests may have, see MaxBuffer
+			n = 40 // more than MaxBuffer of some requests allows
 		}
 		s.unique++
 		return fmt.Appendf(nil, "%0*d", n, s.unique)
@@ -93,7 +93,7 @@ var quotaTexts = rapid.SampledFrom([]string{
 	"count=4,bytes=20;byteHardLimit=20;countHardLimit=2", "nonsense", "count=1,bytes=1=;byteHardLimit=6;countHardLimit=4",
 })
 
-// dataFor draws data that fits the path: text of a quota for its limits.
+// dataFor draws data that fits the path: quota text for limits.
 func (s *machine) dataFor(t *rapid.T, path string) []byte {
 	if strings.HasSuffix(path, "/zookeeper_limits") {
 		return []byte(quotaTexts.Draw(t, "limits"))
@@ -135,7 +135,7 @@ func acl(t *rapid.T) []proto.ACL {
 	return rapid.SliceOfN(entry, 1, 3).Draw(t, "list")
 }
 
-// version draws one that is often right.
+// version draws a version that is often right.
 func (s *machine) version(t *rapid.T, path string, of func(*modelNode) int32) int32 {
 	n := s.model.at(path)
 	if n == nil || rapid.IntRange(0, 3).Draw(t, "guess") == 0 {
@@ -153,7 +153,7 @@ func (s *machine) createRequest(t *rapid.T) *proto.CreateRequest {
 	}
 }
 
-// createOp draws an opcode, mostly one that suits the mode.
+// createOp draws an op code, mostly one that suits the mode.
 func createOp(t *rapid.T, mode proto.CreateMode) proto.OpCode {
 	switch {
 	case rapid.IntRange(0, 5).Draw(t, "any") == 0:
@@ -166,7 +166,7 @@ func createOp(t *rapid.T, mode proto.CreateMode) proto.OpCode {
 	return rapid.SampledFrom([]proto.OpCode{proto.OpCreate, proto.OpCreate2}).Draw(t, "op")
 }
 
-// setDataRequest leaves the stats of quotas alone: what an outsider writes there is nobody's promise.
+// setDataRequest does not write the stats of quotas: nothing is promised for such a write.
 func (s *machine) setDataRequest(t *rapid.T) *proto.SetDataRequest {
 	path := s.path(t)
 	if strings.HasSuffix(path, "/zookeeper_stats") {
@@ -182,7 +182,7 @@ func (s *machine) pathVersion(t *rapid.T) *proto.PathVersionRequest {
 
 func (s *machine) multiOps(t *rapid.T) []proto.MultiOp {
 	ops := make([]proto.MultiOp, rapid.IntRange(0, 5).Draw(t, "ops"))
-	var fresh []string // what earlier ops of this multi may have made
+	var fresh []string // perhaps created by earlier operations of this multi
 	for i := range ops {
 		switch rapid.IntRange(0, 5).Draw(t, "sub") {
 		case 0:
@@ -198,8 +198,8 @@ func (s *machine) multiOps(t *rapid.T) []proto.MultiOp {
 			c := s.createRequest(t)
 			op := createOp(t, c.Mode)
 			if op == proto.OpCreateContainer || c.Mode == proto.ModeContainer && op == proto.OpCreateTTL {
-				// What a container op with other flags, and a TTL op with those of a container, become in a multi is not
-				// written down, and no client sends it.
+				// In a multi, the result of createContainer with other flags, or of createTTL with
+				// those of a container, is not specified, and no client sends them.
 				op, c.Mode = proto.OpCreateContainer, proto.ModeContainer
 			}
 			if op != proto.OpCreateTTL {

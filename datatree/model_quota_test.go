@@ -11,8 +11,8 @@ import (
 
 const quotaRoot = "/zookeeper/quota"
 
-// quotaOf returns the nearest path at or above path that has a limits znode, "" if there is none. The root has none, and
-// what lies below /zookeeper neither.
+// quotaOf returns the nearest path at or above path that has a limits znode, "" if there is none.
+// The root and paths below /zookeeper have none.
 func (m *model) quotaOf(path string) string {
 	if below(path, "/zookeeper") {
 		return ""
@@ -36,7 +36,7 @@ func (m *model) used(q string) (count, bytes int64) {
 	return count, bytes
 }
 
-// parseQuota reads the text of limits and stats: keys that are absent are -1.
+// parseQuota parses the text of limits and stats. Absent keys are -1.
 func parseQuota(text []byte) (map[string]int64, bool) {
 	v := map[string]int64{"count": -1, "bytes": -1, "countHardLimit": -1, "byteHardLimit": -1}
 	for _, pair := range strings.FieldsFunc(string(text), func(r rune) bool { return r == ',' || r == ';' }) {
@@ -50,7 +50,7 @@ func parseQuota(text []byte) (map[string]int64, bool) {
 	return v, true
 }
 
-// quotaAllows is the last check of create and the one before the version of setData (spec 11.1).
+// quotaAllows is the last check of create, and the check before the version in setData (spec 11.1).
 func (m *model) quotaAllows(e env, path string, bytes, count int64) proto.ErrCode {
 	q := m.quotaOf(path)
 	if q == "" || e.req.Flags&datatree.FlagEnforceQuota == 0 {
@@ -61,7 +61,7 @@ func (m *model) quotaAllows(e env, path string, bytes, count int64) proto.ErrCod
 		return proto.ErrMarshallingError
 	}
 	if m.nodes[quotaRoot+q+"/zookeeper_stats"] == nil {
-		return proto.OK // asked of 3.9.5
+		return proto.OK // behaviour of 3.9.5
 	}
 	usedCount, usedBytes := m.used(q)
 	over := func(limit string, used, delta int64) bool {
@@ -73,13 +73,14 @@ func (m *model) quotaAllows(e env, path string, bytes, count int64) proto.ErrCod
 	return proto.OK
 }
 
-// recount writes the stats of all quotas anew. ZooKeeper adds up instead, and what it has is off after a limits znode
-// was deleted and made again, or for as long as there was no stats znode: the tree promises the exact count.
+// recount computes the stats of all quotas. ZooKeeper updates them by differences, which go wrong
+// after a limits znode was deleted and recreated, or while there is no stats znode; the tree
+// promises exact counts.
 func (m *model) recount() {
 	for path, stats := range m.nodes {
 		q, found := strings.CutSuffix(path, "/zookeeper_stats")
 		q = strings.TrimPrefix(q, quotaRoot)
-		if !found || q == "" || m.quotaOf(q) != q { // a quota may be older than its znode
+		if !found || q == "" || m.quotaOf(q) != q { // a quota may exist before its znode
 			continue
 		}
 		count, bytes := m.used(q)

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// conn is what a request came over: a session and one of the epochs that it had.
+// conn identifies the connection of a request: a session and one of its epochs.
 type conn struct {
 	session proto.SessionID
 	epoch   proto.Zxid
@@ -32,7 +32,8 @@ type machine struct {
 	disk   map[string]string // what captures have reported so far
 }
 
-// TestTree_AgreesWithModel does random requests on a tree and on the model and compares all that a client could see.
+// TestTree_AgreesWithModel applies random requests to a tree and to the model and compares
+// everything that clients can see.
 func TestTree_AgreesWithModel(t *testing.T) {
 	exhaustive.Checks(t, 30, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,7 +79,8 @@ func repeat(t *rapid.T, most int, do func(*rapid.T)) {
 	}
 }
 
-// conn draws a connection: mostly the newest of a live session, seldom one of a session that is gone or has moved.
+// conn draws a connection: mostly the latest of a live session, rarely one of a session that has
+// ended or moved.
 func (s *machine) conn(t *rapid.T) conn {
 	if rapid.IntRange(0, 15).Draw(t, "stale") == 0 {
 		return rapid.SampledFrom(s.conns).Draw(t, "conn")
@@ -100,8 +102,8 @@ func (s *machine) create(t *rapid.T) {
 	s.request(t, s.conn(t), op, c.Append(nil, op), func(e env) outcome { return s.model.create(e, c, op, false) })
 }
 
-// quota does what a tool does to set a quota: it makes the znodes one by one, those that are missing. Or it drops one.
-// Then somebody writes below.
+// quota does what a tool does to set a quota: it creates the missing znodes one by one. Or it
+// deletes one. Then a client writes below.
 func (s *machine) quota(t *rapid.T) {
 	limited := rapid.SampledFrom([]string{"/q", "/q", "/q/a", "/a"}).Draw(t, "limited")
 	target := quotaRoot + limited
@@ -118,7 +120,7 @@ func (s *machine) quota(t *rapid.T) {
 	}
 }
 
-// writeAt makes the znode or, if it is there, changes or deletes it, as somebody who may.
+// writeAt creates the znode or, if it exists, changes or deletes it, with all permissions.
 func (s *machine) writeAt(t *rapid.T, path string) {
 	from := s.conn(t)
 	from.super = true
@@ -178,7 +180,7 @@ func (s *machine) multi(t *rapid.T) {
 	s.request(t, s.conn(t), proto.OpMulti, body, func(e env) outcome { return s.model.multi(e, ops) })
 }
 
-// garbled sends bodies that end too soon, and a multi with an op that must not be there.
+// garbled sends truncated bodies, and a multi with a forbidden operation.
 func (s *machine) garbled(t *rapid.T) {
 	c := s.createRequest(t)
 	ops := []proto.OpCode{proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpSetData, proto.OpSetACL, proto.OpDelete, proto.OpMulti}
@@ -238,7 +240,7 @@ func (s *machine) reattach(t *rapid.T) {
 	s.apply(t, h, &datatree.Request{Session: id, Op: proto.OpReattachSession, Body: body.Append(nil), Server: server}, want)
 }
 
-// expire proposes the end of a session, now and then as a leader that is none any more.
+// expire proposes the expiry of a session, sometimes as a former leader.
 func (s *machine) expire(t *rapid.T) {
 	epoch := s.model.last.Next().Epoch() - uint32(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ago"))
 	body := datatree.ExpireSessionBody{Epoch: epoch}.Append(nil)
@@ -260,10 +262,10 @@ func serverID(t *rapid.T) uint8 {
 	return rapid.SampledFrom([]uint8{1, 2, 127, 128, 254}).Draw(t, "server")
 }
 
-// collect does what the leader does from time to time, and tries what must be refused.
+// collect does what the leader does periodically, and tries what must be refused.
 func (s *machine) collect(t *rapid.T) {
 	s.now += rapid.Int64Range(0, 300).Draw(t, "wait")
-	if rapid.Bool().Draw(t, "edge") { // the last millisecond of a time to live, or the first after it
+	if rapid.Bool().Draw(t, "edge") { // the last millisecond of a time to live, or the first one after it
 		for _, path := range slices.Sorted(maps.Keys(s.model.nodes)) {
 			if n := s.model.nodes[path]; n.kind == ttl && n.ttl <= 500 && n.mtime+n.ttl >= s.now {
 				s.now = n.mtime + n.ttl + rapid.Int64Range(0, 1).Draw(t, "after")
@@ -281,7 +283,7 @@ func (s *machine) collect(t *rapid.T) {
 	if limited := s.tree.Collectable(s.now, neverUsed, 1); len(limited) != min(1, len(want)) {
 		t.Fatalf("Collectable with limit 1: got %q of %q", limited, want)
 	}
-	// A candidate may have changed meanwhile, so any path can come along.
+	// A candidate may have changed meanwhile, so any path is possible.
 	path := s.path(t)
 	if len(want) > 0 && rapid.Bool().Draw(t, "candidate") {
 		path = rapid.SampledFrom(want).Draw(t, "collect")
@@ -293,14 +295,14 @@ func (s *machine) collect(t *rapid.T) {
 	s.apply(t, h, req, outcome{err: code, events: events})
 }
 
-// header makes the next zxid, at a time that does not go back.
+// header returns the next zxid, at a time that does not decrease.
 func (s *machine) header(t *rapid.T) datatree.Header {
 	s.now += rapid.Int64Range(0, 20).Draw(t, "ms")
 	s.model.last = s.model.last.Next()
 	return datatree.Header{Zxid: s.model.last, TimeMs: s.now}
 }
 
-// request sends a client's request; do says what the model makes of it if the session lets it pass.
+// request sends a client's request. do applies it to the model if the session check passes.
 func (s *machine) request(t *rapid.T, from conn, op proto.OpCode, body []byte, do func(env) outcome) {
 	req := &datatree.Request{
 		Session: from.session, ConnEpoch: from.epoch, Op: op, Body: body, IDs: anyIDs.Draw(t, "ids"), Server: 1,
@@ -322,7 +324,7 @@ func (s *machine) request(t *rapid.T, from conn, op proto.OpCode, body []byte, d
 	}
 }
 
-// apply sends the request through its encoding into the tree and compares the outcome.
+// apply encodes and decodes the request, applies it to the tree and compares the outcome.
 func (s *machine) apply(t *rapid.T, h datatree.Header, req *datatree.Request, want outcome) {
 	decoded, err := datatree.DecodeRequest(req.Append(nil))
 	if err != nil {
@@ -352,7 +354,7 @@ func (s *machine) apply(t *rapid.T, h datatree.Header, req *datatree.Request, wa
 	}
 }
 
-// sameResult compares what a client sees: plain create shows no Stat.
+// sameResult compares what a client sees: the result of a plain create has no Stat.
 func sameResult(got, want proto.MultiResult) bool {
 	showsStat := want.Op == proto.OpCreate2 || want.Op == proto.OpSetData
 	return got.Op == want.Op && got.Err == want.Err && got.Path == want.Path && (!showsStat || got.Stat == want.Stat)
@@ -367,7 +369,7 @@ func (s *machine) readableAlike(ref datatree.ACLRef, list []proto.ACL) bool {
 	return true
 }
 
-// checkpoint adds what changed to the disk, and goes on with a tree restored from there.
+// checkpoint adds the changes to the disk and continues with a tree restored from it.
 func (s *machine) checkpoint(t *rapid.T) {
 	all := make(map[string]string)
 	addChanges(t, all, s.tree.CaptureAll())
@@ -391,7 +393,7 @@ func (s *machine) checkpoint(t *rapid.T) {
 	}
 }
 
-// addChanges writes them to a disk.
+// addChanges writes changes to a disk.
 func addChanges(t *rapid.T, disk map[string]string, changes *datatree.Changes) {
 	before, records := "", 0
 	if err := changes.Range(func(key, value []byte) error {
@@ -413,7 +415,8 @@ func addChanges(t *rapid.T, disk map[string]string, changes *datatree.Changes) {
 	}
 }
 
-// sorted ranges over m in the order of its keys. Each step reuses the memory of the one before, as a database may.
+// sorted ranges over m in key order. Like a database it may, each step reuses the memory of the
+// previous one.
 func sorted(m map[string]string) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		var kb, vb []byte
@@ -477,7 +480,7 @@ func (s *machine) compareChildren(t *rapid.T, path string, c datatree.Caller, st
 	if code != proto.OK {
 		return
 	}
-	if path == "" { // counts the root too: asked of ZooKeeper 3.9.5
+	if path == "" { // counts the root too, as in ZooKeeper 3.9.5
 		path, total = "/", total-1
 	}
 	d := jute.NewDecoder(out[len(head):])
@@ -497,7 +500,7 @@ func (s *machine) compareChildren(t *rapid.T, path string, c datatree.Caller, st
 	}
 }
 
-// compareAll compares all that is there, and that nothing else is: every list of children is compared.
+// compareAll compares all znodes and, by the lists of children, that there are no others.
 func (s *machine) compareAll(t *rapid.T) {
 	s.compareEnsemble(t)
 	ephemerals := make(map[proto.SessionID][]string)

@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// kind is what becomes of a znode when nobody looks after it.
+// kind says when a znode is deleted automatically.
 type kind int
 
 const (
@@ -27,11 +27,11 @@ type modelNode struct {
 	czxid, mzxid, pzxid proto.Zxid
 	ctime, mtime        int64
 	version, aversion   int32
-	created             int32 // children ever created: ZooKeeper's internal cversion
+	created             int32 // number of children ever created: ZooKeeper's internal cversion
 	kind                kind
 	owner               proto.SessionID
 	ttl                 int64
-	birth               bool // one of the four that a tree begins with, never written to: null or empty data is not pinned
+	birth               bool // one of the four initial znodes, never written: null or empty data is not specified
 }
 
 type modelSession struct {
@@ -41,8 +41,8 @@ type modelSession struct {
 	server  uint8
 }
 
-// model is the znode tree as the description of the protocol has it, written without a look at the implementation and
-// without a thought for cost: a map of paths, which a multi copies as a whole.
+// model is the tree as the protocol describes it, written without looking at the implementation and
+// without regard to cost: a map of paths, which a multi copies as a whole.
 type model struct {
 	nodes    map[string]*modelNode
 	sessions map[proto.SessionID]modelSession
@@ -56,7 +56,7 @@ type modelEvent struct {
 	acl  []proto.ACL
 }
 
-// outcome is what the model expects of one request.
+// outcome is what the model expects of a request.
 type outcome struct {
 	err     proto.ErrCode
 	path    string
@@ -88,7 +88,7 @@ func (m *model) clone() *model {
 	return c
 }
 
-// at returns the znode; "" is the root, in lookups and as a parent.
+// at returns the znode at path; "" is the root, in lookups and as a parent.
 func (m *model) at(path string) *modelNode {
 	if path == "" {
 		path = "/"
@@ -130,7 +130,7 @@ func (m *model) stat(path string) proto.Stat {
 	}
 }
 
-// validPath is the rule for whole paths, by characters.
+// validPath checks whole paths, by characters.
 func validPath(path string) bool {
 	if path == "" || path[0] != '/' || len(path) > 1 && strings.HasSuffix(path, "/") {
 		return false
@@ -140,7 +140,7 @@ func validPath(path string) bool {
 			return false
 		}
 	}
-	for _, r := range path { // malformed UTF-8 reads as U+FFFD
+	for _, r := range path { // malformed UTF-8 is read as U+FFFD
 		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
 			return false
 		}
@@ -148,12 +148,12 @@ func validPath(path string) bool {
 	return true
 }
 
-// hasParent is the first look at a path that is created or deleted.
+// hasParent is the first check of a path in create and delete.
 func hasParent(path string) bool {
 	return strings.Contains(path, "/") && !strings.Contains(path, "\x00")
 }
 
-// env is what all parts of one request share.
+// env is what all parts of a request share.
 type env struct {
 	h   datatree.Header
 	req *datatree.Request
@@ -163,7 +163,8 @@ func (m *model) allowed(e env, n *modelNode, p proto.Perms) bool {
 	return permitted(n.acl, p, datatree.Caller{IDs: e.req.IDs, SkipACL: e.req.Flags&datatree.FlagSkipACL != 0})
 }
 
-// tooLong says that a reply of that many bytes would exceed jute.maxbuffer: what nobody could read is not written.
+// tooLong reports whether a reply of that size would exceed jute.maxbuffer. Data that nobody could
+// read is not written.
 func tooLong(e env, reply int) bool { return e.req.MaxBuffer > 0 && reply > int(e.req.MaxBuffer) }
 
 // dataReply is the size of a reply to getData: header, length, data, Stat.
@@ -187,8 +188,9 @@ func aclReply(list []proto.ACL) int {
 	return size
 }
 
-// create does all kinds of it. inMulti decides what flags mean (spec 2.1 and 2.4). The outcome has the
-// final path and the Stat, which for the stats of a quota is that before they are filled in.
+// create executes all kinds of create. inMulti changes the meaning of flags (spec 2.1 and 2.4). The
+// outcome has the final path and the Stat, for the stats znode of a quota the Stat before it is
+// filled in.
 func (m *model) create(e env, c *proto.CreateRequest, op proto.OpCode, inMulti bool) outcome {
 	if c.Mode < 0 || c.Mode > 6 {
 		return outcome{err: proto.ErrBadArguments}
@@ -253,7 +255,7 @@ func (m *model) create(e env, c *proto.CreateRequest, op proto.OpCode, inMulti b
 	return out
 }
 
-// remove takes a znode away, whoever asked for it.
+// remove deletes a znode without a check.
 func (m *model) remove(e env, path string) []modelEvent {
 	n, parent := m.nodes[path], m.nodes[parentOf(path)]
 	delete(m.nodes, path)
@@ -295,8 +297,8 @@ func (m *model) delete(e env, path string, version int32) ([]modelEvent, proto.E
 	return m.remove(e, path), proto.OK
 }
 
-// deleteContainer is stricter than ZooKeeper's, which deletes a plain persistent znode too, and a TTL znode that was
-// written to since it became a candidate (spec 17).
+// deleteContainer is stricter than ZooKeeper's, which also deletes a persistent znode, and a TTL
+// znode that was written after it became a candidate (spec 17).
 func (m *model) deleteContainer(e env, path string) ([]modelEvent, proto.ErrCode) {
 	if !deletable(path) {
 		return nil, proto.ErrBadArguments
@@ -379,10 +381,10 @@ func (m *model) check(e env, path string, version int32) proto.ErrCode {
 	return proto.OK
 }
 
-// multi does the ops on a copy, which is kept if all succeed.
+// multi executes the operations on a copy, which it keeps if all succeed.
 func (m *model) multi(e env, ops []proto.MultiOp) outcome {
-	for _, op := range ops { // what the decoder refuses, so that nothing is looked at
-		// A createTTL is refused later, by itself: asked of ZooKeeper 3.9.5.
+	for _, op := range ops { // refused by the decoder, before any check
+		// A createTTL is refused later, as ZooKeeper 3.9.5 does.
 		isCreate := op.Op == proto.OpCreate || op.Op == proto.OpCreate2 || op.Op == proto.OpCreateContainer
 		if isCreate && (op.Mode < 0 || op.Mode > 4 || op.ACL == nil) {
 			return outcome{err: proto.ErrMarshallingError}
@@ -392,7 +394,7 @@ func (m *model) multi(e env, ops []proto.MultiOp) outcome {
 	var out outcome
 	for i, op := range ops {
 		res, events, code := trial.subOp(e, &op)
-		if code == proto.ErrMarshallingError { // a limits znode that can't be read, asked of 3.9.5; or jute.maxbuffer
+		if code == proto.ErrMarshallingError { // an unreadable limits znode, as in 3.9.5, or jute.maxbuffer
 			return outcome{err: code}
 		}
 		if code != proto.OK {
@@ -436,7 +438,7 @@ func (m *model) subOp(e env, op *proto.MultiOp) (proto.MultiResult, []modelEvent
 	return res, out.events, out.err
 }
 
-// closeSession deletes what the session owns, in the order of the paths.
+// closeSession deletes the session's ephemerals in the order of their paths.
 func (m *model) closeSession(e env) []modelEvent {
 	var events []modelEvent
 	for _, path := range slices.Sorted(maps.Keys(m.nodes)) {
@@ -448,7 +450,7 @@ func (m *model) closeSession(e env) []modelEvent {
 	return events
 }
 
-// collectable lists containers that are done and TTL znodes that are too old.
+// collectable lists containers without children and TTL znodes whose time is over.
 func (m *model) collectable(nowMs, neverUsedMs int64) []string {
 	paths := []string{}
 	for path, n := range m.nodes {

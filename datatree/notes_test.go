@@ -13,8 +13,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestCapture_AlwaysAddsUpToAll checks a tree after each step, so that no number that is used again leads to another znode, and compares what its
-// captures add up to with the whole of it. Now and then many znodes come or go at once, so that pages do.
+// TestCapture_AlwaysAddsUpToAll checks a tree after each step, so that a reused number never leads
+// to another znode, and compares the sum of its captures with the whole tree. Sometimes many znodes
+// are created or deleted at once, so that pages are allocated and released.
 func TestCapture_AlwaysAddsUpToAll(t *testing.T) {
 	exhaustive.Checks(t, 15, 100)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -60,7 +61,8 @@ func TestCapture_AlwaysAddsUpToAll(t *testing.T) {
 	})
 }
 
-// TestCapture_OfWhatCameAndWent has no trace of it, but one of the znode that had the path before.
+// TestCapture_OfWhatCameAndWent checks that a znode created and deleted between two captures leaves
+// a note only if an earlier znode had its path.
 func TestCapture_OfWhatCameAndWent(t *testing.T) {
 	tree := New(Options{TrackDirty: true})
 	zxid := proto.Zxid(0)
@@ -116,7 +118,7 @@ func TestCapture_OfWhatCameAndWent(t *testing.T) {
 	}
 }
 
-// TestTree_Full refuses one more znode than the most.
+// TestTree_Full refuses a znode above the limit.
 func TestTree_Full(t *testing.T) {
 	tree := fuzzTree(t)
 	tree.limit = tree.index.len() + 1

@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
-// TestPool_KeepsItsValues makes and frees values until pages come and go: numbers are not given twice, values stay what and where they are, and
-// empty pages are given back.
+// TestPool_KeepsItsValues allocates and frees values until pages are allocated and released:
+// numbers are unique, values do not change or move, and empty pages are released.
 func TestPool_KeepsItsValues(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var p pool[uint64]
@@ -81,7 +81,7 @@ func TestPool_KeepsItsValues(t *testing.T) {
 	})
 }
 
-// TestPool_Full has all pages but one.
+// TestPool_Full uses all pages.
 func TestPool_Full(t *testing.T) {
 	exhaustive.Only(t) // with the race detector it takes gigabytes
 	p := pool[byte]{pages: make([]*[pageSlots]byte, maxPages-1), use: make([]pageUse, maxPages-1)}

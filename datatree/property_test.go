@@ -13,8 +13,9 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// TestRestore_InTheMiddleChangesNothing applies the same requests to two trees. One is captured now and then, and
-// sometimes goes on from what was restored of the captures. It never differs from the other.
+// TestRestore_InTheMiddleChangesNothing applies the same requests to two trees, one of which is
+// captured at times and sometimes replaced by a tree restored from its captures. The two never
+// differ.
 func TestRestore_InTheMiddleChangesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		plain, captured, s := New(Options{}), New(Options{TrackDirty: true}), make(store)
@@ -43,7 +44,7 @@ func TestRestore_InTheMiddleChangesNothing(t *testing.T) {
 			}
 		}
 		s.verify(t, captured)
-		all := make(store) // of a tree that notes no changes
+		all := make(store) // of a tree without TrackDirty
 		all.merge(t, plain.CaptureAll())
 		if !maps.EqualFunc(s, all, bytes.Equal) {
 			rt.Fatalf("the captures together are %q, the capture of all is %q", s, all)
@@ -54,7 +55,7 @@ func TestRestore_InTheMiddleChangesNothing(t *testing.T) {
 	})
 }
 
-// TestApply_ChildCounterNeverFalls is D5.
+// TestApply_ChildCounterNeverFalls checks D5.
 func TestApply_ChildCounterNeverFalls(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tree := New(Options{})
@@ -83,7 +84,7 @@ func TestApply_ChildCounterNeverFalls(t *testing.T) {
 	})
 }
 
-// TestApply_FailureChangesNothing: whatever fails leaves the digest and fires nothing.
+// TestApply_FailureChangesNothing: a failed request leaves the digest unchanged and fires no event.
 func TestApply_FailureChangesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tree := New(Options{})
@@ -96,7 +97,7 @@ func TestApply_FailureChangesNothing(t *testing.T) {
 			if res.Err == proto.OK && !res.MultiFailed {
 				continue
 			}
-			if r.Op == proto.OpConfigDone && res.Serial != 0 { // a failure that ends what was pending
+			if r.Op == proto.OpConfigDone && res.Serial != 0 { // a failed configDone that ended the pending change
 				continue
 			}
 			after := tree.meta()
@@ -115,7 +116,7 @@ func sameEvent(a, b Event) bool {
 	return a.Type == b.Type && a.Path == b.Path && a.Zxid == b.Zxid && reflect.DeepEqual(a.ACL.acl.acls(), b.ACL.acl.acls())
 }
 
-// normal makes an empty slice of results equal to none.
+// normal makes empty and nil results equal.
 func normal(r Result) Result {
 	if len(r.Multi) == 0 {
 		r.Multi = nil
@@ -123,13 +124,14 @@ func normal(r Result) Result {
 	return r
 }
 
-// generator draws requests that often hit something: few names, few sessions.
+// generator draws requests that often refer to something existing: it uses few names and few
+// sessions.
 type generator struct {
 	zxid     proto.Zxid
 	timeMs   int64
-	sessions []SessionInfo // as their clients know them, closed ones too
-	pending  proto.Zxid    // serial of the last change of the ensemble that was asked for
-	first    []string      // created before anything is drawn, so that more of it hits something
+	sessions []SessionInfo // as their clients know them, including closed ones
+	pending  proto.Zxid    // serial of the last requested change of the ensemble
+	first    []string      // created first, so that more requests refer to something existing
 }
 
 func newGenerator() *generator {
@@ -137,7 +139,7 @@ func newGenerator() *generator {
 		"/a", "/a/b", "/zookeeper/quota/a", "/zookeeper/quota/a/zookeeper_stats", "/zookeeper/quota/a/b"}}
 }
 
-// saw lets the generator know what became of a request.
+// saw tells the generator the result of a request.
 func (g *generator) saw(r *Request, res Result) {
 	if res.Pending {
 		g.pending = res.Serial

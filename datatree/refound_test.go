@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// After any history: no sessions, no ephemerals, no members; every other znode as it was, but that parents have lost children; and the tree goes on
-// as any other does.
+// After any history a refounded tree has no sessions, ephemerals and members. Every other znode is
+// unchanged, except that parents have lost children, and the tree works as any other.
 func TestRefound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tree, twin, s := New(Options{TrackDirty: true}), New(Options{}), make(store)
@@ -55,7 +55,7 @@ func TestRefound(t *testing.T) {
 				continue
 			case n == nil:
 				rt.Fatalf("%s is gone", path)
-			case path == configPath && !alone: // what somebody wrote there where there is no ensemble stays
+			case path == configPath && !alone: // without an ensemble, data that a client wrote there stays
 				if r := n.record(); r.data != "" {
 					rt.Fatalf("%s: %q", path, r.data)
 				}
@@ -66,7 +66,7 @@ func TestRefound(t *testing.T) {
 				is.pzxid, is.cversion = was.pzxid, was.cversion
 			}
 			if strings.HasPrefix(path, quotaPath+"/") {
-				is.data, is.null = was.data, was.null // stats count what is gone
+				is.data, is.null = was.data, was.null // stats count the deleted ephemerals
 			}
 			if is != was {
 				rt.Fatalf("%s: %+v, was %+v", path, is, was)

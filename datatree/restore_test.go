@@ -56,12 +56,13 @@ func largeTree(t testing.TB) *Tree {
 	return tree
 }
 
-// TestRestore_Large restores what does not fit into one batch.
+// TestRestore_Large restores more than a batch.
 func TestRestore_Large(t *testing.T) {
 	tree, s := largeTree(t), make(store)
 	s.merge(t, tree.Capture())
 	s.verify(t, tree)
-	// Parents come before their children, which is all the order that Restore needs of znodes; and a record of another kind may stand between them.
+	// Restore needs parents before their children, but no other order of znodes. Other records may
+	// come between them.
 	keys := slices.SortedFunc(maps.Keys(s), func(a, b string) int {
 		return slices.Compare([]int{rank(a), strings.Count(a, "/"), len(a)}, []int{rank(b), strings.Count(b, "/"), len(b)})
 	})
@@ -83,23 +84,23 @@ func TestRestore_Large(t *testing.T) {
 			t.Errorf("restored %+v, want %+v and a session", want, tree.meta())
 		}
 	}
-	// An ephemeral is refused before its session, as in a small tree.
+	// An ephemeral before its session is refused.
 	late := append(slices.Delete(slices.Clone(keys), at, at+1), keys[at])
 	if _, err := Restore(Options{}, s.inOrder(late)); err == nil || !strings.Contains(err.Error(), "its owner, session") {
 		t.Errorf("the session comes last: %v", err)
 	}
 }
 
-// rank is the order of the kinds of keys.
+// rank orders the kinds of keys.
 func rank(key string) int { return strings.IndexByte("mpsz", key[0]) }
 
-// inOrder goes through keys.
+// inOrder yields the records in the order of keys.
 func (s store) inOrder(keys []string) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for _, key := range keys {
 			k, v := []byte(key), slices.Clone(s[key])
 			more := yield(k, v)
-			clear(k) // they were valid for the step alone
+			clear(k) // valid during the step only
 			clear(v)
 			if !more {
 				return
@@ -108,7 +109,8 @@ func (s store) inOrder(keys []string) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// TestRestore_NamesTheFirst spoils two znodes, of which one is found bad when it is taken apart, the other one when it is put in the tree.
+// TestRestore_NamesTheFirst damages two znodes, one so that it cannot be decoded, the other so that
+// it cannot be added to the tree. The error names the first.
 func TestRestore_NamesTheFirst(t *testing.T) {
 	good := make(store)
 	good.merge(t, largeTree(t).Capture())
@@ -142,7 +144,7 @@ func TestRestore_NamesTheFirst(t *testing.T) {
 	}
 }
 
-// TestRestore_StopsReading has no end behind a bad znode.
+// TestRestore_StopsReading puts endless records after a bad znode.
 func TestRestore_StopsReading(t *testing.T) {
 	s := make(store)
 	s.merge(t, fuzzTree(t).Capture())

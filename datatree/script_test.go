@@ -62,7 +62,7 @@ type script struct {
 	events  []Event
 	zxid    proto.Zxid
 	timeMs  int64
-	req     Request // flags and limit for all requests
+	req     Request // flags and limit of all requests
 }
 
 type client struct {
@@ -129,7 +129,7 @@ func (s *script) line(t *testing.T, out *strings.Builder, line string) {
 	}
 }
 
-// server runs what the server does by itself.
+// server executes what a server does by itself.
 func (s *script) server(t *testing.T, out *strings.Builder, line string, w *wordList) {
 	t.Helper()
 	switch w.pos[1] {
@@ -251,7 +251,7 @@ func (s *script) client(t *testing.T, out *strings.Builder, line string, c *clie
 	}
 }
 
-// apply applies r as Append writes it and DecodeRequest reads it.
+// apply encodes r, decodes it and applies it.
 func (s *script) apply(out *strings.Builder, line string, r *Request) Result {
 	r.Flags, r.MaxBuffer = s.req.Flags, s.req.MaxBuffer
 	decoded, err := DecodeRequest(r.Append(nil))
@@ -334,7 +334,7 @@ func aclText(list []proto.ACL) string {
 	return strings.Join(entries, "+")
 }
 
-// wordList is a line taken apart: words, and name=value.
+// wordList is a parsed line: words and name=value pairs.
 type wordList struct {
 	t   *testing.T
 	pos []string
@@ -402,7 +402,7 @@ func (w *wordList) str(name, other string) string {
 	return other
 }
 
-// null returns nil for an option that is not there.
+// null returns nil for a missing option.
 func (w *wordList) null(name string) *string {
 	if s, ok := w.opt[name]; ok {
 		return &s
@@ -429,7 +429,7 @@ func (w *wordList) acl() []proto.ACL {
 	return list
 }
 
-// op reads one op as multi has them.
+// op parses an operation of a multi.
 func (w *wordList) op() proto.MultiOp {
 	w.t.Helper()
 	ops := map[string]proto.OpCode{
@@ -447,7 +447,7 @@ func (w *wordList) op() proto.MultiOp {
 	return m
 }
 
-// store is what a checkpoint file holds.
+// store is the content of a checkpoint file.
 type store map[string][]byte
 
 func (s store) merge(t testing.TB, c *Changes) {
@@ -472,7 +472,7 @@ func (s store) merge(t testing.TB, c *Changes) {
 
 func (s store) sorted(yield func(key, value []byte) bool) {
 	for _, key := range slices.Sorted(maps.Keys(s)) {
-		// NB: copies that are wiped show whether Restore keeps what it must not.
+		// NB: the copies are wiped to show whether Restore retains them.
 		k, v := []byte(key), slices.Clone(s[key])
 		if !yield(k, v) {
 			return
@@ -491,7 +491,7 @@ func (s store) restore(t testing.TB) *Tree {
 	return tree
 }
 
-// verify captures tree and compares it with what can be restored.
+// verify captures tree and compares it with the tree restored from all captures.
 func (s store) verify(t testing.TB, tree *Tree) {
 	t.Helper()
 	if err := tree.Check(); err != nil {

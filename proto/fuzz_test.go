@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// FuzzDecode reads any bytes as every record. There is no panic, what is kept is bounded by the input, and what was read
-// without an error is read again from its own encoding.
+// FuzzDecode decodes any bytes as every record. There is no panic, the memory kept is bounded by
+// the input, and a record decoded without an error equals the decoding of its own encoding.
 func FuzzDecode(f *testing.F) {
 	acls := (&proto.SetACLRequest{Path: "/a", ACL: proto.OpenACL()}).Append(nil)
 	multi := (&proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpCreate, Path: "/a", Data: []byte{1}}, {Op: proto.OpCheck, Path: "/b"}}}).Append(nil)
@@ -18,16 +18,17 @@ func FuzzDecode(f *testing.F) {
 	f.Add((&proto.MultiResponse{Results: []proto.MultiResult{{Op: proto.OpDelete}, {Op: proto.OpError, Err: -101}}}).Append(nil))
 	f.Add((&proto.SetWatchesRequest{Data: []string{"/a", "", "/b"}}).Append(nil, proto.OpSetWatches2))
 	f.Add((&proto.ConnectRequest{Passwd: passwd(), HasReadOnly: true}).Append(nil))
-	f.Add([]byte{0x7f, 0xff, 0xff, 0xff})                                              // a length beyond everything
-	f.Add(append(make([]byte, 8), 0x7f, 0xff, 0xff, 0xff))                             // a count beyond everything
-	f.Add(jute.AppendInt(jute.AppendBuffer(jute.AppendString(nil, "/a"), nil), 1<<28)) // ACLs that are not there
+	f.Add([]byte{0x7f, 0xff, 0xff, 0xff})                                              // an excessive length
+	f.Add(append(make([]byte, 8), 0x7f, 0xff, 0xff, 0xff))                             // an excessive count
+	f.Add(jute.AppendInt(jute.AppendBuffer(jute.AppendString(nil, "/a"), nil), 1<<28)) // ACLs that are missing
 	all := codecs()
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, c := range all {
 			for _, alias := range []bool{false, true} {
 				value, _, err := decode(c, b, alias)
-				// The dearest byte is that of a result of a multi: 9 on the wire, sizeof(MultiResult) in memory, in a slice
-				// that append has made up to twice as long as needed.
+				// The most expensive bytes are those of a result of a multi: 9 bytes encoded,
+				// sizeof(MultiResult) in memory, in a slice that append has made up to twice as
+				// long as needed.
 				if size := retained(reflect.ValueOf(value).Elem()); size > 1024+64*len(b) {
 					t.Fatalf("%s keeps %d bytes after reading %d", c.name, size, len(b))
 				}
@@ -43,14 +44,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// value2record returns the record of c with the content of value.
+// value2record returns the record of c with this value.
 func value2record(c codec, value any) record {
 	rec, empty, _ := c.make()
 	reflect.ValueOf(empty).Elem().Set(reflect.ValueOf(value).Elem())
 	return rec
 }
 
-// retained adds up the memory that v holds on to, by capacity.
+// retained sums up the memory that v refers to, by capacity.
 func retained(v reflect.Value) int {
 	size := int(v.Type().Size())
 	switch v.Kind() {

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// stat is one in which every field is another number.
+// stat has another number in every field.
 var stat = proto.Stat{
 	Czxid: 1, Mzxid: 2, CtimeMs: 3, MtimeMs: 4, Version: 5, Cversion: 6, Aversion: 7, EphemeralOwner: 8, DataLength: 9, NumChildren: 10, Pzxid: 11,
 }
@@ -23,8 +23,8 @@ func passwd() []byte { return []byte("0123456789abcdef") }
 
 const passwdHex = "00000010 30313233343536373839616263646566"
 
-// TestGolden pins the layout of the records byte by byte. The bytes are written out from the description of the
-// protocol; none was made by the code that they test.
+// TestGolden pins the layout of the records byte by byte. The bytes are written by hand from the
+// description of the protocol.
 func TestGolden(t *testing.T) {
 	request := proto.ConnectRequest{LastZxidSeen: 0x100000002, TimeoutMs: 10_000, SessionID: 0x100000ee8f200b8, Passwd: passwd()}
 	response := proto.ConnectResponse{TimeoutMs: 10_000, SessionID: 0x100000ee8f200b8, Passwd: passwd()}
@@ -36,7 +36,7 @@ func TestGolden(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rec   record
-		bytes int // 0: whatever want says
+		bytes int // 0: the length of want
 		want  string
 	}{
 		{"connect request", &request, 44, "00000000 0000000100000002 00002710 0100000ee8f200b8" + passwdHex},
@@ -116,7 +116,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestMultiRequest_Terminator: the server reads until done is true, whatever else stands in that header.
+// TestMultiRequest_Terminator: the server reads until done is true, whatever the rest of that
+// header is.
 func TestMultiRequest_Terminator(t *testing.T) {
 	d := jute.NewDecoder([]byte{0, 0, 0, 1, 1, 0, 0, 0, 0})
 	var r proto.MultiRequest

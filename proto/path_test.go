@@ -31,7 +31,8 @@ func TestValidatePath(t *testing.T) {
 	}
 }
 
-// TestValidatePath_AgreesWithJava judges as ZooKeeper does: by UTF-16 units, of which malformed input makes U+FFFD.
+// TestValidatePath_AgreesWithJava compares with ZooKeeper's rule, by UTF-16 units, in which
+// malformed input is U+FFFD.
 func TestValidatePath_AgreesWithJava(t *testing.T) {
 	piece := rapid.OneOf(
 		rapid.SampledFrom([]string{"/", "/", "a", ".", "..", "//", " ", "\x00", "\x1f", "\x7f", "\u009f", "\u00a0", "\xff", "\ud7ff", "\ue000", "\uf8ff", "\uf900", "\uffef", "\ufff0", "\U0001f600"}),

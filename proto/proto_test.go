@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// record is one that can be written and read. Those that depend on the op are wrapped.
+// record is a record with Append and Decode. Records that depend on the op code are wrapped.
 type record interface {
 	Append(b []byte) []byte
 	Decode(d *jute.Decoder)
@@ -49,11 +49,11 @@ func (m multiResponse) Decode(d *jute.Decoder) { *m.err = m.MultiResponse.Decode
 // codec is a record under test.
 type codec struct {
 	name string
-	make func() (rec record, value any, err *error) // an empty one; value is a pointer to what is compared
-	fill func(t *rapid.T) (record, any)             // one with any content that its encoding can carry
+	make func() (rec record, value any, err *error) // returns an empty record; value points to what is compared
+	fill func(t *rapid.T) (record, any)             // draws a record with any content that can be encoded
 }
 
-// plain makes a codec of a record type R without surroundings. Content that is not on the wire is taken out by trim.
+// plain makes the codec of a record type R. trim removes content that is not encoded.
 func plain[R any, P interface {
 	*R
 	record
@@ -86,7 +86,7 @@ func draw[R any, P interface{ *R }](t *rapid.T, trim func(P)) P {
 	return v
 }
 
-// nullSome makes some slices nil, and none of the others, because null and empty are not the same.
+// nullSome makes some slices nil and the others not nil, because null and empty differ.
 func nullSome(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -107,14 +107,14 @@ func nullSome(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// codecs are all records of the package.
-// plainPath makes path and NullPath agree.
+// plainPath makes Path and NullPath agree.
 func plainPath(r *proto.CreateRequest) {
 	if r.NullPath {
 		r.Path = ""
 	}
 }
 
+// codecs returns all records of the package.
 func codecs() []codec {
 	list := []codec{
 		plain[proto.ID](nil), plain[proto.ACL](nil), plain[proto.Stat](nil), plain[proto.RequestHeader](nil), plain[proto.ReplyHeader](nil),
@@ -125,7 +125,7 @@ func codecs() []codec {
 		plain[proto.TokenRecord](nil), plain[proto.AddWatchRequest](nil), plain[proto.WatchesRequest](nil), plain[proto.WatcherEvent](nil),
 		plain[proto.DataResponse](nil), plain[proto.ACLResponse](nil), plain[proto.IntResponse](nil), plain[proto.StringsResponse](nil),
 		plain(func(r *proto.WhoAmIResponse) {
-			if r.IDs == nil { // never null on the wire: everybody has an id
+			if r.IDs == nil { // never null when encoded: every connection has an id
 				r.IDs = []proto.ID{}
 			}
 		}),
@@ -165,7 +165,8 @@ func codecs() []codec {
 	return list
 }
 
-// trimOps gives the ops types that belong there and only the fields that these have.
+// trimOps gives the operations types that are allowed, and clears the fields that these do not
+// have.
 func trimOps(t *rapid.T, r *proto.MultiRequest, op proto.OpCode) {
 	types := []proto.OpCode{
 		proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetData, proto.OpCheck,
@@ -223,7 +224,7 @@ func trimResults(r *proto.MultiResponse) {
 	}
 }
 
-// decode reads b into an empty record of c.
+// decode decodes b into an empty record of c.
 func decode(c codec, b []byte, alias bool) (value any, rest int, err error) {
 	rec, value, own := c.make()
 	d := jute.NewDecoder(b)
@@ -237,7 +238,8 @@ func decode(c codec, b []byte, alias bool) (value any, rest int, err error) {
 	return value, d.Remaining(), err
 }
 
-// TestRecord_RoundTrip writes and reads each record, and requires an error of everything shorter.
+// TestRecord_RoundTrip encodes and decodes each record, and expects an error for every shorter
+// input.
 func TestRecord_RoundTrip(t *testing.T) {
 	for _, c := range codecs() {
 		t.Run(c.name, func(t *testing.T) {
@@ -267,7 +269,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 	}
 }
 
-// optionalTail reports that the record ends with a byte that may be missing.
+// optionalTail reports whether the record ends with an optional byte.
 func optionalTail(v any) bool {
 	switch v.(type) {
 	case *proto.ConnectRequest, *proto.ConnectResponse:
@@ -291,8 +293,8 @@ func TestMultiRequest_RefusesWhatDoesNotBelong(t *testing.T) {
 	}
 }
 
-// TestNullPath lists what becomes of a null path: an error for most records, "" or nil where the protocol allows it or
-// answers another code than that of a malformed record.
+// TestNullPath lists the treatment of a null path: an error for most records, "" or nil where the
+// protocol allows it or replies with another code than that of a malformed record.
 func TestNullPath(t *testing.T) {
 	null := jute.AppendInt(nil, -1)
 	tail := make([]byte, 64)
@@ -329,7 +331,8 @@ func TestZxid_Next(t *testing.T) {
 	}
 }
 
-// TestDecode_DoesNotAllocate covers the requests that are most of the traffic, and their replies.
+// TestDecode_DoesNotAllocate covers the requests that make up most of the traffic, and their
+// replies.
 func TestDecode_DoesNotAllocate(t *testing.T) {
 	get := (&proto.PathWatchRequest{Path: "/service/a", Watch: true}).Append((&proto.RequestHeader{Xid: 7, Op: proto.OpGetData}).Append(nil))
 	set := (&proto.SetDataRequest{Path: "/service/a", Data: make([]byte, 100), Version: 3}).Append((&proto.RequestHeader{Xid: 8, Op: proto.OpSetData}).Append(nil))

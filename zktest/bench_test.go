@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// BenchmarkStart takes the time from Start to the first create that is answered over TCP.
+// BenchmarkStart measures the time from Start to the reply to the first create over TCP.
 func BenchmarkStart(b *testing.B) {
 	for _, members := range []int{1, 3, 5} {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {

@@ -68,7 +68,7 @@ func TestInDir_FindsWhatIsThere(t *testing.T) {
 }
 
 func TestOnPort(t *testing.T) {
-	port := 20000 + os.Getpid()%10000 // from where systems give none to those who ask for any
+	port := 20000 + os.Getpid()%10000 // below the ports that systems assign
 	for ; ; port++ {
 		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			if err := l.Close(); err != nil {

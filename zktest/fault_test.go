@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// However things are, a test ends at once.
+// Whatever the state is, a test ends at once.
 func TestEnd_IsPrompt(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		for name, f := range map[string]func(t testing.TB, e *zktest.Ensemble, conns []*zk.Conn){
@@ -51,7 +51,8 @@ func TestEnd_IsPrompt(t *testing.T) {
 				f(t, e, conns)
 				begin = time.Now()
 			})
-			// What is held up waits for half a minute or more; go-zookeeper waits a second for the answer to its farewell.
+			// Delayed requests wait for half a minute or more; go-zookeeper waits a second for the
+			// reply to closeSession.
 			if took := time.Since(begin); r.Failed() || took > 20*time.Second {
 				t.Errorf("%s: %v, %s", name, took, r.text())
 			}
@@ -65,7 +66,7 @@ func each(e *zktest.Ensemble, f func(*zktest.Member)) {
 	}
 }
 
-// A paused server answers nothing, and goes on where it was.
+// A paused server answers nothing, and continues after Resume.
 func TestPause_RequestsUnderWay(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		s := zktest.Start(t)
@@ -77,7 +78,7 @@ func TestPause_RequestsUnderWay(t *testing.T) {
 			var wg sync.WaitGroup
 			done := make(chan error, 1000)
 			for _, c := range conns {
-				wg.Go(func() { // ends when all is answered
+				wg.Go(func() { // ends when all requests are answered
 					for range 20 {
 						_, err := c.Create("/n-", nil, zk.FlagSequence, open)
 						_, _, readErr := c.Children("/")
@@ -98,7 +99,7 @@ func TestPause_RequestsUnderWay(t *testing.T) {
 		}
 		s.Pause()
 		word, err := s.Dialer()("tcp", s.ConnectString(), time.Second)
-		if err == nil { // over TCP the system takes the connection
+		if err == nil { // over TCP the system accepts the connection
 			defer func() { _ = word.Close() }()
 			_, _ = word.Write([]byte("ruok"))
 			_ = word.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -116,7 +117,8 @@ func TestPause_RequestsUnderWay(t *testing.T) {
 	})
 }
 
-// A leader that stood still, or was cut off, steps down when it comes back, and its clients are served again with their sessions.
+// A leader that was paused or partitioned steps down when it comes back, and its clients are served
+// again with their sessions.
 func TestLeader_ComesBack(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -157,7 +159,7 @@ func TestLeader_ComesBack(t *testing.T) {
 	}
 }
 
-// Sessions of a member that is cut off are over when the time is; those of the others are not.
+// Sessions at a partitioned member expire when their time is over; sessions at the others do not.
 func TestAdvance_CutOff(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		e := zktest.StartEnsemble(t, 3)
@@ -182,7 +184,7 @@ func TestAdvance_CutOff(t *testing.T) {
 	})
 }
 
-// Many servers at a time, each in a subtest of its own.
+// Many servers run at the same time, each in its own subtest.
 func TestStart_Parallel(t *testing.T) {
 	for i := range scaled(50) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -199,7 +201,7 @@ func TestStart_Parallel(t *testing.T) {
 	}
 }
 
-// What goes on at the same time does not keep time from passing in a bubble.
+// Concurrent operations do not stop the clock of a bubble.
 func TestMember_Concurrently(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		e := zktest.StartEnsemble(t, 3)

@@ -10,14 +10,14 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// holdings is what this process has.
+// holdings is the resources of this process.
 type holdings struct {
-	goroutines, files int // files: -1 where they can't be counted
+	goroutines, files int // files is -1 where they cannot be counted
 	heap              uint64
 }
 
 func measure() (h holdings) {
-	for range 3 { // what has a finalizer takes more than one
+	for range 3 { // finalizers need more than one
 		runtime.GC()
 	}
 	var m runtime.MemStats
@@ -29,7 +29,7 @@ func measure() (h holdings) {
 	return h
 }
 
-// scaled is n, or less where a test is to be quick.
+// scaled returns n, or less in a short test run.
 func scaled(n int) int {
 	if testing.Short() || raceEnabled {
 		return max(1, n/10)
@@ -37,7 +37,8 @@ func scaled(n int) int {
 	return n
 }
 
-// settled measures until nothing more than before is left, or for long enough: clients end a moment after their Close.
+// settled measures until no more than before is left, or for a long time: clients end a moment
+// after their Close.
 func settled(before holdings) (after holdings) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if after = measure(); after.goroutines <= before.goroutines && after.files <= before.files {
@@ -47,7 +48,7 @@ func settled(before holdings) (after holdings) {
 	return after
 }
 
-// Nothing is left behind by servers that are closed. Not parallel: others would be counted.
+// Closed servers leave nothing. Not parallel, because the counts cover the process.
 func TestClose_LeavesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name                string
@@ -74,7 +75,7 @@ func TestClose_LeavesNothing(t *testing.T) {
 					t.Error(r.text())
 				}
 			}
-			one() // what is made once, and pools
+			one() // allocates pools and things made once
 			before, begin := measure(), time.Now()
 			rounds, at := scaled(c.rounds), c.at
 			if at > 1 {

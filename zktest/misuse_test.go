@@ -14,9 +14,10 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// recorder is a test that may fail without failing the real one. Like the TB of some suites it has no Deadline.
+// recorder is a test that may fail without failing the real one. Like the TB of some suites it has
+// no Deadline.
 type recorder struct {
-	testing.TB // for what is not recorded: TempDir, Context
+	testing.TB // for methods that are not recorded: TempDir, Context
 
 	mu       sync.Mutex
 	failed   bool
@@ -24,12 +25,12 @@ type recorder struct {
 	cleanups []func()
 }
 
-// record runs f as a test would be run, and returns what became of it.
+// record runs f as a test and returns its result.
 func record(t testing.TB, f func(t testing.TB)) *recorder {
 	t.Helper()
 	r := &recorder{TB: t}
 	done := make(chan struct{})
-	// Ends with f, or where f fails; awaited below.
+	// Ends when f returns or fails; awaited below.
 	go func() {
 		defer close(done)
 		defer r.clean()
@@ -143,7 +144,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// A suite may wrap testing.T, so that only the methods of testing.TB are left.
+// A suite may wrap testing.T so that only the methods of testing.TB are visible.
 func TestStart_WrappedInBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(struct{ testing.TB }{t})

@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// action is a fault, or the end of one, and what time passes before the next.
+// action is a fault, or its end, and the time until the next action.
 type action struct {
 	Kind   string
 	Member int
@@ -28,8 +28,8 @@ var actions = []string{
 	"kill all", "start all", "advance", "advance", "expire", "drop", "delay",
 }
 
-// Whatever happens to servers: what was acknowledged stays, sequence numbers don't come twice, and ephemerals are there as long as
-// their sessions, and no longer.
+// Whatever happens to servers: acknowledged data stays, sequence numbers do not repeat, and
+// ephemerals exist exactly as long as their sessions.
 func TestFaults_LoseNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		members := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(rt, "members")
@@ -46,13 +46,13 @@ func TestFaults_LoseNothing(t *testing.T) {
 				failure = r.text()
 			}
 		})
-		if failure != "" { // not from within the bubble: that belongs to another test
+		if failure != "" { // not from within the bubble, which belongs to another test
 			rt.Fatal(failure)
 		}
 	})
 }
 
-// trial is one ensemble with clients that write all the time, and what they were told.
+// trial is one ensemble with clients that write all the time, and the replies that they got.
 type trial struct {
 	e *zktest.Ensemble
 	t testing.TB
@@ -68,7 +68,7 @@ func (r *trial) run(plan []action) {
 	r.e.Load(map[string]string{"/counter": "", "/q": "", "/e": ""})
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
-	defer wg.Wait() // also if the test fails here, and nobody else would end them
+	defer wg.Wait() // also if the test fails here, since nothing else would end them
 	end := sync.OnceFunc(func() { close(stop) })
 	defer end()
 	var conns []*zk.Conn
@@ -140,14 +140,14 @@ func (r *trial) note(f func()) {
 	f()
 }
 
-// wake lets a member go on if it is paused.
+// wake resumes a member if it is paused.
 func (r *trial) wake(m *zktest.Member) {
 	if m.State() == zktest.Paused {
 		m.Resume()
 	}
 }
 
-// do does what is asked for, if it makes sense now.
+// do carries out an action if the present state allows it.
 func (r *trial) do(a action, conns []*zk.Conn) {
 	m := r.e.Member(a.Member)
 	state := m.State()

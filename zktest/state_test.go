@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// large is a tree of n znodes with data.
+// large returns a tree of n znodes with data.
 func large(n int, data string) map[string]string {
 	tree := make(map[string]string, n)
 	for i := range n {
@@ -21,7 +21,7 @@ func large(n int, data string) map[string]string {
 	return tree
 }
 
-// A large tree is loaded, remembered, and put back, by any member, with clients that watch.
+// A large tree is loaded, saved and restored while clients watch.
 func TestRewind_Large(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		for _, members := range []int{1, 3} {
@@ -72,7 +72,7 @@ func TestRewind_Large(t *testing.T) {
 	})
 }
 
-// What can't be loaded says which znode and why, and nothing of it is there.
+// A refused Load names the znode and the reason, and changes nothing.
 func TestLoad_Refused(t *testing.T) {
 	s := zktest.Start(t)
 	c := s.Connect(t)
@@ -83,7 +83,7 @@ func TestLoad_Refused(t *testing.T) {
 		"/a//b":             `load "/a//b": `,
 		"/a/../b":           `load "/a/../b": `,
 		"/e/child":          `load "/e/child": `,
-		"/zookeeper/config": "", // as a superuser may: the members are kept apart from it
+		"/zookeeper/config": "", // allowed for a superuser: the members are stored elsewhere
 		"/zookeeper/x":      "",
 		"/big":              `multi of "/big" refused`,
 	} {

@@ -20,7 +20,7 @@ func (silent) Printf(string, ...any) {}
 
 var errAway = errors.New("away")
 
-// once is a zk.HostProvider and zk.Dialer for one connection.
+// once is a zk.HostProvider and zk.Dialer for a single connection.
 type once struct {
 	dial zk.Dialer
 	used atomic.Bool
@@ -29,7 +29,7 @@ type once struct {
 func (*once) Init([]string) error    { return nil }
 func (*once) Len() int               { return 1 }
 func (*once) Connected()             {}
-func (o *once) Next() (string, bool) { return "any:1", o.used.Load() } // with true the client makes a pause
+func (o *once) Next() (string, bool) { return "any:1", o.used.Load() } // true makes the client pause
 
 func (o *once) connect(network, address string, timeout time.Duration) (net.Conn, error) {
 	if o.used.Swap(true) {
@@ -38,7 +38,7 @@ func (o *once) connect(network, address string, timeout time.Duration) (net.Conn
 	return o.dial(network, address, timeout)
 }
 
-// mute returns a client that connects once: when its connection breaks it is away.
+// mute returns a client that connects once and does not reconnect.
 func mute(t *testing.T, s *zktest.Service, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	first, _, _ := strings.Cut(s.ConnectString(), ",")
@@ -57,7 +57,8 @@ func mute(t *testing.T, s *zktest.Service, timeout time.Duration) *zk.Conn {
 	return nil
 }
 
-// A leader that is new gives everybody a full timeout, but not for time that passes after it leads.
+// A new leader gives every session its full timeout, but not for time that passes after its
+// election.
 func TestAdvance_RightAfterElection(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		e := zktest.StartEnsemble(t, 3)
@@ -76,7 +77,7 @@ func TestAdvance_RightAfterElection(t *testing.T) {
 	})
 }
 
-// Nobody who is connected is expired, whatever goes on meanwhile, and who is away is out at once.
+// No connected client expires, whatever else happens, and a disconnected one expires at once.
 func TestAdvance_UnderTraffic(t *testing.T) {
 	rounds := 60
 	if testing.Short() {

@@ -50,7 +50,7 @@ func TestStart(t *testing.T) {
 		s.Kill()
 		s.Start()
 		s.AssertData("/a", "x")
-		until(func() error { // go-zookeeper gives the errors of its connection to who asks first
+		until(func() error { // go-zookeeper reports connection errors to the first caller
 			data, _, err := c.Get("/a")
 			if err == nil && string(data) != "x" {
 				t.Errorf("%q", data)

@@ -39,7 +39,7 @@ func member(t *testing.T, l *Cluster, id int) *Member {
 	return m
 }
 
-// What is wrong says of what kind it is.
+// Errors have the right class.
 func TestErrors_Kinds(t *testing.T) {
 	l := start(t, Config{Members: 3})
 	first := member(t, l, 1)
@@ -106,7 +106,7 @@ func TestErrors_ServerAlone(t *testing.T) {
 	}
 }
 
-// What is asked for in Server reaches every member, but for what is the lab's own.
+// Settings in Config.Server reach every member, except those that the cluster makes itself.
 func TestServer_ReachesMembers(t *testing.T) {
 	dir, logDir := t.TempDir(), t.TempDir()
 	l := start(t, Config{Members: 3, Dir: dir, Server: server.Config{
@@ -132,7 +132,7 @@ func TestServer_ReachesMembers(t *testing.T) {
 	}
 }
 
-// Data comes back with as many members, and with no other number of them.
+// Data is found again by the same number of members, and refused for any other number.
 func TestDir(t *testing.T) {
 	three, alone := t.TempDir(), t.TempDir()
 	for range 2 {
@@ -163,7 +163,7 @@ func TestDir(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(three, "2")); err != nil {
 		t.Fatal(err)
 	}
-	start(t, Config{Members: 3, Dir: three}) // the others let it in again
+	start(t, Config{Members: 3, Dir: three}) // the others admit it again
 }
 
 func TestHost_IPv6(t *testing.T) {
@@ -179,7 +179,7 @@ func TestHost_IPv6(t *testing.T) {
 	}
 }
 
-// Members that stand still, are cut off or down don't keep Close from ending, and soon.
+// Close ends soon, also with members that are paused, partitioned or down.
 func TestClose_InAnyState(t *testing.T) {
 	for _, do := range []func(*Member) error{(*Member).Pause, (*Member).Partition, (*Member).Kill, (*Member).Stop} {
 		l := start(t, Config{Members: 3})

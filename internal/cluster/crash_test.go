@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// A server that stops by itself is down, says why, and can be started again.
+// A server that stops by itself is down, reports why, and can be started again.
 func TestFailed_MemberStoppedByItself(t *testing.T) {
 	var broken atomic.Bool
 	full := errors.New("no space left on this disk")

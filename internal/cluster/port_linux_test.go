@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// takePort takes a port if nobody has it in any way.
+// takePort listens on a port if no socket has it.
 func takePort(ctx context.Context, address string) (net.Listener, error) {
 	alone := func(_, _ string, c syscall.RawConn) (err error) {
 		ctrlErr := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 0) })
@@ -19,7 +19,7 @@ func takePort(ctx context.Context, address string) (net.Listener, error) {
 	return (&net.ListenConfig{Control: alone}).Listen(ctx, "tcp", address)
 }
 
-// While a member comes and goes its port is nobody else's, not for a moment.
+// While a member stops and starts, nobody else can take its port at any moment.
 func TestPort_IsKept(t *testing.T) {
 	l := start(t, Config{})
 	m := member(t, l, 1)
@@ -68,7 +68,7 @@ func TestPort_IsKept(t *testing.T) {
 	}
 }
 
-// A port that is in use says so, and nothing is left of the cluster.
+// A port in use is an error, and nothing of the cluster is left.
 func TestPort_InUse(t *testing.T) {
 	inUse, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

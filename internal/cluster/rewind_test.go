@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// shownZnode is what Rewind puts back of a znode.
+// shownZnode is the part of a znode that Rewind restores.
 type shownZnode struct {
 	path, data string
 	null       bool
@@ -36,7 +36,7 @@ func znodes(t *testing.T, l *Cluster) (all []shownZnode) {
 	return all
 }
 
-// TestRewind_EveryKind changes znodes of every kind in every way, and finds all of them again as they were.
+// TestRewind_EveryKind changes znodes of every kind in every way. Rewind restores all of them.
 func TestRewind_EveryKind(t *testing.T) {
 	l := start(t, Config{Members: 3})
 	c, _, err := zk.Connect([]string{member(t, l, 1).Address()}, 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))

@@ -15,8 +15,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// bubble runs f in synctest bubbles, with a world on pipes and with one on a network in memory, which has buffers. That it comes
-// to its end shows that all waits there are durably blocking: the clock of a bubble stands still otherwise.
+// bubble runs f in synctest bubbles, with a world on pipes and with one on a network in memory,
+// which has buffers. If any wait were not durably blocking, the bubble's clock would stop and the
+// test would hang.
 func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestFail_ServerDoesNotSeeIt(t *testing.T) {
 	}
 }
 
-// Requests that go out together are answered in their order, those that fail among them.
+// Pipelined requests are answered in order, including those that fail.
 func TestFail_InItsPlace(t *testing.T) {
 	w := tcpWorld(t)
 	w.arm(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoAuth, Times: -1})
@@ -87,7 +88,7 @@ func TestFail_InItsPlace(t *testing.T) {
 	}
 }
 
-// The first rule that matches takes a request; one that is used up leaves it to the next.
+// The first matching rule takes a request; when it is used up, the next one does.
 func TestRules_InOrder(t *testing.T) {
 	w := tcpWorld(t)
 	first := w.arm(Fault{Kind: Fail, Op: OpAny, Code: proto.ErrNoAuth})
@@ -150,7 +151,7 @@ func TestFail_Multi(t *testing.T) {
 	}
 }
 
-// A malformed multi, and one that is too long, are for no path.
+// A multi that is malformed or too long matches no path.
 func TestPath_MultiWithoutOne(t *testing.T) {
 	w := tcpWorld(t)
 	a := w.arm(Fault{Kind: Fail, Op: OpMulti, PathPrefix: "/", Code: proto.ErrNoNode})
@@ -174,13 +175,14 @@ func TestDropReply(t *testing.T) {
 	c.expect(replyFrame(1, 101, proto.OK, get[requestBytes:]))
 	c.expectEnd()
 	expectCount(t, a, 1, true)
-	w.expectGot(nil) // for the server the connection is gone too
+	w.expectGot(nil) // the connection is broken for the server too
 	c, _ = w.connect()
 	c.send(lost)
 	c.expect(replyFrame(2, 102, proto.OK, lost[requestBytes:]))
 }
 
-// What was sent before arrives, also where the client reads it only after the connection broke for the server.
+// Earlier bytes arrive, also if the client reads them only after the connection has broken for the
+// server.
 func TestDropReply_WhatWasBeforeArrives(t *testing.T) {
 	w := tcpWorld(t)
 	w.arm(Fault{Kind: DropReply, Op: OpCreate})
@@ -191,7 +193,7 @@ func TestDropReply_WhatWasBeforeArrives(t *testing.T) {
 	if err := (<-w.conns).(*conn).Conn.(*net.TCPConn).SetWriteBuffer(1 << 20); err != nil {
 		t.Fatal(err)
 	}
-	big := requestFrame(1, proto.OpSetData, bare(make([]byte, 150<<10))) // more than one buffer takes, less than the other
+	big := requestFrame(1, proto.OpSetData, bare(make([]byte, 150<<10))) // more than one buffer holds, less than the other
 	last := requestFrame(2, proto.OpCreate, create("/a"))
 	c.send(append(big, last...))
 	w.expectGot(big)
@@ -201,7 +203,7 @@ func TestDropReply_WhatWasBeforeArrives(t *testing.T) {
 	c.expectEnd()
 }
 
-// Of two answers with the same xid the right one is lost.
+// Of two replies with the same xid the right one is lost.
 func TestDropReply_SecondPing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		c, _ := w.connect()
@@ -218,7 +220,7 @@ func TestDropReply_SecondPing(t *testing.T) {
 		c.expectEnd()
 		expectCount(t, a, 1, true)
 	})
-	// White box: the first is not marked, the second is.
+	// The first request has no mark, the second has one.
 	var o outstanding
 	m := &mark{}
 	o.add(unanswered{xid: proto.XidPing})
@@ -252,7 +254,7 @@ func TestOutstanding_KeepsNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// A rule whose request died with its connection before it was answered is armed again.
+// A rule is armed again if its request's connection breaks before the reply.
 func TestDropReply_ArmedAgain(t *testing.T) {
 	var rules Rules
 	g := NewGate(nil, &rules)
@@ -282,13 +284,13 @@ func TestDropReply_ArmedAgain(t *testing.T) {
 		expectCount(t, a, 0, false)
 	}
 	c := attempt()
-	if _, err := c.Write(append(welcomeFrame(1), replyFrame(2, 1, 0, nil)...)); err != net.ErrClosed { //nolint:errorlint // exactly this one is promised
+	if _, err := c.Write(append(welcomeFrame(1), replyFrame(2, 1, 0, nil)...)); err != net.ErrClosed { //nolint:errorlint // the contract promises exactly this error
 		t.Fatal(err)
 	}
 	expectCount(t, a, 1, true)
 }
 
-// Removed in the meantime, a rule drops nothing.
+// A rule removed before the reply drops nothing.
 func TestDropReply_RemovedBeforeTheAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		c, _ := w.connect()
@@ -362,7 +364,7 @@ func TestDelay(t *testing.T) {
 // expectAfter checks that f ends d after at, and that a has happened by then.
 func expectAfter(t *testing.T, a *Armed, at time.Time, d time.Duration, f func()) {
 	t.Helper()
-	<-a.Done() // when the request came
+	<-a.Done() // when the request arrived
 	f()
 	if took := time.Since(at); took != d {
 		t.Errorf("after %v, want %v", took, d)
@@ -384,7 +386,7 @@ func TestDelay_EndsWithItsRule(t *testing.T) {
 	})
 }
 
-// A frame that comes byte by byte, and one that is longer than any buffer, are judged like others.
+// Frames that arrive byte by byte, or are longer than any buffer, are judged like others.
 func TestFrames_AnySize(t *testing.T) {
 	w := tcpWorld(t)
 	a := w.arm(Fault{Kind: Fail, Op: OpSet, PathPrefix: "/a", Code: proto.ErrBadVersion, Times: -1})
@@ -402,7 +404,7 @@ func TestFrames_AnySize(t *testing.T) {
 	expectCount(t, a, 2, true)
 }
 
-// A request that fails is swallowed to its end, however its rest comes.
+// A failed request is discarded to its end, in whatever pieces it arrives.
 func TestFail_SwallowsTheRest(t *testing.T) {
 	for _, size := range []int{1, 10, readBytes, 10 * readBytes} {
 		var rules Rules
@@ -422,7 +424,8 @@ func TestFail_SwallowsTheRest(t *testing.T) {
 	}
 }
 
-// A request with the xid of events can't be told from those by its answer: it may be late, but no more.
+// The reply to a request with the xid of events looks like an event, so such a request can be
+// delayed but not failed.
 func TestRules_XidOfEvents(t *testing.T) {
 	w := tcpWorld(t)
 	w.arm(Fault{Kind: Fail, Op: OpAny, Code: proto.ErrNoAuth})
@@ -435,7 +438,8 @@ func TestRules_XidOfEvents(t *testing.T) {
 	expectCount(t, late, 1, true)
 }
 
-// What is no frame makes the gate look away: on what the client sends from there on, and on both if it is the server's.
+// After bytes that are not a frame the gate stops parsing: the client's bytes if these were the
+// client's, both directions if they were the server's.
 func TestBlind(t *testing.T) {
 	var rules Rules
 	a, err := rules.Add(Fault{Kind: Fail, Op: OpGet, Code: proto.ErrNoAuth, Times: -1})
@@ -473,7 +477,7 @@ func TestBlind(t *testing.T) {
 	expectCount(t, a, 1, true)
 }
 
-// A connection that breaks while a request is being read takes nothing from the rules.
+// A connection that breaks while a request is being read uses up no rule.
 func TestRules_NotTakenByTheDead(t *testing.T) {
 	var rules Rules
 	var armed []*Armed
@@ -510,7 +514,7 @@ func TestRules_NotTakenByTheDead(t *testing.T) {
 	}
 }
 
-// Bytes that come with an error of the wrapped connection are not lost.
+// Bytes returned together with an error of the wrapped connection are not lost.
 func TestRead_BytesWithAnError(t *testing.T) {
 	for _, size := range []int{10, 100} {
 		get := requestFrame(1, proto.OpGetData, path("/"))
@@ -532,7 +536,7 @@ func TestRead_BytesWithAnError(t *testing.T) {
 	}
 }
 
-// hasty says that the time is over, and at last that the stream is, together with bytes.
+// hasty returns bytes together with a timeout, and at last together with the end of the stream.
 type hasty struct {
 	net.Conn
 	in []byte

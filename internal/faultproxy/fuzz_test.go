@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Whatever the bytes are, they pass unchanged while no rule matches (F1), in pieces of any size.
+// Without a matching rule any bytes pass unchanged, in pieces of any size (F1).
 func FuzzHostileBytes(f *testing.F) {
 	connect := slices.Clip(connectFrame(0))
 	f.Add([]byte("ruok"), []byte("imok"), byte(1))

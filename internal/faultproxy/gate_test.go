@@ -24,7 +24,7 @@ func (w *world) expectSessions(want ...int64) {
 func TestSessions(t *testing.T) {
 	w := tcpWorld(t)
 	w.expectSessions()
-	idle := w.open() // has said nothing yet
+	idle := w.open() // has sent nothing yet
 	one, id1 := w.connect()
 	two, id2 := w.connect()
 	w.expectSessions(min(id1, id2), max(id1, id2))
@@ -57,7 +57,7 @@ func TestSessions_RefusedIsNone(t *testing.T) {
 	}
 }
 
-// When the answer to the close of a session goes out, the session is not attached any more.
+// When the reply to closeSession is sent, the session is no longer attached.
 func TestSessions_Closed(t *testing.T) {
 	g := NewGate(nil, new(Rules))
 	c := newConn(g, &script{in: append(connectFrame(0), requestFrame(1, proto.OpCloseSession, nil)...), piece: func(n int) int { return n }})
@@ -93,7 +93,7 @@ func TestCloseConns(t *testing.T) {
 	}
 	w.expectGot(nil)
 	w.expectGot(nil)
-	w.connect() // it goes on listening
+	w.connect() // the gate keeps listening
 }
 
 func TestCloseConn(t *testing.T) {
@@ -112,7 +112,7 @@ func TestCloseConn(t *testing.T) {
 	w.expectSessions(id2)
 }
 
-// During a cut nothing passes, and afterwards all that was said.
+// During a cut nothing passes; afterwards everything does.
 func TestCut(t *testing.T) {
 	w := tcpWorld(t)
 	c, _ := w.connect()
@@ -134,7 +134,7 @@ func TestCut(t *testing.T) {
 		t.Error(err)
 	}
 	got := [][]byte{c.recv(), c.recv()}
-	slices.SortFunc(got, func(a, b []byte) int { return len(b) - len(a) }) // either may be the first
+	slices.SortFunc(got, func(a, b []byte) int { return len(b) - len(a) }) // in either order
 	if !slices.Equal(got[0], event) || !slices.Equal(got[1], replyFrame(proto.XidPing, 101, proto.OK, nil)) {
 		t.Errorf("got %x", got)
 	}
@@ -142,7 +142,8 @@ func TestCut(t *testing.T) {
 	w.expectGot(ping)
 }
 
-// Connections that their clients have closed while they were held do not come to the server, however they did it.
+// Connections that their clients close during a cut do not reach the server, however they are
+// closed.
 func TestCut_DropsWhoGaveUp(t *testing.T) {
 	w := tcpWorld(t)
 	w.gate.Cut(true)
@@ -173,7 +174,7 @@ func TestCut_InABubble(t *testing.T) {
 		c, id := w.connect()
 		_ = c.nc.SetDeadline(time.Time{})
 		w.gate.Cut(true)
-		go c.send(requestFrame(1, proto.OpPing, nil)) // a pipe takes it when the server reads
+		go c.send(requestFrame(1, proto.OpPing, nil)) // a pipe accepts it when the server reads
 		time.Sleep(time.Hour)
 		w.expectGotNothing()
 		w.expectSessions()
@@ -195,7 +196,7 @@ func TestCut_InABubble(t *testing.T) {
 	})
 }
 
-// A cut keeps neither the gate nor the server from closing.
+// A cut does not prevent gate and server from closing.
 func TestCut_Closing(t *testing.T) {
 	w := tcpWorld(t)
 	one, _ := w.connect()
@@ -220,7 +221,7 @@ func TestCut_Closing(t *testing.T) {
 	}
 }
 
-// Connections that wait for the end of a cut can be broken, and are closed with the gate.
+// Connections held by a cut can be broken, and are closed with the gate.
 func TestCut_ClosingWhatWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.gate.Cut(true)
@@ -241,7 +242,7 @@ func TestCut_ClosingWhatWaits(t *testing.T) {
 	})
 }
 
-// endless is a listener on which there is always one more client.
+// endless is a listener that always has another client.
 type endless struct{ closed chan struct{} }
 
 func (e endless) Accept() (net.Conn, error) {
@@ -256,7 +257,7 @@ func (e endless) Accept() (net.Conn, error) {
 func (e endless) Close() error   { close(e.closed); return nil }
 func (e endless) Addr() net.Addr { return nil }
 
-// A cut that lasts does not take connections without bound; those that came before it are not held.
+// A long cut holds a bounded number of connections, and none of those accepted before.
 func TestCut_BoundsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(endless{make(chan struct{})}, new(Rules))
@@ -283,7 +284,7 @@ func TestCut_BoundsWhatWaits(t *testing.T) {
 	})
 }
 
-// A gate that never accepted closes as well.
+// A gate that never accepted can be closed.
 func TestClose_BeforeAccept(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -298,7 +299,7 @@ func TestClose_BeforeAccept(t *testing.T) {
 	}
 }
 
-// Deadlines end a Read and a Write that a cut or a delay holds, and so does Close; without losing a byte.
+// A deadline or Close ends a Read or Write that a cut or delay holds, without losing a byte.
 func TestDeadlines(t *testing.T) {
 	for name, hold := range map[string]func(w *world){
 		"cut":   func(w *world) { w.gate.Cut(true) },
@@ -323,7 +324,7 @@ func TestDeadlines(t *testing.T) {
 					t.Helper()
 					at := time.Now()
 					n, err := c.Read(got)
-					if n != 0 || err != want || time.Since(at) != d { //nolint:errorlint // exactly this one is promised
+					if n != 0 || err != want || time.Since(at) != d { //nolint:errorlint // the contract promises exactly this error
 						t.Errorf("Read: %d, %v after %v; want %v after %v", n, err, time.Since(at), want, d)
 					}
 				}
@@ -331,10 +332,10 @@ func TestDeadlines(t *testing.T) {
 				expect(time.Hour, os.ErrDeadlineExceeded)
 				expect(0, os.ErrDeadlineExceeded)
 				_ = c.SetDeadline(time.Now().Add(time.Hour))
-				time.AfterFunc(time.Minute, func() { _ = c.SetDeadline(time.Now().Add(time.Minute)) }) // sooner
+				time.AfterFunc(time.Minute, func() { _ = c.SetDeadline(time.Now().Add(time.Minute)) }) // an earlier deadline
 				expect(2*time.Minute, os.ErrDeadlineExceeded)
 				_ = c.SetReadDeadline(time.Now().Add(time.Minute))
-				time.AfterFunc(30*time.Second, func() { _ = c.SetReadDeadline(time.Time{}) }) // none any more
+				time.AfterFunc(30*time.Second, func() { _ = c.SetReadDeadline(time.Time{}) }) // no deadline
 				if name == "cut" {
 					time.AfterFunc(time.Hour, func() { w.gate.Cut(false) })
 				}
@@ -350,7 +351,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// Bytes that come during a cut to a Read that was waiting before it are held, too.
+// Bytes that arrive during a cut are held also for a Read that began before it.
 func TestCut_UnderARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, inner := net.Pipe()
@@ -392,7 +393,7 @@ func TestDeadlines_WriteDuringCut(t *testing.T) {
 		g.Cut(true)
 		_ = c.SetWriteDeadline(time.Now().Add(time.Hour))
 		at := time.Now()
-		if n, err := c.Write([]byte("x")); n != 0 || err != os.ErrDeadlineExceeded || time.Since(at) != time.Hour { //nolint:errorlint // exactly this one is promised
+		if n, err := c.Write([]byte("x")); n != 0 || err != os.ErrDeadlineExceeded || time.Since(at) != time.Hour { //nolint:errorlint // the contract promises exactly this error
 			t.Errorf("Write: %d, %v after %v", n, err, time.Since(at))
 		}
 		_ = c.SetWriteDeadline(time.Time{})
@@ -424,7 +425,7 @@ func TestDelay_CloseEndsIt(t *testing.T) {
 	})
 }
 
-// For the server the connection is nothing but a net.Conn: with a system call it would pass the gate by.
+// The server sees a plain net.Conn, since a system call on the socket would bypass the gate.
 func TestConn_IsPlain(t *testing.T) {
 	w := tcpWorld(t)
 	c, _ := w.connect()
@@ -437,7 +438,7 @@ func TestConn_IsPlain(t *testing.T) {
 	}
 }
 
-// failing is a listener whose Accept fails once before it works.
+// failing is a listener whose first Accept fails.
 type failing struct {
 	net.Listener
 	errs chan error
@@ -475,7 +476,7 @@ func TestAccept_PassesErrorsOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = l.Close() // by somebody else
+	_ = l.Close() // not through the gate
 	if _, err := g.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Accept: %v", err)
 	}

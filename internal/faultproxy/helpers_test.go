@@ -15,7 +15,7 @@ import (
 
 type record interface{ Append([]byte) []byte }
 
-// bare is a record of bytes as they are.
+// bare is a record of raw bytes.
 type bare []byte
 
 func (b bare) Append(to []byte) []byte { return append(to, b...) }
@@ -72,16 +72,17 @@ func readFrame(r io.Reader) ([]byte, error) {
 // eternal is a deadline that no test reaches: the watchdog stops a test that hangs.
 const eternal = 10 * time.Minute
 
-// world is a server of a few lines behind a gate: it gives out sessions 1, 2, 3 ..., or the one that is asked for, and answers
-// each request with OK and the request's own body, zxid 100 + xid. What it got is in got.
+// world is a tiny server behind a gate: it gives out sessions 1, 2, 3 ..., or the requested one,
+// and replies to each request with OK, the request's own body and zxid 100 + xid. got holds the
+// requests.
 type world struct {
 	t     testing.TB
 	gate  *Gate
 	rules Rules
 	dial  func() (net.Conn, error)
-	got   chan []byte // each request's frame; nil: a connection ended
+	got   chan []byte // the frame of each request; nil: a connection ended
 	ended chan struct{}
-	conns chan net.Conn // as the server has them
+	conns chan net.Conn // the server's ends
 }
 
 func tcpWorld(t testing.TB) *world {
@@ -179,7 +180,7 @@ func (w *world) open() *client {
 	return &client{w.t, nc}
 }
 
-// connect makes a session.
+// connect opens a session.
 func (w *world) connect() (c *client, session int64) {
 	w.t.Helper()
 	c = w.open()
@@ -222,7 +223,7 @@ func (c *client) expectEnd() {
 	}
 }
 
-// expectSilence checks that nothing comes for a while.
+// expectSilence checks that nothing arrives for a while.
 func (c *client) expectSilence() {
 	c.t.Helper()
 	_ = c.nc.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
@@ -285,11 +286,11 @@ func expectCount(t testing.TB, a *Armed, want int, done bool) {
 	}
 }
 
-// script is a connection that reads what it is given, in pieces of any size, and keeps what is written.
+// script is a connection with given input, read in pieces of any size, that keeps its output.
 type script struct {
 	net.Conn
 	in      []byte
-	piece   func(n int) int // how much of n bytes Read returns
+	piece   func(n int) int // how many of n bytes Read returns
 	out     bytes.Buffer
 	isEnded bool
 }

@@ -19,7 +19,7 @@ import (
 
 const modelSession = 7
 
-// modelRequest is a request of the property test, with what the model needs to know of it.
+// modelRequest is a request with what the model must know about it.
 type modelRequest struct {
 	xid   int32
 	op    proto.OpCode
@@ -27,7 +27,7 @@ type modelRequest struct {
 	frame []byte
 }
 
-// modelRule is the model's own idea of a rule.
+// modelRule is a rule of the model.
 type modelRule struct {
 	armed *Armed
 	fault Fault
@@ -54,7 +54,7 @@ var modelOps = map[Op][]proto.OpCode{
 }
 
 func drawRequest(t *rapid.T, i int) modelRequest {
-	q := modelRequest{xid: int32(rapid.IntRange(1, 3).Draw(t, "xid"))} // the same one again and again: the gate must not mix them up
+	q := modelRequest{xid: int32(rapid.IntRange(1, 3).Draw(t, "xid"))} // few xids, which the gate must not confuse
 	p := rapid.SampledFrom([]string{"/", "/a", "/ab", "/a/b", "/q/item-", "/q/item-0000000012", "/q/item-x", "", strings.Repeat("/long", 400)})
 	q.op = rapid.SampledFrom([]proto.OpCode{proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2, proto.OpMulti, proto.OpPing, proto.OpAddWatch, proto.OpSetWatches}).Draw(t, "op")
 	switch q.op {
@@ -108,7 +108,7 @@ func drawRule(t *rapid.T, rules *Rules) *modelRule {
 	return m
 }
 
-// modelAnswer is what a failing request is answered with.
+// modelAnswer is the reply to a failed request.
 func modelAnswer(q modelRequest, f Fault, path *regexp.Regexp, zxid proto.Zxid) []byte {
 	if q.op != proto.OpMulti || f.Code != proto.ErrNoNode || len(q.paths) == 0 {
 		return replyFrame(q.xid, zxid, f.Code, nil)
@@ -131,8 +131,8 @@ func modelAnswer(q modelRequest, f Fault, path *regexp.Regexp, zxid proto.Zxid) 
 	return replyFrame(q.xid, zxid, proto.OK, b)
 }
 
-// Whatever pieces the bytes come and go in, the server gets the same requests and the client the same answers: those that a
-// model says.
+// In whatever pieces bytes pass, the server gets the requests, and the client the replies, that a
+// model predicts.
 func TestFilter_Model(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var rules Rules
@@ -238,7 +238,7 @@ func TestFilter_Model(t *testing.T) {
 	})
 }
 
-// modelAnswerTo is an answer or event as the server sends it, and as the client gets it.
+// modelAnswerTo is a reply or event as the server sends it and as the client gets it.
 type modelAnswerTo struct {
 	sent, frame []byte
 	rule        *modelRule

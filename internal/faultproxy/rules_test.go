@@ -27,7 +27,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Every op code that a client may send belongs to exactly one Op with a constant, and any has those that programs ask for.
+// Every op code that clients send belongs to exactly one Op with a constant, and OpAny has those
+// that programs send.
 func TestOps_CoverTheProtocol(t *testing.T) {
 	owner := make(map[proto.OpCode]Op)
 	for _, op := range named {
@@ -51,7 +52,7 @@ func TestOps_CoverTheProtocol(t *testing.T) {
 	}
 	for code := proto.OpCloseSession; code <= proto.OpWhoAmI; code++ {
 		switch code {
-		case proto.OpCreateSession, proto.OpError, proto.OpNotification, proto.OpCheck: // not for clients, or only within a multi
+		case proto.OpCreateSession, proto.OpError, proto.OpNotification, proto.OpCheck: // not sent by clients, or only within a multi
 			continue
 		}
 		known := code.Info().Name != ""
@@ -139,7 +140,7 @@ func TestPathPrefix(t *testing.T) {
 		if got := pathHasPrefix(c.path, c.prefix); got != c.want {
 			t.Errorf("%q at %q: %v", c.path, c.prefix, got)
 		}
-		// A rule decides the same from as few of the request's bytes as it takes, and does not decide otherwise from fewer.
+		// A rule decides as soon as it can, and never differently with fewer bytes.
 		whole := requestFrame(1, proto.OpGetData, path(c.path))
 		a := &Armed{fault: Fault{Kind: DropReply, Op: OpGet, PathPrefix: c.prefix}, meaning: meaning{codes: []proto.OpCode{proto.OpGetData}}}
 		for n := requestBytes; n <= len(whole); n++ {
@@ -151,7 +152,7 @@ func TestPathPrefix(t *testing.T) {
 	}
 }
 
-// A length that lies selects nothing, and nothing is held back for it.
+// A false length matches nothing, and no bytes are held back for it.
 func TestPath_LengthLies(t *testing.T) {
 	a := &Armed{fault: Fault{Kind: Fail, Op: OpGet, PathPrefix: "/a", Code: -101}, meaning: meaning{codes: []proto.OpCode{proto.OpGetData}}}
 	for name, body := range map[string][]byte{

@@ -14,23 +14,23 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// lab is a real server behind a gate.
-type lab struct {
+// behindGate is a real server behind a gate.
+type behindGate struct {
 	t     *testing.T
 	gate  *faultproxy.Gate
 	rules faultproxy.Rules
 }
 
-func start(t *testing.T) *lab {
+func start(t *testing.T) *behindGate {
 	t.Helper()
-	t.Parallel() // clients wait a second before they connect again
+	t.Parallel() // clients wait a second before they reconnect
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lab := &lab{t: t}
-	lab.gate = faultproxy.NewGate(l, &lab.rules)
-	s, err := server.New(server.Config{Listener: lab.gate})
+	behindGate := &behindGate{t: t}
+	behindGate.gate = faultproxy.NewGate(l, &behindGate.rules)
+	s, err := server.New(server.Config{Listener: behindGate.gate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func start(t *testing.T) *lab {
 			t.Error(err)
 		}
 	})
-	return lab
+	return behindGate
 }
 
-// zk returns a connected client that tells nobody what it does.
-func (l *lab) zk() *zk.Conn {
+// zk returns a connected client without log output.
+func (l *behindGate) zk() *zk.Conn {
 	l.t.Helper()
 	c, events, err := zk.Connect([]string{l.gate.Addr().String()}, 20*time.Second, zk.WithLogger(quiet{}))
 	if err != nil {
@@ -66,7 +66,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-func (l *lab) arm(f faultproxy.Fault) *faultproxy.Armed {
+func (l *behindGate) arm(f faultproxy.Fault) *faultproxy.Armed {
 	l.t.Helper()
 	a, err := l.rules.Add(f)
 	if err != nil {
@@ -75,22 +75,22 @@ func (l *lab) arm(f faultproxy.Fault) *faultproxy.Armed {
 	return a
 }
 
-func (l *lab) create(c *zk.Conn, path string) error {
+func (l *behindGate) create(c *zk.Conn, path string) error {
 	_, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 	return err
 }
 
-func (l *lab) expect(what string, got, want error) {
+func (l *behindGate) expect(what string, got, want error) {
 	l.t.Helper()
 	if !errors.Is(got, want) {
 		l.t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
 
-func (l *lab) expectExists(c *zk.Conn, path string, want bool) {
+func (l *behindGate) expectExists(c *zk.Conn, path string, want bool) {
 	l.t.Helper()
 	ok, _, err := c.Exists(path)
-	for errors.Is(err, zk.ErrNoServer) { // the client had not noticed that its connection was lost, and has not asked yet
+	for errors.Is(err, zk.ErrNoServer) { // the client had not noticed the broken connection and sent nothing
 		ok, _, err = c.Exists(path)
 	}
 	if ok != want || err != nil {
@@ -98,13 +98,13 @@ func (l *lab) expectExists(c *zk.Conn, path string, want bool) {
 	}
 }
 
-// createAtLast creates a znode, however often the client loses its connection or has not noticed yet that it did.
-func (l *lab) createAtLast(c *zk.Conn, path string) error {
+// createAtLast creates a znode, repeating the request after lost connections.
+func (l *behindGate) createAtLast(c *zk.Conn, path string) error {
 	for {
 		lost := (*net.OpError)(nil)
 		switch err := l.create(c, path); {
 		case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrNoServer), errors.As(err, &lost):
-		case errors.Is(err, zk.ErrNodeExists): // an earlier one whose answer was lost
+		case errors.Is(err, zk.ErrNodeExists): // an earlier request whose reply was lost
 			return nil
 		default:
 			return err
@@ -121,7 +121,7 @@ func TestServer_Fail(t *testing.T) {
 	l.expectExists(c, "/a", false)
 	l.expect("create again", l.create(c, "/a"), nil)
 	<-a.Done()
-	// Every kind of request, and every body, may fail.
+	// Every kind of request can fail, with every body.
 	codes := map[faultproxy.Op]func() error{
 		faultproxy.OpGet:      func() error { _, _, err := c.Get("/a"); return err },
 		faultproxy.OpSet:      func() error { _, err := c.Set("/a", make([]byte, 500_000), -1); return err },
@@ -162,7 +162,7 @@ func TestServer_DropReply(t *testing.T) {
 	}
 }
 
-// A session whose connect was not answered is there; the client gets another one.
+// A session whose connect got no reply exists; the client gets another one.
 func TestServer_DropReplyOfConnect(t *testing.T) {
 	l := start(t)
 	a := l.arm(faultproxy.Fault{Kind: faultproxy.DropReply, Op: faultproxy.OpConnect})
@@ -175,7 +175,7 @@ func TestServer_DropReplyOfConnect(t *testing.T) {
 	}
 }
 
-// A watch's event, which the server sends before the answer that is lost, arrives.
+// A watch event that the server sends before the lost reply arrives.
 func TestServer_DropReplyBehindEvent(t *testing.T) {
 	l := start(t)
 	c := l.zk()
@@ -274,7 +274,7 @@ func TestServer_CloseConns(t *testing.T) {
 	}
 }
 
-// After a cut that clients tried to get around by connecting again, each session is attached once and works.
+// Clients try to reconnect during a cut. Afterwards each session is attached once and works.
 func TestServer_Cut(t *testing.T) {
 	l := start(t)
 	c := l.zk()

@@ -61,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 			if d.Err() != nil || d.Remaining() != 0 {
 				t.Fatalf("err %v, %d bytes left", d.Err(), d.Remaining())
 			}
-			// Every proper prefix is malformed: the decoder notices and says so, whatever it cut.
+			// Every proper prefix is malformed, and the decoder reports it.
 			cut := rapid.IntRange(0, len(b)-1).Draw(t, "cut")
 			d = jute.NewDecoder(b[:cut])
 			d.Int()
@@ -78,7 +78,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// The layout is ZooKeeper's: these bytes stand in the specification, they are not made by our encoder.
+// The bytes are those of the specification, not made by our encoder.
 func TestLayout(t *testing.T) {
 	b := jute.AppendInt(nil, -2)
 	b = jute.AppendLong(b, 0x0102030405060708)
@@ -104,7 +104,8 @@ func TestLengthsAreLies(t *testing.T) {
 	} {
 		for _, n := range []int32{0x7fffffff, 0x10000000, 5} {
 			d := jute.NewDecoder(append(jute.AppendInt(nil, n), "abcd"...))
-			// Any of these lengths, believed, would allocate more than is allowed here; the input and the error are small.
+			// If the decoder believed any of these lengths, it would allocate more than allowed
+			// here; the input and the error are small.
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			read(&d)

@@ -54,12 +54,12 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// TestRows: every row of the documentation is served, with the body that stands there, and the answer has the fields that stand
-// there.
+// TestRows: every row of the documentation is served with its example of a body, and the reply has
+// the documented fields.
 func TestRows(t *testing.T) {
 	w := start(t, 3)
 	c := w.connect(1)
-	// of puts something that there is into a path.
+	// of replaces {id} in a path by the id of something that exists.
 	of := func(path string) string {
 		var answer struct{ ID int }
 		switch kind, _, _ := strings.Cut(path[1:], "/"); kind {
@@ -75,7 +75,7 @@ func TestRows(t *testing.T) {
 		return strings.Replace(path, "{id}", fmt.Sprint(answer.ID), 1)
 	}
 	for i, r := range faultsapi.Rows() {
-		for _, m := range w.cluster.Members() { // what the row before left behind
+		for _, m := range w.cluster.Members() { // undo the effect of the previous row
 			if m.State() == cluster.Down {
 				w.must("POST", fmt.Sprintf("/members/%d/start", m.ID()), "", nil)
 			}
@@ -110,7 +110,7 @@ func TestRows(t *testing.T) {
 			example = "{}"
 		}
 		if r.Path == "/tree" && r.Method == "GET" {
-			example = strings.Replace(example, `"/":"",`, "", 1) // there it is of ?path=/
+			example = strings.Replace(example, `"/":"",`, "", 1) // the documented reply is that for ?path=/
 		}
 		if got, want := shape(t, text), shape(t, example); !reflect.DeepEqual(got, want) {
 			t.Errorf("row %d, %s %s: the answer is %s, and the documentation says %s", i, r.Method, path, text, example)
@@ -127,7 +127,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// shape leaves of a JSON value what is the same in all of its kind: names of fields, and types. Of a list the first element counts.
+// shape reduces a JSON value to names of fields and types. The first element represents a list.
 func shape(t *testing.T, text string) any {
 	t.Helper()
 	var v any

@@ -18,5 +18,5 @@ func ErrCodeOf(text string) (int32, error) {
 	return int32(c), err
 }
 
-// MaxBody is how long a body may be.
+// MaxBody is the limit of a body.
 const MaxBody = maxBody

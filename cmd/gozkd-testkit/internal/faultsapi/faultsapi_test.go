@@ -89,7 +89,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What was asked for is done when the answer comes.
+// The effect of a request is complete when its reply arrives.
 func TestMembers(t *testing.T) {
 	w := start(t, 3)
 	var leader struct{ ID int }
@@ -148,7 +148,7 @@ func TestSessions(t *testing.T) {
 	if status, text := w.ask("POST", fmt.Sprintf("/sessions/%d/expire", old), ""); status != 404 {
 		t.Errorf("again: %d %s", status, text)
 	}
-	// While its only member is paused a client is away.
+	// While its only member is paused, a client counts as silent.
 	w.must("POST", "/members/2/pause", "", nil)
 	w.must("POST", "/advance", `{"by":"1h"}`, nil)
 	w.must("POST", "/members/2/resume", "", nil)
@@ -273,7 +273,8 @@ func TestErrCode_Names(t *testing.T) {
 	}
 }
 
-// Web pages reach nothing: neither those of other sites, nor those whose name was made to mean this machine.
+// Web pages are refused: those of other sites, and those whose host name was made to resolve to
+// this machine.
 func TestWebPages(t *testing.T) {
 	w := start(t, 1)
 	for host, want := range map[string]int{
@@ -294,7 +295,8 @@ func TestWebPages(t *testing.T) {
 	}
 }
 
-// A request that waits ends when its client goes away, when the fault is deleted, and when the server is closed.
+// A waiting request ends when its client disconnects, when the fault is deleted, and when the
+// server is closed.
 func TestWaiting(t *testing.T) {
 	w := start(t, 1)
 	for range 2 {
@@ -370,7 +372,7 @@ func TestClose_EndsWhatWaits(t *testing.T) {
 	}
 }
 
-// Requests at the same time, with and against each other, leave the lab in order.
+// Concurrent requests, also contradictory ones, leave the cluster in a sound state.
 func TestConcurrent(t *testing.T) {
 	w := start(t, 3)
 	c := w.connect(1)

@@ -18,7 +18,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// world is a lab with its endpoint.
+// world is a cluster with its HTTP server.
 type world struct {
 	t       *testing.T
 	cluster *cluster.Cluster
@@ -49,7 +49,7 @@ func start(t *testing.T, members int) *world {
 	return &world{t, l, s}
 }
 
-// ask sends a request and returns status and body. Change may alter the request.
+// ask sends a request, which change may alter, and returns status and body.
 func (w *world) ask(method, path, body string, change ...func(*http.Request)) (int, string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -73,7 +73,7 @@ func (w *world) ask(method, path, body string, change ...func(*http.Request)) (i
 	return response.StatusCode, string(text)
 }
 
-// must is ask for what must be done, and reads the answer into v unless it is nil.
+// must is ask for a request that must succeed. It decodes the reply into v unless v is nil.
 func (w *world) must(method, path, body string, v any) {
 	w.t.Helper()
 	status, text := w.ask(method, path, body)
@@ -88,7 +88,7 @@ func (w *world) must(method, path, body string, v any) {
 	}
 }
 
-// connect returns a client with a session at a member, which knows no other.
+// connect returns a client with a session at one member, the only one that it knows.
 func (w *world) connect(id int) *zk.Conn {
 	w.t.Helper()
 	m, err := w.cluster.Member(id)
