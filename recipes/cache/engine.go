@@ -13,47 +13,49 @@ import (
 )
 
 const (
-	// inFlight is how many requests of one cache may be under way at one time.
-	inFlight = 64
-	// retryPause is before what has failed is asked for again, while there is a connection; the Client has tried more than once by then.
+	// maxInFlight is the number of requests that one cache sends at a time.
+	maxInFlight = 64
+	// retryPause is the pause before a failed request is repeated while connected. The Client has
+	// retried it by then.
 	retryPause = 250 * time.Millisecond
-	// doubtPause is for how long a znode whose watch says that it was deleted is left to the list above.
-	doubtPause = time.Second
-	// refusedPause is before the first znode is read again if that is not allowed.
+	// deletionPause is for how long the parent's list may confirm a deletion that a watch reported.
+	deletionPause = time.Second
+	// refusedPause is the pause before the root is read again if reading it is not allowed.
 	refusedPause = 5 * time.Second
 )
 
-// scope says what is kept.
+// scope says what to cache.
 type scope struct {
-	rootData bool // the first znode's own data
-	names    bool // the names of its children, in place of data
-	depth    int  // how far below the first
-	// enter reports whether what is below a znode is kept. nil: of all.
+	rootData bool // the root's own data
+	names    bool // the names of the root's children instead of data
+	depth    int  // levels below the root
+	// enter reports whether to cache the children of a znode. nil means always.
 	enter func(path string) bool
 }
 
-// engine keeps a copy of znodes. Its loop owns all but the view and what Start and Close need; requests and watches report to it.
+// engine keeps copies of znodes. Its loop owns all fields except view and those that Start and
+// Close use; requests and watches report to the loop.
 type engine struct {
 	client *recipes.Client
 	root   *entry
 	scope  scope
 	view   *view
 
-	connected bool
-	session   *recipes.Session // the one that answers are to be from
-	behind    bool             // the server may know less than the cache: sync comes before all else
-	syncing   bool
-	epoch     int // counts connections
-	open      int // readings that are
-	flying    int
-	queue     []*reading // that are queued, but for the one of existence
-	pause     *time.Timer
-	doubts    []doubt // the oldest first
-	doubting  *time.Timer
+	connected     bool
+	session       *recipes.Session // in which queries are answered
+	needsSync     bool             // the server may lag behind the cache: sync before any query
+	syncing       bool
+	epoch         int // number of connections so far
+	unanswered    int // number of unanswered queries
+	inFlight      int
+	queue         []*query // in state queued, except the exists query
+	retryTimer    *time.Timer
+	deletions     []reportedDeletion // oldest first
+	deletionTimer *time.Timer
 
-	results chan result // has room for all that are under way
-	firings chan firing
-	running sync.WaitGroup
+	results     chan result // has room for all requests in flight
+	watchEvents chan watchEvent
+	running     sync.WaitGroup
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // nil before Start
@@ -63,64 +65,63 @@ type engine struct {
 
 func newEngine(c *recipes.Client, path string, s scope) *engine {
 	g := &engine{
-		client:  c,
-		scope:   s,
-		view:    newView(),
-		results: make(chan result, inFlight+1),
-		firings: make(chan firing),
-		pause:   time.NewTimer(0),
-
-		doubting: time.NewTimer(0),
-		done:     make(chan struct{}),
+		client:        c,
+		scope:         s,
+		view:          newView(),
+		results:       make(chan result, maxInFlight+1),
+		watchEvents:   make(chan watchEvent),
+		retryTimer:    time.NewTimer(0),
+		deletionTimer: time.NewTimer(0),
+		done:          make(chan struct{}),
 	}
 	g.root = &entry{path: path}
-	g.root.exist = &reading{kind: readExist, entry: g.root}
+	g.root.exist = &query{kind: queryExists, entry: g.root}
 	if s.rootData {
-		g.root.data = &reading{kind: readData, entry: g.root}
+		g.root.data = &query{kind: queryData, entry: g.root}
 	} else {
-		g.root.list = &reading{kind: readList, entry: g.root}
+		g.root.list = &query{kind: queryChildren, entry: g.root}
 	}
 	return g
 }
 
 // loop follows the znodes until ctx ends or the Client is closed.
 func (g *engine) loop(ctx context.Context) {
-	defer g.pause.Stop()
-	defer g.doubting.Stop()
+	defer g.retryTimer.Stop()
+	defer g.deletionTimer.Stop()
 	states := g.client.States(ctx)
 	paused := false
 	for {
 		if g.connected && !paused {
 			g.dispatch(ctx)
 		}
-		if g.connected && g.open == 0 {
+		if g.connected && g.unanswered == 0 {
 			g.view.setComplete(true)
 		}
 		select {
 		case s, more := <-states:
 			if !more {
-				g.view.end(why(ctx))
+				g.view.end(endCause(ctx))
 				return
 			}
-			g.follow(s)
+			g.handleState(s)
 			paused = false
 		case res := <-g.results:
-			if pause := g.take(ctx, res); pause > 0 && !paused {
+			if pause := g.handleResult(ctx, res); pause > 0 && !paused {
 				paused = true
-				g.pause.Reset(pause)
+				g.retryTimer.Reset(pause)
 			}
-		case f := <-g.firings:
-			g.fire(f)
-		case <-g.pause.C:
+		case e := <-g.watchEvents:
+			g.handleWatch(e)
+		case <-g.retryTimer.C:
 			paused = false
-		case <-g.doubting.C:
-			g.settle()
+		case <-g.deletionTimer.C:
+			g.checkDeletions()
 		}
 	}
 }
 
-// why says why the loop ends.
-func why(ctx context.Context) error {
+// endCause returns why the loop ends.
+func endCause(ctx context.Context) error {
 	err := context.Cause(ctx)
 	switch {
 	case err == nil:
@@ -131,266 +132,264 @@ func why(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrClosed, err)
 }
 
-// follow follows the state of the connection. What happened while it was lost is found by reading all again: go-zookeeper sets its watches
-// again, but may tell the server too late a zxid for what had been seen.
-func (g *engine) follow(s recipes.ConnState) {
+// handleState follows the state of the connection. After a reconnect everything is read again,
+// because go-zookeeper re-registers its watches with a zxid that may be too new, so a change
+// between the two connections may fire nothing.
+func (g *engine) handleState(s recipes.ConnState) {
 	switch s {
 	case recipes.Connected, recipes.Reconnected:
-		g.view.setComplete(false) // also if the state in between was missed
+		g.view.setComplete(false) // in case the state in between was missed
 		session := g.client.Session()
-		g.behind = g.behind || g.session != nil && g.session != session
+		g.needsSync = g.needsSync || g.session != nil && g.session != session
 		g.session, g.connected = session, true
 		g.epoch++
-		g.setOpen(g.root.exist, false)
-		g.reopen(g.root)
+		g.setUnanswered(g.root.exist, false)
+		g.requestAll(g.root)
 	case recipes.Suspended, recipes.Lost:
 		g.connected = false
 		g.view.setComplete(false)
 	}
 }
 
-// reopen has an entry, and all below it, read again.
-func (g *engine) reopen(e *entry) {
-	for _, r := range []*reading{e.data, e.list} {
-		if r != nil {
-			g.setOpen(r, true)
-			g.need(r)
+// requestAll requests everything about e and its descendants.
+func (g *engine) requestAll(e *entry) {
+	for _, q := range []*query{e.data, e.list} {
+		if q != nil {
+			g.setUnanswered(q, true)
+			g.request(q)
 		}
 	}
 	for _, child := range e.children {
-		g.reopen(child)
+		g.requestAll(child)
 	}
 }
 
-// need has r read, from now on.
-func (g *engine) need(r *reading) {
+// request makes sure that q is sent after this moment.
+func (g *engine) request(q *query) {
 	switch {
-	case r.dead:
-	case r.state == flying:
-		r.again = true
-	case r.state == idle:
-		r.state = queued
-		if r.kind != readExist {
-			g.queue = append(g.queue, r)
+	case q.dropped:
+	case q.state == sent:
+		q.repeat = true
+	case q.state == idle:
+		q.state = queued
+		if q.kind != queryExists {
+			g.queue = append(g.queue, q)
 		}
 	}
 }
 
-func (g *engine) setOpen(r *reading, open bool) {
-	if r.open == open {
+func (g *engine) setUnanswered(q *query, unanswered bool) {
+	if q.unanswered == unanswered {
 		return
 	}
-	r.open = open
-	if open {
-		g.open++
+	q.unanswered = unanswered
+	if unanswered {
+		g.unanswered++
 	} else {
-		g.open--
+		g.unanswered--
 	}
 }
 
-// drop lets go of a reading.
-func (g *engine) drop(r *reading) {
-	if r != nil {
-		r.dead = true
-		g.setOpen(r, false)
+// drop discards a query.
+func (g *engine) drop(q *query) {
+	if q != nil {
+		q.dropped = true
+		g.setUnanswered(q, false)
 	}
 }
 
-// dispatch sends what may be sent now.
+// dispatch sends the requests that may be sent now.
 func (g *engine) dispatch(ctx context.Context) {
-	if g.behind {
+	if g.needsSync {
 		if !g.syncing {
 			g.syncing = true
-			g.send(func() result {
-				res := result{session: g.client.Session()}
-				res.err = g.client.Sync(ctx, g.root.path)
-				if g.client.Session() != res.session {
-					res.session = nil
-				}
-				return res
-			})
+			g.send(ctx, nil)
 		}
 		return
 	}
 	switch exist := g.root.exist; {
-	case exist.state == queued && g.flying == 0:
-		g.launch(ctx, exist)
+	case exist.state == queued && g.inFlight == 0:
+		g.sendQuery(ctx, exist)
 		return
 	case exist.state != idle:
-		return // it is asked alone: if nothing is there, that is no older than what any other answer has shown
+		return // sent alone: a missing root then cannot be older news than another answer
 	}
-	for g.flying < inFlight && len(g.queue) > 0 {
-		r := g.queue[0]
+	for g.inFlight < maxInFlight && len(g.queue) > 0 {
+		q := g.queue[0]
 		g.queue = g.queue[1:]
-		if !r.dead {
-			g.launch(ctx, r)
+		if !q.dropped {
+			g.sendQuery(ctx, q)
 		}
 	}
 }
 
-func (g *engine) launch(ctx context.Context, r *reading) {
-	r.state, r.epoch, r.again, r.listed = flying, g.epoch, false, false
-	g.flying++
-	g.send(func() result { return g.ask(ctx, r) })
+func (g *engine) sendQuery(ctx context.Context, q *query) {
+	q.state, q.epoch, q.repeat, q.listed = sent, g.epoch, false, false
+	g.inFlight++
+	g.send(ctx, q)
 }
 
-func (g *engine) send(f func() result) {
-	// Ends when the Client has answered, which it does when ctx ends; Close waits for it.
-	g.running.Go(func() { g.results <- f() })
+// send sends the request of q, or a sync if q is nil.
+func (g *engine) send(ctx context.Context, q *query) {
+	// Ends when the Client has answered, which it does when ctx ends. Close waits for it.
+	g.running.Go(func() { g.results <- g.ask(ctx, q) })
 }
 
-// take takes an answer. It returns for how long nothing shall be asked for, if something went wrong.
-func (g *engine) take(ctx context.Context, res result) time.Duration {
-	r := res.r
-	if r == nil {
+// handleResult processes an answer. If the request failed, handleResult returns the pause before
+// the next request.
+func (g *engine) handleResult(ctx context.Context, res result) time.Duration {
+	q := res.q
+	if q == nil {
 		g.syncing = false
 		if res.err == nil && res.session == g.session {
-			g.behind = false
+			g.needsSync = false
 		}
 	} else {
-		g.flying--
-		r.state = idle
+		g.inFlight--
+		q.state = idle
 	}
 	switch {
-	case r != nil && r.dead:
+	case q != nil && q.dropped:
 		return 0
 	case g.client.Session() != g.session:
-		g.connected = false // until the state says so: what is asked now is answered in a session that g does not know
+		g.connected = false // until the state says so: answers may now come from a session that g does not know
 		fallthrough
 	case res.session != g.session:
-		if r != nil {
-			g.need(r)
+		if q != nil {
+			g.request(q)
 		}
 		return 0
-	case r == nil:
+	case q == nil:
 		if res.err != nil {
 			return retryPause
 		}
 		return 0
 	case res.err == nil:
-		if r.kind == readExist && res.stat == nil {
+		if q.kind == queryExists && res.stat == nil {
 			g.hide(g.root)
-		} else if !g.takeFound(res) {
-			if r.older {
-				g.anew()
+		} else if !g.handleFound(res) {
+			if q.wasOlder {
+				g.startOver()
 				return 0
 			}
-			r.older, g.behind = true, true
-			g.need(r)
+			q.wasOlder, g.needsSync = true, true
+			g.request(q)
 			return 0
 		}
-		r.older = false
-		if r.kind != readExist || res.stat == nil {
-			g.arm(ctx, r, res.fires)
+		q.wasOlder = false
+		if q.kind != queryExists || res.stat == nil {
+			g.awaitWatch(ctx, q, res.fires)
 		}
-		if r.entry == g.root {
+		if q.entry == g.root {
 			g.view.setRefused(nil)
 		}
 	case errors.Is(res.err, zk.ErrNoNode):
-		if !g.takeGone(r) {
+		if !g.handleMissing(q) {
 			return 0
 		}
 	case errors.Is(res.err, zk.ErrNoAuth), errors.Is(res.err, zk.ErrInvalidPath):
-		if r.entry == g.root {
-			g.need(r)
+		if q.entry == g.root {
+			g.request(q)
 			g.view.setRefused(res.err)
 			return refusedPause
 		}
-		g.takeRefused(r.entry)
+		g.handleRefused(q.entry)
 	default:
-		g.need(r)
+		g.request(q)
 		return retryPause
 	}
-	if r.epoch == g.epoch {
-		g.setOpen(r, false)
+	if q.epoch == g.epoch {
+		g.setUnanswered(q, false)
 	}
-	if r.again {
-		g.need(r)
+	if q.repeat {
+		g.request(q)
 	}
 	return 0
 }
 
-// anew forgets all that is known: an answer was older than that, also when the server had caught up. So the servers have another past now:
-// theirs was put back, from a backup for one, or they have lost it. zxids say nothing any more of what is older.
-func (g *engine) anew() {
+// startOver discards everything that is known, after an answer that was older than the cache
+// although the server had synced. So the servers lost their data, or were restored from a backup,
+// and their zxids cannot be compared with earlier ones.
+func (g *engine) startOver() {
 	g.view.setComplete(false)
 	root := g.root
 	g.hide(root)
 	root.mzxid, root.pzxid = 0, 0
-	first := root.data
-	if first == nil {
-		first = root.list
-	} else {
+	first := root.first()
+	if root.data != nil {
 		g.drop(root.list)
 		root.list = nil
 	}
-	g.setOpen(first, true)
-	g.need(first)
+	g.setUnanswered(first, true)
+	g.request(first)
 }
 
-// arm has the loop told when fires does, once for each channel. It may have fired before r was read, as it may be shared; then what it
-// tells is older than what was read. If it fires after this, it is newer.
-func (g *engine) arm(ctx context.Context, r *reading, fires <-chan zk.Event) {
+// awaitWatch makes sure that the loop learns when fires fires, once per channel. Reads may share the
+// watch, so it may have fired before q was read: then q is requested again, for a new watch. If it
+// fires later, the event is newer than the answer.
+func (g *engine) awaitWatch(ctx context.Context, q *query, fires <-chan zk.Event) {
 	switch {
-	case r.dead:
+	case q.dropped:
 	case fired(fires):
-		r.fires = nil
-		g.need(r)
-	case fires != r.fires:
-		r.fires = fires
-		g.watch(ctx, r, fires)
+		q.fires = nil
+		g.request(q)
+	case fires != q.fires:
+		q.fires = fires
+		g.forwardWatch(ctx, q, fires)
 	}
 }
 
-// fire has read again what a watch was on.
-func (g *engine) fire(f firing) {
-	r := f.r
-	if r.dead || f.fires != r.fires {
+// handleWatch requests what a watch has reported as changed.
+func (g *engine) handleWatch(e watchEvent) {
+	q := e.q
+	if q.dropped || e.fires != q.fires {
 		return
 	}
-	r.fires = nil
-	if f.event.Type == zk.EventNotWatching && !r.open {
-		g.behind = true // the session is over, and nothing keeps the next answer from being older than the last
+	q.fires = nil
+	if e.event.Type == zk.EventNotWatching && !q.unanswered {
+		g.needsSync = true // the session has ended, so the next answer may be older than the last
 	}
-	deleted := f.event.Type == zk.EventNodeDeleted
+	deleted := e.event.Type == zk.EventNodeDeleted
 	switch {
-	case r.state != idle: // it will be read; and arm sees if that was at the wrong moment
-	case r.kind == readExist:
-		g.passOn(r)
-	case deleted && r.entry == g.root && (r.kind == readData || r.entry.data == nil):
-		g.need(g.root.exist)
+	case q.state != idle: // it will be read, and awaitWatch then checks the watch
+	case q.kind == queryExists:
+		g.requestRoot(q)
+	case deleted && q.entry == g.root && (q.kind == queryData || q.entry.data == nil):
+		g.request(g.root.exist)
 	case deleted:
-		g.doubt(r)
+		g.deferDeletion(q)
 	default:
-		g.need(r)
+		g.request(q)
 	}
 }
 
-// doubt is about a reading whose watch says that the znode was deleted. That is not read again: the watch on the list above fires as well, and the list
-// says whether it is there. But if the event was older than the znode that was read, or came later than that list, nothing else comes.
-type doubt struct {
-	r     *reading
+// reportedDeletion is a query whose watch reported the znode's deletion. It is not sent again at
+// once: the watch of the parent's list fires too, and the list says whether the znode exists. No
+// list follows if the event is older than the znode that was read, or newer than the list; then
+// checkDeletions sends the query.
+type reportedDeletion struct {
+	q     *query
 	until time.Time
 }
 
-func (g *engine) doubt(r *reading) {
-	if g.doubts = append(g.doubts, doubt{r, time.Now().Add(doubtPause)}); len(g.doubts) == 1 {
-		g.doubting.Reset(doubtPause)
+func (g *engine) deferDeletion(q *query) {
+	if g.deletions = append(g.deletions, reportedDeletion{q, time.Now().Add(deletionPause)}); len(g.deletions) == 1 {
+		g.deletionTimer.Reset(deletionPause)
 	}
 }
 
-// settle has those read again of which nothing was heard.
-func (g *engine) settle() {
+// checkDeletions requests the znodes whose deletion no list has confirmed in time.
+func (g *engine) checkDeletions() {
 	now := time.Now()
-	for len(g.doubts) > 0 && !g.doubts[0].until.After(now) {
-		r := g.doubts[0].r
-		known := r.kind == readData || r.entry.shown != nil // else its data come first, and see to the list
-		if r.state == idle && r.fires == nil && known {
-			g.need(r)
+	for len(g.deletions) > 0 && !g.deletions[0].until.After(now) {
+		q := g.deletions[0].q
+		known := q.kind == queryData || q.entry.shown != nil // otherwise the data come first and request the list
+		if q.state == idle && q.fires == nil && known {
+			g.request(q)
 		}
-		g.doubts = g.doubts[1:]
+		g.deletions = g.deletions[1:]
 	}
-	if len(g.doubts) > 0 {
-		g.doubting.Reset(g.doubts[0].until.Sub(now))
+	if len(g.deletions) > 0 {
+		g.deletionTimer.Reset(g.deletions[0].until.Sub(now))
 	}
 }

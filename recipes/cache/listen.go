@@ -5,82 +5,85 @@ import (
 	"iter"
 )
 
-// listener is one who follows the events. It keeps what it has told and which paths have changed since; what it tells is the difference
-// between that and what is shown when it is asked for the next event. So a slow one needs no more memory than two copies of the map, and
-// skips what did not last. The view's mutex guards it.
+// listener follows the events of a view. It keeps what it has reported and which paths have changed
+// since; the next event is the difference between the reported state and the present one. So a slow
+// reader costs no more memory than two copies of the map, and skips intermediate states. The view's
+// mutex guards it.
 type listener struct {
-	told    map[string]*Znode
-	queue   []item // in the order of the changes; each path once
-	queued  map[string]struct{}
-	compact int           // at this length of queue, what has become nothing is dropped
-	more    chan struct{} // holds one: there may be something to tell
+	reported  map[string]*Znode
+	queue     []item // in the order of the changes; each path once
+	queued    map[string]struct{}
+	compactAt int           // length of queue at which paths without a difference are dropped
+	wake      chan struct{} // capacity 1: there may be something to report
 }
 
-// item is a path that has changed, or Complete or Stale.
+// item is a changed path, or the event Complete or Stale.
 type item struct {
-	path string
-	mark EventType
+	path  string
+	event EventType
 }
 
 const firstCompact = 256
 
-// note notes that what is shown at path has changed.
+// note records a change of the znode at path.
 func (v *view) note(l *listener, path string) {
 	if _, there := l.queued[path]; there {
 		return
 	}
-	if len(l.queue) >= l.compact {
+	if len(l.queue) >= l.compactAt {
 		v.compactQueue(l)
 	}
 	l.queued[path] = struct{}{}
 	l.add(item{path: path})
 }
 
-// noteComplete notes a turn. What was not told of an earlier one is left out, but for a Stale that is followed by Complete.
+// noteComplete records Complete or Stale. Of earlier unreported ones it keeps only a Stale that
+// Complete follows.
 func (l *listener) noteComplete(complete bool) {
-	mark := Stale
+	event := Stale
 	if complete {
-		mark = Complete
+		event = Complete
 	}
 	stale := false
 	kept := l.queue[:0]
 	for _, i := range l.queue {
-		if i.mark == Complete || i.mark == Stale && stale {
+		if i.event == Complete || i.event == Stale && stale {
 			continue
 		}
-		stale = stale || i.mark == Stale
+		stale = stale || i.event == Stale
 		kept = append(kept, i)
 	}
 	dropped := len(kept) < len(l.queue)
 	l.queue = kept
-	if mark == Stale && (stale || dropped) {
-		return // it was not told that it was complete meanwhile
+	if event == Stale && (stale || dropped) {
+		return // Complete was not reported, so Stale need not be
 	}
-	l.add(item{mark: mark})
+	l.add(item{event: event})
 }
 
 func (l *listener) add(i item) {
 	l.queue = append(l.queue, i)
 	select {
-	case l.more <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// next returns the next events, those of one path, and false if there are none. It needs the view's mutex.
+// next returns the next events, which are of one path, and false if there are none. The view's
+// mutex must be held.
 func (v *view) next(l *listener) ([]Event, bool) {
 	for len(l.queue) > 0 {
 		i := l.queue[0]
 		l.queue = l.queue[1:]
-		if i.mark != 0 {
-			return []Event{{Type: i.mark}}, true
+		if i.event != 0 {
+			return []Event{{Type: i.event}}, true
 		}
 		delete(l.queued, i.path)
-		old, now := l.told[i.path], v.at(i.path)
+		old, now := l.reported[i.path], v.at(i.path)
 		if now == nil {
-			delete(l.told, i.path)
+			delete(l.reported, i.path)
 		} else {
-			l.told[i.path] = now
+			l.reported[i.path] = now
 		}
 		if e := diff(old, now); len(e) > 0 {
 			return e, true
@@ -90,20 +93,20 @@ func (v *view) next(l *listener) ([]Event, bool) {
 	return nil, false
 }
 
-// compactQueue drops what came and went before it was told.
+// compactQueue drops paths whose changes have cancelled each other out.
 func (v *view) compactQueue(l *listener) {
 	kept := make([]item, 0, len(l.queue))
 	for _, i := range l.queue {
-		if i.mark == 0 && same(l.told[i.path], v.at(i.path)) {
+		if i.event == 0 && same(l.reported[i.path], v.at(i.path)) {
 			delete(l.queued, i.path)
 			continue
 		}
 		kept = append(kept, i)
 	}
-	l.queue, l.compact = kept, max(firstCompact, 2*len(kept))
+	l.queue, l.compactAt = kept, max(firstCompact, 2*len(kept))
 }
 
-// diff returns the events that lead from old to now.
+// diff returns the events that change old to now.
 func diff(old, now *Znode) []Event {
 	switch {
 	case same(old, now):
@@ -118,11 +121,11 @@ func diff(old, now *Znode) []Event {
 	return []Event{{Type: Changed, Old: old, New: now}}
 }
 
-// listen returns a listener to which everything that is shown is new.
+// listen returns a listener that has reported nothing.
 func (v *view) listen() *listener {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	l := &listener{told: make(map[string]*Znode), queued: make(map[string]struct{}), more: make(chan struct{}, 1), compact: firstCompact}
+	l := &listener{reported: make(map[string]*Znode), queued: make(map[string]struct{}), wake: make(chan struct{}, 1), compactAt: firstCompact}
 	for _, z := range v.allLocked() {
 		v.note(l, z.Path)
 	}
@@ -139,7 +142,7 @@ func (v *view) forget(l *listener) {
 	delete(v.listeners, l)
 }
 
-// events is Cache.Events, until ended is closed.
+// events is cache.Events. It also ends when ended is closed.
 func (v *view) events(ctx context.Context, ended <-chan struct{}) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		l := v.listen()
@@ -157,7 +160,7 @@ func (v *view) events(ctx context.Context, ended <-chan struct{}) iter.Seq[Event
 				continue
 			}
 			select {
-			case <-l.more:
+			case <-l.wake:
 			case <-ctx.Done():
 				return
 			case <-ended:

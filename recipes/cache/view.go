@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// view is what the cache shows. The loop alone writes it. Safe for concurrent use.
+// view is the content of a cache. Only the loop writes it. Safe for concurrent use.
 type view struct {
 	mu        sync.RWMutex
-	znodes    map[string]map[string]*Znode // by the path of the znode above, then by name
+	znodes    map[string]map[string]*Znode // by the parent's path, then by name
 	n         int
 	complete  bool
-	refused   error // why the first znode cannot be read
+	refused   error // why the root cannot be read
 	ended     error
-	turned    chan struct{} // closed and replaced when complete, refused or ended change
+	changed   chan struct{} // closed and replaced when complete, refused or ended change
 	listeners map[*listener]struct{}
 }
 
 func newView() *view {
 	return &view{
 		znodes:    make(map[string]map[string]*Znode),
-		turned:    make(chan struct{}),
+		changed:   make(chan struct{}),
 		listeners: make(map[*listener]struct{}),
 	}
 }
@@ -34,13 +34,13 @@ func (v *view) get(path string) *Znode {
 	return v.at(path)
 }
 
-// at needs mu.
+// at must be called with mu held.
 func (v *view) at(path string) *Znode {
 	parent, name := split(path)
 	return v.znodes[parent][name]
 }
 
-// below returns the znodes right below path, sorted by name.
+// children returns the children of the znode at path, sorted by name.
 func (v *view) children(path string) []*Znode {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -67,8 +67,8 @@ func sorted(znodes []*Znode) []*Znode {
 	return znodes
 }
 
-// show shows z at path, or nothing there if z is nil.
-func (v *view) show(path string, z *Znode) {
+// set replaces the znode at path; a nil z removes it.
+func (v *view) set(path string, z *Znode) {
 	parent, name := split(path)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -96,7 +96,7 @@ func (v *view) show(path string, z *Znode) {
 	}
 }
 
-// setComplete notes whether the cache is complete.
+// setComplete sets whether the cache is complete.
 func (v *view) setComplete(complete bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -104,7 +104,7 @@ func (v *view) setComplete(complete bool) {
 		return
 	}
 	v.complete = complete
-	v.turn()
+	v.notify()
 	for l := range v.listeners {
 		l.noteComplete(complete)
 	}
@@ -117,28 +117,28 @@ func (v *view) setRefused(err error) {
 		return
 	}
 	v.refused = err
-	v.turn()
+	v.notify()
 }
 
-// end ends all waiting.
+// end makes wait return err from now on.
 func (v *view) end(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ended, v.complete = err, false
-	v.turn()
+	v.notify()
 }
 
-// turn needs mu.
-func (v *view) turn() {
-	close(v.turned)
-	v.turned = make(chan struct{})
+// notify wakes the callers of wait. mu must be held.
+func (v *view) notify() {
+	close(v.changed)
+	v.changed = make(chan struct{})
 }
 
 // wait waits until the cache is complete.
 func (v *view) wait(ctx context.Context) error {
 	for {
 		v.mu.RLock()
-		complete, err, turned := v.complete, cmp.Or(v.ended, v.refused), v.turned
+		complete, err, changed := v.complete, cmp.Or(v.ended, v.refused), v.changed
 		v.mu.RUnlock()
 		switch {
 		case complete:
@@ -147,7 +147,7 @@ func (v *view) wait(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-turned:
+		case <-changed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

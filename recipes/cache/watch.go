@@ -10,17 +10,21 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// WatchData calls f with the znode at path, or nil if there is none, and again after each change, until f returns false: then it returns nil. Else
-// it returns an error when ctx or the Client ends, or at the beginning when the server does not allow to read the znode. It goes on through lost
-// connections and sessions. A slow f misses what was changed again meanwhile, never the last state. As kazoo's DataWatch, but it blocks.
+// WatchData calls f with the znode at path, or nil if it is missing, now and after each change,
+// until f returns false; then it returns nil. It continues after lost connections and sessions. It
+// fails when ctx or the Client ends, and at the beginning if the server does not allow to read the
+// znode. A slow f misses intermediate states, never the latest. This is kazoo's DataWatch, except
+// that it blocks.
 func WatchData(ctx context.Context, c *recipes.Client, path string, f func(z *Znode) bool) error {
 	return watch(ctx, newEngine(c, path, scope{rootData: true}), f)
 }
 
-// WatchChildren calls f with the sorted names of a znode's children, or nil if there is no such znode, and again when there are others; see
-// WatchData. f may keep names. As kazoo's ChildrenWatch, which ends where there is no znode.
+// WatchChildren calls f with the sorted names of a znode's children, or nil if the znode is
+// missing, now and whenever they change, as WatchData does. f may keep names. kazoo's ChildrenWatch
+// ends when the znode is missing; WatchChildren does not.
 //
-// A child that is created again under its name, or whose data change, is not noticed: Children has those.
+// It does not notice that a child was deleted and created again, or that its data changed: use
+// Children for that.
 func WatchChildren(ctx context.Context, c *recipes.Client, path string, f func(names []string) bool) error {
 	first, last := true, []string(nil)
 	return watch(ctx, newEngine(c, path, scope{names: true}), func(z *Znode) bool {
@@ -36,7 +40,7 @@ func WatchChildren(ctx context.Context, c *recipes.Client, path string, f func(n
 	})
 }
 
-// watch calls f with what the engine's first znode is, and becomes.
+// watch calls f with the root of the engine, now and after each change.
 func watch(ctx context.Context, g *engine, f func(z *Znode) bool) error {
 	c := &cache{g}
 	c.Start(ctx)
@@ -44,14 +48,14 @@ func watch(ctx context.Context, g *engine, f func(z *Znode) bool) error {
 	if err := c.Wait(ctx); err != nil {
 		return err
 	}
-	told := false
+	called := false
 	for e := range c.Events(ctx) {
 		switch {
 		case e.Type == Added, e.Type == Changed, e.Type == Removed:
-		case told || e.Type == Stale:
+		case called || e.Type == Stale:
 			continue
 		}
-		told = true
+		called = true
 		if !f(e.New) {
 			return nil
 		}
@@ -62,14 +66,15 @@ func watch(ctx context.Context, g *engine, f func(z *Znode) bool) error {
 	return c.Wait(ctx)
 }
 
-// PatientChildren waits until the children of a znode have stayed the same for the time quiet, and returns their names and a channel that
-// gets an event or is closed when there may be others; see recipes.Client.ExistsW. Its error is zk.ErrNoNode if there is no such znode. As kazoo's
+// PatientChildren waits until the children of a znode have not changed for the time quiet. It
+// returns their names and a channel that gets an event or is closed when they may have changed; see
+// recipes.Client.ExistsW. If the znode is missing, the error is zk.ErrNoNode. This is kazoo's
 // PatientChildrenWatch.
 func PatientChildren(ctx context.Context, c *recipes.Client, path string, quiet time.Duration) (names []string, fires <-chan zk.Event, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	states := c.States(ctx)
-	<-states // the present one
+	<-states // the current state
 	t := time.NewTimer(quiet)
 	defer t.Stop()
 	var seen *zk.Stat
@@ -84,7 +89,7 @@ func PatientChildren(ctx context.Context, c *recipes.Client, path string, quiet 
 		seen = stat
 		select {
 		case <-fires:
-		case <-states: // what the watch may have missed is found by reading again
+		case <-states: // the watch may have missed a change, so read again
 		case <-t.C:
 			return names, fires, nil
 		case <-ctx.Done():

@@ -9,32 +9,33 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Znode is what a cache has of a znode: its data, and its Stat as of when the data were read, so that the numbers of its children may be
-// older than the children that the cache shows. Nobody may change it, or its Data.
+// Znode is a cached znode. Its Stat is as of the last read of the data, so the numbers of children
+// in it may be older than the children in the cache. Neither the Znode nor its Data may be
+// modified.
 type Znode struct {
-	Path string // as the Client names it
+	Path string // as the Client names it, relative to its namespace
 	Data []byte
 	Stat zk.Stat
 
-	names []string // of the children, sorted, where that is what is kept; else nil
+	names []string // of the children, sorted; nil unless the cache keeps names
 }
 
-// Name is the last part of the Path.
+// Name returns the last part of Path.
 func (z *Znode) Name() string {
 	_, name := split(z.Path)
 	return name
 }
 
-// EventType says what an Event tells.
+// EventType is the type of an Event.
 type EventType int
 
 // The types of events.
 const (
-	Added    EventType = iota + 1 // the znode New is there
-	Changed                       // New was Old before: the data were set
-	Removed                       // Old is gone
-	Complete                      // the cache was read whole since the connection was made: what came before is what there is
-	Stale                         // the connection is lost: until the next Complete what the cache shows may be out of date
+	Added    EventType = iota + 1 // the znode New appeared
+	Changed                       // the data of Old were set, and New has them
+	Removed                       // the znode Old disappeared
+	Complete                      // everything has been read since the connection was made
+	Stale                         // the connection is lost: the content may be out of date until the next Complete
 )
 
 func (t EventType) String() string {
@@ -45,14 +46,14 @@ func (t EventType) String() string {
 	return names[t-Added]
 }
 
-// Event is a step of what a cache shows.
+// Event is a change of a cache.
 type Event struct {
 	Type EventType
-	Old  *Znode // of Changed and Removed
-	New  *Znode // of Added and Changed
+	Old  *Znode // for Changed and Removed
+	New  *Znode // for Added and Changed
 }
 
-// Path is that of the znode, or "" of Complete and Stale.
+// Path returns the path of the znode, and "" for Complete and Stale.
 func (e Event) Path() string {
 	switch {
 	case e.New != nil:
@@ -63,8 +64,8 @@ func (e Event) Path() string {
 	return ""
 }
 
-// same reports whether both are there in the same version, or neither is. It looks at the data too: servers that have lost theirs give the same
-// zxids again.
+// same reports whether a and b are the same version of a znode, or both nil. It compares the data
+// too, because servers that lost their data assign the same zxids again.
 func same(a, b *Znode) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -72,23 +73,16 @@ func same(a, b *Znode) bool {
 	return a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && slices.Equal(a.names, b.names) && bytes.Equal(a.Data, b.Data)
 }
 
-// split returns the path of the znode above, which is "" above "/", and the name.
+// split returns the parent's path, which is "" for "/", and the name.
 func split(path string) (parent, name string) {
 	i := strings.LastIndexByte(path, '/')
 	switch {
 	case path == "/":
 		return "", ""
-	case i < 0: // no path
+	case i < 0: // not a path
 		return "", path
 	case i == 0:
 		return "/", path[1:]
 	}
 	return path[:i], path[i+1:]
-}
-
-func join(parent, name string) string {
-	if parent == "/" {
-		return "/" + name
-	}
-	return parent + "/" + name
 }

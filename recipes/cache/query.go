@@ -1,0 +1,156 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+)
+
+// entry is a znode that the cache follows: the root, or one that was listed.
+type entry struct {
+	path     string
+	depth    int // below the root
+	children map[string]*entry
+	shown    *Znode // nil if missing, not known yet, or without interest
+	mzxid    int64  // the newest that was read
+	pzxid    int64  // of the latest list
+	czxid    int64  // of the znode whose children were listed; differs from that of shown if one of the two answers is older
+
+	data  *query
+	list  *query // nil if its children are of no interest
+	exist *query // of the root only: fires when it is created
+}
+
+// first returns the query that must be answered first: the children matter only if the data exist.
+func (e *entry) first() *query { return cmp.Or(e.data, e.list) }
+
+// newest returns the greatest Czxid that is shown for e and its descendants, 0 if none.
+func (e *entry) newest() int64 {
+	var zxid int64
+	if e.shown != nil {
+		zxid = e.shown.Stat.Czxid
+	}
+	for _, child := range e.children {
+		zxid = max(zxid, child.newest())
+	}
+	return zxid
+}
+
+// query is one fact about a znode that is read again and again. At most one of its requests is in
+// flight, so answers come in order.
+type query struct {
+	kind    queryKind
+	entry   *entry
+	state   queryState
+	repeat  bool // the request in flight may be too old
+	dropped bool // its result is no longer needed
+
+	unanswered bool // since the connection was made; the cache is not complete before it is answered
+	epoch      int  // of the request in flight
+	listed     bool // the znode was listed while the request was in flight
+	wasOlder   bool // the latest answer was older than the cache
+
+	fires <-chan zk.Event // nil after it has fired
+}
+
+type queryKind int8
+
+const (
+	queryData queryKind = iota
+	queryChildren
+	queryExists
+	querySync // of no query
+)
+
+type queryState int8
+
+const (
+	idle queryState = iota
+	queued
+	sent
+)
+
+// result is the answer to a query, or to a sync if q is nil.
+type result struct {
+	q       *query
+	data    []byte
+	names   []string
+	stat    *zk.Stat
+	fires   <-chan zk.Event
+	err     error
+	session *recipes.Session // in which it was answered; nil if that is not certain
+}
+
+// watchEvent reports that a watch has fired.
+type watchEvent struct {
+	q     *query
+	fires <-chan zk.Event
+	event zk.Event // zero if another receiver got it
+}
+
+// ask sends the request of q, or a sync if q is nil, and waits for the answer.
+func (g *engine) ask(ctx context.Context, q *query) result {
+	res := result{q: q, session: g.client.Session()}
+	path, kind := g.root.path, querySync
+	if q != nil {
+		path, kind = q.entry.path, q.kind
+	}
+	switch kind {
+	case querySync:
+		res.err = g.client.Sync(ctx, path)
+	case queryData:
+		res.data, res.stat, res.fires, res.err = g.client.GetW(ctx, path)
+	case queryChildren:
+		res.names, res.stat, res.fires, res.err = g.client.ChildrenW(ctx, path)
+	case queryExists:
+		res.stat, res.fires, res.err = g.client.ExistsW(ctx, path)
+	}
+	if g.client.Session() != res.session {
+		res.session = nil
+	}
+	return res
+}
+
+// forwardWatch reports to the loop when fires fires.
+func (g *engine) forwardWatch(ctx context.Context, q *query, fires <-chan zk.Event) {
+	// Ends when the watch fires, at the latest with the znode's deletion, or with ctx. Close waits
+	// for it.
+	g.running.Go(func() {
+		var (
+			e    zk.Event
+			more bool
+		)
+		select {
+		case e, more = <-fires:
+		case <-ctx.Done():
+			return
+		}
+		if more { // the channel is closed next; until then the Client counts the watch as armed
+			select {
+			case <-fires:
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case g.watchEvents <- watchEvent{q, fires, e}:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// fired reports whether a watch has fired or does not exist.
+func fired(fires <-chan zk.Event) bool {
+	if fires == nil || len(fires) > 0 {
+		return true
+	}
+	select {
+	case <-fires: // closed, after another receiver got the event
+		return true
+	default:
+		return false
+	}
+}
