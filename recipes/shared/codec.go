@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -8,67 +9,58 @@ import (
 	"strings"
 )
 
-// codec is how a number is written. No data are 0.
+// codec says how a value is written.
 type codec[T any] struct {
-	encode func(T) []byte
+	encode func(T) []byte // returns a new slice
 	decode func([]byte) (T, error)
 }
 
-// Curator reads what it needs and ignores what follows, kazoo wants 4 bytes exactly. Nobody writes more.
 var (
-	long = codec[int64]{
-		encode: func(x int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(x)) },
-		decode: func(b []byte) (int64, error) {
-			if len(b) == 0 {
-				return 0, nil
-			}
-			if len(b) != 8 {
-				return 0, fmt.Errorf("%w: %d bytes, not 8", ErrNotNumber, len(b))
-			}
-			return int64(binary.BigEndian.Uint64(b)), nil
-		},
-	}
-	short = codec[int32]{
-		encode: func(x int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(x)) },
-		decode: func(b []byte) (int32, error) {
-			if len(b) == 0 {
-				return 0, nil
-			}
-			if len(b) != 4 {
-				return 0, fmt.Errorf("%w: %d bytes, not 4", ErrNotNumber, len(b))
-			}
-			return int32(binary.BigEndian.Uint32(b)), nil
-		},
-	}
-	decimal = codec[int64]{
-		encode: func(x int64) []byte { return strconv.AppendInt(nil, x, 10) },
-		decode: func(b []byte) (int64, error) {
-			if len(b) == 0 {
-				return 0, nil
-			}
-			x, err := strconv.ParseInt(string(b), 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("%w: %q", ErrNotNumber, b)
-			}
-			return x, nil
-		},
-	}
-	float = codec[float64]{
-		encode: encodeFloat,
-		decode: func(b []byte) (float64, error) {
-			if len(b) == 0 {
-				return 0, nil
-			}
-			x, err := strconv.ParseFloat(string(b), 64)
-			if err != nil {
-				return 0, fmt.Errorf("%w: %q", ErrNotNumber, b)
-			}
-			return x, nil
-		},
-	}
+	raw   = codec[[]byte]{bytes.Clone, func(b []byte) ([]byte, error) { return b, nil }}
+	long  = fixedSize[int64](8)
+	short = fixedSize[int32](4)
+
+	decimal = text(
+		func(x int64) []byte { return strconv.AppendInt(nil, x, 10) },
+		func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) })
+	float = text(encodeFloat,
+		func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 )
 
-// encodeFloat writes what Python's repr does: the fewest digits that mean the same, with an exponent from 1e16 and below 1e-4.
+// fixedSize returns the codec of a big-endian number. Missing data are 0. Curator ignores additional
+// bytes and kazoo refuses them; this codec refuses them too, because nobody writes them.
+func fixedSize[T int32 | int64](size int) codec[T] {
+	return codec[T]{
+		encode: func(x T) []byte { return binary.BigEndian.AppendUint64(nil, uint64(x))[8-size:] },
+		decode: func(b []byte) (T, error) {
+			if len(b) != 0 && len(b) != size {
+				return 0, fmt.Errorf("%w: %d bytes, not %d", ErrNotNumber, len(b), size)
+			}
+			var x uint64
+			for _, c := range b {
+				x = x<<8 | uint64(c)
+			}
+			return T(x), nil
+		},
+	}
+}
+
+// text returns the codec of a number in digits. Missing data are 0.
+func text[T int64 | float64](format func(T) []byte, parse func(string) (T, error)) codec[T] {
+	return codec[T]{format, func(b []byte) (T, error) {
+		if len(b) == 0 {
+			return 0, nil
+		}
+		x, err := parse(string(b))
+		if err != nil {
+			return 0, fmt.Errorf("%w: %q", ErrNotNumber, b)
+		}
+		return x, nil
+	}}
+}
+
+// encodeFloat writes what Python's repr writes: the fewest digits that read back as x, with an
+// exponent from 1e16 on and below 1e-4.
 func encodeFloat(x float64) []byte {
 	switch {
 	case math.IsNaN(x):
@@ -79,7 +71,7 @@ func encodeFloat(x float64) []byte {
 		return strconv.AppendFloat(nil, x, 'e', -1, 64)
 	}
 	b := strconv.AppendFloat(nil, x, 'f', -1, 64)
-	if !strings.ContainsRune(string(b), '.') {
+	if !bytes.ContainsRune(b, '.') {
 		b = append(b, ".0"...)
 	}
 	return b

@@ -1,19 +1,23 @@
-// Package shared has values that many share: numbers and bytes that are changed atomically, numbers and names that one holds at a time, and
-// leases by the clock on the wall.
+// Package shared has values that many processes share: numbers and bytes that change atomically,
+// names and numbers that have one holder each, and leases that end by the wall clock.
 //
-//	Value          bytes                                      Curator: DistributedAtomicValue, SharedValue
-//	Number         NewLong, NewInt, NewKazooInt, NewKazooFloat  Curator: DistributedAtomicLong, -Integer, SharedCount; kazoo: Counter
-//	IDs            numbers that are handed out once           Curator: CachedAtomicLong
-//	Names          names and small numbers that one has       neither
-//	Lease          until a time of day                        kazoo: NonBlockingLease, MultiNonBlockingLease
+//	Value    bytes                                       Curator: DistributedAtomicValue, SharedValue
+//	Number   NewLong, NewInt, NewKazooInt, NewKazooFloat  Curator: DistributedAtomicLong, -Integer, SharedCount; kazoo: Counter
+//	IDs      numbers that are handed out once            Curator: CachedAtomicLong
+//	Names    names and small numbers with one holder     neither
+//	Lease    a right until a time of day                 kazoo: NonBlockingLease, MultiNonBlockingLease
+//
+// When the session ends, values and leases stay; the names that the session held are free again,
+// and their Contexts have ended by then.
 //
 // Invariants:
-//   - S1 a change that is reported as done was done once, on the value that it says it found; one that is reported as failed was not
-//     done and will not be, unless errors.Is(err, recipes.ErrOutcomeUnknown);
-//   - S2 who waits for changes sees the last one;
-//   - S3 IDs hands out no number twice;
-//   - S4 no name is held by two whose contexts are alive;
-//   - S5 a lease is not given to another before its end, by the clock of who takes it.
+//   - S1 A change that is reported as done was applied once, to the value that it reports. A change
+//     that is reported as failed was not applied and will not be, unless errors.Is(err,
+//     recipes.ErrOutcomeUnknown).
+//   - S2 A caller that waits for changes sees the latest one.
+//   - S3 IDs hands out no number twice.
+//   - S4 No name has two holders whose Contexts are alive.
+//   - S5 A lease is not given to another holder before its end by that holder's clock.
 //
 // docs/internals/recipes.md says why they hold, and what each costs.
 package shared

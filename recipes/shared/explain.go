@@ -3,6 +3,7 @@ package shared
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,52 +15,48 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Explanation is how a Value or Number is, as seen from outside.
+// Explanation describes a Value or Number, as read from its znodes.
 type Explanation struct {
 	Versioned[[]byte]
-	// Writers are those that have changed it with this package in their present session, and have not been closed.
+	// Writers are the Values and Numbers of this package that have changed the value in their
+	// present session and are not closed.
 	Writers []recipes.Contender
-	// Lock is the line of those whose change was promoted, and of others that use the same lock.
+	// Lock is the line of the lock: changes that were promoted, and other users of the same lock.
 	Lock recipes.Contention
 }
 
-// Explain says how the value at path is. lock is the path of PromotedToLock; "" if there is none.
+// Explain describes the value at path. lock is the path of PromotedToLock; "" if there is none.
 func Explain(ctx context.Context, c *recipes.Client, path, lock string) (Explanation, error) {
 	v, err := NewValue(c, path).Get(ctx)
 	if err != nil || !v.Exists() {
 		return Explanation{}, err
 	}
 	e := Explanation{Versioned: v}
-	children, _, err := c.Children(ctx, path)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	children, err := contend.ChildNames(ctx, c, path)
+	if err != nil {
 		return e, err
 	}
-	var markers []string
-	for _, name := range children {
-		if exactlyonce.IsMarker(name) {
-			markers = append(markers, znodepath.Join(path, name))
-		}
-	}
-	if e.Writers, err = contend.Read(ctx, c, markers); err != nil || lock == "" {
+	markers := slices.DeleteFunc(children, func(name string) bool { return !exactlyonce.IsMarker(name) })
+	if e.Writers, err = contend.ReadChildren(ctx, c, path, markers); err != nil || lock == "" {
 		return e, err
 	}
-	e.Lock, err = explainLine(ctx, c, lock)
+	e.Lock, err = contend.Contention(ctx, c, lock, isContender)
 	return e, err
 }
 
-// LeaseExplanation is how a lease is, as seen from outside.
+// LeaseExplanation describes a lease, as read from its znodes.
 type LeaseExplanation struct {
 	Holder string // "" if there is none
 	End    time.Time
-	Since  time.Time // when it was obtained last, by the leader's clock
-	Over   bool      // by the clock of who asks
-	// Lookers are those that look at this moment whether they can have it.
-	Lookers recipes.Contention
+	Since  time.Time // when it was last obtained, by the leader's clock
+	Over   bool      // whether End has passed by this process's clock
+	// Candidates are the processes that are trying to obtain the lease at this moment.
+	Candidates recipes.Contention
 }
 
-// ExplainLease says who has the lease at path; one part of a NewMultiLease is at path/0.
+// ExplainLease describes the lease at path. The parts of a NewMultiLease are at path/0, path/1 ...
 func ExplainLease(ctx context.Context, c *recipes.Client, path string) (e LeaseExplanation, err error) {
-	if e.Lookers, err = explainLine(ctx, c, path); err != nil {
+	if e.Candidates, err = contend.Contention(ctx, c, path, isContender); err != nil {
 		return e, err
 	}
 	data, stat, err := c.Get(ctx, znodepath.Join(path, holderName))
@@ -75,11 +72,5 @@ func ExplainLease(ctx context.Context, c *recipes.Client, path string) (e LeaseE
 	return e, err
 }
 
-// explainLine is the line of a mutex.
-func explainLine(ctx context.Context, c *recipes.Client, dir string) (recipes.Contention, error) {
-	all, err := contend.Contenders(ctx, c, dir, func(name string) bool { return !strings.HasPrefix(name, holderName) })
-	if err != nil || len(all) == 0 {
-		return recipes.Contention{}, err
-	}
-	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
-}
+// isContender tells the znodes of a line from the znode of a lease's holder.
+func isContender(name string) bool { return !strings.HasPrefix(name, holderName) }

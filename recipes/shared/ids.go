@@ -5,34 +5,36 @@ import (
 	"errors"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// IDs hands out numbers, each once, of all who count with the same Number: it takes a block of them at a time. What is left of a block when the
-// process ends is never handed out. Safe for concurrent use.
+// IDs hands out numbers, each to one caller, among all IDs of the same Number. It reserves a block of
+// numbers at a time; the rest of a block is lost when the process ends. Safe for concurrent use.
 type IDs struct {
 	number *Number[int64]
 	block  int64
-	turn   chan struct{} // holds one token while somebody uses what follows
+	mutex  chan struct{} // holds one token while a caller uses the fields below
 	next   int64
 	left   int64
 }
 
-// NewIDs returns IDs that take block numbers of number at a time: as Curator's CachedAtomicLong does. It panics if block is less than 1.
+// NewIDs returns IDs that reserve block numbers at a time, as Curator's CachedAtomicLong does. It
+// panics if block is less than 1.
 func NewIDs(number *Number[int64], block int64) *IDs {
 	if block < 1 {
-		panic("shared: a block of IDs has one at least")
+		panic("shared: a block of IDs must have at least one number")
 	}
-	return &IDs{number: number, block: block, turn: make(chan struct{}, 1)}
+	return &IDs{number: number, block: block, mutex: make(chan struct{}, 1)}
 }
 
-// Next returns the next number. Of one Number it begins with what that is, 0 as a rule.
+// Next returns the next number. The first is the present value of the Number, usually 0.
 func (d *IDs) Next(ctx context.Context) (int64, error) {
 	select {
-	case d.turn <- struct{}{}:
+	case d.mutex <- struct{}{}:
 	case <-ctx.Done():
-		return 0, &recipes.Error{Op: "take a number of", Path: d.number.value.path, Err: context.Cause(ctx)}
+		return 0, &recipes.Error{Op: "take a number of", Path: d.number.path, Err: contend.ContextError(ctx)}
 	}
-	defer func() { <-d.turn }()
+	defer func() { <-d.mutex }()
 	for d.left == 0 {
 		change, err := d.number.Add(ctx, d.block)
 		switch {
@@ -40,8 +42,8 @@ func (d *IDs) Next(ctx context.Context) (int64, error) {
 			d.next, d.left = change.Before.Value, d.block
 		case !errors.Is(err, recipes.ErrOutcomeUnknown) || ctx.Err() != nil:
 			return 0, err
-		default: // a block may be lost: nobody else gets it
-			if _, err := d.number.value.client.AwaitSession(ctx); err != nil {
+		default: // a block may be lost, which nobody else gets
+			if _, err := d.number.client.AwaitSession(ctx); err != nil {
 				return 0, err
 			}
 		}

@@ -7,14 +7,14 @@ import (
 	"unicode/utf16"
 )
 
-// The layout of kazoo's leases: who holds one is in a child of its path, as JSON.
+// The layout of kazoo's leases: a child of the path has the holder and the end, as JSON.
 const (
 	holderName  = "lease_holder"
 	leaseFormat = 1
 	leaseTime   = "2006-01-02T15:04:05" // UTC
 )
 
-// encodeLease writes the bytes that Python's json.dumps writes.
+// encodeLease returns the bytes that Python's json.dumps writes.
 func encodeLease(holder string, end time.Time) []byte {
 	b := fmt.Appendf(nil, `{"version": %d, "holder": `, leaseFormat)
 	b = appendPython(b, holder)
@@ -39,7 +39,8 @@ func decodeLease(data []byte) (holder string, end time.Time, err error) {
 	return l.Holder, end, nil
 }
 
-// appendPython appends a string as Python writes it in JSON: all but printable ASCII is escaped.
+// appendPython appends a string as Python writes it in JSON: everything except printable ASCII is
+// escaped.
 func appendPython(b []byte, s string) []byte {
 	short := map[rune]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't', '\f': 'f', '\b': 'b'}
 	b = append(b, '"')

@@ -2,32 +2,31 @@ package shared
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Names gives each of a few names to one at a time. Who has one keeps it until it is released or the session is over, and then another may get
-// it. Safe for concurrent use.
+// Names gives each of a few names to one holder at a time, until it is released or the holder's
+// session ends. Safe for concurrent use.
 type Names struct {
 	client *recipes.Client
 	path   string
 	names  []string
 }
 
-// Name is a name that is held. Release gives it back.
+// Name is a name that is held, until Release.
 type Name struct {
 	*recipes.Hold
 	name string
 }
 
-// NewNames returns names at path. They are given in their order, as far as they are free. None is empty or has a slash.
+// NewNames returns names at path. Claim takes the first one that is free. Names must not be empty or
+// have a slash.
 func NewNames(c *recipes.Client, path string, names ...string) *Names {
 	return &Names{client: c, path: path, names: names}
 }
@@ -41,10 +40,10 @@ func NewNumbers(c *recipes.Client, path string, n int) *Names {
 	return NewNames(c, path, names...)
 }
 
-// Name is the name.
+// Name returns the name.
 func (n *Name) Name() string { return n.name }
 
-// Number is the name of NewNumbers as a number; of others it is 0.
+// Number returns a name of NewNumbers as a number, and 0 for other names.
 func (n *Name) Number() int {
 	i, err := strconv.Atoi(n.name)
 	if err != nil {
@@ -53,11 +52,11 @@ func (n *Name) Number() int {
 	return i
 }
 
-// Claim takes the first name that is free. If others have them all, it returns ErrNoneFree at once.
+// Claim takes the first free name. If all are taken, it returns ErrNoneFree at once.
 func (n *Names) Claim(ctx context.Context) (*Name, error) {
 	for _, name := range n.names {
 		if name == "" || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("shared: claim at %s: %q: %w", n.path, name, ErrBadName)
+			return nil, fmt.Errorf("shared: claim at %s: %q: %w", n.path, name, ErrInvalidName)
 		}
 	}
 	for collisions := 0; ; {
@@ -68,20 +67,21 @@ func (n *Names) Claim(ctx context.Context) (*Name, error) {
 		if len(free) == 0 {
 			return nil, fmt.Errorf("shared: claim at %s: %w", n.path, ErrNoneFree)
 		}
-		// Those who wanted the same name at the same time now want different ones.
+		// Clients that tried the same name at the same time now try different ones.
 		claimed, before, err := n.claim(ctx, free[collisions%len(free)])
 		switch {
 		case claimed != nil:
 			return claimed, nil
 		case err == nil:
 			collisions = before
-		case ctx.Err() != nil || !errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld):
+		case ctx.Err() != nil || !contend.IsLost(err):
 			return nil, err
 		}
 	}
 }
 
-// With runs f with a name, and gives that back. The context of f ends with ctx, and when the name is not held any more.
+// With claims a name, runs f, and releases the name. The context of f ends with ctx and when the
+// name is no longer held.
 func (n *Names) With(ctx context.Context, f func(ctx context.Context, name string) error) (err error) {
 	claimed, err := n.Claim(ctx)
 	if err != nil {
@@ -90,37 +90,36 @@ func (n *Names) With(ctx context.Context, f func(ctx context.Context, name strin
 	in, cancel := claimed.Within(ctx)
 	defer func() {
 		cancel()
-		if e := claimed.Release(ctx); e != nil && !errors.Is(e, recipes.ErrOutcomeUnknown) {
-			err = errors.Join(err, e)
-		}
+		err = contend.WithCleanup(err, claimed.Release(ctx))
 	}()
 	return f(in, claimed.name)
 }
 
-// ExplainNames returns who has which name.
+// ExplainNames returns the holder of each name that is taken. Waiters of a name will try another in
+// a moment.
 func ExplainNames(ctx context.Context, c *recipes.Client, path string) (map[string]recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, func(znode string) bool { return contend.Label(znode) != "" })
 	if err != nil {
 		return nil, err
 	}
 	lines := make(map[string]recipes.Contention)
-	for _, one := range all {
-		name := contend.Label(one.Path[strings.LastIndexByte(one.Path, '/')+1:])
+	for _, contender := range all {
+		name := contend.Label(znodepath.Base(contender.Path))
 		l := lines[name]
 		if len(l.Holders) == 0 {
-			l.Holders = append(l.Holders, one)
+			l.Holders = append(l.Holders, contender)
 		} else {
-			l.Waiters = append(l.Waiters, one) // for a moment: it takes another name
+			l.Waiters = append(l.Waiters, contender)
 		}
 		lines[name] = l
 	}
 	return lines, nil
 }
 
-// free returns the names that nobody has claimed.
+// free returns the names that no client has claimed.
 func (n *Names) free(ctx context.Context) ([]string, error) {
-	children, _, err := n.client.Children(ctx, n.path)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	children, err := contend.ChildNames(ctx, n.client, n.path)
+	if err != nil {
 		return nil, err
 	}
 	claimed := make(map[string]bool)
@@ -136,7 +135,7 @@ func (n *Names) free(ctx context.Context) ([]string, error) {
 	return free, nil
 }
 
-// claim takes a name if nobody was faster, and else returns how many were.
+// claim takes a name unless other clients were faster. Then it returns their number.
 func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
 	p, err := contend.Join(ctx, n.client, n.path, name+"-", nil)
 	if err != nil {

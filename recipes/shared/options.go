@@ -6,7 +6,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Option changes how a Value or Number deals with others who change it at the same time.
+// Option changes how a Value or Number deals with concurrent changes.
 type Option func(*config)
 
 type config struct {
@@ -22,13 +22,15 @@ func newConfig(opts []Option) config {
 	return cfg
 }
 
-// Optimistic is when a change tries again that found that somebody else was faster. The default is Exponential(5 ms, 100 ms, 10).
+// Optimistic sets when a change is retried after another process was faster. The default is
+// Exponential(5 ms, 100 ms, 10).
 func Optimistic(policy recipes.RetryPolicy) Option {
 	return func(c *config) { c.optimistic = policy }
 }
 
-// PromotedToLock lets a change that was too slow as often as Optimistic allows go on with a lock at path, that of Curator's
-// PromotedToLock, until it is done. Without it such a change ends with ErrContended.
+// PromotedToLock makes a change that Optimistic no longer retries continue under a lock at path, the
+// lock of Curator's PromotedToLock, until it is done. Without this option such a change fails with
+// ErrContended.
 func PromotedToLock(path string) Option {
 	return func(c *config) { c.lock = path }
 }

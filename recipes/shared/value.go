@@ -6,182 +6,105 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
+	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Value is bytes at a znode that many change. The znode is made by the first change. Safe for concurrent use; one Value changes one thing
-// after the other.
+// Versioned is a value as it was at one moment. The zero value stands for a missing znode.
+type Versioned[T any] struct {
+	Value   T
+	Version int32
+	Zxid    int64     // of the value's last change; 0 if there is no znode
+	Since   time.Time // of that change, by the leader's clock; zero in the result of a change
+}
+
+// Exists reports whether there was a znode.
+func (v Versioned[T]) Exists() bool { return v.Zxid != 0 }
+
+// Change is the result of an update.
+type Change[T any] struct {
+	Before, After Versioned[T]
+	Optimistic    int // attempts without the lock
+	Promoted      int // attempts under the lock
+}
+
+// Value is the data of a znode that many processes change. The first change creates the znode. Safe
+// for concurrent use; one Value makes one change at a time.
 //
-// Its first change makes an ephemeral child of the znode, by which a change finds out what became of it when the answer is lost. Close
-// deletes it.
-type Value struct {
+// Its first change creates an ephemeral child of the znode, by which a change finds out after a lost
+// answer whether it was applied. Close deletes the child.
+type Value struct{ *atomicValue[[]byte] }
+
+// NewValue returns the value at path.
+func NewValue(c *recipes.Client, path string, opts ...Option) *Value {
+	return &Value{newAtomicValue(c, path, raw, opts)}
+}
+
+// atomicValue has the methods that Value and Number share.
+type atomicValue[T any] struct {
 	client *recipes.Client
 	path   string
+	codec  codec[T]
 	cfg    config
 	writer *exactlyonce.Writer
 }
 
-// NewValue returns the value at path.
-func NewValue(c *recipes.Client, path string, opts ...Option) *Value {
-	return &Value{client: c, path: path, cfg: newConfig(opts), writer: exactlyonce.New(c, path)}
+func newAtomicValue[T any](c *recipes.Client, path string, codec codec[T], opts []Option) *atomicValue[T] {
+	return &atomicValue[T]{c, path, codec, newConfig(opts), exactlyonce.New(c, path)}
 }
 
-// Close deletes what the Value has made for itself. It may be used again afterwards.
-func (v *Value) Close(ctx context.Context) error { return v.writer.Close(ctx) }
+// Close deletes the child that the first change created. The value may be used again afterwards.
+func (v *atomicValue[T]) Close(ctx context.Context) error { return v.writer.Close(ctx) }
 
-// Get returns the value that the server knows that the Client is connected to; after Client.Sync, that is the last.
-func (v *Value) Get(ctx context.Context) (Versioned[[]byte], error) {
+// Get returns the value as the Client's server knows it. After Client.Sync that is the latest.
+func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {
 	data, stat, err := v.client.Get(ctx, v.path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return Versioned[[]byte]{}, nil
+		return Versioned[T]{}, nil
 	case err != nil:
-		return Versioned[[]byte]{}, err
+		return Versioned[T]{}, err
 	}
-	return versioned(data, stat), nil
+	return v.decode(data, stat)
 }
 
-// Next returns the value as soon as it is another than after, which it may be at once: what comes between two calls is not missed if
-// after is what the one before returned. A value that is overwritten soon may be passed over, the last is not. With the zero Versioned it
-// returns what is there, or waits for the first.
-func (v *Value) Next(ctx context.Context, after Versioned[[]byte]) (Versioned[[]byte], error) {
+// Next returns the value when it differs from after, which may be at once. If after is the result of
+// the previous call, no final change is missed: a value that is overwritten soon may be skipped, the
+// latest is not. With a zero after, Next returns the present value or waits for the first.
+func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versioned[T], error) {
 	for {
-		now, fires, err := v.watch(ctx)
+		data, stat, fires, err := v.watch(ctx)
 		if err != nil {
-			return Versioned[[]byte]{}, err
+			return Versioned[T]{}, err
 		}
-		if now.Zxid > after.Zxid || !now.Exists() && after.Exists() {
-			return now, nil
+		switch {
+		case stat == nil && after.Exists():
+			return Versioned[T]{}, nil
+		case stat != nil && stat.Mzxid > after.Zxid:
+			return v.decode(data, stat)
 		}
 		select {
 		case <-fires:
 		case <-ctx.Done():
-			return Versioned[[]byte]{}, &recipes.Error{Op: "wait for a change of", Path: v.path, Err: context.Cause(ctx)}
+			return Versioned[T]{}, &recipes.Error{Op: "wait for a change of", Path: v.path, Err: contend.ContextError(ctx)}
 		}
 	}
 }
 
-// Changes returns what Next does, one after the other, until there is an error: so at the latest when ctx ends.
-func (v *Value) Changes(ctx context.Context) iter.Seq2[Versioned[[]byte], error] {
-	return changes(ctx, v.Next)
-}
-
-// Set replaces the value, whatever it is.
-func (v *Value) Set(ctx context.Context, data []byte) error {
-	for {
-		_, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: -1})
-		if !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-		if _, created, err := v.create(ctx, data); err != nil || created {
-			return err
-		}
-	}
-}
-
-// CompareAndSet replaces the value if it is still what old says, also where somebody has written the same again. It returns what it has written, and
-// false if the value is another. If old is the zero Versioned, the value is made.
-func (v *Value) CompareAndSet(ctx context.Context, old Versioned[[]byte], data []byte) (Versioned[[]byte], bool, error) {
-	for {
-		now, done, err := v.swap(ctx, old, data)
-		if !errors.Is(err, recipes.ErrOutcomeUnknown) || ctx.Err() != nil || !old.Exists() {
-			return now, done, err
-		}
-		undone, lookErr := v.undone(ctx, old)
-		if !undone {
-			return now, false, errors.Join(err, lookErr)
-		}
-	}
-}
-
-// Update replaces the value by what f makes of it, until nobody was faster; see Optimistic and PromotedToLock. f gets nil if there is no znode, and
-// what it gets and returns is not changed afterwards. When f fails, so does Update, with that error.
-func (v *Value) Update(ctx context.Context, f func(old []byte) ([]byte, error)) (Change[[]byte], error) {
-	var change Change[[]byte]
-	done, err := v.optimistic(ctx, f, &change)
-	if done || err != nil {
-		return change, err
-	}
-	if v.cfg.lock == "" {
-		return change, fmt.Errorf("shared: update %s: %w", v.path, ErrContended)
-	}
-	return change, v.promoted(ctx, f, &change)
-}
-
-// swap is CompareAndSet that leaves it unknown what was done if the session was lost.
-func (v *Value) swap(ctx context.Context, old Versioned[[]byte], data []byte) (Versioned[[]byte], bool, error) {
-	if !old.Exists() {
-		return v.create(ctx, data)
-	}
-	zxid, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: old.Version})
-	switch {
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
-		return Versioned[[]byte]{}, false, nil
-	case err != nil:
-		return Versioned[[]byte]{}, false, err
-	}
-	return Versioned[[]byte]{Value: bytes.Clone(data), Version: old.Version + 1, Zxid: zxid}, true, nil
-}
-
-// create makes the znode, and what is above it. False if it is there.
-func (v *Value) create(ctx context.Context, data []byte) (Versioned[[]byte], bool, error) {
-	for {
-		zxid, err := v.writer.Do(ctx, &zk.CreateRequest{Path: v.path, Data: data})
-		switch {
-		case err == nil:
-			return Versioned[[]byte]{Value: bytes.Clone(data), Zxid: zxid}, true, nil
-		case errors.Is(err, zk.ErrNodeExists):
-			return Versioned[[]byte]{}, false, nil
-		case !errors.Is(err, zk.ErrNoNode):
-			return Versioned[[]byte]{}, false, err
-		}
-		if err := v.client.Ensure(ctx, parentOf(v.path)); err != nil {
-			return Versioned[[]byte]{}, false, err
-		}
-	}
-}
-
-// undone looks after the session was lost whether what was asked for there was surely not applied. Nothing of that is on its way any more: the
-// session was closed before there was another, and what was not sent until then has come to its end before the sync.
-func (v *Value) undone(ctx context.Context, old Versioned[[]byte]) (bool, error) {
-	if _, err := v.client.AwaitSession(ctx); err != nil {
-		return false, err
-	}
-	if err := v.client.Sync(ctx, v.path); err != nil {
-		return false, err
-	}
-	now, err := v.Get(ctx)
-	return err == nil && now.Zxid == old.Zxid, err
-}
-
-// watch is Get with a channel that says when to look again.
-func (v *Value) watch(ctx context.Context) (Versioned[[]byte], <-chan zk.Event, error) {
-	for {
-		data, stat, fires, err := v.client.GetW(ctx, v.path)
-		if err == nil {
-			return versioned(data, stat), fires, nil
-		}
-		if !errors.Is(err, zk.ErrNoNode) {
-			return Versioned[[]byte]{}, nil, err
-		}
-		stat, fires, err = v.client.ExistsW(ctx, v.path)
-		if stat == nil { // else it was made meanwhile
-			return Versioned[[]byte]{}, fires, err
-		}
-	}
-}
-
-// changes repeats next.
-func changes[T any](ctx context.Context, next func(context.Context, Versioned[T]) (Versioned[T], error)) iter.Seq2[Versioned[T], error] {
+// Changes returns the results of Next, each after the previous one, until one is an error: at the
+// latest when ctx ends.
+func (v *atomicValue[T]) Changes(ctx context.Context) iter.Seq2[Versioned[T], error] {
 	return func(yield func(Versioned[T], error) bool) {
 		var last Versioned[T]
 		for {
-			now, err := next(ctx, last)
+			now, err := v.Next(ctx, last)
 			if !yield(now, err) || err != nil {
 				return
 			}
@@ -190,9 +113,176 @@ func changes[T any](ctx context.Context, next func(context.Context, Versioned[T]
 	}
 }
 
-func parentOf(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
+// Set replaces the value unconditionally.
+func (v *atomicValue[T]) Set(ctx context.Context, value T) error {
+	for {
+		_, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: v.codec.encode(value), Version: -1})
+		if !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		if _, created, err := v.create(ctx, value); err != nil || created {
+			return err
+		}
 	}
-	return "/"
+}
+
+// CompareAndSet replaces the value if nobody has written it since old, not even the same value. It
+// returns the new value, or false if the value is not old. A zero old means that the znode must not
+// exist; CompareAndSet creates it.
+func (v *atomicValue[T]) CompareAndSet(ctx context.Context, old Versioned[T], value T) (Versioned[T], bool, error) {
+	for {
+		now, done, err := v.tryCompareAndSet(ctx, old, value)
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) || ctx.Err() != nil || !old.Exists() {
+			return now, done, err
+		}
+		unchanged, checkErr := v.isUnchanged(ctx, old)
+		if !unchanged {
+			return now, false, errors.Join(err, checkErr)
+		}
+	}
+}
+
+// Update replaces the value by the result of f, and repeats that until no other process was faster;
+// see Optimistic and PromotedToLock. f gets the zero value if there is no znode. Slices that f gets
+// or returns must not be modified. If f fails, Update fails with that error.
+func (v *atomicValue[T]) Update(ctx context.Context, f func(old T) (T, error)) (Change[T], error) {
+	var change Change[T]
+	done, err := v.updateOptimistic(ctx, f, &change)
+	if done || err != nil {
+		return change, err
+	}
+	if v.cfg.lock == "" {
+		return change, fmt.Errorf("shared: update %s: %w", v.path, ErrContended)
+	}
+	return change, v.updateLocked(ctx, f, &change)
+}
+
+// updateOptimistic tries until it succeeds or the policy stops.
+func (v *atomicValue[T]) updateOptimistic(ctx context.Context, f func(T) (T, error), change *Change[T]) (bool, error) {
+	start := time.Now()
+	for {
+		change.Optimistic++
+		if done, err := v.tryUpdate(ctx, f, change); done || err != nil {
+			return done, err
+		}
+		wait, again := v.cfg.optimistic(change.Optimistic, time.Since(start))
+		if !again {
+			return false, nil
+		}
+		if !backoff.Sleep(ctx, wait) {
+			return false, &recipes.Error{Op: "update", Path: v.path, Err: contend.ContextError(ctx)}
+		}
+	}
+}
+
+// updateLocked tries under the lock, where only processes compete that still try without it. The
+// lock makes success likely; the version makes it correct, so losing the lock does no harm.
+func (v *atomicValue[T]) updateLocked(ctx context.Context, f func(T) (T, error), change *Change[T]) (err error) {
+	held, err := contend.Acquire(ctx, v.client, v.cfg.lock, "lock-", nil, contend.Exclusive)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if released := held.Release(ctx); err == nil {
+			err = contend.WithCleanup(nil, released)
+		}
+	}()
+	for {
+		change.Promoted++
+		if done, err := v.tryUpdate(ctx, f, change); done || err != nil {
+			return err
+		}
+	}
+}
+
+// tryUpdate makes one attempt. If it succeeds, it sets change.Before and change.After.
+func (v *atomicValue[T]) tryUpdate(ctx context.Context, f func(T) (T, error), change *Change[T]) (bool, error) {
+	before, err := v.Get(ctx)
+	if err != nil {
+		return false, err
+	}
+	value, err := f(before.Value)
+	if err != nil {
+		return false, err
+	}
+	after, done, err := v.CompareAndSet(ctx, before, value)
+	if done {
+		change.Before, change.After = before, after
+	}
+	return done, err
+}
+
+// tryCompareAndSet is CompareAndSet with an unknown outcome if the session is lost.
+func (v *atomicValue[T]) tryCompareAndSet(ctx context.Context, old Versioned[T], value T) (Versioned[T], bool, error) {
+	if !old.Exists() {
+		return v.create(ctx, value)
+	}
+	data := v.codec.encode(value)
+	zxid, err := v.writer.Do(ctx, &zk.SetDataRequest{Path: v.path, Data: data, Version: old.Version})
+	switch {
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+		return Versioned[T]{}, false, nil
+	case err != nil:
+		return Versioned[T]{}, false, err
+	}
+	return v.written(data, old.Version+1, zxid)
+}
+
+// create creates the znode and its missing parents. It returns false if the znode exists.
+func (v *atomicValue[T]) create(ctx context.Context, value T) (Versioned[T], bool, error) {
+	data := v.codec.encode(value)
+	for {
+		zxid, err := v.writer.Do(ctx, &zk.CreateRequest{Path: v.path, Data: data})
+		switch {
+		case err == nil:
+			return v.written(data, 0, zxid)
+		case errors.Is(err, zk.ErrNodeExists):
+			return Versioned[T]{}, false, nil
+		case !errors.Is(err, zk.ErrNoNode):
+			return Versioned[T]{}, false, err
+		}
+		if err := v.client.Ensure(ctx, znodepath.Parent(v.path)); err != nil {
+			return Versioned[T]{}, false, err
+		}
+	}
+}
+
+// written returns the result of a write that succeeded.
+func (v *atomicValue[T]) written(data []byte, version int32, zxid int64) (Versioned[T], bool, error) {
+	value, err := v.codec.decode(bytes.Clone(data))
+	return Versioned[T]{Value: value, Version: version, Zxid: zxid}, true, err
+}
+
+// isUnchanged reports, after the session was lost, whether the value is still old, so that a change
+// whose answer was lost was certainly not applied. That change cannot be applied later either: the
+// session was closed before the next one began, and requests that were not sent by then have
+// completed before the sync.
+func (v *atomicValue[T]) isUnchanged(ctx context.Context, old Versioned[T]) (bool, error) {
+	if _, err := v.client.AwaitSession(ctx); err != nil {
+		return false, err
+	}
+	if err := v.client.Sync(ctx, v.path); err != nil {
+		return false, err
+	}
+	stat, err := v.client.Exists(ctx, v.path)
+	return err == nil && stat != nil && stat.Mzxid == old.Zxid, err
+}
+
+// watch reads the data and sets a watch, also if the znode is missing; stat is nil then.
+func (v *atomicValue[T]) watch(ctx context.Context) (data []byte, stat *zk.Stat, fires <-chan zk.Event, err error) {
+	for {
+		data, stat, fires, err = v.client.GetW(ctx, v.path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return data, stat, fires, err
+		}
+		stat, fires, err = v.client.ExistsW(ctx, v.path)
+		if stat == nil { // otherwise it was created meanwhile
+			return nil, nil, fires, err
+		}
+	}
+}
+
+func (v *atomicValue[T]) decode(data []byte, stat *zk.Stat) (Versioned[T], error) {
+	value, err := v.codec.decode(data)
+	return Versioned[T]{value, stat.Version, stat.Mzxid, time.UnixMilli(stat.Mtime)}, err
 }
