@@ -10,7 +10,7 @@ import (
 // logThread is the log of a running node: a queue of work, and the writer that does it. Usually a
 // goroutine of its own runs the writer; if that goroutine is idle, the loop may do the work itself.
 type logThread struct {
-	mu     sync.Mutex // held while work is taken from the queue and done; guards writer
+	mu     sync.Mutex // guards writer; held from taking work off the queue until the work is done
 	writer *logWriter
 	queue  *mailbox[turn.LogWork]
 }

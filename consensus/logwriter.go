@@ -11,16 +11,16 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// maxAppendBytes ends the combining of appends: once the queued entries have this size, they are
-// written. It bounds the memory of the log, and is far below the WAL's limit for one append.
+// maxAppendBytes bounds the memory of the log: once the queued entries have this size, they are
+// written. The WAL's limit for one append is far higher.
 const maxAppendBytes = 4 << 20
 
 // checkpointReplacer puts a complete checkpoint of another member in the place of ours, durably.
 type checkpointReplacer interface{ replace(path string) error }
 
 // logWriter does the log's work: it combines appends into few writes, and syncs only when a
-// response depends on it. In memory it only keeps raft's storage. It is not safe for concurrent
-// use.
+// response requires that. In memory it only keeps raft's storage. A logWriter is not safe for
+// concurrent use.
 type logWriter struct {
 	log         *wal.Log // nil: in memory
 	storage     *raft.MemoryStorage
@@ -53,7 +53,7 @@ func (w *logWriter) work(items []turn.LogWork) error {
 			continue
 		}
 		if item.Install != nil {
-			// The appends before it must be durable first: it replaces the log.
+			// Earlier appends must be durable first: the checkpoint replaces the log.
 			if err := w.flush(); err != nil {
 				return err
 			}

@@ -1,8 +1,11 @@
 package consensus
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
@@ -89,6 +92,39 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 	}
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A checkpoint is installed in its place among the appends: after those before it are durable, and
+// before those after it.
+func TestC1_InstallKeepsTheOrderOfAppends(t *testing.T) {
+	var order []string
+	w := &logWriter{storage: raft.NewMemoryStorage(), done: func(responses []*raftpb.Message, installed *turn.Received) {
+		if installed != nil {
+			order = append(order, "install")
+		}
+		for _, r := range responses {
+			order = append(order, fmt.Sprint("term ", r.GetTerm()))
+		}
+	}}
+	inTerm := func(term uint64) turn.LogWork {
+		return turn.LogWork{Append: &raftpb.Message{
+			Term: &term, Vote: proto.Uint64(1), Commit: proto.Uint64(0), Responses: []*raftpb.Message{{Term: &term}},
+		}}
+	}
+	conf := &raftpb.ConfState{Voters: []uint64{1}}
+	install := turn.LogWork{
+		Append:  &raftpb.Message{Snapshot: core.Snapshot(100, 3, conf)},
+		Install: &turn.Received{Meta: core.Meta{Index: 100, Term: 3, Conf: conf}, Incarnation: 7},
+	}
+	if err := w.work([]turn.LogWork{inTerm(2), install, inTerm(4)}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"term 2", "install", "term 4"}; !slices.Equal(order, want) {
+		t.Errorf("durable in the order %v, want %v", order, want)
+	}
+	if want := (core.LogState{Term: 4, Vote: 1, Incarnation: 7}); w.state != want {
+		t.Errorf("the state is %+v, want %+v", w.state, want)
 	}
 }
 

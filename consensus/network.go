@@ -22,10 +22,10 @@ import (
 // peerNetwork is the connections of a node to the other members.
 //
 // Members of another ensemble are refused in the hello (peerHandler.Accept). A member without
-// state, however, knows no number to compare: it talks with every member, and learns only later
-// where it belongs. From then on it must not listen to members of another ensemble over existing
+// state, however, has no number to compare: it talks with every member, and learns only later which
+// ensemble it belongs to. From then on it must ignore members of another ensemble on existing
 // connections. That happens after a restore: an emptied server is let in by the new ensemble while
-// a server of the old one still runs.
+// a server of the old ensemble still runs.
 type peerNetwork struct {
 	logger  hclog.Logger
 	cluster atomic.Uint64 // identifies this member's ensemble; 0: not known yet
@@ -142,8 +142,8 @@ func (n *Node) SetMembers(addresses map[uint64]string) {
 // target, as part of the state that they apply; the leader carries it out.
 func (n *Node) SetTarget(t Target) { n.inbox.put(targetSet{t}) }
 
-// Send sends a message to another member if it can be reached now. The message may be lost, and
-// arrives at most once.
+// Send sends a message to another member if the member is connected now. The message may be lost,
+// and arrives at most once.
 func (n *Node) Send(to uint64, payload []byte) {
 	if to == n.cfg.ID {
 		n.cfg.OnMessage(to, payload)

@@ -22,7 +22,7 @@ import (
 // ErrClosed is wrapped by the error of Run when its context has ended.
 var ErrClosed = errors.New("consensus: closed")
 
-// Node is one member. Open makes it, Run runs it.
+// Node is one member of an ensemble. Open makes a Node, Run runs it.
 type Node struct {
 	cfg   Config
 	core  *core.Core // owned by Run
@@ -123,9 +123,9 @@ func (n *Node) random() uint64 {
 }
 
 // Propose appends a request to this server's stream and returns at once. When the request is
-// applied, the state machine gets ref with it. A node that stops earlier never hands ref over. Then
-// it is unknown whether the request takes effect: it may be in the log. The payload belongs to the
-// node and must not be nil.
+// applied, the state machine gets ref with the request. A node that stops earlier never hands ref
+// over; the request may be in the log, so whether it takes effect is then unknown. The payload
+// belongs to the node and must not be nil.
 func (n *Node) Propose(payload []byte, ref any) {
 	n.inbox.addRequest(request{payload, ref})
 	if !n.proposals.delays() {
@@ -141,8 +141,8 @@ func (n *Node) Read(f func()) { n.inbox.put(readRequested{f}) }
 func (n *Node) LogBytes() int64 { return n.log.writer.size.Load() }
 
 // Run runs the node until ctx ends, and then returns ErrClosed, or until its disk fails, and then
-// returns that error. It closes the log and releases the data directory before it returns. It must
-// be called at most once.
+// returns that error. Before Run returns, it closes the log and releases the data directory. Run
+// must be called at most once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.closed.Swap(true) {
 		return errors.New("consensus: Run called twice, or after Close")

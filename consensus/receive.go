@@ -13,8 +13,8 @@ import (
 
 var errBusy = errors.New("consensus: receive checkpoint: another one is being received; it will be sent again")
 
-// receiveCheckpoint receives a checkpoint from another member. It is written to a file of its own
-// and verified while it arrives. The loop learns of it after all of it was received.
+// receiveCheckpoint receives a checkpoint from another member, writes the pairs to a file of their
+// own, and verifies them as they arrive. The loop learns of complete checkpoints only.
 func (n *Node) receiveCheckpoint(from uint64, stream io.Reader) error {
 	if !n.transfers.receiving.CompareAndSwap(false, true) {
 		return errBusy

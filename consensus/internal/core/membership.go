@@ -128,8 +128,8 @@ func (c *Core) reconcile(out *Output) error {
 	// others make no progress.
 	cc := c.difference(t, ready, all || quorum && m.idle >= patienceTicks)
 	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) {
-		// A leader outside the target must not lead the others there. It must not end its own vote
-		// either: it may have entries that the remaining voters lack, so they don't get its vote,
+		// A leader outside the target must not complete the change itself. It must not end its own
+		// vote either: if it has entries that the remaining voters lack, they don't get its vote,
 		// and it could no longer lead.
 		if c.transferLeadership(t.Voters) {
 			return nil
@@ -334,9 +334,10 @@ type commitNotice struct{ index, term uint64 }
 // sendCommitNotice tells a candidate how far the log is committed, if this member is no voter and
 // the candidate may not know that yet.
 //
-// Otherwise the candidate may need this vote and never get it: it led, sent entries that this
-// member has, and lost the end of its own log in a crash, together with the knowledge that the
-// change is committed, which reaches the disk late. Then this member's log is longer.
+// Otherwise the candidate may need this vote and never get it. Suppose that the candidate led, sent
+// entries that this member has, and lost the end of its own log in a crash, together with the
+// knowledge that the change is committed, which reaches the disk late. Then this member's log is
+// longer.
 func (c *Core) sendCommitNotice(candidate uint64) {
 	if !c.Voter() {
 		c.outbox = append(c.outbox, Message{To: candidate, From: c.id, commit: &commitNotice{c.applied, c.appliedTerm}})
