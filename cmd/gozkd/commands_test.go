@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// The words of ZooKeeper's scripts, by the program's name and as the first word.
+// TestAsGozkd calls ZooKeeper's scripts by the program's name and as the first argument.
 func TestAsGozkd(t *testing.T) {
 	for _, c := range []struct{ name, args, want string }{
 		{"/usr/bin/gozkd", "serve zoo.cfg", "serve zoo.cfg"},
@@ -37,7 +37,7 @@ func TestAsGozkd(t *testing.T) {
 	}
 }
 
-// Every command is in the help, and everything that the help names as a command is one.
+// TestHelp: the help lists all commands, and only commands.
 func TestHelp(t *testing.T) {
 	_, list, _ := strings.Cut(config.Help, "\ncommands:\n")
 	list, _, _ = strings.Cut(list, "\nflags of serve:")
@@ -61,7 +61,7 @@ func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		args           string
 		status         int
-		stdout, stderr string // contained; empty: nothing is written
+		stdout, stderr string // contained; empty: no output
 	}{
 		{"version", 0, "gozkd " + server.Version, ""},
 		{"zkServer.sh version", 0, "gozkd " + server.Version, ""},
@@ -92,7 +92,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// A data directory is prepared once, and data is never touched.
+// init prepares a directory once, and never changes existing data.
 func TestInit(t *testing.T) {
 	dir := t.TempDir()
 	zooCfg, data := filepath.Join(dir, "zoo.cfg"), filepath.Join(dir, "data")

@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
-// file reads a file of deploy, and matches what is wanted of it.
+// file returns the matches of pattern in a file of deploy.
 func file(t *testing.T, name, pattern string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", name))
@@ -27,7 +27,7 @@ func file(t *testing.T, name, pattern string) [][]string {
 	return found
 }
 
-// loads reads a command line in an environment, which must leave nothing to say.
+// loads loads a command line in an environment without warnings.
 func loads(t *testing.T, words []string, env map[string]string) config.Config {
 	t.Helper()
 	args, ok := asGozkd("/bin/gozkd", words)

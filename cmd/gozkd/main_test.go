@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// outside is what surrounds a program that has no input and no environment.
+// outside returns an environment without input and variables.
 func outside(out, err io.Writer) cli.Env {
 	return cli.Env{In: strings.NewReader(""), Out: out, Err: err, Getenv: func(string) string { return "" }}
 }
@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 	for _, c := range []struct {
 		args           string
 		status         int
-		stdout, stderr string // contained; empty: nothing is written
+		stdout, stderr string // contained; empty: no output
 	}{
 		{"--help", 0, config.Help, ""},
 		{"--version", 0, "gozkd " + server.Version, ""},

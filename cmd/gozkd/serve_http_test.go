@@ -23,7 +23,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// fetch asks for a URL.
+// fetch gets a URL.
 func fetch(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	return request(t, http.MethodGet, url)
@@ -48,7 +48,7 @@ func request(t *testing.T, method, url string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// What ZooKeeper's keys ask for is there, and the port file says where.
+// The configured endpoints are served, and the port file contains their URLs.
 func TestServe_Endpoints(t *testing.T) {
 	p := launch(t, "--memory", "--client-port", "0", "-o", "admin.serverPort=0", "-o", "admin.commandURL=/zk/", "-o", "gozkd.pprof=true",
 		"-o", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
@@ -82,7 +82,7 @@ func TestServe_Endpoints(t *testing.T) {
 	}
 }
 
-// Taken ports keep nobody from serving clients.
+// Ports that are taken do not prevent serving clients.
 func TestServe_EndpointsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,8 +106,8 @@ func TestServe_EndpointsTaken(t *testing.T) {
 	}
 }
 
-// Profiles are for this machine only, wherever the admin server listens.
-func TestHere(t *testing.T) {
+// Profiles are restricted to this machine, whatever the listen address.
+func TestLocalOnly(t *testing.T) {
 	h := localOnly(http.NotFoundHandler())
 	for from, want := range map[string]int{"127.0.0.1:5": 404, "[::1]:5": 404, "[::ffff:127.0.0.1]:5": 404, "10.0.0.1:5": 403, "pipe": 403} {
 		w := httptest.NewRecorder()
@@ -118,7 +118,7 @@ func TestHere(t *testing.T) {
 	}
 }
 
-// What tells of the process is left out where metricsProvider.exportJvmInfo is false.
+// metricsProvider.exportJvmInfo=false omits metrics of the process.
 func TestMetricsHandler(t *testing.T) {
 	s, err := server.New(server.Config{InProcess: true})
 	if err != nil {
@@ -133,8 +133,8 @@ func TestMetricsHandler(t *testing.T) {
 	}
 }
 
-// A name of somewhere else is refused where only this machine is served.
-func TestMeant(t *testing.T) {
+// On the loopback interface, requests for foreign host names are refused.
+func TestRefuseForeignHosts(t *testing.T) {
 	at := func(address string) net.Addr {
 		a, err := net.ResolveTCPAddr("tcp", address)
 		if err != nil {
@@ -174,7 +174,7 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// When the endpoints are closed, what they did for clients is over.
+// After close, no handler is running.
 func TestEndpoints_Close(t *testing.T) {
 	for range 20 {
 		e, begun, over := new(endpoints), make(chan struct{}), new(atomic.Bool)
@@ -215,7 +215,7 @@ func (l handed) Accept() (net.Conn, error) {
 func (l handed) Close() error   { l.close(); return nil }
 func (l handed) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A client that stops in the middle, or takes no answer, is not waited for.
+// The server does not wait for clients that stop sending or reading.
 func TestHTTPServer_Patience(t *testing.T) {
 	const idle = 30 * time.Second
 	head := "GET / HTTP/1.1\r\nHost: a\r\n"
@@ -227,7 +227,7 @@ func TestHTTPServer_Patience(t *testing.T) {
 	}{
 		{"nothing", "", 0, true, requestTimeout},
 		{"half a head", head, 0, true, requestTimeout},
-		{"a head that is too long", head + "X: " + strings.Repeat("x", 2*headBytes), 0, true, time.Second}, // which is left to read the answer
+		{"a head that is too long", head + "X: " + strings.Repeat("x", 2*headBytes), 0, true, time.Second}, // the rest is left to read
 		{"a request, and no other", head + "\r\n", 5, true, idle},
 		{"half a body", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab", 0, true, requestTimeout},
 		{"a body in half a part", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", 0, true, requestTimeout},
@@ -267,7 +267,7 @@ func TestHTTPServer_Patience(t *testing.T) {
 	}
 }
 
-// watchedConn tells when it is closed.
+// watchedConn reports when it is closed.
 type watchedConn struct {
 	net.Conn
 	closed func()

@@ -18,7 +18,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// awaitWord asks a word until the answer has a text in it.
+// awaitWord asks a word until the answer contains want.
 func awaitWord(t *testing.T, address, w, want string) {
 	t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
@@ -37,14 +37,14 @@ func awaitWord(t *testing.T, address, w, want string) {
 	}
 }
 
-// A hangup takes what can change from the file, and names what needs a restart.
+// SIGHUP applies the keys that can change at runtime, and names those that need a restart.
 func TestServe_Reload(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGHUP there")
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "zoo.cfg")
-	write := func(text string) { // whole, since it is read at any time
+	write := func(text string) { // atomically, because it is read at any time
 		t.Helper()
 		text = "dataDir=" + filepath.ToSlash(filepath.Join(dir, "data")) + "\nclientPort=0\nminSessionTimeout=5000\nmaxSessionTimeout=9000\n" + text
 		if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
@@ -79,7 +79,7 @@ func TestServe_Reload(t *testing.T) {
 	}
 }
 
-// A bad file changes nothing and says why. Every key that is said to reload does: the server takes it.
+// An invalid file changes nothing and is reported. Every key marked as reloadable is applied.
 func TestReloader(t *testing.T) {
 	load := func(args ...string) *config.Invocation {
 		t.Helper()
@@ -124,14 +124,15 @@ func TestReloader(t *testing.T) {
 		}
 	}
 	next = load("-o", "tickTime=1234", "-o", "snapCount=5")
-	for range 2 { // it is said as long as it is so
+	for range 2 { // repeated at each reload
 		if err := r.forAdmin(); err == nil || err.Error() != "reloaded, but these keys need a restart: tickTime, snapCount" {
 			t.Errorf("%v", err)
 		}
 	}
 }
 
-// A zoo.cfg that is found in a folder, and is not there when it is read again, leaves all as it was: what the environment says does not take its place.
+// If a zoo.cfg from a directory is missing at a reload, nothing changes: the environment does not
+// replace it.
 func TestReloader_FileGone(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "zoo.cfg")

@@ -16,12 +16,12 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// The service manager is told when clients are served, that the configuration is read again, that the server lives, and that it stops.
+// The service manager is notified of the start, reloads, liveness and the stop.
 func TestServe_Systemd(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no service manager of that kind there")
 	}
-	socket := filepath.Join(t.TempDir(), "n") // a socket's name must be short
+	socket := filepath.Join(t.TempDir(), "n") // socket names must be short
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,8 @@ func TestServe_Systemd(t *testing.T) {
 	}
 }
 
-// The service manager hears of no reload before it heard that clients are served, since a reload ends with the same word, nor after the stop has begun.
+// The service manager is not notified of a reload before the start or during the stop, because a
+// reload ends with READY=1.
 func TestReloader_Systemd(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no service manager of that kind there")

@@ -23,7 +23,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// asProgram makes this test binary the program.
+// asProgram makes the test binary run the program.
 const asProgram = "GOZKD_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -33,18 +33,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(watchdog.Watch(m))
 }
 
-// process is gozkd in a process of its own.
+// process is a gozkd process.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	stderr bytes.Buffer // to be read when it has ended
+	stderr bytes.Buffer // valid after the process has ended
 	dir    string
 	done   chan struct{}
 	raw    []byte // of the port file
 	ports  ports
 }
 
-// launch starts it and waits for the port file.
+// launch starts a process and waits for its port file.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, dir: t.TempDir(), done: make(chan struct{})}
@@ -57,10 +57,10 @@ func launch(t *testing.T, args ...string) *process {
 	}
 	go func() { // ends with the process, which the cleanup kills
 		defer close(p.done)
-		_ = p.cmd.Wait() // ProcessState has it
+		_ = p.cmd.Wait() // see ProcessState
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // most have ended by then
+		_ = p.cmd.Process.Kill() // most processes have ended by then
 		<-p.done
 		if t.Failed() {
 			t.Logf("%s:\n%s", strings.Join(args, " "), &p.stderr)
@@ -92,7 +92,7 @@ func launch(t *testing.T, args ...string) *process {
 	}
 }
 
-// stop asks it to end, and returns its exit status.
+// stop sends a signal and returns the exit status.
 func (p *process) stop(s os.Signal) int {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// inImage is what the Dockerfile sets.
+// inImage returns the environment of the Dockerfile.
 func inImage(t *testing.T, more map[string]string) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -20,7 +20,7 @@ func inImage(t *testing.T, more map[string]string) map[string]string {
 	return env
 }
 
-// The image as it comes is a standalone server with the defaults of the official one.
+// The unmodified image is a standalone server with the defaults of the official image.
 func TestContainer_Defaults(t *testing.T) {
 	env := inImage(t, nil)
 	inv := good(t, "", env, "start-foreground")
@@ -39,7 +39,7 @@ func TestContainer_Defaults(t *testing.T) {
 	}
 }
 
-// Every variable that sets a key sets it, from the environment and from a file.
+// Every variable sets its key, from the environment and from a file.
 func TestContainer_Variables(t *testing.T) {
 	example := map[string]struct{ value, want string }{
 		"ZOO_MY_ID": {"3", "3"}, "ZOO_SERVER_ID": {"4", "4"}, "ZOO_DATA_DIR": {"/d", "/d"}, "ZOO_DATA_LOG_DIR": {"/l", "/l"},
@@ -95,7 +95,8 @@ func TestContainer_Variables(t *testing.T) {
 	}
 }
 
-// What Kubernetes puts there for a service called zoo, values of white space alone, and secrets that are not mounted.
+// A value that Kubernetes sets for a service called zoo, values of only white space, and secrets
+// that are not mounted.
 func TestContainer_Odd(t *testing.T) {
 	inv := good(t, "", inImage(t, map[string]string{"ZOO_PORT": "tcp://10.0.0.1:2181", "ZOO_TICK_TIME": " ", "ZOO_INIT_LIMIT_FILE": "\n"}))
 	if c := inv.Config; c.ClientPort != 2181 || c.TickTime.Milliseconds() != 2000 || c.InitLimit != 5 {
@@ -148,7 +149,7 @@ func TestContainer_Extra(t *testing.T) {
 	}
 }
 
-// What can't be served is refused, and what says nothing is warned of.
+// Unsupported values are refused, and variables without effect give a warning.
 func TestContainer_Refused(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "none")
 	wantLines(t, problems(t, "", inImage(t, map[string]string{
@@ -165,7 +166,7 @@ func TestContainer_Refused(t *testing.T) {
 	wantLines(t, inv.Warnings, "ZOO_TICKTIME: is not a variable of gozkd and has no effect")
 }
 
-// A zoo.cfg alone counts, in the folder that the environment names, and of the variables the number of the server.
+// If there is a zoo.cfg, only the server number is read from the variables.
 func TestContainer_File(t *testing.T) {
 	env := inImage(t, map[string]string{"ZOO_TICK_TIME": "1", "ZOO_CFG_snapCount": "5", "ZOO_MY_ID": "9"})
 	file := filepath.Join(env["ZOO_CONF_DIR"], "zoo.cfg")
@@ -184,7 +185,7 @@ func TestContainer_File(t *testing.T) {
 	}
 }
 
-// TestDocumentation_Container: docs/guide/container.md shows the table as it is.
+// TestDocumentation_Container: docs/guide/container.md contains the table.
 func TestDocumentation_Container(t *testing.T) {
 	const path = "../../../../docs/guide/container.md"
 	page, err := os.ReadFile(path)
@@ -194,7 +195,7 @@ func TestDocumentation_Container(t *testing.T) {
 	keepPage(t, path, string(page), replaceBetween(t, string(page), "variables", variableTable()))
 }
 
-// variableTable is the table in Markdown.
+// variableTable returns the table in Markdown.
 func variableTable() string {
 	var b strings.Builder
 	b.WriteString("| variable | image of | key | in the image | status | effect, or reason |\n|---|---|---|---|---|---|\n")

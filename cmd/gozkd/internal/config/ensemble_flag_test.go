@@ -28,7 +28,7 @@ func TestEnsemble_Defaults(t *testing.T) {
 	}
 }
 
-// Each wrong combination has one error, which names the flag, its value, and what to do.
+// Each wrong combination gives one error with the flag, its value and advice.
 func TestEnsemble_Refused(t *testing.T) {
 	for _, c := range []struct {
 		zooCfg string

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestKeys_Table: every row can be reached by its name and by every alias, says what is allowed, and gives a
-// reason where it does not work.
+// TestKeys_Table: every row can be looked up by its name and aliases, has valid values, and has a
+// reason if it has no effect.
 func TestKeys_Table(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, k := range keys {
@@ -49,7 +49,7 @@ func TestKeys_Table(t *testing.T) {
 	}
 }
 
-// values of each kind, by what it allows: accepted ones and refused ones.
+// values lists valid and invalid values by kind.
 var values = map[string]struct{ good, bad []string }{
 	boolean.allowed:   {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
 	yesNo.allowed:     {[]string{"yes", "no", "No"}, []string{"", "true", "on"}},
@@ -62,7 +62,7 @@ var values = map[string]struct{ good, bad []string }{
 	digestID.allowed:  {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
 }
 
-// TestKeys_Values sets every key that can be set in a zoo.cfg to good and bad values of its kind.
+// TestKeys_Values sets every key of zoo.cfg to valid and invalid values of its kind.
 func TestKeys_Values(t *testing.T) {
 	for _, k := range keys {
 		if k.name == "dynamicConfigFile" || k.name == serverLines || k.name == "standaloneEnabled" || k.name == "datadir.autocreate" { // have tests of their own
@@ -91,7 +91,7 @@ func TestKeys_Values(t *testing.T) {
 				t.Errorf("%s=%s: problems %v", name, value, r.problems)
 			}
 			if k.bind.get == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" {
-				continue // without a field, or with a default that depends on others
+				continue // without a field, or with a computed default
 			}
 			if got := k.bind.get(&c); got != canonical {
 				t.Errorf("%s=%s became %s, want %s", name, value, got, canonical)
@@ -114,8 +114,8 @@ func TestKeys_Values(t *testing.T) {
 	}
 }
 
-// numbers returns both ends of the range that allowed tells, what is just outside, and what is no number; nil if
-// allowed tells of no range.
+// numbers returns both ends of the allowed range, values just outside, and values that are not
+// numbers; nil if allowed is not a range.
 func numbers(t *testing.T, allowed string) (good, bad []string) {
 	t.Helper()
 	var low, high int64
@@ -138,7 +138,7 @@ func numbers(t *testing.T, allowed string) (good, bad []string) {
 	return good, bad
 }
 
-// TestConfig_ReadsBack: a printed Config reads back as itself, whatever it holds.
+// TestConfig_ReadsBack: a printed Config reads back as the same Config.
 func TestConfig_ReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	anyText := rapid.StringMatching(`[a-zA-Z0-9/\\:=#! ü\t\n$%{}]*`)
@@ -191,7 +191,7 @@ func drawValue(rt *rapid.T, k key, anyText *rapid.Generator[string]) string {
 	return anyText.Draw(rt, k.name)
 }
 
-// FuzzLoad: any zoo.cfg gives a Config or problems that each say where, and what is accepted reads back.
+// FuzzLoad: any zoo.cfg gives a Config that reads back, or problems with their places.
 func FuzzLoad(f *testing.F) {
 	f.Add("dataDir=/d\ntickTime=2000\nserver.1=a:1:2;3\n4lw.commands.whitelist=*\n")
 	f.Add("dataDir=/d\nserver.1=a:1:2;3\nserver.2=[::1]:1:2:observer\nserver.3=b:1\nmyid=2\nclientPortAddress=::\n")
@@ -236,7 +236,7 @@ func FuzzLoad(f *testing.F) {
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/reference/configuration.md and docs/guide/container.md")
 
-// TestDocumentation: docs/reference/configuration.md shows the table as it is, and the help as it is.
+// TestDocumentation: docs/reference/configuration.md contains the table and the help.
 func TestDocumentation(t *testing.T) {
 	const path = "../../../../docs/reference/configuration.md"
 	page, err := os.ReadFile(path)
@@ -248,7 +248,7 @@ func TestDocumentation(t *testing.T) {
 	keepPage(t, path, string(page), want)
 }
 
-// keepPage fails if a page is not what it should be, or writes it.
+// keepPage fails if a page is out of date, or rewrites it.
 func keepPage(t *testing.T, path, page, want string) {
 	t.Helper()
 	if want == page {
@@ -262,7 +262,8 @@ func keepPage(t *testing.T, path, page, want string) {
 	}
 }
 
-// keyTable returns two tables in Markdown: the keys that work, one per row, and all others, grouped by their status and note.
+// keyTable returns two tables in Markdown: the supported keys, one per row, and all others, grouped
+// by status and note.
 func keyTable() string {
 	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "a whole number from ", "", ", decimal, 0x hexadecimal or 0 octal", " (0x, 0)").Replace
 	var working strings.Builder

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// in runs Load in an empty working directory that holds a zoo.cfg with the given text, unless it is empty; the
-// file's name is then the last argument.
+// in runs Load in an empty directory. If zooCfg is not empty, it is the content of a zoo.cfg, whose
+// name becomes the last argument.
 func in(t *testing.T, zooCfg string, env map[string]string, args ...string) (*Invocation, error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -34,7 +34,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// good is in for a configuration that must be accepted.
+// good is in for a valid configuration.
 func good(t *testing.T, zooCfg string, env map[string]string, args ...string) *Invocation {
 	t.Helper()
 	inv, err := in(t, zooCfg, env, args...)
@@ -44,7 +44,7 @@ func good(t *testing.T, zooCfg string, env map[string]string, args ...string) *I
 	return inv
 }
 
-// problems is in for one that must be refused; it returns one line per problem.
+// problems is in for an invalid configuration. It returns one line per problem.
 func problems(t *testing.T, zooCfg string, env map[string]string, args ...string) []string {
 	t.Helper()
 	_, err := in(t, zooCfg, env, args...)

@@ -8,5 +8,5 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// The library that reads properties runs a goroutine per file and can leave it behind: see readProperties.
+// The properties library starts a goroutine per file and may leak it: see readProperties.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }

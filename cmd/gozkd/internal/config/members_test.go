@@ -46,7 +46,7 @@ func TestLoad_SoleMember(t *testing.T) {
 	}
 }
 
-// lines are three servers, from line 1 of a file.
+// lines are three servers, starting at line 1 of a file.
 const lines = "server.1=a:2888:3888;2181\nserver.2=b:2888:3888;b:2182\nserver.3=c:2888:3888:observer;2183\n"
 
 const printed = "[server.1=a:2888:3888:participant;0.0.0.0:2181 server.2=b:2888:3888:participant;b:2182 server.3=c:2888:3888:observer;0.0.0.0:2183]"
@@ -85,7 +85,7 @@ func TestLoad_Ensemble(t *testing.T) {
 	}
 }
 
-// TestLoad_EnsembleFlags: what flags say of the client address is what the ensemble is told.
+// TestLoad_EnsembleFlags: the members announce the client address that flags set.
 func TestLoad_EnsembleFlags(t *testing.T) {
 	for _, c := range []struct{ flags, own, listens string }{
 		{"", "server.2=b:2888:3888:participant;b:2182", "b:2182"},

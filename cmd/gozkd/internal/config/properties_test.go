@@ -59,7 +59,7 @@ func TestReadProperties_Problems(t *testing.T) {
 	}
 }
 
-// FuzzReadProperties: no panic, no goroutine left, lines in order, and every line accounted for.
+// FuzzReadProperties: no panic, no leaked goroutine, lines in order, and no line lost.
 func FuzzReadProperties(f *testing.F) {
 	for _, s := range []string{"a=1\nb:2\n", "=\n", "a\\\n\\\n=\\u0041", "#c\\\n!d\r\n\\", "\xff", "a=\\u00", "\\\n=1"} {
 		f.Add([]byte(s))

@@ -19,13 +19,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
-// answering returns an Asker whose servers read a word and then run answer with the connection.
+// answering returns an Asker whose servers read a word and call answer.
 func answering(t *testing.T, answer func(nc net.Conn, word string)) Asker {
 	var servers sync.WaitGroup
 	t.Cleanup(servers.Wait)
 	return Asker{Dial: func(context.Context, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
-		servers.Go(func() { // ends with the exchange, since the asker closes its end
+		servers.Go(func() { // ends with the exchange: the asker closes its end
 			defer theirs.Close()
 			word := make([]byte, 4)
 			if _, err := io.ReadFull(theirs, word); err != nil {
@@ -39,13 +39,13 @@ func answering(t *testing.T, answer func(nc net.Conn, word string)) Asker {
 }
 
 func saying(t *testing.T, text string) Asker {
-	return answering(t, func(nc net.Conn, _ string) { _, _ = io.WriteString(nc, text) }) // the asker may have enough before
+	return answering(t, func(nc net.Conn, _ string) { _, _ = io.WriteString(nc, text) }) // the asker may have closed the connection
 }
 
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := answering(t, func(nc net.Conn, word string) {
-			for range 3 { // an answer may come in parts
+			for range 3 { // an answer may arrive in parts
 				_, _ = io.WriteString(nc, word+"!")
 				time.Sleep(time.Second)
 			}
@@ -97,7 +97,7 @@ func TestAsk_AtTheBound(t *testing.T) {
 	})
 }
 
-// A server that is stopped, and one that sends a byte now and then, hold nobody for longer than the timeout.
+// The timeout applies to a server that hangs, and to one that sends single bytes slowly.
 func TestAsk_Timeout(t *testing.T) {
 	for name, answer := range map[string]func(net.Conn, string){
 		"silent": func(nc net.Conn, _ string) { _, _ = nc.Read(make([]byte, 1)) },
@@ -132,7 +132,7 @@ func TestAsk_Cancelled(t *testing.T) {
 	})
 }
 
-// Nobody listens: the address and the system's words, once.
+// Without a listener, the error contains the address and the system's message once.
 func TestAsk_Unreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever answers on the port, what is read of it can be put on a terminal and into JSON.
+// Parsed text from any peer is safe for a terminal and for JSON.
 func TestParse_Hostile(t *testing.T) {
 	srvr := "Zookeeper version: \x1b]0;evil\x07\u009b31m" + strings.Repeat("v", 1<<20) + ", built\nLatency min/avg/max: 0/NaN/1\nMode: \x1b[2J\xff" + strings.Repeat("ü", 1<<20) + "\n"
 	s, err := ParseState(srvr)

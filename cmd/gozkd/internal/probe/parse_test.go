@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// recorded returns an answer that a server gave. The files are named for the server; its members had two loaded connections each.
+// recorded returns a recorded answer of a server. The files are named after the server; each member
+// had two busy connections.
 func recorded(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -21,7 +22,7 @@ func recorded(t testing.TB, name string) string {
 func TestParseState(t *testing.T) {
 	for file, want := range map[string]State{
 		"3.8.0-leader.srvr": {
-			Version: "3.8.0-${mvngit.commit.id}", // sic, Debian's
+			Version: "3.8.0-${mvngit.commit.id}", // Debian's
 			Mode:    ModeLeader, Zxid: 0x100001ad1, LatencyMs: Latency{Min: 0, Avg: 1.1275, Max: 63}, Received: 15970, Sent: 15967, Connections: 3,
 			Outstanding: 4, Znodes: 2137,
 		},
@@ -120,7 +121,7 @@ func TestParseConnections_Addresses(t *testing.T) {
 	}
 }
 
-// What is cut off, or was never a line of cons, is left out; the lines around it stay.
+// Truncated and foreign lines are skipped; the lines around them are kept.
 func TestParseConnections_CutOff(t *testing.T) {
 	whole := recorded(t, "3.8.0-leader.cons")
 	before := 0

@@ -27,7 +27,7 @@ func TestQuoteControls(t *testing.T) {
 	}
 }
 
-// What is written has nothing left to quote, and JSON stays the JSON that it was.
+// Quoted output needs no more quoting, and JSON stays valid with the same value.
 func FuzzQuoteControls(f *testing.F) {
 	f.Add("\x1b[2J\u009b\x9b\u202e\r\r\n")
 	f.Fuzz(func(t *testing.T, text string) {

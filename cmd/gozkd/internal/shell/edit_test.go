@@ -24,7 +24,7 @@ func TestEdit(t *testing.T) {
 		status             int
 		out, err           string // contained
 		now                string
-		kept               string // what is left in the file; "" if there is none
+		kept               string // content of the file left behind; "" if none
 	}{
 		{"changed", "a", "printf b >", 0, "/x now has version 1", "", "b", ""},
 		{"an editor ends lines", "a", "printf 'b\\n' >", 0, "version 1", "", "b", ""},

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestParse checks the rules of commons-cli 1.5.0's DefaultParser. What each line gives was asked of that.
+// TestParse checks the rules of commons-cli 1.5.0's DefaultParser. The results come from that
+// parser.
 func TestParse(t *testing.T) {
 	s := newShell(nil, nil, settings{})
 	for _, c := range []struct{ line, want string }{

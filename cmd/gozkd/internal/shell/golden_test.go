@@ -12,13 +12,14 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// What zkCli.sh 3.9.5 printed on a ZooKeeper, line by line. make compat asks the real one.
+// TestMain_AsZkCli compares the output with that of zkCli.sh 3.9.5, line by line. make compat
+// compares with a running zkCli.sh.
 func TestMain_AsZkCli(t *testing.T) {
 	zk := zktest.Start(t, zktest.WithConfig(func(_ int, c *server.Config) {
 		c.SuperDigest = "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=" // super:admin
 	}))
 	addr := zk.ConnectString()
-	var out bytes.Buffer // both outputs: the shell writes one after the other
+	var out bytes.Buffer // both streams, because the shell writes them in turn
 	env := cli.Env{In: strings.NewReader(compat.Script(addr)), Out: &out, Err: &out, Getenv: func(string) string { return "" }}
 	status := shell.Main(t.Context(), []string{"-server", addr}, env)
 	if status != cli.Failed {

@@ -16,11 +16,11 @@ func testEnv(in string, out, err io.Writer, env map[string]string) cli.Env {
 	return cli.Env{In: strings.NewReader(in), Out: out, Err: err, Getenv: func(name string) string { return env[name] }}
 }
 
-// lockedBuffer is a bytes.Buffer for several goroutines, that one can wait for.
+// lockedBuffer is a bytes.Buffer that is safe for concurrent use. Tests can wait for its content.
 type lockedBuffer struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer
-	changed chan struct{} // closed by the next Write, if somebody waits
+	changed chan struct{} // closed by the next Write, if a test waits
 }
 
 func (b *lockedBuffer) Write(p []byte) (int, error) {
@@ -45,7 +45,7 @@ func (b *lockedBuffer) await(t *testing.T, text string) {
 	b.awaitTimes(t, text, 1)
 }
 
-// awaitTimes waits until text has been written so many times.
+// awaitTimes waits until text has been written n times.
 func (b *lockedBuffer) awaitTimes(t *testing.T, text string, n int) {
 	t.Helper()
 	late := watchdog.After(t, 10*time.Second)

@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Each command of the shell has a value, or lines, of a shape that docs/reference/shell.md promises. The lines are one script.
+// TestJSON_Commands checks that each command prints the values that docs/reference/shell.md
+// promises. The lines are one script.
 func TestJSON_Commands(t *testing.T) {
 	server := zktest.Start(t)
 	file := filepath.Join(t.TempDir(), "a.json")

@@ -66,7 +66,7 @@ func TestErrorLine(t *testing.T) {
 	}
 }
 
-// The names of KeeperException.Code.
+// The expected names are those of KeeperException.Code.
 func TestJavaCode(t *testing.T) {
 	for code, want := range map[proto.ErrCode]string{
 		proto.ErrSystemError: "SYSTEMERROR", proto.ErrRuntimeInconsistency: "RUNTIMEINCONSISTENCY",

@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// stopAt cancels when a text is written.
+// stopAt calls stop when text is written.
 type stopAt struct {
 	lockedBuffer
 	text string
@@ -24,7 +24,7 @@ func (w *stopAt) Write(p []byte) (int, error) {
 	return w.lockedBuffer.Write(p)
 }
 
-// What ls -R has found is printed while it goes on, and a signal ends it with the word for that.
+// TestListBelow_Streams checks that ls -R prints while it runs, and that a signal interrupts it.
 func TestListBelow_Streams(t *testing.T) {
 	at := zktest.Start(t).ConnectString()
 	var script strings.Builder

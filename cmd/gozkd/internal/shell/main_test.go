@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// asProgram makes the test's own binary gozkd cli: a process is what a signal of a terminal goes to.
+// asProgram makes the test binary run gozkd cli: tests of signals need a process.
 const asProgram = "GOZKD_TEST_AS_CLI"
 
 func TestMain(m *testing.M) {
@@ -33,13 +33,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(watchdog.Watch(m))
 }
 
-// ranCLI is what became of a gozkd cli.
+// ranCLI is the result of running gozkd cli.
 type ranCLI struct {
 	status   int
 	out, err string
 }
 
-// runCLI runs gozkd cli in this process, with in as its input and no environment but env.
+// runCLI runs gozkd cli in this process with the given input and environment.
 func runCLI(t *testing.T, in string, env map[string]string, args ...string) ranCLI {
 	t.Helper()
 	var out, errs lockedBuffer

@@ -34,7 +34,7 @@ func TestCheckPath(t *testing.T) {
 	}
 }
 
-// The shell refuses what servers refuse, in other words.
+// The shell and servers reject the same paths, with different messages.
 func TestCheckPath_AgreesWithServers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		path := "/" + rapid.StringOf(rapid.RuneFrom([]rune("a./\x00\x1f\u007f\u009fé\ud7ff\ue000\uf8ff\uffef\ufff0\U0001F600"))).Draw(t, "path")

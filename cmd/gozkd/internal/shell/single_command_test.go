@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// runOne runs one command on the servers and compares what it prints and its exit status.
+// runOne runs one command and compares its output and exit status.
 func runOne(t *testing.T, connect, line string, want ranCLI) {
 	t.Helper()
 	got := runCLI(t, "", nil, append([]string{"-server", connect}, split(line)...)...)
@@ -48,7 +48,7 @@ func TestSingleCommand(t *testing.T) {
 	}
 }
 
-// What is wrong with a command line is said without asking a server: there is none.
+// A wrong command line is reported without connecting: no server runs.
 func TestSingleCommand_Usage(t *testing.T) {
 	const nowhere = "127.0.0.1:1"
 	runOne(t, nowhere, "delete", ranCLI{status: cli.Usage, err: "delete [-v version] path\n"})
@@ -76,7 +76,7 @@ func TestSingleCommand_Usage(t *testing.T) {
 }
 
 func TestSingleCommand_Unreachable(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections but never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestSingleCommand_Unreachable(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// One who refuses, without a limit of time that a busy machine could miss.
+	// A refused connection needs no timeout that a busy machine could miss.
 	got := runCLI(t, "", nil, "-server", "127.0.0.1:1", "ls", "/")
 	if want := "gozkd cli: client: no session: 127.0.0.1:1: connect: connection refused\n"; got.status != cli.Failed || got.out != "" || got.err != want {
 		t.Errorf("%+v, want %q", got, want)
@@ -132,7 +132,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// withoutWatcher takes events out, which come when they come.
+// withoutWatcher removes events, which arrive at any time.
 func withoutWatcher(out string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(out, "\nWATCHER::\n\nWatchedEvent ") {
@@ -144,7 +144,7 @@ func withoutWatcher(out string) string {
 	return b.String()
 }
 
-// A member is taken out and put back by an ensemble that lets it happen.
+// TestReconfig removes a member and adds it again.
 func TestReconfig(t *testing.T) {
 	zk := zktest.StartEnsemble(t, 3, zktest.WithConfig(func(_ int, c *server.Config) {
 		c.ReconfigEnabled = true
@@ -153,7 +153,7 @@ func TestReconfig(t *testing.T) {
 	at := zk.ConnectString()
 	var config ranCLI
 	var lines []string
-	for late := time.Now().Add(10 * time.Second); len(lines) != 4 && time.Now().Before(late); { // a new ensemble writes it down soon
+	for late := time.Now().Add(10 * time.Second); len(lines) != 4 && time.Now().Before(late); { // a new ensemble stores its members soon
 		config = runCLI(t, "", nil, "-server", at, "config")
 		lines = strings.Split(strings.TrimSpace(config.out), "\n")
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each was asked of ZooKeeper's shell, but for the lines without a word: to those it says that the command is unknown, or
-// executes the line before again.
+// The results come from zkCli.sh, except for lines without a word, which it reports as an unknown
+// command or treats as a repetition.
 func TestSplit(t *testing.T) {
 	for _, c := range []struct {
 		line string

@@ -20,14 +20,14 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// seat is somebody in front of a gozkd cli.
+// seat is a user at a gozkd cli.
 type seat struct {
 	*pty.Terminal
 	t     *testing.T
 	shell *exec.Cmd
 }
 
-// sit starts a shell that is alone in its terminal, with the prompt "[zk: HOST(CONNECTED) 0] " on the screen.
+// sit starts a shell in its own terminal and waits for the prompt "[zk: HOST(CONNECTED) 0] ".
 func sit(t *testing.T, home, server string, env ...string) *seat {
 	t.Helper()
 	s := sitDown(t, home, server, env...)
@@ -37,7 +37,7 @@ func sit(t *testing.T, home, server string, env ...string) *seat {
 	return s
 }
 
-// sitDown is sit without a prompt yet.
+// sitDown is sit without waiting for the prompt.
 func sitDown(t *testing.T, home, server string, env ...string) *seat {
 	t.Helper()
 	self, err := os.Executable()
@@ -48,7 +48,7 @@ func sitDown(t *testing.T, home, server string, env ...string) *seat {
 	files := s.Program()
 	s.shell.Stdin, s.shell.Stdout, s.shell.Stderr = files, files, files
 	s.shell.Env = append([]string{asProgram + "=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "TZ=UTC"}, env...)
-	s.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // Ctrl-C is for it, and not for the test
+	s.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // Ctrl-C must reach the shell, not the test
 	if err := s.shell.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +61,10 @@ func sitDown(t *testing.T, home, server string, env ...string) *seat {
 	return s
 }
 
-// leave waits for the shell's end.
+// leave waits for the end of the shell.
 func (s *seat) leave(status int) {
 	s.t.Helper()
-	_ = s.shell.Wait() // the status says it
+	_ = s.shell.Wait() // the status is checked below
 	if got := s.shell.ProcessState.ExitCode(); got != status {
 		s.t.Errorf("exit status %d, want %d; the screen is\n%s", got, status, s.Screen())
 	}
@@ -84,14 +84,14 @@ func TestInteractive(t *testing.T) {
 	s.Await(prompt("0")+" create /app hello", "Created /app", prompt("1"))
 	s.Type("create \"/app/a b\" x\r")
 	s.Await("Created /app/a b", prompt("2"))
-	s.Type("create /app/other y\raddauth digest me:secret\raddWatch /app\r") // all at once
+	s.Type("create /app/other y\raddauth digest me:secret\raddWatch /app\r") // in one write
 	s.Await("Created /app/other", prompt("3")+" addauth digest me:secret", prompt("4")+" addWatch /app", prompt("5"))
 
 	s.Type("get /a\t")
 	s.Await(prompt("5") + " get /app/")
 	s.Type("\t")
 	s.Await("a b    other", prompt("5")+" get /app/")
-	// An event comes while the line is half typed.
+	// An event arrives while a line is being typed.
 	if r := runCLI(t, "", nil, "-server", at, "set", "/app", "changed"); r.status != 0 {
 		t.Fatal(r)
 	}
@@ -102,7 +102,7 @@ func TestInteractive(t *testing.T) {
 	s.Type("a\t\r")
 	s.Await(prompt("5")+` get "/app/a b"`, "x", prompt("6"))
 
-	s.Type("delete /app/other\x1b[D\x03") // thought better of it
+	s.Type("delete /app/other\x1b[D\x03") // discarded
 	s.Await(prompt("6")+" delete /app/other^C", prompt("6"))
 	s.Type("ls /app\r")
 	s.Await("[a b, other]", prompt("7"))
@@ -112,7 +112,7 @@ func TestInteractive(t *testing.T) {
 	s.Type("\x03")
 	s.Await("^C", prompt("8"))
 
-	s.Type("\x1b[A\x1b[A\r") // the line before the last
+	s.Type("\x1b[A\x1b[A\r") // the line before the last one
 	s.Await(prompt("8")+" ls /app", "[a b, other]", prompt("9"))
 	s.Type("redo 0\r")
 	s.Await("Node already exists: /app", prompt("10"))
@@ -188,7 +188,8 @@ func TestInteractive_Unreachable(t *testing.T) {
 	})
 }
 
-// What others wrote does nothing to the terminal, neither at a prompt nor from one command. A pipe gets it as it is.
+// Data of others cannot control the terminal, neither at a prompt nor with a single command. A pipe
+// gets the bytes unchanged.
 func TestInteractive_HostileData(t *testing.T) {
 	server := zktest.Start(t)
 	at := server.ConnectString()
@@ -224,9 +225,9 @@ func TestInteractive_HostileData(t *testing.T) {
 	terminal.Await(`\u001b]0;owned\u0007\u001b[31mred`)
 }
 
-// Ctrl-C ends the wait for a server that does not answer.
+// Ctrl-C interrupts waiting for a server that does not answer.
 func TestInteractive_InterruptedBeforeTheSession(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections but never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +243,8 @@ func TestInteractive_InterruptedBeforeTheSession(t *testing.T) {
 	s.leave(1)
 }
 
-// Ctrl-C between a line and its command ends the command; one that was meant for the command before does not.
+// A Ctrl-C after the end of a line interrupts the command. A Ctrl-C for the previous command does
+// not.
 func TestTerminalReader_InterruptedEarly(t *testing.T) {
 	home := t.TempDir()
 	term := pty.Open(t, 100, 10)

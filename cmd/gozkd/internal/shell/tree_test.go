@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// treeServer returns the address of a server that ends with the test.
+// treeServer starts a server and returns its address.
 func treeServer(t *testing.T, words ...string) string {
 	t.Helper()
 	s, err := server.New(server.Config{Words: words})
@@ -39,7 +39,7 @@ func onServer(t *testing.T, address, in string, words ...string) (status int, ou
 	return status, o.String(), e.String()
 }
 
-// plant makes the tree that the tests look at.
+// plant creates the tree for the tests.
 func plant(t *testing.T, address string) {
 	t.Helper()
 	const script = `create /app 1
@@ -62,7 +62,7 @@ func TestTreeCommands(t *testing.T) {
 		line   string
 		status int
 		out    string
-		errs   string // a part of standard error
+		errs   string // contained in standard error
 	}{
 		{"tree /app", 0, "/app\n├── config\n│   └── db\n├── locks\n│   └── lock-0000000000\n└── zeta\n", "6 znodes, 15 B"},
 		{"tree -L 1 -s /app", 0, "/app [1 B]\n├── config [2 B]\n├── locks [0 B]\n└── zeta [3 B]\n", ""},
@@ -105,7 +105,8 @@ func TestTreeCommands(t *testing.T) {
 	}
 }
 
-// TestExportImport_Commands: through standard output and input, through a file, and to another server.
+// TestExportImport_Commands: through standard output and input, through a file, and to another
+// server.
 func TestExportImport_Commands(t *testing.T) {
 	a, b := treeServer(t), treeServer(t)
 	plant(t, a)
@@ -113,7 +114,7 @@ func TestExportImport_Commands(t *testing.T) {
 	if status != cli.OK || !strings.Contains(errs, "Exported 6 znodes, 15 B") {
 		t.Fatal(status, errs)
 	}
-	// As JSON it is the same text, but for the zxid in its head.
+	// The JSON output is the same text, except for the zxid in its head.
 	_, same, _ := onServer(t, a, "", "-output", "json", "export", "/app")
 	_, want, _ := strings.Cut(text, "\n")
 	if _, got, _ := strings.Cut(same, "\n"); got != want || want == "" {
@@ -135,11 +136,11 @@ func TestExportImport_Commands(t *testing.T) {
 	if status, _, errs := onServer(t, b, "", "import", "-k", "/here", name); status != cli.OK || errs != "Created 0 znodes, kept 6 existing\n" {
 		t.Error(status, errs)
 	}
-	// In a script standard input has the lines.
+	// A script occupies standard input.
 	if status, _, errs := onServer(t, b, "import /there\n"); status != cli.Usage || !strings.Contains(errs, "name a file") {
 		t.Error(status, errs)
 	}
-	// A file that can't be complete is not there.
+	// An incomplete file must not remain.
 	bad := filepath.Join(t.TempDir(), "none.export")
 	if status, _, _ := onServer(t, a, "", "export", "/none", bad); status != cli.Failed {
 		t.Error(status)
@@ -149,7 +150,7 @@ func TestExportImport_Commands(t *testing.T) {
 	}
 }
 
-// TestExport_Denied: what may not be read is named, and the export is not called a success.
+// TestExport_Denied: an unreadable znode is named, and the export fails.
 func TestExport_Denied(t *testing.T) {
 	a := treeServer(t)
 	plant(t, a)
@@ -165,7 +166,8 @@ func TestExport_Denied(t *testing.T) {
 	}
 }
 
-// TestKinds: containers and TTL znodes stay what they are, where the server says which these are; else the user is told.
+// TestKinds: containers and TTL znodes keep their kind if the server reports it; otherwise the user
+// is told.
 func TestKinds(t *testing.T) {
 	a, b := treeServer(t, "kind"), treeServer(t)
 	const script = `create /app
@@ -183,7 +185,7 @@ create -e /app/e
 	if !strings.Contains(text, want) || strings.Contains(errs, "Containers") {
 		t.Errorf("%s%s", text, errs)
 	}
-	_, below, _ := onServer(t, a+"/app", "", "export", "/t") // the paths of a session with a chroot are others
+	_, below, _ := onServer(t, a+"/app", "", "export", "/t") // a session with a chroot has different paths
 	if !strings.Contains(below, `{"path":"/","kind":"ttl","ttl_ms":60000}`) {
 		t.Errorf("with a chroot: %s", below)
 	}
@@ -195,7 +197,7 @@ create -e /app/e
 	if _, text, _ := onServer(t, a, "", "export", "/moved"); !strings.Contains(text, want) {
 		t.Errorf("moved: %s", text)
 	}
-	// Behind the import, a server of the second kind can't say it any more.
+	// After the import to a server without the word, the kind is unknown.
 	if status, _, errs := onServer(t, b, text, "import", "/app"); status != cli.OK {
 		t.Fatal(errs)
 	}
@@ -205,12 +207,13 @@ create -e /app/e
 	}
 }
 
-// A copy below its source through another connection: nothing shows that it is the same ensemble. It has an end.
+// A copy below its source over another connection, where the ensemble is not recognized as the
+// same. The copy must end.
 func TestCopy_BelowItself(t *testing.T) {
 	address := treeServer(t)
 	var script strings.Builder
 	script.WriteString("create /big\n")
-	for i := range 1200 { // more than one multi, so that a part is there when the walk comes to z
+	for i := range 1200 { // more than one multi, so that a part exists when the walk reaches z
 		fmt.Fprintf(&script, "create /big/a%04d\n", i)
 	}
 	script.WriteString("create /big/z\n")
@@ -226,13 +229,13 @@ func TestCopy_BelowItself(t *testing.T) {
 	}
 }
 
-// withoutHead cuts off the line that has a zxid.
+// withoutHead removes the line with the zxid.
 func withoutHead(export string) string {
 	_, rest, _ := strings.Cut(export, "\n")
 	return rest
 }
 
-// "-" is standard output, as it is standard input to import.
+// "-" means standard output for export and standard input for import.
 func TestExport_Dash(t *testing.T) {
 	t.Chdir(t.TempDir())
 	address := treeServer(t)

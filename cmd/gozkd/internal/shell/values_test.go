@@ -23,7 +23,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// Java's decoder replaces each longest beginning of a character by one U+FFFD. Asked of new String(bytes, UTF_8).
+// Java's decoder replaces each maximal prefix of an encoding by U+FFFD. The results come from new
+// String(bytes, UTF_8).
 func TestJavaText(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain ä€😀":            "plain ä€😀",

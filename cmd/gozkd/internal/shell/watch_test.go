@@ -11,14 +11,14 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// watcher is a watch that runs.
+// watcher is a running watch command.
 type watcher struct {
 	out, err lockedBuffer
 	cancel   context.CancelFunc
 	status   chan int
 }
 
-// startWatch runs a watch.
+// startWatch starts a watch command.
 func startWatch(t *testing.T, args ...string) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -37,16 +37,16 @@ func startWatch(t *testing.T, args ...string) *watcher {
 	return w
 }
 
-// end waits for the watch's end.
+// end waits for the end of the command.
 func (w *watcher) end() ranCLI { return ranCLI{<-w.status, w.out.String(), w.err.String()} }
 
-// stop is a Ctrl-C.
+// stop interrupts the command, like Ctrl-C.
 func (w *watcher) stop() ranCLI {
 	w.cancel()
 	return w.end()
 }
 
-// wantLines compares lines with patterns, in which TIME and ZXID stand for any.
+// wantLines compares lines with patterns in which TIME and ZXID are wildcards.
 func wantLines(t *testing.T, got string, patterns ...string) {
 	t.Helper()
 	want := strings.NewReplacer(
@@ -137,7 +137,7 @@ func TestWatch_Expired(t *testing.T) {
 	}
 }
 
-// A stream drops what is too much, but no change of the session's state, and says so.
+// A full queue drops events, except changes of the session's state, and reports that.
 func TestEventQueue(t *testing.T) {
 	s := newEventQueue("/a", true)
 	for range maxQueuedEvents + 1 {

@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
-// serve listens on the loopback as a server that gives one answer to every word, and returns its address.
+// serve starts a server on the loopback interface that gives the same answer to every word, and
+// returns its address.
 func serve(t *testing.T, answer string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,14 +44,14 @@ func serve(t *testing.T, answer string) string {
 			if _, err := io.ReadFull(nc, make([]byte, 4)); err != nil {
 				t.Errorf("no word came: %v", err)
 			}
-			_, _ = io.WriteString(nc, answer) // who asked sees it if not
+			_, _ = io.WriteString(nc, answer) // the asker sees an error
 			_ = nc.Close()
 		}
 	})
 	return l.Addr().String()
 }
 
-// member is what srvr says of one in a mode.
+// member returns the answer to srvr of a server in a mode.
 func member(mode string) string {
 	return "Zookeeper version: 3.9.5-gozkd-0.1.0, built on 11/21/2026 09:52 UTC\nLatency min/avg/max: 0/0.5469/24\nReceived: 14194\nSent: 14189\n" +
 		"Connections: 3\nOutstanding: 2\nZxid: 0x100001705\nMode: " + mode + "\nNode count: 2137\n"
@@ -58,7 +59,7 @@ func member(mode string) string {
 
 const cutOff = "This ZooKeeper instance is not currently serving requests\n"
 
-// nobody returns an address that nobody listens on.
+// nobody returns an address without a listener.
 func nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +70,7 @@ func nobody(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// call runs a command and returns what it printed.
+// call runs a command and returns its output.
 func call(t *testing.T, main cli.Main, getenv func(string) string, args ...string) (status int, out, errs string) {
 	t.Helper()
 	if getenv == nil {
@@ -189,7 +190,7 @@ func TestStatus_JSON(t *testing.T) {
 	}
 }
 
-// A zoo.cfg says where the server listens, as it does to zkServer.sh, whose first line scripts know.
+// The first line is that of zkServer.sh status, which scripts parse.
 func TestStatus_ZooCfg(t *testing.T) {
 	address := serve(t, member("follower"))
 	_, port, err := net.SplitHostPort(address)
@@ -231,7 +232,7 @@ func TestStatus_ZooCfg(t *testing.T) {
 	}
 }
 
-// The server of this machine is asked without a look at /etc/hosts, by IPv4 and then by IPv6.
+// dialLoopback tries IPv4, then IPv6, without looking up localhost.
 func TestDialLoopback(t *testing.T) {
 	for _, listens := range []string{"127.0.0.1:5", "[::1]:5", "nowhere"} {
 		var tried []string
@@ -301,7 +302,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// A signal ends the wait for a server that never answers.
+// A signal interrupts waiting for a server that never answers.
 func TestStatus_Interrupted(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // never accepts
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/pty"
 )
 
-// person is somebody in front of a Console, which reads line after line.
+// person types at a Console that reads line after line.
 type person struct {
 	*pty.Terminal
 	console *Console
-	lines   chan string // what ReadLine returned, or "error: " and its error
+	lines   chan string // results of ReadLine, or "error: " and the error
 }
 
 func sit(t *testing.T, history *History, complete func(context.Context, string) Completion) *person {
@@ -53,7 +53,7 @@ func sit(t *testing.T, history *History, complete func(context.Context, string) 
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		term.Type("\r") // for the read that is under way
+		term.Type("\r") // for the pending read
 	})
 	p.Await(">")
 	return p
@@ -105,8 +105,8 @@ func TestConsole_WriteWhileTyping(t *testing.T) {
 	p.Await("an event", "of two lines", "> get //ba")
 	p.Type("\r")
 	p.want(t, "get //ba")
-	p.Await("> get //ba", ">") // before it the terminal itself shows what is typed
-	// A line of several rows.
+	p.Await("> get //ba", ">") // before the prompt the terminal itself echoes the input
+	// A line that spans several rows.
 	long := strings.Repeat("0123456789", 5)
 	p.Type(long)
 	p.Await("> 01234567890123456789012345678901234567", "890123456789")
@@ -121,10 +121,10 @@ func TestConsole_Interrupt(t *testing.T) {
 	p.Type("get /a\x1b[D\x1b[D\x03")
 	p.want(t, "error: "+ErrInterrupted.Error())
 	p.Await("> get /a^C", ">")
-	p.Type("x\ry\r") // the second before the first is taken
+	p.Type("x\ry\r") // both lines arrive before the first is read
 	p.want(t, "x")
 	p.want(t, "y")
-	p.Await("> y", ">") // between two lines the terminal is not raw, and takes Ctrl-D for itself
+	p.Await("> y", ">") // between two lines the terminal is not raw and handles Ctrl-D itself
 	p.Type("\x04")
 	p.want(t, "error: EOF")
 	if !p.Cooked() {

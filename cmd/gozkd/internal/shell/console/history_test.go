@@ -14,7 +14,7 @@ func noSecrets(line string) bool { return !strings.HasPrefix(line, "secret") }
 func TestHistory_File(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "gozkd", "history")
 	h := load(t, path)
-	other := load(t, path) // of a shell beside it
+	other := load(t, path) // of a concurrent shell
 	for _, line := range []string{"ls /", "secret x", "", "get /a", "get /a"} {
 		record(t, h, line)
 	}
@@ -82,7 +82,7 @@ func record(t *testing.T, h *History, line string) {
 	}
 }
 
-// lines returns the history, the newest first.
+// lines returns the history, newest first.
 func lines(h *History) []string {
 	var all []string
 	for i := range h.Len() {

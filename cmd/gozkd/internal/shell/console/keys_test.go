@@ -23,7 +23,7 @@ func TestKeys(t *testing.T) {
 		if got := takeAll(t, []byte(c.typed), 100); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		// The same in the smallest pieces, in which CR LF is two lines.
+		// The same in single bytes, where CR LF counts as two lines.
 		if c.name == "lines" {
 			continue
 		}
@@ -33,7 +33,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// takeAll writes | where a line has ended.
+// takeAll writes | at the end of each line.
 func takeAll(t *testing.T, typed []byte, piece int) string {
 	t.Helper()
 	var k keys

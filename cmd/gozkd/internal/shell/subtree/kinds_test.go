@@ -16,12 +16,12 @@ func TestParseKinds(t *testing.T) {
 		{"container\t/a\nttl\t60000\t/b c\n2\n", "", subtree.Kinds{"/a": 0, "/b c": 60000}},
 		{"container\t/app/a\ncontainer\t/application\ncontainer\t/app\n3\n", "/app", subtree.Kinds{"/a": 0}},
 		{"", "", nil},
-		{"container\t/a\n", "", nil},       // cut off
-		{"container\t/a\nttl\t6", "", nil}, // in a line
+		{"container\t/a\n", "", nil},       // truncated
+		{"container\t/a\nttl\t6", "", nil}, // truncated in a line
 		{"container\t/a\n2\n", "", nil},    // a line is missing
-		{"ttl\t0\t/a\n1\n", "", nil},       // no time
+		{"ttl\t0\t/a\n1\n", "", nil},       // invalid TTL
 		{"ttl\tx\t/a\n1\n", "", nil},       //
-		{"leaf\t/a\n1\n", "", nil},         // of a later server
+		{"leaf\t/a\n1\n", "", nil},         // of a later release
 		{"0\ncontainer\t/a\n", "", nil},    // out of order
 		{"unknown command\n", "", nil},     //
 	} {

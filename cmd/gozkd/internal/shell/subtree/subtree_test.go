@@ -28,7 +28,7 @@ func walk(t testing.TB, c *client.Client, root string, o subtree.Options) (paths
 	return paths
 }
 
-// grow makes a tree of n znodes with random data and ACLs, and returns its paths.
+// grow creates a tree of n znodes with random data and ACLs and returns their paths.
 func grow(t testing.TB, c *client.Client, root string, n int, seed uint64) []string {
 	t.Helper()
 	return growWith(t, c, root, n, 300, seed)
@@ -42,7 +42,7 @@ func growWith(t testing.TB, c *client.Client, root string, n, maxData int, seed 
 	create(t, c, client.CreateOptions{}, root)
 	for i := range n - 1 {
 		parent := paths[r.IntN(len(paths))]
-		if r.IntN(3) == 0 { // wide ones too
+		if r.IntN(3) == 0 { // also wide trees
 			parent = paths[r.IntN(min(3, len(paths)))]
 		}
 		path := subtree.Join(parent, fmt.Sprintf("%c%d", 'a'+r.IntN(26), i))
@@ -72,7 +72,8 @@ func growWith(t testing.TB, c *client.Client, root string, n, maxData int, seed 
 	return paths
 }
 
-// TestWalk_Order: the order is that of a sort by names on the way down, whatever the shape, with more znodes than are read ahead.
+// TestWalk_Order: siblings are sorted by name, whatever the shape, with more znodes than are read
+// ahead.
 func TestWalk_Order(t *testing.T) {
 	c, _ := start(t)
 	for seed := range uint64(3) {
@@ -106,7 +107,7 @@ func TestWalk_Root(t *testing.T) {
 	}
 }
 
-// TestWalk_Denied: what may not be read is told of, and not what is below it.
+// TestWalk_Denied: znodes that may not be read are reported, and nothing below them.
 func TestWalk_Denied(t *testing.T) {
 	c, _ := start(t)
 	create(t, c, client.CreateOptions{}, "/t", "/t/a", "/t/b", "/t/b/x", "/t/c")
@@ -123,7 +124,8 @@ func TestWalk_Denied(t *testing.T) {
 	}
 }
 
-// TestWalk_WhileOthersWrite: znodes that vanish are no error, those that stay are all seen, connections that break do no harm.
+// TestWalk_WhileOthersWrite: deleted znodes are not errors, all others are seen, and broken
+// connections do no harm.
 func TestWalk_WhileOthersWrite(t *testing.T) {
 	c, w := start(t)
 	other := connect(t, w)
@@ -141,7 +143,7 @@ func TestWalk_WhileOthersWrite(t *testing.T) {
 				w.breakAll()
 			}
 			path := subtree.Join(stay[i%len(stay)], "~gone")
-			_, _, _ = other.Create(context.Background(), path, nil, client.CreateOptions{}) // whether it works is of no interest
+			_, _, _ = other.Create(context.Background(), path, nil, client.CreateOptions{}) // success does not matter
 			_ = other.Delete(context.Background(), path, -1)
 		}
 	})
@@ -156,7 +158,7 @@ func TestWalk_WhileOthersWrite(t *testing.T) {
 	writer.Wait()
 }
 
-// TestWalk_Stops: an error of visit comes back, and nothing is left behind.
+// TestWalk_Stops: an error of visit is returned, and no goroutine is left.
 func TestWalk_Stops(t *testing.T) {
 	c, _ := start(t)
 	grow(t, c, "/t", 500, 1)
@@ -216,7 +218,7 @@ func diff(t testing.TB, a, b subtree.Side) (changes []string) {
 	return changes
 }
 
-// TestExportImport: what comes back on another server is the same, byte for byte, also where connections break meanwhile.
+// TestExportImport: the import on another server is identical, even if connections break.
 func TestExportImport(t *testing.T) {
 	c, _ := start(t)
 	other, w := start(t)
@@ -271,7 +273,8 @@ func TestImport_Existing(t *testing.T) {
 	}
 }
 
-// TestImport_Kinds: containers, TTLs and ephemerals, which a text may have though no client can read the first two.
+// TestImport_Kinds: containers, TTLs and ephemerals, which an export may contain although clients
+// cannot see the first two.
 func TestImport_Kinds(t *testing.T) {
 	c, _ := start(t)
 	text := `{"gozkd_export":1,"root":"/x","zxid":"0x1"}
@@ -410,7 +413,7 @@ func TestCopy_Refuses(t *testing.T) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
-	if err := run("/x", "/y", false); err != nil { // the ephemeral stays out
+	if err := run("/x", "/y", false); err != nil { // the ephemeral znode is not copied
 		t.Error(err)
 	}
 	if got := walk(t, c, "/y", subtree.Options{Below: subtree.All}); !slices.Equal(got, []string{"/y"}) {
@@ -418,7 +421,7 @@ func TestCopy_Refuses(t *testing.T) {
 	}
 }
 
-// TestMove_Changed: what others write while a large subtree is moved is not lost.
+// TestMove_Changed: concurrent changes during a move of a large subtree are not lost.
 func TestMove_Changed(t *testing.T) {
 	c, w := start(t)
 	other := connect(t, w)
@@ -443,7 +446,7 @@ func TestMove_Changed(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk walks a tree of 10,000 znodes on a server in the process.
+// BenchmarkWalk walks a tree of 10,000 znodes on a server in this process.
 func BenchmarkWalk(b *testing.B) {
 	c, _ := start(b)
 	grow(b, c, "/t", 10_000, 1)
