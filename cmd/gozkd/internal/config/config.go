@@ -196,10 +196,10 @@ func (c Config) String() string {
 				line(m.Key(), m.Value())
 			}
 		}
-		if k.bind.get == nil {
+		if k.field == nil {
 			continue
 		}
-		if v := k.bind.get(&c); v != "" {
+		if v := k.get(&c); v != "" {
 			line(k.name, v)
 		}
 	}
@@ -220,7 +220,7 @@ func (c Config) Changes(next Config) (reload, restart []string) {
 			if !reflect.DeepEqual(c.Members, next.Members) {
 				restart = append(restart, k.name)
 			}
-		case k.bind.get == nil || k.bind.get(&c) == k.bind.get(&next):
+		case k.field == nil || k.get(&c) == k.get(&next):
 		case k.reload:
 			reload = append(reload, k.name)
 		default:

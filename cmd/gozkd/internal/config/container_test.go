@@ -88,7 +88,7 @@ func TestContainer_Variables(t *testing.T) {
 			container{r: r, getenv: func(n string) string { return map[string]string{name: value}[n] }, names: []string{name}}.read("")
 			c := r.resolve(false)
 			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return strings.Contains(p.What, "datadir.autocreate is false") })
-			if got := row.bind.get(&c); got != e.want || len(r.problems)+len(r.warnings) > 0 {
+			if got := row.get(&c); got != e.want || len(r.problems)+len(r.warnings) > 0 {
 				t.Errorf("%s=%s: %s is %q, want %q; %v %v", name, value, v.key, got, e.want, r.problems, r.warnings)
 			}
 		}

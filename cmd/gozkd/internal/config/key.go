@@ -34,8 +34,8 @@ type key struct {
 	// fine lists the values of an unsupported key that need nothing unsupported; they are accepted
 	// silently. A star stands for any value.
 	fine []string
-	// bind connects the key with a field of Config.
-	bind binding
+	// field returns a pointer to the field of Config, or is nil if there is none.
+	field func(*Config) any
 	// reload: the key can change at runtime; otherwise it needs a restart.
 	reload bool
 	// secret keeps the value out of messages.
@@ -47,6 +47,7 @@ type kind struct {
 	allowed string // completes "allowed: "
 	// parse returns the canonical spelling of the value, or false if it is invalid.
 	parse func(string) (string, bool)
+	words []string // of oneOf; the first one is true for a bool field
 }
 
 // integer is a decimal number from low to high.
@@ -96,6 +97,7 @@ func decode(v string) (int64, error) {
 func oneOf(words ...string) kind {
 	return kind{
 		allowed: strings.Join(words, ", "),
+		words:   words,
 		parse: func(v string) (string, bool) {
 			for _, w := range words {
 				if strings.EqualFold(v, w) {
@@ -176,63 +178,51 @@ func splitList(v string) []string {
 	return words
 }
 
-// binding connects a key with its field of Config. set stores a canonical value, get returns it. A key
-// without a field has a zero binding.
-type binding struct {
-	set func(*Config, string)
-	get func(*Config) string
-}
-
-// bind connects a key with a text, a number, milliseconds or a list, according to the field's type.
-func bind[T string | int | time.Duration | []string](field func(*Config) *T) binding {
-	return binding{
-		set: func(c *Config, v string) {
-			switch f := any(field(c)).(type) {
-			case *string:
-				*f = v
-			case *int:
-				*f = int(mustInt(v))
-			case *time.Duration:
-				*f = time.Duration(mustInt(v)) * time.Millisecond
-			case *[]string:
-				*f = splitList(v)
-			}
-		},
-		get: func(c *Config) string {
-			switch f := any(field(c)).(type) {
-			case *int:
-				return strconv.Itoa(*f)
-			case *time.Duration:
-				return strconv.FormatInt(f.Milliseconds(), 10)
-			case *[]string:
-				return strings.Join(*f, ",")
-			case *string:
-				return *f
-			}
-			panic("config: field of unknown type")
-		},
+// set stores a canonical value in the field.
+func (k *key) set(c *Config, v string) {
+	switch f := k.field(c).(type) {
+	case *string:
+		*f = v
+	case *[]string:
+		*f = splitList(v)
+	case *bool:
+		*f = v == k.kind.words[0]
+	case *int:
+		*f = int(mustInt(v))
+	case *uint64:
+		*f = uint64(mustInt(v))
+	case *time.Duration: // milliseconds
+		*f = time.Duration(mustInt(v)) * time.Millisecond
+	case *int64: // bytes of a value in KiB
+		*f = mustInt(v) << 10
 	}
 }
 
-// bindKiB connects a key in KiB with a field in bytes.
-func bindKiB(field func(*Config) *int64) binding {
-	return binding{
-		set: func(c *Config, v string) { *field(c) = mustInt(v) << 10 },
-		get: func(c *Config) string { return strconv.FormatInt(*field(c)>>10, 10) },
+// get returns the canonical value of the field.
+func (k *key) get(c *Config) string {
+	switch f := k.field(c).(type) {
+	case *string:
+		return *f
+	case *[]string:
+		return strings.Join(*f, ",")
+	case *bool:
+		if *f {
+			return k.kind.words[0]
+		}
+		return k.kind.words[1]
+	case *int:
+		return strconv.Itoa(*f)
+	case *uint64:
+		if *f == 0 { // not configured
+			return ""
+		}
+		return strconv.FormatUint(*f, 10)
+	case *time.Duration:
+		return strconv.FormatInt(f.Milliseconds(), 10)
+	case *int64:
+		return strconv.FormatInt(int64(*f)>>10, 10)
 	}
-}
-
-// bindBool connects a key whose canonical values are yes and no.
-func bindBool(yes, no string, field func(*Config) *bool) binding {
-	return binding{
-		set: func(c *Config, v string) { *field(c) = v == yes },
-		get: func(c *Config) string {
-			if *field(c) {
-				return yes
-			}
-			return no
-		},
-	}
+	panic("config: field of unknown type for " + k.name)
 }
 
 // mustInt parses a canonical number.

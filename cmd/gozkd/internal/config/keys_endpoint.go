@@ -1,7 +1,5 @@
 package config
 
-import "time"
-
 // Classes for metricsProvider.className.
 const (
 	prometheusProvider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
@@ -15,45 +13,45 @@ const adminServer = "admin.enableServer"
 // endpointKeys concern HTTP endpoints and logging.
 var endpointKeys = []key{
 	{name: adminServer, kind: boolean, def: "true", status: works, note: "the admin commands over HTTP. Disabled by default, unless another admin key is set, if several servers may share the machine: with `--memory`, `--port-file` or client port 0. Never with `--ensemble`. A port that is taken gives a warning",
-		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AdminEnabled })},
+		field: func(c *Config) any { return &c.AdminEnabled }},
 	{name: "admin.serverAddress", kind: host, def: "127.0.0.1", status: works, note: "address to listen on for admin commands; 0.0.0.0, ZooKeeper's default, means all. The commands reveal paths, addresses and session ids",
-		bind: bind(func(c *Config) *string { return &c.AdminAddress })},
+		field: func(c *Config) any { return &c.AdminAddress }},
 	{name: "admin.serverPort", kind: integer(0, 65535), def: "8080", status: works, note: "port for admin commands; 0 means any free port, which the port file contains",
-		bind: bind(func(c *Config) *int { return &c.AdminPort })},
+		field: func(c *Config) any { return &c.AdminPort }},
 	{name: "admin.commandURL", kind: urlPath, def: "/commands", status: works, note: "path of the admin commands",
-		bind: bind(func(c *Config) *string { return &c.AdminCommandURL })},
+		field: func(c *Config) any { return &c.AdminCommandURL }},
 	{name: "admin.idleTimeout", kind: property32(1, maxInt), def: "30000", status: works, note: "ms; how long an HTTP connection may be idle",
-		bind: bind(func(c *Config) *time.Duration { return &c.AdminIdleTimeout })},
+		field: func(c *Config) any { return &c.AdminIdleTimeout }},
 	{name: "admin.snapshot.enabled", kind: boolean, def: "true", status: works, note: "the admin command snapshot, for clients with all permissions on the root znode",
-		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AdminSnapshot })},
+		field: func(c *Config) any { return &c.AdminSnapshot }},
 	{name: "admin.restore.enabled", kind: boolean, def: "true", status: harmless, note: "the admin command restore is not supported: use `gozkd restore`"},
 	{name: "admin.rateLimiterIntervalInMS", kind: property32(0, maxInt), def: "300000", status: works, note: "ms; minimum interval between two snapshots by admin command; 0 means none",
-		bind: bind(func(c *Config) *time.Duration { return &c.AdminInterval })},
+		field: func(c *Config) any { return &c.AdminInterval }},
 	{name: "admin.forceHttps", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "TLS is not supported yet: secrets would be sent unencrypted"},
 	{name: "admin.needClientAuth", kind: boolean, def: "false", status: refused, fine: []string{"false"}, note: "TLS is not supported yet: clients that it must refuse would be admitted"},
 	{name: "admin.portUnification", kind: boolean, def: "false", status: later, fine: []string{"false"}, note: "TLS is not supported yet: only plain HTTP is served"},
 	{name: "admin.*", kind: anything, status: harmless, note: "an implementation detail of the Java server"},
 	{name: "gozkd.pprof", kind: boolean, def: "false", status: works, note: "profiles at `/debug/pprof/` of the admin server, only for clients on this machine",
-		bind: bindBool("true", "false", func(c *Config) *bool { return &c.Pprof })},
+		field: func(c *Config) any { return &c.Pprof }},
 
 	{name: "metricsProvider.className", kind: oneOf(defaultProvider, nullProvider, prometheusProvider), def: defaultProvider, status: works, note: "the Prometheus class serves `/metrics` on its port; the others serve nothing. A port that is taken gives a warning",
-		bind: bind(func(c *Config) *string { return &c.MetricsProvider })},
+		field: func(c *Config) any { return &c.MetricsProvider }},
 	{name: "metricsProvider.httpHost", kind: host, def: "0.0.0.0", status: works, note: "address to listen on for Prometheus; 0.0.0.0 means all",
-		bind: bind(func(c *Config) *string { return &c.MetricsHost })},
+		field: func(c *Config) any { return &c.MetricsHost }},
 	{name: "metricsProvider.httpPort", kind: integer(0, 65535), def: "7000", status: works, note: "port for Prometheus; 0 means any free port, which the port file contains",
-		bind: bind(func(c *Config) *int { return &c.MetricsPort })},
+		field: func(c *Config) any { return &c.MetricsPort }},
 	{name: "metricsProvider.exportJvmInfo", kind: boolean, def: "true", status: works, note: "also metrics of the runtime and the process: `go_*` and `process_*`, because there is no JVM",
-		bind: bindBool("true", "false", func(c *Config) *bool { return &c.MetricsRuntime })},
+		field: func(c *Config) any { return &c.MetricsRuntime }},
 	{name: "metricsProvider.httpsPort", kind: integer(0, 65535), status: refused, note: "TLS is not supported yet: nothing would be served"},
 	{name: "metricsProvider.ssl.*", kind: anything, status: later, note: "TLS is not supported yet", secret: true},
 	{name: "metricsProvider.*", kind: anything, status: harmless, note: "threads and queues of the Java server"},
 
 	{name: "gozkd.logLevel", kind: oneOf("trace", "debug", "info", "warn", "error", "off"), def: "info", status: works, reload: true, note: "log level; also the flag `--log-level`",
-		bind: bind(func(c *Config) *string { return &c.LogLevel })},
+		field: func(c *Config) any { return &c.LogLevel }},
 	{name: "gozkd.slowRequestThresholdMs", kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms; a longer request is logged with the duration of each stage; 0 disables that",
-		bind: bind(func(c *Config) *time.Duration { return &c.SlowRequest })},
+		field: func(c *Config) any { return &c.SlowRequest }},
 	{name: "datadir.autocreate", kind: boolean, def: "true", status: works, note: "false: a missing data directory is an error",
-		bind: bindBool("true", "false", func(c *Config) *bool { return &c.AutoCreate })},
+		field: func(c *Config) any { return &c.AutoCreate }},
 }
 
 // Prometheus reports whether to serve metrics for Prometheus.

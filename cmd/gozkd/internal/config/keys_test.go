@@ -29,7 +29,7 @@ func TestKeys_Table(t *testing.T) {
 				}
 			}
 		}
-		if k.reload && k.bind.get == nil {
+		if k.reload && k.field == nil {
 			t.Errorf("%s reloads, but has no field", k.name)
 		}
 		if k.note == "" || k.kind.parse == nil || k.kind.allowed == "" {
@@ -43,7 +43,7 @@ func TestKeys_Table(t *testing.T) {
 		if k.status == works && len(k.fine) > 0 {
 			t.Errorf("%s works, so no value needs to be called fine", k.name)
 		}
-		if k.status != works && k.bind.set != nil && k.status != harmless {
+		if k.status != works && k.field != nil && k.status != harmless {
 			t.Errorf("%s is %s, but has a field", k.name, k.status)
 		}
 	}
@@ -90,10 +90,10 @@ func TestKeys_Values(t *testing.T) {
 			if refusedHere := k.status == refused && !fine; (len(r.problems) > 0) != refusedHere {
 				t.Errorf("%s=%s: problems %v", name, value, r.problems)
 			}
-			if k.bind.get == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" {
+			if k.field == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" {
 				continue // without a field, or with a computed default
 			}
-			if got := k.bind.get(&c); got != canonical {
+			if got := k.get(&c); got != canonical {
 				t.Errorf("%s=%s became %s, want %s", name, value, got, canonical)
 			}
 		}
@@ -145,7 +145,7 @@ func TestConfig_ReadsBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newResolver()
 		for _, k := range keys {
-			if k.bind.set == nil || k.name == "datadir.autocreate" || !rapid.Bool().Draw(rt, k.name+" is set") {
+			if k.field == nil || k.name == "datadir.autocreate" || !rapid.Bool().Draw(rt, k.name+" is set") {
 				continue
 			}
 			value := drawValue(rt, k, anyText)

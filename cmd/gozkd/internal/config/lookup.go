@@ -27,24 +27,29 @@ func lookup(written string) (row key, canonical string, ok bool) {
 // similar returns the most similar known key, or "".
 func similar(written string) string {
 	bare := strings.TrimPrefix(written, "zookeeper.")
-	best, bestDistance := "", max(2, len(bare)/4)+1
+	var names []string
 	for _, k := range keys {
 		for _, name := range append([]string{k.name}, k.aliases...) {
-			d := distance(strings.ToLower(bare), strings.ToLower(name), bestDistance)
-			if d < bestDistance && !strings.HasSuffix(name, "*") {
-				best, bestDistance = k.name, d
+			if !strings.HasSuffix(name, "*") {
+				names = append(names, name)
 			}
 		}
 	}
-	return best
+	name := nearest(bare, names, max(2, len(bare)/4))
+	row, _, _ := lookup(name)
+	return row.name
 }
 
-// Nearest returns the most similar name, or "".
+// Nearest returns the most similar name, or "" if none is similar.
 func Nearest(written string, names []string) string {
-	best, bestDistance := "", max(2, len(written)/3)+1
+	return nearest(written, names, max(2, len(written)/3))
+}
+
+// nearest returns the name with the smallest distance, up to limit, or "".
+func nearest(written string, names []string, limit int) (best string) {
 	for _, name := range names {
-		if d := distance(strings.ToLower(written), strings.ToLower(name), bestDistance); d < bestDistance {
-			best, bestDistance = name, d
+		if d := distance(strings.ToLower(written), strings.ToLower(name), limit+1); d <= limit {
+			best, limit = name, d-1
 		}
 	}
 	return best

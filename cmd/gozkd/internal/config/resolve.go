@@ -114,8 +114,8 @@ func (r *resolver) set(s setting) {
 func (r *resolver) resolve(memory bool) Config {
 	c := Config{Memory: memory}
 	for _, k := range keys {
-		if v, ok := k.kind.parse(k.def); ok && k.bind.set != nil && k.def != "" {
-			k.bind.set(&c, v)
+		if v, ok := k.kind.parse(k.def); ok && k.field != nil && k.def != "" {
+			k.set(&c, v)
 		}
 	}
 	// NB: the documented defaults of these are words, which would be valid values.
@@ -162,8 +162,8 @@ func (r *resolver) check(c *Config, name string) {
 	case !fine && (w.row.status == later || len(w.row.fine) > 0):
 		r.warn(w.from, w.key, "%s has no effect: %s", shown, w.row.note)
 	}
-	if w.row.bind.set != nil {
-		w.row.bind.set(c, v)
+	if w.row.field != nil {
+		w.row.set(c, v)
 	}
 }
 

@@ -65,6 +65,9 @@ func AskState(ctx context.Context, ask func(ctx context.Context, address, word s
 // kind of server.
 func ParseState(srvr string) (State, error) {
 	var s State
+	counts := map[string]*int64{
+		"Received": &s.Received, "Sent": &s.Sent, "Connections": &s.Connections, "Outstanding": &s.Outstanding, "Node count": &s.Znodes,
+	}
 	for line := range strings.Lines(srvr) {
 		key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
 		switch key {
@@ -73,20 +76,14 @@ func ParseState(srvr string) (State, error) {
 			s.Version = printable(s.Version)
 		case "Latency min/avg/max":
 			s.LatencyMs = latency(value)
-		case "Received":
-			s.Received = number(value)
-		case "Sent":
-			s.Sent = number(value)
-		case "Connections":
-			s.Connections = number(value)
-		case "Outstanding":
-			s.Outstanding = number(value)
 		case "Zxid":
 			s.Zxid = proto.Zxid(hex(value))
 		case "Mode":
 			s.Mode = printable(value)
-		case "Node count":
-			s.Znodes = number(value)
+		default:
+			if count := counts[key]; count != nil {
+				*count = number(value)
+			}
 		}
 	}
 	if s.Mode == "" {
