@@ -72,6 +72,7 @@ func TestHooks_Cost(t *testing.T) {
 
 // TestSteps checks a protected create at each of its requests, with each fault.
 func TestSteps(t *testing.T) {
+	t.Setenv("GOZKD_EXHAUSTIVE", "1") // each request
 	for members, faults := range map[int][]Fault{1: Faults(), 3: {LoseReply, Kill}} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
 			struck := make(map[Fault]int)
