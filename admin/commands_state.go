@@ -143,7 +143,7 @@ func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 
 // withoutSecrets hides the values of secret keys in a text in the format of java.util.Properties:
 // key and value are separated by =, : or white space, and a backslash at the end of a line
-// continues it. It also hides values in comments, and those of keys with escapes.
+// continues it. withoutSecrets also hides values in comments, and those of keys with escapes.
 func withoutSecrets(text string) string {
 	var b strings.Builder
 	hiding := false // the line continues a hidden value

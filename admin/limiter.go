@@ -11,7 +11,7 @@ type limiter struct {
 	last, before time.Time  // when the last two callers were admitted; zero: none yet
 }
 
-// wait returns 0 if it admits the caller now, otherwise the remaining time. It admits all if the
+// wait returns 0 if it admits the caller now, otherwise the remaining time. wait admits all if the
 // interval is not positive.
 func (l *limiter) wait(interval time.Duration) time.Duration {
 	l.mu.Lock()

@@ -33,7 +33,7 @@ type Options struct {
 	NotReady func() error
 }
 
-// New returns the admin commands of s, and its health checks: GET /livez and /readyz. It opens no
+// New returns the admin commands of s, and its health checks: GET /livez and /readyz. New opens no
 // port. To mount it under another path, use http.StripPrefix.
 //
 // The commands snapshot and shed_connections require all permissions on the root znode, with a

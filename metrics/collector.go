@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// New returns a collector of the values of s.Monitor. It may be registered before the server
-// starts, and stay registered after it is closed: then it collects nothing.
+// New returns a collector of the values of s.Monitor. The collector may be registered before the
+// server starts, and stay registered after it is closed: then it collects nothing.
 //
 // To register several servers in one registry, give each a label with
 // prometheus.WrapRegistererWith. All values of a scrape come from one call of Monitor. The

@@ -14,8 +14,8 @@ import (
 // and those of the Go runtime and of the process (go_…, process_…). ZooKeeper serves them at
 // /metrics on port 7000.
 //
-// It answers in every state of the server. Before Start and after Close there are only the metrics
-// of runtime and process.
+// Handler answers in every state of the server. Before Start and after Close there are only the
+// metrics of runtime and process.
 func Handler(s *server.Server) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(New(s), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -52,7 +52,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 
 // Capture returns the changes since the last checkpoint.
 func (a *applier) Capture() consensus.Changes {
-	// No lock: only the goroutine of Apply changes the tree, and it is the one that calls this.
+	// No lock: only the goroutine of Apply changes the tree, and that goroutine calls Capture.
 	a.s.checkpoint.capturing.Store(int64(a.s.tree.LastZxid()))
 	return a.s.tree.Capture()
 }

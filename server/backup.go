@@ -12,16 +12,16 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// backupFolder is the prefix of the names of folders in which backups are made. It is used for
-// nothing else, so folders that a crash has left can be removed.
+// backupFolder is the prefix of the names of folders in which backups are made. No other folder has
+// this prefix, so those that a crash has left can be removed.
 const backupFolder = ".gozkd-backup-"
 
 // ErrNoRoom means that the disk of the data directory has no room for a backup.
 var ErrNoRoom = errors.New("server: no room for a backup")
 
 // Backup is a copy of the state at one moment: a checkpoint file, whose format is in
-// docs/reference/formats.md, and which gozkd restore reads. It is not safe for concurrent use. The
-// caller must close it.
+// docs/reference/formats.md, and which gozkd restore reads. Backup is not safe for concurrent use.
+// The caller must close it.
 type Backup struct {
 	Zxid int64 // of the last change in it
 	Size int64 // in bytes
@@ -50,7 +50,8 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	}
 	alive, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
-	// Ends with alive, awaited below. It is there because a node that stops does not answer.
+	// Ends with alive, awaited below. Without this goroutine Snapshot would wait forever, because a
+	// node that stops does not answer.
 	go func() {
 		defer close(watched)
 		select {
@@ -111,9 +112,9 @@ func openBackup(folder string, write func(path string) error) (*Backup, error) {
 	return &Backup{Size: info.Size(), file: f, folder: folder}, nil
 }
 
-// removeBackups removes the folders that a crash has left. It must be called before the log is
-// opened, which may need the room. If the data directory is in use it does nothing: opening the log
-// then fails with that reason.
+// removeBackups removes the folders that a crash has left. removeBackups must be called before the
+// log is opened, which may need the room. If the data directory is in use it does nothing: opening
+// the log then fails with that reason.
 func (s *Server) removeBackups() {
 	if s.cfg.Dir == "" {
 		return

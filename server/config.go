@@ -211,7 +211,7 @@ func (c *Config) ensureDefaults() error {
 }
 
 // Memory keeps the state of servers without a data directory from one server to the next. The zero
-// value is empty. Only one server at a time may use it. It must not be copied.
+// value is empty. Only one server at a time may use it. Memory must not be copied.
 type Memory = consensus.Memory
 
 // checkAddress returns an error if a host:port to listen on is malformed. Whether it is an address

@@ -86,7 +86,7 @@ func (c *conn) heard() time.Time {
 	return c.lastHeard()
 }
 
-// close closes the connection; its session lives on. It does not wait.
+// close closes the connection; its session lives on. close does not wait.
 func (c *conn) close() {
 	c.mu.Lock()
 	c.closeLocked()

@@ -75,8 +75,8 @@ func (s *Server) MoveClock(move func() (connected []int64)) {
 }
 
 // ExpireDue ends the sessions whose timeout is over, and collects the containers and TTL znodes
-// that are due. It waits neither for a tick nor for the end of one, as sessions otherwise do. It
-// returns when all of that is applied on this server, or ErrNotLeading.
+// that are due. ExpireDue waits neither for a tick nor for the end of one, as sessions otherwise
+// do. It returns when all of that is applied on this server, or ErrNotLeading.
 func (s *Server) ExpireDue(ctx context.Context) error {
 	if err := s.CatchUp(ctx); err != nil {
 		return err

@@ -89,8 +89,8 @@ func (c *conn) awaitFlushed() {
 	}
 }
 
-// handle handles all whole frames of the input and sends the replies. It waits if the client is too
-// fast.
+// handle handles all whole frames of the input and sends the replies. handle waits if the client is
+// too fast.
 func (c *conn) handle(in *input) (ok bool, err error) {
 	for {
 		p, err := c.burst(in)
@@ -298,7 +298,7 @@ func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *mete
 	return pauseNone, true
 }
 
-// write proposes a write and queues it. It returns true, and does nothing, if too many are under
+// write proposes a write and queues it. write returns true, and does nothing, if too many are under
 // way.
 func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bool) {
 	s := c.server

@@ -60,8 +60,8 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return client, nil
 }
 
-// Dialer returns Dial with the signature of go-zookeeper's Dialer, for zk.WithDialer. It connects
-// to this server whatever the address is.
+// Dialer returns Dial with the signature of go-zookeeper's Dialer, for zk.WithDialer. Dialer
+// connects to this server whatever the address is.
 func (s *Server) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(string, string, time.Duration) (net.Conn, error) { return s.Dial(context.Background()) }
 }

@@ -69,8 +69,8 @@ func (s *Server) listenPeers() (net.Listener, error) {
 }
 
 // retarget tells consensus the membership that the state wants, and the addresses of the members.
-// It must be called after the membership in the state may have changed, on the goroutine of Apply
-// or before that runs.
+// retarget must be called after the membership in the state may have changed, on the goroutine of
+// Apply or before that runs.
 func (s *Server) retarget() {
 	if s.alone() {
 		return

@@ -60,7 +60,7 @@ func (e *expiry) resetAll(now time.Time) {
 }
 
 // takeLead gives every session a full timeout if this server has become the leader, because the
-// previous leader's record of sessions is lost. It reports whether it did. e.mu is held.
+// previous leader's record of sessions is lost. takeLead reports whether it did. e.mu is held.
 func (e *expiry) takeLead(st consensus.Status, now time.Time) bool {
 	switch {
 	case !st.Leading:
@@ -106,7 +106,7 @@ func (s *Server) touchSessions() {
 	clear(s.conns.disconnectedAt) // forget has touched these
 }
 
-// expired returns those sessions that the tracker says are over, and the epoch in which it is so.
+// expired returns the sessions whose timeout is over by the tracker, and the present epoch.
 // The tree's lock keeps sessions attached where they are: a session that re-attaches after the
 // tracker gave it up would otherwise be closed under its new epoch.
 func (s *Server) expired(over func(*session.Tracker) []proto.SessionID) (infos []datatree.SessionInfo, epoch uint32) {
@@ -122,9 +122,9 @@ func (s *Server) expired(over func(*session.Tracker) []proto.SessionID) (infos [
 	return infos, s.tree.LastZxid().Epoch()
 }
 
-// expiryRequest returns the request that ends a session. It names the connection epoch that was
-// seen, so a session that re-attaches in the meantime lives, and the epoch of this leader, so it
-// also lives if another one takes over.
+// expiryRequest returns the request that ends a session. The request names the connection epoch
+// that was seen, so a session that re-attaches in the meantime lives, and the epoch of this leader,
+// so the session also lives if another leader takes over.
 func expiryRequest(info datatree.SessionInfo, epoch uint32) datatree.Request {
 	return datatree.Request{
 		Session: info.ID, ConnEpoch: info.ConnEpoch, Op: proto.OpExpireSession, Body: datatree.ExpireSessionBody{Epoch: epoch}.Append(nil),

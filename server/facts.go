@@ -180,10 +180,10 @@ func dirSize(dir string) (total int64) {
 }
 
 // TraceMask returns the mask of the gtmk word. Nothing else depends on it.
-func (s *Server) TraceMask() int64 { return s.trace.Load() }
+func (s *Server) TraceMask() int64 { return s.traceMask.Load() }
 
 // SetTraceMask sets the mask, like the stmk word.
-func (s *Server) SetTraceMask(mask int64) { s.trace.Store(mask) }
+func (s *Server) SetTraceMask(mask int64) { s.traceMask.Store(mask) }
 
 // ResetStats resets all counts and measurements, like the srst word.
 func (s *Server) ResetStats() {

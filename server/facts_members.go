@@ -10,9 +10,8 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// mode returns the role of the server as srvr and mntr name it. It follows from the role that a
-// member is configured to have: a member that does not vote yet, because it is catching up, is a
-// follower all the same.
+// mode returns the role of the server as srvr and mntr name it. The mode follows from the
+// configured role: a member that does not vote yet, because it lags, is a follower all the same.
 func (s *Server) mode() string {
 	if s.alone() {
 		return facts.Standalone

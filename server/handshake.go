@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// handshake answers a four-letter word, or negotiates a session. It returns false if the connection
-// is to be closed. err is the reason if the client's bytes were malformed.
+// handshake answers a four-letter word, or negotiates a session. handshake returns false if the
+// connection is to be closed. err is the reason if the client's bytes were malformed.
 func (c *conn) handshake(in *input) (ok bool, err error) {
 	s := c.server
 	if err := c.nc.SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
@@ -92,7 +92,7 @@ func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
 	return last
 }
 
-// await waits up to a tick until cond holds, and reports whether it does. It checks cond when
+// await waits up to a tick until cond holds, and reports whether it does. await checks cond when
 // something was applied and when the leader was checked. A server that stops does not wait.
 func (s *Server) await(cond func() bool) bool {
 	if cond() {

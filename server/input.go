@@ -36,7 +36,7 @@ func (in *input) frame(limit int32) ([]byte, error) {
 	return f, nil
 }
 
-// fill reads more bytes from c. It holds no buffer while it waits, unless a part of a frame has
+// fill reads more bytes from c. fill holds no buffer while it waits, unless a part of a frame has
 // arrived.
 func (in *input) fill(c *conn) error {
 	if in.r == in.w {

@@ -114,7 +114,7 @@ func (s *Server) fail(err error) {
 
 // Close stops the server: it accepts no more connections, closes those that are open (their
 // sessions live on), and closes the log. The leader of an ensemble first hands its leadership over.
-// Close returns when every goroutine has ended. It may be called several times.
+// Close returns when every goroutine has ended. Close may be called several times.
 func (s *Server) Close() error { return s.close(true) }
 
 // Abort stops the server like Close, but to the others it looks like a crash: a leader does not

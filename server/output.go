@@ -52,8 +52,8 @@ func (c *conn) flush() {
 	}
 }
 
-// flushAsync writes what the socket accepts at once, and leaves the rest to a goroutine. It does
-// not wait.
+// flushAsync writes what the socket accepts at once, and leaves the rest to a goroutine. flushAsync
+// does not wait.
 func (c *conn) flushAsync() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

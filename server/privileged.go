@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Multi carries out all of ops or none, and returns when they are applied here. It checks no ACL
+// Multi carries out all of ops or none, and returns when they are applied here. Multi checks no ACL
 // and no quota. The ephemeral znodes that ops create belong to the session; without one, session is
 // 0. Errors: ErrNoSession; an error that wraps the code of the operation that failed and names its
 // path.

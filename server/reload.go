@@ -31,7 +31,7 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InPro
 // ContainerMaxPerMinute, ContainerNeverUsed, Settings. Reload ignores the objects that the program
 // hands in: Memory, the listeners, PeerDial, InProcess, Version, Logger, Now, Rand, FS.
 //
-// It may be called at any time, from any goroutine.
+// Reload may be called at any time, from any goroutine.
 func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	err = cfg.ensureDefaults()
 	if _, membersErr := cfg.parseMembers(); err == nil {

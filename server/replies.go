@@ -58,8 +58,8 @@ func (c *conn) drain(b *meter.BatchStats) {
 	c.boundOutput()
 }
 
-// answerHead puts the reply to the oldest request on the output. It returns false if the request is
-// not finished.
+// answerHead puts the reply to the oldest request on the output. answerHead returns false if the
+// request is not finished.
 func (c *conn) answerHead(b *meter.BatchStats) bool {
 	at, last := len(c.out), c.server.tree.LastZxid()
 	switch r := c.queue.head().(type) {

@@ -52,8 +52,8 @@ func (s *Server) received(from uint64, b []byte) {
 	}
 }
 
-// takeReport touches the sessions in a report, and compares its digest. It does nothing unless this
-// server leads.
+// takeReport touches the sessions in a report, and compares its digest. takeReport does nothing
+// unless this server leads.
 func (s *Server) takeReport(from uint64, b []byte) error {
 	var err error
 	next := func() uint64 {

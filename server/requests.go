@@ -29,8 +29,8 @@ type clientWrite struct {
 	free  bool       // it was answered at once, and is no longer in the queue
 }
 
-// attachRequest creates or re-attaches a session. It is not queued: it is the first request
-// of its connection.
+// attachRequest creates or re-attaches a session. attachRequest is not queued: it is the first
+// request of its connection.
 type attachRequest struct {
 	conn            *conn
 	req             datatree.Request

@@ -35,13 +35,13 @@ type Server struct {
 	// The start of the server on two clocks: Config.Now, which may jump, and the runtime's.
 	startedWall, startedMono time.Time
 
-	port    clientPort
-	conns   connTable
-	expiry  expiry
-	writes  writeLimit
-	meter   meter.Meter
-	trace   atomic.Int64 // the mask of the words gtmk and stmk
-	applied waitList     // of those who wait for the state to change, or for a leader
+	port      clientPort
+	conns     connTable
+	expiry    expiry
+	writes    writeLimit
+	meter     meter.Meter
+	traceMask atomic.Int64 // of the words gtmk and stmk
+	applied   waitList     // of those who wait for the state to change, or for a leader
 
 	treeMu  sync.RWMutex // guards tree; see the package comment for the order of locks
 	tree    *datatree.Tree
@@ -95,7 +95,7 @@ func New(cfg Config) (*Server, error) {
 	s.meter.Init(cfg.Now, cfg.Logger)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.applier.init(s)
-	s.trace.Store(defaultTraceMask)
+	s.traceMask.Store(defaultTraceMask)
 	return s, nil
 }
 

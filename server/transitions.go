@@ -89,8 +89,8 @@ func (s *Server) logRole(st consensus.Status) {
 // fewEntries is a lag that is not logged: it is gone before anybody reads the line.
 const fewEntries = 256
 
-// logPeers logs, on the leader, members that fall silent, catch up, or are in step again. It runs
-// twice a tick, and misses shorter transitions.
+// logPeers logs, on the leader, members that fall silent, catch up, or are in step again. logPeers
+// runs twice a tick, and misses shorter transitions.
 func (s *Server) logPeers(st consensus.Status) {
 	now := make(map[uint64]phase, len(st.Peers))
 	for _, p := range st.Peers {

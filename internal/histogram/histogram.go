@@ -20,7 +20,7 @@ const (
 )
 
 // Histogram counts values of 0 and above. The zero value is empty, has a precision of 1/8, and is
-// small: the buckets are allocated with the first value. It is safe for concurrent use, and
+// small: the buckets are allocated with the first value. Histogram is safe for concurrent use, and
 // recording never waits.
 //
 // A snapshot that is taken while another goroutine records may contain a value in its sum but not
@@ -178,8 +178,8 @@ func (d *Distribution) Mean() float64 {
 }
 
 // Quantile returns the value below which the fraction q of all values lies, to the histogram's
-// precision: the middle of a bucket, but not outside of Min and Max. It returns 0 if there are no
-// values.
+// precision: the middle of a bucket, but not outside of Min and Max. Quantile returns 0 if there
+// are no values.
 func (d *Distribution) Quantile(q float64) float64 {
 	rank, seen := max(int64(q*float64(d.Count)+0.5), 1), int64(0)
 	if d.Count == 0 {

@@ -108,7 +108,7 @@ func (b *BatchStats) Event(size int) {
 // Read records a read at path with a reply of size bytes. path is not kept.
 func (b *BatchStats) Read(path string, size int) { b.inSpace(&b.reads, path, size) }
 
-// inSpace adds to the namespace of path. It settles s first if that is of another namespace.
+// inSpace adds to the namespace of path. inSpace settles s first if that is of another namespace.
 func (b *BatchStats) inSpace(s *spaceStats, path string, size int) {
 	name := namespaceOf(path)
 	if name == "" {

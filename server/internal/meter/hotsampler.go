@@ -34,7 +34,7 @@ const (
 // more. Each request is drawn independently, and each sample counts for as many requests as it
 // stands for, so the rates are right on average whatever clients do.
 //
-// It is safe for concurrent use.
+// HotSampler is safe for concurrent use.
 type HotSampler struct {
 	every atomic.Int32 // one request in this many is kept; a power of 2, or 0 for 1
 	start time.Time    // set before the first request

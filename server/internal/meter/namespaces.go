@@ -28,8 +28,8 @@ type namespace struct {
 	overQuota     Counter
 }
 
-// namespaceOf returns the first element of a path, or "" if it has none. It shares the path's
-// memory.
+// namespaceOf returns the first element of a path, or "" if it has none. The result shares the
+// path's memory.
 func namespaceOf(path string) string {
 	if len(path) < 2 || path[0] != '/' {
 		return ""

@@ -19,7 +19,7 @@ const (
 )
 
 // SlowLog writes a log line for each slow request. docs/reference/monitoring.md describes the
-// lines. It is safe for concurrent use.
+// lines. SlowLog is safe for concurrent use.
 type SlowLog struct {
 	now       func() time.Time
 	log       hclog.Logger
