@@ -21,8 +21,8 @@ func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) er
 // backgroundKey is the context key under which the ctx of Background holds its core.
 type backgroundKey struct{}
 
-// beginCall counts a call, which must call k.calls.done at its end. It returns false after Close
-// has begun, except for a caller in the background, for which Close waits.
+// beginCall counts a call, at whose end k.calls.done must be called. The result is false after
+// Close has begun, except for a caller in the background, for which Close waits.
 func (k *core) beginCall(ctx context.Context) bool {
 	if ctx.Value(backgroundKey{}) == k {
 		k.calls.add()

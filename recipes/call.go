@@ -32,7 +32,7 @@ func call[T any](ctx context.Context, k *core, f func() (T, error), onLate func(
 		results   = make(chan result, 1)
 	)
 	// Ends when the connection answers or gives up, at the latest when the connection is closed.
-	// Close waits for it.
+	// Close waits.
 	go func() {
 		defer k.calls.done()
 		v, err := f()

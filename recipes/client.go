@@ -13,9 +13,9 @@ import (
 	"github.com/gozkd/gozkd/internal/lastzxid"
 )
 
-// Client is a connection to ZooKeeper. It retries requests after a lost connection, notices the
-// loss of its session before the server can end it, and lets a context end every call. Safe for
-// concurrent use.
+// Client is a connection to ZooKeeper. A Client retries requests after a lost connection, notices
+// the loss of its session before the server can end the session, and lets a context end every call.
+// Safe for concurrent use.
 type Client struct {
 	core *core
 	root string // the namespace's path; "" if none
@@ -53,7 +53,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 	return c, nil
 }
 
-// Wrap makes a Client from an existing connection. It returns when conn has answered a request or
+// Wrap makes a Client from an existing connection, and returns when conn has answered a request or
 // ctx ends.
 //
 //	events   the channel that zk.Connect returned with conn; only the Client may read it from now on
@@ -76,7 +76,7 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	k.conn, k.events = conn, events
 	k.ephemerals = make(map[string]struct{})
 	c := &Client{core: k}
-	// Ends with the connection or when the Client is closed. Close waits for it.
+	// Ends with the connection or when the Client is closed. Close waits.
 	k.loops.Go(k.followEvents)
 	if err := k.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("recipes: wrap: %w", err), c.Close())
@@ -84,8 +84,8 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	return c, nil
 }
 
-// Close ends the session if Connect made it. On a wrapped connection it deletes the ephemerals that
-// Create and Multi made in the session. It also ends all background work and waits for it. Calls in
+// Close ends the session if Connect made it. On a wrapped connection, Close deletes the ephemerals
+// that Create and Multi made in the session. Background work is ended and awaited. Calls in
 // progress get a third of the session timeout to finish. Closing a namespace closes the whole
 // Client.
 //
@@ -147,7 +147,7 @@ func (c *Client) relative(path string) string {
 	return path
 }
 
-// dial makes a network connection for zk.Conn. It closes the previous one: go-zookeeper does not do
+// dial makes a network connection for zk.Conn and closes the previous one: go-zookeeper does not do
 // so when the server reports that the session has expired.
 func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	k.closeNetConn()

@@ -63,7 +63,7 @@ func newCore(cfg config, wrapped bool) *core {
 
 // start waits for the first session and adds the credentials.
 func (k *core) start(ctx context.Context) error {
-	// Ends when the Client is closed; Close waits for it.
+	// Ends when the Client is closed; Close waits.
 	k.loops.Go(k.probeLoop)
 	select {
 	case <-k.ready:
@@ -123,13 +123,13 @@ func (k *core) close() error {
 }
 
 // deleteWrappedEphemerals deletes the ephemerals of a session that stays alive with the wrapped
-// connection. It runs in the background and retries for about limit.
+// connection, in the background and for about limit.
 func (k *core) deleteWrappedEphemerals(s *Session, limit time.Duration) {
 	if !k.wrapped {
 		return
 	}
 	k.calls.add()
-	// Ends when the connection has answered or given up; Close waits for it.
+	// Ends when the connection has answered or given up; Close waits.
 	go func() {
 		defer k.calls.done()
 		for start := k.now(); ; time.Sleep(backoff.First) {
@@ -240,8 +240,8 @@ func (k *core) setSession(s *Session) {
 	}
 }
 
-// sessionLost is called when a session has ended. It closes the session's network connection, if
-// Connect made it; sessionConn refuses to resume the session.
+// sessionLost is called when a session has ended. The function closes the session's network
+// connection, if Connect made it; sessionConn refuses to resume the session.
 func (k *core) sessionLost(s *Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

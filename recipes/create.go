@@ -230,7 +230,7 @@ func (n *createCall) undo(ctx context.Context, created string) {
 	})
 }
 
-// owns reports whether the znode at full is an ephemeral of the connection's session. It syncs
+// owns reports whether the znode at full is an ephemeral of the connection's session. A sync comes
 // first: after a lost answer, the present server may still show a deleted znode.
 func (k *core) owns(ctx context.Context, full string) (bool, error) {
 	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(full) }, nil); err != nil {

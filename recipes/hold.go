@@ -135,7 +135,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	return h.client.DeleteGuaranteed(ctx, h.path)
 }
 
-// watch ends the Hold when the znode is gone. It watches the znode's data and not its existence,
+// watch ends the Hold when the znode is gone. The watch is on the data and not on the existence,
 // because an exists watch on a missing znode would stay armed.
 func (h *Hold) watch() {
 	k := h.client.core

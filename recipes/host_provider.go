@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// hostProvider is a zk.HostProvider. It makes short pauses while a session can be saved, and
+// hostProvider is a zk.HostProvider with short pauses while a session can be saved, and
 // go-zookeeper's own pauses when there is none and no server has answered for a while. The dialer
 // resolves names at each dial.
 type hostProvider struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // probeLoop sends syncs through the server to the leader, several per session timeout, until the
-// Client is closed. It owns the livenessProof.
+// Client is closed, and owns the livenessProof.
 func (k *core) probeLoop() {
 	var p livenessProof
 	t := time.NewTimer(0)

@@ -21,8 +21,8 @@ func (n *createCall) protect() {
 	n.path = n.path[:i] + n.prefix + n.path[i:]
 }
 
-// findProtected returns the znode that an earlier attempt created, or "". It syncs first: after a
-// reconnect the present server may lag.
+// findProtected returns the znode that an earlier attempt created, or "". A sync comes first: after
+// a reconnect the present server may lag.
 func (n *createCall) findProtected(ctx context.Context) (string, error) {
 	k, parent := n.client.core, znodepath.Parent(n.path)
 	if _, err := call(ctx, k, func() (readResult, error) { return k.sync(parent) }, nil); err != nil {
@@ -40,8 +40,8 @@ func (n *createCall) findProtected(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// checkFound returns path if the znode there is the requested one. It deletes an ephemeral of an
-// earlier session, which is not.
+// checkFound returns path if the znode there is the requested znode. An ephemeral of an earlier
+// session is not, and is deleted.
 func (n *createCall) checkFound(ctx context.Context, path string) (string, error) {
 	if !n.opts.Mode.IsEphemeral() {
 		return path, nil

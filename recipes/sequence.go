@@ -10,7 +10,7 @@ import (
 const sequenceDigits = 10
 
 // Sequence returns the number that the server appended to the name of a sequential znode, and the
-// part before the number. It understands the names of all clients: "_c_<guid>-lock-0000000003" of
+// part before the number. The names may be those of any client: "_c_<guid>-lock-0000000003" of
 // Curator, "<guid>__lock__0000000003" of kazoo, "n_0000000003".
 //
 // After 2147483647 the numbers continue at -2147483648. A minus sign before the digits could also
@@ -46,8 +46,8 @@ func Sequence(name string) (number int32, prefix string, ok bool) {
 // half of the range.
 func CompareSequence(a, b int32) int { return cmp.Compare(a-b, 0) }
 
-// Sequential returns the names that have a sequence number, in the order of creation. It does not
-// modify names.
+// Sequential returns the names that have a sequence number, in the order of creation. names is not
+// modified.
 func Sequential(names []string) []string {
 	type numbered struct {
 		name   string

@@ -74,7 +74,7 @@ func (s *Session) Remaining() time.Duration {
 	return max(0, time.Duration(s.expiresAt.Load())-s.clock.now())
 }
 
-// extend notes that the leader heard of the session at heard or later. It returns false if the
+// extend notes that the leader heard of the session at heard or later. The result is false if the
 // session has ended, which is final.
 func (s *Session) extend(heard time.Duration) bool {
 	s.check()
@@ -89,7 +89,7 @@ func (s *Session) extend(heard time.Duration) bool {
 
 // resume notes that a server has resumed the session, with heard as the time of the request. A
 // server with another configuration may grant a shorter timeout, so the session may now end earlier
-// than before. It returns false if the session has ended.
+// than before. The result is false if the session has ended.
 func (s *Session) resume(heard, timeout time.Duration) bool {
 	s.check()
 	s.mu.Lock()
@@ -111,7 +111,7 @@ func (s *Session) check() {
 	}
 }
 
-// end ends the session with cause. With a nil cause it does so only if the session's time is over.
+// end ends the session with cause. A nil cause ends the session only if its time is over.
 func (s *Session) end(cause error) {
 	s.mu.Lock()
 	if s.ended.Load() || cause == nil && s.clock.now() < time.Duration(s.expiresAt.Load()) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sessionConn is a network connection of Connect's zk.Conn. It does three things that go-zookeeper
+// sessionConn is a network connection of Connect's zk.Conn that does three things that go-zookeeper
 // does not:
 //
 //   - It reads the handshake to learn the negotiated timeout, and when the request that the server

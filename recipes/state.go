@@ -30,8 +30,8 @@ func (s ConnState) String() string {
 // stateBuffer is how many states a slow reader may lag before it misses some.
 const stateBuffer = 8
 
-// State returns the current state. It looks at the clock: the state of an overdue session is Lost
-// even before a timer has run.
+// State returns the current state after a look at the clock: the state of an overdue session is
+// Lost even before a timer has run.
 func (c *Client) State() ConnState {
 	if s := c.core.currentSession(); s != nil {
 		s.check()

@@ -10,9 +10,9 @@ import (
 // reconnect, with a context that ends each time, then arms one watch instead of many: go-zookeeper
 // cannot remove a one-shot watch, and keeps each in a list until it fires.
 //
-// A caller that finds an armed watch reads without a watch and gets the armed watch's channel. It
-// misses nothing: any change after its read fires that watch. The event may also stem from a change
-// before its read.
+// A caller that finds an armed watch reads without a watch and gets the armed watch's channel. No
+// change is missed: any change after the read fires that watch. The event may also stem from a
+// change before its read.
 type watchTable struct {
 	mu      sync.Mutex
 	armed   map[watchKey]armedWatch
@@ -139,7 +139,7 @@ func (k *core) signalReconnect() {
 	k.reconnectSignal = make(chan struct{})
 }
 
-// hasFired reports whether ch has an event or is closed. It consumes no event: go-zookeeper's
+// hasFired reports whether ch has an event or is closed. No event is consumed: go-zookeeper's
 // channels are buffered.
 func hasFired(ch <-chan zk.Event) bool {
 	if len(ch) > 0 {

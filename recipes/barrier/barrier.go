@@ -19,7 +19,7 @@ type Barrier struct {
 	path   string
 }
 
-// New returns the barrier at path. It sends no request.
+// New returns the barrier at path. No request is sent.
 func New(c *recipes.Client, path string) *Barrier { return &Barrier{c, path} }
 
 // Set sets the barrier. Setting it again is no error.

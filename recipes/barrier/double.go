@@ -29,7 +29,7 @@ type Double struct {
 	id      string
 }
 
-// NewDouble returns the double barrier at path. It sends no request.
+// NewDouble returns the double barrier at path. No request is sent.
 //
 //	members  how many members must be in before the barrier opens, at least 1; while it is open,
 //	         further members enter at once
@@ -220,7 +220,7 @@ func isChanged(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion)
 }
 
-// list returns the members. It fails with recipes.ErrNotHeld if this member is not among them.
+// list returns the members, and fails with recipes.ErrNotHeld if this member is not among them.
 func (e *entering) list(ctx context.Context) ([]string, error) {
 	l, err := e.Double.list(ctx)
 	e.pzxid = l.pzxid

@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Leave leaves the barrier and waits until all members that were in have left. It does not wait for
-// members that enter later, for the next round. It must be called at most once.
+// Leave leaves the barrier and waits until all members that were in have left, but not for members
+// that enter later, for the next round. Leave must be called at most once.
 //
 // When Leave fails, the member has left nevertheless, or its znode is deleted in the background,
 // but others may still be in. The reasons are the end of ctx, a lost session, or recipes.ErrNotHeld

@@ -48,7 +48,7 @@ func (l *Latch) Start() {
 		return
 	}
 	l.started = true
-	// Ends with Close, when the server refuses, or when the Client is closed. Close waits for it.
+	// Ends with Close, when the server refuses, or when the Client is closed. Close waits.
 	go func() {
 		defer close(l.done)
 		l.run()

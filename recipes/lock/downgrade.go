@@ -13,7 +13,7 @@ import (
 
 // Downgrade turns the write lock w into a read lock, with no other writer in between, and unlocks w
 // once; readers that wait are then served. If Downgrade fails, no read lock is held, and w is
-// unchanged or lost. It panics if w is not a write lock of m.
+// unchanged or lost. Downgrade panics if w is not a write lock of m.
 //
 // If w was acquired again with Lock.Again, it stays held together with the read lock until its
 // remaining calls of Unlock.

@@ -14,9 +14,9 @@ import (
 )
 
 // Explain returns the holders and the waiters of the mutex or read/write lock of path, whichever
-// client library they use. It only reads. The znodes are read one after the other, so the result
-// may mix moments. A client that downgrades, and has not deleted its write lock yet, appears as the
-// holder of both locks.
+// client library they use. Explain only reads. The znodes are read one after the other, so the
+// result may mix moments. A client that downgrades, and has not deleted its write lock yet, appears
+// as the holder of both locks.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, nil)
 	if err != nil {
@@ -47,8 +47,8 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Conte
 }
 
 // ExplainSemaphore returns the leases of the semaphore of path that are held, as one Contender
-// each, and the contenders that wait for leases, whichever client library they use. It only reads,
-// and the result may mix moments.
+// each, and the contenders that wait for leases, whichever client library they use.
+// ExplainSemaphore only reads, and the result may mix moments.
 //
 // A waiter creates the znodes of its leases before it is granted them. Leases that are newer than
 // the first waiter and of the same session count as not granted; so leases that several goroutines

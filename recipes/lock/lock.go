@@ -73,7 +73,7 @@ func (l *Lock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 }
 
 // Again acquires a held lock once more, for a function that locks and is called with the lock held.
-// It sends no request. Each successful call needs one more Unlock. The error is recipes.ErrNotHeld
+// No request is sent. Each successful call needs one more Unlock. The error is recipes.ErrNotHeld
 // if the lock is no longer held.
 func (l *Lock) Again() error {
 	l.mu.Lock()
@@ -113,10 +113,10 @@ func (l *Lock) Revoked() <-chan struct{} { return l.revoked }
 // revokeMessage is what Curator's Revoker writes to the znode of the contender that it asks.
 var revokeMessage = []byte("__REVOKE__")
 
-// Revoke asks the contender whose znode is at path, as Explain returns it, to release the lock. It
-// closes that holder's Lock.Revoked, or calls the RevocationListener of a Curator lock. Revoke does
-// not wait for the release and cannot force it. It overwrites the contender's data. A missing znode
-// is no error.
+// Revoke asks the contender whose znode is at path, as Explain returns it, to release the lock.
+// That closes the holder's Lock.Revoked, or calls the RevocationListener of a Curator lock. Revoke
+// does not wait for the release and cannot force one. The contender's data are overwritten. A
+// missing znode is no error.
 func Revoke(ctx context.Context, c *recipes.Client, path string) error {
 	_, err := c.Set(ctx, path, revokeMessage, -1)
 	if errors.Is(err, zk.ErrNoNode) {

@@ -65,7 +65,7 @@ func (m *RWMutex) WithRead(ctx context.Context, f func(ctx context.Context) erro
 func (m *RWMutex) RLocker() Locker { return &m.reading }
 
 // readRule makes a reader wait for the last writer before it, as kazoo's readers do. Curator's wait
-// for the first writer, and look again when that writer is gone and another one is still before
+// for the first writer, and look again when that writer is gone and another writer is still before
 // them.
 func readRule(names []string, own int) string {
 	for i := own - 1; i >= 0; i-- {

@@ -86,8 +86,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 }
 
 // AcquireN waits for n leases until ctx ends, and returns all n or none. Each is released on its
-// own. Requests that arrive later wait until this one is served. AcquireN fails at once if n
-// exceeds the maximum.
+// own. Requests that arrive later wait until this one is served. With a fixed maximum,
+// AcquireN fails at once if n exceeds that.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	if err := s.check(ctx, n); err != nil {
 		return nil, err

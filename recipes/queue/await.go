@@ -13,7 +13,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// waitRole is how a consumer waits while there is nothing to take. It lasts as long as the session.
+// waitRole is how a consumer waits while there is nothing to take. A role lasts as long as the
+// session.
 type waitRole int
 
 const (
@@ -179,8 +180,8 @@ func waiters(names []string) []string {
 }
 
 // awaitChange waits until the znode at path changes or is deleted, or a Try method wants an answer.
-// It watches the data and not the existence, because an exists watch on a missing znode would stay
-// armed.
+// The watch is on the data and not on the existence, because an exists watch on a missing znode
+// would stay armed.
 func (e *engine) awaitChange(ctx context.Context, path string) (woken bool, err error) {
 	_, _, watch, err := e.client.GetW(ctx, path)
 	switch {

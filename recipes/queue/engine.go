@@ -15,15 +15,15 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// membersSuffix added to a queue's path gives the parent of the znodes of the queue's Go users. It
-// must not be inside the queue, where kazoo would take it for an item.
+// membersSuffix added to a queue's path gives the parent of the znodes of the queue's Go users. The
+// parent must not be inside the queue, where kazoo would take any child for an item.
 const membersSuffix = "-members"
 
 // engine implements all kinds of queues. Safe for concurrent use.
 //
 // Calls share requests. A goroutine in sendLoop sends the items of all Put calls. Of the callers of
-// Take, one is the leader: it finds and claims items for all of them, and passes leadership on
-// after each claim.
+// Take, one caller is the leader, which finds and claims items for all of them, and passes
+// leadership on after each claim.
 type engine struct {
 	client  *recipes.Client
 	path    string // parent of the items
@@ -71,7 +71,7 @@ func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) 
 }
 
 // Close deletes the znodes of this Client that are not items, which would otherwise exist until the
-// session ends. It is for programs that use many queues in turn. Znodes that other users of the
+// session ends. Close is for programs that use many queues in turn. Znodes that other users of the
 // same Client need for a Put, a Take or a held Item stay until the next Close. The queue can be
 // used after Close.
 func (e *engine) Close(ctx context.Context) error {

@@ -36,7 +36,7 @@ type ItemInfo struct {
 	Holder *recipes.Contender
 }
 
-// Explain returns a description of the queue. It only reads, including the items' data, and the
+// Explain returns a description of the queue. It reads only, including the items' data, and the
 // result may mix moments.
 func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 	var s Snapshot
@@ -113,7 +113,7 @@ func (e *engine) contenders(ctx context.Context, dir string) ([]recipes.Contende
 	return contend.ReadChildren(ctx, e.client, dir, all)
 }
 
-// Explain returns a description of the queue at path. It derives the kind of queue from the names
+// Explain returns a description of the queue at path. The kind of queue is derived from the names
 // of its items, except for Curator's lockPath, which must be given with Locks. See the method of
 // the same name.
 func Explain(ctx context.Context, c *recipes.Client, path string, opts ...Option) (Snapshot, error) {

@@ -36,8 +36,8 @@ type content struct {
 }
 
 const (
-	// listLife is how long a listing is used. It does not show items that others have unlocked or
-	// put back since.
+	// listLife is how long a listing is used. A listing does not show items that others have
+	// unlocked or put back since.
 	listLife = time.Second
 	// maxClaim is how many items one request takes at most, firstClaim how many the first request
 	// takes.
@@ -46,7 +46,7 @@ const (
 	maxMisses = 16
 )
 
-// findItems waits until items can be taken, and returns them assigned to requests. It returns none
+// findItems waits until items can be taken, and returns them assigned to requests. There are none
 // if t was answered or no request is left. When there is no item, it answers the requests of Try
 // methods.
 func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, error) {
@@ -98,7 +98,7 @@ func (e *engine) demand() (n int, anyTry bool, last int) {
 	return len(e.waitingTakes), anyTry, e.lastNumber
 }
 
-// answerEmpty tells the Try methods up to number last that there is no item. It returns false if
+// answerEmpty tells the Try methods up to number last that there is no item, and returns false if
 // there are none.
 func (e *engine) answerEmpty(last int) bool {
 	e.mu.Lock()
@@ -134,8 +134,7 @@ func (c *consumer) remove(x *entry) {
 	}
 }
 
-// refresh lists the queue. With watch, it returns channels that fire when the items or the locks
-// change.
+// refresh lists the queue. With watch, the channels fire when the items or the locks change.
 func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.Event, err error) {
 	c := &e.consumer
 	for tries := 1; ; tries++ {
@@ -203,8 +202,8 @@ func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing
 }
 
 // readPicks reads those of picks that were not read ahead, and returns those that exist. Unless the
-// queue was listed just now, it also checks whether an item was put that sorts before them; if so,
-// it returns none and the queue will be listed again.
+// queue was listed just now, readPicks also checks whether an item was put that sorts before them;
+// if so, the result is empty and the queue will be listed again.
 func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool) ([]*entry, error) {
 	c := &e.consumer
 	n := len(picks)

@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
-// Item is an item that is locked. It stays in the queue until Done. It becomes available to others
+// Item is a locked item. An Item stays in the queue until Done, and becomes available to others
 // with Return, or when the session of its holder ends. Done or Return must be called. Safe for
 // concurrent use.
 type Item struct {
@@ -203,7 +203,7 @@ const dropPause = time.Second
 // Handle waits for an item, locks it, and calls f. The context of f also ends when the item is no
 // longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls Return. The
 // error joins that of f and that of Done or Return. An item with ErrFrame is returned without a
-// call of f. It stays the first in the queue until somebody removes it with Take or TakeLocked.
+// call of f, and stays the first in the queue until removed with Take or TakeLocked.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)
 	if i == nil {

@@ -214,7 +214,7 @@ func (e *engine) finishBatch(batch []*putRequest, err error) {
 	}
 }
 
-// removeItem removes an item from the queue. It returns false if the item was taken or is locked.
+// removeItem removes an item from the queue, or returns false if the item was taken or is locked.
 func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
 	ops := e.removeOps(name, -1)
 	for tries := 1; ; tries++ {

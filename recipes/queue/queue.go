@@ -48,13 +48,13 @@ func (m Message) ID() string { return curatorID(m.Name) }
 // Queue is a first-in, first-out queue.
 type Queue struct{ *engine }
 
-// New returns Curator's DistributedQueue. It sends no request.
+// New returns Curator's DistributedQueue. No request is sent.
 func New(c *recipes.Client, path string, opts ...Option) *Queue {
 	return &Queue{newEngine(c, path, "", plainLayout, opts)}
 }
 
 // NewSimple returns Curator's SimpleDistributedQueue, which is also ZooKeeper's own recipe: a znode
-// contains an item's data and nothing else. It sends no request.
+// contains an item's data and nothing else. No request is sent.
 func NewSimple(c *recipes.Client, path string, opts ...Option) *Queue {
 	return &Queue{newEngine(c, path, "", simpleLayout, opts)}
 }
@@ -83,7 +83,7 @@ type Priority struct {
 	least, most int32
 }
 
-// NewPriority returns Curator's DistributedPriorityQueue. It sends no request.
+// NewPriority returns Curator's DistributedPriorityQueue. No request is sent.
 func NewPriority(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "", priorityLayout, opts), curatorPriorityName, -1 << 31, 1<<31 - 1}
 }
@@ -91,13 +91,13 @@ func NewPriority(c *recipes.Client, path string, opts ...Option) *Priority {
 // KazooDefault is the priority that kazoo gives items by default. Its priorities are 0 to 999.
 const KazooDefault = 100
 
-// NewKazoo returns kazoo's Queue. It sends no request.
+// NewKazoo returns kazoo's Queue. No request is sent.
 func NewKazoo(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "", kazooLayout, opts), kazooName, 0, 999}
 }
 
 // NewKazooLocking returns kazoo's LockingQueue, with items below path/entries and locks below
-// path/taken. It sends no request.
+// path/taken. No request is sent.
 func NewKazooLocking(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "/entries", kazooLayout, append([]Option{Locks(path + "/taken")}, opts...)), kazooName, 0, 999}
 }
@@ -119,7 +119,7 @@ func (q *Priority) PutAll(ctx context.Context, priority int32, items ...[]byte) 
 // Items that are due earlier come first.
 type Delay struct{ *engine }
 
-// NewDelay returns Curator's DistributedDelayQueue. It sends no request.
+// NewDelay returns Curator's DistributedDelayQueue. No request is sent.
 func NewDelay(c *recipes.Client, path string, opts ...Option) *Delay {
 	return &Delay{newEngine(c, path, "", delayLayout, opts)}
 }
@@ -136,7 +136,7 @@ func (q *Delay) Put(ctx context.Context, due time.Time, data []byte) error {
 // ID is a first-in, first-out queue whose items have IDs.
 type ID struct{ *engine }
 
-// NewID returns Curator's DistributedIdQueue. It sends no request.
+// NewID returns Curator's DistributedIdQueue. No request is sent.
 func NewID(c *recipes.Client, path string, opts ...Option) *ID {
 	return &ID{newEngine(c, path, "", plainLayout, opts)}
 }

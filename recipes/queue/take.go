@@ -23,7 +23,7 @@ type takeResult struct {
 }
 
 // Take waits for an item and removes it from the queue. The item is lost if the process dies before
-// it has handled the item; TakeLocked avoids that.
+// handling the item; TakeLocked avoids that.
 //
 // When ctx ends, Take returns at once. An item that is just being taken for this call goes to
 // another waiting call of this Client, or back to its place in the queue. The error's Unknown is
@@ -38,7 +38,7 @@ func (e *engine) Take(ctx context.Context) (Message, error) {
 	return r.message(), r.err
 }
 
-// TryTake is Take without waiting. It returns false if nothing can be taken now, as far as the
+// TryTake is Take without waiting. The result is false if nothing can be taken now, as far as the
 // Client's server knows.
 func (e *engine) TryTake(ctx context.Context) (Message, bool, error) {
 	r := e.take(ctx, &takeRequest{try: true})
@@ -56,7 +56,7 @@ func (e *engine) TakeLocked(ctx context.Context) (*Item, error) {
 	return r.item, r.err
 }
 
-// TryTakeLocked is TakeLocked without waiting. It returns nil if nothing can be locked now.
+// TryTakeLocked is TakeLocked without waiting. The Item is nil if nothing can be locked now.
 func (e *engine) TryTakeLocked(ctx context.Context) (*Item, error) {
 	if e.locks == "" {
 		return nil, ErrNoLocks
@@ -72,8 +72,8 @@ func (r takeResult) message() Message {
 	return r.item.Message
 }
 
-// take waits until t is answered. One of the waiting callers is the leader and works for all of
-// them, so that they share requests.
+// take waits until t is answered. One waiting caller is the leader and works for all of them, so
+// that they share requests.
 func (e *engine) take(ctx context.Context, t *takeRequest) takeResult {
 	if ctx.Err() != nil {
 		return takeResult{err: e.contextError(ctx, "take", false)}
@@ -177,7 +177,7 @@ func (e *engine) lead(ctx context.Context, t *takeRequest) {
 	}
 }
 
-// answer sends a request its result. It returns false if the request was abandoned. Only the leader
+// answer sends a request its result, or returns false if the request was abandoned. Only the leader
 // calls answer.
 func (e *engine) answer(t *takeRequest, r takeResult) bool {
 	e.mu.Lock()
@@ -212,8 +212,8 @@ type assignment struct {
 	request *takeRequest
 }
 
-// assign assigns items to waiting requests, in order. It skips requests after number last: they may
-// have arrived after the queue was read, and could miss an item that was put in between.
+// assign assigns items to waiting requests, in order. Requests after number last are skipped: they
+// may have arrived after the queue was read, and could miss an item that was put in between.
 func (e *engine) assign(picks []*entry, last int) []assignment {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 
 // Acquire takes a place in the line of dir and waits for its turn. If the place is lost meanwhile,
 // with the session or because somebody deleted the znode, Acquire joins again at the end of the
-// line. It fails when ctx ends, when the server refuses, or when the Client's RetryPolicy stops.
+// line. The call fails when ctx ends, when the server refuses, or when the Client's RetryPolicy
+// stops.
 func Acquire(ctx context.Context, c *recipes.Client, dir, name string, data []byte, rule Rule) (*recipes.Hold, error) {
 	for {
 		p, err := Join(ctx, c, dir, name, data)

@@ -109,7 +109,7 @@ func (p *Place) Leave(ctx context.Context) error {
 	return p.client.DeleteGuaranteed(ctx, p.path)
 }
 
-// check reads the line once. It returns a Hold if the contender's turn has come, and otherwise the
+// check reads the line once, and returns a Hold if the contender's turn has come, and otherwise the
 // name of the znode to wait for.
 func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, error) {
 	children, stat, err := p.client.Children(ctx, p.dir)
@@ -130,8 +130,8 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 	return p.client.Hold(p.session, p.path, stat.Pzxid), "", nil
 }
 
-// awaitGone waits until the znode called name changes or is deleted. It watches the data and not
-// the existence, because an exists watch on a missing znode would stay armed.
+// awaitGone waits until the znode called name changes or is deleted. The watch is on the data and
+// not on the existence, because an exists watch on a missing znode would stay armed.
 func (p *Place) awaitGone(ctx context.Context, name string) error {
 	_, _, fires, err := p.client.GetW(ctx, znodepath.Join(p.dir, name))
 	switch {

@@ -46,7 +46,7 @@ type Writer struct {
 	lastNumber int64            // the number of the latest multi
 }
 
-// New returns a Writer whose marker is a child of dir. It sends no request.
+// New returns a Writer whose marker is a child of dir. No request is sent.
 func New(c *recipes.Client, dir string) *Writer {
 	return &Writer{client: c, dir: dir, lock: make(chan struct{}, 1)}
 }
@@ -207,7 +207,7 @@ func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown
 	return Result{}, false, unknown
 }
 
-// sameSession creates the marker that was missing. It fails if the marker then belongs to another
+// sameSession creates the marker that was missing, and fails if the marker then belongs to another
 // session: the marker may have existed before and been deleted with its session, whose end the
 // Client has not noticed yet.
 func (w *Writer) sameSession(in context.Context) error {
@@ -231,7 +231,7 @@ func (w *Writer) dropMarker() {
 }
 
 // deleteLater deletes a marker in the background until it is gone, the server refuses, or the
-// Client is closed. It returns ErrClosed if the Client is closed already.
+// Client is closed. The error is ErrClosed if the Client is closed already.
 //
 // Unlike recipes.Client.DeleteGuaranteed, it deletes the marker of any session: go-zookeeper may
 // send the multi that creates the marker in the next session. The sync waits until that has

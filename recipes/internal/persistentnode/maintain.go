@@ -52,7 +52,7 @@ type maintainer struct {
 }
 
 // maintainOnce checks the znode, creates or takes it over if needed, and then waits for something
-// to do. It reports whether it waited.
+// to do. rested reports whether the goroutine waited.
 func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) {
 	made := false
 	if !k.present {

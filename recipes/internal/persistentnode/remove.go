@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
 )
 
-// remove deletes the znode. It retries until the server has answered or the Client is closed.
+// remove deletes the znode, with retries until the server has answered or the Client is closed.
 //
 // If the znode is known to exist, the delete is the only request. Otherwise (without a connection,
 // after a lost answer, or after an abandoned create) remove checks first whether the znode is still

@@ -14,8 +14,8 @@ import (
 // itself would fire the data watches of its readers.
 const touchName = "touch"
 
-// touch sets the child twice per TTL, first at once. It returns a channel that delivers when the
-// next time has come; nil without a TTL.
+// touch sets the child twice per TTL, first at once. The channel delivers when the next time has
+// come; nil without a TTL.
 //
 // The znode itself has the TTL too: if this process dies before the child exists, the server
 // deletes the znode one TTL after its last change. A container that never had a child would stay

@@ -36,8 +36,8 @@ type Options struct {
 	Mode recipes.Mode
 	TTL  time.Duration // for the modes that have one
 	ACL  []zk.ACL      // nil means the Client's
-	// TakeOver replaces an ephemeral that another session has, in one multi. It applies until the
-	// znode has existed once.
+	// TakeOver replaces an ephemeral that another session has, in one multi. The option applies
+	// until the znode has existed once.
 	TakeOver bool
 }
 
@@ -80,7 +80,7 @@ type Znode struct {
 	result    error // of Close
 }
 
-// New returns a Znode that Start will create. It copies data.
+// New returns a Znode that Start will create, with a copy of data.
 func New(c *recipes.Client, path string, data []byte, o Options) *Znode {
 	n := &Znode{client: c, opts: o, requestedPath: path, data: bytes.Clone(data), wake: make(chan struct{}, 1), changed: make(chan struct{})}
 	if !o.Mode.IsSequential() {
@@ -105,7 +105,7 @@ func (n *Znode) Start() {
 	go n.run(ctx)
 }
 
-// Wait waits until the znode exists and returns its path. It fails with the server's error if the
+// Wait waits until the znode exists and returns its path. Wait fails with the server's error if the
 // server refuses to create the znode, although that is retried; with ErrTaken in addition to ctx's
 // error if ctx ends while another session has the znode; and with ErrClosed.
 func (n *Znode) Wait(ctx context.Context) (string, error) {
