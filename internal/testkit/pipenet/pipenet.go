@@ -1,5 +1,5 @@
-// Package pipenet is a network of pipes within the process: no port, no system call, and at home in
-// testing/synctest bubbles, where a socket would keep time from passing.
+// Package pipenet is a network of pipes within the process: it needs no ports and no system calls,
+// and works in testing/synctest bubbles, where waiting for a socket would stop the clock.
 package pipenet
 
 import (
@@ -9,12 +9,12 @@ import (
 
 // Listener hands out one end of each pipe that Dial makes.
 type Listener struct {
-	conns  chan net.Conn // unbuffered: Dial returns when the server has the connection
+	conns  chan net.Conn // unbuffered: Dial returns when the server has accepted the connection
 	closed chan struct{}
 	once   sync.Once
 }
 
-// Listen returns a listener that nobody has dialled yet.
+// Listen returns a new listener.
 func Listen() *Listener {
 	return &Listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
@@ -40,13 +40,13 @@ func (l *Listener) Dial() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept and Dial; connections live on.
+// Close ends Accept and Dial. Connections stay open.
 func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr returns an address that looks like one of the loopback.
+// Addr returns an address in the form of a loopback address.
 func (l *Listener) Addr() net.Addr { return addr{} }
 
 type named struct{ net.Conn }

@@ -1,5 +1,5 @@
 //go:build linux
 
-// Package pty is a terminal for tests: a program sees a real one, the test types and reads the
-// screen as eyes would.
+// Package pty is a terminal for tests: the program under test sees a real terminal, and the test
+// types keys and reads the screen.
 package pty

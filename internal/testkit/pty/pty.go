@@ -15,21 +15,21 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// patience is how long Await waits for the screen to show something, in seconds without other load.
+// patience is how long Await waits for the screen, on a machine without other load.
 const patience = 10 * time.Second
 
-// Terminal is a pseudo-terminal with someone in front of it.
+// Terminal is a pseudo-terminal with a keyboard and a screen.
 type Terminal struct {
 	t      testing.TB
 	keys   *os.File
 	device string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	screen  *Screen
 	changed chan struct{} // closed when the screen changes
 }
 
-// Open returns a terminal of so many columns and rows. It is closed with the test.
+// Open returns a terminal of that size. It is closed with the test.
 func Open(t testing.TB, cols, rows int) *Terminal {
 	t.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -54,13 +54,13 @@ func Open(t testing.TB, cols, rows int) *Terminal {
 		term.look()
 	}()
 	t.Cleanup(func() {
-		_ = keys.Close() // nothing is lost: what was typed is read, or nobody reads
+		_ = keys.Close() // keys that nobody has read are dropped
 		<-done
 	})
 	return term
 }
 
-// Program opens the side that programs see. It is closed with the test, if not before.
+// Program opens the program's side of the terminal. It is closed with the test at the latest.
 func (t *Terminal) Program() *os.File {
 	t.t.Helper()
 	f, err := os.OpenFile(t.device, os.O_RDWR|unix.O_NOCTTY, 0)
@@ -71,7 +71,7 @@ func (t *Terminal) Program() *os.File {
 	return f
 }
 
-// Type sends what a keyboard would.
+// Type sends keys as a keyboard would.
 func (t *Terminal) Type(keys string) {
 	t.t.Helper()
 	if _, err := t.keys.WriteString(keys); err != nil {
@@ -79,7 +79,7 @@ func (t *Terminal) Type(keys string) {
 	}
 }
 
-// Resize changes the window's size.
+// Resize changes the size of the window.
 func (t *Terminal) Resize(cols, rows int) {
 	t.t.Helper()
 	t.mu.Lock()
@@ -90,15 +90,15 @@ func (t *Terminal) Resize(cols, rows int) {
 	})
 }
 
-// Screen returns the lines on the screen, without the blanks at their ends and below the last.
+// Screen returns the lines on the screen, without trailing blanks and trailing empty lines.
 func (t *Terminal) Screen() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.screen.String()
 }
 
-// Await waits until the last lines of the screen are these, and the cursor is in the last of them
-// or below; else the test fails with the screen.
+// Await waits until the last lines of the screen are these and the cursor is in the last of them or
+// below. Otherwise it fails the test with the screen.
 func (t *Terminal) Await(lines ...string) {
 	t.t.Helper()
 	want := strings.Join(lines, "\n")
@@ -126,8 +126,8 @@ func (t *Terminal) AwaitFunc(what string, ok func(screen string) bool) {
 	}
 }
 
-// Cooked reports whether the terminal edits lines itself and Ctrl-C is a signal, as a shell leaves
-// it.
+// Cooked reports whether the terminal edits lines itself and turns Ctrl-C into a signal, as a shell
+// leaves it.
 func (t *Terminal) Cooked() bool {
 	t.t.Helper()
 	cooked := false
@@ -141,7 +141,7 @@ func (t *Terminal) Cooked() bool {
 	return cooked
 }
 
-// look draws what programs print until the terminal is closed.
+// look draws the output of programs until the terminal is closed.
 func (t *Terminal) look() {
 	buf := make([]byte, 4096)
 	for {
@@ -154,14 +154,14 @@ func (t *Terminal) look() {
 			t.mu.Unlock()
 			continue
 		}
-		if err != nil { // closed; or, as Linux says it, no program has it open any more
+		if err != nil { // closed, or, as Linux reports it, no program has it open any more
 			return
 		}
 	}
 }
 
-// control calls f with the descriptor, without taking it from the poller, as Fd would: Close could
-// then not end a Read.
+// control calls f with the descriptor. Fd would take the descriptor from the poller, and Close
+// could then not end a Read.
 func (t *Terminal) control(f func(fd int) error) {
 	t.t.Helper()
 	conn, err := t.keys.SyscallConn()

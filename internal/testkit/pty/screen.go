@@ -8,21 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// Screen is what a terminal shows: enough of a VT100 for line editors. Each rune is one column
-// wide. Colours are ignored; what it does not know is shown as <ESC …>, for a test to see.
+// Screen is the screen of a terminal, with as much of a VT100 as line editors need. Each rune is
+// one column wide. Colours are ignored. Unknown sequences are shown as <ESC …> so that a test sees
+// them.
 type Screen struct {
 	cols, rows int
-	cells      [][]rune // all lines ever shown, those that scrolled away too
+	cells      [][]rune // all lines so far, including those scrolled away
 	x, y       int      // the cursor; x == cols: the next rune goes to the next line
 	top        int      // line of cells in the window's first row
 	pending    []byte   // an incomplete rune or sequence
 	bells      int
 }
 
-// NewScreen returns an empty one.
+// NewScreen returns an empty screen.
 func NewScreen(cols, rows int) *Screen { return &Screen{cols: cols, rows: rows} }
 
-// String returns the lines shown, without blanks at their ends and at the end.
+// String returns the lines shown, without trailing blanks and trailing empty lines.
 func (s *Screen) String() string {
 	var lines []string
 	for _, cells := range s.cells {
@@ -31,7 +32,7 @@ func (s *Screen) String() string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// Draw shows what a program printed.
+// Draw shows the output of a program.
 func (s *Screen) Draw(data []byte) {
 	data = append(s.pending, data...)
 	for len(data) > 0 {
@@ -44,10 +45,10 @@ func (s *Screen) Draw(data []byte) {
 	s.pending = append([]byte(nil), data...)
 }
 
-// resize does not wrap lines anew.
+// resize changes the size without wrapping lines again.
 func (s *Screen) resize(cols, rows int) { s.cols, s.rows = cols, rows }
 
-// one draws one rune or sequence and returns its length, 0 when it is incomplete.
+// one draws a rune or sequence and returns its length, 0 if it is incomplete.
 func (s *Screen) one(data []byte) int {
 	switch b := data[0]; {
 	case b == '\r':
@@ -96,7 +97,7 @@ func (s *Screen) line() *[]rune {
 	return &s.cells[s.y]
 }
 
-// sequence obeys ESC [ numbers letter.
+// sequence executes ESC [ numbers letter.
 func (s *Screen) sequence(data []byte) int {
 	end := 2
 	for end < len(data) && data[end] < '@' {

@@ -16,23 +16,23 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// MaxFrameBytes is the largest frame that ReadFrame takes: a server that announces more is broken.
+// MaxFrameBytes is the largest frame that ReadFrame accepts.
 const MaxFrameBytes = 64 << 20
 
 var (
-	// ErrClosed says that the server has closed the connection, orderly or with a reset.
+	// ErrClosed means that the server closed the connection, cleanly or with a reset.
 	ErrClosed = errors.New("rawclient: closed by the server")
-	// ErrTimeout says that nothing, or no complete frame, came within the time.
+	// ErrTimeout means that no complete frame came in time.
 	ErrTimeout = errors.New("rawclient: no answer in time")
 )
 
-// A Conn is one TCP connection to a server. Not safe for concurrent use.
+// A Conn is a TCP connection to a server. Not safe for concurrent use.
 type Conn struct {
 	nc net.Conn
 	r  *bufio.Reader
 }
 
-// Dial connects to addr without saying anything yet. ctx bounds the dialling only.
+// Dial connects to addr and sends nothing. ctx bounds only the connect.
 func Dial(ctx context.Context, addr string) (*Conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -41,10 +41,10 @@ func Dial(ctx context.Context, addr string) (*Conn, error) {
 	return &Conn{nc: nc, r: bufio.NewReaderSize(nc, 16<<10)}, nil
 }
 
-// Close closes the connection, without a word to the server.
+// Close closes the connection without closing the session.
 func (c *Conn) Close() error { return c.nc.Close() }
 
-// Write sends b as it is, in one write.
+// Write sends b unchanged in one write.
 func (c *Conn) Write(b []byte, timeout time.Duration) error {
 	if err := c.nc.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 		return fmt.Errorf("rawclient: %w", err)
@@ -55,8 +55,8 @@ func (c *Conn) Write(b []byte, timeout time.Duration) error {
 	return nil
 }
 
-// ReadFrame returns the payload of the next frame; the caller owns it. The error is ErrClosed,
-// ErrTimeout, or says that the server sent a length that cannot be.
+// ReadFrame returns the payload of the next frame, which the caller owns. The error is ErrClosed,
+// ErrTimeout, or reports an impossible length.
 func (c *Conn) ReadFrame(timeout time.Duration) ([]byte, error) {
 	if err := c.nc.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, fmt.Errorf("rawclient: %w", err)
@@ -76,8 +76,7 @@ func (c *Conn) ReadFrame(timeout time.Duration) ([]byte, error) {
 	return frame, nil
 }
 
-// Handshake sends req and returns the answer. ErrClosed means that the server refused without a
-// word.
+// Handshake sends req and returns the reply. ErrClosed means that the server refused silently.
 func (c *Conn) Handshake(req *proto.ConnectRequest, timeout time.Duration) (proto.ConnectResponse, error) {
 	var resp proto.ConnectResponse
 	if err := c.Write(AppendFrame(nil, req.Append(nil)), timeout); err != nil {
@@ -92,7 +91,7 @@ func (c *Conn) Handshake(req *proto.ConnectRequest, timeout time.Duration) (prot
 	return resp, d.Err()
 }
 
-// AppendFrame appends payload with its length in front.
+// AppendFrame appends payload with its length before it.
 func AppendFrame(b, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(payload))), payload...)
 }
@@ -104,7 +103,7 @@ func AppendRequest(b []byte, xid int32, op proto.OpCode, body []byte) []byte {
 	return append(b, body...)
 }
 
-// ioError sorts the ways in which a read or write can end.
+// ioError maps the errors of reads and writes to those of this package.
 func ioError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -12,8 +12,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// peer accepts one connection, reads n bytes, writes answer, and keeps the connection open if hold
-// is given until it is closed. It returns the address and what will be read.
+// peer accepts a connection, reads n bytes and writes answer; if hold is not nil, it keeps the
+// connection open until hold is closed. It returns the address and a channel that gets the bytes
+// read.
 func peer(t *testing.T, n int, answer []byte, hold <-chan struct{}) (string, <-chan []byte) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

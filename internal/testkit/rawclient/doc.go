@@ -1,7 +1,6 @@
-// Package rawclient is a client of the ZooKeeper protocol that hides nothing: it sends the bytes it
-// is told to, well formed or not, as many requests in one segment as the caller likes, and hands
-// back frames in the order of arrival.
+// Package rawclient is a client of the ZooKeeper protocol for tests and load. It sends exactly the
+// given bytes, well-formed or not, any number of requests in one segment, and returns frames in the
+// order of arrival.
 //
-// It is for tests and load only. It keeps no session alive, sets no watches again, and matches no
-// replies to requests.
+// It keeps no session alive, restores no watches, and does not match replies to requests.
 package rawclient
