@@ -22,7 +22,8 @@ func (c *Client) GetACL(ctx context.Context, path string) ([]proto.ACL, proto.St
 	return resp.ACL, resp.Stat, nil
 }
 
-// SetACL replaces a znode's access control list if that has the version (Stat.Aversion), and returns the new Stat.
+// SetACL replaces a znode's access control list if that has the version (Stat.Aversion), and
+// returns the new Stat.
 func (c *Client) SetACL(ctx context.Context, path string, acl []proto.ACL, version int32) (stat proto.Stat, err error) {
 	err = c.doPath(ctx, proto.OpSetACL, path, func(full string) request {
 		return request{body: (&proto.SetACLRequest{Path: full, ACL: acl, Version: version}).Append}
@@ -30,7 +31,8 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []proto.ACL, versi
 	return stat, err
 }
 
-// WhoAmI returns the identities of the connection, unsorted. Every connection has its address, with the scheme "ip".
+// WhoAmI returns the identities of the connection, unsorted. Every connection has its address, with
+// the scheme "ip".
 func (c *Client) WhoAmI(ctx context.Context) ([]Identity, error) {
 	var resp proto.WhoAmIResponse
 	if err := c.do(ctx, request{op: proto.OpWhoAmI}, resp.Decode); err != nil {

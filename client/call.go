@@ -8,11 +8,13 @@ import (
 
 // request is what a method of the Client sends.
 type request struct {
-	op      proto.OpCode
-	path    string // for errors
-	body    func([]byte) []byte
-	watch   *watchOn            // set if the server replies OK, or for exists that there is no such znode
-	settled func(proto.ErrCode) // called with the code of the reply before later replies are handled, with Client.mu held
+	op   proto.OpCode
+	path string // for errors
+	body func([]byte) []byte
+	// Set if the server replies OK, or for exists that there is no such znode.
+	watch *watchOn
+	// Called with the code of the reply before later replies are handled, with Client.mu held.
+	settled func(proto.ErrCode)
 }
 
 // call is a request in progress. Client.mu guards it until done is closed; after that it is

@@ -26,17 +26,19 @@ type Client struct {
 	closeOnce sync.Once
 	closeErr  error
 
-	mu         sync.Mutex // guards the fields below and those of link that say so
-	state      State
-	err        error // why the state is final
-	closing    bool  // closeSession was submitted: later requests are refused
-	session    Session
-	global     bool // a server with a quorum has given or confirmed the session, so all servers know it
-	lastZxid   proto.Zxid
-	link       *link   // nil: no connection
-	waiting    []*call // submitted while there was no connection, in order; abandoned ones have over set
-	nAbandoned int     // number of waiting calls with over set
-	xid        int32   // of the latest request
+	mu      sync.Mutex // guards the fields below and those of link that say so
+	state   State
+	err     error // why the state is final
+	closing bool  // closeSession was submitted: later requests are refused
+	session Session
+	// A server with a quorum has given or confirmed the session, so all servers know it.
+	global   bool
+	lastZxid proto.Zxid
+	link     *link // nil: no connection
+	// Submitted while there was no connection, in order; abandoned ones have over set.
+	waiting    []*call
+	nAbandoned int   // number of waiting calls with over set
+	xid        int32 // of the latest request
 	auths      []*auth
 	watches    watchTable
 }
@@ -46,8 +48,9 @@ type Session struct {
 	ID       int64
 	Password []byte
 	Timeout  time.Duration // negotiated
-	Server   string        // address, as in Config.Servers, of the connected server; "" if there is none
-	ReadOnly bool          // the connected server has no quorum
+	// Address, as in Config.Servers, of the connected server; "" if there is none.
+	Server   string
+	ReadOnly bool // the connected server has no quorum
 }
 
 // Connect tries each server once, in random order, and returns when it has a session and
@@ -283,7 +286,8 @@ func (c *Client) abandon(k *call, cause error) {
 		c.nAbandoned++
 	}
 	k.fail(proto.ErrOperationTimeout, cause)
-	if 2*c.nAbandoned > len(c.waiting) { // in bulk: removing many one by one would take quadratic time
+	// In bulk: removing many one by one would take quadratic time.
+	if 2*c.nAbandoned > len(c.waiting) {
 		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.over })
 		c.nAbandoned = 0
 	}

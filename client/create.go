@@ -13,11 +13,13 @@ import (
 // CreateOptions say what kind of znode to create. The zero value is a persistent znode with an open
 // ACL.
 type CreateOptions struct {
-	Ephemeral  bool          // deleted when the session ends
-	Sequential bool          // the server appends a number of ten digits to the name
-	Container  bool          // deleted some time after its last child
-	TTL        time.Duration // if not 0, deleted when it has no children and was not changed for this long; whole milliseconds
-	ACL        []proto.ACL   // nil: world:anyone:cdrwa
+	Ephemeral  bool // deleted when the session ends
+	Sequential bool // the server appends a number of ten digits to the name
+	Container  bool // deleted some time after its last child
+	// If not 0, deleted when it has no children and was not changed for this long; whole
+	// milliseconds.
+	TTL time.Duration
+	ACL []proto.ACL // nil: world:anyone:cdrwa
 }
 
 var errMixedKinds = errors.New("a znode is one of ephemeral, container or with a TTL, and a container is not sequential")

@@ -18,8 +18,8 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	}, nil)
 }
 
-// Exists returns the Stat of a znode and whether it exists; a missing znode is no error. A watch fires when the znode is
-// created, changed or deleted.
+// Exists returns the Stat of a znode and whether it exists; a missing znode is no error. A watch
+// fires when the znode is created, changed or deleted.
 func (c *Client) Exists(ctx context.Context, path string, watch bool) (proto.Stat, bool, error) {
 	var stat proto.Stat
 	err := c.doPath(ctx, proto.OpExists, path, readOf(watch, watchExists), stat.Decode)
@@ -41,8 +41,8 @@ func readOf(watch bool, kind watchKind) func(full string) request {
 	}
 }
 
-// Get returns a znode's data, which the caller owns, and its Stat. nil and empty data differ, as they do in Create. A watch
-// fires when the znode is changed or deleted.
+// Get returns a znode's data, which the caller owns, and its Stat. nil and empty data differ, as
+// they do in Create. A watch fires when the znode is changed or deleted.
 func (c *Client) Get(ctx context.Context, path string, watch bool) ([]byte, proto.Stat, error) {
 	full, err := c.full(proto.OpGetData, path)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	return stat, err
 }
 
-// Children returns the names of a znode's children, unsorted, and the znode's Stat. A watch fires when a child is created
-// or deleted, or the znode is deleted.
+// Children returns the names of a znode's children, unsorted, and the znode's Stat. A watch fires
+// when a child is created or deleted, or the znode is deleted.
 func (c *Client) Children(ctx context.Context, path string, watch bool) ([]string, proto.Stat, error) {
 	var resp proto.ChildrenResponse
 	err := c.doPath(ctx, proto.OpGetChildren2, path, readOf(watch, watchChildren),
@@ -92,8 +92,8 @@ func (c *Client) ChildrenCount(ctx context.Context, path string) (int, error) {
 	return int(resp.Value), err
 }
 
-// Sync returns when the server has caught up with everything that was committed before the call, so that later reads see
-// it. The result is the path.
+// Sync returns when the server has caught up with everything that was committed before the call, so
+// that later reads see it. The result is the path.
 func (c *Client) Sync(ctx context.Context, path string) (string, error) {
 	var resp proto.PathRequest
 	if err := c.doPath(ctx, proto.OpSync, path, pathOf, resp.Decode); err != nil || resp.Path == nil {

@@ -85,7 +85,8 @@ func (c *Client) serve(ctx context.Context, l *link, servers []string) (better s
 	var both sync.WaitGroup
 	both.Go(func() { c.writeOut(l) }) // ends when gone is closed or a write fails; awaited below
 	if l.response.ReadOnly {
-		both.Go(func() { better = c.seekQuorum(l, servers) }) // ends when gone is closed or it has found a server; awaited below
+		// Ends when gone is closed or it has found a server; awaited below.
+		both.Go(func() { better = c.seekQuorum(l, servers) })
 	}
 	l.fail(c.readIn(l))
 	close(l.gone)

@@ -368,9 +368,9 @@ func TestPings(t *testing.T) {
 	})
 }
 
-// TestManyCallers: calls of many goroutines while connections break, each time after some calls have
-// succeeded. A create whose outcome is unknown may have been applied or not. Every other create is as
-// its error says.
+// TestManyCallers: calls of many goroutines while connections break, each time after some calls
+// have succeeded. A create whose outcome is unknown may have been applied or not. Every other
+// create is as its error says.
 func TestManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, server.Config{})

@@ -135,7 +135,8 @@ const setWatchesBytes = 128 << 10
 // once.
 func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
 	op := proto.OpSetWatches
-	if len(t[watchPersistent])+len(t[watchRecursive]) > 0 { // servers before 3.6 know neither these kinds nor setWatches2
+	// Servers before 3.6 know neither these kinds nor setWatches2.
+	if len(t[watchPersistent])+len(t[watchRecursive]) > 0 {
 		op = proto.OpSetWatches2
 	}
 	var lists [nWatchKinds][]string

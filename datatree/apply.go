@@ -19,17 +19,23 @@ type Header struct {
 // ErrSessionMoved (the session is attached to another connection, so this one must be closed
 // without a reply).
 type Result struct {
-	Zxid        proto.Zxid
-	Err         proto.ErrCode
-	Path        string              // create*: the final path
-	Stat        proto.Stat          // create*, setData, setACL, configDone: after the change
-	Multi       []proto.MultiResult // multi, with Err OK even if it failed; valid until the next Apply
-	MultiFailed bool                // multi: nothing was done, and Multi says why
-	SessionID   proto.SessionID     // createSession, reattachSession
-	Pending     bool                // reconfig, initConfig: accepted; raft must change first, and the configDone of Serial has the result
-	Serial      proto.Zxid          // reconfig, initConfig: the pending change; configDone: the change that ended, or 0
-	Data        []byte              // configDone: the new text of /zookeeper/config; shared, must not be changed
-	Why         string              // reason of a refusal that should be logged: operation, path, size and limit
+	Zxid proto.Zxid
+	Err  proto.ErrCode
+	Path string     // create*: the final path
+	Stat proto.Stat // create*, setData, setACL, configDone: after the change
+	// For multi, with Err OK even if it failed; valid until the next Apply.
+	Multi       []proto.MultiResult
+	MultiFailed bool            // multi: nothing was done, and Multi says why
+	SessionID   proto.SessionID // createSession, reattachSession
+	// For reconfig and initConfig: accepted; raft must change first, and the configDone of Serial has the
+	// result.
+	Pending bool
+	// For reconfig and initConfig: the pending change; configDone: the change that ended, or 0.
+	Serial proto.Zxid
+	// For configDone: the new text of /zookeeper/config; shared, must not be changed.
+	Data []byte
+	// Reason of a refusal that should be logged: operation, path, size and limit.
+	Why string
 }
 
 // Event is an event for watches.

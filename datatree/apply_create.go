@@ -97,7 +97,8 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	n := t.newZnode(p, path, &rec)
 
 	parent.pzxid = x.Zxid
-	parent.cversion++ // the next sequence number; it wraps to the smallest int32, so that names do not repeat soon
+	// The next sequence number; it wraps to the smallest int32, so that names do not repeat soon.
+	parent.cversion++
 	t.update(p, &parent, 0)
 	t.insert(n)
 	t.emit(x, proto.EventCreated, n)

@@ -25,7 +25,8 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 		if res.Op == proto.OpError {
 			t.rollback()
 			t.events = t.events[:0]
-			if res.Err == proto.ErrMarshallingError { // an unreadable limits znode, or jute.maxbuffer
+			// An unreadable limits znode, or jute.maxbuffer.
+			if res.Err == proto.ErrMarshallingError {
 				return proto.ErrMarshallingError
 			}
 			t.results = failedMulti(t.results[:0], len(ops), i, res.Err)

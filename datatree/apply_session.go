@@ -8,10 +8,12 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// CreateSessionBody is the body of createSession and reattachSession, which servers propose for their clients.
+// CreateSessionBody is the body of createSession and reattachSession, which servers propose for
+// their clients.
 type CreateSessionBody struct {
 	TimeoutMs int32
-	Passwd    [proto.PasswdBytes]byte // createSession: the new random password; reattachSession: the password from the client
+	// For createSession the new random password, for reattachSession the password from the client.
+	Passwd [proto.PasswdBytes]byte
 }
 
 // Append appends the encoding: int and buffer.

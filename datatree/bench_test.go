@@ -32,7 +32,8 @@ func benchTree(b *testing.B, n int) (*Tree, []string) {
 	return t, paths
 }
 
-// BenchmarkMemory reports the live heap that a znode takes beyond its 100 bytes of data, at 1,000,000 znodes.
+// BenchmarkMemory reports the live heap that a znode takes beyond its 100 bytes of data, at
+// 1,000,000 znodes.
 func BenchmarkMemory(b *testing.B) {
 	const n = 1_000_000
 	for b.Loop() {

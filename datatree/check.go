@@ -252,7 +252,8 @@ func (c *checker) pools() {
 	if t.dirty == nil {
 		return
 	}
-	there := make(map[string]int) // by path: bit 0 is a note of a znode in the tree, bit 1 a note of a deleted one
+	// By path: bit 0 is a note of a znode in the tree, bit 1 a note of a deleted one.
+	there := make(map[string]int)
 	for e := range t.dirty.notes.all() {
 		path, bit := e.blob().path(), 2
 		if e.id != 0 {

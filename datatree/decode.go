@@ -38,8 +38,9 @@ func (b *Batch) recycle() {
 	b.pool.Put(b)
 }
 
-// Decode yields the records of a checkpoint, whose keys and values kv holds in key order, for [Build]. A key and its value
-// need to be valid only during their step. After a record that cannot be decoded nothing more is read.
+// Decode yields the records of a checkpoint, whose keys and values kv holds in key order, for
+// [Build]. A key and its value need to be valid only during their step. After a record that cannot
+// be decoded nothing more is read.
 func Decode(kv iter.Seq2[[]byte, []byte]) iter.Seq[*Batch] {
 	return func(yield func(*Batch) bool) {
 		d := decoder{acls: make(map[string]string)}

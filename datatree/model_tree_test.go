@@ -170,7 +170,8 @@ func tooLong(e env, reply int) bool { return e.req.MaxBuffer > 0 && reply > int(
 // dataReply is the size of a reply to getData: header, length, data, Stat.
 func dataReply(data []byte) int { return 16 + 4 + len(data) + 68 }
 
-// childrenReply is the size of a reply to getChildren2: header, count, names with their lengths, Stat.
+// childrenReply is the size of a reply to getChildren2: header, count, names with their lengths,
+// Stat.
 func childrenReply(names []string) int {
 	size := 16 + 4 + 68
 	for _, name := range names {

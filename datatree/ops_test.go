@@ -6,7 +6,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestApply_KnowsEveryWrite: Apply has a case for exactly the operations that the table of proto calls writes.
+// TestApply_KnowsEveryWrite: Apply has a case for exactly the operations that the table of proto
+// calls writes.
 func TestApply_KnowsEveryWrite(t *testing.T) {
 	for info := range proto.Ops() {
 		tree := fuzzTree(t)

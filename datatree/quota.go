@@ -159,7 +159,8 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 		return proto.ErrMarshallingError
 	}
 	if t.get(quotaPath+q.path+statsName) == nil {
-		return proto.OK // ZooKeeper compares with the text of the stats znode, so without one it enforces nothing
+		// ZooKeeper compares with the text of the stats znode, so without one it enforces nothing.
+		return proto.OK
 	}
 	if limits.count >= 0 && count != 0 && q.count+count > limits.count {
 		x.res.Why = fmt.Sprintf("%v of %q refused: %d znodes, quota of %s is %d", x.Op, path, q.count+count, q.path, limits.count)

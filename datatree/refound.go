@@ -24,7 +24,8 @@ func (t *Tree) Refound(epoch uint32, timeMs int64) Refounded {
 	for s := range t.Sessions() {
 		r := Request{Session: s.ID, ConnEpoch: s.ConnEpoch, Op: proto.OpCloseSession}
 		if res, _ := t.Apply(Header{Zxid: t.lastZxid.Next(), TimeMs: timeMs}, &r); res.Err != proto.OK {
-			panic(fmt.Sprintf("datatree: session %v is not closed: %v", s.ID, res.Err)) // the session exists and has this epoch
+			// The session exists and has this epoch.
+			panic(fmt.Sprintf("datatree: session %v is not closed: %v", s.ID, res.Err))
 		}
 	}
 	if t.ensemble.empty() {

@@ -27,14 +27,18 @@ const (
 
 // Request is a replicated write.
 type Request struct {
-	Session   proto.SessionID // 0: a request of the server itself, without a session check
-	ConnEpoch proto.Zxid      // of its connection, see SessionInfo; ignored for createSession and reattachSession
+	Session proto.SessionID // 0: a request of the server itself, without a session check
+	// Of its connection, see SessionInfo; ignored for createSession and reattachSession.
+	ConnEpoch proto.Zxid
 	Op        proto.OpCode
 	Flags     RequestFlags
 	MaxBuffer int32      // jute.maxbuffer of the origin in bytes; 0: no limit
 	IDs       []proto.ID // the caller's identities; scheme "super" passes every ACL check
-	Body      []byte     // the client's jute bytes after the request header; for internal operations the record named at their op code
-	Server    uint8      // member id of the origin, 1 to 254, which owns the sessions that it creates or re-attaches
+	// The client's jute bytes after the request header; for internal operations the record named at
+	// their op code.
+	Body []byte
+	// Member id of the origin, 1 to 254, which owns the sessions that it creates or re-attaches.
+	Server uint8
 }
 
 // Append appends the record for the log. Layout: docs/reference/formats.md, "Request".

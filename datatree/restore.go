@@ -12,14 +12,16 @@ import (
 // ErrCheckpoint is wrapped by every error of [Restore] and [Build].
 var ErrCheckpoint = errors.New("datatree: bad checkpoint")
 
-// Restore makes a tree of all keys and values of a checkpoint, in key order. A key and its value need to be valid only
-// during their step. Nothing in the tree is dirty. Errors wrap ErrCheckpoint and name the first bad key.
+// Restore makes a tree of all keys and values of a checkpoint, in key order. A key and its value
+// need to be valid only during their step. Nothing in the tree is dirty. Errors wrap ErrCheckpoint
+// and name the first bad key.
 func Restore(opts Options, kv iter.Seq2[[]byte, []byte]) (*Tree, error) {
 	return Build(opts, Decode(kv))
 }
 
-// Build makes a tree of the batches that [Decode] yields. The two halves of Restore share no memory except the batches, so
-// a caller may run Build on one goroutine and Decode on another. Result and error do not depend on which is faster.
+// Build makes a tree of the batches that [Decode] yields. The two halves of Restore share no memory
+// except the batches, so a caller may run Build on one goroutine and Decode on another. Result and
+// error do not depend on which is faster.
 func Build(opts Options, batches iter.Seq[*Batch]) (*Tree, error) {
 	return (&builder{t: empty(opts)}).build(batches)
 }
@@ -71,8 +73,8 @@ func keyError(key []byte, err error) error {
 	return fmt.Errorf("%w: key %q: %w", ErrCheckpoint, key, err)
 }
 
-// other adds a record that is not a znode. It is encoded anew for the digest, so a record in another encoding than ours has
-// another digest than the checkpoint says and is refused in the end.
+// other adds a record that is not a znode. It is encoded anew for the digest, so a record in
+// another encoding than ours has another digest than the checkpoint says and is refused in the end.
 func (b *builder) other(key, value []byte) (err error) {
 	if len(key) == 1 && key[0] == metaPrefix {
 		if b.hasMeta {
@@ -162,7 +164,8 @@ func (b *builder) znode(s *sealed) error {
 	return nil
 }
 
-// parentOf returns the parent of the znode at path, nil for the root. Most znodes have the parent of the previous one.
+// parentOf returns the parent of the znode at path, nil for the root. Most znodes have the parent
+// of the previous one.
 func (b *builder) parentOf(path string) (*znode, error) {
 	if path == "/" {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// largeTree has enough znodes for several full batches, among them children below children, ACLs, ephemerals, and znodes
-// that are collected.
+// largeTree has enough znodes for several full batches, among them children below children, ACLs,
+// ephemerals, and znodes that are collected.
 func largeTree(t testing.TB) *Tree {
 	t.Helper()
 	tree := fuzzTree(t)

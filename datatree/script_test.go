@@ -16,8 +16,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// TestScripts runs the transcripts in testdata/script. Each line of a "run" is one request, read or setting; words with odd
-// characters are quoted as in Go:
+// TestScripts runs the transcripts in testdata/script. Each line of a "run" is one request, read or
+// setting; words with odd characters are quoted as in Go:
 //
 //	open NAME [server=N]                                 createSession; NAME speaks from then on, with no identities
 //	NAME ids SCHEME=ID...                                its identities

@@ -11,10 +11,11 @@ import (
 
 // SessionInfo describes a session.
 type SessionInfo struct {
-	ID            proto.SessionID
-	TimeoutMs     int32
-	ConnEpoch     proto.Zxid // zxid of the createSession or reattachSession that attached its connection
-	Server        uint8      // member id of the server that holds this connection
+	ID        proto.SessionID
+	TimeoutMs int32
+	// Zxid of the createSession or reattachSession that attached its connection.
+	ConnEpoch     proto.Zxid
+	Server        uint8 // member id of the server that holds this connection
 	Passwd        [proto.PasswdBytes]byte
 	NumEphemerals int
 }
@@ -42,8 +43,9 @@ func (t *Tree) Sessions() iter.Seq[SessionInfo] {
 // NumSessions returns the number of sessions.
 func (t *Tree) NumSessions() int { return len(t.sessions) }
 
-// Ephemerals returns the paths of the session's ephemerals that begin with prefix, sorted. The prefix is compared as a
-// string; null, blank and "/" mean all. Source: FinalRequestProcessor, getEphemerals.
+// Ephemerals returns the paths of the session's ephemerals that begin with prefix, sorted. The
+// prefix is compared as a string; null, blank and "/" mean all. Source: FinalRequestProcessor,
+// getEphemerals.
 func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string {
 	paths := []string{}
 	s := t.sessions[session]

@@ -50,8 +50,8 @@ type Tree struct {
 	keepStats bool // writeStats does nothing, because the stats znodes are restored too
 }
 
-// New returns a tree with the znodes that every tree has: /, /zookeeper, /zookeeper/quota and /zookeeper/config, all
-// with zxids and times 0.
+// New returns a tree with the znodes that every tree has: /, /zookeeper, /zookeeper/quota and
+// /zookeeper/config, all with zxids and times 0.
 func New(opts Options) *Tree {
 	t := empty(opts)
 	t.root = t.newZnode(nil, "/", &record{})

@@ -12,8 +12,8 @@ type ZnodeInfo struct {
 	TTLMs int64            // ModePersistentTTL only: the time to live in milliseconds
 }
 
-// Walk calls f for the znode at path and all below it, parents first and siblings by name, until f returns false. It checks
-// no ACL. It reports whether there is a znode at path.
+// Walk calls f for the znode at path and all below it, parents first and siblings by name, until f
+// returns false. It checks no ACL. It reports whether there is a znode at path.
 func (t *Tree) Walk(path string, f func(ZnodeInfo) bool) bool {
 	n := t.lookup(path)
 	if n == nil {

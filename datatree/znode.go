@@ -106,7 +106,8 @@ func (n *znode) setBlob(b blob) {
 		return
 	}
 	if uint64(len(b.text)) > math.MaxUint32 {
-		panic(fmt.Sprintf("datatree: a znode of %d bytes without its data", len(b.text))) // lengths in requests and checkpoints have 31 bits
+		// Lengths in requests and checkpoints have 31 bits.
+		panic(fmt.Sprintf("datatree: a znode of %d bytes without its data", len(b.text)))
 	}
 	n.first, n.size = unsafe.StringData(b.text), uint32(len(b.text))
 }

@@ -13,7 +13,8 @@ type ConnectRequest struct {
 	SessionID       SessionID // 0: a new session
 	Passwd          []byte
 	ReadOnly        bool
-	HasReadOnly     bool // the trailing byte was present; clients up to 3.3 and go-zookeeper do not send it
+	// The trailing byte was present; clients up to 3.3 and go-zookeeper do not send it.
+	HasReadOnly bool
 }
 
 // Append appends the encoding, with the trailing byte if HasReadOnly.

@@ -6,8 +6,8 @@ import "strconv"
 // too.
 type ErrCode int32
 
-// The error codes. Java clients throw on numbers that are not listed here, so a server must not invent any.
-// Source: ZooKeeper's KeeperException.Code.
+// The error codes. Java clients throw on numbers that are not listed here, so a server must not
+// invent any. Source: ZooKeeper's KeeperException.Code.
 const (
 	OK                              ErrCode = 0
 	ErrSystemError                  ErrCode = -1

@@ -36,7 +36,8 @@ type MultiOp struct {
 // MultiRequest is the body of multi and multiRead.
 type MultiRequest struct{ Ops []MultiOp }
 
-// Append appends the encoding, terminator included. An op that has no place in a multi gets a header and no body.
+// Append appends the encoding, terminator included. An op that has no place in a multi gets a
+// header and no body.
 func (r *MultiRequest) Append(b []byte) []byte {
 	for i := range r.Ops {
 		op := &r.Ops[i]

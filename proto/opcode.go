@@ -4,7 +4,8 @@ package proto
 // operation.
 type OpCode int32
 
-// The op codes of the protocol. Each has a row in the table of operations, ops.go. Source: ZooKeeper's ZooDefs.OpCode.
+// The op codes of the protocol. Each has a row in the table of operations, ops.go. Source:
+// ZooKeeper's ZooDefs.OpCode.
 const (
 	OpNotification         OpCode = 0
 	OpCreate               OpCode = 1
@@ -45,6 +46,7 @@ const (
 const (
 	OpReattachSession OpCode = -20 // a client resumed its session on a new connection
 	OpExpireSession   OpCode = -21 // the leader heard nothing from a session for its timeout
-	OpConfigDone      OpCode = -22 // the membership change of a reconfig completed, or cannot complete
-	OpInitConfig      OpCode = -23 // the initial members of an ensemble
+	// The membership change of a reconfig completed, or cannot complete.
+	OpConfigDone OpCode = -22
+	OpInitConfig OpCode = -23 // the initial members of an ensemble
 )

@@ -11,8 +11,8 @@ type OpInfo struct {
 	Code   OpCode
 	Name   string // ZooKeeper's name; also the name in metrics and logs
 	Abbrev string // ZooKeeper's abbreviation in the four-letter word cons; empty if it has none
-	// Group is the operation as a program sees it: the four op codes that create a znode form the group "create". It is
-	// empty for an operation that is not a request of its own.
+	// Group is the operation as a program sees it: the four op codes that create a znode form the
+	// group "create". It is empty for an operation that is not a request of its own.
 	Group string
 	Class OpClass
 	Path  PathField
@@ -30,15 +30,19 @@ type OpClass uint8
 
 // The classes of operations.
 const (
-	ClassNone     OpClass = iota // not a request of a client: unimplemented, and the connection closes
-	ClassRead                    // uses this server alone; the cost is bounded by the sizes of request and reply
-	ClassBulkRead                // uses this server alone; a short request can cost a lot, so it runs with nothing queued
-	ClassWrite                   // is proposed to the ensemble
-	ClassReconfig                // is proposed too, with nothing queued before and nothing but pings answered meanwhile
-	ClassSync                    // waits until this server has caught up with the leader
-	ClassAuth                    // changes the identities of the connection
-	ClassSASL                    // answered with an empty token
-	ClassInternal                // only the server itself may: refused with ErrBadArguments
+	// Not a request of a client: unimplemented, and the connection closes.
+	ClassNone OpClass = iota
+	// Uses this server alone; the cost is bounded by the sizes of request and reply.
+	ClassRead
+	// Uses this server alone; a short request can cost a lot, so it runs with nothing queued.
+	ClassBulkRead
+	ClassWrite // proposed to the ensemble
+	// Proposed too, with nothing queued before and nothing but pings answered meanwhile.
+	ClassReconfig
+	ClassSync     // waits until this server has caught up with the leader
+	ClassAuth     // changes the identities of the connection
+	ClassSASL     // answered with an empty token
+	ClassInternal // only the server itself may: refused with ErrBadArguments
 )
 
 // PathField says where the body of a request holds paths.

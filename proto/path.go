@@ -53,7 +53,8 @@ func ValidatePath(path string) error {
 	return nil
 }
 
-// ParentPath returns the path before the last slash, "/" for a child of the root. The path must contain a slash.
+// ParentPath returns the path before the last slash, "/" for a child of the root. The path must
+// contain a slash.
 func ParentPath(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {
 		return path[:i]

@@ -70,8 +70,8 @@ func (r *PathWatchRequest) Append(b []byte) []byte {
 // Decode reads the record. A null path is an error.
 func (r *PathWatchRequest) Decode(d *jute.Decoder) { r.Path, r.Watch = d.RequiredString(), d.Bool() }
 
-// PathRequest is the body of getACL, getAllChildrenNumber, getEphemerals, deleteContainer and sync, and the response of
-// sync and create. nil is null: legal for sync and getEphemerals.
+// PathRequest is the body of getACL, getAllChildrenNumber, getEphemerals, deleteContainer and sync,
+// and the response of sync and create. nil is null: legal for sync and getEphemerals.
 type PathRequest struct{ Path *string }
 
 // Append appends the encoding.

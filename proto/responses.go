@@ -2,7 +2,8 @@ package proto
 
 import "github.com/gozkd/gozkd/proto/jute"
 
-// CreateResponse is the response of create and, with the Stat, of create2, createContainer and createTTL.
+// CreateResponse is the response of create and, with the Stat, of create2, createContainer and
+// createTTL.
 type CreateResponse struct {
 	Path string // with the sequence suffix
 	Stat Stat

@@ -36,8 +36,8 @@ func pairs(tree *datatree.Tree, at func(i int, key, value []byte) (k, v []byte))
 	}
 }
 
-// TestRestoreTree_IsRestore compares restoreTree with datatree.Restore, for a good checkpoint and for bad
-// ones.
+// TestRestoreTree_IsRestore compares restoreTree with datatree.Restore, for a good checkpoint and
+// for bad ones.
 func TestRestoreTree_IsRestore(t *testing.T) {
 	tree := wholeTree(t)
 	read := 0

@@ -103,10 +103,11 @@ func (s *Service) Snapshot() (znodes Snapshot) {
 	return znodes
 }
 
-// Rewind makes the znodes those of a snapshot again: data, ACLs, ephemerals, containers and times to live. Clients stay
-// connected, and their watches fire for what changes. A znode that did not change since the snapshot keeps its versions
-// and zxids; the others get new ones, as if a client had written them, and sequence numbers go on. Sessions stay as they
-// are: ephemerals whose session has ended do not come back, and those of new sessions are deleted although these live on.
+// Rewind makes the znodes those of a snapshot again: data, ACLs, ephemerals, containers and times
+// to live. Clients stay connected, and their watches fire for what changes. A znode that did not
+// change since the snapshot keeps its versions and zxids; the others get new ones, as if a client
+// had written them, and sequence numbers go on. Sessions stay as they are: ephemerals whose session
+// has ended do not come back, and those of new sessions are deleted although these live on.
 func (s *Service) Rewind(znodes Snapshot) {
 	s.t.Helper()
 	s.do(func(ctx context.Context) error { return s.cluster.Rewind(ctx, znodes.snapshot) })

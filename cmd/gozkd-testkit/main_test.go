@@ -43,7 +43,8 @@ type addresses struct {
 	Faults string
 }
 
-// launch starts the program in a process of its own and waits for the port file. stop ends it and returns its exit status.
+// launch starts the program in a process of its own and waits for the port file. stop ends it and
+// returns its exit status.
 func launch(t *testing.T, args ...string) (a addresses, stop func(os.Signal) int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ports.json")

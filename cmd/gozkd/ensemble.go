@@ -67,8 +67,8 @@ func serveEnsemble(stop context.Context, inv *config.Invocation, log hclog.Logge
 	}
 }
 
-// newMembers makes the servers, each with an open port for clients. The members talk to each other over a network in
-// memory. With an error it returns the servers made so far.
+// newMembers makes the servers, each with an open port for clients. The members talk to each other
+// over a network in memory. With an error it returns the servers made so far.
 func newMembers(ctx context.Context, inv *config.Invocation, log hclog.Logger) (servers []*server.Server, addresses []string, err error) {
 	const peerPort = 2888 // of every member: on the network in memory each is a host
 	c, n := inv.Config, inv.Ensemble

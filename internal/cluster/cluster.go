@@ -111,8 +111,10 @@ type Cluster struct {
 	failures chan error     // capacity 1
 
 	links     links
-	advancing chanMutex  // held by Advance
-	jumping   sync.Mutex // held while the clocks jump. Pause takes it too: the jump would wait for a paused member while it holds locks of others
+	advancing chanMutex // held by Advance
+	// Held while the clocks jump. Pause takes it too: the jump would wait for a paused member while
+	// it holds locks of others.
+	jumping sync.Mutex
 }
 
 // Start starts all members and returns when they serve.

@@ -41,7 +41,8 @@ func classify(err error) error {
 	case errors.Is(err, server.ErrNoSession):
 		return &classifiedError{ErrNotFound, err}
 	case errors.Is(err, server.ErrClosed), errors.As(err, &refused):
-		return &classifiedError{ErrState, err} // the server has ended, or the znodes do not allow it
+		// The server has ended, or the znodes do not allow it.
+		return &classifiedError{ErrState, err}
 	}
 	return err
 }

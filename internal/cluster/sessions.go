@@ -162,7 +162,8 @@ func (c *Cluster) settle(ctx context.Context) error {
 	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {
 			err := s.CatchUp(ctx)
-			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted) // whoever starts the member waits for it
+			// Whoever starts the member waits for it.
+			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted)
 			if err != nil && !notServing && m.State() == Running {
 				return fmt.Errorf("cluster: %s: %w", m.name(), classify(err))
 			}

@@ -39,7 +39,8 @@ const maxDumped = 1000
 // Dump describes the members, the sessions and the znodes of the member with the highest zxid. It
 // does not wait.
 func (c *Cluster) Dump(w io.Writer) {
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // to a buffer, or nobody misses it
+	// w is a buffer, or nobody misses the text.
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 	var most *server.Server
 	var zxid int64
 	for _, m := range c.members {

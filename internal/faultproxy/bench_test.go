@@ -8,7 +8,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// BenchmarkRoundTrip is one small request and its answer over TCP, without a gate, behind one, and with rules that do not match.
+// BenchmarkRoundTrip is one small request and its answer over TCP, without a gate, behind one, and
+// with rules that do not match.
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -80,8 +81,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// null is a connection that has the same request for every Read and takes every answer: what a round trip costs in the gate
-// alone.
+// null is a connection that has the same request for every Read and takes every answer: what a
+// round trip costs in the gate alone.
 type null struct {
 	net.Conn
 	request []byte

@@ -54,7 +54,8 @@ type Fault struct {
 	Session int64
 	Delay   time.Duration // Delay only, > 0
 	Code    proto.ErrCode // Fail only, < 0
-	Times   int           // how often the fault happens; 0 means once, a negative number until the rule is removed
+	// How often the fault happens; 0 means once, a negative number until the rule is removed.
+	Times int
 }
 
 // check returns the meaning of Op, or all errors of the fault.

@@ -32,8 +32,10 @@ const (
 
 // request is the beginning of a request's frame.
 type request struct {
-	seen    []byte // from the length on; at least requestBytes, except for a connect request, and at most the frame
-	bytes   int    // of the whole frame with its length
+	// From the length on; at least requestBytes, except for a connect request, and at most the
+	// frame.
+	seen    []byte
+	bytes   int // of the whole frame with its length
 	connect bool
 	session int64
 	header  proto.RequestHeader // zero for a connect request

@@ -48,8 +48,8 @@ type meaning struct {
 // connect has no op code.
 var connect = meaning{op: OpConnect, ofClient: true, pathless: true}
 
-// lookup returns the meaning of op, put together from the groups of proto's table of operations. A group is ofClient if
-// all its operations are automatic.
+// lookup returns the meaning of op, put together from the groups of proto's table of operations. A
+// group is ofClient if all its operations are automatic.
 func lookup(op Op) (meaning, error) {
 	if op == OpConnect {
 		return connect, nil

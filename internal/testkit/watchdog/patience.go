@@ -35,8 +35,9 @@ func patience(t testing.TB, d time.Duration) (context.Context, *timer) {
 	return ctx, p
 }
 
-// timer counts down in seconds without other load. It waits for what is left as if there were no load,
-// looks at the load, and waits again for the rest: a test that does not wait long pays for one timer.
+// timer counts down in seconds without other load. It waits for what is left as if there were no
+// load, looks at the load, and waits again for the rest: a test that does not wait long pays for
+// one timer.
 type timer struct {
 	cancel context.CancelFunc
 	load   func() float64

@@ -118,7 +118,8 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, route *route) (any, 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	setDeadline := func(at time.Time) error {
-		if err := control.SetReadDeadline(at); !errors.Is(err, http.ErrNotSupported) { // as from a recorder in a test
+		// As from a recorder in a test.
+		if err := control.SetReadDeadline(at); !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
 		return nil
@@ -137,7 +138,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if !utf8.Valid(body) {
 		return nil, invalid("the body is not UTF-8")
 	}
-	return bytes.TrimSpace(body), setDeadline(time.Time{}) // the reply may take longer than the body
+	// The reply may take longer than the body.
+	return bytes.TrimSpace(body), setDeadline(time.Time{})
 }
 
 // request is a request with its body.

@@ -64,7 +64,8 @@ func routes() []route {
 // help describes the table of docs/reference/faults-http.md in text.
 func (a *api) help(context.Context, *request) (any, error) {
 	var b bytes.Buffer
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) } // to a buffer
+	// Writing to a buffer cannot fail.
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format, args...) }
 	say("gozkd-testkit: requests about the servers of this process (%s).\n", a.cluster.ConnectString())
 	say("Requests and replies are JSON. A status other than 200 comes with {\"error\":\"why\"}. Durations look like 200ms, 5s, 1h.\n")
 	for _, r := range routes() {

@@ -19,8 +19,8 @@ var ensembleDefaults = []struct{ key, value string }{
 	{"4lw.commands.whitelist", "*"},
 }
 
-// ensembleFlag adds the defaults of --ensemble below everything that was set. It returns false if settings identify this
-// server as a member of another ensemble, which is a problem.
+// ensembleFlag adds the defaults of --ensemble below everything that was set. It returns false if
+// settings identify this server as a member of another ensemble, which is a problem.
 func (r *resolver) ensembleFlag(inv *Invocation) bool {
 	for _, d := range ensembleDefaults {
 		if _, set := r.won[d.key]; !set {
