@@ -116,6 +116,7 @@ func TestC4_MergeSizes(t *testing.T) {
 
 // More free pages than the 16-bit count of a freelist page can hold.
 func TestC4_MergeManyFreePages(t *testing.T) {
+	exhaustive.Only(t) // tens of megabytes, in more pages than a count of 16 bits holds
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	f, err := vfs.OS{}.Create(path)
 	if err != nil {

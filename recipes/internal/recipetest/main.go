@@ -12,6 +12,6 @@ import (
 // Main is what TestMain of a package of recipes calls. It runs the tests, and fails if a goroutine
 // is left. Each property is checked in few drawn worlds, and in 100 in make exhaustive.
 func Main(m *testing.M) {
-	exhaustive.DefaultChecks(6, 100)
+	exhaustive.DefaultChecks(5, 100)
 	goleak.VerifyTestMain(watchdog.Watch(m))
 }
