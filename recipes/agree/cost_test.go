@@ -75,7 +75,7 @@ func TestCost_Partitioner(t *testing.T) {
 		ctx := t.Context()
 		c, h := w.Hooked()
 		w.Load(map[string]string{"/p/party": "", "/p/locks/p0": "", "/p/locks/p1": ""})
-		var m *agree.Member
+		var m *agree.PartitionMember
 		var s *agree.Share
 		cost(t, h, "join", 1, "create", func() (err error) {
 			m, err = agree.NewPartitioner(c, "/p", parts[:2], "anna", 0).Join(ctx)

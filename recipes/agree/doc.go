@@ -1,17 +1,25 @@
-// Package agree is how several come to terms: whether something is done by all or by none, who meets whom, and who does which part of the work.
+// Package agree lets processes agree on something: whether all of them do it or none, who meets whom,
+// and who does which part of the work.
 //
-//	Transaction   two-phase commit                  ZooKeeper's recipe of that name; neither Curator nor kazoo has it
-//	Rendezvous    who comes first says where it is  ZooKeeper's paper; neither
-//	Partitioner   a set is divided among members    kazoo: SetPartitioner
+//	Transaction   two-phase commit                    ZooKeeper's recipe of that name; neither Curator nor kazoo has it
+//	Rendezvous    the first participant is the host    ZooKeeper's paper; neither Curator nor kazoo has it
+//	Partitioner   divides a set among members         kazoo: SetPartitioner
+//
+// When the session ends, a participant that waits for a decision takes a new place in the line, a
+// meeting with this process as host is over, and a share is lost. Votes and decisions stay.
 //
 // Invariants:
-//   - A1 a transaction is decided once, and all who ask get the same decision;
-//   - A2 it is committed only if all sites have voted for it, each once;
-//   - A3 it is decided whoever dies, as long as one of those who take part goes on, and a site that has not voted is not waited for when it is gone;
-//   - A4 it is not forgotten before all sites have said that they know that it was committed: what is not there was aborted, or is over;
-//   - A5 those who meet have the same host while their contexts are alive, up to the moment that a change needs to reach them;
-//   - A6 no part of a set is in two shares whose contexts are alive;
-//   - A7 when the members have not changed for long enough, and let go of what they have to, every part is in a share.
+//   - A1 A transaction is decided once, and everybody who asks gets the same decision.
+//   - A2 It is committed only if all sites have voted for it, each once.
+//   - A3 It is decided, whoever dies, as long as one participant continues. A site that is gone
+//     without a vote is not waited for.
+//   - A4 A committed transaction is not forgotten before all sites have said that they know the
+//     decision. So a missing transaction was aborted, or is over.
+//   - A5 Participants of a rendezvous whose contexts are alive have the same host, except for the
+//     moment that a change takes to reach them.
+//   - A6 No part of a set is in two shares whose contexts are alive.
+//   - A7 When the members have not changed for long enough, and have released what they had to,
+//     every part is in a share.
 //
 // docs/internals/recipes.md says why they hold, and what each costs.
 package agree

@@ -2,95 +2,81 @@ package agree
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"strings"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// TransactionExplanation is how a transaction is, as seen from outside.
+// TransactionExplanation describes a transaction, as read from its znodes.
 type TransactionExplanation struct {
 	Decision Decision
 	Task     []byte
-	// Votes are those of the sites that have not called Done; Undecided: it has not voted.
+	// Votes has the sites that have not called Done. Undecided means that a site has not voted.
 	Votes map[string]Decision
-	// Line is who takes part: the first, if it waits for the outcome, decides. Data is the site, nothing for a coordinator.
+	// Line has the participants that are present. The first decides, if it waits for the outcome.
+	// Data is the name of the site, empty for a coordinator.
 	Line recipes.Contention
 }
 
-// ExplainTransaction says how the transaction at path is. ErrNone: there is none.
+// ExplainTransaction describes the transaction at path. ErrNoTransaction means that there is none.
 func ExplainTransaction(ctx context.Context, c *recipes.Client, path string) (e TransactionExplanation, err error) {
 	t := NewTransaction(c, path)
-	if e.Decision, _, err = t.read(ctx, false); err != nil {
+	if e.Decision, _, err = t.readDecision(ctx, false); err != nil {
 		return e, err
 	}
-	if e.Task, _, err = c.Get(ctx, t.task()); err != nil {
-		return e, t.none(err)
+	if e.Task, _, err = c.Get(ctx, t.taskPath()); err != nil {
+		return e, t.explainMissing(err)
 	}
-	sites, _, err := c.Children(ctx, t.sites())
+	sites, _, err := c.Children(ctx, t.sitesPath())
 	if err != nil {
-		return e, t.none(err)
+		return e, t.explainMissing(err)
 	}
-	slices.Sort(sites)
-	paths := make([]string, len(sites))
-	for i, site := range sites {
-		paths[i] = t.vote(site)
-	}
-	votes, err := contend.Read(ctx, c, paths)
+	votes, err := contend.ReadChildren(ctx, c, t.sitesPath(), sites)
 	if err != nil {
 		return e, err
 	}
 	e.Votes = make(map[string]Decision)
 	for _, v := range votes {
-		e.Votes[v.Path[strings.LastIndexByte(v.Path, '/')+1:]] = Decision(v.Data)
+		e.Votes[znodepath.Base(v.Path)] = Decision(v.Data)
 	}
-	e.Line, err = explainLine(ctx, c, t.here())
+	e.Line, err = contend.Contention(ctx, c, t.linePath(), nil)
 	return e, err
 }
 
-// ExplainRendezvous says who is the host at path; waiters are those who came at the same moment and will be guests.
+// ExplainRendezvous returns the host at path. Waiters came at the same moment and will be guests.
 func ExplainRendezvous(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
-	return explainLine(ctx, c, path)
+	return contend.Contention(ctx, c, path, nil)
 }
 
-// PartitionExplanation is how a set is divided, as seen from outside.
+// PartitionExplanation describes how a set is divided, as read from its znodes.
 type PartitionExplanation struct {
-	Members map[string][]recipes.Contender // by their identifiers, each with one place as a rule
-	Parts   map[string]recipes.Contention  // those parts that somebody has or waits for
+	Members map[string][]recipes.Contender // by identifier; more than one if members share an identifier
+	Parts   map[string]recipes.Contention  // the parts that a member has or waits for
 }
 
-// ExplainPartitioner says who takes part at path, and who has what.
+// ExplainPartitioner describes the members of the partitioner at path and the parts that they have.
 func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (PartitionExplanation, error) {
 	e := PartitionExplanation{make(map[string][]recipes.Contender), make(map[string]recipes.Contention)}
-	party := znodepath.Join(path, partyName)
-	names, _, err := c.Children(ctx, party)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	party, locks := znodepath.Join(path, partyName), znodepath.Join(path, locksName)
+	names, err := contend.ChildNames(ctx, c, party)
+	if err != nil {
 		return e, err
 	}
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = znodepath.Join(party, name)
-	}
-	members, err := contend.Read(ctx, c, paths)
+	members, err := contend.ReadChildren(ctx, c, party, names)
 	if err != nil {
 		return e, err
 	}
 	for _, m := range members {
-		id := identifierOf(m.Path[strings.LastIndexByte(m.Path, '/')+1:])
+		id := identifierOf(znodepath.Base(m.Path))
 		e.Members[id] = append(e.Members[id], m)
 	}
-	locks := znodepath.Join(path, locksName)
-	parts, _, err := c.Children(ctx, locks)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	parts, err := contend.ChildNames(ctx, c, locks)
+	if err != nil {
 		return e, err
 	}
 	for _, part := range parts {
-		l, err := explainLine(ctx, c, znodepath.Join(locks, part))
+		l, err := contend.Contention(ctx, c, znodepath.Join(locks, part), nil)
 		if err != nil {
 			return e, err
 		}
@@ -99,13 +85,4 @@ func ExplainPartitioner(ctx context.Context, c *recipes.Client, path string) (Pa
 		}
 	}
 	return e, nil
-}
-
-// explainLine is the line of a mutex.
-func explainLine(ctx context.Context, c *recipes.Client, dir string) (recipes.Contention, error) {
-	all, err := contend.Contenders(ctx, c, dir, nil)
-	if err != nil || len(all) == 0 {
-		return recipes.Contention{}, err
-	}
-	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
 }

@@ -12,14 +12,18 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/backoff"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
+	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// ErrMembersChanged is the cause of the end of a context of Partitioner.Run: the parts have to be let go of, and are divided anew.
+// ErrMembersChanged is a cause of the end of the context that Partitioner.Run passes: the parts must
+// be released, and the set is divided anew.
 var ErrMembersChanged = errors.New("agree: members have changed")
 
-// Partitioner divides the parts of a set among those who take part, so that each part is worked on by one at a time: kazoo's SetPartitioner. All
-// must mean the same set. Safe for concurrent use.
+// Partitioner divides the parts of a set among its members, so that at most one member works on a
+// part at a time: kazoo's SetPartitioner. All members must use the same set. Safe for concurrent use.
 type Partitioner struct {
 	client     *recipes.Client
 	path       string
@@ -30,43 +34,46 @@ type Partitioner struct {
 
 // NewPartitioner returns the partitioner at path.
 //
-//	parts       of the set; each names a znode, so none has a slash
-//	identifier  of the member, by which members are sorted: so that of a process that comes back is best what it was
-//	quiet       for how long members must not have come or gone before the set is divided; kazoo takes 30 s
+//	parts       the set; each part must be the valid name of a znode
+//	identifier  of the member; members are sorted by it, so a process that restarts should use the
+//	            same one again
+//	quiet       for how long members must not have come or gone before the set is divided; kazoo
+//	            takes 30 s
 func NewPartitioner(c *recipes.Client, path string, parts []string, identifier string, quiet time.Duration) *Partitioner {
 	return &Partitioner{client: c, path: path, parts: slices.Clone(parts), identifier: identifier, quiet: quiet}
 }
 
-// State is how a member stands to its share.
-type State string
+// PartitionState is the state of a member and its share.
+type PartitionState string
 
-// The states, those of kazoo.
+// The states, with kazoo's names.
 const (
-	Allocating State = "ALLOCATING" // it has none yet, or none any more
-	Acquired   State = "ACQUIRED"   // it has one
-	Release    State = "RELEASE"    // it has one which it must let go of, since members have changed, or it was lost
-	Failure    State = "FAILURE"    // it is no member any more
+	Allocating  PartitionState = "ALLOCATING" // no share
+	Acquired    PartitionState = "ACQUIRED"   // has a share
+	MustRelease PartitionState = "RELEASE"    // must release its share: members have changed, or the share is lost
+	Failed      PartitionState = "FAILURE"    // no longer a member
 )
 
-// Member is one who takes part. Acquire and Leave are for one goroutine at a time.
-type Member struct {
+// PartitionMember is a member of a Partitioner. Acquire and Leave must be called by one goroutine at
+// a time.
+type PartitionMember struct {
 	*Partitioner
 	session *recipes.Session
 	name    string
 	ctx     context.Context
-	leave   context.CancelCauseFunc
+	cancel  context.CancelCauseFunc
 	share   atomic.Pointer[Share]
 }
 
-// Join takes part from now on, until Leave or the end of the session.
-func (p *Partitioner) Join(ctx context.Context) (*Member, error) {
+// Join makes this process a member until Leave or the end of the session.
+func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 	for i, part := range p.parts {
-		if part == "" || part == "." || part == ".." || strings.Contains(part, "/") || slices.Contains(p.parts[:i], part) {
-			return nil, fmt.Errorf("agree: join %s: part %q: %w", p.path, part, ErrBadNames)
+		if !znodepath.ValidName(part) || slices.Contains(p.parts[:i], part) {
+			return nil, fmt.Errorf("agree: join %s: part %q: %w", p.path, part, ErrInvalidName)
 		}
 	}
 	if p.identifier == "" || strings.Contains(p.identifier, "/") {
-		return nil, fmt.Errorf("agree: join %s as %q: %w", p.path, p.identifier, ErrBadNames)
+		return nil, fmt.Errorf("agree: join %s as %q: %w", p.path, p.identifier, ErrInvalidName)
 	}
 	s, err := p.client.AwaitSession(ctx)
 	if err != nil {
@@ -74,88 +81,90 @@ func (p *Partitioner) Join(ctx context.Context) (*Member, error) {
 	}
 	in, cancel := s.Within(ctx)
 	defer cancel()
-	m := &Member{Partitioner: p, session: s, name: newMember(p.identifier)}
+	m := &PartitionMember{Partitioner: p, session: s, name: guid.NewHex() + "-" + p.identifier}
 	if _, err := p.client.Create(in, m.znode(), nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true}); err != nil {
 		if errors.Is(err, recipes.ErrOutcomeUnknown) {
-			// Close waits for it. After Close there is no session either.
-			_ = p.client.Background(ctx, m.withdraw)
+			// Client.Close waits for it. If that fails, the Client is closed and there is no session.
+			_ = p.client.Background(ctx, m.deleteOrphan)
 		}
 		return nil, err
 	}
-	m.ctx, m.leave = s.WithCancel()
+	m.ctx, m.cancel = s.WithCancel()
 	return m, nil
 }
 
-// Run takes part until ctx ends, or f returns while its context is alive, and returns what f does. f is called with each share; its context
-// ends with ctx, when the share is lost, or when the members have changed, and then f must return soon, since others wait. Each share is let go
-// of when f has returned, also if it panics.
+// Run is a member until ctx ends or f returns while its context is alive, and returns the error of f.
+// It joins again after the loss of the session.
+//
+// Run calls f with each share and releases the share after f has returned, also if f panics. The
+// context of f ends with ctx, when the share is lost, and when the members have changed. f must then
+// return soon, because other members wait.
 func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts []string) error) error {
 	for {
 		m, err := p.Join(ctx)
 		if err == nil {
 			err = m.run(ctx, f)
 		}
-		if ctx.Err() != nil || !errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld) {
+		if ctx.Err() != nil || !contend.IsLost(err) {
 			return err
 		}
 	}
 }
 
-// run is Run for as long as the session lives.
-func (m *Member) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (err error) {
-	defer func() { err = errors.Join(err, known(m.Leave(ctx))) }()
+// run is Run as long as the session lives.
+func (m *PartitionMember) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (err error) {
+	defer func() { err = contend.WithCleanup(err, m.Leave(ctx)) }()
 	for {
 		share, err := m.Acquire(ctx)
 		if err != nil {
 			return err
 		}
-		over, err := share.run(ctx, f)
-		if !over {
+		if again, err := share.run(ctx, f); !again {
 			return err
 		}
 	}
 }
 
-// Context ends when it is no member any more, or may be none.
-func (m *Member) Context() context.Context { return m.ctx }
+// Context returns a context that ends when the process is no longer a member, or may not be.
+func (m *PartitionMember) Context() context.Context { return m.ctx }
 
-// State returns how the member stands to its share.
-func (m *Member) State() State {
+// State returns the state of the member and its share.
+func (m *PartitionMember) State() PartitionState {
 	s := m.share.Load()
 	switch {
 	case m.ctx.Err() != nil:
-		return Failure
+		return Failed
 	case s == nil:
 		return Allocating
-	case s.ctx.Err() != nil, s.valid.Err() != nil:
-		return Release
+	case s.ctx.Err() != nil, s.stable.Err() != nil:
+		return MustRelease
 	}
 	return Acquired
 }
 
-// Leave lets go of the share, and takes part no longer.
-func (m *Member) Leave(ctx context.Context) error {
+// Leave releases the share and ends the membership.
+func (m *PartitionMember) Leave(ctx context.Context) error {
 	var released error
 	if s := m.share.Load(); s != nil {
 		released = s.Release(ctx)
 	}
-	m.leave(recipes.ErrNotHeld)
+	m.cancel(recipes.ErrNotHeld)
 	if m.session.Context().Err() != nil {
-		return released // it goes with its session, before the Client has another
+		return released // the server deletes the znode before the Client has another session
 	}
 	return errors.Join(released, m.client.DeleteGuaranteed(ctx, m.znode()))
 }
 
-// Acquire waits until the members have not changed for the quiet time, and those who have had parts before that are now the member's have let go
-// of them. The member must not have a share.
-func (m *Member) Acquire(ctx context.Context) (*Share, error) {
+// Acquire waits until the members have not changed for the quiet time, and until the previous owners
+// of this member's parts have released them. The member must not have a share.
+func (m *PartitionMember) Acquire(ctx context.Context) (*Share, error) {
 	if m.share.Load() != nil {
-		return nil, fmt.Errorf("agree: acquire at %s: there is a share that was not released", m.path)
+		return nil, fmt.Errorf("agree: acquire at %s: the previous share was not released", m.path)
 	}
 	in, cancel := m.session.Within(ctx)
 	defer cancel()
 	for {
-		members, fires, err := m.settle(in)
+		members, fires, err := m.awaitQuiet(in)
 		if err != nil {
 			return nil, err
 		}
@@ -165,42 +174,41 @@ func (m *Member) Acquire(ctx context.Context) (*Share, error) {
 			m.share.Store(s)
 			return s, nil
 		}
-		released := known(s.Release(ctx))
+		released := s.Release(ctx)
 		if in.Err() != nil {
 			err = &recipes.Error{Op: "acquire", Path: m.znode(), Err: context.Cause(in)}
 		}
 		if in.Err() != nil || !errors.Is(err, ErrMembersChanged) && !errors.Is(err, recipes.ErrNotHeld) {
-			return nil, errors.Join(err, released)
+			return nil, contend.WithCleanup(err, released)
 		}
 	}
 }
 
-// withdraw deletes what may come of a create that nobody waits for: even in a later session, if it was not sent before. The name is used once.
-func (m *Member) withdraw(ctx context.Context) {
+// deleteOrphan deletes the znode that an abandoned create may make, even in a later session if it was
+// not sent before. No other member has that name.
+func (m *PartitionMember) deleteOrphan(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := m.client.Sync(ctx, m.znode()) // waits for the create
+		err := m.client.Sync(ctx, m.znode()) // completes after the create
 		if err == nil {
 			err = m.client.Delete(ctx, m.znode(), -1)
 		}
 		if err == nil || errors.Is(err, zk.ErrNoNode) {
 			return
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
+		backoff.Sleep(ctx, time.Second)
 	}
 }
 
-// settle waits until the members have not changed for the quiet time, and returns their names and what says when they change.
-func (m *Member) settle(ctx context.Context) ([]string, <-chan zk.Event, error) {
+// awaitQuiet waits until the members have not changed for the quiet time. It returns their names and
+// a channel that says when they have changed.
+func (m *PartitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan zk.Event, error) {
 	for {
 		names, _, fires, err := m.client.ChildrenW(ctx, znodepath.Join(m.path, partyName))
 		switch {
 		case err != nil && !errors.Is(err, zk.ErrNoNode):
 			return nil, nil, err
 		case !slices.Contains(names, m.name): // somebody has deleted it
-			m.leave(recipes.ErrNotHeld)
+			m.cancel(recipes.ErrNotHeld)
 			return nil, nil, &recipes.Error{Op: "acquire", Path: m.znode(), Err: recipes.ErrNotHeld}
 		}
 		slices.Sort(names)
@@ -217,12 +225,6 @@ func (m *Member) settle(ctx context.Context) ([]string, <-chan zk.Event, error) 
 	}
 }
 
-func (m *Member) znode() string { return znodepath.Join(znodepath.Join(m.path, partyName), m.name) }
-
-// known is err, but for what goes on in the background.
-func known(err error) error {
-	if errors.Is(err, recipes.ErrOutcomeUnknown) {
-		return nil
-	}
-	return err
+func (m *PartitionMember) znode() string {
+	return znodepath.Join(znodepath.Join(m.path, partyName), m.name)
 }

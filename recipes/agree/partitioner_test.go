@@ -41,7 +41,7 @@ func TestPartitioner(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-all.Changed()
-		if a.State() != agree.Release || all.Context().Err() != nil {
+		if a.State() != agree.MustRelease || all.Context().Err() != nil {
 			t.Error(a.State())
 		}
 		shares := make(chan []string, 1)
@@ -73,7 +73,7 @@ func TestPartitioner(t *testing.T) {
 			t.Error(err)
 		}
 		<-half.Changed()
-		if err := a.Leave(ctx); err != nil || a.State() != agree.Failure || half.Context().Err() == nil {
+		if err := a.Leave(ctx); err != nil || a.State() != agree.Failed || half.Context().Err() == nil {
 			t.Error(err, a.State())
 		}
 		w.AssertChildren("/p/party")
@@ -83,7 +83,7 @@ func TestPartitioner(t *testing.T) {
 			}
 		}
 		for _, bad := range [][]string{{"a/b"}, {""}, {"a", "a"}} {
-			if _, err := agree.NewPartitioner(w.Client(), "/p", bad, "x", quiet).Join(ctx); !errors.Is(err, agree.ErrBadNames) {
+			if _, err := agree.NewPartitioner(w.Client(), "/p", bad, "x", quiet).Join(ctx); !errors.Is(err, agree.ErrInvalidName) {
 				t.Errorf("%q: %v", bad, err)
 			}
 		}

@@ -11,22 +11,23 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Rendezvous lets those meet who know nothing of each other but a path: who comes first is the host, and says where it is; who comes later
-// learns that. When the host has gone, whoever meets next is host. Safe for concurrent use.
+// Rendezvous lets processes meet that know nothing of each other except a path. The first is the
+// host and publishes its address; the others are guests and get that address. After the host has
+// gone, the next participant is the host. Safe for concurrent use.
 type Rendezvous struct {
 	client *recipes.Client
 	path   string
 }
 
-// Meeting is one's part in a meeting. Leave must be called.
+// Meeting is the participation in a rendezvous, as host or as guest. Leave must be called.
 type Meeting struct {
 	client  *recipes.Client
 	path    string // of the host's znode
 	address []byte
 	host    *recipes.Hold // nil for a guest
 	ctx     context.Context
-	leave   context.CancelCauseFunc
-	done    chan struct{} // closed when nothing of it runs
+	cancel  context.CancelCauseFunc // nil for a host
+	done    chan struct{}           // closed when follow has ended; nil for a host
 }
 
 // ErrHostGone is the cause of the end of a guest's context.
@@ -37,10 +38,10 @@ func NewRendezvous(c *recipes.Client, path string) *Rendezvous {
 	return &Rendezvous{client: c, path: path}
 }
 
-// Meet meets the host that is there, or becomes the host, whose address guests get.
+// Meet meets the present host, or becomes the host, whose guests get address.
 func (r *Rendezvous) Meet(ctx context.Context, address []byte) (*Meeting, error) {
 	for {
-		m, err := r.visit(ctx)
+		m, err := r.meetHost(ctx)
 		if m != nil || err != nil {
 			return m, err
 		}
@@ -48,14 +49,14 @@ func (r *Rendezvous) Meet(ctx context.Context, address []byte) (*Meeting, error)
 		switch {
 		case held != nil:
 			return &Meeting{client: r.client, path: held.Path(), address: address, host: held, ctx: held.Context()}, nil
-		case err == nil: // another was faster: it is there
-		case ctx.Err() != nil || !errors.Is(err, recipes.ErrSessionLost) && !errors.Is(err, recipes.ErrNotHeld):
+		case err == nil: // another process was faster and is the host
+		case ctx.Err() != nil || !contend.IsLost(err):
 			return nil, err
 		}
 	}
 }
 
-// Visit waits for a host and meets it, and is never the host.
+// Visit waits for a host and meets it. It never becomes the host.
 func (r *Rendezvous) Visit(ctx context.Context) (*Meeting, error) {
 	for {
 		names, fires, err := r.watch(ctx)
@@ -63,54 +64,56 @@ func (r *Rendezvous) Visit(ctx context.Context) (*Meeting, error) {
 			return nil, err
 		}
 		if len(names) > 0 {
-			if m, err := r.guest(ctx, names[0]); m != nil || err != nil {
+			if m, err := r.meetAsGuest(ctx, names[0]); m != nil || err != nil {
 				return m, err
 			}
 			continue
 		}
-		if err := wait(ctx, "wait for a host at", r.path, fires); err != nil {
+		if err := awaitEvent(ctx, "wait for a host at", r.path, fires); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// Host reports whether one is the host oneself.
+// Host reports whether this process is the host.
 func (m *Meeting) Host() bool { return m.host != nil }
 
-// Held is what a host has for the fact that it is the host; nil for a guest.
+// Held returns the host's Hold; nil for a guest.
 func (m *Meeting) Held() *recipes.Hold { return m.host }
 
-// Address is the host's. It is not to be changed.
+// Address returns the host's address. It must not be modified.
 func (m *Meeting) Address() []byte { return m.address }
 
-// Context of a host ends when it is not the host any more, before another can be; that of a guest when it has heard that its host is gone, or
-// does not know whether it could hear that.
+// Context returns a context that ends with the meeting. A host's context ends before another process
+// can be the host. A guest's ends when the guest has learned that the host is gone, or when it could
+// no longer learn that.
 func (m *Meeting) Context() context.Context { return m.ctx }
 
-// Leave ends it. When a host leaves, the meeting is over for all.
+// Leave ends the participation. When the host leaves, the meeting is over for all.
 func (m *Meeting) Leave(ctx context.Context) error {
 	if m.host != nil {
 		return m.host.Release(ctx)
 	}
-	m.leave(context.Canceled)
+	m.cancel(context.Canceled)
 	<-m.done
 	return nil
 }
 
-// visit meets the host that is there; nil if there is none.
-func (r *Rendezvous) visit(ctx context.Context) (*Meeting, error) {
-	children, _, err := r.client.Children(ctx, r.path)
-	switch names := recipes.Sequential(children); {
-	case errors.Is(err, zk.ErrNoNode), err == nil && len(names) == 0:
-		return nil, nil
-	case err != nil:
+// meetHost meets the present host; it returns nil if there is none.
+func (r *Rendezvous) meetHost(ctx context.Context) (*Meeting, error) {
+	children, err := contend.ChildNames(ctx, r.client, r.path)
+	if err != nil {
 		return nil, err
-	default:
-		return r.guest(ctx, names[0])
 	}
+	names := recipes.Sequential(children)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return r.meetAsGuest(ctx, names[0])
 }
 
-// watch returns who is there, and a channel that says when that has changed.
+// watch returns the names of the host and of other contenders in order, and a channel that says when
+// they have changed.
 func (r *Rendezvous) watch(ctx context.Context) ([]string, <-chan zk.Event, error) {
 	for {
 		children, _, fires, err := r.client.ChildrenW(ctx, r.path)
@@ -118,14 +121,14 @@ func (r *Rendezvous) watch(ctx context.Context) ([]string, <-chan zk.Event, erro
 			return recipes.Sequential(children), fires, err
 		}
 		stat, fires, err := r.client.ExistsW(ctx, r.path)
-		if stat == nil { // else it was made meanwhile
+		if stat == nil { // otherwise it was created meanwhile
 			return nil, fires, err
 		}
 	}
 }
 
-// guest meets the host with that name; nil if it is gone.
-func (r *Rendezvous) guest(ctx context.Context, name string) (*Meeting, error) {
+// meetAsGuest meets the host whose znode is called name; it returns nil if that is gone.
+func (r *Rendezvous) meetAsGuest(ctx context.Context, name string) (*Meeting, error) {
 	s, err := r.client.AwaitSession(ctx)
 	if err != nil {
 		return nil, err
@@ -141,13 +144,13 @@ func (r *Rendezvous) guest(ctx context.Context, name string) (*Meeting, error) {
 		return nil, err
 	}
 	m := &Meeting{client: r.client, path: path, address: data, done: make(chan struct{})}
-	m.ctx, m.leave = s.WithCancel()
+	m.ctx, m.cancel = s.WithCancel()
 	// Ends with Leave, which waits for it, or when the host or the session is gone.
 	go m.follow(fires)
 	return m, nil
 }
 
-// follow ends the meeting when the host is gone.
+// follow ends a guest's meeting when the host is gone.
 func (m *Meeting) follow(fires <-chan zk.Event) {
 	defer close(m.done)
 	for {
@@ -158,7 +161,7 @@ func (m *Meeting) follow(fires <-chan zk.Event) {
 		}
 		var err error
 		if _, _, fires, err = m.client.GetW(m.ctx, m.path); err != nil {
-			m.leave(ErrHostGone) // or it can't be known whether it is there
+			m.cancel(ErrHostGone) // or the guest cannot know whether it is
 			return
 		}
 	}

@@ -9,55 +9,61 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// atOnce is how many locks of a share are taken at a time.
-const atOnce = 16
+// maxConcurrentLocks is how many locks of a share are acquired or released at a time.
+const maxConcurrentLocks = 16
 
-// Share is the parts that a member has. Release must be called.
+// Share is the set of parts that a member has. Release must be called.
 type Share struct {
-	member *Member
+	member *PartitionMember
 	parts  []string
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	valid  context.Context // ends when the members have changed
-	change context.CancelCauseFunc
-	done   chan struct{} // closed when nothing of it runs
+
+	stable         context.Context // ends when the members have changed
+	membersChanged context.CancelCauseFunc
+	done           chan struct{} // closed when follow has ended
 
 	mu    sync.Mutex // guards held and stops
 	held  map[string]*recipes.Hold
-	stops []func() bool
+	stops []func() bool // undo the AfterFuncs of the locks' contexts
 }
 
-// newShare returns a share whose parts are still to be locked.
-func (m *Member) newShare(parts, members []string, fires <-chan zk.Event) *Share {
+// newShare returns a share whose parts are not locked yet.
+func (m *PartitionMember) newShare(parts, members []string, fires <-chan zk.Event) *Share {
 	s := &Share{member: m, parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
 	s.ctx, s.cancel = m.session.WithCancel()
-	s.valid, s.change = context.WithCancelCause(context.Background())
-	// Ends with the share's context; Release waits for it.
+	s.stable, s.membersChanged = context.WithCancelCause(context.Background())
+	// Ends with the share's context. Release waits for it.
 	go s.follow(members, fires)
 	return s
 }
 
-// Parts are those that the member has, in order. There may be none. They are not to be changed.
+// Parts returns the parts, sorted; there may be none. They must not be modified.
 func (s *Share) Parts() []string { return s.parts }
 
-// Context ends when any of the parts may not be the member's any more: before another can have it.
+// Context returns a context that ends when any part is lost or may be, before another member can have
+// it.
 func (s *Share) Context() context.Context { return s.ctx }
 
-// Changed is closed when the members have changed: then the share is to be released soon, and Acquire called again.
-func (s *Share) Changed() <-chan struct{} { return s.valid.Done() }
+// Changed returns a channel that is closed when the members have changed. The share should then be
+// released soon, and Acquire called again.
+func (s *Share) Changed() <-chan struct{} { return s.stable.Done() }
 
-// Held is the lock of a part, with its token and Guard; nil if the part is not in the share.
+// Held returns the lock of a part, which has its token and Guard; nil if the share does not have the
+// part.
 func (s *Share) Held(part string) *recipes.Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held[part]
 }
 
-// Release lets go of all parts, in the background if need be, of which errors.Is(err, recipes.ErrOutcomeUnknown) tells.
+// Release releases all parts. If errors.Is(err, recipes.ErrOutcomeUnknown), that continues in the
+// background.
 func (s *Share) Release(ctx context.Context) error {
 	s.cancel(recipes.ErrNotHeld)
 	s.member.share.CompareAndSwap(s, nil)
@@ -69,25 +75,22 @@ func (s *Share) Release(ctx context.Context) error {
 	for _, stop := range stops {
 		stop()
 	}
-	var errs []error
-	var mu sync.Mutex
-	each(held, func(_ string, h *recipes.Hold) {
-		if err := h.Release(ctx); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
+	return forEach(s.parts, func(part string) error {
+		if h := held[part]; h != nil {
+			return h.Release(ctx)
 		}
+		return nil
 	})
-	return errors.Join(errs...)
 }
 
-// run runs f with the share, and releases it. over means that f has returned since its context had ended, but not with ctx.
-func (s *Share) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (over bool, err error) {
+// run runs f with the share and releases it. again means that f returned because the share or the
+// membership changed, not because of ctx or an error of its own.
+func (s *Share) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (again bool, err error) {
 	in, cancel := s.within(ctx)
 	defer func() {
-		cancel(nil)
-		if released := known(s.Release(ctx)); released != nil {
-			over, err = false, errors.Join(err, released)
+		cancel()
+		if released := contend.WithCleanup(nil, s.Release(ctx)); released != nil {
+			again, err = false, errors.Join(err, released)
 		}
 	}()
 	err = f(in, s.parts)
@@ -95,48 +98,42 @@ func (s *Share) run(ctx context.Context, f func(ctx context.Context, parts []str
 	return ended && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(in))), err
 }
 
-// within is ctx that ends with the share too, and when the members change.
-func (s *Share) within(ctx context.Context) (*scope, context.CancelCauseFunc) {
-	inner, cancel := context.WithCancelCause(ctx)
-	in := &scope{inner, cancel, s}
-	lost := context.AfterFunc(s.ctx, in.look)
-	changed := context.AfterFunc(s.valid, func() { cancel(ErrMembersChanged) })
-	return in, func(cause error) {
-		lost()
-		changed()
-		cancel(cause)
+// within derives a context from ctx that also ends with the share, and when the members have changed.
+func (s *Share) within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
+	in, cancelInner := checkedctx.Within(ctx, s.stable)
+	in, cancelOuter := checkedctx.Within(in, s.ctx)
+	return in, func() {
+		cancelOuter()
+		cancelInner()
 	}
 }
 
-// lock takes the locks of all parts, and fails with ErrMembersChanged when there is no use in waiting any more.
+// lock acquires the locks of all parts. It fails with ErrMembersChanged when waiting has become
+// pointless.
 func (s *Share) lock(ctx context.Context) error {
 	in, cancel := s.within(ctx)
-	defer cancel(nil)
+	defer cancel()
+	in, cancelOthers := context.WithCancelCause(in)
+	defer cancelOthers(nil)
 	var (
-		mu     sync.Mutex
-		first  error
-		wanted = make(map[string]struct{})
+		once  sync.Once
+		first error
 	)
-	for _, part := range s.parts {
-		wanted[part] = struct{}{}
-	}
-	each(wanted, func(part string, _ struct{}) {
-		if err := s.lockPart(in, part); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			if first == nil {
-				first = err
-				cancel(err)
-			}
+	_ = forEach(s.parts, func(part string) error {
+		err := s.lockPart(in, part)
+		if err != nil {
+			once.Do(func() { first = err })
+			cancelOthers(err)
 		}
+		return err
 	})
-	if s.valid.Err() != nil {
+	if s.stable.Err() != nil {
 		return ErrMembersChanged
 	}
 	return first
 }
 
-// lockPart takes the lock of one part.
+// lockPart acquires the lock of one part.
 func (s *Share) lockPart(ctx context.Context, part string) error {
 	m := s.member
 	dir := znodepath.Join(znodepath.Join(m.path, locksName), part)
@@ -145,7 +142,7 @@ func (s *Share) lockPart(ctx context.Context, part string) error {
 		return err
 	}
 	if p.Session() != m.session {
-		return errors.Join(&recipes.Error{Op: "acquire", Path: dir, Err: recipes.ErrSessionLost}, known(p.Leave(ctx)))
+		return contend.WithCleanup(&recipes.Error{Op: "acquire", Path: dir, Err: recipes.ErrSessionLost}, p.Leave(ctx))
 	}
 	held, err := p.Await(ctx, contend.Exclusive)
 	if err != nil {
@@ -158,7 +155,7 @@ func (s *Share) lockPart(ctx context.Context, part string) error {
 	return nil
 }
 
-// follow tells when the members are others than these.
+// follow ends s.stable when the members are no longer these.
 func (s *Share) follow(members []string, fires <-chan zk.Event) {
 	defer close(s.done)
 	for {
@@ -170,52 +167,26 @@ func (s *Share) follow(members []string, fires <-chan zk.Event) {
 		names, _, again, err := s.member.client.ChildrenW(s.ctx, znodepath.Join(s.member.path, partyName))
 		slices.Sort(names)
 		if err != nil || !slices.Equal(names, members) {
-			s.change(ErrMembersChanged)
+			s.membersChanged(ErrMembersChanged)
 			return
 		}
 		fires = again
 	}
 }
 
-// scope is a context that looks whether a share is lost before it answers.
-type scope struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	share  *Share
-}
-
-func (c *scope) look() {
-	if c.share.ctx.Err() != nil {
-		c.cancel(context.Cause(c.share.ctx))
-	}
-}
-
-func (c *scope) Done() <-chan struct{} {
-	c.look()
-	return c.Context.Done()
-}
-
-func (c *scope) Err() error {
-	c.look()
-	return c.Context.Err()
-}
-
-func (c *scope) Value(key any) any {
-	c.look() // context.Cause asks for a value
-	return c.Context.Value(key)
-}
-
-// each calls f for all, some at a time, and returns when all are done.
-func each[V any](all map[string]V, f func(key string, value V)) {
+// forEach calls f for all parts, maxConcurrentLocks at a time, and joins the errors.
+func forEach(parts []string, f func(part string) error) error {
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
-	for key, value := range all {
+	slots := make(chan struct{}, maxConcurrentLocks)
+	errs := make([]error, len(parts))
+	for i, part := range parts {
 		slots <- struct{}{}
 		// Ends with f; awaited below.
 		wg.Go(func() {
 			defer func() { <-slots }()
-			f(key, value)
+			errs[i] = f(part)
 		})
 	}
 	wg.Wait()
+	return errors.Join(errs...)
 }

@@ -5,79 +5,86 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Decision is what became of a transaction.
+// Decision is the outcome of a transaction, or a vote.
 type Decision string
 
-// The decisions, and the votes.
+// The decisions.
 const (
 	Undecided Decision = ""
 	Commit    Decision = "commit"
 	Abort     Decision = "abort"
 )
 
-// Errors of transactions.
+// Errors of this package.
 var (
-	ErrExists   = errors.New("agree: there is a transaction at this path")
-	ErrNone     = errors.New("agree: no transaction at this path: it was aborted, or is over, or never began")
-	ErrNoSite   = errors.New("agree: not a site of this transaction")
-	ErrVoted    = errors.New("agree: the site has voted otherwise")
-	ErrBadNames = errors.New("agree: names must be different, not empty, and without a slash")
+	ErrTransactionExists = errors.New("agree: a transaction exists at this path")
+	ErrNoTransaction     = errors.New("agree: no transaction at this path: it was aborted, is over, or has not begun")
+	ErrUnknownSite       = errors.New("agree: not a site of this transaction, or done with it")
+	ErrAlreadyVoted      = errors.New("agree: the site has voted differently")
+	ErrInvalidName       = errors.New("agree: names must be different, not empty, and without a slash")
 )
 
-// open are the data of a transaction that is not decided. Without data it is none, but what somebody who came late has left for a moment.
+// open is the data of an undecided transaction. A znode without data is no transaction: a late
+// participant has created it as a parent, and the server will delete it.
 const open = "open"
 
-// The znodes below that of a transaction. Its own data are the decision, made with its first version.
+// The znodes below that of a transaction. The transaction's own data become the decision, as their
+// version 1.
 const (
-	taskName  = "task"  // what it is about
-	sitesName = "sites" // a child for each site, whose data are its vote, made with its first version
-	hereName  = "here"  // the line of those who take part at this moment: the first decides
+	taskName  = "task"  // the task
+	sitesName = "sites" // has a child for each site, whose data become its vote, as their version 1
+	lineName  = "here"  // the line of the participants that are present: the first decides
 )
 
-// Transaction is something that all sites do, or none. Safe for concurrent use.
+// Transaction is a change that all sites make, or none. Safe for concurrent use.
 //
-// One begins it, and tells the sites of its path. Each site joins and votes; who has voted for it must be able to do it, and to undo it, until
-// it knows the decision. Whoever is first in line of those who are there, begun by the coordinator, decides when all have voted, or one has voted
-// against it or is gone without a vote. So nobody has to wait for one who died.
+// A coordinator begins it and tells its path to the sites. Each site joins and votes. A site that has
+// voted for the commit must be able both to make the change and to undo it until it knows the
+// decision. The participants that are present stand in a line, with the coordinator first. The first
+// in line decides when all sites have voted, or one has voted against the commit or is gone without
+// a vote. So nobody waits for a dead participant.
 type Transaction struct {
 	client *recipes.Client
 	path   string
 }
 
-// NewTransaction returns the transaction at path, which is used once.
+// NewTransaction returns the transaction at path. A path must be used once only.
 func NewTransaction(c *recipes.Client, path string) *Transaction {
 	return &Transaction{client: c, path: path}
 }
 
-// Begin begins it, with what it is about, for those sites, and returns the coordinator's part. A site is a name, which has no slash.
-// With recipes.ErrOutcomeUnknown there may be a transaction, and sites that find it may decide it: Decision tells, and who calls Coordinate can abort it.
+// Begin begins the transaction with a task for the given sites and returns its coordinator. The name
+// of a site must be the valid name of a znode.
+//
+// After recipes.ErrOutcomeUnknown there may be a transaction, which the sites may decide: Decision
+// reads the decision, and a Coordinator from Coordinate can abort it.
 func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (*Coordinator, error) {
 	seen, mark := make(map[string]bool), rand.Text()
 	ops := []any{
 		&zk.CreateRequest{Path: t.path, Data: []byte(open)},
-		&zk.CreateRequest{Path: t.task(), Data: task},
-		&zk.CreateRequest{Path: t.sites(), Data: []byte(mark)},
-		&zk.CreateRequest{Path: t.here()},
+		&zk.CreateRequest{Path: t.taskPath(), Data: task},
+		&zk.CreateRequest{Path: t.sitesPath(), Data: []byte(mark)},
+		&zk.CreateRequest{Path: t.linePath()},
 	}
 	for _, site := range sites {
-		if site == "" || site == "." || site == ".." || strings.Contains(site, "/") || seen[site] {
-			return nil, fmt.Errorf("agree: begin %s: %q: %w", t.path, site, ErrBadNames)
+		if !znodepath.ValidName(site) || seen[site] {
+			return nil, fmt.Errorf("agree: begin %s: site %q: %w", t.path, site, ErrInvalidName)
 		}
 		seen[site] = true
-		ops = append(ops, &zk.CreateRequest{Path: t.vote(site)})
+		ops = append(ops, &zk.CreateRequest{Path: t.votePath(site)})
 	}
-	err := t.make(ctx, ops, mark)
+	err := t.create(ctx, ops, mark)
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
-		return nil, fmt.Errorf("agree: begin %s: %w", t.path, ErrExists)
+		return nil, fmt.Errorf("agree: begin %s: %w", t.path, ErrTransactionExists)
 	case err != nil:
 		return nil, err
 	}
@@ -88,7 +95,8 @@ func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (
 	return &Coordinator{p, p.place}, nil
 }
 
-// Coordinate takes part without a site: as the coordinator does that began it, or in its place.
+// Coordinate takes part without a site, as a replacement of the coordinator that began the
+// transaction.
 func (t *Transaction) Coordinate(ctx context.Context) (*Coordinator, error) {
 	p, err := t.join(ctx, "")
 	if err != nil {
@@ -97,43 +105,45 @@ func (t *Transaction) Coordinate(ctx context.Context) (*Coordinator, error) {
 	return &Coordinator{p, nil}, nil
 }
 
-// Decision returns what was decided so far, without taking part.
+// Decision returns the decision so far, without taking part.
 func (t *Transaction) Decision(ctx context.Context) (Decision, error) {
 	if err := t.client.Sync(ctx, t.path); err != nil {
 		return Undecided, err
 	}
-	d, _, err := t.read(ctx, false)
+	d, _, err := t.readDecision(ctx, false)
 	return d, err
 }
 
-// Forget deletes the transaction. If it was committed, it waits until all sites have called Done. While it is undecided, it fails.
+// Forget deletes the transaction. After a commit it first waits until all sites have called Done. It
+// fails if the transaction is undecided.
 func (t *Transaction) Forget(ctx context.Context) error {
 	d, err := t.Decision(ctx)
 	switch {
-	case errors.Is(err, ErrNone):
+	case errors.Is(err, ErrNoTransaction):
 		return nil
 	case err != nil:
 		return err
 	case d == Undecided:
-		return fmt.Errorf("agree: forget %s: it is not decided", t.path)
+		return fmt.Errorf("agree: forget %s: the transaction is undecided", t.path)
 	}
 	for {
-		sites, _, fires, err := t.client.ChildrenW(ctx, t.sites())
+		sites, _, fires, err := t.client.ChildrenW(ctx, t.sitesPath())
 		if errors.Is(err, zk.ErrNoNode) || err == nil && (d == Abort || len(sites) == 0) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		if err := wait(ctx, "forget", t.path, fires); err != nil {
+		if err := awaitEvent(ctx, "forget", t.path, fires); err != nil {
 			return err
 		}
 	}
-	return t.remove(ctx)
+	return t.delete(ctx)
 }
 
-// make creates the znodes of a transaction, and what is above them. If an answer was lost, mark in the data of the sites' znode tells whose is there.
-func (t *Transaction) make(ctx context.Context, ops []any, mark string) error {
+// create creates the znodes of a transaction and the missing parents. After a lost answer, mark in
+// the data of the sites' parent tells whether an existing transaction is this one.
+func (t *Transaction) create(ctx context.Context, ops []any, mark string) error {
 	for unknown := false; ; {
 		_, err := t.client.Multi(ctx, ops...)
 		switch {
@@ -141,7 +151,7 @@ func (t *Transaction) make(ctx context.Context, ops []any, mark string) error {
 			unknown = true
 			continue
 		case errors.Is(err, zk.ErrNodeExists) && unknown:
-			if data, _, readErr := t.client.Get(ctx, t.sites()); readErr != nil {
+			if data, _, readErr := t.client.Get(ctx, t.sitesPath()); readErr != nil {
 				return errors.Join(err, readErr)
 			} else if string(data) == mark {
 				return nil
@@ -150,80 +160,92 @@ func (t *Transaction) make(ctx context.Context, ops []any, mark string) error {
 		case !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
-		if err := t.client.Ensure(ctx, parentOf(t.path)); err != nil {
+		if err := t.client.Ensure(ctx, znodepath.Parent(t.path)); err != nil {
 			return err
 		}
 	}
 }
 
-// remove deletes all znodes of a transaction. Those who still stand in line find that it is gone.
-func (t *Transaction) remove(ctx context.Context) error {
-	for _, dir := range []string{t.sites(), t.here()} {
-		children, _, err := t.client.Children(ctx, dir)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-		for _, name := range children {
-			if err := t.client.Delete(ctx, znodepath.Join(dir, name), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+// delete deletes all znodes of the transaction, including the places of participants, which find
+// that it is gone.
+func (t *Transaction) delete(ctx context.Context) error {
+	deleteAll := func(paths ...string) error {
+		for _, path := range paths {
+			if err := t.client.Delete(ctx, path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return err
 			}
 		}
+		return nil
 	}
-	for _, path := range []string{t.sites(), t.here(), t.task(), t.path} {
-		if err := t.client.Delete(ctx, path, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+	for _, dir := range []string{t.sitesPath(), t.linePath()} {
+		children, err := contend.ChildNames(ctx, t.client, dir)
+		if err != nil {
+			return err
+		}
+		for i, name := range children {
+			children[i] = znodepath.Join(dir, name)
+		}
+		if err := deleteAll(children...); err != nil {
 			return err
 		}
 	}
-	return nil
+	return deleteAll(t.sitesPath(), t.linePath(), t.taskPath(), t.path)
 }
 
-// read returns the decision, and with watch a channel that says when to look again.
-func (t *Transaction) read(ctx context.Context, watch bool) (d Decision, fires <-chan zk.Event, err error) {
-	var data []byte
-	if watch {
-		data, _, fires, err = t.client.GetW(ctx, t.path)
-	} else {
-		data, _, err = t.client.Get(ctx, t.path)
-	}
+// readDecision returns the decision, and with watch a channel that says when to read again.
+func (t *Transaction) readDecision(ctx context.Context, watch bool) (Decision, <-chan zk.Event, error) {
+	data, fires, err := getMaybeWatch(ctx, t.client, t.path, watch)
 	switch {
-	case errors.Is(err, zk.ErrNoNode), err == nil && len(data) == 0:
-		return Undecided, nil, fmt.Errorf("agree: %s: %w", t.path, ErrNone)
+	case err == nil && len(data) == 0:
+		return Undecided, nil, t.explainMissing(zk.ErrNoNode)
 	case err != nil || string(data) == open:
-		return Undecided, fires, err
+		return Undecided, fires, t.explainMissing(err)
 	}
 	return Decision(data), fires, nil
 }
 
-// decide makes d the decision if there is none, and returns the one that there is then. It does not matter whose it is: so neither does it
-// matter if an answer is lost.
+// decide decides for d unless there is a decision, and returns the decision. It makes no difference
+// who decided, so a lost answer does no harm.
 func (t *Transaction) decide(ctx context.Context, d Decision) (Decision, error) {
 	if _, err := t.client.Set(ctx, t.path, []byte(d), 0); err == nil {
 		return d, nil
 	} else if !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 		return Undecided, err
 	}
-	d, _, err := t.read(ctx, false)
+	d, _, err := t.readDecision(ctx, false)
 	return d, err
 }
 
-func (t *Transaction) task() string            { return znodepath.Join(t.path, taskName) }
-func (t *Transaction) sites() string           { return znodepath.Join(t.path, sitesName) }
-func (t *Transaction) here() string            { return znodepath.Join(t.path, hereName) }
-func (t *Transaction) vote(site string) string { return znodepath.Join(t.sites(), site) }
+// explainMissing returns ErrNoTransaction in place of zk.ErrNoNode.
+func (t *Transaction) explainMissing(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("agree: %s: %w", t.path, ErrNoTransaction)
+	}
+	return err
+}
 
-// wait waits for an event, or until ctx ends.
-func wait(ctx context.Context, op, path string, fires <-chan zk.Event) error {
+func (t *Transaction) taskPath() string            { return znodepath.Join(t.path, taskName) }
+func (t *Transaction) sitesPath() string           { return znodepath.Join(t.path, sitesName) }
+func (t *Transaction) linePath() string            { return znodepath.Join(t.path, lineName) }
+func (t *Transaction) votePath(site string) string { return znodepath.Join(t.sitesPath(), site) }
+
+// getMaybeWatch returns the data of a znode, and with watch a channel that says when they may have
+// changed.
+func getMaybeWatch(ctx context.Context, c *recipes.Client, path string, watch bool) (data []byte, fires <-chan zk.Event, err error) {
+	if watch {
+		data, _, fires, err = c.GetW(ctx, path)
+	} else {
+		data, _, err = c.Get(ctx, path)
+	}
+	return data, fires, err
+}
+
+// awaitEvent waits for an event or until ctx ends.
+func awaitEvent(ctx context.Context, op, path string, fires <-chan zk.Event) error {
 	select {
 	case <-fires:
 		return nil
 	case <-ctx.Done():
-		return &recipes.Error{Op: op, Path: path, Err: context.Cause(ctx)}
+		return &recipes.Error{Op: op, Path: path, Err: contend.ContextError(ctx)}
 	}
-}
-
-func parentOf(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
 }

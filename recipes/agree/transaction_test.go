@@ -46,10 +46,10 @@ func TestTransaction(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := tx.Begin(ctx, nil); !errors.Is(err, agree.ErrExists) {
+				if _, err := tx.Begin(ctx, nil); !errors.Is(err, agree.ErrTransactionExists) {
 					t.Error(err)
 				}
-				if _, err := tx.Join(ctx, "x"); !errors.Is(err, agree.ErrNoSite) {
+				if _, err := tx.Join(ctx, "x"); !errors.Is(err, agree.ErrUnknownSite) {
 					t.Error(err)
 				}
 				results := make(chan string, 2)
@@ -80,10 +80,10 @@ func TestTransaction(t *testing.T) {
 					t.Error(err)
 				}
 				w.AssertMissing("/app/tx")
-				if _, err := tx.Join(ctx, "a"); !errors.Is(err, agree.ErrNone) {
+				if _, err := tx.Join(ctx, "a"); !errors.Is(err, agree.ErrNoTransaction) {
 					t.Error(err)
 				}
-				if _, err := tx.Decision(ctx); !errors.Is(err, agree.ErrNone) {
+				if _, err := tx.Decision(ctx); !errors.Is(err, agree.ErrNoTransaction) {
 					t.Error(err)
 				}
 				w.AssertMissing("/app/tx")
@@ -161,7 +161,7 @@ func TestTransaction_SiteDies(t *testing.T) {
 				if err := errors.Join(p.Vote(ctx, agree.Commit), p.Vote(ctx, agree.Commit)); err != nil {
 					t.Error(err)
 				}
-				if err := p.Vote(ctx, agree.Abort); !errors.Is(err, agree.ErrVoted) {
+				if err := p.Vote(ctx, agree.Abort); !errors.Is(err, agree.ErrAlreadyVoted) {
 					t.Error(err)
 				}
 			}
@@ -299,7 +299,7 @@ func TestTransaction_AllOrNone(t *testing.T) {
 							d, err = site(t.Context(), c, path, fmt.Sprint("s", i), vote)
 						}
 						switch {
-						case errors.Is(err, agree.ErrNone), errors.Is(err, agree.ErrNoSite) && d == "":
+						case errors.Is(err, agree.ErrNoTransaction), errors.Is(err, agree.ErrUnknownSite) && d == "":
 						case err != nil:
 							t.Errorf("%s: %v", path, err)
 						default:

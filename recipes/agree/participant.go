@@ -1,0 +1,157 @@
+package agree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/contend"
+)
+
+// Participant takes part in a transaction as a site. Its methods must be called by one goroutine at
+// a time.
+type Participant struct{ *participation }
+
+// Coordinator takes part in a transaction without a site. Its methods must be called by one
+// goroutine at a time.
+type Coordinator struct {
+	*participation
+	initial *contend.Place // of the process that began the transaction; nil for a replacement
+}
+
+// participation is what Participant and Coordinator share: a place in the line of those present.
+type participation struct {
+	*Transaction
+	site    string // "" for a coordinator
+	task    []byte
+	place   *contend.Place
+	seen    *observations // at place; nil before the first look
+	outcome Decision
+}
+
+// Join takes part as a site, also when a new process continues the work of a site that died.
+// ErrUnknownSite means that the transaction does not have the site, or that the site has called Done.
+func (t *Transaction) Join(ctx context.Context, site string) (*Participant, error) {
+	p, err := t.join(ctx, site)
+	if err != nil {
+		return nil, err
+	}
+	switch stat, err := t.client.Exists(ctx, t.votePath(site)); {
+	case err != nil:
+		return nil, errors.Join(err, p.Leave(ctx))
+	case stat == nil:
+		return nil, errors.Join(fmt.Errorf("agree: join %s as %q: %w", t.path, site, ErrUnknownSite), p.Leave(ctx))
+	}
+	return &Participant{p}, nil
+}
+
+// Task returns the task that Begin was given.
+func (p *participation) Task() []byte { return p.task }
+
+// Leave ends the participation. The others continue: a site that has not voted counts as dead, and a
+// site that has voted can join again to learn the outcome.
+func (p *participation) Leave(ctx context.Context) error { return p.place.Leave(ctx) }
+
+// Vote votes for Commit or for Abort, which decides at once. It is no error if the transaction was
+// decided without the vote: Outcome returns the decision. ErrAlreadyVoted means that the site has
+// voted differently, perhaps before it died.
+func (p *Participant) Vote(ctx context.Context, d Decision) error {
+	set := &zk.SetDataRequest{Path: p.votePath(p.site), Data: []byte(d), Version: 0}
+	ops := []any{set, &zk.CheckVersionRequest{Path: p.path, Version: 0}}
+	switch d {
+	case Commit:
+	case Abort:
+		ops[1] = &zk.SetDataRequest{Path: p.path, Data: []byte(Abort), Version: 0}
+	default:
+		return fmt.Errorf("agree: vote %q: must be %q or %q", d, Commit, Abort)
+	}
+	for {
+		_, err := p.client.Multi(ctx, ops...)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, recipes.ErrOutcomeUnknown) && ctx.Err() == nil: // the versions allow it once only
+			continue
+		case errors.Is(err, zk.ErrNoNode):
+			return fmt.Errorf("agree: vote at %s as %q: %w", p.path, p.site, ErrNoTransaction)
+		case !errors.Is(err, zk.ErrBadVersion):
+			return err
+		}
+		data, stat, err := p.client.Get(ctx, p.votePath(p.site))
+		switch {
+		// the transaction was decided, or an earlier attempt was applied
+		case errors.Is(err, zk.ErrNoNode), err == nil && (stat.Version == 0 || Decision(data) == d):
+			return nil
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("agree: vote at %s as %q: %w", p.path, p.site, ErrAlreadyVoted)
+	}
+}
+
+// Outcome waits for the decision. The site makes it if all participants ahead in the line are gone.
+func (p *Participant) Outcome(ctx context.Context) (Decision, error) { return p.await(ctx, nil) }
+
+// Done reports that the site knows the decision and has carried it out, so that the decision need not
+// be kept for it, and ends the participation.
+func (p *Participant) Done(ctx context.Context) error {
+	if p.outcome == Undecided {
+		return fmt.Errorf("agree: done with %s as %q: the outcome is not known; call Outcome first", p.path, p.site)
+	}
+	err := p.client.Delete(ctx, p.votePath(p.site), -1)
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil
+	}
+	return errors.Join(err, p.Leave(ctx))
+}
+
+// Decide waits for the votes and decides: it commits when all sites have voted for it, and aborts
+// when a site has voted against it or is gone without a vote.
+//
+// The process that began the transaction waits for sites that have not joined yet. It also waits for
+// a site that came and went between two calls of Decide, because it has not seen the site. A
+// replacement coordinator does not wait for absent sites: it aborts.
+//
+// When ctx ends, Decide decides nothing; see Abort and Leave. It may be called again, and remembers
+// what it has seen.
+func (c *Coordinator) Decide(ctx context.Context) (Decision, error) { return c.await(ctx, c.initial) }
+
+// Abort aborts the transaction unless it is decided, and returns the decision.
+func (c *Coordinator) Abort(ctx context.Context) (Decision, error) { return c.decide(ctx, Abort) }
+
+// join takes a place in line. If the transaction was deleted meanwhile, join may leave containers
+// behind, which the server deletes.
+func (t *Transaction) join(ctx context.Context, site string) (*participation, error) {
+	if _, _, err := t.readDecision(ctx, false); err != nil {
+		return nil, err
+	}
+	p := &participation{Transaction: t, site: site}
+	if err := p.joinLine(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.task, _, err = t.client.Get(ctx, t.taskPath()); err != nil {
+		return nil, errors.Join(t.explainMissing(err), p.Leave(ctx))
+	}
+	return p, nil
+}
+
+// joinLine takes a new place in line. If it fails, p.place stays the previous place, which is lost:
+// its methods report that.
+func (p *participation) joinLine(ctx context.Context) error {
+	label := "coordinator-"
+	if p.site != "" {
+		label = siteLabel + p.site + "-"
+	}
+	place, err := contend.Join(ctx, p.client, p.linePath(), label, []byte(p.site))
+	if err == nil {
+		p.place = place
+	}
+	return err
+}
+
+// siteLabel precedes the site in the name of its place.
+const siteLabel = "site-"
