@@ -155,7 +155,8 @@ func tree(t *testing.T, c *zk.Conn, path string) map[string]string {
 	return all
 }
 
-// writers create znodes until stop, and return those that were acknowledged before each moment at which they were asked.
+// writers create znodes until stop, and return those that were acknowledged before each moment at
+// which they were asked.
 type writers struct {
 	mu    sync.Mutex
 	acked []string
@@ -190,8 +191,9 @@ func write(t *testing.T, addresses string, n int) *writers {
 	return w
 }
 
-// A backup of an ensemble under load has all that was acknowledged before it. When two of three are gone for good, the third one's data is the
-// beginning of a new ensemble with all of it, which the others join with empty directories; clients learn that their sessions are over, and go on. The
+// A backup of an ensemble under load has all that was acknowledged before it. When two of three are
+// gone for good, the third one's data is the beginning of a new ensemble with all of it, which the
+// others join with empty directories; clients learn that their sessions are over, and go on. The
 // backup is the beginning of yet another one.
 func TestBackupAndQuorumGone(t *testing.T) {
 	tr := newTrio(t)

@@ -17,7 +17,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// serve runs a server until a signal ends it or its disk fails, or an ensemble. again reads the configuration once more.
+// serve runs a server until a signal ends it or its disk fails, or an ensemble. again reads the
+// configuration once more.
 func serve(inv *config.Invocation, again func() (*config.Invocation, error), env cli.Env) error {
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd", Level: hclog.LevelFromString(inv.Config.LogLevel), Output: env.Err, JSONFormat: inv.LogJSON,

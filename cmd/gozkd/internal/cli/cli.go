@@ -74,8 +74,8 @@ type Command struct {
 	Usage string // the usage text, with a final newline
 }
 
-// Parse is ParseFlags for a subcommand. If done is true, the subcommand must return status: the user
-// asked for help, or the flags are wrong. Both have been printed.
+// Parse is ParseFlags for a subcommand. If done is true, the subcommand must return status: the
+// user asked for help, or the flags are wrong. Both have been printed.
 func (c Command) Parse(fs *flag.FlagSet, args []string) (words []string, status int, done bool) {
 	words, err := ParseFlags(fs, args)
 	switch {

@@ -24,8 +24,8 @@ type commandLine struct {
 	problems []Problem
 }
 
-// parseFlags adds the flags of serve to fs and parses the command line. Flags and the file may be in
-// any order.
+// parseFlags adds the flags of serve to fs and parses the command line. Flags and the file may be
+// in any order.
 func parseFlags(fs *flag.FlagSet, args []string) (*Invocation, []setting, []Problem) {
 	l := &commandLine{inv: new(Invocation)}
 	l.addFlags(fs)

@@ -97,8 +97,8 @@ type partialWord struct {
 	text   string   // without quotes
 }
 
-// lastWord finds the last word of a line. It follows the rules of split, except that a quote need not
-// be closed.
+// lastWord finds the last word of a line. It follows the rules of split, except that a quote need
+// not be closed.
 func lastWord(line string) partialWord {
 	var w partialWord
 	for i := 0; ; {
@@ -147,8 +147,8 @@ func (w partialWord) completeFrom(words []string) console.Completion {
 	return console.Completion{Start: w.start, Text: text, List: list}
 }
 
-// completePath completes the word to the path of a znode. A slash follows if the znode has children,
-// otherwise a space.
+// completePath completes the word to the path of a znode. A slash follows if the znode has
+// children, otherwise a space.
 func (w partialWord) completePath(children func(path string) []string) console.Completion {
 	slash := strings.LastIndexByte(w.text, '/')
 	dir, begin := w.text[:slash], w.text[slash+1:]
@@ -178,8 +178,8 @@ func (w partialWord) completePath(children func(path string) []string) console.C
 }
 
 // quoteWord returns text as one word of a line. ok is false if that is impossible: quotes cannot be
-// escaped. quote is the word's opening quote, or 0; it is kept if possible. Only a finished word gets
-// a closing quote.
+// escaped. quote is the word's opening quote, or 0; it is kept if possible. Only a finished word
+// gets a closing quote.
 func quoteWord(text string, quote byte, finished bool) (word string, ok bool) {
 	needs := text == "" || strings.ContainsAny(text, " \t\n\v\f\r") || text[0] == '"' || text[0] == '\''
 	quotes := []byte{'"', '\''}

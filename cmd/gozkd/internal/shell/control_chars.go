@@ -10,9 +10,9 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
 )
 
-// terminalSafe returns w if at is not a terminal. For a terminal it returns a writer to w that quotes
-// control characters: data that others wrote to a znode must not move the cursor, set the title or
-// make the terminal send an answer.
+// terminalSafe returns w if at is not a terminal. For a terminal it returns a writer to w that
+// quotes control characters: data that others wrote to a znode must not move the cursor, set the
+// title or make the terminal send an answer.
 func terminalSafe(w, at io.Writer) io.Writer {
 	if f, ok := at.(*os.File); ok && console.IsTerminal(f, f) {
 		return controlQuoter{w}
@@ -21,8 +21,8 @@ func terminalSafe(w, at io.Writer) io.Writer {
 }
 
 // controlQuoter quotes control characters, characters that change the direction of text, and bytes
-// that are not UTF-8, as Go and JSON do: \u001b, \x9b. Newlines, CR LF and tabs pass. Each Write must
-// consist of whole characters.
+// that are not UTF-8, as Go and JSON do: \u001b, \x9b. Newlines, CR LF and tabs pass. Each Write
+// must consist of whole characters.
 type controlQuoter struct{ to io.Writer }
 
 func (v controlQuoter) Write(p []byte) (int, error) {

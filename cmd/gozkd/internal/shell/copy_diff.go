@@ -41,7 +41,8 @@ func (c *call) copy(ctx context.Context, move bool) error {
 	return c.show(result{value: done, err: text + sequentialWarning(done.Sequential)})
 }
 
-// sequentialWarning warns that a copy does not preserve counters of sequential znodes, or returns "".
+// sequentialWarning warns that a copy does not preserve counters of sequential znodes, or returns
+// "".
 func sequentialWarning(sequential int64) string {
 	if sequential == 0 {
 		return ""

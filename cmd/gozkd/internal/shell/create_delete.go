@@ -65,8 +65,8 @@ func runCreate(ctx context.Context, c *call) error {
 	return c.show(result{value: map[string]string{"path": created}, err: "Created " + created + "\n"})
 }
 
-// invalidACL prints an error that the shell then prints again in other words, as zkCli.sh does after
-// create.
+// invalidACL prints an error that the shell then prints again in other words, as zkCli.sh does
+// after create.
 func (c *call) invalidACL(err error) error {
 	var e *client.Error
 	if errors.As(err, &e) {

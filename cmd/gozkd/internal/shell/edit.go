@@ -22,8 +22,8 @@ import (
 // editTimeout bounds the write after the editor has exited.
 const editTimeout = 30 * time.Second
 
-// runEdit lets the user change a znode's data in an editor. The new data is written only if the znode
-// still has the version that was read; otherwise the edited file is kept.
+// runEdit lets the user change a znode's data in an editor. The new data is written only if the
+// znode still has the version that was read; otherwise the edited file is kept.
 func runEdit(ctx context.Context, c *call) error {
 	if len(c.args) != 1 {
 		return errUsage

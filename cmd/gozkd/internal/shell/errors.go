@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// usageError is the error of a line that is wrong in itself. The shell prints it and the usage of the
-// command. A process that executes only this command exits with cli.Usage.
+// usageError is the error of a line that is wrong in itself. The shell prints it and the usage of
+// the command. A process that executes only this command exits with cli.Usage.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }

@@ -22,8 +22,8 @@ func (s *Shell) line(ctx context.Context, text string) error {
 	err := s.execute(ctx, words)
 	s.count++
 	if s.connected() {
-		// Print the events that came before the answer, or drop them after "printwatches off", before
-		// the next line runs. On an error the wait was interrupted.
+		// Print the events that came before the answer, or drop them after "printwatches off",
+		// before the next line runs. On an error the wait was interrupted.
 		_ = s.zk.AwaitEvents(ctx)
 	}
 	return err

@@ -16,8 +16,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// jsonOutput holds the streams of --output json, one value per line. Standard output gets a value for
-// each successful command, or for each item that it found. Standard error gets everything else:
+// jsonOutput holds the streams of --output json, one value per line. Standard output gets a value
+// for each successful command, or for each item that it found. Standard error gets everything else:
 // {"error": ...}, {"event": ...}, and {"note": ...} for text beside a result.
 type jsonOutput struct{ results, messages io.Writer }
 
@@ -127,8 +127,8 @@ func jsonDate(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01
 // JavaScript can represent.
 func hex(n int64) string { return "0x" + strconv.FormatUint(uint64(n), 16) }
 
-// jsonData holds a znode's data under one of two keys, for embedding: "data" is a string, or null if
-// the znode has no data; "data_base64" is for data that is not UTF-8.
+// jsonData holds a znode's data under one of two keys, for embedding: "data" is a string, or null
+// if the znode has no data; "data_base64" is for data that is not UTF-8.
 type jsonData struct {
 	Data   json.RawMessage `json:"data,omitempty"`
 	Base64 *string         `json:"data_base64,omitempty"`

@@ -55,8 +55,8 @@ func (c *call) listBelow(ctx context.Context, path string, watch bool) error {
 }
 
 // visit calls f with path and the paths of all znodes below it: sorted siblings before the children
-// of the first. Znodes that are deleted meanwhile are skipped. If watch is true it sets child watches
-// everywhere and a data watch at path. An error of f ends it.
+// of the first. Znodes that are deleted meanwhile are skipped. If watch is true it sets child
+// watches everywhere and a data watch at path. An error of f ends it.
 func visit(ctx context.Context, zk *client.Client, path string, watch bool, f func(path string) error) error {
 	if _, _, err := zk.Get(ctx, path, watch); err != nil {
 		return err

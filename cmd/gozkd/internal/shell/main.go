@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
 )
 
-// Main is gozkd cli. It executes the command in its arguments. Without a command it reads lines from
-// env.In: with a line editor at a terminal, as a script otherwise.
+// Main is gozkd cli. It executes the command in its arguments. Without a command it reads lines
+// from env.In: with a line editor at a terminal, as a script otherwise.
 func Main(ctx context.Context, args []string, env cli.Env) int {
 	set, words, err := parseSettings(args)
 	if err != nil {
@@ -143,8 +143,8 @@ func newScriptReader(in io.Reader) *scriptReader {
 func (r *scriptReader) readLine(ctx context.Context, _ func() string) (string, error) {
 	if !r.reading {
 		r.reading = true
-		// Stopped by the next line or the end of the input, because a read cannot be interrupted. This
-		// call or the next one waits for it; nobody does when the program exits.
+		// Stopped by the next line or the end of the input, because a read cannot be interrupted.
+		// This call or the next one waits for it; nobody does when the program exits.
 		go func() {
 			text, err := r.in.ReadString('\n')
 			if text != "" && errors.Is(err, io.EOF) {

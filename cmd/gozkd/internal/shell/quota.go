@@ -279,8 +279,8 @@ func runDelQuota(ctx context.Context, c *call) error {
 	return err
 }
 
-// deleteQuota removes the limit that a flag names. Without a flag it deletes the quota and the parents
-// that are not needed any more.
+// deleteQuota removes the limit that a flag names. Without a flag it deletes the quota and the
+// parents that are not needed any more.
 func (c *call) deleteQuota(ctx context.Context, path string) error {
 	if len(c.given) > 0 {
 		q, err := c.readQuota(ctx, limitPath(path))

@@ -88,8 +88,8 @@ func runPrintWatches(_ context.Context, c *call) error {
 	return c.stillConnected()
 }
 
-// stillConnected is the error that zkCli.sh prints after a command that needs no session if there is
-// none.
+// stillConnected is the error that zkCli.sh prints after a command that needs no session if there
+// is none.
 func (s *Shell) stillConnected() error {
 	if s.singleCommand || s.connected() {
 		return nil

@@ -2,8 +2,8 @@ package shell
 
 import "regexp"
 
-// wordPattern matches a word as zkCli.sh does: a quote begins a quoted word only at the beginning of
-// a word, and a quote cannot be escaped.
+// wordPattern matches a word as zkCli.sh does: a quote begins a quoted word only at the beginning
+// of a word, and a quote cannot be escaped.
 var wordPattern = regexp.MustCompile("[ \\t\\n\\x0B\\f\\r]*([^\"'][^ \\t\\n\\x0B\\f\\r]*|\"[^\"]*\"|'[^']*')[ \\t\\n\\x0B\\f\\r]*")
 
 // split splits a line into words and removes the quotes. A blank line has no words.

@@ -20,7 +20,8 @@ const (
 	progressEvery = 2 * time.Second
 )
 
-// listing shows the results of a command that has many: a line each as JSON, in larger pieces as text.
+// listing shows the results of a command that has many: a line each as JSON, in larger pieces as
+// text.
 type listing struct {
 	c       *call
 	text    bytes.Buffer
@@ -99,8 +100,8 @@ func plural(n int64, noun string) string {
 	return strconv.FormatInt(n, 10) + " " + noun + "s"
 }
 
-// subtreeError makes an error of package subtree print as it is. A bare client error stays: the shell
-// has zkCli.sh's words for it.
+// subtreeError makes an error of package subtree print as it is. A bare client error stays: the
+// shell has zkCli.sh's words for it.
 func subtreeError(ctx context.Context, err error) error {
 	var e *client.Error
 	switch {
@@ -144,7 +145,8 @@ func (c *call) walk(ctx context.Context, path string, o subtree.Options, visit f
 	return nil
 }
 
-// number returns the value of a flag that is a number of at least least, or missing without the flag.
+// number returns the value of a flag that is a number of at least least, or missing without the
+// flag.
 func (c *call) number(name string, least, missing int) (int, error) {
 	if !c.has(name) {
 		return missing, nil
@@ -156,8 +158,8 @@ func (c *call) number(name string, least, missing int) (int, error) {
 	return n, nil
 }
 
-// side opens the subtree that an argument names: a path in this session, or host:port/path on another
-// server. The caller must call end.
+// side opens the subtree that an argument names: a path in this session, or host:port/path on
+// another server. The caller must call end.
 func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end func(), err error) {
 	if strings.HasPrefix(arg, "/") || !strings.ContainsAny(arg, ":,") {
 		return subtree.Side{ZK: c.zk, Path: arg, Connect: c.host}, func() {}, checkPath(arg)
@@ -198,9 +200,9 @@ func (c *call) sides(ctx context.Context) (a, b subtree.Side, end func(), err er
 // maxKindsBytes bounds the answer about containers and TTL znodes: about ten million of them.
 const maxKindsBytes = 1 << 30
 
-// kinds asks the server that zk is connected to which znodes are containers and which have a TTL. It
-// returns nil and prints why if the server does not say: ZooKeeper cannot, and gozkd does only if its
-// whitelist contains the word kind. connect is the connect string of zk.
+// kinds asks the server that zk is connected to which znodes are containers and which have a TTL.
+// It returns nil and prints why if the server does not say: ZooKeeper cannot, and gozkd does only
+// if its whitelist contains the word kind. connect is the connect string of zk.
 func (c *call) kinds(ctx context.Context, zk *client.Client, connect string) subtree.Kinds {
 	_, chroot, err := client.ParseServers(connect)
 	var answer string

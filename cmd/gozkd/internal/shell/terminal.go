@@ -24,8 +24,8 @@ type terminalReader struct {
 }
 
 // newTerminalReader returns nil if standard input and output are not a terminal, or if the terminal
-// has no escape sequences (TERM=dumb); then lines are read as from a script. complete is first called
-// during readLine. The caller must call stop at the end.
+// has no escape sequences (TERM=dumb); then lines are read as from a script. complete is first
+// called during readLine. The caller must call stop at the end.
 func newTerminalReader(env cli.Env, complete func(ctx context.Context, before string) console.Completion) *terminalReader {
 	in, ok := env.In.(*os.File)
 	out, ok2 := env.Out.(*os.File)
@@ -78,9 +78,9 @@ func (t *terminalReader) dropInterrupt() {
 	}
 }
 
-// running returns a ctx for a command, which Ctrl-C ends. A Ctrl-C since the end of the line counts:
-// output of the command may be on the screen already. The caller must call done when the command has
-// returned.
+// running returns a ctx for a command, which Ctrl-C ends. A Ctrl-C since the end of the line
+// counts: output of the command may be on the screen already. The caller must call done when the
+// command has returned.
 func (t *terminalReader) running(ctx context.Context) (command context.Context, done func()) {
 	command, cancel := context.WithCancelCause(ctx)
 	stopped := make(chan struct{})
@@ -118,8 +118,8 @@ func historyFile(getenv func(string) string) string {
 	return filepath.Join(home, ".gozkd_history")
 }
 
-// mayKeep reports whether a line may be written to the history file: addauth, even mistyped, contains
-// a password.
+// mayKeep reports whether a line may be written to the history file: addauth, even mistyped,
+// contains a password.
 func mayKeep(line string) bool {
 	words := split(line)
 	return len(words) == 0 || !strings.HasPrefix(strings.ToLower(words[0]), "addauth")

@@ -158,8 +158,9 @@ func (w *runningWatch) printEventOf(ctx context.Context, e client.Event) error {
 	return w.printReconnected(ctx)
 }
 
-// printReconnected reports that events may have been missed since the connection was lost. The client
-// sets its watches again before any other request, so the watch is set once a request is answered.
+// printReconnected reports that events may have been missed since the connection was lost. The
+// client sets its watches again before any other request, so the watch is set once a request is
+// answered.
 func (w *runningWatch) printReconnected(ctx context.Context) error {
 	_, _, err := w.zk.Exists(ctx, w.path, false)
 	switch {

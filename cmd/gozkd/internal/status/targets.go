@@ -24,7 +24,8 @@ type targets struct {
 	asker  probe.Asker
 }
 
-// parse adds the common flags to fs and parses args. If done is true, the command must return status.
+// parse adds the common flags to fs and parses args. If done is true, the command must return
+// status.
 func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status int, done bool) {
 	servers := fs.String("server", "", "")
 	fs.DurationVar(&t.asker.Timeout, "timeout", probe.DefaultTimeout, "")
@@ -57,7 +58,8 @@ func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status 
 	return 0, false
 }
 
-// configured sets the address of the server that zoo.cfg and the environment configure, as serve does.
+// configured sets the address of the server that zoo.cfg and the environment configure, as serve
+// does.
 func (t *targets) configured(file []string, env cli.Env) error {
 	inv, err := config.Load(append([]string{"serve"}, file...), env.Getenv, nil)
 	if err != nil {

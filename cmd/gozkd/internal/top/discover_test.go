@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Three servers of ours with ZooKeeper's whitelist, which has only srvr: the one that was named gives away the others.
+// Three gozkd servers with ZooKeeper's default whitelist, which contains only srvr: the given one
+// reports the others.
 func TestDiscover(t *testing.T) {
 	ensemble := zktest.StartEnsemble(t, 3, zktest.WithConfig(func(_ int, c *server.Config) { c.Words = []string{"srvr"} }))
 	var want []Entry
@@ -19,7 +20,8 @@ func TestDiscover(t *testing.T) {
 		want = append(want, Entry{Address: ensemble.Member(id).Address(), ID: uint64(id)})
 	}
 	const timeout = 20 * time.Second
-	// Their members are in the znode a moment after they serve, so that nothing of them is asked here.
+	// The znode contains the members a moment after the start, so only the identity is checked
+	// here.
 	for _, named := range want {
 		s, err := discoverer(timeout)(t.Context(), named.Address)
 		if err != nil || s.ServerID != named.ID {

@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// told is an ensemble to which all of them have said what they have to say, once for each time.
+// told returns an ensemble that has a sample of each fake at each of the given seconds.
 func told(fakes []*fake, between func(), seconds ...float64) *ensemble {
 	e := new(ensemble)
 	for i, at := range seconds {
@@ -36,7 +36,7 @@ func TestEnsemble_Totals(t *testing.T) {
 		got.connections != 2 || got.watches != 24 || got.znodes != 2137 || got.dataBytes != 240483 {
 		t.Errorf("%+v", got)
 	}
-	leader.received = 0 // its rate is not known now, that of the other is
+	leader.received = 0 // its own rate is unknown now, the other one is known
 	leader.asked, follower.asked = leader.asked+4, follower.asked+4
 	follower.received += 100
 	for _, f := range []*fake{leader, follower} {
@@ -116,7 +116,7 @@ func TestEnsemble_Problems(t *testing.T) {
 	}
 }
 
-// While two say that they lead, the one with the newer epoch does.
+// Of two members that claim to lead, the one with the newer epoch counts.
 func TestEnsemble_TwoLeaders(t *testing.T) {
 	old, young := newFake(1, probe.ModeLeader), newFake(2, probe.ModeLeader)
 	young.zxid = 0x200000000
@@ -145,7 +145,7 @@ func TestEnsemble_Clients(t *testing.T) {
 	}
 	f.clients = slices.Clone(f.clients)
 	f.clients[0].Received = 1   // crst
-	f.clients[1].SinceMs += 500 // the session came back on the same port
+	f.clients[1].SinceMs += 500 // the session reconnected from the same port
 	e.observe(Report{Sample: f.sample(3), Roster: rosterOf([]*fake{f})})
 	if got := rates(e); !math.IsNaN(got[0]) || !math.IsNaN(got[1]) || got[2] != 0 {
 		t.Errorf("%v", got)
@@ -167,12 +167,12 @@ func TestEnsemble_Hot(t *testing.T) {
 	}
 }
 
-// Members come and go; those that stay keep what they did.
+// When members join and leave, the others keep their state.
 func TestEnsemble_Roster(t *testing.T) {
 	a, b := newFake(1, probe.ModeLeader), newFake(2, probe.ModeFollower)
 	e := told([]*fake{a, b}, nil, 0, 1, 2)
 	e.observe(Report{Sample: a.sample(3), Roster: []Entry{a.Entry}})
-	e.observe(Report{Sample: b.sample(3), Roster: []Entry{a.Entry}}) // was on its way
+	e.observe(Report{Sample: b.sample(3), Roster: []Entry{a.Entry}}) // was in flight
 	if len(e.members) != 1 || len(e.members[0].trend) != 4 {
 		t.Errorf("%+v", e.members)
 	}

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
-// start is when all of these stories begin.
+// start is the time at second 0.
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// fake is a member whose counters a test moves by hand.
+// fake is a member whose counters a test sets.
 type fake struct {
 	Entry
 	mode                          string
@@ -31,14 +31,14 @@ type fake struct {
 	clients                       []probe.Connection
 	hot                           probe.Hot
 	err                           error
-	only                          bool // srvr is all that it answers
+	only                          bool // answers only srvr
 }
 
 func newFake(id uint64, mode string) *fake {
 	return &fake{Entry: Entry{Address: fmt.Sprintf("10.0.0.%d:2181", id), ID: id}, mode: mode, version: "3.9.5-gozkd-0.1.0", zxid: 0x100000005}
 }
 
-// sample is what the member says, seconds after the start.
+// sample returns the sample at a second.
 func (f *fake) sample(seconds float64) Sample {
 	s := Sample{Address: f.Address, At: start.Add(time.Duration(seconds * float64(time.Second))), Asked: f.asked, Err: f.err}
 	if f.err != nil {
@@ -72,7 +72,7 @@ func (f *fake) sample(seconds float64) Sample {
 	return s
 }
 
-// work lets a second pass in which the member served clients.
+// work simulates a second in which the member served clients.
 func (f *fake) work(requests int64) {
 	f.asked += 4
 	f.received += requests
@@ -88,7 +88,7 @@ func (f *fake) work(requests int64) {
 	}
 }
 
-// connection is a client's, with a number that makes it another one.
+// connection returns the connection number n.
 func connection(n int64) probe.Connection {
 	return probe.Connection{
 		Client: fmt.Sprintf("10.1.0.%d:%d", n, 40000+n), Session: proto.SessionID(0x100000100000000 + n), LastOp: "GETD", TimeoutMs: 30000,
@@ -96,7 +96,7 @@ func connection(n int64) probe.Connection {
 	}
 }
 
-// rosterOf is all of them.
+// rosterOf returns the entries of all fakes.
 func rosterOf(fakes []*fake) []Entry {
 	list := make([]Entry, len(fakes))
 	for i, f := range fakes {

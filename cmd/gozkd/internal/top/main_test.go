@@ -20,7 +20,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// watching returns a watcher of a world with a leader of ours and two members that are down.
+// watching returns a watcher of a world with a gozkd leader and two members that are down.
 func watching(w *world, interval time.Duration) *watcher {
 	w.recorded("127.0.0.1:2281", "gozkd-leader", "srvr", "mntr", "cons", "conf")
 	return &watcher{roster: newRoster([]string{"127.0.0.1:2281"}, nil), interval: interval, ask: w.ask,
@@ -81,7 +81,7 @@ func TestOnce_JSON(t *testing.T) {
 	})
 }
 
-// Without -once there is a line of JSON for each round, until the program is told to end.
+// Without -once, stream writes a line of JSON per round until the program is interrupted.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -90,7 +90,7 @@ func TestStream(t *testing.T) {
 		if err := stream(ctx, watching(newWorld(t), time.Second), options{json: true}, &out); err != nil {
 			t.Fatal(err)
 		}
-		// A round is the five words of the leader and a second between.
+		// A round takes the leader's five words and a second.
 		if n := bytes.Count(out.Bytes(), []byte("\n")); n < 8 || n > 30 {
 			t.Errorf("%d lines in a minute", n)
 		}
@@ -124,11 +124,11 @@ func TestOnce_Fails(t *testing.T) {
 	})
 }
 
-// terminal is what a screen is drawn on: a test waits for what is seen there.
+// terminal records what is drawn; tests wait for its content.
 type terminal struct {
 	mu    sync.Mutex
 	drawn bytes.Buffer
-	more  chan struct{} // holds one: something was drawn
+	more  chan struct{} // capacity 1: holds a value after a Write
 }
 
 func (t *terminal) Write(p []byte) (int, error) {
@@ -141,7 +141,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return t.drawn.Write(p)
 }
 
-// await returns all that was drawn once text is in it.
+// await waits until text has been drawn and returns all output.
 func (t *terminal) await(tb testing.TB, text string) string {
 	tb.Helper()
 	late := time.After(20 * time.Second)
@@ -160,7 +160,8 @@ func (t *terminal) await(tb testing.TB, text string) string {
 	}
 }
 
-// The program as a whole, but for a terminal: it draws, keys work, it ends with q and leaves nothing behind.
+// TestShow runs the whole program without a real terminal: it draws, handles keys, exits with q and
+// leaks nothing.
 func TestShow(t *testing.T) {
 	w := newWorld(t)
 	w.thought = time.Millisecond
@@ -195,7 +196,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// A signal ends it as q does.
+// A signal ends the program like q.
 func TestShow_Signal(t *testing.T) {
 	w := newWorld(t)
 	w.thought = time.Millisecond

@@ -14,7 +14,7 @@ import (
 func TestRates(t *testing.T) {
 	f := newFake(1, probe.ModeLeader)
 	a := f.sample(0)
-	f.asked += 10 // our own questions are no load
+	f.asked += 10 // questions of this process do not count
 	f.received += 1000
 	f.reads, f.writes, f.readMs = 600, 400, 500
 	f.syncs, f.syncMs, f.outstanding = 8, 20, 3
@@ -29,7 +29,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// Without mntr, and with that of a server that does not count reads, what is not told is unknown and not 0.
+// Without mntr, and with the mntr of a server that does not count reads, values are unknown instead
+// of 0.
 func TestRates_WithoutMonitor(t *testing.T) {
 	f := newFake(1, probe.ModeLeader)
 	f.only = true
@@ -80,7 +81,7 @@ func TestRates_Unknown(t *testing.T) {
 	}
 }
 
-// Whatever happens to a member, no rate is ever negative, infinite, or more than it can have done.
+// No rate is ever negative, infinite, or higher than possible.
 func TestRates_NeverAbsurd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFake(1, probe.ModeLeader)

@@ -25,7 +25,8 @@ func TestRoster(t *testing.T) {
 	r.learn("lb:2181", probe.Settings{})
 	check("a standalone server", Entry{"lb:2181", 0})
 	r.learn("lb:2181", settingsOf("2", three))
-	// A host that is all addresses is the member's; a line without a client port has that of the one who told.
+	// A wildcard host is replaced by that of the peer address; a line without a client port gets
+	// that of the reporting server.
 	check("learned", Entry{"h1:2181", 1}, Entry{"lb:2181", 2}, Entry{"10.0.0.3:2181", 3})
 	r.learn("h1:2181", settingsOf("1", "server.1=h1:2888:3888;2181\nserver.4=h4:2888:3888;2181"))
 	check("3 left, 4 came; what was given stays", Entry{"h1:2181", 1}, Entry{"lb:2181", 2}, Entry{"h4:2181", 4})
@@ -33,7 +34,7 @@ func TestRoster(t *testing.T) {
 	check("another server behind the name", Entry{"h1:2181", 1}, Entry{"lb:2181", 4})
 }
 
-// A given server that is down can't say who it is; its address can.
+// A given server that is down cannot report its number, but its address identifies it.
 func TestRoster_OtherNames(t *testing.T) {
 	r := newRoster([]string{"localhost:2181", "localhost:2182"}, map[string]string{
 		"localhost:2181": "localhost:2181", "127.0.0.1:2181": "localhost:2181", "[::1]:2181": "localhost:2181",
@@ -46,7 +47,8 @@ func TestRoster_OtherNames(t *testing.T) {
 	}
 }
 
-// Two names of one server: the last that said who it is has the number, the other is watched all the same.
+// Of two addresses of one server, the one that reported last has the number; the other is still
+// watched.
 func TestRoster_TwoNames(t *testing.T) {
 	r := newRoster([]string{"a:2181", "b:2181"}, nil)
 	r.learn("a:2181", settingsOf("1", "server.1=h1:2888:3888;2181"))

@@ -17,14 +17,15 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
-// update writes the screens anew: go test ./cmd/gozkd/internal/top -run Screen -update. Read them before they are committed.
+// update rewrites the golden files: go test ./cmd/gozkd/internal/top -run Screen -update. Read them
+// before committing.
 var update = flag.Bool("update", false, "write testdata/*.txt")
 
-// scene is a story told to a model of a size.
+// scene is a sequence of samples and keys for a model.
 type scene struct {
 	name  string
 	fakes func() []*fake
-	// happens is what goes on in the second that ends with this one.
+	// happens changes the fakes in a second.
 	happens func(second int, fakes []*fake)
 	keys    []string
 }
@@ -99,12 +100,12 @@ func scenes() []scene {
 	}
 }
 
-// play tells a scene of 20 seconds to a model.
+// play runs a scene of 20 seconds and returns the model.
 func (s scene) play(th theme, width, height int) *model {
 	m := newModel(th, time.Second, func() {})
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	fakes := s.fakes()
-	if s.happens == nil { // only the roster is known, and one member
+	if s.happens == nil { // only one member has been asked
 		m.Update(Report{Sample: fakes[0].sample(0), Roster: rosterOf(fakes)})
 		return m
 	}
@@ -145,7 +146,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// Whatever the size, the screen has as many lines as the terminal, none of them too wide, with colors and without.
+// At any size, the screen has as many lines as the terminal, none of them too wide, with and
+// without colors.
 func TestScreen_Fits(t *testing.T) {
 	for _, s := range scenes() {
 		for _, th := range []theme{{}, colors()} {
@@ -168,7 +170,7 @@ func TestScreen_Fits(t *testing.T) {
 	}
 }
 
-// What servers and clients choose to be called moves no cursor.
+// Names from servers and clients cannot move the cursor.
 func TestScreen_Clean(t *testing.T) {
 	for _, s := range scenes() {
 		if text := s.play(theme{}, 140, 40).screen(); strings.ContainsRune(text, '\x1b') {
@@ -222,7 +224,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("refreshed %d times", refreshed)
 	}
 
-	// While it is paused the screen stays; then the rate is that of the whole time.
+	// While paused the screen does not change; the next rate covers the whole pause.
 	press("p")
 	still := m.screen()
 	fakes[0].work(3000)

@@ -17,12 +17,12 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
-// world answers words as servers did whose answers were recorded, after some thought.
+// world answers words with recorded answers of servers, after a delay.
 type world struct {
 	t       *testing.T
 	thought time.Duration
 	mu      sync.Mutex
-	answers map[string]string // by address, a space and the word; what is missing is not in the whitelist, of an address without srvr is refused
+	answers map[string]string // by address, a space and the word; a missing word is not in the whitelist; an address without srvr refuses connections
 	asked   []string
 }
 
@@ -30,7 +30,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, thought: time.Second, answers: make(map[string]string)}
 }
 
-// recorded lets an address answer words as a server did.
+// recorded gives an address the recorded answers of a server.
 func (w *world) recorded(address, server string, list ...string) {
 	w.t.Helper()
 	for _, word := range list {
@@ -67,7 +67,7 @@ func (w *world) ask(ctx context.Context, address, word string) (string, error) {
 	return "", &probe.Error{Address: address, Word: word, Err: err}
 }
 
-// times counts how often an address was asked a word.
+// times returns how often an address was asked a word.
 func (w *world) times(address, word string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func TestPoller_Recorded(t *testing.T) {
 			if s.Err != nil || s.MonitorErr != nil || s.ClientsErr != nil || s.State.Znodes != 2137 || len(s.Monitor) < 40 || s.Asked != 1 {
 				t.Errorf("%s: %+v", server, s)
 			}
-			if len(s.Clients) != 2 { // the third is that of the word
+			if len(s.Clients) != 2 { // the third connection is that of the word
 				t.Errorf("%s: clients %+v", server, s.Clients)
 			}
 			if settings == nil || len(settings.Members) != 3 || settings.ServerID == 0 {
@@ -103,7 +103,8 @@ func TestPoller_Recorded(t *testing.T) {
 	}
 }
 
-// A word that is not answered is not asked in each round, but again after some: the whitelist may have been changed.
+// A refused word is not asked in each round, but again after some rounds, because the whitelist may
+// have changed.
 func TestPoller_Denied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -111,7 +112,7 @@ func TestPoller_Denied(t *testing.T) {
 		discovered := 0
 		p := &poller{address: "s:1", ask: w.ask, now: time.Now, discover: func(context.Context, string) (probe.Settings, error) {
 			if discovered++; discovered == 1 {
-				return probe.Settings{}, nil // a new ensemble says nothing yet
+				return probe.Settings{}, nil // a new ensemble reports no members yet
 			}
 			return settingsOf("1", three), nil
 		}}
@@ -138,7 +139,7 @@ func TestPoller_Denied(t *testing.T) {
 	})
 }
 
-// conf says as srvr does: `standalone` has nobody to discover.
+// A standalone server has no members to discover.
 func TestPoller_Standalone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -165,7 +166,8 @@ func TestPoller_Down(t *testing.T) {
 	})
 }
 
-// From one member the others are found, each is asked on its own, and one that never answers holds up nobody.
+// The other members are discovered from the first one and asked independently: one that never
+// answers does not delay the others.
 func TestWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -202,7 +204,7 @@ func TestWatcher(t *testing.T) {
 	})
 }
 
-// Who leaves the ensemble is not asked any more.
+// A member that leaves the ensemble is not asked any more.
 func TestWatcher_MemberLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
