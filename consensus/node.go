@@ -31,9 +31,9 @@ type Node struct {
 
 	log         logThread
 	checkpoints checkpointFile
-	lock        io.Closer // of the data directory; nil: in memory
-	memory      *Memory   // nil: the state is lost with the node
-	closed      atomic.Bool
+	lock        io.Closer   // of the data directory; nil: in memory
+	memory      *Memory     // nil: the state is lost with the node
+	used        atomic.Bool // Run or Close was called
 
 	network   peerNetwork
 	peerNet   *peer.Network // of network; owned by Run
@@ -144,7 +144,7 @@ func (n *Node) LogBytes() int64 { return n.log.writer.size.Load() }
 // returns that error. Before Run returns, it closes the log and releases the data directory. Run
 // must be called at most once.
 func (n *Node) Run(ctx context.Context) error {
-	if n.closed.Swap(true) {
+	if n.used.Swap(true) {
 		return errors.New("consensus: Run called twice, or after Close")
 	}
 	n.transfers.begin(ctx)
@@ -205,7 +205,7 @@ func (n *Node) drain(err error) error {
 
 // Close releases the resources of Open if Run was never called. After Run it does nothing.
 func (n *Node) Close() error {
-	if n.closed.Swap(true) {
+	if n.used.Swap(true) {
 		return nil
 	}
 	return n.release()

@@ -67,12 +67,12 @@ type Core struct {
 	leader      uint64 // as raft sees it; 0: none
 	role        raft.StateType
 
-	reads    reads
-	retained retention
-	member   membership
-	start    startup
-	scale    tickScale
-	outbox   []Message // made outside of Ready, sent by the next Ready
+	reads      reads
+	retention  retention
+	membership membership
+	start      startup
+	scale      tickScale
+	outbox     []Message // made outside of Ready, sent by the next Ready
 
 	requests []Request // buffer for the batches of the last Ready
 }
@@ -99,9 +99,9 @@ func New(cfg Config) (*Core, error) {
 		id: cfg.ID, storage: cfg.Storage, conf: cfg.Meta.Conf, cluster: cfg.Meta.Cluster, logger: cfg.Logger, random: cfg.Random,
 		own: ownStream{incarnation: cfg.Incarnation, first: 1}, streams: maps.Clone(cfg.Meta.Streams), proposer: proposer{heads: Streams{}},
 		applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, appliedMs: cfg.Meta.TimeMs,
-		reads:    reads{rounds: make(map[uint64][]func())},
-		retained: retention{limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)},
-		member:   newMembership(),
+		reads:      reads{rounds: make(map[uint64][]func())},
+		retention:  retention{limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)},
+		membership: newMembership(),
 	}
 	if c.streams == nil {
 		c.streams = Streams{}
@@ -110,7 +110,7 @@ func New(cfg Config) (*Core, error) {
 		c.conf = &raftpb.ConfState{}
 		c.start = startup{fresh: true, voters: cfg.Voters, learners: cfg.Learners, nonce: cfg.Nonce, graceTicks: cfg.GraceTicks}
 	}
-	c.retained.scheduleCut()
+	c.retention.scheduleCut()
 	if err := errors.Join(c.newRaft(), c.loadRetention()); err != nil {
 		return nil, err
 	}
@@ -305,8 +305,8 @@ func (c *Core) leadershipChanged() {
 	c.own.resend()
 	c.proposer.reset()
 	c.retryReadRound()
-	c.member.leadershipChanged()
-	clear(c.retained.pinned)
+	c.membership.leadershipChanged()
+	clear(c.retention.pinned)
 	if c.leader != raft.None {
 		c.start.campaignIn, c.start.campaigned = 0, false
 	}
@@ -359,7 +359,7 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 		}
 		b.TimeMs = c.appliedMs
 		c.applied, c.appliedTerm = e.GetIndex(), e.GetTerm()
-		c.retained.note(len(e.Data))
+		c.retention.note(len(e.Data))
 		if c.own.first == own {
 			own = 0
 		}
@@ -430,7 +430,7 @@ func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 	c.conf, c.cluster = meta.Conf, meta.Cluster
 	c.streams = maps.Clone(meta.Streams)
 	c.applied, c.appliedTerm, c.appliedMs = meta.Index, meta.Term, max(c.appliedMs, meta.TimeMs)
-	c.retained.reset()
+	c.retention.reset()
 	lost = c.own.dropApplied(c.streams[c.id])
 	if incarnation > c.own.incarnation {
 		c.own.renumber(incarnation)

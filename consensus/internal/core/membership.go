@@ -38,68 +38,68 @@ type Reconciled struct {
 	Reached bool
 }
 
-// membership is how the leader brings raft's configuration to the target. Everything except target,
-// admitted and removed is forgotten when the leader changes: the next leader finds out for itself.
+// membership is how the leader brings raft's configuration to the target. The progress of a change
+// and of the members is forgotten when the leader changes: the next leader measures it anew.
 type membership struct {
-	target      Target
-	admitted    map[uint64]uint64 // by member: the nonce of the life that it was added for
-	since       map[uint64]uint64 // by member: index of the change that added it, if this server saw it applied
-	removed     map[uint64]bool   // members that were removed in order to be added for a new life
-	joins       map[uint64]uint64 // by member without state that asks to be let in: its nonce
-	changeTicks int               // ticks since a change was proposed that is not applied yet; 0: none
-	idle        int               // ticks in which no future voter made progress
-	bestMatch   map[uint64]uint64 // by member that had to catch up: its Match
-	silent      map[uint64]int    // by member: ticks since it was heard from
-	reported    bool              // the result of the target's serial was handed out
-	check       bool              // a step may be due: set by each tick, and when a field above has changed
+	target        Target
+	admitted      map[uint64]uint64 // by member: the nonce of the life that it was added for
+	addedAt       map[uint64]uint64 // by member: index of the change that added it, if this server saw it applied
+	removedToJoin map[uint64]bool   // members that were removed in order to be added for a new life
+	joinNonces    map[uint64]uint64 // by member without state that asks to be let in: its nonce
+	changeTicks   int               // ticks since a change was proposed that is not applied yet; 0: none
+	idleTicks     int               // ticks in which no future voter made progress
+	bestMatch     map[uint64]uint64 // by member that had to catch up: its Match
+	silentTicks   map[uint64]int    // by member: ticks since it was heard from
+	reported      bool              // the result of the target's serial was handed out
+	checkDue      bool              // a step may be due: set by each tick, and when a field above has changed
 }
 
 func newMembership() membership {
-	return membership{admitted: make(map[uint64]uint64), since: make(map[uint64]uint64), removed: make(map[uint64]bool), joins: make(map[uint64]uint64),
-		bestMatch: make(map[uint64]uint64), silent: make(map[uint64]int)}
+	return membership{admitted: make(map[uint64]uint64), addedAt: make(map[uint64]uint64), removedToJoin: make(map[uint64]bool), joinNonces: make(map[uint64]uint64),
+		bestMatch: make(map[uint64]uint64), silentTicks: make(map[uint64]int)}
 }
 
 func (m *membership) leadershipChanged() {
-	m.check = true
-	m.changeTicks, m.idle, m.reported = 0, 0, false
+	m.checkDue = true
+	m.changeTicks, m.idleTicks, m.reported = 0, 0, false
 	clear(m.bestMatch)
-	clear(m.silent)
+	clear(m.silentTicks)
 }
 
 // SetTarget sets the membership to reach. All members are given the same target, as they apply it.
 func (c *Core) SetTarget(t Target) {
-	if t.Serial != c.member.target.Serial {
-		c.member.idle, c.member.reported = 0, false
-		clear(c.member.bestMatch)
+	if t.Serial != c.membership.target.Serial {
+		c.membership.idleTicks, c.membership.reported = 0, false
+		clear(c.membership.bestMatch)
 	}
-	c.member.target, c.member.check = t, true
+	c.membership.target, c.membership.checkDue = t, true
 }
 
 func (c *Core) tickMembership() {
-	if c.member.changeTicks > 0 {
-		if c.member.changeTicks++; c.member.changeTicks > 2*electionTicks {
-			c.member.changeTicks = 0 // raft silently drops a change that comes while another is under way
+	if c.membership.changeTicks > 0 {
+		if c.membership.changeTicks++; c.membership.changeTicks > 2*electionTicks {
+			c.membership.changeTicks = 0 // raft silently drops a change that comes while another is under way
 		}
 	}
-	c.member.idle++
-	c.member.check = true
+	c.membership.idleTicks++
+	c.membership.checkDue = true
 	if c.role != raft.StateLeader {
 		return
 	}
 	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-		if c.member.silent[id]++; pr.RecentActive {
-			c.member.silent[id] = 0
+		if c.membership.silentTicks[id]++; pr.RecentActive {
+			c.membership.silentTicks[id] = 0
 		}
 	})
 }
 
 // reconcile takes the next step towards the target, one configuration change at a time.
 func (c *Core) reconcile(out *Output) error {
-	m := &c.member
-	if !m.check || m.changeTicks > 0 || len(c.conf.GetVotersOutgoing()) > 0 {
+	m := &c.membership
+	if !m.checkDue || m.changeTicks > 0 || len(c.conf.GetVotersOutgoing()) > 0 {
 		return nil
 	}
-	m.check = false
+	m.checkDue = false
 	if cc := c.readmit(); cc != nil {
 		return c.proposeConfChange(cc)
 	}
@@ -115,7 +115,7 @@ func (c *Core) reconcile(out *Output) error {
 	case t.Serial == 0 || all:
 	case m.reported:
 		return nil
-	case m.idle < patienceTicks:
+	case m.idleTicks < patienceTicks:
 		return nil
 	case quorum:
 		ready = t.Voters // a quorum of the new members works; the others follow when they can
@@ -126,7 +126,7 @@ func (c *Core) reconcile(out *Output) error {
 	}
 	// No voter is removed before enough new voters are ready: all of them, or a quorum if the
 	// others make no progress.
-	cc := c.difference(t, ready, all || quorum && m.idle >= patienceTicks)
+	cc := c.difference(t, ready, all || quorum && m.idleTicks >= patienceTicks)
 	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) {
 		// A leader outside the target must not complete the change itself. It must not end its own
 		// vote either: if it has entries that the remaining voters lack, they don't get its vote,
@@ -154,9 +154,9 @@ func (c *Core) reconcile(out *Output) error {
 // quorum of the others has agreed on that. These are two changes: in a single change, a joint
 // change, raft would go on with its old knowledge of the member's log.
 func (c *Core) readmit() *raftpb.ConfChangeV2 {
-	m := &c.member
-	for _, id := range slices.Sorted(maps.Keys(m.joins)) {
-		nonce := m.joins[id]
+	m := &c.membership
+	for _, id := range slices.Sorted(maps.Keys(m.joinNonces)) {
+		nonce := m.joinNonces[id]
 		switch {
 		case id == c.id || c.inConf(id) && m.admitted[id] == nonce:
 		case c.inConf(id) && !c.canSpare(id): // it asks again
@@ -164,13 +164,13 @@ func (c *Core) readmit() *raftpb.ConfChangeV2 {
 			return &raftpb.ConfChangeV2{
 				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id)}, Context: appendAdmitted(nil, id, 0),
 			}
-		case m.removed[id] || slices.Contains(m.target.Voters, id) || slices.Contains(m.target.Learners, id):
-			delete(m.joins, id)
+		case m.removedToJoin[id] || slices.Contains(m.target.Voters, id) || slices.Contains(m.target.Learners, id):
+			delete(m.joinNonces, id)
 			return &raftpb.ConfChangeV2{
 				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeAddLearnerNode, id)}, Context: appendAdmitted(nil, id, nonce),
 			}
 		}
-		delete(m.joins, id)
+		delete(m.joinNonces, id)
 	}
 	return nil
 }
@@ -215,21 +215,21 @@ func (c *Core) addMissing(t Target) *raftpb.ConfChangeV2 {
 // Raft's RecentActive does not tell whether a member is there: each election timeout begins with no
 // member active, and a decision at that moment would be made without them.
 func (c *Core) readyVoters(t Target) (ready []uint64, all, quorum bool) {
-	m := &c.member
+	m := &c.membership
 	progressed := false
 	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
 		if !slices.Contains(t.Voters, id) {
 			return
 		}
 		switch inStep := id == c.id || pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= c.applied; {
-		case inStep && (id == c.id || m.silent[id] < electionTicks):
+		case inStep && (id == c.id || m.silentTicks[id] < electionTicks):
 			ready = append(ready, id)
 		case !inStep && pr.Match > m.bestMatch[id]:
 			m.bestMatch[id], progressed = pr.Match, true
 		}
 	})
-	if progressed || len(c.retained.pinned) > 0 {
-		m.idle = 0
+	if progressed || len(c.retention.pinned) > 0 {
+		m.idleTicks = 0
 	}
 	return ready, len(ready) == len(t.Voters), len(ready) > len(t.Voters)/2
 }
@@ -260,7 +260,7 @@ func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.Conf
 			if mayRemove {
 				add(raftpb.ConfChangeAddLearnerNode, id)
 			}
-		case c.member.silent[id] > patienceTicks:
+		case c.membership.silentTicks[id] > patienceTicks:
 			add(raftpb.ConfChangeRemoveNode, id)
 		}
 	}
@@ -290,7 +290,7 @@ func (c *Core) transferLeadership(among []uint64) bool {
 }
 
 func (c *Core) proposeConfChange(cc *raftpb.ConfChangeV2) error {
-	c.member.changeTicks = 1
+	c.membership.changeTicks = 1
 	if err := c.raft.ProposeConfChange(cc); err != nil && !errors.Is(err, raft.ErrProposalDropped) {
 		return fmt.Errorf("consensus: propose a change of the membership: %w", err)
 	}
@@ -303,30 +303,30 @@ func (c *Core) applyConfChange(e *raftpb.Entry) error {
 		return fmt.Errorf("consensus: entry %d: configuration change: %w", e.GetIndex(), err)
 	}
 	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok && nonce == 0 {
-		c.member.removed[id] = true
+		c.membership.removedToJoin[id] = true
 	} else if ok {
-		delete(c.member.removed, id)
-		c.member.admitted[id] = nonce
+		delete(c.membership.removedToJoin, id)
+		c.membership.admitted[id] = nonce
 	}
 	for _, change := range cc.GetChanges() {
 		if id := change.GetNodeId(); !c.inConf(id) {
-			c.member.since[id] = e.GetIndex()
+			c.membership.addedAt[id] = e.GetIndex()
 		}
 	}
 	c.conf = c.raft.ApplyConfChange(&cc)
-	c.member.changeTicks, c.member.idle, c.member.check = 0, 0, true
+	c.membership.changeTicks, c.membership.idleTicks, c.membership.checkDue = 0, 0, true
 	return nil
 }
 
 // CheckpointKnows reports whether a checkpoint of that index knows the member. Raft installs no
 // snapshot that does not know the member.
-func (c *Core) CheckpointKnows(index, id uint64) bool { return index >= c.member.since[id] }
+func (c *Core) CheckpointKnows(index, id uint64) bool { return index >= c.membership.addedAt[id] }
 
 // AdmittedLife reports whether the member was let in for the life with this nonce.
-func (c *Core) AdmittedLife(id, nonce uint64) bool { return c.member.admitted[id] == nonce }
+func (c *Core) AdmittedLife(id, nonce uint64) bool { return c.membership.admitted[id] == nonce }
 
 // Joining reports whether this member leads, and members without state ask to be let in.
-func (c *Core) Joining() bool { return c.role == raft.StateLeader && len(c.member.joins) > 0 }
+func (c *Core) Joining() bool { return c.role == raft.StateLeader && len(c.membership.joinNonces) > 0 }
 
 // commitNotice names an entry that is committed.
 type commitNotice struct{ index, term uint64 }

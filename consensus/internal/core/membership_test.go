@@ -9,8 +9,8 @@ func TestMembership_VotersStayUntilTheOthersAreReady(t *testing.T) {
 	c := w.leader().core
 	for _, voters := range [][]uint64{{c.id, 5, 6}, {4, 5, 6}} {
 		c.SetTarget(Target{Voters: voters})
-		ready, all, quorum := c.readyVoters(c.member.target)
-		if cc := c.difference(c.member.target, ready, all || quorum); len(cc.GetChanges()) > 0 {
+		ready, all, quorum := c.readyVoters(c.membership.target)
+		if cc := c.difference(c.membership.target, ready, all || quorum); len(cc.GetChanges()) > 0 {
 			t.Errorf("target %v with %v ready: %v", voters, ready, cc.GetChanges())
 		}
 	}

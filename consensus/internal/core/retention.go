@@ -47,13 +47,13 @@ type pinnedIndex struct {
 const pinTicks = 4 * electionTicks
 
 func (c *Core) tickRetention() {
-	for to, p := range c.retained.pinned {
+	for to, p := range c.retention.pinned {
 		switch p.ticks {
 		case 0:
 		case 1:
-			delete(c.retained.pinned, to)
+			delete(c.retention.pinned, to)
 		default:
-			c.retained.pinned[to] = pinnedIndex{p.index, p.ticks - 1}
+			c.retention.pinned[to] = pinnedIndex{p.index, p.ticks - 1}
 		}
 	}
 }
@@ -80,14 +80,14 @@ func (c *Core) loadRetention() error {
 	}
 	entries, err := c.storage.Entries(first, c.applied+1, math.MaxUint64)
 	for _, e := range entries {
-		c.retained.note(len(e.GetData()))
+		c.retention.note(len(e.GetData()))
 	}
 	return err
 }
 
 // cut drops applied entries from memory that no member needs.
 func (c *Core) cut() error {
-	t := &c.retained
+	t := &c.retention
 	if len(t.sizes) < t.nextLen && t.bytes < t.nextBytes {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (c *Core) neededFrom() uint64 {
 			needed = min(needed, pr.Match)
 		}
 	})
-	for _, p := range c.retained.pinned {
+	for _, p := range c.retention.pinned {
 		needed = min(needed, p.index)
 	}
 	return needed
@@ -135,17 +135,17 @@ func (c *Core) neededFrom() uint64 {
 // TransferStarted notes that a checkpoint of that index is sent to a member: the log after it is
 // kept.
 func (c *Core) TransferStarted(to, index uint64) {
-	c.retained.pinned[to] = pinnedIndex{index: index}
+	c.retention.pinned[to] = pinnedIndex{index: index}
 }
 
 // TransferEnded tells raft whether the member has the checkpoint. After a success the log after it
 // is kept until the member has had time to install the checkpoint and to report it.
 func (c *Core) TransferEnded(to uint64, ok bool) {
 	status := raft.SnapshotFinish
-	if p, pinned := c.retained.pinned[to]; ok && pinned {
-		c.retained.pinned[to] = pinnedIndex{p.index, pinTicks}
+	if p, pinned := c.retention.pinned[to]; ok && pinned {
+		c.retention.pinned[to] = pinnedIndex{p.index, pinTicks}
 	} else {
-		delete(c.retained.pinned, to)
+		delete(c.retention.pinned, to)
 	}
 	if !ok {
 		status = raft.SnapshotFailure

@@ -127,10 +127,10 @@ func (c *Core) handleJoin(from uint64, j *joinRequest) {
 			c.sendJoin(from)
 		}
 		return
-	case c.role == raft.StateLeader && c.inConf(from) && c.member.admitted[from] == j.nonce:
+	case c.role == raft.StateLeader && c.inConf(from) && c.membership.admitted[from] == j.nonce:
 		answer.state, answer.term = joinAdmitted, c.raftTerm
 	case c.role == raft.StateLeader:
-		c.member.joins[from], c.member.check = j.nonce, true
+		c.membership.joinNonces[from], c.membership.checkDue = j.nonce, true
 	case err == nil && last == 1:
 		answer.state, answer.founders, answer.term = joinFormed, hashFounders(c.conf.GetVoters()), c.raftTerm
 		if nonce, ok := s.nonces[from]; ok && nonce == j.nonce {

@@ -96,14 +96,14 @@ func (c *Core) Peers() (peers []PeerStatus) {
 // Reconfiguring reports whether a change of the membership is under way here, or requested by a
 // member without state.
 func (c *Core) Reconfiguring() bool {
-	return len(c.member.joins) > 0 || c.member.changeTicks > 0
+	return len(c.membership.joinNonces) > 0 || c.membership.changeTicks > 0
 }
 
 // Idle reports whether nothing waits or is under way here: no request, read, message, election,
 // transfer or change of the membership.
 func (c *Core) Idle() bool {
 	r := &c.reads
-	return !c.start.fresh && c.start.campaignIn == 0 && !c.Reconfiguring() && len(c.retained.pinned) == 0 &&
+	return !c.start.fresh && c.start.campaignIn == 0 && !c.Reconfiguring() && len(c.retention.pinned) == 0 &&
 		len(c.own.pending)+len(c.proposer.incoming)+len(c.outbox)+len(r.waiting)+len(r.rounds)+len(r.confirmed) == 0 &&
 		c.raft.BasicStatus().LeadTransferee == raft.None
 }
