@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server"
 )
@@ -86,10 +87,10 @@ func TestHealth_JSON(t *testing.T) {
 // A server whose disk failed is not alive.
 func TestHealth_DiskFails(t *testing.T) {
 	fails := make(chan struct{})
-	cfg := server.Config{Dir: t.TempDir(), FS: vfs.NewFaulty(vfs.OS{}, func(op vfs.Op) error {
+	cfg := server.Config{Dir: t.TempDir(), FS: vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
 		select {
 		case <-fails:
-			if op.Kind == vfs.OpSync {
+			if op.Kind == vfstest.OpSync {
 				return errors.New("no disk")
 			}
 		default:

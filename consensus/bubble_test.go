@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -101,8 +102,8 @@ func TestStalledFollowersKeepTheLeader(t *testing.T) {
 		var stalled [3]atomic.Bool
 		b := newBubbled(t, time.Millisecond, 10*time.Millisecond, func(i int, cfg *Config) {
 			cfg.Dir = filepath.Join(t.TempDir(), "data")
-			cfg.FS = vfs.NewFaulty(vfs.OS{}, func(op vfs.Op) error {
-				if op.Kind == vfs.OpSync && strings.Contains(op.Path, "wal") && stalled[i].Load() {
+			cfg.FS = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+				if op.Kind == vfstest.OpSync && strings.Contains(op.Path, "wal") && stalled[i].Load() {
 					time.Sleep(10 * time.Second)
 				}
 				return nil

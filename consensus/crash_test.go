@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -31,19 +32,19 @@ func onMem(t *testing.T, fs vfs.FS) Config {
 // and once.
 func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	mem := vfs.NewMem()
+	mem := vfstest.NewMem()
 	cfg := onMem(t, mem)
 	open(t, cfg).close(t) // the first checkpoint is on the real disk, which does not crash here
 
 	type moment struct {
-		fs       *vfs.Mem
-		op       vfs.Op
+		fs       *vfstest.Mem
+		op       vfstest.Op
 		answered int
 	}
 	var mu sync.Mutex
 	var moments []moment
 	var running *load
-	cfg.FS = vfs.NewFaulty(mem, func(op vfs.Op) error {
+	cfg.FS = vfstest.NewFaulty(mem, func(op vfstest.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if running == nil || len(moments) >= 400 {
@@ -87,21 +88,21 @@ func TestC1C3_PowerLossAtEveryOperation(t *testing.T) {
 // disk.
 func TestC5_DiskErrors(t *testing.T) {
 	fault := fmt.Errorf("no space: %w", syscall.ENOSPC)
-	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpSync, vfs.OpPreallocate, vfs.OpCreate, vfs.OpRename, vfs.OpSyncDir} {
+	for _, kind := range []vfstest.OpKind{vfstest.OpWrite, vfstest.OpSync, vfstest.OpPreallocate, vfstest.OpCreate, vfstest.OpRename, vfstest.OpSyncDir} {
 		t.Run(string(kind), func(t *testing.T) {
 			failures := 0
 			for after := range 12 {
-				mem := vfs.NewMem()
+				mem := vfstest.NewMem()
 				cfg := onMem(t, mem)
 				open(t, cfg).close(t)
 				var armed, failed atomic.Bool
 				var left atomic.Int64
 				left.Store(int64(after))
-				cfg.FS = vfs.NewFaulty(mem, func(op vfs.Op) error {
+				cfg.FS = vfstest.NewFaulty(mem, func(op vfstest.Op) error {
 					if failed.Load() || armed.Load() && op.Kind == kind && left.Add(-1) < 0 {
 						failed.Store(true)
-						if op.Kind == vfs.OpWrite {
-							return &vfs.ShortWrite{N: 100, Err: fault}
+						if op.Kind == vfstest.OpWrite {
+							return &vfstest.ShortWrite{N: 100, Err: fault}
 						}
 						return fault
 					}
@@ -146,8 +147,8 @@ func TestC5_DiskErrors(t *testing.T) {
 func TestC5_DiskErrorAtTheEnd(t *testing.T) {
 	var armed atomic.Bool
 	reached, release := make(chan struct{}), make(chan struct{})
-	cfg := onMem(t, vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op) error {
-		if op.Kind != vfs.OpSync || !armed.CompareAndSwap(true, false) {
+	cfg := onMem(t, vfstest.NewFaulty(vfstest.NewMem(), func(op vfstest.Op) error {
+		if op.Kind != vfstest.OpSync || !armed.CompareAndSwap(true, false) {
 			return nil
 		}
 		close(reached)
@@ -176,10 +177,10 @@ func TestC5_DiskErrorAtTheEnd(t *testing.T) {
 // If the disk is full when the node opens, Open returns that error and leaves nothing open.
 func TestC5_DiskErrorsInOpen(t *testing.T) {
 	for after := range 40 {
-		mem := vfs.NewMem()
+		mem := vfstest.NewMem()
 		cfg := onMem(t, mem)
 		left := after
-		cfg.FS = vfs.NewFaulty(mem, func(op vfs.Op) error {
+		cfg.FS = vfstest.NewFaulty(mem, func(op vfstest.Op) error {
 			if left--; left < 0 {
 				return syscall.ENOSPC
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -181,7 +182,7 @@ func TestFound_PowerLossAtEveryOperation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	lost := errors.New("power loss")
 	fresh, refused, whole := 0, 0, 0
-	look := func(what, dir string, disk *vfs.Mem) {
+	look := func(what, dir string, disk *vfstest.Mem) {
 		t.Helper()
 		cfg := Config{ID: 2, Dir: dir, LogDir: "log", FS: disk, StateMachine: &list{}}
 		node, err := Open(cfg)
@@ -206,9 +207,9 @@ func TestFound_PowerLossAtEveryOperation(t *testing.T) {
 	}
 	for at, done := 0, false; !done; at++ {
 		for _, choose := range []func(int) int{rng.IntN, func(int) int { return 0 }, func(n int) int { return n - 1 }} {
-			disk, dir, ops := vfs.NewMem(), t.TempDir(), 0
+			disk, dir, ops := vfstest.NewMem(), t.TempDir(), 0
 			what := fmt.Sprintf("operation %d", at)
-			failing := vfs.NewFaulty(disk, func(op vfs.Op) error {
+			failing := vfstest.NewFaulty(disk, func(op vfstest.Op) error {
 				if ops++; ops > at {
 					what = fmt.Sprintf("operation %d, %v", at, op)
 					return lost

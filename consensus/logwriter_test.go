@@ -11,17 +11,17 @@ import (
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/wal"
 )
 
 // Some state must be on disk before a response leaves, and some is not worth a sync. These are
 // raft's rules for AsyncStorageWrites.
 func TestC1_WhatTheLogWrites(t *testing.T) {
-	mem := vfs.NewMem()
+	mem := vfstest.NewMem()
 	syncs := 0
-	cfg := onMem(t, vfs.NewFaulty(mem, func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync {
+	cfg := onMem(t, vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync {
 			syncs++
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -20,12 +21,12 @@ var errPower = errors.New("power loss")
 // checkpoint, a write of the checkpoint happens completely or not at all.
 type simDisk struct {
 	w          *simWorld
-	fs         *vfs.Mem
+	fs         *vfstest.Mem
 	checkpoint *simCheckpoint            // nil: none
 	aside      map[string]*simCheckpoint // received checkpoints, by path
 	crashAfter int                       // durable operations left until the power fails; 0: it does not
 	power      bool                      // true: unsynced writes are lost; false: only the process dies
-	after      *vfs.Mem                  // the file system after the crash
+	after      *vfstest.Mem              // the file system after the crash
 	crashed    bool
 }
 
@@ -36,18 +37,18 @@ type simCheckpoint struct {
 }
 
 func newSimDisk(w *simWorld) *simDisk {
-	return &simDisk{w: w, fs: vfs.NewMem(), aside: map[string]*simCheckpoint{}}
+	return &simDisk{w: w, fs: vfstest.NewMem(), aside: map[string]*simCheckpoint{}}
 }
 
 func (d *simDisk) dir() string { return filepath.Join("data", "wal") }
 
 // hook runs before each operation of the log.
-func (d *simDisk) hook(op vfs.Op) error {
+func (d *simDisk) hook(op vfstest.Op) error {
 	if d.crashed {
 		return errPower
 	}
 	switch op.Kind {
-	case vfs.OpWrite, vfs.OpSync, vfs.OpCreate, vfs.OpRename, vfs.OpRemove, vfs.OpSyncDir, vfs.OpPreallocate:
+	case vfstest.OpWrite, vfstest.OpSync, vfstest.OpCreate, vfstest.OpRename, vfstest.OpRemove, vfstest.OpSyncDir, vfstest.OpPreallocate:
 		return d.durableStep()
 	}
 	return nil
@@ -99,7 +100,7 @@ func (d *simDisk) files() vfs.FS {
 	if d.w.bug == bugSkipSync {
 		fs = lyingFS{fs}
 	}
-	return vfs.NewFaulty(fs, d.hook)
+	return vfstest.NewFaulty(fs, d.hook)
 }
 
 func (d *simDisk) open() (*wal.Log, wal.Recovered, error) {

@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 )
 
 // plantedBug is a mistake in the simulator's own layers. The checks must find it.
@@ -217,7 +217,7 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 	}
 	m.stop(true)
 	m.emptied = true
-	m.disk.checkpoint, m.disk.after, m.disk.fs = nil, nil, vfs.NewMem()
+	m.disk.checkpoint, m.disk.after, m.disk.fs = nil, nil, vfstest.NewMem()
 	m.storage = raft.NewMemoryStorage()
 	w.after(1+ms, nil, m.restart)
 	return true

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -15,8 +16,8 @@ func TestStalledDisk(t *testing.T) {
 	var stall atomic.Bool
 	cfg := ticks
 	cfg.Dir = t.TempDir()
-	cfg.FS = vfs.NewFaulty(vfs.OS{}, func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync && stall.CompareAndSwap(true, false) {
+	cfg.FS = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync && stall.CompareAndSwap(true, false) {
 			time.Sleep(30 * time.Second) // the bubble's time
 		}
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -38,8 +39,8 @@ type disk struct {
 }
 
 func (d *disk) fs() vfs.FS {
-	return vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op) error {
-		if op.Kind != vfs.OpSync {
+	return vfstest.NewFaulty(vfstest.NewMem(), func(op vfstest.Op) error {
+		if op.Kind != vfstest.OpSync {
 			return nil
 		}
 		d.mu.Lock()

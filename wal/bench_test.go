@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -24,7 +25,7 @@ func (nullFile) Preallocate(int64, int64) error         { return nil }
 func (nullFile) Sync() error                            { return nil }
 
 func TestAppend_AllocatesNothing(t *testing.T) {
-	l, _ := mustOpen(t, wal.Config{FS: nullFS{vfs.NewMem()}})
+	l, _ := mustOpen(t, wal.Config{FS: nullFS{vfstest.NewMem()}})
 	batch := []wal.Batch{{State: make([]byte, 20), Entries: []wal.Entry{{Index: 0, Data: make([]byte, 100)}}}, {}}
 	appendNext := func() {
 		batch[0].Entries[0].Index = l.LastIndex() + 1
@@ -42,7 +43,7 @@ func TestAppend_AllocatesNothing(t *testing.T) {
 
 // BenchmarkAppend_Log measures an append without the disk.
 func BenchmarkAppend_Log(b *testing.B) {
-	l, _ := mustOpen(b, wal.Config{FS: nullFS{vfs.NewMem()}})
+	l, _ := mustOpen(b, wal.Config{FS: nullFS{vfstest.NewMem()}})
 	batch := []wal.Batch{{Entries: []wal.Entry{{Data: make([]byte, 100)}}}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
@@ -138,7 +139,7 @@ func (r *run) recovered(fs vfs.FS) (*wal.Log, *model, error) {
 
 // survives recovers the log from fs, uses it, and requires that both the recovered and the new
 // content survive the next power loss.
-func (r *run) survives(fs *vfs.Mem, choose func(int) int) error {
+func (r *run) survives(fs *vfstest.Mem, choose func(int) int) error {
 	l, m, err := r.recovered(fs)
 	if err != nil {
 		return err
@@ -165,11 +166,11 @@ func TestCrash_AfterEveryOperation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := drawSteps(t, 25)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		mem := vfs.NewMem()
+		mem := vfstest.NewMem()
 		var r *run
 		ops := 0
-		hook := func(op vfs.Op) error {
-			if op.Kind == vfs.OpRead || op.Kind == vfs.OpOpen {
+		hook := func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpRead || op.Kind == vfstest.OpOpen {
 				return nil // no change, so this crash was tried already
 			}
 			ops++
@@ -184,7 +185,7 @@ func TestCrash_AfterEveryOperation(t *testing.T) {
 			}
 			return nil
 		}
-		r = newRun(wal.Config{FS: vfs.NewFaulty(mem, hook), SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
+		r = newRun(wal.Config{FS: vfstest.NewFaulty(mem, hook), SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
 		if err := r.steps(steps); err != nil {
 			t.Fatal(err)
 		}
@@ -198,10 +199,10 @@ func TestCrash_DuringRecovery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := drawSteps(t, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		mem := vfs.NewMem()
+		mem := vfstest.NewMem()
 		ops, stop := 0, rapid.IntRange(1, 200).Draw(t, "stop at operation")
 		r := newRun(wal.Config{SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
-		r.cfg.FS = vfs.NewFaulty(mem, func(vfs.Op) error {
+		r.cfg.FS = vfstest.NewFaulty(mem, func(vfstest.Op) error {
 			if ops++; ops >= stop {
 				return syscall.EIO
 			}
@@ -211,13 +212,13 @@ func TestCrash_DuringRecovery(t *testing.T) {
 			t.Fatal(err)
 		}
 		crashed := mem.Crash(rng.IntN)
-		hook := func(op vfs.Op) error {
+		hook := func(op vfstest.Op) error {
 			if err := r.survives(crashed.Crash(rng.IntN), rng.IntN); err != nil {
 				t.Fatalf("crash before %s %s of the recovery: %v", op.Kind, op.Path, err)
 			}
 			return nil
 		}
-		l, _, err := r.recovered(vfs.NewFaulty(crashed, hook))
+		l, _, err := r.recovered(vfstest.NewFaulty(crashed, hook))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,10 +235,10 @@ func TestKill_ThenPowerLoss(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		steps := drawSteps(t, 40)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		mem := vfs.NewMem()
+		mem := vfstest.NewMem()
 		ops, stop := 0, rapid.IntRange(1, 200).Draw(t, "stop at operation")
 		r := newRun(wal.Config{SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
-		r.cfg.FS = vfs.NewFaulty(mem, func(vfs.Op) error {
+		r.cfg.FS = vfstest.NewFaulty(mem, func(vfstest.Op) error {
 			if ops++; ops >= stop {
 				return syscall.EIO // from here on the process has no effect
 			}
@@ -263,19 +264,19 @@ func TestFault_EveryOperationFailsOnce(t *testing.T) {
 		steps := drawSteps(t, 15)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		for fail := 1; ; fail++ {
-			mem := vfs.NewMem()
+			mem := vfstest.NewMem()
 			ops := 0
-			var failed vfs.Op
+			var failed vfstest.Op
 			r := newRun(wal.Config{SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
-			r.cfg.FS = vfs.NewFaulty(mem, func(op vfs.Op) error {
+			r.cfg.FS = vfstest.NewFaulty(mem, func(op vfstest.Op) error {
 				if ops++; ops != fail {
 					return nil
 				}
 				failed = op
 				switch op.Kind {
-				case vfs.OpWrite:
-					return &vfs.ShortWrite{N: rng.IntN(2000), Err: errDisk}
-				case vfs.OpSync:
+				case vfstest.OpWrite:
+					return &vfstest.ShortWrite{N: rng.IntN(2000), Err: errDisk}
+				case vfstest.OpSync:
 					mem.LoseUnsynced(op.Path)
 				}
 				return errDisk

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -33,7 +33,7 @@ type image struct {
 // recycled the last segment is a reused file.
 func makeImage(t *testing.T, recycled bool) *image {
 	t.Helper()
-	fs := vfs.NewMem()
+	fs := vfstest.NewMem()
 	cfg := wal.Config{FS: fs, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(7)}
 	l, _ := mustOpen(t, cfg)
 	im := &image{files: map[string][]byte{}, whole: newModel()}
@@ -94,7 +94,7 @@ func (im *image) findLastFrame(t *testing.T) {
 // open recovers from a copy of the image in which one file is replaced, or removed if data is nil.
 func (im *image) open(t *testing.T, name string, data []byte) (*wal.Log, wal.Recovered, error) {
 	t.Helper()
-	fs := vfs.NewMem()
+	fs := vfstest.NewMem()
 	if err := fs.MkdirAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestDamage_EveryTruncation(t *testing.T) {
 // The remains of a torn append are overwritten with zeros, so that no later recovery can combine
 // them with newer pieces.
 func TestOpen_CutsATornAppend(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := vfstest.NewMem()
 	cfg := wal.Config{FS: fs}
 	l, _ := mustOpen(t, cfg)
 	m := newModel()

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -16,7 +16,7 @@ import (
 // also after an append. With sum the checksum and chain of the first frame are made right, so that
 // the fuzzer reaches the records inside.
 func FuzzOpen(f *testing.F) {
-	fs := vfs.NewMem()
+	fs := vfstest.NewMem()
 	cfg := wal.Config{FS: fs, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(3)}
 	l, _ := mustOpen(f, cfg)
 	mustAppend(f, l, wal.Batch{State: []byte("state"), Entries: entries(1, 3, "data")})
@@ -33,7 +33,7 @@ func FuzzOpen(f *testing.F) {
 		if sum {
 			data = repairSums(data)
 		}
-		fs := vfs.NewMem()
+		fs := vfstest.NewMem()
 		if err := fs.MkdirAll(dir); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -29,7 +29,7 @@ func goldenSteps() []step {
 
 // This program reads a log of format version 1, and still writes the same bytes.
 func TestGolden_Version1(t *testing.T) {
-	mem := vfs.NewMem()
+	mem := vfstest.NewMem()
 	r := newRun(wal.Config{FS: mem, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1)})
 	if err := r.steps(goldenSteps()); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestGolden_Version1(t *testing.T) {
 	if len(files) != len(names) {
 		t.Errorf("%d files are written, testdata has %d", len(names), len(files))
 	}
-	copied := vfs.NewMem()
+	copied := vfstest.NewMem()
 	if err := copied.MkdirAll(dir); err != nil {
 		t.Fatal(err)
 	}

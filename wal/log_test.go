@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
 
 func TestLog_RecoversWhatWasAppended(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := vfstest.NewMem()
 	cfg := wal.Config{FS: fs}
 	l, rec := mustOpen(t, cfg)
 	m := newModel()
@@ -50,7 +51,7 @@ func TestLog_RecoversWhatWasAppended(t *testing.T) {
 }
 
 func TestAppend_RefusesWithoutWriting(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := vfstest.NewMem()
 	cfg := wal.Config{FS: fs}
 	l, _ := mustOpen(t, cfg)
 	m := newModel()
@@ -96,10 +97,10 @@ func TestAppend_RefusesWithoutWriting(t *testing.T) {
 }
 
 func TestCompact_BoundsTheDiskAndRecycles(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := vfstest.NewMem()
 	created := 0
-	counting := vfs.NewFaulty(fs, func(op vfs.Op) error {
-		if op.Kind == vfs.OpCreate {
+	counting := vfstest.NewFaulty(fs, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpCreate {
 			created++
 		}
 		return nil
@@ -154,7 +155,7 @@ func TestCompact_BoundsTheDiskAndRecycles(t *testing.T) {
 }
 
 func TestAppend_LargerThanASegment(t *testing.T) {
-	cfg := wal.Config{FS: vfs.NewMem(), SegmentBytes: wal.MinSegmentBytes}
+	cfg := wal.Config{FS: vfstest.NewMem(), SegmentBytes: wal.MinSegmentBytes}
 	l, _ := mustOpen(t, cfg)
 	m := newModel()
 	for i, size := range []int{10, 100_000, 10, 6 << 20, 10} {
@@ -175,7 +176,7 @@ func TestAppend_LargerThanASegment(t *testing.T) {
 }
 
 func TestOpen_IsExclusive(t *testing.T) {
-	cfg := wal.Config{FS: vfs.NewMem()}
+	cfg := wal.Config{FS: vfstest.NewMem()}
 	l, _ := mustOpen(t, cfg)
 	if _, _, err := wal.Open(dir, cfg); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("got %v, want ErrLocked", err)
@@ -191,7 +192,7 @@ func TestOpen_IsExclusive(t *testing.T) {
 
 func TestOpen_RefusesABadConfig(t *testing.T) {
 	for _, n := range []int64{-1, 1, wal.MinSegmentBytes - 1, wal.MaxSegmentBytes + 1} {
-		if _, _, err := wal.Open(dir, wal.Config{FS: vfs.NewMem(), SegmentBytes: n}); err == nil {
+		if _, _, err := wal.Open(dir, wal.Config{FS: vfstest.NewMem(), SegmentBytes: n}); err == nil {
 			t.Errorf("SegmentBytes %d was accepted", n)
 		}
 	}
@@ -199,7 +200,7 @@ func TestOpen_RefusesABadConfig(t *testing.T) {
 
 func TestOnSync_CountsBatchesAndBytes(t *testing.T) {
 	var batches, bytes int
-	cfg := wal.Config{FS: vfs.NewMem(), OnSync: func(_ time.Duration, n, size int) { batches += n; bytes += size }}
+	cfg := wal.Config{FS: vfstest.NewMem(), OnSync: func(_ time.Duration, n, size int) { batches += n; bytes += size }}
 	l, _ := mustOpen(t, cfg)
 	mustAppend(t, l, wal.Batch{State: []byte("123")}, wal.Batch{Entries: entries(1, 1, "a")})
 	// 32 for the frame header, 5+3 for the state, 13+4+2 for the entries, 5 for padding
@@ -214,10 +215,10 @@ func TestOnSync_CountsBatchesAndBytes(t *testing.T) {
 // Without syncs the death of the process loses nothing, Close makes everything durable, and a
 // sealed segment is durable, so that a power loss can only damage the last segment.
 func TestNoSync_SyncsOnlyAtRollAndClose(t *testing.T) {
-	fs := vfs.NewMem()
+	fs := vfstest.NewMem()
 	var synced []string
-	cfg := wal.Config{NoSync: true, SegmentBytes: wal.MinSegmentBytes, FS: vfs.NewFaulty(fs, func(op vfs.Op) error {
-		if op.Kind == vfs.OpSync {
+	cfg := wal.Config{NoSync: true, SegmentBytes: wal.MinSegmentBytes, FS: vfstest.NewFaulty(fs, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync {
 			synced = append(synced, filepath.Base(op.Path))
 		}
 		return nil

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -15,9 +15,9 @@ import (
 // reading must change nothing.
 func readThenOpen(cfg wal.Config) (*wal.Log, wal.Recovered, error) {
 	looking := cfg
-	looking.FS = vfs.NewFaulty(cfg.FS, func(op vfs.Op) error {
+	looking.FS = vfstest.NewFaulty(cfg.FS, func(op vfstest.Op) error {
 		switch op.Kind {
-		case vfs.OpOpen, vfs.OpReadDir, vfs.OpRead:
+		case vfstest.OpOpen, vfstest.OpReadDir, vfstest.OpRead:
 			return nil
 		}
 		return fmt.Errorf("reading does %s to %s", op.Kind, op.Path)
@@ -35,10 +35,10 @@ func readThenOpen(cfg wal.Config) (*wal.Log, wal.Recovered, error) {
 }
 
 func TestRead_NoDirectory(t *testing.T) {
-	if _, err := wal.Read(dir, wal.Config{FS: vfs.NewMem()}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := wal.Read(dir, wal.Config{FS: vfstest.NewMem()}); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if _, err := wal.Read(dir, wal.Config{FS: vfs.NewMem(), SegmentBytes: 1}); err == nil {
+	if _, err := wal.Read(dir, wal.Config{FS: vfstest.NewMem(), SegmentBytes: 1}); err == nil {
 		t.Error("a bad Config was taken")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -15,11 +15,11 @@ import (
 // the sequence number was old data of the file. Open mistook this for a later frame, and the torn
 // append for damage.
 func TestRegress_HeadAcrossSectorsOfARecycledFile(t *testing.T) {
-	mem := vfs.NewMem()
-	var crashed *vfs.Mem
+	mem := vfstest.NewMem()
+	var crashed *vfstest.Mem
 	crash := false
-	fs := vfs.NewFaulty(mem, func(op vfs.Op) error {
-		if crash && op.Kind == vfs.OpSync {
+	fs := vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+		if crash && op.Kind == vfstest.OpSync {
 			questions := 0
 			crashed = mem.Crash(func(int) int {
 				questions++
@@ -82,11 +82,11 @@ func TestRegress_HeadAcrossSectorsOfARecycledFile(t *testing.T) {
 // the name of a spare. After the restart another spare became segment 3. When that segment was
 // dropped, its file replaced the first spare, and was counted as a second one.
 func TestRegress_SpareOfASegmentThatWasMadeOfAnother(t *testing.T) {
-	mem := vfs.NewMem()
-	var crashed *vfs.Mem
+	mem := vfstest.NewMem()
+	var crashed *vfstest.Mem
 	crash := false
-	fs := vfs.NewFaulty(mem, func(op vfs.Op) error {
-		if crash && op.Kind == vfs.OpSyncDir {
+	fs := vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+		if crash && op.Kind == vfstest.OpSyncDir {
 			changes := 0
 			crashed = mem.Crash(func(n int) int {
 				if changes++; changes == 2 {

@@ -270,6 +270,7 @@ var table = []box{
 	// the protocol.
 	{pkg: "internal/testkit/...", may: []arrow{
 		{"internal/testkit/...", "one helper may use another"},
+		{"internal/vfs", "file systems that crash and fail"},
 		{"proto", "builds requests"},
 		{"proto/jute", "builds frames"},
 		{"golang.org/x/sys", "pseudo-terminals"},

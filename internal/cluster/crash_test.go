@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server"
 )
@@ -14,8 +15,8 @@ import (
 func TestFailed_MemberStoppedByItself(t *testing.T) {
 	var broken atomic.Bool
 	full := errors.New("no space left on this disk")
-	fs := vfs.NewFaulty(vfs.OS{}, func(op vfs.Op) error {
-		if op.Kind == vfs.OpWrite && broken.Load() {
+	fs := vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpWrite && broken.Load() {
 			return full
 		}
 		return nil

@@ -13,13 +13,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // Both file systems obey the same contract.
 func TestFS_Contract(t *testing.T) {
 	for name, fsys := range map[string]vfs.FS{
-		"os": vfs.OS{}, "mem": vfs.NewMem(), "faulty": vfs.NewFaulty(vfs.NewMem(), func(vfs.Op) error { return nil }),
+		"os": vfs.OS{}, "mem": vfstest.NewMem(), "faulty": vfstest.NewFaulty(vfstest.NewMem(), func(vfstest.Op) error { return nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a", "b")
@@ -117,7 +118,7 @@ func TestOS_LockNamesTheHolder(t *testing.T) {
 }
 
 func TestMem_CrashLosesWhatWasNotSynced(t *testing.T) {
-	m := vfs.NewMem()
+	m := vfstest.NewMem()
 	write := func(name, data string, off int64) vfs.File {
 		f, err := m.OpenRW(name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +163,7 @@ func TestMem_CrashLosesWhatWasNotSynced(t *testing.T) {
 
 // Each sector holds one of its versions, never a mixture of two.
 func TestMem_CrashTearsAtSectors(t *testing.T) {
-	m := vfs.NewMem()
+	m := vfstest.NewMem()
 	f, err := m.Create("f")
 	must(t, err)
 	must(t, f.Preallocate(0, 1536))
@@ -197,7 +198,7 @@ func TestMem_CrashTearsAtSectors(t *testing.T) {
 }
 
 func TestMem_KillKeepsTheCache(t *testing.T) {
-	m := vfs.NewMem()
+	m := vfstest.NewMem()
 	f, err := m.Create("f")
 	must(t, err)
 	must(t, m.SyncDir("."))
@@ -222,7 +223,7 @@ func TestMem_KillKeepsTheCache(t *testing.T) {
 }
 
 func TestMem_LoseUnsynced(t *testing.T) {
-	m := vfs.NewMem()
+	m := vfstest.NewMem()
 	f, err := m.Create("f")
 	must(t, err)
 	must(t, m.SyncDir("."))
@@ -240,32 +241,32 @@ func TestMem_LoseUnsynced(t *testing.T) {
 
 func TestFaulty_FailsWhatTheHookPicks(t *testing.T) {
 	errDisk := errors.New("disk error")
-	var fail vfs.OpKind
-	mem := vfs.NewMem()
-	y := vfs.NewFaulty(mem, func(op vfs.Op) error {
+	var fail vfstest.OpKind
+	mem := vfstest.NewMem()
+	y := vfstest.NewFaulty(mem, func(op vfstest.Op) error {
 		if op.Kind != fail {
 			return nil
 		}
-		if op.Kind == vfs.OpWrite {
-			return &vfs.ShortWrite{N: 2, Err: errDisk}
+		if op.Kind == vfstest.OpWrite {
+			return &vfstest.ShortWrite{N: 2, Err: errDisk}
 		}
 		return errDisk
 	})
 	f, err := y.Create("f")
 	must(t, err)
-	for kind, op := range map[vfs.OpKind]func() error{
-		vfs.OpCreate:      func() error { _, err := y.Create("g"); return err },
-		vfs.OpOpen:        func() error { _, err := y.Open("f"); return err },
-		vfs.OpRemove:      func() error { return y.Remove("f") },
-		vfs.OpRename:      func() error { return y.Rename("f", "g") },
-		vfs.OpReadDir:     func() error { _, err := y.ReadDir("."); return err },
-		vfs.OpMkdirAll:    func() error { return y.MkdirAll("d") },
-		vfs.OpSyncDir:     func() error { return y.SyncDir(".") },
-		vfs.OpLock:        func() error { _, err := y.Lock("l"); return err },
-		vfs.OpRead:        func() error { _, err := f.ReadAt(nil, 0); return err },
-		vfs.OpWrite:       func() error { _, err := f.WriteAt([]byte("abc"), 0); return err },
-		vfs.OpSync:        f.Sync,
-		vfs.OpPreallocate: func() error { return f.Preallocate(0, 10) },
+	for kind, op := range map[vfstest.OpKind]func() error{
+		vfstest.OpCreate:      func() error { _, err := y.Create("g"); return err },
+		vfstest.OpOpen:        func() error { _, err := y.Open("f"); return err },
+		vfstest.OpRemove:      func() error { return y.Remove("f") },
+		vfstest.OpRename:      func() error { return y.Rename("f", "g") },
+		vfstest.OpReadDir:     func() error { _, err := y.ReadDir("."); return err },
+		vfstest.OpMkdirAll:    func() error { return y.MkdirAll("d") },
+		vfstest.OpSyncDir:     func() error { return y.SyncDir(".") },
+		vfstest.OpLock:        func() error { _, err := y.Lock("l"); return err },
+		vfstest.OpRead:        func() error { _, err := f.ReadAt(nil, 0); return err },
+		vfstest.OpWrite:       func() error { _, err := f.WriteAt([]byte("abc"), 0); return err },
+		vfstest.OpSync:        f.Sync,
+		vfstest.OpPreallocate: func() error { return f.Preallocate(0, 10) },
 	} {
 		fail = kind
 		if err := op(); !errors.Is(err, errDisk) {
@@ -280,7 +281,7 @@ func TestFaulty_FailsWhatTheHookPicks(t *testing.T) {
 func lose(int) int   { return 0 }
 func keep(n int) int { return n - 1 }
 
-func contents(t *testing.T, m *vfs.Mem) map[string]string {
+func contents(t *testing.T, m *vfstest.Mem) map[string]string {
 	t.Helper()
 	names, err := m.ReadDir(".")
 	must(t, err)

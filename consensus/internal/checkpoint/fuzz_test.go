@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -173,7 +174,7 @@ func FuzzStream(f *testing.F) {
 // newMemFile makes an empty file in memory.
 func newMemFile(t testing.TB) vfs.File {
 	t.Helper()
-	f, err := vfs.NewMem().Create("f")
+	f, err := vfstest.NewMem().Create("f")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -115,12 +116,12 @@ func throughBbolt(t *rapid.T, path string, want map[string]string, more delta) {
 // was written, this one.
 func TestC4_PowerLossInAMerge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	mem := vfs.NewMem()
+	mem := vfstest.NewMem()
 	var index uint64
 	states := []map[string]string{{}}
 	crashes := 0
-	var hook func(op vfs.Op)
-	f, err := vfs.NewFaulty(mem, func(op vfs.Op) error {
+	var hook func(op vfstest.Op)
+	f, err := vfstest.NewFaulty(mem, func(op vfstest.Op) error {
 		if hook != nil {
 			hook(op)
 		}
@@ -133,7 +134,7 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 	if err := errors.Join(mergeDelta(f, nil, nil, 0), mem.SyncDir(".")); err != nil {
 		t.Fatal(err)
 	}
-	hook = func(op vfs.Op) {
+	hook = func(op vfstest.Op) {
 		for _, choose := range []func(int) int{rng.IntN, func(int) int { return 0 }, func(n int) int { return n - 1 }} {
 			after, err := mem.Crash(choose).Open("checkpoint.db")
 			if err != nil {
@@ -168,7 +169,7 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 
 // Keys must ascend: otherwise the tree would be unordered, and lookups would fail.
 func TestMerge_Order(t *testing.T) {
-	f, err := vfs.NewMem().Create("f")
+	f, err := vfstest.NewMem().Create("f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,13 +192,13 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		t.Run(fmt.Sprintf("failed sync %v", lose), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(5, 6))
-			mem := vfs.NewMem()
+			mem := vfstest.NewMem()
 			states := []map[string]string{{}}
 			var index, base, durable uint64 // the running transaction; its base; the last one known to be durable
 			syncs, die, crashes := 0, false, 0
 			errDied := errors.New("died")
-			disk := vfs.NewFaulty(mem, func(op vfs.Op) error {
-				if index == 0 || op.Kind != vfs.OpWrite && op.Kind != vfs.OpSync {
+			disk := vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+				if index == 0 || op.Kind != vfstest.OpWrite && op.Kind != vfstest.OpSync {
 					return nil
 				}
 				if syncs > 0 { // the base is durable
@@ -215,7 +216,7 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 					crashes++
 					_ = after.Close()
 				}
-				if op.Kind == vfs.OpSync {
+				if op.Kind == vfstest.OpSync {
 					if syncs++; die && syncs == 3 { // the last sync
 						if lose {
 							mem.LoseUnsynced(op.Path)
@@ -269,15 +270,15 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 // stays current, and the next merge starts from it.
 func TestC4_FailuresInAMerge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
-	mem := vfs.NewMem()
+	mem := vfstest.NewMem()
 	errFull := errors.New("no space left on device")
 	countdown := 0
-	disk := vfs.NewFaulty(mem, func(op vfs.Op) error {
+	disk := vfstest.NewFaulty(mem, func(op vfstest.Op) error {
 		if countdown--; countdown != 0 {
 			return nil
 		}
-		if op.Kind == vfs.OpWrite {
-			return &vfs.ShortWrite{N: rng.IntN(5000), Err: errFull}
+		if op.Kind == vfstest.OpWrite {
+			return &vfstest.ShortWrite{N: rng.IntN(5000), Err: errFull}
 		}
 		return errFull
 	})

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 )
 
 // A tool reads the file of a running server for longer than a second. It reads one transaction. Two
@@ -185,7 +185,7 @@ func (p *brokenPipe) Write(b []byte) (int, error) {
 // error or the same keys. Only a digest would detect changed values, which is not tested here.
 func TestC4_ReaderAcrossMerges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	f, err := vfs.NewMem().Create("checkpoint.db")
+	f, err := vfstest.NewMem().Create("checkpoint.db")
 	if err != nil {
 		t.Fatal(err)
 	}

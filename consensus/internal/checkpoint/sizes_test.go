@@ -13,6 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -211,7 +212,7 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(13, 14))
-			f, err := vfs.NewMem().Create("checkpoint.db")
+			f, err := vfstest.NewMem().Create("checkpoint.db")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package vfs
+package vfstest
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // sectorBytes is the unit that the modeled disk writes atomically.
@@ -124,8 +126,8 @@ func (m *Mem) LoseUnsynced(name string) {
 	}
 }
 
-// Create implements [FS].
-func (m *Mem) Create(name string) (File, error) {
+// Create implements [vfs.FS].
+func (m *Mem) Create(name string) (vfs.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d, base, err := m.dirOf("create", name)
@@ -142,13 +144,13 @@ func (m *Mem) Create(name string) (File, error) {
 	return &memFile{m: m, life: m.life, path: name, inode: inode, writable: true}, nil
 }
 
-// Open implements [FS].
-func (m *Mem) Open(name string) (File, error) { return m.open(name, false) }
+// Open implements [vfs.FS].
+func (m *Mem) Open(name string) (vfs.File, error) { return m.open(name, false) }
 
-// OpenRW implements [FS].
-func (m *Mem) OpenRW(name string) (File, error) { return m.open(name, true) }
+// OpenRW implements [vfs.FS].
+func (m *Mem) OpenRW(name string) (vfs.File, error) { return m.open(name, true) }
 
-// Remove implements [FS].
+// Remove implements [vfs.FS].
 func (m *Mem) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +166,7 @@ func (m *Mem) Remove(name string) error {
 	return nil
 }
 
-// Rename implements [FS].
+// Rename implements [vfs.FS].
 func (m *Mem) Rename(oldName, newName string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,7 +189,7 @@ func (m *Mem) Rename(oldName, newName string) error {
 	return nil
 }
 
-// ReadDir implements [FS].
+// ReadDir implements [vfs.FS].
 func (m *Mem) ReadDir(dir string) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +200,7 @@ func (m *Mem) ReadDir(dir string) ([]string, error) {
 	return sortedKeys(d.names), nil
 }
 
-// MkdirAll implements [FS].
+// MkdirAll implements [vfs.FS].
 func (m *Mem) MkdirAll(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -208,7 +210,7 @@ func (m *Mem) MkdirAll(dir string) error {
 	return nil
 }
 
-// SyncDir implements [FS].
+// SyncDir implements [vfs.FS].
 func (m *Mem) SyncDir(dir string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,13 +225,13 @@ func (m *Mem) SyncDir(dir string) error {
 	return nil
 }
 
-// Lock implements [FS]. It makes no lock file, since nothing would read it.
+// Lock implements [vfs.FS]. It makes no lock file, since nothing would read it.
 func (m *Mem) Lock(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	path := filepath.Clean(name)
 	if m.locks[path] != nil {
-		return nil, fmt.Errorf("vfs: lock %s: %w", name, ErrLocked)
+		return nil, fmt.Errorf("vfs: lock %s: %w", name, vfs.ErrLocked)
 	}
 	l := &memLock{m: m, path: path}
 	m.locks[path] = l
@@ -318,7 +320,7 @@ func (f *memFile) usable(op string, write bool) error {
 	return nil
 }
 
-func (m *Mem) open(name string, writable bool) (File, error) {
+func (m *Mem) open(name string, writable bool) (vfs.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d, base, err := m.dirOf("open", name)

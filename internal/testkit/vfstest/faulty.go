@@ -1,8 +1,10 @@
-package vfs
+package vfstest
 
 import (
 	"errors"
 	"io"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // OpKind is the kind of an [Op].
@@ -43,12 +45,12 @@ func (e *ShortWrite) Error() string { return e.Err.Error() }
 func (e *ShortWrite) Unwrap() error { return e.Err }
 
 type faultyFS struct {
-	fs   FS
+	fs   vfs.FS
 	hook func(Op) error
 }
 
 type faultyFile struct {
-	f    File
+	f    vfs.File
 	fs   *faultyFS
 	path string
 }
@@ -56,15 +58,15 @@ type faultyFile struct {
 // NewFaulty returns fs with a hook that runs before each operation, on the goroutine of the caller.
 // If the hook returns an error, the operation does not run (except for [ShortWrite]) and returns
 // that error.
-func NewFaulty(fs FS, hook func(Op) error) FS { return &faultyFS{fs: fs, hook: hook} }
+func NewFaulty(fs vfs.FS, hook func(Op) error) vfs.FS { return &faultyFS{fs: fs, hook: hook} }
 
-func (y *faultyFS) Create(name string) (File, error) {
+func (y *faultyFS) Create(name string) (vfs.File, error) {
 	return y.open(OpCreate, name, y.fs.Create)
 }
 
-func (y *faultyFS) Open(name string) (File, error) { return y.open(OpOpen, name, y.fs.Open) }
+func (y *faultyFS) Open(name string) (vfs.File, error) { return y.open(OpOpen, name, y.fs.Open) }
 
-func (y *faultyFS) OpenRW(name string) (File, error) { return y.open(OpOpen, name, y.fs.OpenRW) }
+func (y *faultyFS) OpenRW(name string) (vfs.File, error) { return y.open(OpOpen, name, y.fs.OpenRW) }
 
 func (y *faultyFS) Remove(name string) error {
 	if err := y.hook(Op{OpRemove, name}); err != nil {
@@ -108,7 +110,7 @@ func (y *faultyFS) Lock(name string) (io.Closer, error) {
 	return y.fs.Lock(name)
 }
 
-func (y *faultyFS) open(kind OpKind, name string, open func(string) (File, error)) (File, error) {
+func (y *faultyFS) open(kind OpKind, name string, open func(string) (vfs.File, error)) (vfs.File, error) {
 	if err := y.hook(Op{kind, name}); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,6 @@
+// Package vfstest provides file systems for tests of code that uses package vfs:
+//
+//   - [Mem] is in memory and can crash: unsynced data is then lost, kept or torn, as a chooser
+//     decides.
+//   - [NewFaulty] wraps another file system and fails the operations that a hook selects.
+package vfstest
