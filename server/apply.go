@@ -97,20 +97,16 @@ func (s *Server) meterRole() meter.Role {
 
 // traceOwn measures a request if one of this server's clients sent it.
 func (a *applier) traceOwn(b *consensus.Batch, r *consensus.Request) {
-	var c *conn
-	var req meter.Request
-	switch w := r.Ref.(type) {
-	case *clientWrite:
-		c, req = w.conn, meter.Request{Op: w.req.Op, Body: w.req.Body, Session: w.req.Session, Xid: w.xid, Heard: w.heard, Received: w.received}
-	case *attachRequest:
-		c, req = w.conn, meter.Request{Op: w.req.Op, Body: w.req.Body, Session: w.req.Session, Heard: w.heard, Received: w.received}
-	default:
+	w := clientRequestOf(r.Ref)
+	if w == nil {
 		return
 	}
-	a.trace.Own(b, req.Heard, req.Received)
+	a.trace.Own(b, w.heard, w.received)
 	if a.s.meter.Slow.Enabled() {
-		req.Client = c.nc.RemoteAddr()
-		a.trace.WatchSlow(b, req, a.s.tree.LastZxid().Next())
+		a.trace.WatchSlow(b, meter.Request{
+			Op: w.req.Op, Body: w.req.Body, Session: w.req.Session, Xid: w.xid, Client: w.conn.nc.RemoteAddr(),
+			Heard: w.heard, Received: w.received,
+		}, a.s.tree.LastZxid().Next())
 	}
 }
 
@@ -124,15 +120,13 @@ func (a *applier) reuse() {
 	a.free = a.free[:0]
 }
 
-// request returns the request that r carries: of a request of this server as it was proposed, of
-// others decoded.
+// request returns the request in r: as it was proposed, if that happened on this server, otherwise
+// decoded.
 func (a *applier) request(r *consensus.Request) *datatree.Request {
-	switch w := r.Ref.(type) {
-	case *clientWrite:
+	if w := clientRequestOf(r.Ref); w != nil {
 		return &w.req
-	case *attachRequest:
-		return &w.req
-	case *serverWrite:
+	}
+	if w, ok := r.Ref.(*serverWrite); ok {
 		return &w.req
 	}
 	decoded, err := datatree.DecodeRequest(r.Payload)

@@ -91,7 +91,7 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 // roomIn returns ErrNoRoom if less than leave bytes are free on the disk of dir.
 func roomIn(dir string, leave int64) error {
 	if left, known := vfs.Free(dir); known && left < leave {
-		return fmt.Errorf("%w: %d MiB are left, and the log may need %d", ErrNoRoom, left>>20, leave>>20)
+		return fmt.Errorf("%w: %d MiB are free, and the log may need %d MiB", ErrNoRoom, left>>20, leave>>20)
 	}
 	return nil
 }

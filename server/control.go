@@ -21,7 +21,7 @@ var (
 	ErrNoSession = errors.New("server: no such session")
 	// ErrNotLeading means that only the leader can do that, and this server is not the leader, or
 	// no longer.
-	ErrNotLeading = errors.New("server: it does not lead")
+	ErrNotLeading = errors.New("server: not the leader")
 )
 
 // ExpireSession ends a session as if its client had not been heard from for too long: its

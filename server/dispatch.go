@@ -306,7 +306,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time) (full bo
 		return true
 	}
 	w := freeWrites.Get().(*clientWrite)
-	*w = clientWrite{conn: c, xid: h.Xid, heard: c.lastHeard(), received: now}
+	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.lastHeard(), received: now}}
 	w.req = datatree.Request{
 		Session: c.session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.cfg.MaxBuffer,
 		IDs: c.ids, Body: body, Server: s.cfg.MemberID,

@@ -120,7 +120,7 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	s := c.server
 	body := datatree.CreateSessionBody{TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
 	now := s.cfg.Now()
-	w := &attachRequest{conn: c, hasReadOnly: req.HasReadOnly, heard: now, received: now}
+	w := &attachRequest{clientRequest: clientRequest{conn: c, heard: now, received: now}, hasReadOnly: req.HasReadOnly}
 	w.req = datatree.Request{Session: req.SessionID, Op: proto.OpReattachSession, Server: s.cfg.MemberID}
 	switch {
 	case req.SessionID == 0:

@@ -59,7 +59,7 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 	next := func() uint64 {
 		v, n := binary.Uvarint(b)
 		if n <= 0 {
-			err, b = errors.New("it is cut short"), nil
+			err, b = errors.New("truncated"), nil
 			return 0
 		}
 		b = b[n:]
@@ -74,7 +74,7 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 	s.expiry.mu.Lock()
 	for len(b) > 0 && err == nil {
 		if len(b) < 8 {
-			err = errors.New("it is cut short")
+			err = errors.New("truncated")
 			break
 		}
 		id := proto.SessionID(binary.BigEndian.Uint64(b))
@@ -89,7 +89,7 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		s.diverged(theirs.index)
 	case verdictOther:
 		s.meter.DigestsDiffer.Add(1)
-		s.cfg.Logger.Error("the state of a server differs from ours", "server", from, "index", theirs.index)
+		s.cfg.Logger.Error("the state of a server differs from that of this server", "server", from, "index", theirs.index)
 		s.node.Send(from, binary.AppendUvarint([]byte{reportDiffer}, theirs.index))
 	}
 	return err

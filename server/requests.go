@@ -13,14 +13,30 @@ import (
 // consensus, which hands them back to Apply as the Ref of a consensus.Request: clientWrite,
 // attachRequest and serverWrite.
 
-// clientWrite is a write of a client.
-type clientWrite struct {
+// clientRequest is a request of a client on its way through consensus.
+type clientRequest struct {
 	conn     *conn
-	xid      int32
+	xid      int32 // 0 in an attachRequest
 	req      datatree.Request
 	heard    time.Time // when its last bytes came
-	received time.Time // when it was looked at
-	closes   bool      // the connection closes after the reply
+	received time.Time // when the server looked at it
+}
+
+// clientRequestOf returns the client's request in the Ref of a consensus.Request, or nil.
+func clientRequestOf(ref any) *clientRequest {
+	switch w := ref.(type) {
+	case *clientWrite:
+		return &w.clientRequest
+	case *attachRequest:
+		return &w.clientRequest
+	}
+	return nil
+}
+
+// clientWrite is a write of a client.
+type clientWrite struct {
+	clientRequest
+	closes bool // the connection closes after the reply
 
 	// Set by Apply.
 	done  bool       // the reply is complete, and waits for those before it
@@ -32,11 +48,9 @@ type clientWrite struct {
 // attachRequest creates or re-attaches a session. attachRequest is not queued: it is the first
 // request of its connection.
 type attachRequest struct {
-	conn            *conn
-	req             datatree.Request
-	passwd          []byte
-	hasReadOnly     bool // the client sent the read-only byte
-	heard, received time.Time
+	clientRequest
+	passwd      []byte
+	hasReadOnly bool // the client sent the read-only byte
 }
 
 // serverWrite is a request of the server itself. applied is called with the result; nil: nobody
