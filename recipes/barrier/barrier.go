@@ -100,8 +100,10 @@ func (b *Barrier) isSet(ctx context.Context) (bool, error) {
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode):
 			return false, nil
-		case !repeatable(ctx, err):
+		case !errors.Is(err, recipes.ErrOutcomeUnknown):
 			return false, err
+		case ctx.Err() != nil: // a lost answer to a check leaves nothing unknown
+			return false, &recipes.Error{Op: "wait at barrier", Path: b.path, Err: contend.ContextError(ctx)}
 		}
 	}
 }
