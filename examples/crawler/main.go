@@ -1,11 +1,11 @@
-// Crawler is the walk of "My 1st ZooKeeper Recipe: Distributed Queue with Locking": web crawlers share a queue of links. A link is locked while
-// it is fetched, and goes from the queue only then: so that no two crawlers fetch the same, and none is lost when a fetch fails or a crawler
-// dies.
+// Crawler is the program of "My 1st ZooKeeper Recipe: Distributed Queue with Locking": web crawlers
+// share a queue of links. A link is locked while it is fetched and leaves the queue only afterwards,
+// so no two crawlers fetch the same link, and none is lost when a fetch fails or a crawler dies.
 //
 //	go run ./examples/crawler                          # with a server in this process
 //	go run ./examples/crawler -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// The article's crawlers all wake up for each link. Here a link wakes up no more of them than can have it.
+// In the article each link wakes all crawlers. Here it wakes only as many as can have it.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/examples/internal/example"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/queue"
 )
@@ -24,25 +24,25 @@ import (
 const (
 	adders   = 2
 	crawlers = 3
-	each     = 4 // links of an adder
+	each     = 4 // links per adder
 )
 
-func main() { walk.Main(run) }
+func main() { example.Main(run) }
 
 func links(c *recipes.Client) *queue.Queue { return queue.New(c, "/queue", queue.Locks("/queue_lock")) }
 
-func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
+func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	working, done := context.WithCancel(ctx)
 	defer done()
 	var fetched atomic.Int32
-	return walk.Together(adders+crawlers+1, func(i int) (err error) {
+	return example.Together(adders+crawlers+1, func(i int) (err error) {
 		switch {
 		case i <= adders:
 			return add(ctx, i, connect, out)
 		case i <= adders+crawlers:
 			err = crawl(working, i-adders, connect, out, func() {
 				if fetched.Add(1) == adders*each {
-					done() // nobody needs to wait for more
+					done() // no crawler needs to wait for more
 				}
 			})
 		default:
@@ -56,7 +56,7 @@ func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
 }
 
 // add is the article's QueueAddWorker.
-func add(ctx context.Context, id int, connect walk.Connect, out io.Writer) error {
+func add(ctx context.Context, id int, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
@@ -72,8 +72,9 @@ func add(ctx context.Context, id int, connect walk.Connect, out io.Writer) error
 	return nil
 }
 
-// crawl fetches links until ctx ends. The third that it gets can't be fetched at once: it stays in the queue, for whoever comes next.
-func crawl(ctx context.Context, id int, connect walk.Connect, out io.Writer, fetched func()) error {
+// crawl fetches links until ctx ends. Fetching its third link fails, so that link stays in the queue
+// for the next crawler.
+func crawl(ctx context.Context, id int, connect example.Connect, out io.Writer, fetched func()) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
@@ -82,7 +83,7 @@ func crawl(ctx context.Context, id int, connect walk.Connect, out io.Writer, fet
 	errBusy := errors.New("server is busy")
 	for n := 1; ; n++ {
 		err := links(c).Handle(ctx, func(ctx context.Context, link *queue.Item) error {
-			if err := walk.Sleep(ctx, 100*time.Millisecond); err != nil {
+			if err := example.Sleep(ctx, 100*time.Millisecond); err != nil {
 				return err
 			}
 			if n == 3 {
@@ -102,8 +103,9 @@ func crawl(ctx context.Context, id int, connect walk.Connect, out io.Writer, fet
 	}
 }
 
-// dying is a crawler whose process ends while it fetches: its lock goes with its session, and the link is there for the others.
-func dying(ctx context.Context, connect walk.Connect, out io.Writer) error {
+// dying is a crawler whose process ends while it fetches a link. Its session ends and the lock with
+// it, so another crawler gets the link.
+func dying(ctx context.Context, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err

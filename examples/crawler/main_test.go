@@ -6,20 +6,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/examples/internal/walktest"
+	"github.com/gozkd/gozkd/examples/internal/exampletest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 func TestRun(t *testing.T) {
-	lines := walktest.Lines(t, run)
-	if len(walktest.Of(lines, "a crawler dies")) != 1 {
+	lines := exampletest.Lines(t, run)
+	if len(exampletest.WithPrefix(lines, "a crawler dies")) != 1 {
 		t.Errorf("no crawler died: %q", lines)
 	}
 	var fetched, added []string
 	failed := 0
-	for _, line := range walktest.Of(lines, "crawler") {
+	for _, line := range exampletest.WithPrefix(lines, "crawler") {
 		if _, link, ok := strings.Cut(line, " fetched "); ok {
 			fetched = append(fetched, link)
 		} else if strings.HasSuffix(line, "server is busy") {

@@ -1,5 +1,6 @@
-// Doublebarrier is the double barrier of "Notes on Zookeeper" and of ZooKeeper's own tutorial: processes begin a computation together, when
-// enough of them have come, and leave it together, when all are done.
+// Doublebarrier is the double barrier of "Notes on Zookeeper" and of ZooKeeper's own tutorial:
+// processes begin a computation together, when enough of them have arrived, and leave it together,
+// when all are done.
 //
 //	go run ./examples/doublebarrier                          # with a server in this process
 //	go run ./examples/doublebarrier -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
@@ -11,7 +12,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/examples/internal/example"
 	"github.com/gozkd/gozkd/recipes/barrier"
 )
 
@@ -20,13 +21,13 @@ const (
 	processes = 3
 )
 
-func main() { walk.Main(run) }
+func main() { example.Main(run) }
 
-func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
-	return walk.Together(processes, func(id int) error { return process(ctx, id, connect, out) })
+func run(ctx context.Context, connect example.Connect, out io.Writer) error {
+	return example.Together(processes, func(id int) error { return process(ctx, id, connect, out) })
 }
 
-func process(ctx context.Context, id int, connect walk.Connect, out io.Writer) error {
+func process(ctx context.Context, id int, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func process(ctx context.Context, id int, connect walk.Connect, out io.Writer) e
 	defer c.Close()
 	pace := time.Duration(id) * 300 * time.Millisecond // some are slower than others
 
-	if err := walk.Sleep(ctx, pace); err != nil {
+	if err := example.Sleep(ctx, pace); err != nil {
 		return err
 	}
 	b := barrier.NewDouble(c, path, processes, fmt.Sprint("process ", id))
@@ -45,7 +46,7 @@ func process(ctx context.Context, id int, connect walk.Connect, out io.Writer) e
 	}
 	fmt.Fprintln(out, id, "Entered the barrier")
 
-	if err := walk.Sleep(ctx, pace); err != nil { // the computation
+	if err := example.Sleep(ctx, pace); err != nil { // the computation
 		return err
 	}
 	fmt.Fprintln(out, id, "Done")

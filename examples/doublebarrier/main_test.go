@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gozkd/gozkd/examples/internal/walktest"
+	"github.com/gozkd/gozkd/examples/internal/exampletest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -12,13 +12,13 @@ func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 // TestRun: nobody enters before all have arrived, and nobody leaves before all are done. Those who go on together do so in any order.
 func TestRun(t *testing.T) {
-	lines := walktest.Lines(t, run)
+	lines := exampletest.Lines(t, run)
 	if len(lines) != 4*processes {
 		t.Fatalf("%q", lines)
 	}
 	slices.Sort(lines[processes : 2*processes])
 	slices.Sort(lines[3*processes:])
-	walktest.Expect(t, lines,
+	exampletest.Expect(t, lines,
 		"1 Arrived at the barrier", "2 Arrived at the barrier", "3 Arrived at the barrier",
 		"1 Entered the barrier", "2 Entered the barrier", "3 Entered the barrier",
 		"1 Done", "2 Done", "3 Done",

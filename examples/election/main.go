@@ -1,5 +1,5 @@
-// Election is the master election of "Notes on Zookeeper": candidates stand in line, and the first leads. When it dies or resigns, the one
-// behind it does, which alone has watched it.
+// Election is the master election of "Notes on Zookeeper": candidates stand in line, and the first
+// leads. When it dies or resigns, the next candidate leads, which alone has watched it.
 //
 //	go run ./examples/election                          # with a server in this process
 //	go run ./examples/election -server 127.0.0.1:2181   # with gozkd or any ZooKeeper; start it several times
@@ -14,26 +14,26 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/examples/internal/example"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
 )
 
 const path = "/election"
 
-func main() { walk.Main(run) }
+func main() { example.Main(run) }
 
-func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
-	return walk.Together(3, func(i int) error {
-		// One after the other, so that they lead in this order.
-		if err := walk.Sleep(ctx, time.Duration(i)*200*time.Millisecond); err != nil {
+func run(ctx context.Context, connect example.Connect, out io.Writer) error {
+	return example.Together(3, func(i int) error {
+		// The pauses make them lead in this order.
+		if err := example.Sleep(ctx, time.Duration(i)*200*time.Millisecond); err != nil {
 			return err
 		}
 		return candidate(ctx, i, connect, out)
 	})
 }
 
-func candidate(ctx context.Context, i int, connect walk.Connect, out io.Writer) error {
+func candidate(ctx context.Context, i int, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
@@ -59,13 +59,13 @@ func candidate(ctx context.Context, i int, connect walk.Connect, out io.Writer) 
 
 	if i == 1 {
 		fmt.Fprintln(out, id, "dies")
-		return c.Close() // its session goes with the process, and its place in line with the session
+		return c.Close() // its session ends, and with it the place in line
 	}
 	fmt.Fprintln(out, id, "resigns")
 	return latch.Close(ctx)
 }
 
-// lead works for a second. leadership's Context ends before anybody else can lead.
+// lead works for a second. leadership.Context ends before another candidate can lead.
 func lead(leadership *recipes.Hold) error {
-	return walk.Sleep(leadership.Context(), time.Second)
+	return example.Sleep(leadership.Context(), time.Second)
 }

@@ -3,14 +3,14 @@ package main
 import (
 	"testing"
 
-	"github.com/gozkd/gozkd/examples/internal/walktest"
+	"github.com/gozkd/gozkd/examples/internal/exampletest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 func TestRun(t *testing.T) {
-	walktest.Expect(t, walktest.Lines(t, run),
+	exampletest.Expect(t, exampletest.Lines(t, run),
 		"candidate 1 stands",
 		"candidate 1 leads: candidate 1",
 		"candidate 2 stands",

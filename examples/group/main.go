@@ -1,10 +1,11 @@
-// Group is the walk of "Distributed Coordination With ZooKeeper" parts 2 and 3: a group whose members have data and go when their
-// process does, and a list of them that is printed again whenever it changes, for ever. In the end the group is deleted.
+// Group is the program of "Distributed Coordination With ZooKeeper", parts 2 and 3: a group whose
+// members have data and leave when their process ends, and a list of the members that is printed
+// after each change. In the end the group is deleted.
 //
 //	go run ./examples/group                          # with a server in this process
 //	go run ./examples/group -server 127.0.0.1:2181   # with gozkd or any ZooKeeper; run it twice, or add a member in zkCli.sh
 //
-// It ends with Ctrl-C.
+// It runs until Ctrl-C.
 package main
 
 import (
@@ -16,7 +17,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/examples/internal/example"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/group"
@@ -24,9 +25,9 @@ import (
 
 const name = "sample-group"
 
-func main() { walk.Main(run) }
+func main() { example.Main(run) }
 
-func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
+func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
@@ -35,15 +36,15 @@ func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
 	if _, err := c.Create(ctx, "/"+name, nil, recipes.CreateOptions{}); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return err
 	}
-	return walk.Together(2, func(i int) error {
+	return example.Together(2, func(i int) error {
 		if i == 1 {
 			return listForever(ctx, c, out)
 		}
-		return comeAndGo(ctx, c, connect)
+		return joinAndLeave(ctx, c, connect)
 	})
 }
 
-// listForever prints the members now, and after each change. Watches that have fired are set again, also after a lost connection.
+// listForever prints the members now and after each change, also after a lost connection.
 func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
 	return cache.WatchChildren(ctx, c, "/"+name, func(members []string) bool {
 		switch {
@@ -58,14 +59,15 @@ func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
 	})
 }
 
-// comeAndGo lets three members join; then one leaves, one dies, the last leaves, and the group is deleted.
-func comeAndGo(ctx context.Context, admin *recipes.Client, connect walk.Connect) error {
+// joinAndLeave lets three members join. Then the first leaves, the second dies, the third leaves, and
+// the group is deleted.
+func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Connect) error {
 	var (
 		clients [3]*recipes.Client
 		members [3]*group.Membership
 	)
 	for i := range clients {
-		if err := walk.Sleep(ctx, time.Second); err != nil {
+		if err := example.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
 		c, err := connect(ctx)
@@ -81,11 +83,11 @@ func comeAndGo(ctx context.Context, admin *recipes.Client, connect walk.Connect)
 	}
 	for _, end := range []func() error{
 		func() error { return members[0].Leave(ctx) },
-		clients[1].Close, // a process that dies takes its session with it, and that its members
+		clients[1].Close, // when a process dies, its session ends, and with it the membership
 		func() error { return members[2].Leave(ctx) },
 		func() error { return deleteGroup(ctx, admin) },
 	} {
-		if err := walk.Sleep(ctx, time.Second); err != nil {
+		if err := example.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
 		if err := end(); err != nil {
@@ -95,7 +97,7 @@ func comeAndGo(ctx context.Context, admin *recipes.Client, connect walk.Connect)
 	return nil
 }
 
-// deleteGroup leaves the group if it has members: those of another who runs this, for example.
+// deleteGroup keeps a group that has members, for example of another process that runs this program.
 func deleteGroup(ctx context.Context, c *recipes.Client) error {
 	err := c.Delete(ctx, "/"+name, -1)
 	if errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, zk.ErrNoNode) {

@@ -1,5 +1,6 @@
-// Lock is the walk of "Building a Distributed Lock" and "Building a Distributed Lock Revisited: Using Curator's InterProcessMutex": a lock that is
-// waited for without and with a timeout, and work under a lock that can't be forgotten to be unlocked.
+// Lock is the program of "Building a Distributed Lock" and "Building a Distributed Lock Revisited:
+// Using Curator's InterProcessMutex": it waits for a lock without and with a timeout, and works under
+// a lock that is always unlocked.
 //
 //	go run ./examples/lock                          # with a server in this process
 //	go run ./examples/lock -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
@@ -14,16 +15,16 @@ import (
 	"io"
 	"time"
 
-	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/examples/internal/example"
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
 const path = "/lock-node"
 
-func main() { walk.Main(run) }
+func main() { example.Main(run) }
 
-func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
-	// Two processes, that know nothing of each other but the lock.
+func run(ctx context.Context, connect example.Connect, out io.Writer) error {
+	// Two processes that know nothing of each other except the lock.
 	first, err := connect(ctx)
 	if err != nil {
 		return err
@@ -36,20 +37,20 @@ func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
 	defer second.Close()
 	mine, theirs := lock.NewMutex(first, path, []byte("first")), lock.NewMutex(second, path, []byte("second"))
 
-	// Without a timeout: Lock waits for as long as it takes, or ctx lasts.
+	// Without a timeout: Lock waits until it has the lock or ctx ends.
 	held, err := mine.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "first: owns the lock")
 
-	// With a timeout: who gives up leaves nothing behind.
+	// With a timeout: a client that gives up leaves no znode behind.
 	waiting, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	fmt.Fprintln(out, "second: waits for two seconds")
 	switch _, err := theirs.Lock(waiting); {
 	case err == nil:
-		return errors.New("two own the lock")
+		return errors.New("both clients own the lock")
 	case errors.Is(err, context.DeadlineExceeded):
 		fmt.Fprintln(out, "second: timed out waiting for the lock")
 	default:
@@ -67,10 +68,11 @@ func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
 	}
 	fmt.Fprintln(out, "first: unlocked")
 
-	// With unlocks, whatever happens. What runs in it stops when the lock is lost: before anybody else can have it.
+	// With unlocks, whatever happens. The context of its function ends when the lock is lost, before
+	// any other client can have it.
 	err = theirs.With(ctx, func(ctx context.Context) error {
 		fmt.Fprintln(out, "second: works while it owns the lock")
-		return walk.Sleep(ctx, 100*time.Millisecond)
+		return example.Sleep(ctx, 100*time.Millisecond)
 	})
 	if err != nil {
 		return err

@@ -1,11 +1,12 @@
-// Queue is the walk of "Building a distributed concurrent queue with Apache ZooKeeper": a queue, first in, first out, into which three items
-// are put and taken out again; then producers and consumers, each with a connection of its own, the consumers waiting for items.
+// Queue is the program of "Building a distributed concurrent queue with Apache ZooKeeper": three items
+// are put into a first-in, first-out queue and taken out again; then producers and consumers, each
+// with its own connection, use it at the same time.
 //
 //	go run ./examples/queue                          # with a server in this process
 //	go run ./examples/queue -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// The article leaves two things to the reader, which package queue does: an item whose put lost its answer is there once, and of many
-// consumers that wait only as many wake up as there are items for.
+// Package queue solves two problems that the article leaves open: an item whose put lost its answer
+// is in the queue once, and an item wakes only a few of many waiting consumers.
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 	"io"
 	"sync/atomic"
 
-	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/examples/internal/example"
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
@@ -24,25 +25,25 @@ const path = "/myfirstqueue"
 const (
 	producers = 2
 	consumers = 3
-	each      = 5 // items of a producer
+	each      = 5 // items per producer
 )
 
-func main() { walk.Main(run) }
+func main() { example.Main(run) }
 
-func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
+func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	if err := oneByOne(ctx, connect, out); err != nil {
 		return err
 	}
 	working, done := context.WithCancel(ctx)
 	defer done()
 	var taken atomic.Int32
-	return walk.Together(producers+consumers, func(i int) error {
+	return example.Together(producers+consumers, func(i int) error {
 		if i <= producers {
 			return produce(ctx, i, connect, out)
 		}
 		err := consume(working, i-producers, connect, out, func() {
 			if taken.Add(1) == producers*each {
-				done() // the others need not wait for more
+				done() // no consumer needs to wait for more
 			}
 		})
 		if errors.Is(err, context.Canceled) && ctx.Err() == nil {
@@ -52,8 +53,8 @@ func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
 	})
 }
 
-// oneByOne puts three items, and takes until there are none.
-func oneByOne(ctx context.Context, connect walk.Connect, out io.Writer) error {
+// oneByOne puts three items and takes items until there are none.
+func oneByOne(ctx context.Context, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func oneByOne(ctx context.Context, connect walk.Connect, out io.Writer) error {
 	}
 }
 
-func produce(ctx context.Context, id int, connect walk.Connect, out io.Writer) error {
+func produce(ctx context.Context, id int, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
@@ -96,8 +97,8 @@ func produce(ctx context.Context, id int, connect walk.Connect, out io.Writer) e
 	return nil
 }
 
-// consume takes items until ctx ends. Take waits for one; who takes an item has it alone.
-func consume(ctx context.Context, id int, connect walk.Connect, out io.Writer, took func()) error {
+// consume takes items until ctx ends. Take waits for an item, which no other consumer gets.
+func consume(ctx context.Context, id int, connect example.Connect, out io.Writer, took func()) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err

@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/examples/internal/walktest"
+	"github.com/gozkd/gozkd/examples/internal/exampletest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 func TestRun(t *testing.T) {
-	lines := walktest.Lines(t, run)
-	walktest.Expect(t, lines[:7],
+	lines := exampletest.Lines(t, run)
+	exampletest.Expect(t, lines[:7],
 		"enqueued: first", "enqueued: second", "enqueued: third",
 		"dequeued: first", "dequeued: second", "dequeued: third", "dequeued: nothing, the queue is empty")
 	var taken, put []string
-	for _, line := range walktest.Of(lines, "consumer") {
+	for _, line := range exampletest.WithPrefix(lines, "consumer") {
 		_, item, _ := strings.Cut(line, " took ")
 		taken = append(taken, item)
 	}

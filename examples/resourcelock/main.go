@@ -1,11 +1,12 @@
-// Resourcelock is the walk of "Distributed Coordination with Apache Zookeeper - A Java Approach": four workers use one resource, and
-// have a lock for it in turn. Each has a connection of its own, as if it were a process on another machine.
+// Resourcelock is the program of "Distributed Coordination with Apache Zookeeper - A Java Approach":
+// four workers use one resource and lock it in turn. Each has its own connection, like a process on
+// another machine.
 //
 //	go run ./examples/resourcelock                          # with a server in this process
 //	go run ./examples/resourcelock -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// Each worker's znode says who it is, so that whoever holds or awaits the lock can be seen from outside: with zkCli.sh below
-// /resource_lock_parent_resource, or with lock.Explain.
+// Each worker's znode names the worker, so the holder and the waiters can be seen from outside: with
+// zkCli.sh below /resource_lock_parent_resource, or with lock.Explain.
 package main
 
 import (
@@ -14,19 +15,19 @@ import (
 	"io"
 	"time"
 
-	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/examples/internal/example"
 	"github.com/gozkd/gozkd/recipes/lock"
 )
 
 const resource = "/resource_lock_parent_resource"
 
-func main() { walk.Main(run) }
+func main() { example.Main(run) }
 
-func run(ctx context.Context, connect walk.Connect, out io.Writer) error {
-	return walk.Together(4, func(id int) error { return worker(ctx, id, connect, out) })
+func run(ctx context.Context, connect example.Connect, out io.Writer) error {
+	return example.Together(4, func(id int) error { return worker(ctx, id, connect, out) })
 }
 
-func worker(ctx context.Context, id int, connect walk.Connect, out io.Writer) error {
+func worker(ctx context.Context, id int, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
 		return err
@@ -41,10 +42,10 @@ func worker(ctx context.Context, id int, connect walk.Connect, out io.Writer) er
 	}
 	fmt.Fprintln(out, id, "get Lock")
 
-	// What is done with the resource ends at the latest when somebody else may have the lock.
+	// The work must end before another worker can have the lock.
 	working, cancel := l.Within(ctx)
 	defer cancel()
-	if err := walk.Sleep(working, 500*time.Millisecond); err != nil {
+	if err := example.Sleep(working, 500*time.Millisecond); err != nil {
 		return err
 	}
 

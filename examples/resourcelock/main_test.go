@@ -5,17 +5,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/examples/internal/walktest"
+	"github.com/gozkd/gozkd/examples/internal/exampletest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 func TestRun(t *testing.T) {
-	lines := walktest.Lines(t, run)
+	lines := exampletest.Lines(t, run)
 	for id := 1; id <= 4; id++ {
 		n := fmt.Sprint(id, " ")
-		walktest.Expect(t, walktest.Of(lines, n), n+"Acquiring Lock", n+"get Lock", n+"Releasing Lock", n+"Released Lock")
+		exampletest.Expect(t, exampletest.WithPrefix(lines, n), n+"Acquiring Lock", n+"get Lock", n+"Releasing Lock", n+"Released Lock")
 	}
 	holder := ""
 	for _, line := range lines {

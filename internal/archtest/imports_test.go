@@ -251,17 +251,17 @@ var table = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 
-	{pkg: "examples/internal/walk", there: true, may: []arrow{
+	{pkg: "examples/internal/example", there: true, may: []arrow{
 		{"server", "a server in the process, unless one is named"},
 		{"recipes", "connects"},
 	}},
-	{pkg: "examples/internal/walktest", there: true, may: []arrow{
-		{"examples/internal/walk", "the programs under test"},
+	{pkg: "examples/internal/exampletest", there: true, may: []arrow{
+		{"examples/internal/example", "the programs under test"},
 		{"recipes", "connects"},
 		{"zktest", "a server on virtual time"},
 	}},
 	{pkg: "examples/...", may: []arrow{
-		{"examples/internal/walk", "command line, server"},
+		{"examples/internal/example", "command line, server"},
 		{"recipes/...", "the recipes that they demonstrate"},
 		{"github.com/go-zookeeper/zk", "operations and errors, as a user of recipes has them"},
 	}},

@@ -1,6 +1,6 @@
-// Package walk is what the programs in examples/ have in common besides what they show: their
-// command line, a server if there is none, and their end.
-package walk
+// Package example is the frame of the programs in examples/: the command line, a server in the
+// process if no other is given, and helpers.
+package example
 
 import (
 	"context"
@@ -19,36 +19,36 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Connect makes a client, as one process of a distributed program would make its own: it is
-// recipes.Connect with the servers of the command line. Who calls it closes what it returns.
+// Connect connects to the servers of the command line with recipes.Connect, as each process of a
+// distributed program does. The caller must close the client.
 type Connect func(ctx context.Context) (*recipes.Client, error)
 
-// Run is a walk: it prints to out what happens, and returns when it has come to its end, or ctx has
+// Run is a program: it prints to out what happens, and returns when it has finished or ctx has
 // ended.
 type Run func(ctx context.Context, connect Connect, out io.Writer) error
 
-// patience is how long a server has to answer: Connect alone would try until ctx ends.
-const patience = 10 * time.Second
+// connectTimeout is how long a server has to answer: recipes.Connect alone would try until ctx ends.
+const connectTimeout = 10 * time.Second
 
 var errNoServer = errors.New("no server answers")
 
-// Main runs a walk against the servers of the flag -server, or one in this process and in memory,
-// until it ends or is interrupted.
+// Main runs a program until it ends or is interrupted, with the servers of the flag -server, or
+// with a server in this process and in memory.
 func Main(run Run) {
 	servers := flag.String("server", "", "host:port,... of gozkd or any ZooKeeper; by default one in this process, in memory")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		log.Fatalf("%q: there is only the flag -server", flag.Arg(0))
+		log.Fatalf("unexpected argument %q: the only flag is -server host:port", flag.Arg(0))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := walk(ctx, *servers, run)
+	err := runWith(ctx, *servers, run)
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		log.Fatal(err)
 	}
 }
 
-func walk(ctx context.Context, servers string, run Run) (err error) {
+func runWith(ctx context.Context, servers string, run Run) (err error) {
 	if servers == "" {
 		s, err := server.New(server.Config{})
 		if err != nil {
@@ -57,18 +57,18 @@ func walk(ctx context.Context, servers string, run Run) (err error) {
 		if err := s.Start(ctx); err != nil {
 			return err
 		}
-		defer func() { _ = s.Close() }() // what is in memory goes with it
+		defer func() { _ = s.Close() }() // its data are in memory only
 		servers = s.ConnectString()
 	}
 	return run(ctx, func(ctx context.Context) (*recipes.Client, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, patience, errNoServer)
+		ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, errNoServer)
 		defer cancel()
 		return recipes.Connect(ctx, strings.Split(servers, ","))
 	}, os.Stdout)
 }
 
-// Together runs f n times at once, as n processes would, numbered from 1. It returns when all have
-// ended, with their errors.
+// Together runs f n times concurrently, like n processes, numbered from 1. It waits for all and
+// returns their errors.
 func Together(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -83,7 +83,7 @@ func Together(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Sleep is time.Sleep that ends with ctx, and then returns why.
+// Sleep waits for d, or until ctx ends; then it returns ctx's cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,4 +1,4 @@
-package walk
+package example
 
 import (
 	"testing"

@@ -1,5 +1,5 @@
-// Package walktest runs the walks of examples/ in tests, on virtual time.
-package walktest
+// Package exampletest runs the programs of examples/ in tests, on virtual time.
+package exampletest
 
 import (
 	"bytes"
@@ -11,14 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gozkd/gozkd/examples/internal/walk"
+	"github.com/gozkd/gozkd/examples/internal/example"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Lines runs a walk against a server of its own, interrupts it after an hour, and returns the lines
-// that it has printed. In the hour everything comes to its end that does not go on for ever.
-func Lines(t *testing.T, run walk.Run) (lines []string) {
+// Lines runs a program with its own server, interrupts it after an hour, which is enough for all
+// programs that end, and returns the lines that it has printed.
+func Lines(t *testing.T, run example.Run) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t)
@@ -32,14 +32,14 @@ func Lines(t *testing.T, run walk.Run) (lines []string) {
 			t.Errorf("%v, after\n%s", err, out.b.String())
 		}
 		if n := len(s.Sessions()); n > 0 {
-			t.Errorf("%d sessions are left", n)
+			t.Errorf("%d sessions remain", n)
 		}
 		lines = strings.Split(strings.TrimSpace(out.b.String()), "\n")
 	})
 	return lines
 }
 
-// Expect compares lines with those that are wanted, in that order.
+// Expect compares lines with want.
 func Expect(t *testing.T, lines []string, want ...string) {
 	t.Helper()
 	if got, want := strings.Join(lines, "\n"), strings.Join(want, "\n"); got != want {
@@ -47,8 +47,8 @@ func Expect(t *testing.T, lines []string, want ...string) {
 	}
 }
 
-// Of returns those lines that begin with a prefix.
-func Of(lines []string, prefix string) (some []string) {
+// WithPrefix returns the lines that begin with prefix.
+func WithPrefix(lines []string, prefix string) (some []string) {
 	for _, line := range lines {
 		if strings.HasPrefix(line, prefix) {
 			some = append(some, line)
@@ -57,7 +57,7 @@ func Of(lines []string, prefix string) (some []string) {
 	return some
 }
 
-// output may be written by several at once.
+// output is a buffer for concurrent writers.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -1,4 +1,4 @@
-package walk
+package example
 
 import (
 	"context"
@@ -14,18 +14,18 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestWalk: without -server each walk has a server of its own, and else all have that one.
-func TestWalk(t *testing.T) {
+// Without -server each program has its own server; otherwise all use the given one.
+func TestRun(t *testing.T) {
 	for _, servers := range []string{"", zktest.Start(t).ConnectString()} {
 		for i := range 2 {
-			err := walk(t.Context(), servers, func(ctx context.Context, connect Connect, _ io.Writer) error {
+			err := runWith(t.Context(), servers, func(ctx context.Context, connect Connect, _ io.Writer) error {
 				c, err := connect(ctx)
 				if err != nil {
 					return err
 				}
 				defer c.Close()
 				if stat, err := c.Exists(ctx, "/a"); err != nil || (stat != nil) != (servers != "" && i == 1) {
-					return fmt.Errorf("walk %d on %q: %+v, %w", i, servers, stat, err)
+					return fmt.Errorf("run %d on %q: %+v, %w", i, servers, stat, err)
 				} else if stat != nil {
 					return nil
 				}
@@ -39,8 +39,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestWalk_NoServer: a walk says so, and does not wait for ever.
-func TestWalk_NoServer(t *testing.T) {
+// Without a server a program fails soon, and the error says why.
+func TestRun_NoServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestWalk_NoServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		err := walk(t.Context(), l.Addr().String(), func(ctx context.Context, connect Connect, _ io.Writer) error {
+		err := runWith(t.Context(), l.Addr().String(), func(ctx context.Context, connect Connect, _ io.Writer) error {
 			_, err := connect(ctx)
 			return err
 		})
