@@ -23,14 +23,24 @@ func serveEnsemble(stop context.Context, inv *config.Invocation, log hclog.Logge
 		return err
 	}
 	servers, addresses, err := newMembers(stop, inv, log)
-	defer func() { err = errors.Join(err, abortAll(servers)) }()
+	// No member hands over its lead, since none is left to take it.
+	defer func() { err = errors.Join(err, each(servers, (*server.Server).Abort)) }()
 	if err != nil {
 		return err
 	}
-	if err := startAll(stop, servers); err != nil {
-		if stop.Err() != nil {
-			return nil // stopped before they were ready, as asked
+	running, cancel := context.WithCancel(stop)
+	defer cancel()
+	err = each(servers, func(s *server.Server) error {
+		err := s.Start(running)
+		if running.Err() != nil {
+			return nil // stopped, or another member failed first
 		}
+		if err != nil {
+			cancel()
+		}
+		return err
+	})
+	if err != nil || stop.Err() != nil {
 		return err
 	}
 	where := ports{Client: strings.Join(addresses, ",")}
@@ -43,28 +53,17 @@ func serveEnsemble(stop context.Context, inv *config.Invocation, log hclog.Logge
 			return err
 		}
 	}
-	failed := make(chan error, len(servers)) // so that no goroutine waits for a reader
-	over := make(chan struct{})
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer close(over)
-	for i, s := range servers {
-		// Ends at over; awaited above.
-		watching.Go(func() {
-			select {
-			case err := <-s.Err():
-				failed <- fmt.Errorf("member %d: %w", i+1, err)
-			case <-over:
-			}
-		})
-	}
-	select {
-	case err := <-failed:
-		return err
-	case <-stop.Done():
-		log.Info("stopping")
-		return nil
-	}
+	err = each(servers, func(s *server.Server) error {
+		select {
+		case err := <-s.Err():
+			cancel()
+			return err
+		case <-running.Done():
+			return nil
+		}
+	})
+	log.Info("stopping")
+	return err
 }
 
 // newMembers makes the servers, each with an open port for clients. The members talk to each other
@@ -114,36 +113,18 @@ func newMembers(ctx context.Context, inv *config.Invocation, log hclog.Logger) (
 	return servers, addresses, nil
 }
 
-// startAll returns when all servers serve. If one cannot, the others stop starting.
-func startAll(ctx context.Context, servers []*server.Server) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// each calls do for all servers at the same time and returns all errors.
+func each(servers []*server.Server, do func(*server.Server) error) error {
 	errs := make([]error, len(servers))
-	var starting sync.WaitGroup
+	var calls sync.WaitGroup
 	for i, s := range servers {
-		// Ends when the server serves, or when ctx ends; awaited below.
-		starting.Go(func() {
-			if errs[i] = s.Start(ctx); errs[i] != nil {
-				cancel()
+		// Ends when do returns; awaited below.
+		calls.Go(func() {
+			if err := do(s); err != nil {
+				errs[i] = fmt.Errorf("member %d: %w", i+1, err)
 			}
 		})
 	}
-	starting.Wait()
-	for i, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("member %d: %w", i+1, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// abortAll ends all servers at once. None hands over its lead, since no member is left to take it.
-func abortAll(servers []*server.Server) error {
-	errs := make([]error, len(servers))
-	var ending sync.WaitGroup
-	for i, s := range servers {
-		ending.Go(func() { errs[i] = s.Abort() }) // awaited below
-	}
-	ending.Wait()
+	calls.Wait()
 	return errors.Join(errs...)
 }
