@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// cost reports an error if what f asks for is not that.
+// cost reports an error if the requests of f differ.
 func cost(t testing.TB, h *recipetest.Hooks, what string, trips int, ops string, f func() error) {
 	t.Helper()
 	c := h.Cost(func() {
@@ -20,7 +20,8 @@ func cost(t testing.TB, h *recipetest.Hooks, what string, trips int, ops string,
 	}
 }
 
-// TestCost_Transaction: neither Curator nor kazoo has one. The second watch of decide is that of the own place, which nobody waits for.
+// Curator and kazoo have no counterpart. The second watch of decide is on the coordinator's own
+// place; nobody waits for it.
 func TestCost_Transaction(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		ctx := t.Context()
@@ -58,7 +59,7 @@ func TestCost_Rendezvous(t *testing.T) {
 			_, err := r.Meet(t.Context(), nil)
 			return err
 		})
-		cost(t, h, "guest", 2, "children, get", func() error { // the watch is that of the host, which this client is too
+		cost(t, h, "guest", 2, "children, get", func() error { // the watch is shared with the host, which is the same client
 			m, err := r.Meet(t.Context(), nil)
 			if err != nil {
 				return err
@@ -68,8 +69,8 @@ func TestCost_Rendezvous(t *testing.T) {
 	})
 }
 
-// TestCost_Partitioner: kazoo's asks for the same per part, one after the other, and ensures the lock's path before: 3 per part in place of 2 for
-// all.
+// kazoo sends the same requests per part, one part after the other, and first ensures the lock's
+// path: 3 round trips per part instead of 2 for all.
 func TestCost_Partitioner(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		ctx := t.Context()

@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestEssentials runs on any ZooKeeper: whichever frame's answer is lost.
+// TestEssentials runs on any ZooKeeper, with a lost answer at each request.
 func TestEssentials(t *testing.T) {
 	servers := recipetest.Servers(t)
 	cut := &recipetest.Cutter{}

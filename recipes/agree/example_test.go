@@ -19,7 +19,7 @@ func ExampleTransaction() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, site := range []string{"a", "b"} { // in processes of their own, which were told of the path
+	for _, site := range []string{"a", "b"} { // each in its own process, which was told the path
 		p, err := agree.NewTransaction(c, "/transfers/17").Join(ctx, site)
 		if err != nil {
 			log.Fatal(err)
@@ -28,7 +28,7 @@ func ExampleTransaction() {
 		if err := p.Vote(ctx, agree.Commit); err != nil {
 			log.Fatal(err)
 		}
-		defer func() { _ = p.Leave(ctx) }() // they go on with p.Outcome and p.Done
+		defer func() { _ = p.Leave(ctx) }() // the sites continue with p.Outcome and p.Done
 	}
 	decision, err := coordinator.Decide(ctx)
 	fmt.Println(decision, err)
@@ -62,7 +62,7 @@ func ExamplePartitioner() {
 
 	p := agree.NewPartitioner(c, "/queues", []string{"mail", "print", "sms"}, "worker-1", 50*time.Millisecond)
 	err := p.Run(context.Background(), func(ctx context.Context, parts []string) error {
-		// As a rule until ctx ends: then others wait for some of the parts.
+		// Usually the work lasts until ctx ends: other members then wait for some of the parts.
 		fmt.Println(parts, ctx.Err())
 		return nil
 	})

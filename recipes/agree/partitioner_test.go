@@ -90,10 +90,10 @@ func TestPartitioner(t *testing.T) {
 	})
 }
 
-// TestPartitioner_Layout: the names of kazoo, as its sources say.
+// The names are those of kazoo's sources.
 func TestPartitioner_Layout(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		// A kazoo that is there as well, and whose place in line has an earlier number.
+		// A kazoo member is present, and its place in line has an earlier number.
 		w.Load(map[string]string{"/p/party/0123456789abcdef0123456789abcdef-a-kazoo": "", "/p/locks/p1": ""})
 		m, err := agree.NewPartitioner(w.Client(), "/p", parts, "go", quiet).Join(t.Context())
 		if err != nil {
@@ -149,7 +149,7 @@ func TestPartitioner_Faults(t *testing.T) {
 	})
 }
 
-// TestPartitioner_Disjoint is A6 and A7 in whatever troubles.
+// TestPartitioner_Disjoint checks A6 and A7 under random failures.
 func TestPartitioner_Disjoint(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "members")
@@ -165,7 +165,7 @@ func TestPartitioner_Disjoint(t *testing.T) {
 			for _, part := range parts {
 				holds[part] = recipetest.NewHoldHistory(1)
 			}
-			// Whose session somebody ends by force can't know it in time.
+			// A client whose session is ended by force cannot know that in time.
 			forced := slices.ContainsFunc(troubles, func(x recipetest.Trouble) bool { return x.What == "expire" })
 			ctx, stop := context.WithCancel(t.Context())
 			work := func(ctx context.Context, i int, share *agree.Share) {

@@ -16,7 +16,7 @@ func TestRendezvous(t *testing.T) {
 		ctx := t.Context()
 		hosting := w.Client()
 		var wg sync.WaitGroup
-		wg.Go(func() { // comes first, and waits
+		wg.Go(func() { // is first, and waits
 			m, err := agree.NewRendezvous(w.Client(), "/r").Visit(ctx)
 			if err != nil || m.Host() || string(m.Address()) != "a:1" {
 				t.Error(m, err)
@@ -68,7 +68,7 @@ func TestRendezvous(t *testing.T) {
 	})
 }
 
-// TestRendezvous_Faults: whatever happens, one who meets is host or knows the host, and who leaves leaves nothing.
+// Whatever happens, a participant is the host or knows the host, and leaves no znode behind.
 func TestRendezvous_Faults(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
@@ -87,14 +87,14 @@ func TestRendezvous_Faults(t *testing.T) {
 			case m.Host() != first || (string(m.Address()) == "b:2") != first:
 				t.Errorf("%q", m.Address())
 			default:
-				_ = m.Leave(s.Ctx) // goes on in the background
+				_ = m.Leave(s.Ctx) // continues in the background
 			}
 			s.Settle()
 			want := 1
 			if !first {
 				want = 2
 			}
-			if got := len(s.Tree("/")); got > want+4 { // with /, /zookeeper and what is in it
+			if got := len(s.Tree("/")); got > want+4 { // including /, /zookeeper and its children
 				t.Errorf("%q", s.Tree("/"))
 			}
 			for path := range s.Tree("/") {

@@ -11,9 +11,10 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestPartitioner_SameIdentifier is A6 and A7 for members that are called the same: neither keeps the other, or itself, from what it has to have.
+// TestPartitioner_SameIdentifier checks A6 and A7 for members with the same identifier: neither
+// blocks the other, or itself.
 func TestPartitioner_SameIdentifier(t *testing.T) {
-	for range 5 { // what they are called besides is random
+	for range 5 { // the rest of their names is random
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 			parts := []string{"a", "b", "c", "d", "e"}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

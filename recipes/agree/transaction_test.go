@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
-// site takes part until it knows the outcome, and says so if that is asked for.
+// site votes, unless vote is Undecided, and takes part until it knows the outcome.
 func site(ctx context.Context, c *recipes.Client, path, name string, vote agree.Decision) (agree.Decision, error) {
 	p, err := agree.NewTransaction(c, path).Join(ctx, name)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// TestTransaction_CoordinatorDies is A3: the next in line goes on.
+// TestTransaction_CoordinatorDies checks A3: the next in line continues.
 func TestTransaction_CoordinatorDies(t *testing.T) {
 	for _, absent := range []bool{false, true} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -124,7 +124,7 @@ func TestTransaction_CoordinatorDies(t *testing.T) {
 			}
 			w.Unplug(dying)
 			wg.Wait()
-			// One who comes much later, to clean up.
+			// A late coordinator cleans up.
 			c, err := agree.NewTransaction(w.Client(), "/tx").Coordinate(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -140,7 +140,8 @@ func TestTransaction_CoordinatorDies(t *testing.T) {
 	}
 }
 
-// TestTransaction_SiteDies is A3: one that is gone without a vote is not waited for, one that has voted need not come back.
+// TestTransaction_SiteDies checks A3: a site that is gone without a vote is not waited for, and one
+// that has voted need not return.
 func TestTransaction_SiteDies(t *testing.T) {
 	for _, voted := range []bool{false, true} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -193,7 +194,7 @@ func TestTransaction_SiteDies(t *testing.T) {
 			if err := tx.Forget(forget); (err == nil) == voted {
 				t.Error(err)
 			}
-			if voted { // A4: the site comes back, and learns what it must do
+			if voted { // A4: the site returns and learns the decision
 				again, err := tx.Join(ctx, "a")
 				if err != nil {
 					t.Fatal(err)
@@ -210,7 +211,8 @@ func TestTransaction_SiteDies(t *testing.T) {
 	}
 }
 
-// TestTransaction_Faults is A1 to A3 with each fault at each request of a site, and of the coordinator.
+// TestTransaction_Faults checks A1 to A3 with each fault at each request of a site and of the
+// coordinator.
 func TestTransaction_Faults(t *testing.T) {
 	for _, coordinator := range []bool{true, false} {
 		t.Run(fmt.Sprint("coordinator ", coordinator), func(t *testing.T) {
@@ -222,7 +224,7 @@ func TestTransaction_Faults(t *testing.T) {
 				if coordinator {
 					s.Arm()
 				}
-				of := func(c bool) context.Context { // who is not tested goes on
+				of := func(c bool) context.Context { // the other participant continues
 					if c == coordinator {
 						return s.Ctx
 					}
@@ -266,7 +268,8 @@ func TestTransaction_Faults(t *testing.T) {
 	}
 }
 
-// TestTransaction_AllOrNone is A1 and A2 in whatever troubles: nobody commits while another aborts, and nobody commits what one has not voted for.
+// TestTransaction_AllOrNone checks A1 and A2 under random failures: no site commits while another
+// aborts, or without the votes of all.
 func TestTransaction_AllOrNone(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "members")
@@ -295,7 +298,7 @@ func TestTransaction_AllOrNone(t *testing.T) {
 				wg.Go(func() {
 					for path := range begun[i] {
 						d, err := site(t.Context(), c, path, fmt.Sprint("s", i), vote)
-						for errors.Is(err, recipes.ErrSessionLost) { // as if it had died, and been started again
+						for errors.Is(err, recipes.ErrSessionLost) { // as if it had died and restarted
 							d, err = site(t.Context(), c, path, fmt.Sprint("s", i), vote)
 						}
 						switch {

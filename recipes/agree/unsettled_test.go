@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestOutcome_NoPlaceAnew is that who could not take a place anew, when the session was lost, can leave, or ask again.
+// A participant that could not take a new place after the loss of its session can leave, or ask
+// again.
 func TestOutcome_NoPlaceAnew(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
@@ -52,7 +53,8 @@ func TestOutcome_NoPlaceAnew(t *testing.T) {
 	}
 }
 
-// TestDecide_Again is A3 for a coordinator that looks now and then: a site that was there when it looked, and died since, is not waited for.
+// TestDecide_Again checks A3 for a coordinator that calls Decide now and then: a site that was
+// present during a call and died since is not waited for.
 func TestDecide_Again(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, err := agree.NewTransaction(w.Client(), "/tx").Begin(t.Context(), nil, "a")
@@ -83,7 +85,7 @@ func TestDecide_Again(t *testing.T) {
 	})
 }
 
-// TestBegin_Steps is that Begin says so when there may be a transaction though it has failed.
+// If Begin fails although there may be a transaction, the error says so.
 func TestBegin_Steps(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		s.Arm()

@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// inTree returns the data of what a cache has, by path.
+// inTree returns the data of all cached znodes, by path.
 func inTree(tree *cache.Tree) map[string]string {
 	got := make(map[string]string)
 	for _, z := range tree.All() {
@@ -32,7 +32,8 @@ func expectTree(t testing.TB, tree *cache.Tree, want map[string]string) {
 	}
 }
 
-// TestC1_Refused: a part of the tree that may not be read is left out, and is there again with all below it when it may be and the list above changes.
+// A part of the tree that may not be read is left out. It returns, with its descendants, when it
+// may be read and the parent's list changes.
 func TestC1_Refused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/a": "", "/a/b": "1", "/a/b/c": "2"})
@@ -54,7 +55,7 @@ func TestC1_Refused(t *testing.T) {
 	})
 }
 
-// TestC1_Rewound: the servers' data were put back to what they were.
+// The servers' data are restored to an earlier state.
 func TestC1_Rewound(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/a": "", "/a/b": "1", "/a/b/c": "2", "/a/d": "3"})
@@ -65,7 +66,7 @@ func TestC1_Rewound(t *testing.T) {
 		defer tree.Close()
 		tree.Start(t.Context())
 		must(t, tree.Wait(t.Context()))
-		// Requests take time: one after the other without end would else stop the bubble's clock.
+		// Requests take time: otherwise an endless loop of them would stop the bubble's clock.
 		h.Arm(func(recipetest.Request) error { time.Sleep(time.Millisecond); return nil }, nil)
 		w.Rewind(before)
 		time.Sleep(time.Second)
@@ -76,12 +77,12 @@ func TestC1_Rewound(t *testing.T) {
 	})
 }
 
-// TestC1_OtherServers: the servers have lost all, or are others: their zxids began anew.
+// The servers have lost everything, or are different ones: their zxids begin again.
 func TestC1_OtherServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, other := zktest.Start(t), zktest.Start(t)
 		at := one
-		one.Load(map[string]string{"/a": "0"}) // with the same zxid as the other's
+		one.Load(map[string]string{"/a": "0"}) // with the same zxid as on the other
 		other.Load(map[string]string{"/a": "1"})
 		if before, after := one.Znode("/a"), other.Znode("/a"); before.Stat.Mzxid != after.Stat.Mzxid {
 			t.Fatalf("0x%x and 0x%x", before.Stat.Mzxid, after.Stat.Mzxid)

@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// BenchmarkChildren_Fill is from Start to complete, over TCP on the loopback. It reports how much memory and how many goroutines stay in the
-// client for each znode of 100 bytes.
+// BenchmarkChildren_Fill measures from Start to complete, over TCP on the loopback. It reports the
+// memory and goroutines that stay in the client for each znode of 100 bytes.
 func BenchmarkChildren_Fill(b *testing.B) {
 	for _, n := range []int{100, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkChildren_Fill(b *testing.B) {
 				}
 				b.StopTimer()
 				goroutines += runtime.NumGoroutine()
-				if b.N == 1 { // later ones find the watches of the first
+				if b.N == 1 { // later rounds find the watches of the first
 					runtime.GC()
 					runtime.ReadMemStats(&after)
 					b.ReportMetric(float64(int64(after.HeapInuse+after.StackInuse)-int64(before.HeapInuse+before.StackInuse))/float64(n), "B/znode")
@@ -54,7 +54,7 @@ func BenchmarkChildren_Fill(b *testing.B) {
 	}
 }
 
-// BenchmarkChildren_Change is from a change of one of 1000 children until a listener has it.
+// BenchmarkChildren_Change measures from a change of one of 1000 children until a listener has it.
 func BenchmarkChildren_Change(b *testing.B) {
 	s := zktest.Start(b)
 	load := map[string]string{"/a": ""}
@@ -79,7 +79,7 @@ func BenchmarkChildren_Change(b *testing.B) {
 	if err := children.Wait(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	time.Sleep(10 * time.Millisecond) // the listener is told of 1000
+	time.Sleep(10 * time.Millisecond) // until the listener has the first 1000 events
 	for b.Loop() {
 		if _, err := c.Set(b.Context(), "/a/000000500", nil, -1); err != nil {
 			b.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// connect returns a Client that is closed with the test.
+// connect returns a Client that is closed at the end of the test.
 func connect(t *testing.T, s *zktest.Service, opts ...recipes.Option) *recipes.Client {
 	t.Helper()
 	c, err := recipes.Connect(t.Context(), strings.Split(s.ConnectString(), ","), append(opts, recipes.Dialer(s.Dialer()))...)
@@ -29,7 +29,7 @@ func connect(t *testing.T, s *zktest.Service, opts ...recipes.Option) *recipes.C
 	return c
 }
 
-// recorder keeps the events of a cache as words: "+a=1", "a=1>2", "-a=2", "complete", "stale".
+// recorder records the events of a cache as words: "+a=1", "a=1>2", "-a=2", "complete", "stale".
 type recorder struct {
 	mu    sync.Mutex
 	words []string
@@ -50,10 +50,10 @@ func (r *recorder) note(e cache.Event) {
 	r.words = append(r.words, word)
 }
 
-// expect waits until all is quiet, and compares what was recorded since the last time.
+// expect waits until all is quiet and compares the events since the last call.
 func (r *recorder) expect(t testing.TB, want string) {
 	t.Helper()
-	time.Sleep(time.Second) // of the bubble
+	time.Sleep(time.Second) // on the bubble's clock
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func TestChildren(t *testing.T) {
 		if err := children.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		children.Listen(t.Context(), r.note) // now, as the children are read in any order
+		children.Listen(t.Context(), r.note) // only now, because the children are read in any order
 		if all := children.All(); len(all) != 2 || all[0].Name() != "x" || string(all[1].Data) != "2" {
 			t.Errorf("%+v", all)
 		}
@@ -187,7 +187,7 @@ func TestTree(t *testing.T) {
 	})
 }
 
-// TestLife: whatever the order of Start, Close and the end of ctx.
+// TestLife tries all orders of Start, Close and the end of ctx.
 func TestLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := zktest.Start(t)
@@ -210,7 +210,7 @@ func TestLife(t *testing.T) {
 			t.Error(err)
 		}
 		cancel()
-		for range ends.Events(t.Context()) { // ends with the cache
+		for range ends.Events(t.Context()) { // until the cache ends
 		}
 		if err := ends.Wait(t.Context()); !errors.Is(err, context.Canceled) || !errors.Is(err, cache.ErrClosed) {
 			t.Error(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// requests returns what was asked for since the last time, sorted by nothing: "2 children+watch" is said as often as it was.
+// requests returns the requests since the last call, in no order, with the number of each: "2
+// children+watch".
 func requests(h *recipetest.Hooks) string {
 	time.Sleep(2 * time.Second)
 	var all []string
@@ -31,7 +32,8 @@ func expectRequests(t testing.TB, h *recipetest.Hooks, what, want string) {
 	}
 }
 
-// TestCost_Children: as Curator's PathChildrenCache, but for the two requests with which that one makes the path:
+// TestCost_Children compares with Curator's PathChildrenCache, which also sends two requests to
+// create the path:
 //
 //	start of n children   children, n gets        PathChildrenCache.refresh, processChildren, getDataAndStat
 //	a change              get                     its dataWatcher
@@ -56,7 +58,7 @@ func TestCost_Children(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		// 64 are under way at one time, so it takes 1 + 200/64 round trips.
+		// 64 requests are in flight at a time, so this takes 1 + 200/64 round trips.
 		if len(cost.Requests) != 1+n || cost.RoundTrips > 5 {
 			t.Errorf("%d requests, %d round trips", len(cost.Requests), cost.RoundTrips)
 		}
@@ -74,7 +76,7 @@ func TestCost_Children(t *testing.T) {
 		if got := strings.Split(requests(h), ", "); len(got) != 1+n {
 			t.Errorf("reconnect: %d requests", len(got))
 		}
-		w.Leader().Server().ExpireSession(t.Context(), c.Session().ID()) //nolint:errcheck // what follows would show it
+		w.Leader().Server().ExpireSession(t.Context(), c.Session().ID()) //nolint:errcheck // the checks below would show it
 		time.Sleep(recipetest.Timeout)
 		if got := requests(h); strings.Count(got, "sync") != 1 || strings.Count(got, "children") != 1 || strings.Count(got, "get") != n {
 			t.Errorf("new session: %d sync, %d children, %d get", strings.Count(got, "sync"), strings.Count(got, "children"), strings.Count(got, "get"))
@@ -82,7 +84,8 @@ func TestCost_Children(t *testing.T) {
 	})
 }
 
-// TestCost_ZnodeCache: Curator's NodeCache asks exists and get each time; kazoo's DataWatch asks as this.
+// Curator's NodeCache sends exists and get each time; kazoo's DataWatch sends the same as this
+// cache.
 func TestCost_ZnodeCache(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/a": ""})
@@ -100,13 +103,13 @@ func TestCost_ZnodeCache(t *testing.T) {
 		must(t, create(other, "/a"))
 		expectRequests(t, h, "creation", "get+watch /a")
 		w.CloseConnections()
-		if got := requests(h); !strings.HasPrefix(got, "get") || strings.Contains(got, ",") { // with a watch or without: the ground knows
+		if got := requests(h); !strings.HasPrefix(got, "get") || strings.Contains(got, ",") { // with or without a watch: the Client decides
 			t.Errorf("reconnect: %s", got)
 		}
 	})
 }
 
-// TestCost_Tree: as Curator's and kazoo's TreeCache, but that an ephemeral is not asked for children, which it can't have.
+// Curator's and kazoo's TreeCache also list the children of ephemerals, which cannot have any.
 func TestCost_Tree(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/a": "", "/a/b": ""})
@@ -135,7 +138,7 @@ func TestCost_Tree(t *testing.T) {
 	})
 }
 
-// TestCost_Watches: one request for each change, as kazoo's.
+// One request per change, as in kazoo.
 func TestCost_Watches(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/a": ""})

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestEssentials runs on any ZooKeeper: a tree is followed, also across cut connections.
+// TestEssentials runs on any ZooKeeper: a cache follows a tree, also when connections are cut.
 func TestEssentials(t *testing.T) {
 	address := recipetest.Servers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -29,7 +29,7 @@ func Example() {
 	if err := workers.Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(len(workers.All()), string(workers.Get("anna").Data)) // asks nobody
+	fmt.Println(len(workers.All()), string(workers.Get("anna").Data)) // from memory
 
 	for e := range workers.Events(ctx) {
 		switch e.Type {

@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// lagging answers with what lag has put there, as a server would that knows nothing newer, until it is asked for a sync.
+// lagging gives the answers in lag until the first sync, like a server that lags.
 type lagging struct {
 	*zk.Conn
 
@@ -61,7 +61,7 @@ func (l *lagging) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, e
 
 func (l *lagging) Sync(path string) (string, error) {
 	l.mu.Lock()
-	if path == "/a" { // a Client's own are for /
+	if path == "/a" { // requests for / are the Client's own
 		l.lags = false
 		l.syncs++
 	}
@@ -69,7 +69,7 @@ func (l *lagging) Sync(path string) (string, error) {
 	return l.Conn.Sync(path)
 }
 
-// TestC2_Lagging: what is older than what the cache knows is not shown, and the server is told to catch up.
+// An answer that is older than the cache is not shown, and the server is told to sync.
 func TestC2_Lagging(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/a": "", "/a/x": "1"})
@@ -103,7 +103,7 @@ func TestC2_Lagging(t *testing.T) {
 		time.Sleep(time.Second)
 		l.lag(func() {
 			old := *l.stat
-			old.Mzxid-- // an answer that is as new as what the cache has is not known to lag
+			old.Mzxid-- // an answer that is as new as the cache is not known to lag
 			l.stat = &old
 		})
 		must(t, set(other, "/a/x"))

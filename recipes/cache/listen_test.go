@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestC4_Slow: who is slow is told the difference, and as little of it as lasts.
+// A slow listener receives the difference, without intermediate states.
 func TestC4_Slow(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/a": "", "/a/x": "0"})
@@ -24,7 +24,7 @@ func TestC4_Slow(t *testing.T) {
 			<-going
 			r.note(e)
 		})
-		time.Sleep(time.Second) // the first event is being told
+		time.Sleep(time.Second) // f is called with the first event
 		for i := range 300 {
 			w.Load(map[string]string{"/a/x": fmt.Sprint(i), fmt.Sprintf("/a/short-%d", i): ""})
 			time.Sleep(10 * time.Millisecond)
@@ -37,7 +37,7 @@ func TestC4_Slow(t *testing.T) {
 		close(going)
 		r.expect(t, "+/a/x=0 /a/x=0>299 complete")
 
-		// Who comes later is told what is there, and who breaks off is told no more.
+		// A new listener receives the present state, and one that stops receives no more.
 		n := 0
 		for e := range children.Events(t.Context()) {
 			n++
@@ -51,7 +51,8 @@ func TestC4_Slow(t *testing.T) {
 	})
 }
 
-// TestG5_Steps: whatever happens at whichever request, the cache comes to the same, and nothing is left when it is closed.
+// With each fault at each request, the cache reaches the same state, and leaves nothing behind when
+// it is closed.
 func TestG5_Steps(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		s.Load(map[string]string{"/a": "", "/a/x": "1", "/a/x/y": "2"})

@@ -21,13 +21,13 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// replay applies events, and checks that each may follow the others.
+// replay applies events and checks that each may follow the previous ones.
 type replay struct {
-	slow time.Duration // how long it takes for each event
+	slow time.Duration // duration of the processing of each event
 
 	mu       sync.Mutex
 	znodes   map[string]*cache.Znode
-	newest   map[string]int64 // mzxid by path, also of what is removed
+	newest   map[string]int64 // Mzxid by path, also of removed znodes
 	complete bool
 	wrong    error
 }
@@ -76,7 +76,7 @@ func (r *replay) step(e cache.Event) error {
 	return nil
 }
 
-// compare compares with the tree and with what the cache has.
+// compare compares with the tree and with the content of the cache.
 func (r *replay) compare(want map[string]string, all []*cache.Znode) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +101,7 @@ func (r *replay) compare(want map[string]string, all []*cache.Znode) error {
 	return nil
 }
 
-// change is one that somebody makes.
+// change is a change of the tree.
 type change struct {
 	What  string
 	Path  string
@@ -133,13 +133,13 @@ func (x change) make(ctx context.Context, c *recipes.Client, data string) error 
 	case "set":
 		_, err := c.Set(ctx, x.Path, []byte(data), -1)
 		return err
-	case "rebuild": // what is below /a/x is of another znode afterwards, under the same names
+	case "rebuild": // afterwards the children of /a/x belong to another znode, with the same names
 		_, err := c.Multi(ctx,
 			&zk.DeleteRequest{Path: "/a/x/1", Version: -1}, &zk.DeleteRequest{Path: "/a/x", Version: -1},
 			&zk.CreateRequest{Path: "/a/x", Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)},
 			&zk.CreateRequest{Path: "/a/x/1", Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})
 		return err
-	case "blink": // it is read because it was set, in the moment in which it is not there
+	case "blink": // it is read because it was set, at the moment when it is missing
 		_, err := c.Set(ctx, x.Path, []byte(data), -1)
 		time.Sleep(time.Millisecond)
 		err = errors.Join(err, c.Delete(ctx, x.Path, -1))
@@ -147,15 +147,15 @@ func (x change) make(ctx context.Context, c *recipes.Client, data string) error 
 		return errors.Join(err, create(recipes.Persistent))
 	case "delete":
 		return c.Delete(ctx, x.Path, -1)
-	default: // deleted and created again, which nobody may see as one step
+	default: // deleted and created again, which must not be seen as one step
 		_, err := c.Multi(ctx, &zk.DeleteRequest{Path: x.Path, Version: -1},
 			&zk.CreateRequest{Path: x.Path, Data: []byte(data), Acl: zk.WorldACL(zk.PermAll)})
 		return err
 	}
 }
 
-// TestC1C2C3C4C5: whatever is changed and goes wrong, each cache is equal to the tree when all is quiet, and so is what its events lead to;
-// nothing gets older on the way.
+// After random changes and failures, when all is quiet, each cache equals the tree, and so does the
+// result of its events. Nothing gets older on the way.
 func TestC1C2C3C4C5(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members")
@@ -169,7 +169,7 @@ func TestC1C2C3C4C5(t *testing.T) {
 	})
 }
 
-// TestC1C2C3C4_Overtaking: requests arrive and answers are taken in whatever order.
+// Requests arrive and answers are processed in random order.
 func TestC1C2C3C4_Overtaking(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		changes := append([]change{{"create", "/a", 0}, {"create", "/a/x", 0}, {"create", "/a/x/1", 0}}, rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) change {
@@ -193,7 +193,7 @@ func TestC1C2C3C4_Overtaking(t *testing.T) {
 	})
 }
 
-// follow lets the changes be made by writer while caches of all kinds follow them, and compares.
+// follow makes the changes with writer while caches of all kinds follow them, and compares.
 func follow(t testing.TB, w *recipetest.World, reader, writer *recipes.Client, changes []change, slow time.Duration, meanwhile func()) {
 	t.Helper()
 	tree := cache.NewTree(reader, "/a", cache.TreeOptions{})
@@ -212,7 +212,7 @@ func follow(t testing.TB, w *recipetest.World, reader, writer *recipes.Client, c
 	children.Start(ctx)
 	node.Start(ctx)
 	working.Go(func() {
-		// The error is that ctx has ended.
+		// The error is always that ctx has ended.
 		_ = cache.WatchData(ctx, reader, "/a/y", func(z *cache.Znode) bool { data <- fmt.Sprint(z != nil); return true })
 	})
 	working.Go(func() {
@@ -223,7 +223,7 @@ func follow(t testing.TB, w *recipetest.World, reader, writer *recipes.Client, c
 		defer close(changing)
 		for i, x := range changes {
 			time.Sleep(x.Pause)
-			_ = x.make(ctx, writer, fmt.Sprint(i)) // it may be there already, or not
+			_ = x.make(ctx, writer, fmt.Sprint(i)) // it may exist already, or be missing
 		}
 	}()
 	meanwhile()

@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-var background = context.Background() // of helpers that outlive no test
+var background = context.Background() // for helpers that end with their test
 
 func set(c *recipes.Client, path string) error {
 	_, err := c.Set(background, path, []byte("set"), -1)
@@ -119,7 +119,7 @@ func TestPatientChildren(t *testing.T) {
 	})
 }
 
-// TestRefused: who may not read the first znode is told so; one below it that may not be read is left out.
+// If the root may not be read, Wait says so. A descendant that may not be read is left out.
 func TestRefused(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		owner := w.Client(recipes.Auth("digest", []byte("anna:secret")), recipes.ACL(zk.DigestACL(zk.PermAll, "anna", "secret")...))

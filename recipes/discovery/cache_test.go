@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// TestD5_ServersForgot: on a server that has lost its data another instance has the zxids of one that was parsed.
+// On servers that lost their data, another instance has the zxids of a parsed one.
 func TestD5_ServersForgot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, anew := zktest.Start(t), zktest.Start(t)

@@ -26,18 +26,18 @@ func newDiscovery(c *recipes.Client) *discovery.Discovery[string] {
 	return discovery.New[string](c, "/services")
 }
 
-// register registers an instance, which is gone with the test.
+// register registers an instance until the end of the test.
 func register(t testing.TB, c *recipes.Client, in instance) *discovery.Registration[string] {
 	t.Helper()
 	r, err := newDiscovery(c).Register(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.Unregister(context.Background()) }) // those that have to be gone are seen to be
+	t.Cleanup(func() { _ = r.Unregister(context.Background()) }) // tests that need the error call Unregister themselves
 	return r
 }
 
-// texts returns id=payload of all.
+// texts returns id=payload of each instance.
 func texts(all []instance) (texts []string) {
 	for _, in := range all {
 		texts = append(texts, in.ID+"="+in.Payload)
@@ -106,7 +106,7 @@ func TestRegister(t *testing.T) {
 	})
 }
 
-// TestMalformed: what is no instance keeps nobody from finding the others.
+// Znodes that are not instances do not hide the others.
 func TestMalformed(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		w.Load(map[string]string{"/services/web/x": "no JSON", "/services/web/y": "null", "/services/web/z": `{"address":"10.0.0.7"}`})
@@ -158,7 +158,7 @@ func TestTypes(t *testing.T) {
 	})
 }
 
-// TestD3: a process that comes back is found at once, and the one that it takes for dead does not fight.
+// A process that restarts is found at once, and the process that it replaces does not fight it.
 func TestD3(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		first := w.Client()
@@ -196,7 +196,7 @@ func TestD3(t *testing.T) {
 	})
 }
 
-// TestD1_Steps is D1 and D2, whatever happens at which request.
+// TestD1_Steps checks D1 and D2 with each fault at each request.
 func TestD1_Steps(t *testing.T) {
 	for _, kind := range []discovery.ServiceType{discovery.Dynamic, discovery.DynamicSequential, discovery.Static} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestD1_Steps(t *testing.T) {
 	}
 }
 
-// TestD5_Converges: when trouble is over, a Cache and Instances show what is registered, as it was updated last.
+// After the failures a Cache and Instances show the registered instances as last updated.
 func TestD5_Converges(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // an ensemble takes ten times as long
@@ -298,7 +298,7 @@ func TestCache(t *testing.T) {
 		if e := <-events; e != cache.Added {
 			t.Error(e)
 		}
-		for range 2 { // parsed, and as it was parsed
+		for range 2 { // parsed, and then from the cache
 			if got := texts(c.Instances()); !slices.Equal(got, []string{"a=1"}) {
 				t.Errorf("%q", got)
 			}

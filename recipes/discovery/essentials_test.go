@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestEssentials runs against any ZooKeeper, see recipetest.Servers. Whichever request's answer is lost, what is registered is found, as it was
-// updated, and not when it is registered no more.
+// TestEssentials runs against any ZooKeeper; see recipetest.Servers. Whichever answer is lost, a
+// registered instance is found as last updated, and no longer after Unregister.
 func TestEssentials(t *testing.T) {
 	ctx, p := recipetest.ConnectPair(t, "gozkd-discovery-")
 	a, b, cut, root := p.A, p.B, p.Cut, p.Root

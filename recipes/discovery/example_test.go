@@ -14,7 +14,7 @@ func ExampleDiscovery_Register() {
 	defer stop()
 	ctx := context.Background()
 
-	// What the instances say of themselves, in JSON that Java reads as an org.example.Details.
+	// The payload, in JSON that Java reads as an org.example.Details.
 	type details struct {
 		Zone string `json:"zone"`
 	}

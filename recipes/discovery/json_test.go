@@ -19,7 +19,7 @@ type details struct {
 	Tags []int  `json:"tags,omitempty"`
 }
 
-// checkJSON compares what an instance is written as with what Curator writes, byte by byte, and reads it again.
+// checkJSON compares an instance's JSON with Curator's, byte by byte, and reads it again.
 func checkJSON[T any](t *testing.T, name string, in discovery.Instance[T], want string) {
 	t.Helper()
 	got, err := in.MarshalJSON()
@@ -38,15 +38,15 @@ func checkJSON[T any](t *testing.T, name string, in discovery.Instance[T], want 
 	}
 	out.Registered = in.Registered
 	if in.PayloadClass == "" {
-		out.PayloadClass = "" // a list's
+		out.PayloadClass = "" // set for lists only
 	}
 	if !reflect.DeepEqual(in, out) {
 		t.Errorf("%s: %+v, want %+v", name, out, in)
 	}
 }
 
-// TestD4_Writes: this is what JsonInstanceSerializer of curator-x-discovery 5.9.0 writes, with Jackson 2.18.1; "enabled" in its mode that is not
-// compatible with older ones.
+// The texts are the output of JsonInstanceSerializer of curator-x-discovery 5.9.0 with Jackson
+// 2.18.1; "enabled" in its mode that is incompatible with older releases.
 func TestD4_Writes(t *testing.T) {
 	at := time.UnixMilli(1610116500446)
 	checkJSON(t, "the least", discovery.Instance[any]{Name: "n", ID: "i"},
@@ -70,7 +70,7 @@ func TestD4_Writes(t *testing.T) {
 	checkJSON(t, "map of no class", discovery.Instance[map[string]string]{Name: "n", ID: "i", Payload: map[string]string{"1": "a"}}, head+`{"1":"a"}`+tail)
 }
 
-// TestD4_Reads: what others write, with what is not known here, and without what is.
+// JSON of others, with unknown fields and with missing fields.
 func TestD4_Reads(t *testing.T) {
 	var in discovery.Instance[map[string]any]
 	// As Spring Cloud Zookeeper writes it.
@@ -93,7 +93,7 @@ func TestD4_Reads(t *testing.T) {
 		t.Errorf("%+v, %v", in, err)
 	}
 	var list discovery.Instance[[]string]
-	for _, payload := range []string{`["java.util.ArrayList",["a.b","c"]]`, `["a.b","c"]`} { // one of Jackson's, and one of somebody who knows no classes
+	for _, payload := range []string{`["java.util.ArrayList",["a.b","c"]]`, `["a.b","c"]`} { // Jackson's, and one without a class
 		if err := json.Unmarshal([]byte(`{"payload":`+payload+`}`), &list); err != nil || len(list.Payload) != 2 || list.Payload[0] != "a.b" {
 			t.Errorf("%s: %+v, %v", payload, list, err)
 		}
@@ -134,7 +134,7 @@ func TestBuildURI(t *testing.T) {
 	}
 }
 
-// TestD4_RoundTrip: whatever is in an instance comes back.
+// Every instance survives writing and reading.
 func TestD4_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := discovery.Instance[map[string]string]{

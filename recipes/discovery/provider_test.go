@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// ids asks a provider so many times.
+// ids asks a provider for n instances.
 func ids(t testing.TB, p *discovery.Provider[string], n int) (ids []string) {
 	t.Helper()
 	for range n {
@@ -58,7 +58,7 @@ func TestD6(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 
-		// Two errors by default, for 30 s from the first on.
+		// Two errors by default, for 30 s after the first.
 		a, err := d.Instance(t.Context(), "web", "a")
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestWith(t *testing.T) {
 	})
 }
 
-// TestCost compares with what Curator 5.8 asks for, as its sources say.
+// TestCost compares with the requests of Curator 5.8, taken from its sources.
 func TestCost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
@@ -136,14 +136,15 @@ func TestCost(t *testing.T) {
 			cost int
 			ops  string
 		}{
-			// ServiceDiscoveryImpl.internalRegisterService: create; with watchInstances a cache of the znode too.
+			// ServiceDiscoveryImpl.internalRegisterService: create; with watchInstances also a
+			// cache of the znode.
 			{"register", func() (err error) { r, err = d.Register(t.Context(), instance{Name: "web", ID: "a"}); return err }, 1, "create, exists+watch"},
-			// The same: create, delete, create, with a moment in between in which it can't be found.
+			// The same: create, delete, create, with a moment in between without the instance.
 			{"take over", func() error { _, err := d.Register(t.Context(), instance{Name: "web", ID: "taken"}); return err }, 3,
 				"create, exists+watch, multi, exists+watch"},
 			// updateService: set.
 			{"update", func() error { return r.Update(t.Context(), instance{Payload: "x"}) }, 1, "set, exists+watch"},
-			// queryForInstances: children, and then one get after the other.
+			// queryForInstances: children, then the gets one after the other.
 			{"instances", func() error { _, err := d.Instances(t.Context(), "web"); return err }, 2, "children, get, get"},
 			{"instance", func() error { _, err := d.Instance(t.Context(), "web", "a"); return err }, 1, "get"},
 			{"names", func() error { _, err := d.Names(t.Context()); return err }, 1, "children"},

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestCost compares with what Curator 5.8 and kazoo 2.10 ask for, as their sources say.
+// TestCost compares with the requests of Curator 5.8 and kazoo 2.10, taken from their sources.
 func TestCost(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
@@ -31,15 +31,17 @@ func TestCost(t *testing.T) {
 			{"join", func() (err error) { m, err = g.Join(t.Context(), "a", nil); return err }, 1, "create, exists+watch"},
 			// PersistentNode.setData, and its watcher: set, exists+watch.
 			{"set", func() error { return m.SetPayload(t.Context(), []byte("x")) }, 1, "set, exists+watch"},
-			// PersistentNode.deleteNode: delete, and removeWatches. kazoo's _inner_leave: delete. A multi is a delete that is never made twice.
+			// PersistentNode.deleteNode: delete and removeWatches. kazoo's _inner_leave: delete. A
+			// multi is used because the Client never repeats it unchecked.
 			{"leave", func() error { return m.Leave(t.Context()) }, 1, "multi"},
-			// Curator shows what its cache has, as View does.
+			// Curator shows its cache, as View does.
 			{"members", func() error { _, err := g.Members(t.Context()); return err }, 2, "children, get"},
-			// Party.__iter__: children, and then one get after the other.
+			// Party.__iter__: children, then the gets one after the other.
 			{"party", func() error { _, err := party.Members(t.Context()); return err }, 2, "children, get, get"},
 			// ShallowParty.__iter__: children.
 			{"shallow", func() error { _, err := shallow.Members(t.Context()); return err }, 1, "children"},
-			// PersistentTtlNode: create, exists+watch, and only half a TTL later set and create of the child.
+			// PersistentTtlNode: create, exists+watch, and set and create of the child only after
+			// half a TTL.
 			{"ttl", func() error { n.Start(); _, err := n.Wait(t.Context()); return err }, 1, "create, exists+watch, create"},
 		} {
 			cost := h.Cost(func() {

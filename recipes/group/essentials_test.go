@@ -10,8 +10,9 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
 
-// TestEssentials runs against any ZooKeeper, see recipetest.Servers. Whichever request's answer is lost, who joins is a member, once, and none
-// when it has left; who joins under the same id takes its place, and gives it back.
+// TestEssentials runs against any ZooKeeper; see recipetest.Servers. Whichever answer is lost, a
+// process that joins is a member once, and none after it has left; a process that joins under the
+// same id takes its place, and returns it.
 func TestEssentials(t *testing.T) {
 	ctx, p := recipetest.ConnectPair(t, "gozkd-group-")
 	a, b, cut, root := p.A, p.B, p.Cut, p.Root

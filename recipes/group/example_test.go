@@ -34,7 +34,7 @@ func ExampleGroup_Join() {
 	// Output: worker-1 at 10.0.0.7:9000
 }
 
-// Whoever wants to know who is there for ever follows a View.
+// A View follows the members permanently.
 func ExampleGroup_View() {
 	c, stop := recipetest.ConnectExample()
 	defer stop()
@@ -95,7 +95,7 @@ func ExamplePersistentZnode() {
 	if err := n.SetData(ctx, []byte("running")); err != nil {
 		log.Fatal(err)
 	}
-	if err := c.Delete(ctx, "/status/host-7", -1); err != nil { // somebody is careless
+	if err := c.Delete(ctx, "/status/host-7", -1); err != nil { // by mistake
 		log.Fatal(err)
 	}
 	for stat, _ := c.Exists(ctx, "/status/host-7"); stat == nil; stat, _ = c.Exists(ctx, "/status/host-7") {

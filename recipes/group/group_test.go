@@ -19,18 +19,18 @@ import (
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
-// join makes a member, which leaves with the test.
+// join joins a group until the end of the test.
 func join(t testing.TB, c *recipes.Client, id, payload string) *group.Membership {
 	t.Helper()
 	m, err := group.New(c, "/group").Join(t.Context(), id, []byte(payload))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.Leave(context.Background()) }) // those that have to be gone are seen to be
+	t.Cleanup(func() { _ = m.Leave(context.Background()) }) // tests that need the error call Leave themselves
 	return m
 }
 
-// texts returns id=payload of all.
+// texts returns id=payload of each member.
 func texts(members []group.Member) (all []string) {
 	for _, m := range members {
 		all = append(all, m.ID+"="+string(m.Payload))
@@ -79,7 +79,7 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// TestP3_JoinFails: who could not join is no member.
+// If Join fails, the process is not a member.
 func TestP3_JoinFails(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		s.Load(map[string]string{"/group": ""})
@@ -99,12 +99,12 @@ func TestP3_JoinFails(t *testing.T) {
 	})
 }
 
-// TestP4: an id that is there already, of a process that has died or of one that lives.
+// An id that is in use, by a process that has died and by one that lives.
 func TestP4(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		first := w.Client()
 		old := join(t, first, "a", "old")
-		w.Unplug(first) // its process has died
+		w.Unplug(first) // like a process that died
 		second := w.Client()
 		begun := time.Now()
 		m := join(t, second, "a", "new")
@@ -112,7 +112,7 @@ func TestP4(t *testing.T) {
 			t.Error("it has waited for the session of the first")
 		}
 		w.AssertData("/group/a", "new")
-		w.Plug(first) // it lives
+		w.Plug(first) // it is alive
 		time.Sleep(time.Minute)
 		w.AssertData("/group/a", "new")
 		if _, err := old.Path(); !errors.Is(err, group.ErrTaken) {
@@ -162,7 +162,7 @@ func TestWith(t *testing.T) {
 	})
 }
 
-// TestParty_Kazoo: the znodes are kazoo's, as its recipe/party.py has them.
+// The znodes are those of kazoo's recipe/party.py.
 func TestParty_Kazoo(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		const guid = "0123456789abcdef0123456789abcdef"
@@ -172,12 +172,12 @@ func TestParty_Kazoo(t *testing.T) {
 		})
 		c := w.Client()
 		party, shallow := group.NewParty(c, "/party"), group.NewShallowParty(c, "/shallow")
-		for range 2 { // one may be in more than once
+		for range 2 { // a process may join more than once
 			m, err := party.Join(t.Context(), "go")
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = m.Leave(context.Background()) }) // the Client is closed after it
+			t.Cleanup(func() { _ = m.Leave(context.Background()) }) // before the Client is closed
 			other, err := shallow.Join(t.Context(), "go")
 			if err != nil {
 				t.Fatal(err)
@@ -269,7 +269,8 @@ func TestView(t *testing.T) {
 	})
 }
 
-// TestP5_Converges: when trouble is over, everybody sees the same members, and these are all who did not leave, with their last payload.
+// After the failures all clients see the same members: those that did not leave, with their last
+// payloads.
 func TestP5_Converges(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 1, 3}).Draw(rt, "members") // an ensemble takes ten times as long

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/shared"
 )
 
-// cost reports an error if what f asks for is not that.
+// cost reports an error if the requests of f differ.
 func cost(t testing.TB, h *recipetest.Hooks, what string, trips int, ops string, f func() error) {
 	t.Helper()
 	c := h.Cost(func() {
@@ -22,8 +22,9 @@ func cost(t testing.TB, h *recipetest.Hooks, what string, trips int, ops string,
 	}
 }
 
-// TestCost_Number: a change costs a get and a multi, as get and setData are what Curator's DistributedAtomicValue.tryOnce and kazoo's
-// Counter._inner_change ask for; the first in a session too, since the marker is made by the same multi.
+// A change costs a get and a multi, like the get and setData of Curator's
+// DistributedAtomicValue.tryOnce and kazoo's Counter._inner_change. The first change in a session
+// costs no more, because the same multi creates the marker.
 func TestCost_Number(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
@@ -43,7 +44,7 @@ func TestCost_Number(t *testing.T) {
 			return err
 		})
 		cost(t, h, "close", 1, "delete", func() error { return n.Close(ctx) })
-		// Curator: create, NoNode, exists for each znode above, create for each that is missing, create.
+		// Curator: create, NoNode, exists for each ancestor, create for each missing one, create.
 		deep := shared.NewLong(c, "/a/b/n")
 		cost(t, h, "without parents", 6, "get, multi, create, create, create, multi", func() error { return second(deep.Add(ctx, 1)) })
 		ids := shared.NewIDs(n, 10)
@@ -58,7 +59,7 @@ func TestCost_Number(t *testing.T) {
 	})
 }
 
-// TestCost_Names: as many as a lock's in place of which Curator has nothing, and one to see what is free.
+// Like a lock, for which Curator has nothing to compare, and a request for the free names.
 func TestCost_Names(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()
@@ -69,8 +70,8 @@ func TestCost_Names(t *testing.T) {
 	})
 }
 
-// TestCost_Lease: kazoo's asks for ensure_path, the lock's create and get_children, exists, get, delete, create, and the lock's delete: 8, or
-// 7 where there is no lease yet.
+// kazoo sends ensure_path, create and get_children for the lock, exists, get, delete, create, and
+// the lock's delete: 8 requests, or 7 if there is no lease yet.
 func TestCost_Lease(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, h := w.Hooked()

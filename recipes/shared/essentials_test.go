@@ -11,7 +11,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/shared"
 )
 
-// TestEssentials runs on any ZooKeeper: whichever frame's answer is lost, each increment counts once.
+// TestEssentials runs on any ZooKeeper: each increment counts once, with a lost answer at each
+// request.
 func TestEssentials(t *testing.T) {
 	servers := recipetest.Servers(t)
 	cut := &recipetest.Cutter{}

@@ -20,7 +20,7 @@ func ExampleNumber() {
 	for range 3 {
 		change, err := visits.Add(ctx, 1)
 		if err != nil {
-			log.Fatal(err) // errors.Is(err, recipes.ErrOutcomeUnknown): it may have been counted
+			log.Fatal(err) // if errors.Is(err, recipes.ErrOutcomeUnknown), it may have been counted
 		}
 		fmt.Println(change.Before.Value, change.After.Value)
 	}
@@ -82,7 +82,7 @@ func ExampleNames() {
 	c, stop := recipetest.ConnectExample()
 	defer stop()
 
-	// Each worker has a number of its own for as long as it lives.
+	// Each worker has its own number as long as it lives.
 	err := shared.NewNumbers(c, "/workers", 16).With(context.Background(), func(ctx context.Context, name string) error {
 		fmt.Println("worker", name, ctx.Err())
 		return nil
@@ -98,7 +98,8 @@ func ExampleLease() {
 	defer stop()
 	ctx := context.Background()
 
-	// A little more than an hour, so that the same machine does the hourly work as long as it is there.
+	// A little more than an hour, so that the same machine does the hourly work as long as it is
+	// available.
 	for _, machine := range []string{"anna", "bert", "anna"} {
 		_, err := shared.NewLease(c, "/leases/cleanup", machine, 70*time.Minute).Obtain(ctx)
 		fmt.Println(machine, err == nil)

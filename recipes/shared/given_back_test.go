@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/shared"
 )
 
-// TestLease_WithEnded is that With gives the lease back also when ctx has ended meanwhile.
+// With releases the lease also if ctx has ended meanwhile.
 func TestLease_WithEnded(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -29,7 +29,7 @@ func TestLease_WithEnded(t *testing.T) {
 	})
 }
 
-// TestNames_Bad is that a name that no znode can have is an error, and nothing that is tried for ever.
+// A name that no znode can have is an error, and is not retried.
 func TestNames_Bad(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		for _, name := range []string{"a/b", ""} {

@@ -39,7 +39,7 @@ func TestLease(t *testing.T) {
 		if err != nil || e.Holder != "anna \"ä\" 😀" || !e.End.Equal(first.End()) || e.Over || e.Since.IsZero() {
 			t.Errorf("%+v, %v", e, err)
 		}
-		// It does not matter that its session is over.
+		// The end of its session makes no difference.
 		w.ExpireSession(a.Session().ID())
 		second, err := shared.NewLease(a, "/db/clean", "anna \"ä\" 😀", 2*time.Minute).Obtain(ctx)
 		if err != nil || second.Token() <= first.Token() || !second.End().After(first.End()) {
@@ -79,7 +79,7 @@ func TestLease(t *testing.T) {
 				t.Errorf("%q: %v", data, err)
 			}
 		}
-		// What kazoo wrote, long ago.
+		// An old lease of kazoo.
 		w.Load(map[string]string{"/db/clean/lease_holder": `{"end": "1999-12-31T23:59:59", "holder": "kazoo", "version": 1}`})
 		err = of(b, time.Minute).With(ctx, func(ctx context.Context) error {
 			time.Sleep(time.Minute)
@@ -133,7 +133,8 @@ func TestLease_Faults(t *testing.T) {
 	})
 }
 
-// TestLease_Late: what the last holder wrote may arrive late, when the lease is over and another is about to take it.
+// A write of the last holder may arrive late, when the lease is over and another holder is about to
+// take it.
 func TestLease_Late(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		last := w.Client()
@@ -163,7 +164,8 @@ func TestLease_Late(t *testing.T) {
 	})
 }
 
-// TestLease_One is S5: no two have the lease at once, and their tokens rise, whatever becomes of their sessions.
+// TestLease_One checks S5: no two holders have the lease at a time, and tokens rise, whatever
+// happens to their sessions.
 func TestLease_One(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "members")

@@ -83,7 +83,7 @@ func TestNames_Faults(t *testing.T) {
 	})
 }
 
-// TestNames_OneEach is S4: each name is held by one at a time, and the tokens of its holders rise.
+// TestNames_OneEach checks S4: each name has one holder at a time, and tokens rise.
 func TestNames_OneEach(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "members")
@@ -92,7 +92,7 @@ func TestNames_OneEach(t *testing.T) {
 			const names, clients, rounds = 3, 4, 6
 			var wg sync.WaitGroup
 			holds := map[string]*recipetest.HoldHistory{"0": recipetest.NewHoldHistory(1), "1": recipetest.NewHoldHistory(1), "2": recipetest.NewHoldHistory(1)}
-			// Whose session somebody ends by force can't know it in time.
+			// A client whose session is ended by force cannot know that in time.
 			forced := slices.ContainsFunc(troubles, func(x recipetest.Trouble) bool { return x.What == "expire" })
 			for range clients {
 				all := shared.NewNumbers(w.Client(), "/names", names)
@@ -109,7 +109,7 @@ func TestNames_OneEach(t *testing.T) {
 						hold := holds[name.Name()].Begin(name.Context(), name.Token(), 1)
 						time.Sleep(300 * time.Millisecond)
 						hold.End()
-						_ = name.Release(t.Context()) // goes on in the background
+						_ = name.Release(t.Context()) // continues in the background
 					}
 				})
 			}
@@ -130,7 +130,7 @@ func TestNames_OneEach(t *testing.T) {
 	})
 }
 
-// TestIDs is S3.
+// TestIDs checks S3.
 func TestIDs(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "members")

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { recipetest.Main(m) }
 
-// TestNumber_Layout: the bytes of Curator and kazoo, which are those that their sources say.
+// The bytes are those of Curator and kazoo, taken from their sources.
 func TestNumber_Layout(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c, ctx := w.Client(), t.Context()
@@ -62,7 +62,7 @@ func TestNumber_Layout(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// add returns what adds delta and closes the number.
+// add returns a function that adds delta and closes the number.
 func add[T int32 | int64 | float64](n *shared.Number[T], delta T) func(path string) error {
 	return func(string) error {
 		ctx := context.Background()
@@ -116,7 +116,7 @@ func TestNumber(t *testing.T) {
 	})
 }
 
-// TestNumber_Contended: who is too slow too often says so, or goes on with the lock.
+// A change that loses too often fails, or continues under the lock.
 func TestNumber_Contended(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		ctx := t.Context()
@@ -128,7 +128,7 @@ func TestNumber_Contended(t *testing.T) {
 			}
 			c, hooks := w.Hooked()
 			n := shared.NewLong(c, "/n", opts...)
-			// Somebody else is faster: before the first four changes.
+			// Another process is faster, before the first four changes.
 			faster := 0
 			hooks.Arm(func(r recipetest.Request) error {
 				if r.Op == "multi" && faster < 4 {
@@ -155,7 +155,7 @@ func TestNumber_Contended(t *testing.T) {
 	})
 }
 
-// TestNumber_Faults is S1 with each fault at each request, while another counts too.
+// TestNumber_Faults checks S1 with each fault at each request, while another process counts too.
 func TestNumber_Faults(t *testing.T) {
 	recipetest.Steps(t, 1, recipetest.Faults(), func(t testing.TB, s *recipetest.Step) {
 		other := shared.NewLong(s.World.Client(), "/d/n")
@@ -197,8 +197,9 @@ func TestNumber_Faults(t *testing.T) {
 	})
 }
 
-// TestNumber_Counts is S1 and S2 in whatever troubles: the value is what was done, each change found what the one before had made, and who
-// waits for changes sees the last.
+// TestNumber_Counts checks S1 and S2 under random failures: the value is the sum of the changes
+// that were done, each change found the result of the previous one, and a caller that waits for
+// changes sees the latest.
 func TestNumber_Counts(t *testing.T) {
 	recipetest.Check(t, func(rt *rapid.T) (int, func(t testing.TB, w *recipetest.World)) {
 		members := rapid.SampledFrom([]int{1, 1, 3}).Draw(rt, "members")
