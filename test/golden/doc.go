@@ -1,4 +1,4 @@
-// Package golden holds gozkd against ZooKeeper on a machine that has none: its test replays
-// exchanges that were recorded from a real one (testdata, written by make golden) and compares what
-// comes back as the differential test does.
+// Package golden compares gozkd with ZooKeeper on a machine that has no ZooKeeper: its test replays
+// exchanges that were recorded from a real server (testdata, written by make golden) and compares
+// the replies as the differential test does.
 package golden

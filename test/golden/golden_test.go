@@ -13,11 +13,11 @@ import (
 	"github.com/gozkd/gozkd/test/compat/diff/generate"
 )
 
-// address is another server to replay on, such as a fresh ZooKeeper: then the recordings themselves
-// are under test.
+// address is another server to replay on. With a fresh ZooKeeper, the recordings themselves are
+// tested.
 var address = flag.String("address", "", "replay the first file on the fresh server at this address instead of an own gozkd")
 
-// start returns the address of a fresh server that is set up as the one that was recorded.
+// start returns the address of a fresh server with the configuration of the recorded one.
 func start(t *testing.T) string {
 	t.Helper()
 	if *address != "" {
@@ -45,8 +45,8 @@ func start(t *testing.T) string {
 	return s.Addr().String()
 }
 
-// open lists recordings that gozkd does not pass yet, each with what is to be changed. One that
-// passes must go from here.
+// open lists recordings that gozkd does not pass yet, each with the change that is needed. A
+// recording that passes must be removed from the list.
 var open = map[string]string{}
 
 func TestRecorded(t *testing.T) {
@@ -76,7 +76,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// replay plays what was recorded and reports the first difference that is not on purpose.
+// replay plays a recording and reports the first difference that is not intended.
 func replay(t *testing.T, player *exchange.Player, want *exchange.Transcript) {
 	t.Run(want.Sequence.Name, func(t *testing.T) {
 		got, err := player.Play(t.Context(), want.Sequence, exchange.RootTemplate)
@@ -95,7 +95,7 @@ func replay(t *testing.T, player *exchange.Player, want *exchange.Transcript) {
 	})
 }
 
-// TestRecorded_Scenarios fails when a scenario was written or changed and not recorded.
+// TestRecorded_Scenarios fails if a scenario is new or was changed and was not recorded again.
 func TestRecorded_Scenarios(t *testing.T) {
 	f, err := os.Open("testdata/scenarios.txt")
 	if err != nil {
@@ -117,8 +117,8 @@ func TestRecorded_Scenarios(t *testing.T) {
 	}
 }
 
-// What gozkd does otherwise than ZooKeeper, and no sequence asks because it would end that or part
-// the trees.
+// TestOwnRules checks intended differences that no sequence covers, because they would end the
+// sequence or make the trees differ.
 func TestOwnRules(t *testing.T) {
 	if *address != "" {
 		t.Skip("these are rules of gozkd")

@@ -16,9 +16,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A banker moves money between the accounts of a bank, one transfer at a time, with somebody else's
-// client: it reads two accounts and changes both, with the versions it has read, in one multi that
-// also leaves a receipt. It holds an ephemeral all the time.
+// A banker moves money between the accounts of a bank, one transfer at a time, with go-zookeeper's
+// client. A transfer reads two accounts and changes both in one multi, with the versions that it
+// has read; the multi also creates a receipt. A banker holds an ephemeral all the time.
 type banker struct {
 	name     string
 	ledger   *ledger
@@ -68,9 +68,8 @@ func newBanker(t *testing.T, addr, name string, l *ledger, rng *rand.Rand) *bank
 	return b
 }
 
-// run makes transfers until it is told to rest. A request that is made while the server is down
-// waits in the client until the server is back, so the server must be started before run is
-// awaited.
+// run makes transfers until resting is set. A request that is sent while the server is down waits
+// in the client until the server is back, so the server must be started before waiting for run.
 func (b *banker) run() {
 	for !b.resting.Load() {
 		var broken *net.OpError
@@ -86,7 +85,7 @@ func (b *banker) run() {
 	}
 }
 
-// transfer makes one. That somebody else was faster is not an error.
+// transfer makes one transfer. A conflict with another banker is not an error.
 func (b *banker) transfer() error {
 	from := b.rng.IntN(bankAccounts)
 	to := (from + 1 + b.rng.IntN(bankAccounts-1)) % bankAccounts
@@ -132,7 +131,7 @@ func (b *banker) read(i int) (int, *zk.Stat, error) {
 
 func bankAccount(i int) string { return fmt.Sprintf("/bank/%d", i) }
 
-// checkBank compares the bank with what the bankers know, and settles the transfers without an
+// checkBank compares the bank with what the bankers know, and resolves the transfers without an
 // answer.
 func checkBank(c *client, l *ledger, bankers []*banker) error {
 	accounts, err1 := c.list("/bank")
@@ -157,7 +156,7 @@ func checkBank(c *client, l *ledger, bankers []*banker) error {
 			switch _, there := receipts[p]; {
 			case acked && !there:
 				l.faultf("lost: %s", p)
-				delete(b.receipts, p) // a fault is told once
+				delete(b.receipts, p) // report a fault once
 			case !acked && !there:
 				delete(b.receipts, p)
 			case !acked:

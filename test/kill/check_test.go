@@ -9,10 +9,10 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 )
 
-// A record is what must be there, put together from the checks so far.
+// A record holds the expected state, as of the last check.
 type record struct {
-	live map[string]*op     // by path: what seq and hold have made
-	seqs map[string]string  // every path that seq was ever given, and to whom
+	live map[string]*op     // created by seq and hold, by path
+	seqs map[string]string  // every path that seq has returned, and the receiver
 	last map[*worker]string // the last path that seq gave to a worker
 	own  map[string]*worker // by path of an ephemeral
 }
@@ -21,10 +21,10 @@ func newRecord() *record {
 	return &record{live: map[string]*op{}, seqs: map[string]string{}, last: map[*worker]string{}, own: map[string]*worker{}}
 }
 
-// check reads everything with c and compares it with what the clients were told. It settles every
-// op without an answer: afterwards it counts like an acknowledged one, or must stay absent. Nothing
-// may be under way. What it finds is in the ledger; the error is that of a server that does not
-// answer.
+// check reads everything with c and compares it with the answers that the clients have received. It
+// resolves every op without an answer: afterwards the op counts as acknowledged, or must stay
+// absent. No request may be in flight. Faults go into the ledger; the error is that of a server
+// that does not answer.
 func (r *record) check(ctx context.Context, c *client, l *ledger, workers []*worker) error {
 	seqs, err1 := c.list("/seq")
 	holds, err2 := c.list("/hold")
@@ -53,12 +53,12 @@ func (r *record) check(ctx context.Context, c *client, l *ledger, workers []*wor
 		writers[id] = p
 	}
 	for _, w := range workers {
-		// The worker's own session must work too, and must not see less than it has seen.
+		// The worker's own session must work too, and must not see an older state than before.
 		own, err := w.attach(ctx)
 		switch {
 		case errors.Is(err, rawclient.ErrClosed):
 			l.faultf("lost: %s has seen the zxid %v and gets no session from this server", w.name, w.seen)
-		case errors.Is(err, errRefused): // noted
+		case errors.Is(err, errRefused): // already in the ledger
 		case err != nil:
 			return err
 		default:
@@ -77,7 +77,7 @@ func (r *record) check(ctx context.Context, c *client, l *ledger, workers []*wor
 	return nil
 }
 
-// settle brings the record up to date with what a worker did since the last check.
+// settle updates the record with a worker's ops since the last check.
 func (r *record) settle(l *ledger, w *worker, found map[string]znode, writers map[string]string) {
 	for _, o := range w.ops {
 		switch o.kind {
@@ -109,7 +109,7 @@ func (r *record) settle(l *ledger, w *worker, found map[string]znode, writers ma
 	}
 }
 
-// made enters a create that was carried out.
+// made adds a create that was carried out.
 func (r *record) made(l *ledger, w *worker, o *op) {
 	r.live[o.path] = o
 	if o.kind == hold {
@@ -126,7 +126,7 @@ func (r *record) made(l *ledger, w *worker, o *op) {
 	r.last[w] = o.path
 }
 
-// prefixes checks that of the ops of each connection those that were carried out came first.
+// prefixes checks that the ops that were carried out are a prefix of each connection's ops.
 func (r *record) prefixes(l *ledger, w *worker) {
 	var missing *op
 	for _, o := range w.ops {
@@ -140,7 +140,7 @@ func (r *record) prefixes(l *ledger, w *worker) {
 	}
 }
 
-// compare compares what must be there with what is.
+// compare compares the expected state with the actual one.
 func (r *record) compare(l *ledger, found map[string]znode) {
 	for p, o := range r.live {
 		n, there := found[p]
@@ -150,7 +150,7 @@ func (r *record) compare(l *ledger, found map[string]znode) {
 				kind = "ephemeral"
 			}
 			l.faultf("%s: %s of %s is gone", kind, p, o.id)
-			delete(r.live, p) // a fault is told once
+			delete(r.live, p) // report a fault once
 			continue
 		}
 		if n.data != o.id || n.stat.Czxid != o.zxid || n.stat.Version != 0 {

@@ -25,7 +25,7 @@ type reply struct {
 	body jute.Decoder
 }
 
-// A znode is what a read returned. A znode that is not there has exists false.
+// A znode is the result of a read. exists is false for a missing znode.
 type znode struct {
 	exists bool
 	data   string

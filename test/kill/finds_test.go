@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// TestCheck_FindsTampering does behind the clients' backs what a broken server would do, and wants
-// it found.
+// TestCheck_FindsTampering changes the server's state as a defect would, without the clients'
+// knowledge, and expects check to find it.
 func TestCheck_FindsTampering(t *testing.T) {
 	s := newServer(t, build(t), options...)
 	r := newRig(t, s, 1, 2, 1)
@@ -85,8 +85,8 @@ func TestCheck_FindsTampering(t *testing.T) {
 	must(t, c.end())
 }
 
-// TestCheck_FindsRollback gives the server an older copy of its data: whole in itself, but writes
-// acknowledged since are not in it.
+// TestCheck_FindsRollback gives the server an older copy of its data: consistent, but without
+// writes that were acknowledged since.
 func TestCheck_FindsRollback(t *testing.T) {
 	s := newServer(t, build(t), options...)
 	r := newRig(t, s, 2, 2, 0)
@@ -121,7 +121,7 @@ func TestCheck_FindsRollback(t *testing.T) {
 	}
 }
 
-// TestCheck_FindsDisorder feeds the check with histories that a broken server could make.
+// TestCheck_FindsDisorder checks histories that only a defective server can produce.
 func TestCheck_FindsDisorder(t *testing.T) {
 	w := &worker{name: "w"}
 	for _, p := range []struct {
@@ -162,9 +162,9 @@ func TestCheck_FindsDisorder(t *testing.T) {
 	}
 }
 
-// TestStart_RefusesDamage flips a byte in the middle of the log: the server must not start, must
-// say which file and where, and must leave the log as it is: with the byte put right everything is
-// there.
+// TestStart_RefusesDamage flips a byte in the middle of the log. The server must refuse to start,
+// must name the file and the offset, and must leave the log unchanged: after the byte is restored,
+// everything is there.
 func TestStart_RefusesDamage(t *testing.T) {
 	s := newServer(t, build(t), "preAllocSize=64")
 	r := newRig(t, s, 3, 2, 0)

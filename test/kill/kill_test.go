@@ -14,9 +14,9 @@ import (
 // options make checkpoints and new log segments as frequent as they can be.
 var options = []string{"snapCount=200", "preAllocSize=64", "tickTime=500", "maxSessionTimeout=60000", "globalOutstandingLimit=400"}
 
-// TestKill is the loop. Each round ends with a kill at a drawn moment: in the middle of the load,
-// right when a checkpoint is being written, or when the clients are just coming back. Before the
-// next round's load the server is often killed once or twice more while it starts.
+// TestKill kills the server at a random moment of each round: under load, while a checkpoint is
+// written, or when the clients are reconnecting. Before the next round's load the server is often
+// killed once or twice more while it starts.
 func TestKill(t *testing.T) {
 	rounds, seed := number(t, "KILLS", 5), number(t, "KILL_SEED", rand.Uint64())
 	t.Logf("KILLS=%d KILL_SEED=%d", rounds, seed)
@@ -54,7 +54,7 @@ func TestKill(t *testing.T) {
 		restarts = append(restarts, took)
 		rest()
 		must(t, c.end())
-		// Now and then the next load, and the next kill, follow at once.
+		// Sometimes the next load and the next kill follow at once.
 		if r.rng.IntN(4) > 0 {
 			r.check(t)
 			r.verdict(t)
@@ -89,7 +89,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// expire waits until the sessions that were left behind are gone, with their ephemerals.
+// expire waits until the abandoned sessions have expired, with their ephemerals.
 func (r *rig) expire(t *testing.T, c *client) {
 	t.Helper()
 	for late := time.Now().Add(patience); ; pause(50 * time.Millisecond) {
@@ -104,7 +104,7 @@ func (r *rig) expire(t *testing.T, c *client) {
 	}
 }
 
-// pause lets the load go on. It returns true.
+// pause lets the load continue. It returns true.
 func pause(d time.Duration) bool {
 	<-time.After(d)
 	return true

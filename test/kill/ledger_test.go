@@ -7,17 +7,17 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A ledger is what all clients together were told. Safe for concurrent use.
+// A ledger holds the answers that all clients have received. Safe for concurrent use.
 type ledger struct {
 	mu     sync.Mutex
-	zxids  map[proto.Zxid]string // of acknowledged writes, and who was told
+	zxids  map[proto.Zxid]string // of acknowledged writes, with the client
 	last   proto.Zxid            // the highest of them
 	shared map[string]*register
 	faults []string
 	counts map[string]int
 }
 
-// A register is a znode that everybody sets without looking at its version.
+// A register is a znode that all workers set with any version.
 type register struct {
 	acked map[int32]string // version → who set it
 	open  map[string]bool  // the writes without an answer
@@ -28,8 +28,8 @@ func newLedger() *ledger {
 	return &ledger{zxids: map[proto.Zxid]string{}, shared: map[string]*register{}, counts: map[string]int{}}
 }
 
-// faultf notes a broken promise. Its first word says of which kind: lost, invented, order,
-// ephemeral, answer.
+// faultf records a broken promise. Its first word is the kind: lost, invented, order, ephemeral,
+// answer.
 func (l *ledger) faultf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *ledger) count(what string, n int) {
 	l.counts[what] += n
 }
 
-// floor returns a zxid that every write sent from now on must exceed.
+// floor returns a zxid that every later write must exceed.
 func (l *ledger) floor() proto.Zxid {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,13 +15,13 @@ const (
 	move                  // multi: from one of the worker's two accounts to the other, with both versions
 	seq                   // create a sequential znode below /seq
 	hold                  // create an ephemeral
-	drop                  // delete what seq or hold has made
+	drop                  // delete a znode that seq or hold has created
 	setShared             // setData of a register that all workers set, with any version
 	failing               // multi: a create below /never, and a check that fails
-	read                  // getData of the worker's own register, behind its writes
+	read                  // getData of the worker's own register, after its writes
 )
 
-// fate is what is known of an op.
+// fate is the known outcome of an op.
 type fate int
 
 const (
@@ -76,7 +76,7 @@ func (o *op) encode() (proto.OpCode, []byte) {
 	panic(fmt.Sprintf("kill: no such kind of op: %d", o.kind))
 }
 
-// settle takes the answer to an op, and returns what is wrong with it, or "". It returns the
+// settle processes the answer to an op and returns an error text, or "". It also returns the
 // version that a setShared made.
 func (o *op) settle(r *reply) (version int32, fault string) {
 	if o.kind != failing && r.Err != proto.OK {
@@ -133,8 +133,8 @@ func (o *op) settle(r *reply) (version int32, fault string) {
 	return version, fault
 }
 
-// visible reports whether it can be found out later if the op was carried out.
+// visible reports whether a later read can show that the op was carried out.
 func (o *op) visible() bool { return o.kind <= drop }
 
-// account is what an account holds: who wrote it, and the balance.
+// account is the data of an account: the last writer and the balance.
 func account(id string, balance int) string { return fmt.Sprintf("%s %d", id, balance) }

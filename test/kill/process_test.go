@@ -18,10 +18,10 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 )
 
-// patience is how long anything may take that should take milliseconds, on a machine with much else to do.
+// patience is the limit for everything that should take milliseconds, on a busy machine.
 const patience = 3 * time.Minute
 
-// A server is a gozkd process, one after the other on the same data directory and port.
+// A server is a sequence of gozkd processes on the same data directory and port.
 type server struct {
 	bin, dir, logPath, addr string
 	options                 []string // KEY=VALUE, for -o
@@ -32,7 +32,7 @@ type server struct {
 	started time.Time
 }
 
-// build makes the program under test. It returns its path.
+// build builds the program under test and returns its path.
 func build(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "gozkd.exe")
@@ -43,8 +43,8 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// newServer prepares a server with an empty data directory; the process does not run yet. What
-// still runs at the end of the test is killed, and the log is shown if the test has failed.
+// newServer prepares a server with an empty data directory. At the end of the test a running
+// process is killed, and the log is shown if the test has failed.
 func newServer(t *testing.T, bin string, options ...string) *server {
 	t.Helper()
 	dir := t.ArtifactDir()
@@ -58,9 +58,9 @@ func newServer(t *testing.T, bin string, options ...string) *server {
 	return s
 }
 
-// freeAddr finds a port that nobody listens on and that the system does not hand out to outgoing
-// connections: one of those could take it while the server is down, even the clients' own, which
-// would then be connected to themselves.
+// freeAddr finds a free port outside the range of outgoing connections: otherwise such a connection
+// could take the port while the server is down, even the clients' own, which would then be
+// connected to themselves.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -154,8 +154,8 @@ func (s *server) ready(ctx context.Context) (*client, time.Duration, error) {
 	}
 }
 
-// untilCheckpoint returns true as soon as the process has its checkpoint open, or false after a
-// while, and at once where the system does not show it.
+// untilCheckpoint returns true when the process has its checkpoint open. It returns false after
+// some time, and at once if the system does not show open files.
 func (s *server) untilCheckpoint() bool {
 	fds := filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "fd")
 	for until := time.Now().Add(200 * time.Millisecond); time.Now().Before(until); {

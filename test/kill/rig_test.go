@@ -57,8 +57,8 @@ func newRig(t *testing.T, s *server, seed uint64, nWorkers, nBankers int) *rig {
 // branch returns a source of its own for one client.
 func (r *rig) branch() *rand.Rand { return rand.New(rand.NewPCG(r.rng.Uint64(), r.rng.Uint64())) }
 
-// load sets all clients to work. When the server was killed lost waits for those who give up with
-// their connection; rest waits for the others, once the server is up again.
+// load starts all clients. After the server was killed, lost waits for the clients that end with
+// their connection; rest waits for the others, after the server is up again.
 func (r *rig) load(t *testing.T) (lost, rest func()) {
 	v := &visitor{name: fmt.Sprintf("v%d", len(r.visitors)), polite: r.rng.IntN(2) == 0}
 	r.visitors = append(r.visitors, v)
@@ -79,8 +79,8 @@ func (r *rig) load(t *testing.T) (lost, rest func()) {
 	}
 }
 
-// check compares everything with what the clients were told, with a session of its own. Nothing may
-// be under way.
+// check compares everything with the answers that the clients received, in its own session. No
+// request may be in flight.
 func (r *rig) check(t *testing.T) {
 	t.Helper()
 	c, err := open(t.Context(), r.addr, newSession(workerTimeout))

@@ -8,9 +8,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A visitor makes a session, a few ephemerals below /brief and, if it is a polite one, an end. Its
-// session is short: when the server dies first, or the visitor just leaves, the ephemerals may
-// expire, but all at once.
+// A visitor makes a session and a few ephemerals below /brief, and sometimes closes the session.
+// The session timeout is short: if the server dies first, or the visitor just leaves, the
+// ephemerals may expire, but all at once.
 type visitor struct {
 	name   string
 	polite bool
@@ -27,7 +27,7 @@ const (
 
 func (v *visitor) path(i int) string { return fmt.Sprintf("/brief/%s.%d", v.name, i) }
 
-// visit does it all with one packet, and reads as many answers as come.
+// visit sends everything in one packet and reads the answers that come.
 func (v *visitor) visit(ctx context.Context, addr string, l *ledger) {
 	c, err := open(ctx, addr, newSession(visitorTimeout))
 	if err != nil {
@@ -63,8 +63,8 @@ func (v *visitor) visit(ctx context.Context, addr string, l *ledger) {
 	}
 }
 
-// checkVisitors compares what is below /brief with what the visitors know. At the end all of it
-// must have expired.
+// checkVisitors compares /brief with what the visitors know. At the end all ephemerals must have
+// expired.
 func checkVisitors(c *client, l *ledger, visitors []*visitor) (left int, err error) {
 	found, err := c.list("/brief")
 	if err != nil {

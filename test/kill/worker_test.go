@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A worker is a client with one session that outlives the server's processes, and that keeps many
-// requests under way. One goroutine at a time uses it: that of run, or the test's.
+// A worker is a client with one session that outlives the server's processes. It keeps many
+// requests in flight. One goroutine uses it at a time: that of run, or the test's.
 type worker struct {
 	addr   string
 	name   string
@@ -31,7 +31,7 @@ type worker struct {
 	moves chain
 }
 
-// A chain is a row of writes of which each names the version that the one before it makes.
+// A chain is a sequence of writes, each with the version that the previous write makes.
 type chain struct {
 	at   link // the last one that is known to be carried out
 	sent link // the last one sent
@@ -45,8 +45,8 @@ type link struct {
 const (
 	workerTimeout = 50 * time.Second
 	sharedPaths   = 3
-	// maxHeld is from how many znodes on a worker deletes more than it creates. It keeps the list
-	// of children within one frame, and the checks short, however many rounds there are.
+	// From maxHeld znodes on, a worker deletes more than it creates. That keeps the list of
+	// children within one frame, and the checks short, however many rounds there are.
 	maxHeld = 1000
 )
 
@@ -72,9 +72,8 @@ func (w *worker) setUp(ctx context.Context) error {
 	return c.Close()
 }
 
-// attach connects and finds out how far the chains got. A worker whose session is gone, or that
-// sees a zxid lower than one that it has seen, notes a fault; any other error is that of a server
-// that is down.
+// attach connects and finds out how far the chains have come. A session that is gone, or a zxid
+// lower than an earlier one, is recorded as a fault. Other errors mean that the server is down.
 func (w *worker) attach(ctx context.Context) (*client, error) {
 	c, err := open(ctx, w.addr, &proto.ConnectRequest{
 		LastZxidSeen: w.seen, TimeoutMs: int32(workerTimeout.Milliseconds()), SessionID: w.session, Passwd: w.passwd,
@@ -93,7 +92,7 @@ func (w *worker) attach(ctx context.Context) (*client, error) {
 	return c, nil
 }
 
-// run connects and works until the connection is gone, or with a limit until so many ops have their
+// run connects and works until the connection is lost, or with a limit until that many ops have
 // answers.
 func (w *worker) run(ctx context.Context, limit int) {
 	c, err := w.attach(ctx)
@@ -121,7 +120,7 @@ func (w *worker) run(ctx context.Context, limit int) {
 			answered--
 		}
 	}
-	// What was answered before the connection broke is still there to be read.
+	// Answers that came before the connection broke can still be read.
 	for ; answered < len(w.ops) && w.answer(c, w.ops[answered], first+int32(answered-base)) == nil; answered++ {
 	}
 	w.ledger.count("without an answer", len(w.ops)-answered)
@@ -133,7 +132,7 @@ func (w *worker) run(ctx context.Context, limit int) {
 	_ = c.Close() // it is broken, or all that was asked is answered
 }
 
-// draw makes up the next request.
+// draw makes a random request.
 func (w *worker) draw() *op {
 	w.made++
 	o := &op{id: fmt.Sprintf("%s.%d", w.name, w.made)}
@@ -165,7 +164,8 @@ func (w *worker) draw() *op {
 
 func sharedPath(i int) string { return fmt.Sprintf("/shared-%d", i) }
 
-// answer reads the next reply, which must be o's. An error says that there is none any more.
+// answer reads the next reply, which must be that of o. An error means that there are no more
+// replies.
 func (w *worker) answer(c *client, o *op, xid int32) error {
 	r, err := c.next()
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *worker) answer(c *client, o *op, xid int32) error {
 
 var kindNames = [...]string{"set", "multi", "sequential create", "ephemeral create", "delete", "shared set", "failing multi", "read"}
 
-// see notes a zxid that the server has shown to this session.
+// see records a zxid that the server has shown to this session.
 func (w *worker) see(zxid proto.Zxid) {
 	if zxid < w.seen {
 		w.ledger.faultf("order: %s saw the zxid %v after %v", w.name, zxid, w.seen)
@@ -208,8 +208,8 @@ func (w *worker) see(zxid proto.Zxid) {
 	w.seen = max(w.seen, zxid)
 }
 
-// resolveChains reads where the chains are and settles their open writes. Nothing of the worker's
-// may be under way.
+// resolveChains reads the chains and resolves their writes without an answer. No request of the
+// worker may be in flight.
 func (w *worker) resolveChains(c *client) error {
 	nodes, err := c.getAll([]string{w.own(), w.own() + "-a", w.own() + "-b"})
 	if err != nil {
@@ -230,7 +230,8 @@ func (w *worker) resolveChains(c *client) error {
 	return nil
 }
 
-// resolve settles the open writes of a chain, which was found at a version and with the value id.
+// resolve resolves the unanswered writes of a chain, which was found at a version and with the
+// value id.
 func (w *worker) resolve(ch *chain, k kind, version int32, id string) {
 	switch {
 	case version < ch.at.version:
@@ -250,6 +251,6 @@ func (w *worker) resolve(ch *chain, k kind, version int32, id string) {
 	if version == ch.at.version && id != ch.at.id {
 		w.ledger.faultf("lost: version %d of %s is of %q, not of %s", version, w.name, id, ch.at.id)
 	}
-	ch.at.version = version // a fault is told once
+	ch.at.version = version // report a fault once
 	ch.sent = ch.at
 }
