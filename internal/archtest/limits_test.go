@@ -50,6 +50,8 @@ func tooLarge(srcs []source) []string {
 	return findings
 }
 
+func TestLimits(t *testing.T) { report(t, tooLarge(load(t))) }
+
 func TestLimits_Finds(t *testing.T) {
 	long := strings.Repeat("//\n", maxFileLines)
 	body := strings.Repeat("\n", maxFuncLines)
