@@ -12,8 +12,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// await waits for the decision, and makes it when the participant is first in line. initial is the
-// place that the process that began the transaction took first.
+// await waits for the decision. The first in line decides. initial is the place that the process
+// that began the transaction took first.
 func (p *participation) await(ctx context.Context, initial *contend.Place) (Decision, error) {
 	for {
 		d, err := p.awaitAtPlace(ctx, initial)

@@ -55,8 +55,8 @@ func (p *participation) Task() []byte { return p.task }
 // site that has voted can join again to learn the outcome.
 func (p *participation) Leave(ctx context.Context) error { return p.place.Leave(ctx) }
 
-// Vote votes for Commit or for Abort, which decides at once. It is no error if the transaction was
-// decided without the vote: Outcome returns the decision. ErrAlreadyVoted means that the site has
+// Vote votes for Commit or for Abort, which decides at once. Vote succeeds if the transaction was
+// decided without this vote: Outcome returns the decision. ErrAlreadyVoted means that the site has
 // voted differently, perhaps before it died.
 func (p *Participant) Vote(ctx context.Context, d Decision) error {
 	set := &zk.SetDataRequest{Path: p.votePath(p.site), Data: []byte(d), Version: 0}
@@ -92,7 +92,7 @@ func (p *Participant) Vote(ctx context.Context, d Decision) error {
 	}
 }
 
-// Outcome waits for the decision. The site makes it if all participants ahead in the line are gone.
+// Outcome waits for the decision. The site decides if all participants ahead in the line are gone.
 func (p *Participant) Outcome(ctx context.Context) (Decision, error) { return p.await(ctx, nil) }
 
 // Done reports that the site knows the decision and has carried it out, so that the decision need not
@@ -111,12 +111,12 @@ func (p *Participant) Done(ctx context.Context) error {
 // Decide waits for the votes and decides: it commits when all sites have voted for it, and aborts
 // when a site has voted against it or is gone without a vote.
 //
-// The process that began the transaction waits for sites that have not joined yet. It also waits for
-// a site that came and went between two calls of Decide, because it has not seen the site. A
-// replacement coordinator does not wait for absent sites: it aborts.
+// The process that began the transaction waits for sites that have not joined yet, and also for a
+// site that came and went unseen between two calls of Decide. A replacement coordinator aborts if a
+// site is absent.
 //
-// When ctx ends, Decide decides nothing; see Abort and Leave. It may be called again, and remembers
-// what it has seen.
+// When ctx ends, Decide decides nothing; see Abort and Leave. Another call remembers the sites that
+// the previous calls have seen.
 func (c *Coordinator) Decide(ctx context.Context) (Decision, error) { return c.await(ctx, c.initial) }
 
 // Abort aborts the transaction unless it is decided, and returns the decision.

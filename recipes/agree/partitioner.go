@@ -93,8 +93,8 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 	return m, nil
 }
 
-// Run is a member until ctx ends or f returns while its context is alive, and returns the error of f.
-// It joins again after the loss of the session.
+// Run is a member until ctx ends or f returns while its context is alive, and returns the error of
+// f. After the loss of the session, Run joins again.
 //
 // Run calls f with each share and releases the share after f has returned, also if f panics. The
 // context of f ends with ctx, when the share is lost, and when the members have changed. f must then
@@ -199,8 +199,8 @@ func (m *PartitionMember) deleteOrphan(ctx context.Context) {
 	}
 }
 
-// awaitQuiet waits until the members have not changed for the quiet time. It returns their names and
-// a channel that says when they have changed.
+// awaitQuiet waits until the members have not changed for the quiet time. The result is their names
+// and a channel that says when they have changed.
 func (m *PartitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan zk.Event, error) {
 	for {
 		names, _, fires, err := m.client.ChildrenW(ctx, znodepath.Join(m.path, partyName))

@@ -56,7 +56,7 @@ func (r *Rendezvous) Meet(ctx context.Context, address []byte) (*Meeting, error)
 	}
 }
 
-// Visit waits for a host and meets it. It never becomes the host.
+// Visit waits for a host and meets it, and never becomes the host.
 func (r *Rendezvous) Visit(ctx context.Context) (*Meeting, error) {
 	for {
 		names, fires, err := r.watch(ctx)
@@ -99,7 +99,7 @@ func (m *Meeting) Leave(ctx context.Context) error {
 	return nil
 }
 
-// meetHost meets the present host; it returns nil if there is none.
+// meetHost meets the present host, nil if there is none.
 func (r *Rendezvous) meetHost(ctx context.Context) (*Meeting, error) {
 	children, err := contend.ChildNames(ctx, r.client, r.path)
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *Rendezvous) watch(ctx context.Context) ([]string, <-chan zk.Event, erro
 	}
 }
 
-// meetAsGuest meets the host whose znode is called name; it returns nil if that is gone.
+// meetAsGuest meets the host whose znode is called name, nil if that is gone.
 func (r *Rendezvous) meetAsGuest(ctx context.Context, name string) (*Meeting, error) {
 	s, err := r.client.AwaitSession(ctx)
 	if err != nil {

@@ -46,8 +46,8 @@ func (m *PartitionMember) newShare(parts, members []string, fires <-chan zk.Even
 // Parts returns the parts, sorted; there may be none. They must not be modified.
 func (s *Share) Parts() []string { return s.parts }
 
-// Context returns a context that ends when any part is lost or may be, before another member can have
-// it.
+// Context returns a context that ends when any part is lost or may be, before another member can
+// own that part.
 func (s *Share) Context() context.Context { return s.ctx }
 
 // Changed returns a channel that is closed when the members have changed. The share should then be
@@ -108,8 +108,8 @@ func (s *Share) within(ctx context.Context) (in context.Context, cancel context.
 	}
 }
 
-// lock acquires the locks of all parts. It fails with ErrMembersChanged when waiting has become
-// pointless.
+// lock acquires the locks of all parts. The error is ErrMembersChanged if the members change
+// meanwhile.
 func (s *Share) lock(ctx context.Context) error {
 	in, cancel := s.within(ctx)
 	defer cancel()

@@ -46,9 +46,9 @@ const (
 
 // Transaction is a change that all sites make, or none. Safe for concurrent use.
 //
-// A coordinator begins it and tells its path to the sites. Each site joins and votes. A site that has
-// voted for the commit must be able both to make the change and to undo it until it knows the
-// decision. The participants that are present stand in a line, with the coordinator first. The first
+// A coordinator begins it and tells its path to the sites. Each site joins and votes. A site that
+// has voted for the commit must be able to make the change, and to undo it, until the decision is
+// known. The participants that are present stand in a line, with the coordinator first. The first
 // in line decides when all sites have voted, or one has voted against the commit or is gone without
 // a vote. So nobody waits for a dead participant.
 type Transaction struct {
@@ -114,8 +114,8 @@ func (t *Transaction) Decision(ctx context.Context) (Decision, error) {
 	return d, err
 }
 
-// Forget deletes the transaction. After a commit it first waits until all sites have called Done. It
-// fails if the transaction is undecided.
+// Forget deletes the transaction. After a commit Forget first waits until all sites have called
+// Done. If the transaction is undecided, Forget fails.
 func (t *Transaction) Forget(ctx context.Context) error {
 	d, err := t.Decision(ctx)
 	switch {
@@ -166,8 +166,8 @@ func (t *Transaction) create(ctx context.Context, ops []any, mark string) error 
 	}
 }
 
-// delete deletes all znodes of the transaction, including the places of participants, which find
-// that it is gone.
+// delete deletes all znodes of the transaction, including the places of participants, which then
+// find no transaction.
 func (t *Transaction) delete(ctx context.Context) error {
 	deleteAll := func(paths ...string) error {
 		for _, path := range paths {
@@ -204,8 +204,8 @@ func (t *Transaction) readDecision(ctx context.Context, watch bool) (Decision, <
 	return Decision(data), fires, nil
 }
 
-// decide decides for d unless there is a decision, and returns the decision. It makes no difference
-// who decided, so a lost answer does no harm.
+// decide decides for d unless there is a decision, and returns the decision. The author of a
+// decision makes no difference, so a lost answer does no harm.
 func (t *Transaction) decide(ctx context.Context, d Decision) (Decision, error) {
 	if _, err := t.client.Set(ctx, t.path, []byte(d), 0); err == nil {
 		return d, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// handleFound processes an answer about an existing znode. It returns false if the cache knows a
+// handleFound processes an answer about an existing znode. The result is false if the cache knows a
 // newer state.
 func (g *engine) handleFound(res result) bool {
 	switch res.q.kind {
@@ -122,8 +122,8 @@ func (g *engine) handleChildren(res result) bool {
 	return true
 }
 
-// handleMissing processes the answer that a znode is missing. It returns false if q was requested
-// again.
+// handleMissing processes the answer that a znode is missing. The result is false if q was
+// requested again.
 //
 // The content stays for the moment: this answer may be older than others about a new znode of that
 // name. The parent's list has changed, or will, and decides.
@@ -139,8 +139,8 @@ func (g *engine) handleMissing(q *query) bool {
 	return true
 }
 
-// handleRefused hides a znode that may not be read, as if it were missing. The parent's next list
-// requests it again.
+// handleRefused hides a znode that may not be read, like a missing znode. The parent's next list
+// causes another request.
 func (g *engine) handleRefused(e *entry) {
 	g.hide(e)
 	g.drop(e.list)

@@ -6,8 +6,7 @@ import (
 	"iter"
 )
 
-// ErrClosed means that the cache has ended: it was closed, the ctx of its Start has ended, or its
-// Client was closed.
+// ErrClosed means that the cache or its Client was closed, or that the ctx of Start has ended.
 var ErrClosed = errors.New("cache: closed")
 
 // cache has the methods that all caches share.
@@ -15,8 +14,8 @@ type cache struct {
 	engine *engine
 }
 
-// Start starts the cache and returns at once. The cache runs until ctx ends, or it or its Client is
-// closed. A second call does nothing.
+// Start starts the cache and returns at once. The cache runs until ctx ends, or until Close of the
+// cache or its Client. A second call does nothing.
 func (c *cache) Start(ctx context.Context) {
 	g := c.engine
 	g.mu.Lock()
@@ -50,13 +49,13 @@ func (c *cache) Close() {
 	g.running.Wait()
 }
 
-// Wait waits until the cache is complete: until everything that existed when the connection was made
-// has been read since. It fails when ctx or the cache ends, and when the server does not allow to
-// read the root znode, although that is retried.
+// Wait waits until the cache is complete: until everything that existed when the connection was
+// made has been read since. Wait fails when ctx or the cache ends, and when the server does not
+// allow to read the root znode, although that is retried.
 func (c *cache) Wait(ctx context.Context) error { return c.engine.view.wait(ctx) }
 
-// Complete reports whether the cache is complete; see Wait. It is not from the loss of the
-// connection until everything was read again.
+// Complete reports whether the cache is complete; see Wait. From the loss of the connection until
+// everything was read again, the answer is false.
 func (c *cache) Complete() bool {
 	v := c.engine.view
 	v.mu.RLock()
@@ -64,8 +63,9 @@ func (c *cache) Complete() bool {
 	return v.complete
 }
 
-// Events returns the changes, for a range loop, until ctx or the cache ends. It begins with an Added
-// for each present znode, and Complete if the cache is complete. Each loop over it begins anew.
+// Events returns the changes, for a range loop, until ctx or the cache ends, beginning with an
+// Added for each present znode, and Complete if the cache is complete. Each loop over it begins
+// anew.
 //
 // Events of one znode come in order; events of different znodes in the order of their first change
 // that was not reported yet. A slow reader misses only intermediate states: several changes of a

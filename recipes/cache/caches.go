@@ -12,21 +12,22 @@ type ZnodeCache struct {
 	*cache
 }
 
-// NewZnodeCache returns a cache of the znode at path. It does nothing before Start.
+// NewZnodeCache returns a cache of the znode at path, which does nothing before Start.
 func NewZnodeCache(c *recipes.Client, path string) *ZnodeCache {
 	return &ZnodeCache{&cache{newEngine(c, path, scope{rootData: true})}}
 }
 
-// Get returns the znode, or nil if it is missing or not known yet.
+// Get returns the znode, nil if missing or not known yet.
 func (z *ZnodeCache) Get() *Znode { return z.engine.view.get(z.engine.root.path) }
 
-// Children caches the children of a znode: Curator's PathChildrenCache. While the znode is missing
-// there are none; when it is created, its children are followed. Safe for concurrent use.
+// Children caches the children of a znode: Curator's PathChildrenCache. A missing znode has none;
+// after its creation its children are followed. Safe for concurrent use.
 type Children struct {
 	*cache
 }
 
-// NewChildren returns a cache of the children of the znode at path. It does nothing before Start.
+// NewChildren returns a cache of the children of the znode at path, which does nothing before
+// Start.
 func NewChildren(c *recipes.Client, path string) *Children {
 	return &Children{&cache{newEngine(c, path, scope{depth: 1})}}
 }
@@ -54,7 +55,8 @@ type TreeOptions struct {
 	Enter func(path string) bool
 }
 
-// NewTree returns a cache of the znode at path and those below it. It does nothing before Start.
+// NewTree returns a cache of the znode at path and its descendants, which does nothing before
+// Start.
 func NewTree(c *recipes.Client, path string, o TreeOptions) *Tree {
 	depth := o.Depth
 	if depth <= 0 {

@@ -1,5 +1,6 @@
 // Package cache keeps copies of znodes in memory that follow the server: of one znode, of the
-// children of a znode, or of a tree. It also has watches that are set again after each event.
+// children of a znode, or of a tree. WatchData and WatchChildren are watches that are set again
+// after each event.
 //
 //   - ZnodeCache, Children and Tree are made, started, and then read without any request. They have
 //     Start, Wait, Complete, Events, Listen and Close, and methods to read their content.

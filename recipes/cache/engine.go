@@ -324,9 +324,9 @@ func (g *engine) startOver() {
 	g.request(first)
 }
 
-// awaitWatch makes sure that the loop learns when fires fires, once per channel. Reads may share the
-// watch, so it may have fired before q was read: then q is requested again, for a new watch. If it
-// fires later, the event is newer than the answer.
+// awaitWatch makes sure that the loop learns when fires fires, once per channel. Reads may share
+// the watch, which may have fired before q was read: then q is requested again, for a new watch. A
+// later event is newer than the answer.
 func (g *engine) awaitWatch(ctx context.Context, q *query, fires <-chan zk.Event) {
 	switch {
 	case q.dropped:
@@ -363,10 +363,10 @@ func (g *engine) handleWatch(e watchEvent) {
 	}
 }
 
-// reportedDeletion is a query whose watch reported the znode's deletion. It is not sent again at
-// once: the watch of the parent's list fires too, and the list says whether the znode exists. No
-// list follows if the event is older than the znode that was read, or newer than the list; then
-// checkDeletions sends the query.
+// reportedDeletion is a query whose watch reported the znode's deletion. The query is not sent
+// again at once: the watch of the parent's list fires too, and the list says whether the znode
+// exists. No list follows if the event is older than the znode that was read, or newer than the
+// list; then checkDeletions sends the query.
 type reportedDeletion struct {
 	q     *query
 	until time.Time

@@ -5,10 +5,10 @@ import (
 	"iter"
 )
 
-// listener follows the events of a view. It keeps what it has reported and which paths have changed
-// since; the next event is the difference between the reported state and the present one. So a slow
-// reader costs no more memory than two copies of the map, and skips intermediate states. The view's
-// mutex guards it.
+// listener follows the events of a view. A listener keeps the reported state and the paths that
+// have changed since; the next event is the difference between the reported state and the present
+// one. So a slow reader costs no more memory than two copies of the map, and skips intermediate
+// states. The view's mutex guards it.
 type listener struct {
 	reported  map[string]*Znode
 	queue     []item // in the order of the changes; each path once
@@ -37,8 +37,8 @@ func (v *view) note(l *listener, path string) {
 	l.add(item{path: path})
 }
 
-// noteComplete records Complete or Stale. Of earlier unreported ones it keeps only a Stale that
-// Complete follows.
+// noteComplete records Complete or Stale. Of earlier unreported events, only a Stale before
+// Complete is kept.
 func (l *listener) noteComplete(complete bool) {
 	event := Stale
 	if complete {

@@ -10,11 +10,11 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// WatchData calls f with the znode at path, or nil if it is missing, now and after each change,
-// until f returns false; then it returns nil. It continues after lost connections and sessions. It
-// fails when ctx or the Client ends, and at the beginning if the server does not allow to read the
-// znode. A slow f misses intermediate states, never the latest. This is kazoo's DataWatch, except
-// that it blocks.
+// WatchData calls f with the znode at path, nil if missing, now and after each change, and returns
+// nil when f returns false. Lost connections and sessions do not end WatchData. It fails when ctx
+// or the Client ends, and at the beginning if the server does not allow to read the znode. A slow f
+// misses intermediate states, never the latest. This is kazoo's DataWatch, except that WatchData
+// blocks.
 func WatchData(ctx context.Context, c *recipes.Client, path string, f func(z *Znode) bool) error {
 	return watch(ctx, newEngine(c, path, scope{rootData: true}), f)
 }
@@ -23,8 +23,7 @@ func WatchData(ctx context.Context, c *recipes.Client, path string, f func(z *Zn
 // missing, now and whenever they change, as WatchData does. f may keep names. kazoo's ChildrenWatch
 // ends when the znode is missing; WatchChildren does not.
 //
-// It does not notice that a child was deleted and created again, or that its data changed: use
-// Children for that.
+// Use Children to notice that a child was deleted and created again, or that its data changed.
 func WatchChildren(ctx context.Context, c *recipes.Client, path string, f func(names []string) bool) error {
 	first, last := true, []string(nil)
 	return watch(ctx, newEngine(c, path, scope{names: true}), func(z *Znode) bool {
@@ -66,9 +65,9 @@ func watch(ctx context.Context, g *engine, f func(z *Znode) bool) error {
 	return c.Wait(ctx)
 }
 
-// PatientChildren waits until the children of a znode have not changed for the time quiet. It
-// returns their names and a channel that gets an event or is closed when they may have changed; see
-// recipes.Client.ExistsW. If the znode is missing, the error is zk.ErrNoNode. This is kazoo's
+// PatientChildren waits until the children of a znode have not changed for the time quiet. The
+// result is their names and a channel that gets an event or is closed when they may have changed;
+// see recipes.Client.ExistsW. If the znode is missing, the error is zk.ErrNoNode. This is kazoo's
 // PatientChildrenWatch.
 func PatientChildren(ctx context.Context, c *recipes.Client, path string, quiet time.Duration) (names []string, fires <-chan zk.Event, err error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -64,7 +64,7 @@ func (e Event) Path() string {
 	return ""
 }
 
-// same reports whether a and b are the same version of a znode, or both nil. It compares the data
+// same reports whether a and b are the same version of a znode, or both nil. The data are compared
 // too, because servers that lost their data assign the same zxids again.
 func same(a, b *Znode) bool {
 	if a == nil || b == nil {

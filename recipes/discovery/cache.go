@@ -22,7 +22,7 @@ type parsed[T any] struct {
 	err      error
 }
 
-// Cache returns a Cache of a service. It does nothing before Start.
+// Cache returns a Cache of a service, which does nothing before Start.
 func (d *Discovery[T]) Cache(name string) *Cache[T] {
 	return &Cache[T]{Children: cache.NewChildren(d.client, znodepath.Join(d.base, name)), parsed: make(map[string]parsed[T])}
 }

@@ -50,9 +50,9 @@ func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T
 	return all, err
 }
 
-// Instance asks the server for one instance. If it is not registered, the error is ErrNoInstance. A
-// DynamicSequential instance cannot be found by its id, which differs from its znode's name: use
-// Instances.
+// Instance asks the server for one instance. If there is no such instance, the error is
+// ErrNoInstance. A DynamicSequential instance cannot be found by its id, which differs from its
+// znode's name: use Instances.
 func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[T], error) {
 	path, err := d.path(name, id)
 	if err != nil {

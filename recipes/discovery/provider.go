@@ -11,13 +11,13 @@ type Provider[T any] struct {
 	down   *downInstances
 }
 
-// Provider returns a Provider of a service. It does nothing before Start. pick chooses the next
+// Provider returns a Provider of a service, which does nothing before Start. pick chooses the next
 // instance among those that every accept function accepts.
 func (d *Discovery[T]) Provider(name string, pick Strategy[T], policy DownPolicy, accept ...func(Instance[T]) bool) *Provider[T] {
 	return &Provider[T]{Cache: d.Cache(name), pick: pick, accept: slices.Clone(accept), down: newDownInstances(policy)}
 }
 
-// Instance returns an instance for one use, or ErrNoInstance. It sends no request and does not wait.
+// Instance returns an instance for one use, or ErrNoInstance. No request is sent.
 func (p *Provider[T]) Instance() (Instance[T], error) {
 	all := p.Instances()
 	if len(all) == 0 {

@@ -19,13 +19,13 @@ var (
 	ErrClosed = persistentnode.ErrClosed
 )
 
-// Register registers an instance and returns when it can be found. If the session is lost, the
+// Register registers an instance and returns when others can find it. If the session is lost, the
 // instance is registered again as soon as possible, until Unregister. If Register fails, the
 // instance is not registered.
 //
-// An existing registration of the same service and id is replaced in one step: it is usually from an
-// earlier run of this process. If it is from another process that lives, that process waits until
-// this registration is gone; see Registration.Path. A Static or Permanent znode gets the new data.
+// An existing registration of the same service and id is replaced in one step: usually an earlier
+// run of this process made it. Another live process waits until this registration is gone; see
+// Registration.Path. A Static or Permanent znode gets the new data.
 func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registration[T], error) {
 	in.setDefaults()
 	path, err := d.path(in.Name, in.ID)
@@ -86,14 +86,14 @@ func (r *Registration[T]) startUpdate(in Instance[T]) (wait func(ctx context.Con
 	return r.znode.StartSetData(data), nil
 }
 
-// Path returns the path of the instance's znode if the znode is known to exist. Otherwise it returns
-// "" and the reason, if known: ErrTaken, ErrClosed, a lost session, or the server's error.
+// Path returns the path of the instance's znode if the znode is known to exist. Otherwise Path
+// returns "" and the reason, if known: ErrTaken, ErrClosed, a lost session, or the server's error.
 func (r *Registration[T]) Path() (path string, err error) { return r.znode.Path() }
 
-// Wait waits until the instance is registered, which it may not be after the loss of the session. It
-// fails with the server's error if the server refuses to create the znode, although that is
-// retried; with ErrTaken in addition to ctx's error if ctx ends while another session has the znode;
-// and with ErrClosed.
+// Wait waits until the instance is registered, which it may not be after the loss of the session.
+// Wait fails with the server's error if the server refuses to create the znode, although the
+// request is retried; with ErrTaken in addition to ctx's error if ctx ends while another session
+// has the znode; and with ErrClosed.
 func (r *Registration[T]) Wait(ctx context.Context) (path string, err error) {
 	return r.znode.Wait(ctx)
 }

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Strategy chooses one of the instances, of which there is at least one. It must not keep the slice,
-// and must be safe for concurrent use.
+// Strategy chooses one of the instances, of which there is at least one. A Strategy must not keep
+// the slice, and must be safe for concurrent use.
 type Strategy[T any] func(instances []Instance[T]) Instance[T]
 
 // RoundRobin chooses the instances in turn.

@@ -39,9 +39,9 @@ func New(c *recipes.Client, path string) *Group { return &Group{c, path} }
 // Join makes this process a member and returns when it is one. If the session is lost, the member
 // joins again as soon as possible, until Leave. If Join fails, the process is not a member.
 //
-// An existing member with the same id is replaced: it is usually an earlier run of this process
-// whose session has not ended yet. If it is another process that lives, that process waits until
-// this member has left; see Membership.Path.
+// An existing member with the same id is replaced: usually an earlier run of this process, whose
+// session has not ended yet. Another live process waits until this member has left; see
+// Membership.Path.
 func (g *Group) Join(ctx context.Context, id string, payload []byte) (*Membership, error) {
 	return join(ctx, g.client, g.path, id, id, payload)
 }
@@ -78,14 +78,14 @@ type Membership struct {
 // ID returns the id under which the process joined.
 func (m *Membership) ID() string { return m.id }
 
-// SetPayload changes the payload and waits until the znode has it. In a Party the payload is the
-// identifier. See PersistentZnode.SetData.
+// SetPayload changes the payload and waits until the znode has the new one. In a Party the payload
+// is the identifier. See PersistentZnode.SetData.
 func (m *Membership) SetPayload(ctx context.Context, payload []byte) error {
 	return m.znode.SetData(ctx, payload)
 }
 
-// Path returns the path of the member's znode if it is known to exist, and otherwise why it does
-// not: ErrTaken says that another process has joined under the same id. See PersistentZnode.Path.
+// Path returns the path of the member's znode if that is known to exist, and otherwise the reason:
+// ErrTaken says that another process has joined under the same id. See PersistentZnode.Path.
 func (m *Membership) Path() (path string, err error) { return m.znode.Path() }
 
 // Wait waits until the process is a member; see PersistentZnode.Wait.

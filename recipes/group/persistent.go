@@ -41,8 +41,8 @@ type PersistentZnode struct {
 	znode *persistentnode.Znode
 }
 
-// NewPersistentZnode returns a PersistentZnode for path. It does nothing before Start. It copies
-// data.
+// NewPersistentZnode returns a PersistentZnode for path, with a copy of data. Nothing happens
+// before Start.
 func NewPersistentZnode(c *recipes.Client, path string, data []byte, o PersistentZnodeOptions) *PersistentZnode {
 	return &PersistentZnode{persistentnode.New(c, path, data, persistentnode.Options{Mode: o.Mode, TTL: o.TTL, ACL: o.ACL})}
 }
@@ -51,15 +51,15 @@ func NewPersistentZnode(c *recipes.Client, path string, data []byte, o Persisten
 // call does nothing, nor does a call after Close.
 func (p *PersistentZnode) Start() { p.znode.Start() }
 
-// Wait waits until the znode exists and returns its path. It fails with the server's error if the
-// server refuses to create the znode, although that is retried; with ErrTaken in addition to ctx's
-// error if ctx ends while another session has the znode; and with ErrClosed.
+// Wait waits until the znode exists and returns its path. Wait fails with the server's error if the
+// server refuses to create the znode, although the request is retried; with ErrTaken in addition to
+// ctx's error if ctx ends while another session has the znode; and with ErrClosed.
 func (p *PersistentZnode) Wait(ctx context.Context) (path string, err error) {
 	return p.znode.Wait(ctx)
 }
 
 // SetData changes the data and waits until the znode has these or newer ones. They stay set even if
-// ctx ends first. Before Start, SetData does not wait. It copies data.
+// ctx ends first. Before Start, SetData does not wait. The slice is copied.
 func (p *PersistentZnode) SetData(ctx context.Context, data []byte) error {
 	return p.znode.SetData(ctx, data)
 }
@@ -67,11 +67,11 @@ func (p *PersistentZnode) SetData(ctx context.Context, data []byte) error {
 // Data returns a copy of the data that were set last.
 func (p *PersistentZnode) Data() []byte { return p.znode.Data() }
 
-// Path returns the znode's path if the znode is known to exist. Otherwise it returns "" and the
+// Path returns the znode's path if the znode is known to exist. Otherwise Path returns "" and the
 // reason, if known: ErrTaken, ErrClosed, a lost session, or the server's error.
 func (p *PersistentZnode) Path() (path string, err error) { return p.znode.Path() }
 
-// Close deletes the znode, unless another session has it, and waits until it is gone. A znode with a
-// TTL stays until its TTL is over, because other processes may keep it too. If ctx ends first, the
+// Close deletes the znode, unless another session has it, and waits for that. A znode with a TTL
+// stays until its TTL is over, because other processes may keep it too. If ctx ends first, the
 // deletion continues in the background until the Client is closed.
 func (p *PersistentZnode) Close(ctx context.Context) error { return p.znode.Close(ctx) }

@@ -14,7 +14,8 @@ type View struct {
 	*cache.Children
 }
 
-// View returns a View of the group. It does nothing before Start. The process need not be a member.
+// View returns a View of the group, which does nothing before Start. The process need not be a
+// member.
 func (g *Group) View() *View { return &View{cache.NewChildren(g.client, g.path)} }
 
 // Members returns the members in the order of their znodes' creation. Their payloads must not be
@@ -36,9 +37,9 @@ type Event struct {
 	Member Member // after the change, or of Removed before it
 }
 
-// Events returns the changes, for a range loop, until ctx or the View ends. It begins with an Added
-// for each present member. A member that lost its session and joined again is Removed and Added. See
-// the Events of cache.Children.
+// Events returns the changes, for a range loop, until ctx or the View ends, beginning with an Added
+// for each present member. A member that lost its session and joined again is Removed and Added.
+// See the Events of cache.Children.
 func (v *View) Events(ctx context.Context) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for e := range v.Children.Events(ctx) {

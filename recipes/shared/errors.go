@@ -18,7 +18,7 @@ var (
 	ErrLeaseTaken = errors.New("shared: lease is taken")
 	// ErrLeaseOver is the cause of the end of a HeldLease's Context.
 	ErrLeaseOver = errors.New("shared: lease is over")
-	// ErrLeaseFormat means that the lease has a format that this package does not know, so it
-	// cannot be taken.
+	// ErrLeaseFormat means that this package does not know the lease's format and cannot take the
+	// lease.
 	ErrLeaseFormat = errors.New("shared: lease of an unknown format")
 )

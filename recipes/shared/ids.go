@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// IDs hands out numbers, each to one caller, among all IDs of the same Number. It reserves a block of
-// numbers at a time; the rest of a block is lost when the process ends. Safe for concurrent use.
+// IDs hands out numbers, each to one caller, among all IDs of the same Number. IDs reserves a block
+// of numbers at a time; the rest of a block is lost when the process ends. Safe for concurrent use.
 type IDs struct {
 	number *Number[int64]
 	block  int64
@@ -18,8 +18,8 @@ type IDs struct {
 	left   int64
 }
 
-// NewIDs returns IDs that reserve block numbers at a time, as Curator's CachedAtomicLong does. It
-// panics if block is less than 1.
+// NewIDs returns IDs that reserve block numbers at a time, as Curator's CachedAtomicLong does.
+// NewIDs panics if block is less than 1.
 func NewIDs(number *Number[int64], block int64) *IDs {
 	if block < 1 {
 		panic("shared: a block of IDs must have at least one number")

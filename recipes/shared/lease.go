@@ -16,8 +16,8 @@ import (
 )
 
 // Lease is a right that a holder has until a time of day, even if its process ends: for example, to
-// run an hourly job on the same machine each time, and on another machine only if the first does not
-// come back. The clocks must agree within much less than the duration. It is kazoo's
+// run an hourly job on the same machine each time, and on another machine only if the first does
+// not come back. The clocks must agree within much less than the duration. This is kazoo's
 // NonBlockingLease. Safe for concurrent use.
 type Lease struct {
 	client   *recipes.Client
@@ -26,14 +26,14 @@ type Lease struct {
 	duration time.Duration
 }
 
-// NewLease returns the lease at path. If the same holder obtains it again, from any process, it lasts
-// for duration from then on.
+// NewLease returns the lease at path. If the same holder obtains the lease again, from any process,
+// the duration begins anew.
 func NewLease(c *recipes.Client, path, holder string, duration time.Duration) *Lease {
 	return &Lease{client: c, paths: []string{path}, holder: holder, duration: duration}
 }
 
 // NewMultiLease returns a lease that n holders can have at a time. Its parts are leases at path/0,
-// path/1 ... It is kazoo's MultiNonBlockingLease.
+// path/1 ... This is kazoo's MultiNonBlockingLease.
 func NewMultiLease(c *recipes.Client, path string, n int, holder string, duration time.Duration) *Lease {
 	l := &Lease{client: c, holder: holder, duration: duration}
 	for i := range n {
@@ -42,8 +42,8 @@ func NewMultiLease(c *recipes.Client, path string, n int, holder string, duratio
 	return l
 }
 
-// Obtain takes or renews the lease, or returns ErrLeaseTaken. It waits only for processes that are
-// obtaining the lease at the same time.
+// Obtain takes or renews the lease, or returns ErrLeaseTaken. Obtain waits only for processes that
+// are obtaining the lease at the same time.
 func (l *Lease) Obtain(ctx context.Context) (*HeldLease, error) {
 	err := error(ErrLeaseTaken)
 	for _, path := range l.paths {
@@ -120,8 +120,8 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*H
 	return held, nil
 }
 
-// checkFree returns the Stat of the holder's znode, nil if it is missing, or an error if the lease
-// must not be taken.
+// checkFree returns the Stat of the holder's znode, nil if missing, or an error if the lease must
+// not be taken.
 func (l *Lease) checkFree(ctx context.Context, holder string) (*zk.Stat, error) {
 	data, stat, err := l.client.Get(ctx, holder)
 	switch {
@@ -157,7 +157,7 @@ type HeldLease struct {
 // clock is set.
 func (h *HeldLease) Context() context.Context { return h.ctx }
 
-// End returns when the lease is over unless it is obtained again.
+// End returns when the lease is over, if not obtained again.
 func (h *HeldLease) End() time.Time { return h.end }
 
 // Token is a zxid that rises each time the lease is obtained.
@@ -170,8 +170,8 @@ func (h *HeldLease) Guard(ops ...any) []any {
 }
 
 // Commit applies all ops, as recipes.Client.Multi does, if the lease is not over and nobody has
-// obtained it since. Otherwise it applies none, and the error is recipes.ErrNotHeld. The results are
-// those of ops.
+// obtained it since. Otherwise nothing is applied, and the error is recipes.ErrNotHeld. The results
+// are those of ops.
 func (h *HeldLease) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	if h.ctx.Err() != nil {
 		return nil, &recipes.Error{Op: "commit", Path: h.path, Err: recipes.ErrNotHeld}
@@ -191,7 +191,7 @@ func (h *HeldLease) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 // Release changes nothing. If ctx ends first, the release continues in the background as long as the
 // RetryPolicy says, and the error's Unknown is set.
 //
-// The znode stays, with the present time as the end. If it were deleted, its versions would begin
+// The znode stays, with the present time as the end. After a deletion the versions would begin
 // again, and a repeated request after a lost answer could end the next holder's lease.
 func (h *HeldLease) Release(ctx context.Context) error {
 	over := h.ctx.Err() != nil
@@ -218,8 +218,7 @@ func (h *HeldLease) Release(ctx context.Context) error {
 	}
 }
 
-// untilTime returns a context that ends at a time of day or with cancel. Until one of the two, it
-// holds a timer.
+// untilTime returns a context that ends at a time of day or with cancel. Until then a timer runs.
 func untilTime(end time.Time) (context.Context, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(context.Background())
 	timer := time.AfterFunc(time.Until(end), func() { cancel(ErrLeaseOver) })

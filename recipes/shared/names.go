@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Names gives each of a few names to one holder at a time, until it is released or the holder's
-// session ends. Safe for concurrent use.
+// Names gives each of a few names to one holder at a time, until Release or the end of the holder's
+// session. Safe for concurrent use.
 type Names struct {
 	client *recipes.Client
 	path   string
@@ -52,7 +52,7 @@ func (n *Name) Number() int {
 	return i
 }
 
-// Claim takes the first free name. If all are taken, it returns ErrNoneFree at once.
+// Claim takes the first free name. If all are taken, the error is ErrNoneFree, at once.
 func (n *Names) Claim(ctx context.Context) (*Name, error) {
 	for _, name := range n.names {
 		if name == "" || strings.Contains(name, "/") {
@@ -135,7 +135,7 @@ func (n *Names) free(ctx context.Context) ([]string, error) {
 	return free, nil
 }
 
-// claim takes a name unless other clients were faster. Then it returns their number.
+// claim takes a name unless other clients were faster, whose number is then the second result.
 func (n *Names) claim(ctx context.Context, name string) (*Name, int, error) {
 	p, err := contend.Join(ctx, n.client, n.path, name+"-", nil)
 	if err != nil {

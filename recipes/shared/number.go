@@ -6,7 +6,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Number is a Value that is a number. It is 0 if there is no znode or the znode has no data. Safe for
+// Number is a Value that is a number; 0 if there is no znode or the znode has no data. Safe for
 // concurrent use.
 type Number[T int32 | int64 | float64] struct{ *atomicValue[T] }
 

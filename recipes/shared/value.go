@@ -38,8 +38,8 @@ type Change[T any] struct {
 // Value is the data of a znode that many processes change. The first change creates the znode. Safe
 // for concurrent use; one Value makes one change at a time.
 //
-// Its first change creates an ephemeral child of the znode, by which a change finds out after a lost
-// answer whether it was applied. Close deletes the child.
+// Its first change creates an ephemeral child of the znode, which shows after a lost answer whether
+// the change was applied. Close deletes the child.
 type Value struct{ *atomicValue[[]byte] }
 
 // NewValue returns the value at path.
@@ -126,9 +126,9 @@ func (v *atomicValue[T]) Set(ctx context.Context, value T) error {
 	}
 }
 
-// CompareAndSet replaces the value if nobody has written it since old, not even the same value. It
-// returns the new value, or false if the value is not old. A zero old means that the znode must not
-// exist; CompareAndSet creates it.
+// CompareAndSet replaces the value if nobody has written it since old, not even the same value. The
+// result is the new value, or false if the value is not old. A zero old means that the znode must
+// not exist; CompareAndSet creates it.
 func (v *atomicValue[T]) CompareAndSet(ctx context.Context, old Versioned[T], value T) (Versioned[T], bool, error) {
 	for {
 		now, done, err := v.tryCompareAndSet(ctx, old, value)
@@ -228,7 +228,7 @@ func (v *atomicValue[T]) tryCompareAndSet(ctx context.Context, old Versioned[T],
 	return v.written(data, old.Version+1, zxid)
 }
 
-// create creates the znode and its missing parents. It returns false if the znode exists.
+// create creates the znode and its missing parents. The result is false if the znode exists.
 func (v *atomicValue[T]) create(ctx context.Context, value T) (Versioned[T], bool, error) {
 	data := v.codec.encode(value)
 	for {
