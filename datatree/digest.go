@@ -8,8 +8,8 @@ import (
 // applied the same requests have the same digest, however the requests were batched and whether or
 // not the tree was restored in between.
 //
-// The digest is the sum modulo 2⁶⁴ of the hashes of all records of a checkpoint, so each change
-// updates it. LastZxid is not part of it.
+// The digest is the sum modulo 2⁶⁴ of the hashes of all records of a checkpoint except its meta
+// record, so each change updates it. LastZxid is not part of it.
 func (t *Tree) Digest() uint64 { return t.digest }
 
 // sealEnsemble returns rec as an immutable record with its digest.

@@ -2,8 +2,8 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// All changes of znodes go through insert, remove and replace. They keep the indexes, the digest,
-// the counts, the notes for a checkpoint and the undo log consistent.
+// All changes of znodes go through insert, remove, replace and update. They keep the indexes, the
+// digest, the counts, the notes for a checkpoint and the undo log consistent.
 
 // newZnode makes a znode from a record. insert adds it to the tree.
 func (t *Tree) newZnode(parent *znode, path string, r *record) *znode {

@@ -15,8 +15,8 @@ type leaderContact struct {
 	confirmed atomic.Int64
 }
 
-// watchLeader follows the leadership. watchLeader runs twice a tick, on the goroutine of
-// runSessions.
+// watchLeader follows the leadership. watchLeader runs twice a tick and whenever the leadership
+// changes, on the goroutine of runSessions.
 //
 // A server that knows no leader for syncLimit ticks, or hears a leader that does not hear it,
 // closes its client connections, as ZooKeeper does: then clients know that they may be cut off, and

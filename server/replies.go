@@ -25,7 +25,10 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 	c.stats.Replied(max(0, now.Sub(w.received)), 1, now) // Config.Now may be set back
 	b.QueueLength(c.queue.len())
 	c.borrowOutput()
-	if c.queue.head() == queued(w) { // the rule: only a sync before it makes it wait
+	// Writes are applied in order, no write is queued behind a sync, and drain answers everything
+	// else before the next write. So w is the head, unless the connection is closing and its queue
+	// is no longer drained.
+	if c.queue.head() == queued(w) {
 		at := len(c.out)
 		c.out = appendResult(c.out, w, res)
 		c.answered(b, reply{op: w.req.Op, received: w.received, zxid: res.Zxid, at: at, closes: w.closes})

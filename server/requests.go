@@ -8,10 +8,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// A request that is not answered yet has one of six types. Four of them wait in the queue of their
-// connection: clientWrite, queuedRead, queuedSync and queuedStatus. Three of them pass through
-// consensus, which hands them back to Apply as the Ref of a consensus.Request: clientWrite,
-// attachRequest and serverWrite.
+// A request that is not answered yet has one of six types. clientWrite, queuedRead, queuedSync and
+// queuedStatus wait in the queue of their connection. clientWrite, attachRequest and serverWrite
+// pass through consensus, which hands them back to Apply as the Ref of a consensus.Request.
 
 // clientRequest is a request of a client on its way through consensus.
 type clientRequest struct {

@@ -1,6 +1,7 @@
-// Package session tracks which sessions are alive. Only the leader uses it: the tracker records
-// when each client was last heard from, and that is not replicated. The replicated part of a
-// session (its timeout, password and ephemerals) is in package datatree.
+// Package session tracks which sessions are alive: the tracker records when each client was last
+// heard from, and that is not replicated. Every server keeps a tracker; only the leader asks it
+// which sessions have expired. The replicated part of a session (its timeout, password and
+// ephemerals) is in package datatree.
 //
 // Sessions are kept in buckets of one tick, as in ZooKeeper's ExpiryQueue. So a touch costs the
 // same with ten sessions and with a million, and one call of Expired per tick finds all expired

@@ -7,7 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Tracker finds expired sessions. It is not safe for concurrent use: one goroutine must own it.
+// Tracker finds expired sessions. It is not safe for concurrent use: callers on several goroutines
+// must share a lock.
 //
 // All times passed to a tracker must come from one clock. If they carry a monotonic reading, as
 // those of time.Now do, steps of the wall clock have no effect. They need not ascend from call to

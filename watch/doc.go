@@ -16,6 +16,6 @@
 //
 // A [Table] has one mutex, which makes each method atomic. The server must make a read and the
 // watch that it sets one step, and must match events in the order of the transactions: it calls Add
-// under the read lock of its tree, and Match under the write lock. Source of the rules: ZooKeeper's
-// WatchManager, and "ZooKeeper Watches" in its programmer's guide.
+// under the lock of its tree, for reading or writing, and Match under the write lock. Source of the
+// rules: ZooKeeper's WatchManager, and "ZooKeeper Watches" in its programmer's guide.
 package watch
