@@ -87,6 +87,7 @@ func (t *Tracker) Remove(id proto.SessionID) {
 //
 //   - Remove when the proposal was applied,
 //   - SetTimeout if the client reconnected in the meantime,
+//   - Touch if the proposal was refused for another reason, so that the session lives on,
 //   - Retry if the proposal failed.
 //
 // The cost is proportional to the size of the result plus the number of buckets, which is at most
