@@ -33,10 +33,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
+// sessionTimeout is so long that no client disconnects, and no session expires, because the machine
+// is slow.
+const sessionTimeout = time.Hour
+
 // serve runs a server with a data directory until stop.
 func serve(t *testing.T, cfg server.Config) (s *server.Server, stop func()) {
 	t.Helper()
 	cfg.InProcess, cfg.Tick = true, 200*time.Millisecond
+	cfg.MaxSessionTimeout = sessionTimeout // the default is 20 ticks
 	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +64,7 @@ func serve(t *testing.T, cfg server.Config) (s *server.Server, stop func()) {
 
 func connect(t *testing.T, s *server.Server) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
-	c, events, err := zk.Connect([]string{s.ConnectString()}, 20*time.Second, zk.WithDialer(s.Dialer()), zk.WithLogger(log.New(io.Discard, "", 0)))
+	c, events, err := zk.Connect([]string{s.ConnectString()}, sessionTimeout, zk.WithDialer(s.Dialer()), zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
