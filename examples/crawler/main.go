@@ -1,6 +1,7 @@
 // Crawler is the program of "My 1st ZooKeeper Recipe: Distributed Queue with Locking": web crawlers
-// share a queue of links. A link is locked while it is fetched and leaves the queue only afterwards,
-// so no two crawlers fetch the same link, and none is lost when a fetch fails or a crawler dies.
+// share a queue of links. A link is locked while it is fetched and leaves the queue only
+// afterwards, so no two crawlers fetch the same link, and none is lost when a fetch fails or a
+// crawler dies.
 //
 //	go run ./examples/crawler                          # with a server in this process
 //	go run ./examples/crawler -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
@@ -72,8 +73,8 @@ func add(ctx context.Context, id int, connect example.Connect, out io.Writer) er
 	return nil
 }
 
-// crawl fetches links until ctx ends. Fetching its third link fails, so that link stays in the queue
-// for the next crawler.
+// crawl fetches links until ctx ends. Fetching its third link fails, so that link stays in the
+// queue for the next crawler.
 func crawl(ctx context.Context, id int, connect example.Connect, out io.Writer, fetched func()) error {
 	c, err := connect(ctx)
 	if err != nil {

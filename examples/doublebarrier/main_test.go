@@ -10,7 +10,8 @@ import (
 
 func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
-// TestRun: nobody enters before all have arrived, and nobody leaves before all are done. Those who go on together do so in any order.
+// No process enters before all have arrived, and none leaves before all are done. The order is
+// otherwise free.
 func TestRun(t *testing.T) {
 	lines := exampletest.Lines(t, run)
 	if len(lines) != 4*processes {

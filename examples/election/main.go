@@ -2,7 +2,9 @@
 // leads. When it dies or resigns, the next candidate leads, which alone has watched it.
 //
 //	go run ./examples/election                          # with a server in this process
-//	go run ./examples/election -server 127.0.0.1:2181   # with gozkd or any ZooKeeper; start it several times
+//	go run ./examples/election -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
+//
+// With -server, start it several times.
 //
 // A Java program with new LeaderLatch(client, "/election") takes part.
 package main

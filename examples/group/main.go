@@ -3,7 +3,9 @@
 // after each change. In the end the group is deleted.
 //
 //	go run ./examples/group                          # with a server in this process
-//	go run ./examples/group -server 127.0.0.1:2181   # with gozkd or any ZooKeeper; run it twice, or add a member in zkCli.sh
+//	go run ./examples/group -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
+//
+// Run the program twice, or add a member in zkCli.sh.
 //
 // It runs until Ctrl-C.
 package main
@@ -59,8 +61,8 @@ func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
 	})
 }
 
-// joinAndLeave lets three members join. Then the first leaves, the second dies, the third leaves, and
-// the group is deleted.
+// joinAndLeave lets three members join. Then the first leaves, the second dies, the third leaves,
+// and the group is deleted.
 func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Connect) error {
 	var (
 		clients [3]*recipes.Client
@@ -97,7 +99,8 @@ func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Co
 	return nil
 }
 
-// deleteGroup keeps a group that has members, for example of another process that runs this program.
+// deleteGroup keeps a group that has members, for example of another process that runs this
+// program.
 func deleteGroup(ctx context.Context, c *recipes.Client) error {
 	err := c.Delete(ctx, "/"+name, -1)
 	if errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, zk.ErrNoNode) {

@@ -1,6 +1,6 @@
 // Lock is the program of "Building a Distributed Lock" and "Building a Distributed Lock Revisited:
-// Using Curator's InterProcessMutex": it waits for a lock without and with a timeout, and works under
-// a lock that is always unlocked.
+// Using Curator's InterProcessMutex": it waits for a lock without and with a timeout, and works
+// under a lock that is always unlocked.
 //
 //	go run ./examples/lock                          # with a server in this process
 //	go run ./examples/lock -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
@@ -68,8 +68,8 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	}
 	fmt.Fprintln(out, "first: unlocked")
 
-	// With unlocks, whatever happens. The context of its function ends when the lock is lost, before
-	// any other client can have it.
+	// With unlocks, whatever happens. The context of its function ends when the lock is lost,
+	// before any other client can have it.
 	err = theirs.With(ctx, func(ctx context.Context) error {
 		fmt.Fprintln(out, "second: works while it owns the lock")
 		return example.Sleep(ctx, 100*time.Millisecond)

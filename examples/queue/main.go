@@ -1,6 +1,6 @@
-// Queue is the program of "Building a distributed concurrent queue with Apache ZooKeeper": three items
-// are put into a first-in, first-out queue and taken out again; then producers and consumers, each
-// with its own connection, use it at the same time.
+// Queue is the program of "Building a distributed concurrent queue with Apache ZooKeeper": three
+// items are put into a first-in, first-out queue and taken out again; then producers and consumers,
+// each with its own connection, use it at the same time.
 //
 //	go run ./examples/queue                          # with a server in this process
 //	go run ./examples/queue -server 127.0.0.1:2181   # with gozkd or any ZooKeeper

@@ -1,12 +1,12 @@
-// Resourcelock is the program of "Distributed Coordination with Apache Zookeeper - A Java Approach":
-// four workers use one resource and lock it in turn. Each has its own connection, like a process on
-// another machine.
+// Resourcelock is the program of "Distributed Coordination with Apache Zookeeper - A Java
+// Approach": four workers use one resource and lock it in turn. Each has its own connection, like a
+// process on another machine.
 //
 //	go run ./examples/resourcelock                          # with a server in this process
 //	go run ./examples/resourcelock -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// Each worker's znode names the worker, so the holder and the waiters can be seen from outside: with
-// zkCli.sh below /resource_lock_parent_resource, or with lock.Explain.
+// Each worker's znode names the worker, so the holder and the waiters can be seen from outside:
+// with zkCli.sh below /resource_lock_parent_resource, or with lock.Explain.
 package main
 
 import (

@@ -1,9 +1,9 @@
-// Package agree lets processes agree on something: whether all of them do it or none, who meets whom,
-// and who does which part of the work.
+// Package agree lets processes agree on something: whether all of them do it or none, who meets
+// whom, and who does which part of the work.
 //
-//	Transaction   two-phase commit                    ZooKeeper's recipe of that name; neither Curator nor kazoo has it
-//	Rendezvous    the first participant is the host    ZooKeeper's paper; neither Curator nor kazoo has it
-//	Partitioner   divides a set among members         kazoo: SetPartitioner
+//	Transaction   two-phase commit, after ZooKeeper's recipe of that name
+//	Rendezvous    the first participant is the host, after ZooKeeper's paper
+//	Partitioner   divides a set among members; kazoo: SetPartitioner
 //
 // When the session ends, a participant that waits for a decision takes a new place in the line, a
 // meeting with this process as host is over, and a share is lost. Votes and decisions stay.

@@ -33,7 +33,8 @@ type participation struct {
 }
 
 // Join takes part as a site, also when a new process continues the work of a site that died.
-// ErrUnknownSite means that the transaction does not have the site, or that the site has called Done.
+// ErrUnknownSite means that the transaction does not have the site, or that the site has called
+// Done.
 func (t *Transaction) Join(ctx context.Context, site string) (*Participant, error) {
 	p, err := t.join(ctx, site)
 	if err != nil {
@@ -51,8 +52,8 @@ func (t *Transaction) Join(ctx context.Context, site string) (*Participant, erro
 // Task returns the task that Begin was given.
 func (p *participation) Task() []byte { return p.task }
 
-// Leave ends the participation. The others continue: a site that has not voted counts as dead, and a
-// site that has voted can join again to learn the outcome.
+// Leave ends the participation. The others continue: a site that has not voted counts as dead, and
+// a site that has voted can join again to learn the outcome.
 func (p *participation) Leave(ctx context.Context) error { return p.place.Leave(ctx) }
 
 // Vote votes for Commit or for Abort, which decides at once. Vote succeeds if the transaction was
@@ -95,8 +96,8 @@ func (p *Participant) Vote(ctx context.Context, d Decision) error {
 // Outcome waits for the decision. The site decides if all participants ahead in the line are gone.
 func (p *Participant) Outcome(ctx context.Context) (Decision, error) { return p.await(ctx, nil) }
 
-// Done reports that the site knows the decision and has carried it out, so that the decision need not
-// be kept for it, and ends the participation.
+// Done reports that the site knows the decision and has carried it out, so that the decision need
+// not be kept for it, and ends the participation.
 func (p *Participant) Done(ctx context.Context) error {
 	if p.outcome == Undecided {
 		return fmt.Errorf("agree: done with %s as %q: the outcome is not known; call Outcome first", p.path, p.site)

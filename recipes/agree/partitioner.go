@@ -18,12 +18,13 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// ErrMembersChanged is a cause of the end of the context that Partitioner.Run passes: the parts must
-// be released, and the set is divided anew.
+// ErrMembersChanged is a cause of the end of the context that Partitioner.Run passes: the parts
+// must be released, and the set is divided anew.
 var ErrMembersChanged = errors.New("agree: members have changed")
 
 // Partitioner divides the parts of a set among its members, so that at most one member works on a
-// part at a time: kazoo's SetPartitioner. All members must use the same set. Safe for concurrent use.
+// part at a time: kazoo's SetPartitioner. All members must use the same set. Safe for concurrent
+// use.
 type Partitioner struct {
 	client     *recipes.Client
 	path       string
@@ -54,8 +55,8 @@ const (
 	Failed      PartitionState = "FAILURE"    // no longer a member
 )
 
-// PartitionMember is a member of a Partitioner. Acquire and Leave must be called by one goroutine at
-// a time.
+// PartitionMember is a member of a Partitioner. Acquire and Leave must be called by one goroutine
+// at a time.
 type PartitionMember struct {
 	*Partitioner
 	session *recipes.Session
@@ -84,7 +85,8 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 	m := &PartitionMember{Partitioner: p, session: s, name: guid.NewHex() + "-" + p.identifier}
 	if _, err := p.client.Create(in, m.znode(), nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true}); err != nil {
 		if errors.Is(err, recipes.ErrOutcomeUnknown) {
-			// Client.Close waits for it. If that fails, the Client is closed and there is no session.
+			// Client.Close waits for it. If that fails, the Client is closed and there is no
+			// session.
 			_ = p.client.Background(ctx, m.deleteOrphan)
 		}
 		return nil, err
@@ -97,8 +99,8 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 // f. After the loss of the session, Run joins again.
 //
 // Run calls f with each share and releases the share after f has returned, also if f panics. The
-// context of f ends with ctx, when the share is lost, and when the members have changed. f must then
-// return soon, because other members wait.
+// context of f ends with ctx, when the share is lost, and when the members have changed. f must
+// then return soon, because other members wait.
 func (p *Partitioner) Run(ctx context.Context, f func(ctx context.Context, parts []string) error) error {
 	for {
 		m, err := p.Join(ctx)
@@ -155,8 +157,8 @@ func (m *PartitionMember) Leave(ctx context.Context) error {
 	return errors.Join(released, m.client.DeleteGuaranteed(ctx, m.znode()))
 }
 
-// Acquire waits until the members have not changed for the quiet time, and until the previous owners
-// of this member's parts have released them. The member must not have a share.
+// Acquire waits until the members have not changed for the quiet time, and until the previous
+// owners of this member's parts have released them. The member must not have a share.
 func (m *PartitionMember) Acquire(ctx context.Context) (*Share, error) {
 	if m.share.Load() != nil {
 		return nil, fmt.Errorf("agree: acquire at %s: the previous share was not released", m.path)
@@ -184,8 +186,8 @@ func (m *PartitionMember) Acquire(ctx context.Context) (*Share, error) {
 	}
 }
 
-// deleteOrphan deletes the znode that an abandoned create may make, even in a later session if it was
-// not sent before. No other member has that name.
+// deleteOrphan deletes the znode that an abandoned create may make, even in a later session if it
+// was not sent before. No other member has that name.
 func (m *PartitionMember) deleteOrphan(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := m.client.Sync(ctx, m.znode()) // completes after the create

@@ -84,9 +84,9 @@ func (m *Meeting) Held() *recipes.Hold { return m.host }
 // Address returns the host's address. It must not be modified.
 func (m *Meeting) Address() []byte { return m.address }
 
-// Context returns a context that ends with the meeting. A host's context ends before another process
-// can be the host. A guest's ends when the guest has learned that the host is gone, or when it could
-// no longer learn that.
+// Context returns a context that ends with the meeting. A host's context ends before another
+// process can be the host. A guest's ends when the guest has learned that the host is gone, or when
+// it could no longer learn that.
 func (m *Meeting) Context() context.Context { return m.ctx }
 
 // Leave ends the participation. When the host leaves, the meeting is over for all.
@@ -112,8 +112,8 @@ func (r *Rendezvous) meetHost(ctx context.Context) (*Meeting, error) {
 	return r.meetAsGuest(ctx, names[0])
 }
 
-// watch returns the names of the host and of other contenders in order, and a channel that says when
-// they have changed.
+// watch returns the names of the host and of other contenders in order, and a channel that says
+// when they have changed.
 func (r *Rendezvous) watch(ctx context.Context) ([]string, <-chan zk.Event, error) {
 	for {
 		children, _, fires, err := r.client.ChildrenW(ctx, r.path)

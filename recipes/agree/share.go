@@ -54,8 +54,8 @@ func (s *Share) Context() context.Context { return s.ctx }
 // released soon, and Acquire called again.
 func (s *Share) Changed() <-chan struct{} { return s.stable.Done() }
 
-// Held returns the lock of a part, which has its token and Guard; nil if the share does not have the
-// part.
+// Held returns the lock of a part, which has its token and Guard; nil if the share does not have
+// the part.
 func (s *Share) Held(part string) *recipes.Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,8 @@ func (s *Share) run(ctx context.Context, f func(ctx context.Context, parts []str
 	return ended && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(in))), err
 }
 
-// within derives a context from ctx that also ends with the share, and when the members have changed.
+// within derives a context from ctx that also ends with the share, and when the members have
+// changed.
 func (s *Share) within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
 	in, cancelInner := checkedctx.Within(ctx, s.stable)
 	in, cancelOuter := checkedctx.Within(in, s.ctx)

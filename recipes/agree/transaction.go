@@ -61,8 +61,8 @@ func NewTransaction(c *recipes.Client, path string) *Transaction {
 	return &Transaction{client: c, path: path}
 }
 
-// Begin begins the transaction with a task for the given sites and returns its coordinator. The name
-// of a site must be the valid name of a znode.
+// Begin begins the transaction with a task for the given sites and returns its coordinator. The
+// name of a site must be the valid name of a znode.
 //
 // After recipes.ErrOutcomeUnknown there may be a transaction, which the sites may decide: Decision
 // reads the decision, and a Coordinator from Coordinate can abort it.

@@ -32,8 +32,8 @@ func (c *cache) Start(ctx context.Context) {
 	})
 }
 
-// Close ends the cache and waits for its goroutines, so a function given to Listen must not call it.
-// The content can still be read.
+// Close ends the cache and waits for its goroutines, so a function given to Listen must not call
+// it. The content can still be read.
 func (c *cache) Close() {
 	g := c.engine
 	g.mu.Lock()
@@ -75,7 +75,8 @@ func (c *cache) Events(ctx context.Context) iter.Seq[Event] {
 	return c.engine.view.events(ctx, c.engine.done)
 }
 
-// Listen calls f with the Events from one goroutine, until ctx or the cache ends. Close waits for it.
+// Listen calls f with the Events from one goroutine, until ctx or the cache ends. Close waits for
+// it.
 func (c *cache) Listen(ctx context.Context, f func(Event)) {
 	g := c.engine
 	g.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Cache is a cache of a service's instances. Its methods are those of cache.Children, and Instances.
-// Safe for concurrent use.
+// Cache is a cache of a service's instances. Its methods are those of cache.Children, and
+// Instances. Safe for concurrent use.
 type Cache[T any] struct {
 	*cache.Children
 

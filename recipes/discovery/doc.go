@@ -11,8 +11,8 @@
 //   - D2 When Unregister has returned nil, the instance is gone, even if an answer was lost.
 //   - D3 Of two processes that register the same service and id, the later one has it. The other
 //     waits, and has it again when the later one is gone.
-//   - D4 Everything that Curator writes can be read, unknown fields included, and everything written
-//     here is what Curator would write.
+//   - D4 Everything that Curator writes can be read, unknown fields included, and everything
+//     written here is what Curator would write.
 //   - D5 Soon after the last failure, Instances and a Cache show the registered instances.
 //   - D6 A Provider never returns an instance that is missing from its Cache, disabled, or down by
 //     its DownPolicy.

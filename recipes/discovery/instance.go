@@ -39,8 +39,8 @@ type Instance[T any] struct {
 // "{scheme}://{address}:{port}/{path}". "{[}" and "{]}" stand for braces.
 type URISpec string
 
-// BuildURI returns the instance's URI. vars has the values of variables. The instance supplies those
-// that vars lacks:
+// BuildURI returns the instance's URI. vars has the values of variables. The instance supplies
+// those that vars lacks:
 //
 //	scheme (https if there is an SSLPort, otherwise http), name, id, address, port, ssl-port,
 //	registration-time-utc (milliseconds), service-type

@@ -26,8 +26,8 @@ type Member struct {
 	Zxid    int64     // of the znode's creation
 }
 
-// Group is the set of processes that have joined at a path. Each has an ephemeral path/<id> with its
-// payload. Safe for concurrent use.
+// Group is the set of processes that have joined at a path. Each has an ephemeral path/<id> with
+// its payload. Safe for concurrent use.
 type Group struct {
 	client *recipes.Client
 	path   string
@@ -59,8 +59,8 @@ func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx 
 // Members asks the server for the members. They are in the order of their znodes' creation.
 func (g *Group) Members(ctx context.Context) ([]Member, error) { return Explain(ctx, g.client, g.path) }
 
-// Explain returns the children of the znode at path, whoever created them, in the order of creation.
-// Their IDs are the znodes' names.
+// Explain returns the children of the znode at path, whoever created them, in the order of
+// creation. Their IDs are the znodes' names.
 func Explain(ctx context.Context, c *recipes.Client, path string) ([]Member, error) {
 	names, err := contend.ChildNames(ctx, c, path)
 	if err != nil {
@@ -113,8 +113,8 @@ func join(ctx context.Context, c *recipes.Client, dir, name, id string, payload 
 	return &Membership{id, z}, nil
 }
 
-// read returns the members whose znodes have the given names, in the order of creation, except those
-// that are gone.
+// read returns the members whose znodes have the given names, in the order of creation, except
+// those that are gone.
 func read(ctx context.Context, c *recipes.Client, path string, names []string) ([]Member, error) {
 	all, err := contend.ReadChildren(ctx, c, path, names)
 	if err != nil {

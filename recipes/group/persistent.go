@@ -26,13 +26,13 @@ type PersistentZnodeOptions struct {
 	ACL  []zk.ACL      // nil means the Client's
 }
 
-// PersistentZnode keeps a znode in existence: it creates the znode again after its session has ended
-// or somebody has deleted it. Safe for concurrent use.
+// PersistentZnode keeps a znode in existence: it creates the znode again after its session has
+// ended or somebody has deleted it. Safe for concurrent use.
 //
 //   - If another session has an ephemeral at the path, PersistentZnode waits for its end.
-//   - If a znode exists that is not ephemeral, and none was requested, it is kept and gets the data.
-//   - A sequential znode has a GUID before its name, like the protected znodes of Client.Create, and
-//     keeps the name that it got first.
+//   - If a znode exists that is not ephemeral, and none was requested, that znode gets the data.
+//   - A sequential znode has a GUID before its name, like the protected znodes of Client.Create,
+//     and keeps the name that it got first.
 //   - A znode with a TTL is kept alive by its child "touch", which is set twice per TTL, as Curator
 //     does it.
 //
@@ -47,8 +47,8 @@ func NewPersistentZnode(c *recipes.Client, path string, data []byte, o Persisten
 	return &PersistentZnode{persistentnode.New(c, path, data, persistentnode.Options{Mode: o.Mode, TTL: o.TTL, ACL: o.ACL})}
 }
 
-// Start begins to keep the znode, in a goroutine that ends with Close, and returns at once. A second
-// call does nothing, nor does a call after Close.
+// Start begins to keep the znode, in a goroutine that ends with Close, and returns at once. A
+// second call does nothing, nor does a call after Close.
 func (p *PersistentZnode) Start() { p.znode.Start() }
 
 // Wait waits until the znode exists and returns its path. Wait fails with the server's error if the

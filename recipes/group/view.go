@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/cache"
 )
 
-// View is a cache of a Group's members. Start, Wait, Complete and Close are those of cache.Children.
-// Safe for concurrent use.
+// View is a cache of a Group's members. Start, Wait, Complete and Close are those of
+// cache.Children. Safe for concurrent use.
 type View struct {
 	*cache.Children
 }
@@ -50,7 +50,8 @@ func (v *View) Events(ctx context.Context) iter.Seq[Event] {
 	}
 }
 
-// Listen calls f with the Events from one goroutine, until ctx or the View ends. Close waits for it.
+// Listen calls f with the Events from one goroutine, until ctx or the View ends. Close waits for
+// it.
 func (v *View) Listen(ctx context.Context, f func(Event)) {
 	v.Children.Listen(ctx, func(e cache.Event) { f(newEvent(e)) })
 }

@@ -27,8 +27,8 @@ var (
 		func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 )
 
-// fixedSize returns the codec of a big-endian number. Missing data are 0. Curator ignores additional
-// bytes and kazoo refuses them; this codec refuses them too, because nobody writes them.
+// fixedSize returns the codec of a big-endian number. Missing data are 0. Curator ignores
+// additional bytes and kazoo refuses them; this codec refuses them too, because nobody writes them.
 func fixedSize[T int32 | int64](size int) codec[T] {
 	return codec[T]{
 		encode: func(x T) []byte { return binary.BigEndian.AppendUint64(nil, uint64(x))[8-size:] },

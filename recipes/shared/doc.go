@@ -1,11 +1,11 @@
 // Package shared has values that many processes share: numbers and bytes that change atomically,
 // names and numbers that have one holder each, and leases that end by the wall clock.
 //
-//	Value    bytes                                       Curator: DistributedAtomicValue, SharedValue
-//	Number   NewLong, NewInt, NewKazooInt, NewKazooFloat  Curator: DistributedAtomicLong, -Integer, SharedCount; kazoo: Counter
-//	IDs      numbers that are handed out once            Curator: CachedAtomicLong
-//	Names    names and small numbers with one holder     neither
-//	Lease    a right until a time of day                 kazoo: NonBlockingLease, MultiNonBlockingLease
+//	Value    bytes; Curator: DistributedAtomicValue, SharedValue
+//	Number   a number; Curator: DistributedAtomicLong, -Integer, SharedCount; kazoo: Counter
+//	IDs      numbers that are handed out once; Curator: CachedAtomicLong
+//	Names    names and small numbers with one holder each
+//	Lease    a right until a time of day; kazoo: NonBlockingLease, MultiNonBlockingLease
 //
 // When the session ends, values and leases stay; the names that the session held are free again,
 // and their Contexts have ended by then.

@@ -94,7 +94,8 @@ func (l *Lease) obtain(ctx context.Context, path string) (*HeldLease, error) {
 	}
 }
 
-// take writes the holder's znode while the caller has the lock, unless another holder has the lease.
+// take writes the holder's znode while the caller has the lock, unless another holder has the
+// lease.
 func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*HeldLease, error) {
 	stat, err := l.checkFree(ctx, holder)
 	if err != nil {
@@ -104,8 +105,8 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*H
 	set := &zk.SetDataRequest{Path: holder, Data: encodeLease(l.holder, end), Version: -1}
 	ops := []any{set}
 	if stat == nil {
-		// kazoo creates the znode with its data, as version 0. Setting them after the creation makes
-		// every version either kazoo's or ours.
+		// kazoo creates the znode with its data, as version 0. Setting them after the creation
+		// makes every version either kazoo's or ours.
 		ops = []any{&zk.CreateRequest{Path: holder}, set}
 	} else {
 		set.Version = stat.Version
@@ -153,8 +154,8 @@ type HeldLease struct {
 }
 
 // Context ends when the lease is over or released. Its Err and Done look at the wall clock
-// themselves. A goroutine that waits learns of the end from a timer, which does not notice when that
-// clock is set.
+// themselves. A goroutine that waits learns of the end from a timer, which does not notice when
+// that clock is set.
 func (h *HeldLease) Context() context.Context { return h.ctx }
 
 // End returns when the lease is over, if not obtained again.
@@ -188,8 +189,8 @@ func (h *HeldLease) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 }
 
 // Release ends the lease early, which kazoo cannot do. If the lease is over, or was obtained again,
-// Release changes nothing. If ctx ends first, the release continues in the background as long as the
-// RetryPolicy says, and the error's Unknown is set.
+// Release changes nothing. If ctx ends first, the release continues in the background as long as
+// the RetryPolicy says, and the error's Unknown is set.
 //
 // The znode stays, with the present time as the end. After a deletion the versions would begin
 // again, and a repeated request after a lost answer could end the next holder's lease.

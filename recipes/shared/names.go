@@ -25,8 +25,8 @@ type Name struct {
 	name string
 }
 
-// NewNames returns names at path. Claim takes the first one that is free. Names must not be empty or
-// have a slash.
+// NewNames returns names at path. Claim takes the first one that is free. Names must not be empty
+// or have a slash.
 func NewNames(c *recipes.Client, path string, names ...string) *Names {
 	return &Names{client: c, path: path, names: names}
 }

@@ -75,9 +75,9 @@ func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {
 	return v.decode(data, stat)
 }
 
-// Next returns the value when it differs from after, which may be at once. If after is the result of
-// the previous call, no final change is missed: a value that is overwritten soon may be skipped, the
-// latest is not. With a zero after, Next returns the present value or waits for the first.
+// Next returns the value when it differs from after, which may be at once. If after is the result
+// of the previous call, no final change is missed: a value that is overwritten soon may be skipped,
+// the latest is not. With a zero after, Next returns the present value or waits for the first.
 func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versioned[T], error) {
 	for {
 		data, stat, fires, err := v.watch(ctx)

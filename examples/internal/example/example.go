@@ -27,7 +27,8 @@ type Connect func(ctx context.Context) (*recipes.Client, error)
 // ended.
 type Run func(ctx context.Context, connect Connect, out io.Writer) error
 
-// connectTimeout is how long a server has to answer: recipes.Connect alone would try until ctx ends.
+// connectTimeout is how long a server has to answer: recipes.Connect alone would try until ctx
+// ends.
 const connectTimeout = 10 * time.Second
 
 var errNoServer = errors.New("no server answers")
