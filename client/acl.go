@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Identity is one of the identities that a connection has for the server.
+// Identity is an identity that the server has assigned to the connection.
 type Identity struct {
 	Scheme string
 	User   string // for digest the part before the colon
@@ -22,7 +22,7 @@ func (c *Client) GetACL(ctx context.Context, path string) ([]proto.ACL, proto.St
 	return resp.ACL, resp.Stat, nil
 }
 
-// SetACL replaces a znode's access control list if that has the version (Stat.Aversion), and
+// SetACL replaces a znode's access control list if the list has that version (Stat.Aversion), and
 // returns the new Stat.
 func (c *Client) SetACL(ctx context.Context, path string, acl []proto.ACL, version int32) (stat proto.Stat, err error) {
 	err = c.doPath(ctx, proto.OpSetACL, path, func(full string) request {
@@ -31,8 +31,8 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []proto.ACL, versi
 	return stat, err
 }
 
-// WhoAmI returns the identities of the connection, unsorted. Every connection has its address, with
-// the scheme "ip".
+// WhoAmI returns the identities of the connection, unsorted. Every connection has at least its
+// address, with the scheme "ip".
 func (c *Client) WhoAmI(ctx context.Context) ([]Identity, error) {
 	var resp proto.WhoAmIResponse
 	if err := c.do(ctx, request{op: proto.OpWhoAmI}, resp.Decode); err != nil {
@@ -53,7 +53,7 @@ func (c *Client) Ephemerals(ctx context.Context, prefix string) ([]string, error
 	}
 	paths := make([]string, 0, len(resp.Strings))
 	for _, p := range resp.Strings {
-		// The server compares strings, so for it /app2 begins with the chroot /app.
+		// The server compares strings: /app2 matches the chroot /app.
 		if c.cfg.Chroot == "" || strings.HasPrefix(p, c.cfg.Chroot+"/") {
 			paths = append(paths, c.strip(p))
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Client is a session with an ensemble over one connection at a time. Its methods may be called
-// from any goroutine.
+// Client is a session with an ensemble, over at most one connection at a time. Its methods may be
+// called from any goroutine.
 type Client struct {
 	cfg        Config
 	events     eventQueue
@@ -35,7 +35,7 @@ type Client struct {
 	global   bool
 	lastZxid proto.Zxid
 	link     *link // nil: no connection
-	// Submitted while there was no connection, in order; abandoned ones have over set.
+	// Submitted while there was no connection, in order; abandoned calls have over set.
 	waiting    []*call
 	nAbandoned int   // number of waiting calls with over set
 	xid        int32 // of the latest request
@@ -48,14 +48,14 @@ type Session struct {
 	ID       int64
 	Password []byte
 	Timeout  time.Duration // negotiated
-	// Address, as in Config.Servers, of the connected server; "" if there is none.
+	// Address of the connected server, as in Config.Servers; "" if there is none.
 	Server   string
 	ReadOnly bool // the connected server has no quorum
 }
 
-// Connect tries each server once, in random order, and returns when it has a session and
-// Config.Auths are accepted. The error lists the failure of each address. ctx bounds the call but
-// not the Client.
+// Connect tries each server once, in random order. It returns when the Client has a session and the
+// server has accepted Config.Auths. The error lists the failure of each address. ctx bounds the
+// call but not the Client.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -75,7 +75,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	c.establish(l)
 	var run context.Context
 	run, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	// Stops when c.end has closed the queue and everything is delivered; Close waits for it.
+	// Stops when c.end has closed the queue and all events are delivered; Close waits for it.
 	go c.events.deliver(cfg.OnEvent, c.eventsDone)
 	// Stops when the state is final or Close cancels its ctx; Close waits for it.
 	go c.run(run, l, rotation)
@@ -105,22 +105,23 @@ func (c *Client) anyServer(ctx context.Context, t *rotation) (*link, error) {
 }
 
 // Close ends the session, which deletes its ephemeral znodes. It returns when a server has
-// confirmed that, or with an error after ConnectTimeout; then the session ends after its timeout.
-// Earlier requests are answered, later ones fail with ErrClosed. When Close returns, all goroutines
-// of the Client have ended and OnEvent is not called any more, so OnEvent must not call Close.
-// Further calls wait for the first one and return the same error.
+// confirmed the end. Without a confirmation, Close returns an error after ConnectTimeout, and the
+// session expires after its timeout. Earlier requests are answered; later requests fail with
+// ErrClosed. When Close returns, all goroutines of the Client have ended and OnEvent is not called
+// any more, so OnEvent must not call Close. Further calls wait for the first call and return the
+// same error.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
 		defer cancel()
 		err := c.endSession(ctx)
 		for errors.Is(err, proto.ErrConnectionLoss) {
-			// Repeated on the next connection: if the session was closed, the server answers that
-			// it has expired.
+			// Repeated on the next connection. If the session was closed, the server answers that
+			// the session has expired.
 			err = c.endSession(ctx)
 		}
 		c.mu.Lock()
-		if c.end(Closed, ErrClosed) { // no server confirmed it: err is not nil
+		if c.end(Closed, ErrClosed) { // no server confirmed the end: err is not nil
 			c.closeErr = fmt.Errorf("%w; the session ends by itself after %v", err, c.session.Timeout)
 		}
 		c.mu.Unlock()
@@ -151,8 +152,8 @@ func (c *Client) State() State {
 	return c.state
 }
 
-// LastZxid returns the highest zxid of any reply. Reads are at least as new as this on every
-// server.
+// LastZxid returns the highest zxid of any reply. Later reads are at least as new as this zxid, on
+// every server.
 func (c *Client) LastZxid() proto.Zxid {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +268,7 @@ func (c *Client) submit(k *call) {
 
 // endCause returns the Error.Cause that goes with endCode. c.mu is held.
 func (c *Client) endCause() error {
-	if c.err == error(c.endCode()) { //nolint:errorlint // one that wraps it says more
+	if c.err == error(c.endCode()) { //nolint:errorlint // an error that wraps the code says more
 		return nil
 	}
 	return c.err
@@ -286,7 +287,7 @@ func (c *Client) abandon(k *call, cause error) {
 		c.nAbandoned++
 	}
 	k.fail(proto.ErrOperationTimeout, cause)
-	// In bulk: removing many one by one would take quadratic time.
+	// In bulk: removing calls one by one would take quadratic time.
 	if 2*c.nAbandoned > len(c.waiting) {
 		c.waiting = slices.DeleteFunc(c.waiting, func(k *call) bool { return k.over })
 		c.nAbandoned = 0

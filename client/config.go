@@ -33,21 +33,22 @@ type Config struct {
 	// SessionTimeout is the requested timeout; the server may negotiate another, see Session.
 	// Default: 30 s.
 	SessionTimeout time.Duration
-	// ConnectTimeout bounds the connection and handshake with one server, and Close. Default: 5 s.
+	// ConnectTimeout bounds Close, and the connection to a server together with the handshake.
+	// Default: 5 s.
 	ConnectTimeout time.Duration
-	// Dial opens a connection to one of Servers. Default: TCP.
+	// Dial opens a connection to a server of Servers. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// ReadOnly accepts a server that has lost its quorum and answers reads only. While connected to
-	// such a server, the Client looks for one with a quorum.
+	// ReadOnly accepts a server that has lost its quorum and only answers reads. While connected to
+	// such a server, the Client looks for a server with a quorum.
 	ReadOnly bool
 	// MaxBuffer is the largest reply in bytes. A larger reply breaks the connection. Default: 64
 	// MiB.
 	MaxBuffer int
 	// Auths are sent on each connection, like those of AddAuth.
 	Auths []Auth
-	// OnEvent receives state changes and watch events, in order, from one goroutine. If thousands
-	// of events wait for it to return, the connection is not read, so it must not wait for a method
-	// of the Client. Default: events are dropped.
+	// OnEvent receives state changes and watch events in order, on a single goroutine. If it lets
+	// thousands of events wait, the connection is no longer read, so OnEvent must not wait for a
+	// method of the Client. Default: events are dropped.
 	OnEvent func(Event)
 	// Logger gets the client's log lines. Default: none.
 	Logger hclog.Logger

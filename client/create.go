@@ -67,8 +67,8 @@ func (o CreateOptions) acl() []proto.ACL {
 	return o.ACL
 }
 
-// Create creates a znode and returns its path, with a number appended if it is sequential, and its
-// Stat. It does not retain data; nil and empty data differ.
+// Create creates a znode and returns its Stat and its path, which includes the number of a
+// sequential znode. It does not retain data; nil and empty data differ.
 func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateOptions) (created string, stat proto.Stat, err error) {
 	op, mode, err := o.mode()
 	if err != nil {

@@ -14,8 +14,8 @@ var errBetterServer = errors.New("left for a server with a quorum")
 // ErrClosed means that Close was called.
 var ErrClosed = errors.New("client: closed")
 
-// withoutAddress removes the address from an error of package net whose caller names it too. An
-// address that a host name was resolved to stays.
+// withoutAddress removes the address from an error of package net whose caller names the address
+// too. An address that a host name was resolved to stays.
 func withoutAddress(err error, address string) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil && op.Addr.String() == address {
@@ -35,8 +35,8 @@ type Error struct {
 	// Cause explains the code, or is nil: the error of ctx, ErrClosed, an invalid path, how the
 	// connection was lost.
 	Cause error
-	// Unknown is set for a write that was sent and not answered: it may have been executed, may be
-	// executed later, or never.
+	// Unknown is set for a write that was sent and not answered. The server may have executed the
+	// write, may execute it later, or never.
 	Unknown bool
 }
 

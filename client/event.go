@@ -16,7 +16,7 @@ const (
 // Event is a change of the session's state or a watch event.
 type Event struct {
 	Type  proto.EventType
-	State State      // of the session when the event arrived
+	State State      // the session's state when the event arrived
 	Path  string     // without the chroot; "" if Type is EventSession
 	Zxid  proto.Zxid // of the change; proto.NoZxid if the server does not send it
 }

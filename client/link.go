@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// link is one connection with a session.
+// link is a connection with a session.
 type link struct {
 	conn     net.Conn
 	in       *bufio.Reader
@@ -33,7 +33,7 @@ type link struct {
 	pending []*call // sent or in out, in the order of their replies
 	auths   []*auth // the same for credentials, whose replies may overtake others
 
-	answered bool // a request or a ping was answered; used by serve's goroutine only
+	answered bool // a request or a ping was answered; used only by serve's goroutine
 }
 
 const (
@@ -43,7 +43,7 @@ const (
 	keepOutBytes   = 1 << 20  // a larger output buffer is not kept
 )
 
-// open connects to a server and resumes the session there, or opens a new one.
+// open connects to a server and resumes the session there, or creates a session.
 func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()
@@ -222,7 +222,7 @@ func (c *Client) writeOut(l *link) {
 		if ping && len(out) == 0 {
 			out = append(out, frame(proto.XidPing, proto.OpPing, nil)...)
 		}
-		if len(out) == 0 { // an earlier wake-up has taken it
+		if len(out) == 0 { // an earlier wake-up has taken the output
 			spare = out
 			continue
 		}

@@ -48,8 +48,8 @@ func ChildrenOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetChi
 // Result is the result of one operation of a Multi or MultiRead. Fields that the operation does not
 // have are zero.
 type Result struct {
-	// Err is nil or an *Error. In a failed Multi nothing was executed; operations before the failed
-	// one have nil, those after it proto.ErrRuntimeInconsistency.
+	// Err is nil or an *Error. A failed Multi executes nothing: operations before the failed
+	// operation have nil, operations after it have proto.ErrRuntimeInconsistency.
 	Err      error
 	Path     string     // of a created znode
 	Stat     proto.Stat // after create, set and get; servers before 3.8.2 omit it after create
@@ -57,8 +57,9 @@ type Result struct {
 	Children []string   // of children, unsorted
 }
 
-// Multi executes all operations in order, or none: then the error is that of the operation that
-// failed, and the results show which. It accepts writes and checks only.
+// Multi executes all operations in order, or none. If an operation fails, the error is that
+// operation's error, and the results show which operation failed. Only writes and checks are
+// allowed.
 func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := c.multi(ctx, proto.OpMulti, ops)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// full returns the server's path for a caller's path. It refuses invalid paths, which could lead
+// full returns the server's path for a caller's path. Invalid paths are refused: they could lead
 // outside the chroot.
 func (c *Client) full(op proto.OpCode, path string) (string, error) {
 	return c.newPath(op, path, false)

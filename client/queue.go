@@ -48,8 +48,8 @@ func (q *eventQueue) awaitRoom() {
 	}
 }
 
-// deliver passes the events to to, one after the other, until the queue is closed and empty. Then
-// it closes done.
+// deliver calls to with each event, in order, until the queue is closed and empty. Then it closes
+// done.
 func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
 	defer close(done)
 	for {

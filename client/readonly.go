@@ -11,8 +11,8 @@ const (
 	maxSeek = time.Minute
 )
 
-// seekQuorum asks the other servers, one after the other and with growing pauses, until one has a
-// quorum. Then it breaks the link and returns that server.
+// seekQuorum asks the other servers in turn, with growing pauses between rounds, until one of them
+// has a quorum. Then it breaks the link and returns that server.
 func (c *Client) seekQuorum(l *link, servers []string) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -19,11 +19,11 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// rotation cycles through the servers in a random order. It belongs to run's goroutine.
+// rotation cycles through the servers in a random order. Only run's goroutine uses it.
 type rotation struct {
 	servers []string
 	at      int
-	pause   time.Duration // the next one; it doubles until a server answers
+	pause   time.Duration // before the next round; it doubles until a server answers
 }
 
 func newRotation(servers []string) *rotation {
@@ -38,7 +38,7 @@ func (t *rotation) next() string {
 	return s
 }
 
-// prefer makes a server the next one.
+// prefer makes address the next server to try.
 func (t *rotation) prefer(address string) {
 	if i := slices.Index(t.servers, address); i >= 0 {
 		t.at = i
@@ -54,7 +54,7 @@ func (t *rotation) wait(ctx context.Context) error {
 	return err
 }
 
-// run serves one connection after the other until the state is final or ctx ends.
+// run serves connections, one at a time, until the state is final or ctx ends.
 func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 	defer close(c.runDone)
 	for l != nil {
@@ -77,15 +77,15 @@ func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 	}
 }
 
-// serve uses a connection until it breaks; then l.cause is the reason. If it left a read-only
-// server for one with a quorum, it returns the latter.
+// serve uses a connection until it breaks; then l.cause is the reason. If the Client left a
+// read-only server because another server has a quorum, serve returns the other server.
 func (c *Client) serve(ctx context.Context, l *link, servers []string) (better string) {
 	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
 	defer interrupt()
 	var both sync.WaitGroup
 	both.Go(func() { c.writeOut(l) }) // ends when gone is closed or a write fails; awaited below
 	if l.response.ReadOnly {
-		// Ends when gone is closed or it has found a server; awaited below.
+		// Ends when gone is closed or a server with a quorum is found; awaited below.
 		both.Go(func() { better = c.seekQuorum(l, servers) })
 	}
 	l.fail(c.readIn(l))
@@ -111,7 +111,7 @@ func (c *Client) readIn(l *link) error {
 	}
 }
 
-// handle handles one frame, a reply or an event.
+// handle handles a frame, which is a reply or an event.
 func (c *Client) handle(l *link, frame []byte) error {
 	var h proto.ReplyHeader
 	d := jute.NewDecoder(frame)
@@ -248,7 +248,7 @@ func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 }
 
 // expired ends the Client after a server has reported that the session does not exist. During Close
-// that is what Close wants.
+// that report means success.
 func (c *Client) expired() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

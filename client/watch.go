@@ -7,9 +7,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// AddWatch sets a persistent watch on a znode, which need not exist, or, if mode is
-// proto.AddWatchPersistentRecursive, on the znode and all below it. Changes during a disconnection
-// cause no events: after the event of the new connection the caller must read again.
+// AddWatch sets a persistent watch on a znode, which need not exist. With
+// proto.AddWatchPersistentRecursive the watch covers the znode and all znodes below it. Changes
+// during a disconnection cause no events: after the event of the new connection the caller must
+// read again.
 func (c *Client) AddWatch(ctx context.Context, path string, mode proto.AddWatchMode) error {
 	kind := watchPersistent
 	if mode == proto.AddWatchPersistentRecursive {
@@ -22,8 +23,8 @@ func (c *Client) AddWatch(ctx context.Context, path string, mode proto.AddWatchM
 }
 
 // RemoveWatches removes the Client's watches of a kind on exactly that path and delivers an event
-// for each kind removed. ErrNoWatcher: the server has no such watch. With local the watches are
-// forgotten even if the connection is lost.
+// for each kind removed. ErrNoWatcher means that the server has no such watch. With local, the
+// Client forgets the watches even if the connection is lost.
 func (c *Client) RemoveWatches(ctx context.Context, path string, kind proto.WatcherType, local bool) error {
 	full, err := c.full(proto.OpRemoveWatches, path)
 	if err != nil {
@@ -45,7 +46,7 @@ func (c *Client) RemoveWatches(ctx context.Context, path string, kind proto.Watc
 }
 
 // CheckWatches returns nil if the server has a watch of the Client of that kind on exactly that
-// path, else ErrNoWatcher.
+// path, otherwise ErrNoWatcher.
 func (c *Client) CheckWatches(ctx context.Context, path string, kind proto.WatcherType) error {
 	return c.doPath(ctx, proto.OpCheckWatches, path, func(full string) request {
 		return request{body: (&proto.WatchesRequest{Path: full, Type: kind}).Append}

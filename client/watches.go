@@ -54,7 +54,7 @@ func (t *watchTable) set(w watchOn, code proto.ErrCode) {
 	}
 }
 
-// has reports whether there is a watch; take removes it too.
+// has reports whether there is a watch. take also removes the watch.
 func (t *watchTable) has(kind watchKind, path string) bool {
 	_, ok := t[kind][path]
 	return ok
@@ -104,7 +104,7 @@ func (t *watchTable) recursive(path string) bool {
 	return false
 }
 
-// forgetWatches removes watches on a path and delivers an event for each kind that had one. c.mu is
+// forgetWatches removes watches on a path and delivers an event for each kind that was set. c.mu is
 // held.
 func (c *Client) forgetWatches(path string, kind proto.WatcherType) {
 	t := &c.watches
@@ -131,8 +131,8 @@ func (c *Client) forgetWatches(path string, kind proto.WatcherType) {
 // setWatchesBytes bounds the paths in one setWatches, approximately.
 const setWatchesBytes = 128 << 10
 
-// frames returns the requests that restore all watches. Servers send missed events since a zxid at
-// once.
+// frames returns the requests that restore all watches. The server then sends at once the events
+// that the client missed after since.
 func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
 	op := proto.OpSetWatches
 	// Servers before 3.6 know neither these kinds nor setWatches2.

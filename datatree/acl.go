@@ -22,7 +22,7 @@ type Caller struct {
 func (t *Tree) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead, ref.acl) }
 
 // Permitted reports whether c has all of the wanted permissions on the znode at path. Without a
-// znode nobody has any.
+// znode the answer is no.
 func (t *Tree) Permitted(path string, want proto.Perms, c Caller) bool {
 	n := t.get(path)
 	if n == nil {
@@ -54,7 +54,7 @@ func (c *Caller) may(want proto.Perms, a *acl) bool {
 	return false
 }
 
-// matches reports whether entry i applies to one of ids.
+// matches reports whether entry i applies to any of ids.
 func (a *acl) matches(i int, ids []proto.ID) bool {
 	entry := a.list[i].ID
 	if entry.Scheme == "world" && entry.ID == "anyone" {
@@ -80,9 +80,9 @@ func (a *acl) matches(i int, ids []proto.ID) bool {
 // fixACL returns the list to store for a list that a client sent for path. Source:
 // PrepRequestProcessor.fixupACL.
 //
-// It accepts the schemes that identify clients here: world, auth, digest and ip. Errors:
-// ErrInvalidACL, and ErrMarshallingError for a list too long to be read, which a short list can
-// become by expansion of auth.
+// The accepted schemes identify clients here: world, auth, digest and ip. Errors: ErrInvalidACL,
+// and ErrMarshallingError for a list too long to be read; the expansion of auth can make a short
+// list too long.
 func fixACL(x *txn, path string, sent []proto.ACL) ([]proto.ACL, proto.ErrCode) {
 	if isOpen(sent) {
 		return sent, proto.OK

@@ -13,7 +13,7 @@ import (
 type acl struct {
 	key  string // the encoding, its key in aclTable.numbers
 	list []proto.ACL
-	nets []netip.Prefix // of ip entries, by index; nil if there is none
+	nets []netip.Prefix // of ip entries, by index; nil if there are none
 	refs int            // number of znodes; 0: not in the table
 }
 
@@ -113,13 +113,14 @@ func newACL(key string) *acl {
 		if a.nets == nil {
 			a.nets = make([]netip.Prefix, len(a.list))
 		}
-		// An invalid address leaves the zero prefix, which contains nothing. fixACL accepts none.
+		// An invalid address leaves the zero prefix, which contains nothing. fixACL never lets an
+		// invalid address pass.
 		a.nets[i], _ = parseNet(entry.ID.ID)
 	}
 	return a
 }
 
-// appendACL appends the encoding of a list. The open list is encoded as an empty one.
+// appendACL appends the encoding of a list. The open list is encoded like an empty list.
 func appendACL(b []byte, list []proto.ACL) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
 	for i := range list {

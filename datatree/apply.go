@@ -23,12 +23,12 @@ type Result struct {
 	Err  proto.ErrCode
 	Path string     // create*: the final path
 	Stat proto.Stat // create*, setData, setACL, configDone: after the change
-	// For multi, with Err OK even if it failed; valid until the next Apply.
+	// For multi, with Err OK even if the multi failed; valid until the next Apply.
 	Multi       []proto.MultiResult
 	MultiFailed bool            // multi: nothing was done, and Multi says why
 	SessionID   proto.SessionID // createSession, reattachSession
-	// For reconfig and initConfig: accepted; raft must change first, and the configDone of Serial has the
-	// result.
+	// For reconfig and initConfig: accepted. Raft must change first, and the configDone of Serial
+	// has the result.
 	Pending bool
 	// For reconfig and initConfig: the pending change; configDone: the change that ended, or 0.
 	Serial proto.Zxid
@@ -113,8 +113,8 @@ func (t *Tree) dispatch(x *txn) proto.ErrCode {
 	return proto.ErrUnimplemented
 }
 
-// body returns a decoder for the request's body. Its strings share the body's memory; whatever is
-// kept must be cloned.
+// body returns a decoder for the request's body. Its strings share the body's memory; strings that
+// are kept must be cloned.
 func (t *Tree) body(x *txn) *jute.Decoder {
 	t.dec.Reset(x.Body)
 	t.dec.AliasStrings()

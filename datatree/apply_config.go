@@ -86,9 +86,9 @@ func (t *Tree) begin(x *txn, next serverlist.Set) proto.ErrCode {
 }
 
 // configDone ends the pending change. If its code is OK, /zookeeper/config gets the new members
-// under the zxid of configDone. It fails with the code in its body, which is for the client of the
-// reconfig, or with ErrBadVersion if that change is not pending: a former leader may have proposed
-// the same.
+// under the zxid of configDone. Otherwise configDone fails with the code in its body, which the
+// client of the reconfig gets. It fails with ErrBadVersion if that change is not pending: a former
+// leader may have proposed the same configDone.
 //
 // The version of the znode becomes -1, as after every reconfig. Source: DataTree.processTxn;
 // behaviour of 3.9.5.

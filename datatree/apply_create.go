@@ -97,7 +97,7 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 	n := t.newZnode(p, path, &rec)
 
 	parent.pzxid = x.Zxid
-	// The next sequence number; it wraps to the smallest int32, so that names do not repeat soon.
+	// The next sequence number. It wraps to the smallest int32, so that names do not repeat soon.
 	parent.cversion++
 	t.update(p, &parent, 0)
 	t.insert(n)
@@ -129,8 +129,8 @@ func createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 	return persistent, proto.OK
 }
 
-// sequential returns the path with the counter in ten characters; like Java it counts a minus sign
-// as one of them. The result is valid until the next call.
+// sequential returns the path with the counter in ten characters, of which a minus sign is one, as
+// in Java. The result is valid until the next call.
 func (t *Tree) sequential(path string, counter int32) string {
 	b := append(t.path[:0], path...)
 	abs := int64(counter)

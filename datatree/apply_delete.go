@@ -40,11 +40,12 @@ func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 	return proto.OK
 }
 
-// deleteContainer deletes a container or TTL znode. Servers propose it, see [Tree.Collectable]. It
-// is refused to clients, who in ZooKeeper can delete any znode with it.
+// deleteContainer deletes a container or TTL znode. Servers propose this operation, see
+// [Tree.Collectable]. Clients are refused; in ZooKeeper a client can delete any znode with it.
 //
-// The znode may have changed since it was found: it must still be a container or TTL znode without
-// children, and a time to live must have passed at the time of this transaction.
+// The znode may have changed since Collectable found it: it must still be a container or TTL znode
+// without children, and its time to live, if it has any, must have passed at the time of this
+// transaction.
 func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	if x.Session != 0 {
 		return proto.ErrUnimplemented

@@ -2,10 +2,10 @@ package datatree
 
 import "github.com/gozkd/gozkd/proto"
 
-// applyMulti executes all operations or none. Each sees the effects of those before it. A multi
-// that cannot be decoded, or with an operation that fails with ErrMarshallingError, fails as a
-// whole. Any other failure is in the results: OK for operations rolled back, the code of the failed
-// one, and ErrRuntimeInconsistency for those after it.
+// applyMulti executes all operations or none. Each operation sees the effects of those before it. A
+// multi that cannot be decoded, or with an operation that fails with ErrMarshallingError, fails as
+// a whole. Any other failure is in the results: OK for operations rolled back, the code of the
+// failed operation, and ErrRuntimeInconsistency for later operations.
 func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 	defer func() { t.multi.Ops = reuse(t.multi.Ops) }() // drops the references to the body
 	if t.multi.Decode(t.body(x), proto.OpMulti) != nil {
@@ -40,7 +40,7 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// multiOp executes one operation.
+// multiOp executes an operation of a multi.
 func (t *Tree) multiOp(x *txn, op *proto.MultiOp) proto.MultiResult {
 	res := proto.MultiResult{Op: op.Op}
 	var code proto.ErrCode
@@ -86,8 +86,8 @@ func deriveOp(op *proto.MultiOp) bool {
 	return true
 }
 
-// failedMulti appends the results of n operations of which the one at index failed has failed with
-// code.
+// failedMulti appends the results of a multi of n operations whose operation at index failed has
+// failed with code.
 func failedMulti(results []proto.MultiResult, n, failed int, code proto.ErrCode) []proto.MultiResult {
 	for i := range n {
 		res := proto.MultiResult{Op: proto.OpError}

@@ -101,9 +101,9 @@ func (t *Tree) reattachSession(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// checkSession refuses a request unless its session is attached to the connection that it came
-// over. An expiry names the connection that was silent, so it does not close a session that was
-// re-attached meanwhile.
+// checkSession refuses a request unless its session is attached to the request's connection. An
+// expiry names the silent connection, so it does not close a session that was re-attached
+// meanwhile.
 func (t *Tree) checkSession(x *txn) proto.ErrCode {
 	s := t.sessions[x.Session]
 	switch {
@@ -117,9 +117,9 @@ func (t *Tree) checkSession(x *txn) proto.ErrCode {
 	return proto.OK
 }
 
-// expireSession closes a silent session, unless the leader has changed: a new leader gives every
-// session its full timeout, because it does not know when the old leader last heard from it. An
-// expiry from an earlier epoch is therefore refused with ErrBadVersion.
+// expireSession closes a silent session, unless the leader has changed: a new leader does not know
+// when the old leader last heard from a session, and gives every session its full timeout.
+// Therefore an expiry from an earlier epoch is refused with ErrBadVersion.
 func (t *Tree) expireSession(x *txn) proto.ErrCode {
 	d := reader{b: x.Body}
 	epoch := d.uint32()

@@ -40,8 +40,8 @@ func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (pr
 	return t.stat(n, &rec), proto.OK
 }
 
-// setACL replaces the list. Unlike ZooKeeper, which checks some requests after it against the old
-// list, it takes effect with the next request.
+// setACL replaces the list. The next request is already checked against the new list; ZooKeeper
+// checks some later requests against the old list.
 func (t *Tree) setACL(x *txn) proto.ErrCode {
 	var s proto.SetACLRequest
 	d := t.body(x)

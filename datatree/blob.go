@@ -11,15 +11,15 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// blob is a znode in the form of a checkpoint: the length of the key as a uvarint, the key, which
-// is the path after a prefix letter, and the value, which ends with the data. The digest is the sum
-// over blobs, and checkpoints write them. Layout: docs/reference/formats.md.
+// blob is a znode as a checkpoint stores it: the length of the key as a uvarint, the key, which is
+// the path after a prefix letter, and the value, which ends with the data. The digest is the sum
+// over blobs, and checkpoints write blobs. Layout: docs/reference/formats.md.
 //
-// A blob is immutable. A change makes a new one, so paths and data that were handed out stay valid,
-// and a checkpoint reads old blobs while the tree changes. A blob is a single allocation without
-// pointers, which is cheap for the garbage collector. Only large data is a second allocation, which
-// successive blobs share while the data does not change: most changes of a large znode are changes
-// of its children.
+// A blob is immutable. Each change makes a new blob, so paths and data that were handed out stay
+// valid, and a checkpoint can read old blobs while the tree changes. A blob is a single allocation
+// without pointers, which is cheap for the garbage collector. Large data is a second allocation,
+// which successive blobs share as long as the data stays the same: most changes of a large znode
+// are changes of its children.
 type blob struct {
 	text  string     // everything, or everything except large data
 	large *largeBlob // nil: the data is in text
@@ -32,8 +32,8 @@ type largeBlob struct {
 	hash uint64
 }
 
-// largeBytes is the size from which data is large. Copying less data costs no more than three
-// allocations instead of one.
+// largeBytes is the size from which data is large. Copying less data costs no more than two
+// additional allocations.
 const largeBytes = 1 << 10
 
 // seal makes the blob of a record. It copies path, ACL, and data that is not shared with a blob.
@@ -208,7 +208,8 @@ func aclEnd(s string, i int) int {
 	return i
 }
 
-// uvarintAt decodes a uvarint of a blob and returns its end. It trusts the blob.
+// uvarintAt decodes a uvarint of a blob and returns its end. It does not check the input: blobs are
+// valid.
 func uvarintAt(s string, i int) (uint64, int) {
 	if s[i] < 0x80 {
 		return uint64(s[i]), i + 1
@@ -221,7 +222,7 @@ func uvarintAt(s string, i int) (uint64, int) {
 func longUvarintAt(s string, i int) (uint64, int) {
 	if i+8 <= len(s) {
 		v := binary.LittleEndian.Uint64(bytesOf(s[i : i+8]))
-		if last := ^v & 0x8080808080808080; last != 0 { // its lowest bit is that of the last byte
+		if last := ^v & 0x8080808080808080; last != 0 { // the lowest bit of last is in the last byte
 			v &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7f
 			v = v&0x007f007f007f007f | v&0x7f007f007f007f00>>1
 			v = v&0x00003fff00003fff | v&0x3fff00003fff0000>>2
@@ -243,7 +244,8 @@ func longUvarintAt(s string, i int) (uint64, int) {
 // unzigzag converts a uvarint to a varint.
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// bytesOf returns the bytes of s, which must not be changed. They are not nil if s is empty.
+// bytesOf returns the bytes of s, which must not be changed. The result is not nil, even if s is
+// empty.
 func bytesOf(s string) []byte {
 	if s == "" {
 		return []byte{}

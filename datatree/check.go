@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Check returns every violation of the invariants, or nil. It computes the digest from scratch. It
-// walks the whole tree and must not run concurrently with anything else.
+// Check returns every violation of the invariants, or nil. It computes the digest from scratch,
+// walks the whole tree, and must not run concurrently with anything else.
 func (t *Tree) Check() error {
 	c := checker{t: t, owned: make(map[znodeID]bool), refs: make(map[uint32]int)}
 	c.walk()
@@ -62,7 +62,7 @@ func (c *checker) walk() {
 	}
 }
 
-// place checks that n is where its path says, and its children.
+// place checks that n's parent and index in the parent match its path, and checks n's children.
 func (c *checker) place(n *znode) {
 	t, path := c.t, n.path()
 	switch {
@@ -188,7 +188,7 @@ func (c *checker) ensemble() {
 	c.digest += e.digest
 }
 
-// list checks the indexes that the znodes of a list have in it, and returns these znodes.
+// list checks the ownerIdx of the znodes in a list of an owner, and returns these znodes.
 func (c *checker) list(owned []znodeID) []*znode {
 	var znodes []*znode
 	for i, id := range owned {
@@ -215,7 +215,7 @@ func (c *checker) owners() {
 	}
 }
 
-// quotas counts what each quota should have counted.
+// quotas compares each quota with a fresh count of its znodes.
 func (c *checker) quotas() {
 	limits := 0
 	for n := range c.t.znodes.all() {
@@ -252,7 +252,7 @@ func (c *checker) pools() {
 	if t.dirty == nil {
 		return
 	}
-	// By path: bit 0 is a note of a znode in the tree, bit 1 a note of a deleted one.
+	// By path: bit 0 is a note of a znode in the tree, bit 1 a note of a deleted znode.
 	there := make(map[string]int)
 	for e := range t.dirty.notes.all() {
 		path, bit := e.blob().path(), 2

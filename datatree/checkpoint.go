@@ -34,7 +34,7 @@ type Changes struct {
 	znodes []note // sorted by path after sort; before it those of CaptureAll, unsorted
 }
 
-// meta is the record that a checkpoint has once.
+// meta is the record that exists once in a checkpoint.
 type meta struct {
 	lastZxid    proto.Zxid
 	digest      uint64
@@ -46,11 +46,11 @@ func newChanges() *Changes {
 	return &Changes{sessions: make(map[proto.SessionID]*sessionRecord)}
 }
 
-// Capture returns the changes since the last Capture, or since New or Restore, and starts to
-// collect the next. It takes constant time. The tree must have been made with TrackDirty.
+// Capture returns the changes since the last Capture, or since New or Restore, and starts a new
+// collection. It takes constant time. The tree must have been made with TrackDirty.
 //
-// A key may be reported deleted that no capture has reported before. The tree does not remember
-// earlier captures: a caller that loses one must continue with CaptureAll.
+// A key may be reported deleted although no capture has reported the key before. The tree does not
+// remember earlier captures: a caller that loses a capture must continue with CaptureAll.
 func (t *Tree) Capture() *Changes {
 	c := t.dirty
 	t.dirty = newChanges()
@@ -58,9 +58,9 @@ func (t *Tree) Capture() *Changes {
 	return c
 }
 
-// CaptureAll returns the whole state as changes from nothing, the input of Restore. It needs no
-// TrackDirty and does not affect the next Capture. It takes time in proportion to the tree but
-// copies only pointers, and may run concurrently with other reads.
+// CaptureAll returns the whole state as changes from nothing, the input of Restore. It works
+// without TrackDirty and does not affect the next Capture. Its time is proportional to the size of
+// the tree, but it copies only pointers, and may run concurrently with other reads.
 func (t *Tree) CaptureAll() *Changes {
 	c := &Changes{
 		meta:     t.meta(),

@@ -32,8 +32,8 @@ func (r *record) expired(nowMs int64) bool {
 }
 
 // ContainersAndTTLs returns the paths of the containers and TTL znodes, unsorted, each with its
-// time to live in milliseconds, 0 for a container. Clients cannot ask for this: the Stat of such a
-// znode is that of a persistent one.
+// time to live in milliseconds, 0 for a container. Clients cannot ask for this: to them the Stat of
+// such a znode looks like that of a persistent znode.
 func (t *Tree) ContainersAndTTLs() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		for _, id := range t.collectable {

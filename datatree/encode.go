@@ -15,7 +15,7 @@ import (
 // The values of a checkpoint. Layout: docs/reference/formats.md, "Checkpoint: the tree's keys and
 // values".
 
-// appendMeta appends the record and a hash of it, which is not part of the digest.
+// appendMeta appends the record and a hash of the record. The digest excludes the hash.
 func appendMeta(b []byte, m meta) []byte {
 	start := len(b)
 	b = append(b, checkpointVersion)
@@ -66,8 +66,8 @@ func appendHead(b []byte, r *record) []byte {
 	return append(b, r.acl...)
 }
 
-// decodeRecord reads a record from an untrusted source. Its data share b. aclKey returns the
-// encoding of an ACL.
+// decodeRecord reads a record from an untrusted source. The record's data shares b. aclKey returns
+// the encoding of an ACL.
 func decodeRecord(b []byte, aclKey func([]proto.ACL) string) (record, error) {
 	d := reader{b: b}
 	first := d.byte()

@@ -12,20 +12,20 @@ type Pending struct {
 }
 
 // Config returns the members of the ensemble and the zxid of the configDone that set them. A
-// standalone server has none, and zxid 0.
+// standalone server has no members, and zxid 0.
 //
 // They are separate from the text of /zookeeper/config, which a superuser may overwrite: as in
 // ZooKeeper, that misleads readers until the next reconfig and changes nothing else.
 func (t *Tree) Config() (serverlist.Set, proto.Zxid) { return t.ensemble.current, t.ensemble.version }
 
-// PendingConfig returns the pending change, or false. It survives its leader: every leader works on
-// it, also one that finds it in a checkpoint.
+// PendingConfig returns the pending change, or false. The change survives its leader: every leader
+// works on it, including a leader that restored it from a checkpoint.
 func (t *Tree) PendingConfig() (Pending, bool) {
 	return t.ensemble.pending, t.ensemble.pending.Serial != 0
 }
 
 // ensembleRecord is the record of the members in a checkpoint. It is immutable. A standalone server
-// has an empty one in the tree and none in the checkpoint.
+// has an empty record in the tree and no record in the checkpoint.
 type ensembleRecord struct {
 	version proto.Zxid // 0: no current members
 	current serverlist.Set

@@ -9,13 +9,13 @@ import (
 // index finds znodes by path. It is a hash table of znode numbers; a map[string]znodeID would store
 // pointer and length of every path again.
 //
-// It consists of shards that grow one at a time, so that no request waits for a resize of the whole
-// table. A shard uses open addressing with linear probing. A slot also has half of the hash, which
-// avoids most looks at znodes that do not match, and all of them when a shard is resized or a hole
-// is filled.
+// The table consists of shards that grow separately, so that no request waits for a resize of the
+// whole table. A shard uses open addressing with linear probing. A slot also has half of the hash:
+// most lookups then skip znodes that do not match, and a resize or the filling of a hole reads no
+// znodes.
 //
 // The seed is random, because clients could otherwise choose paths that collide. Nothing visible
-// depends on it.
+// depends on the seed.
 type index struct {
 	seed   maphash.Seed
 	n      int

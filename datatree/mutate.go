@@ -5,7 +5,7 @@ import "github.com/gozkd/gozkd/proto"
 // All changes of znodes go through insert, remove, replace and update. They keep the indexes, the
 // digest, the counts, the notes for a checkpoint and the undo log consistent.
 
-// newZnode makes a znode from a record. insert adds it to the tree.
+// newZnode makes a znode from a record; insert adds the znode to the tree.
 func (t *Tree) newZnode(parent *znode, path string, r *record) *znode {
 	return t.place(parent, t.seal(path, r), r.acl)
 }
@@ -22,8 +22,8 @@ func (t *Tree) place(parent *znode, b blob, acl string) *znode {
 	return n
 }
 
-// discard frees a znode that has been removed; its id may be reused. During a multi, which may be
-// rolled back, nothing is freed.
+// discard frees a znode that has been removed; its id may be reused. During a multi, nothing is
+// freed, because the multi may be rolled back.
 func (t *Tree) discard(n *znode) {
 	if t.inMulti {
 		return
@@ -140,7 +140,7 @@ func (t *Tree) ownerList(n *znode) *[]znodeID {
 	return nil
 }
 
-// change is one entry of the undo log.
+// change is an entry of the undo log.
 type change struct {
 	what changeKind
 	n    *znode

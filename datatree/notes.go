@@ -4,7 +4,7 @@ package datatree
 type note struct {
 	first *byte // as in znode
 	size  uint32
-	id    znodeID // 0: the znode is deleted, and the blob is its last
+	id    znodeID // 0: the znode was deleted, and the note has its last blob
 }
 
 func (e *note) blob() blob { return blobAt(e.first, e.size) }

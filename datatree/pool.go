@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// pool stores values of one type in pages. A value is found by a number, which takes half the space
-// of a pointer and no work of the garbage collector. Values do not move, so a pointer to one is
-// valid until the value is freed; then its number may be reused. 0 is never a number. The zero pool
-// is empty.
+// pool stores values of one type in pages. A value is identified by a number, which takes half the
+// space of a pointer and costs the garbage collector nothing. Values do not move: a pointer to a
+// value is valid until the value is freed; then its number may be reused. 0 is never a number. The
+// zero pool is empty.
 //
-// A page without values is released, unless it is the only page with room: otherwise allocating and
-// freeing in turns would allocate a page each time. Random deletes leave few pages empty; new
-// values fill their room.
+// A page without values is released, unless no other page has room: otherwise alternating calls of
+// alloc and free would allocate a page each time. Random deletes leave few pages empty; new values
+// fill the gaps.
 type pool[T any] struct {
 	pages []*[pageSlots]T // nil: released
 	use   []pageUse
@@ -38,10 +38,11 @@ type pageUse struct {
 // len returns the number of values.
 func (p *pool[T]) len() int { return p.n }
 
-// at returns a value that must exist.
+// at returns the value with a number, which must be in use.
 func (p *pool[T]) at(id uint32) *T { return &p.pages[id>>pageBits][id%pageSlots] }
 
-// peek returns the slot of any number, nil if there is no such slot. A free slot is zero.
+// peek returns the slot of any number, or nil if there is no such slot. A free slot holds the zero
+// value.
 func (p *pool[T]) peek(id uint32) *T {
 	if page := id >> pageBits; int(page) < len(p.pages) && p.pages[page] != nil {
 		return p.at(id)
@@ -70,7 +71,7 @@ func (p *pool[T]) alloc() (uint32, *T) {
 	return id, p.at(id)
 }
 
-// free forgets a value.
+// free frees a value and zeroes its slot.
 func (p *pool[T]) free(id uint32) {
 	page, slot := id>>pageBits, id%pageSlots
 	var zero T

@@ -16,8 +16,8 @@ const (
 )
 
 // quota counts the znodes at and below a path, except those with a nearer quota. It exists as long
-// as its limits znode. Its counts are always exact; each change updates the text of the stats
-// znode.
+// as its limits znode. Its counts are always exact, and each change of a count updates the text of
+// the stats znode.
 type quota struct {
 	path         string // not the root and not below /zookeeper
 	count, bytes int64
@@ -88,7 +88,7 @@ func (t *Tree) quotaBeforeRemove(n *znode) {
 	t.account(n, -1, -int64(len(r.data)))
 }
 
-// quotaOn creates the quota of target and takes its counts from the quota above.
+// quotaOn creates the quota of target. The quota above loses the counts of the new quota.
 func (t *Tree) quotaOn(target string) {
 	n := t.get(target)
 	outer := t.quotaOf(n)
@@ -159,7 +159,7 @@ func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) pro
 		return proto.ErrMarshallingError
 	}
 	if t.get(quotaPath+q.path+statsName) == nil {
-		// ZooKeeper compares with the text of the stats znode, so without one it enforces nothing.
+		// Without a stats znode, ZooKeeper enforces nothing: it compares with that znode's text.
 		return proto.OK
 	}
 	if limits.count >= 0 && count != 0 && q.count+count > limits.count {

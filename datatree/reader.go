@@ -9,8 +9,8 @@ import (
 
 var errTruncated = errors.New("truncated")
 
-// reader decodes the records of this package. After the first error, which it keeps, all reads
-// return zero values.
+// reader decodes the records of this package. It keeps the first error; all later reads return zero
+// values.
 type reader struct {
 	b   []byte
 	err error

@@ -75,8 +75,9 @@ func (t *Tree) GetACL(path string, c Caller) ([]proto.ACL, proto.Stat, proto.Err
 	return list, t.stat(n, &r), proto.OK
 }
 
-// AllChildrenNumber returns the number of all descendants, which it walks. As in ZooKeeper the path
-// "" stands for the root and counts it too. Errors: ErrNoNode, ErrNoAuth without READ.
+// AllChildrenNumber returns the number of all descendants. It walks them, except for the root. As
+// in ZooKeeper, the path "" stands for the root and is counted too. Errors: ErrNoNode, ErrNoAuth
+// without READ.
 func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 	n, code := t.readable(path, &c, proto.PermRead)
 	switch {
@@ -91,7 +92,7 @@ func (t *Tree) AllChildrenNumber(path string, c Caller) (int32, proto.ErrCode) {
 }
 
 // Lookup returns the zxids that setWatches compares: those of the last change of the data and of
-// the children. Without a znode at path it returns false.
+// the children. It returns false if there is no znode at path.
 func (t *Tree) Lookup(path string) (mzxid, pzxid proto.Zxid, ok bool) {
 	n := t.lookup(path)
 	if n == nil {

@@ -13,11 +13,11 @@ type Refounded struct {
 }
 
 // Refound turns the state into the initial state of another ensemble: it closes every session,
-// which deletes its ephemerals, and removes the members. It does so by transactions of epoch, in
+// which deletes its ephemerals, and removes the members. The closings are transactions of epoch, in
 // the order of session ids, at time timeMs. epoch must be above LastZxid's. Everything else stays.
 // Why: docs/adr/0003-restore-founds-a-new-ensemble.md.
 //
-// It is not a replicated operation: the caller must have the only copy of the state.
+// Refound is not a replicated operation: the caller must have the only copy of the state.
 func (t *Tree) Refound(epoch uint32, timeMs int64) Refounded {
 	done := Refounded{Sessions: len(t.sessions), Ephemerals: t.numEphemerals, Members: len(t.ensemble.current)}
 	t.SetLastZxid(proto.Zxid(int64(epoch) << 32))

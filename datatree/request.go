@@ -15,7 +15,7 @@ var ErrRequest = errors.New("datatree: malformed request record")
 const requestVersion = 1
 
 // RequestFlags are settings of the server that a request came from. They are part of the request,
-// so that replicas with other settings apply it in the same way.
+// so that replicas with other settings apply the request in the same way.
 type RequestFlags uint8
 
 const (

@@ -20,8 +20,8 @@ func Restore(opts Options, kv iter.Seq2[[]byte, []byte]) (*Tree, error) {
 }
 
 // Build makes a tree of the batches that [Decode] yields. The two halves of Restore share no memory
-// except the batches, so a caller may run Build on one goroutine and Decode on another. Result and
-// error do not depend on which is faster.
+// except the batches, so a caller may run Build on one goroutine and Decode on another. The result
+// and the error do not depend on which half is faster.
 func Build(opts Options, batches iter.Seq[*Batch]) (*Tree, error) {
 	return (&builder{t: empty(opts)}).build(batches)
 }
@@ -73,8 +73,8 @@ func keyError(key []byte, err error) error {
 	return fmt.Errorf("%w: key %q: %w", ErrCheckpoint, key, err)
 }
 
-// other adds a record that is not a znode. It is encoded anew for the digest, so a record in
-// another encoding than ours has another digest than the checkpoint says and is refused in the end.
+// other adds a record that is not a znode. It encodes the record again for the digest, so a record
+// in another encoding than ours changes the digest, and finish refuses the checkpoint.
 func (b *builder) other(key, value []byte) (err error) {
 	if len(key) == 1 && key[0] == metaPrefix {
 		if b.hasMeta {
@@ -164,8 +164,8 @@ func (b *builder) znode(s *sealed) error {
 	return nil
 }
 
-// parentOf returns the parent of the znode at path, nil for the root. Most znodes have the parent
-// of the previous one.
+// parentOf returns the parent of the znode at path, nil for the root. Most znodes have the same
+// parent as the znode before them.
 func (b *builder) parentOf(path string) (*znode, error) {
 	if path == "/" {
 		return nil, nil

@@ -62,8 +62,8 @@ func (t *Tree) Ephemerals(session proto.SessionID, prefix *string) []string {
 	return paths
 }
 
-// EphemeralsBySession returns the sessions that have ephemerals, sorted by id, with the sorted
-// paths of these.
+// EphemeralsBySession returns the sessions that have ephemerals, sorted by id, each with its sorted
+// paths.
 func (t *Tree) EphemeralsBySession() iter.Seq2[proto.SessionID, []string] {
 	return func(yield func(proto.SessionID, []string) bool) {
 		for s := range t.Sessions() {

@@ -13,7 +13,7 @@ type ZnodeInfo struct {
 }
 
 // Walk calls f for the znode at path and all below it, parents first and siblings by name, until f
-// returns false. It checks no ACL. It reports whether there is a znode at path.
+// returns false. It checks no ACL, and reports whether there is a znode at path.
 func (t *Tree) Walk(path string, f func(ZnodeInfo) bool) bool {
 	n := t.lookup(path)
 	if n == nil {

@@ -33,13 +33,13 @@ const (
 )
 
 // record is a decoded znode without its path. Its strings share the memory that they were decoded
-// from. [Tree.seal] encodes it as a blob, which is what the tree keeps.
+// from. [Tree.seal] encodes a record as a blob; the tree keeps blobs only.
 type record struct {
 	czxid, mzxid, pzxid proto.Zxid
 	ctimeMs, mtimeMs    int64
 	owner               uint64 // ephemeral: the session id; ttl: milliseconds; otherwise 0
 	data                string
-	acl                 string // its encoding; "": the open list
+	acl                 string // the encoding of the ACL; "": the open list
 	version             int32
 	cversion            int32 // number of children created so far; wraps
 	aversion            int32
@@ -67,8 +67,8 @@ type znodeID = uint32
 // first. Notes have 31 bits for their number, and a path has at most two.
 const maxZnodes = 1<<30 - 1
 
-// znode is the place of a blob in the tree. Lookups by path lead to it, and children and owners
-// refer to it by its id.
+// znode is a node of the tree and refers to its blob. The index finds znodes by path; children and
+// owners refer to a znode by its id.
 //
 // NB: 40 bytes with one pointer, so that a page of 1024 is exactly five pages of the heap.
 type znode struct {
@@ -83,7 +83,7 @@ type znode struct {
 	note     uint32  // number in Changes.notes, possibly of an earlier capture; see noteFresh
 }
 
-// dir holds the children of a znode that has any.
+// dir holds the children of a znode that has children.
 type dir struct {
 	children  []znodeID // unsorted
 	nameBytes int       // sum over the children's names
@@ -91,7 +91,7 @@ type dir struct {
 
 func (n *znode) blob() blob { return blobAt(n.first, n.size) }
 
-// blobAt returns what setBlob stored.
+// blobAt returns the blob that setBlob stored.
 func blobAt(first *byte, size uint32) blob {
 	if size == 0 {
 		a := (*largeBlob)(unsafe.Pointer(first))

@@ -17,9 +17,9 @@ import (
 // DefaultSessionTimeout is the session timeout that the clients of Connect ask for.
 const DefaultSessionTimeout = 10 * time.Second
 
-// Connect returns a go-zookeeper client that has a session. It is closed with the test. After
-// losing its connection it reconnects at once, where go-zookeeper would pause for a second; for a
-// client with your program's settings use ConnectString, and Dialer in a bubble. options are
+// Connect returns a go-zookeeper client that has a session. The client is closed with the test.
+// After losing its connection it reconnects at once, where go-zookeeper would pause for a second. A
+// client with your program's settings should use ConnectString, and Dialer in a bubble. options are
 // go-zookeeper's, such as zk.WithEventCallback.
 func (s *Service) Connect(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
@@ -70,7 +70,7 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 				return conn
 			}
 		case <-late.C:
-			t.Fatalf("zktest: no session in %v", waitTimeout)
+			t.Fatalf("zktest: connect: no session within %v", waitTimeout)
 		}
 	}
 }
@@ -78,13 +78,13 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 // farewell is how long a client may try to close its session if no server answers.
 const farewell = 50 * time.Millisecond
 
-// line is a client's present connection. It can be broken for good.
+// line holds a client's present connection. hangUp breaks the line for good.
 type line struct {
 	dial zk.Dialer
 	seen lastzxid.Seen // keeps a race inside go-zookeeper out of the race detector's reports
 
 	mu    sync.Mutex
-	now   net.Conn // nil: none yet
+	now   net.Conn // nil: no connection so far
 	ended bool
 }
 
@@ -109,7 +109,7 @@ func (l *line) hangUp() {
 	defer l.mu.Unlock()
 	l.ended = true
 	if l.now != nil {
-		_ = l.now.Close() // an error means that it is closed already
+		_ = l.now.Close() // an error means that the connection is closed already
 	}
 }
 
@@ -119,7 +119,7 @@ func (s *Service) ConnectString() string { return s.cluster.ConnectString() }
 func (s *Service) addresses() []string { return strings.Split(s.ConnectString(), ",") }
 
 // Dialer returns a dial function for zk.WithDialer that connects to the addresses in ConnectString.
-// A client in a bubble needs it; elsewhere it dials TCP.
+// A client in a bubble needs this function; elsewhere it dials TCP.
 func (s *Service) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(_, address string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -129,7 +129,7 @@ func (s *Service) Dialer() func(network, address string, timeout time.Duration) 
 }
 
 // eager is a zk.HostProvider that lets a client reconnect at once. After many failures it allows
-// go-zookeeper's pause of a second, during which the client also fails its pending requests and
+// go-zookeeper's pause of a second. In this pause the client also fails its pending requests and
 // notices Close.
 type eager struct {
 	mu      sync.Mutex

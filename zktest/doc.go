@@ -2,10 +2,10 @@
 // production.
 //
 //	func TestMine(t *testing.T) {
-//		zk := zktest.Start(t)                       // a server on a free port, until the end of the test
-//		conn := zk.Connect(t)                       // a go-zookeeper client with a session
-//		zk.Advance(time.Hour)                       // an hour has passed
-//		zk.DropReply(zktest.Create)                 // the next create is applied, and its reply is lost
+//		zk := zktest.Start(t)       // a server on a free port, until the end of the test
+//		conn := zk.Connect(t)       // a go-zookeeper client with a session
+//		zk.Advance(time.Hour)       // an hour has passed
+//		zk.DropReply(zktest.Create) // the next create is applied, and its reply is lost
 //		...
 //	}
 //
@@ -22,13 +22,14 @@
 //
 // # Time
 //
-// In a bubble of testing/synctest everything runs on the bubble's clock. No port is opened there,
-// because a goroutine that waits for a socket would stop that clock: clients connect with Dialer,
-// as those of Connect do. Outside a bubble time is real, and Advance lets it pass for the servers.
+// In a bubble of testing/synctest everything runs on the bubble's clock. The test kit opens no port
+// there, because a goroutine that waits for a socket would stop that clock: clients connect with
+// Dialer, as the clients of Connect do. Outside a bubble time is real, and Advance lets time pass
+// for the servers.
 //
 // # Concurrency
 //
-// All methods may be called from several goroutines, except when one would end the test: a method
-// that fails calls t.FailNow, which only the test's own goroutine may do. Tests with servers of
-// their own may run in parallel.
+// All methods may be called from several goroutines, except when a call would end the test: a
+// method that fails calls t.FailNow, which only the test's own goroutine may do. Tests with servers
+// of their own may run in parallel.
 package zktest

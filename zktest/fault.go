@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Op is a kind of request. Several op codes can be one kind: four of them create znodes.
+// Op is a kind of request. A kind can stand for several op codes: four op codes create znodes.
 type Op string
 
 // The kinds of requests that faults apply to.
@@ -23,8 +23,8 @@ const (
 	Children Op = "children"
 	Multi    Op = "multi"
 	Sync     Op = "sync"
-	Watch    Op = "watch"   // to add, remove, check or restore watches; a get with a watch is a Get
-	Connect  Op = "connect" // to create a session or to resume it
+	Watch    Op = "watch"   // to add, remove, check or restore watches; a get that sets a watch is a Get
+	Connect  Op = "connect" // to create or resume a session
 )
 
 // Match restricts the requests that a fault applies to.
@@ -47,8 +47,7 @@ type Fault struct {
 	armed   *faultproxy.Armed
 }
 
-// Wait waits until the fault has happened as often as it should, or once for a fault without a
-// limit.
+// Wait waits until the fault has happened as often as Times says, or once if Times sets no limit.
 func (f *Fault) Wait() {
 	f.service.t.Helper()
 	late := time.NewTimer(waitTimeout)
@@ -56,14 +55,14 @@ func (f *Fault) Wait() {
 	select {
 	case <-f.armed.Done():
 	case <-late.C:
-		f.service.t.Fatalf("zktest: in %v no request came for: %v", waitTimeout, f.armed)
+		f.service.t.Fatalf("zktest: within %v no request matched the fault: %v", waitTimeout, f.armed)
 	}
 }
 
 // Count returns how often the fault has happened.
 func (f *Fault) Count() int { return f.armed.Count() }
 
-// Remove removes the fault. If it has happened already, that stays.
+// Remove removes the fault. It does not undo what the fault has done already.
 func (f *Fault) Remove() { f.armed.Remove() }
 
 // DropReply lets the server apply the next matching request and then breaks the connection instead

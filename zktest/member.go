@@ -11,7 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Member is one server, across restarts. It keeps its address and its data.
+// Member is a server, across restarts. Its address and data stay the same.
 type Member struct {
 	service *Service
 	m       *cluster.Member
@@ -36,13 +36,13 @@ func (m *Member) Dir() string { return m.m.Dir() }
 // Server returns the running server, or nil if the member is down.
 func (m *Member) Server() *server.Server { return m.m.Server() }
 
-// ConnectTo returns a client like that of Connect that knows this member only.
+// ConnectTo is like Connect, but the client knows this member only.
 func (m *Member) ConnectTo(t testing.TB, options ...func(*zk.Conn)) *zk.Conn {
 	t.Helper()
 	return m.service.connect(t, DefaultSessionTimeout, []string{m.Address()}, options)
 }
 
-// Stop closes the server: a leader hands over its lead, then clients lose their connections.
+// Stop closes the server: a leader hands over its lead first, then clients lose their connections.
 func (m *Member) Stop() {
 	m.service.t.Helper()
 	m.service.must(m.m.Stop())
@@ -61,8 +61,8 @@ func (m *Member) Restart() {
 	m.service.do(m.m.Restart)
 }
 
-// Kill ends the server like kill -9: connections break without notice. What the server acknowledged
-// is there after the next Start.
+// Kill ends the server like kill -9: connections break without notice. Data that the server
+// acknowledged is there after the next Start.
 func (m *Member) Kill() {
 	m.service.t.Helper()
 	m.service.must(m.m.Kill())
@@ -114,7 +114,7 @@ func (e *Ensemble) Members() (members []*Member) {
 	return members
 }
 
-// Leader waits until one member leads and returns it.
+// Leader waits until a member leads and returns that member.
 func (e *Ensemble) Leader() *Member {
 	e.t.Helper()
 	var leader *cluster.Member
@@ -125,7 +125,7 @@ func (e *Ensemble) Leader() *Member {
 	return &Member{e.Service, leader}
 }
 
-// Followers waits until one member leads and returns the others, including those that are down.
+// Followers waits until a member leads and returns the others, including those that are down.
 func (e *Ensemble) Followers() (followers []*Member) {
 	e.t.Helper()
 	leader := e.Leader().ID()
@@ -137,7 +137,7 @@ func (e *Ensemble) Followers() (followers []*Member) {
 	return followers
 }
 
-// MemberOf waits until a client is connected and returns the member that it is connected to.
+// MemberOf waits until a client is connected and returns the member that serves the client.
 func (e *Ensemble) MemberOf(conn interface{ SessionID() int64 }) *Member {
 	e.t.Helper()
 	var member *cluster.Member
@@ -148,8 +148,8 @@ func (e *Ensemble) MemberOf(conn interface{ SessionID() int64 }) *Member {
 	return &Member{e.Service, member}
 }
 
-// Partition cuts the links between members of different groups; members in no group form one more.
-// Clients still reach all members. A new Partition replaces the previous one.
+// Partition cuts the links between members of different groups; members in no group form another
+// group. Clients still reach all members. A new Partition replaces the previous partition.
 func (e *Ensemble) Partition(groups ...[]int) {
 	e.t.Helper()
 	e.must(e.cluster.Partition(groups...))
@@ -173,7 +173,7 @@ func (s *Service) eventually(f func() error) {
 		select {
 		case <-poll.C:
 		case <-late.C:
-			s.t.Fatalf("zktest: after %v still: %v", waitTimeout, err)
+			s.t.Fatalf("zktest: gave up after %v: %v", waitTimeout, err)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Load creates znodes with this data, and missing znodes above them, or sets the data of existing
-// ones, in one transaction. New znodes are persistent with an open ACL.
+// Load creates znodes with this data, and missing znodes above them, in one transaction. A znode
+// that exists gets the data. New znodes are persistent with an open ACL.
 func (s *Service) Load(znodes map[string]string) {
 	s.t.Helper()
 	data := make(map[string][]byte, len(znodes))
@@ -37,12 +37,12 @@ func (s *Service) LoadTxtar(archive string) {
 	znodes := make(map[string]string)
 	for _, f := range txtar.Parse([]byte(archive)).Files {
 		if _, twice := znodes[f.Name]; twice {
-			s.t.Fatalf("zktest: load: the archive has %s twice", f.Name)
+			s.t.Fatalf("zktest: load: the archive contains %s twice", f.Name)
 		}
 		znodes[f.Name] = string(bytes.TrimSuffix(f.Data, []byte("\n")))
 	}
 	if len(znodes) == 0 {
-		s.t.Fatalf("zktest: load: the archive has no files: each begins with a line like -- /path --")
+		s.t.Fatalf("zktest: load: the archive has no files; a file begins with a line like -- /path --")
 	}
 	s.Load(znodes)
 }
@@ -70,7 +70,7 @@ func (s *Service) tree(path string) (tree map[string]string, found bool) {
 	return tree, found
 }
 
-// walk calls f for the znode at path and those below, and reports whether there is one at path.
+// walk calls f for the znode at path and those below, and reports whether there is a znode at path.
 func (s *Service) walk(path string, f func(server.Znode) bool) (found bool) {
 	s.t.Helper()
 	ctx, cancel := s.context()
@@ -103,11 +103,12 @@ func (s *Service) Snapshot() (znodes Snapshot) {
 	return znodes
 }
 
-// Rewind makes the znodes those of a snapshot again: data, ACLs, ephemerals, containers and times
-// to live. Clients stay connected, and their watches fire for what changes. A znode that did not
-// change since the snapshot keeps its versions and zxids; the others get new ones, as if a client
-// had written them, and sequence numbers go on. Sessions stay as they are: ephemerals whose session
-// has ended do not come back, and those of new sessions are deleted although these live on.
+// Rewind restores the znodes of a snapshot: data, ACLs, ephemerals, containers and times to live.
+// Clients stay connected, and their watches fire for what changes. A znode that did not change
+// since the snapshot keeps its versions and zxids; the others get new versions and zxids, as if a
+// client had written them, and sequence numbers go on. Sessions stay as they are: ephemerals whose
+// session has ended do not come back, and ephemerals of newer sessions are deleted although the
+// sessions live on.
 func (s *Service) Rewind(znodes Snapshot) {
 	s.t.Helper()
 	s.do(func(ctx context.Context) error { return s.cluster.Rewind(ctx, znodes.snapshot) })
@@ -128,7 +129,7 @@ func (s *Service) AssertData(path, want string) {
 	s.t.Helper()
 	switch z := s.Znode(path); {
 	case z == nil:
-		s.t.Errorf("zktest: there is no znode %s, want one with data %q", path, want)
+		s.t.Errorf("zktest: there is no znode %s, want a znode with data %q", path, want)
 	case string(z.Data) != want:
 		s.t.Errorf("zktest: znode %s has data %q, want %q", path, z.Data, want)
 	}
@@ -169,7 +170,7 @@ func (s *Service) AssertChildren(path string, names ...string) {
 	want := slices.Sorted(slices.Values(names))
 	switch {
 	case !found:
-		s.t.Errorf("zktest: there is no znode %s, want one with the children %q", path, want)
+		s.t.Errorf("zktest: there is no znode %s, want a znode with the children %q", path, want)
 	case !slices.Equal(got, want):
 		s.t.Errorf("zktest: znode %s has the children %q, want %q", path, got, want)
 	}
@@ -183,7 +184,7 @@ func (s *Service) AssertOwner(path string, session int64) {
 	case z == nil:
 		s.t.Errorf("zktest: there is no znode %s, want an ephemeral of session 0x%x", path, uint64(session))
 	case int64(z.Stat.EphemeralOwner) != session:
-		s.t.Errorf("zktest: znode %s belongs to 0x%x, want session 0x%x", path, uint64(z.Stat.EphemeralOwner), uint64(session))
+		s.t.Errorf("zktest: znode %s is owned by session 0x%x, want session 0x%x", path, uint64(z.Stat.EphemeralOwner), uint64(session))
 	}
 }
 
@@ -196,7 +197,7 @@ func (s *Service) Await(path string, cond func(tree map[string]string) bool) {
 		if cond(tree) {
 			return nil
 		}
-		return fmt.Errorf("the znodes below %s are not as awaited: %q", path, slices.Sorted(maps.Keys(tree)))
+		return fmt.Errorf("the condition does not hold for the znodes below %s: %q", path, slices.Sorted(maps.Keys(tree)))
 	})
 }
 

@@ -34,19 +34,20 @@ func WithConfig(f func(member int, c *server.Config)) Option {
 	return func(o *options) { o.adapt = append(o.adapt, f) }
 }
 
-// OnDisk keeps the data in a directory of the test (see Dir) instead of in memory. Both keep what a
-// member acknowledged when it is stopped or killed.
+// OnDisk keeps the data in a directory of the test (see Dir) instead of in memory. In either place,
+// acknowledged data survives when the member is stopped or killed.
 func OnDisk() Option { return func(o *options) { o.onDisk = true } }
 
-// InDir is OnDisk in the given directory, which is created if it is missing and stays when the test
-// ends. Data of an earlier server is used. In an ensemble member N has the subdirectory N.
+// InDir is OnDisk in the given directory. A missing directory is created. The directory stays when
+// the test ends, and data of an earlier server in it is used. In an ensemble member N has the
+// subdirectory N.
 func InDir(dir string) Option { return func(o *options) { o.onDisk, o.dir = true, dir } }
 
-// OnPort sets the port for clients instead of using a free one; members of an ensemble have
+// OnPort sets the port for clients instead of using a free port; members of an ensemble have
 // consecutive ports. Tests that run at the same time need different ports.
 func OnPort(port int) Option { return func(o *options) { o.port = port } }
 
-// Server is a server alone. It ends with the test.
+// Server is a standalone server. It ends with the test.
 type Server struct {
 	*Service
 	*Member
@@ -59,15 +60,15 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return &Server{s, s.member(1)}
 }
 
-// With returns the same server for a subtest: failures are the subtest's. Changes by the subtest
-// stay after it; see Snapshot and Rewind.
+// With returns the same server for a subtest: failures are reported on the subtest. Changes by the
+// subtest stay afterwards; see Snapshot and Rewind.
 func (s *Server) With(t testing.TB) *Server {
 	t.Helper()
 	service := s.with(t)
 	return &Server{service, service.member(1)}
 }
 
-// Ensemble is several servers that replicate one state. It ends with the test.
+// Ensemble is a group of servers that replicate their state. It ends with the test.
 type Ensemble struct {
 	*Service
 }
@@ -81,13 +82,13 @@ func StartEnsemble(t testing.TB, members int, opts ...Option) *Ensemble {
 	return &Ensemble{start(t, members, opts)}
 }
 
-// With returns the same ensemble for a subtest: failures are the subtest's.
+// With returns the same ensemble for a subtest: failures are reported on the subtest.
 func (e *Ensemble) With(t testing.TB) *Ensemble {
 	t.Helper()
 	return &Ensemble{e.with(t)}
 }
 
-// Service holds what a server and an ensemble have in common: clients, znodes, sessions, time, and
+// Service holds the methods that Server and Ensemble share: clients, znodes, sessions, time, and
 // faults in requests.
 type Service struct {
 	t        testing.TB
@@ -148,7 +149,8 @@ func (s *Service) show(t testing.TB) {
 	}
 }
 
-// context bounds a wait. The test's own context would not do: it ends before Cleanup.
+// context returns the context of a wait. The test's own context ends before Cleanup, so it cannot
+// serve.
 func (s *Service) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), waitTimeout)
 }
@@ -172,8 +174,8 @@ func (s *Service) must(err error) {
 // not know.
 func errorText(err error) string { return strings.TrimPrefix(err.Error(), "cluster: ") }
 
-// inBubble reports whether the caller runs in a bubble of testing/synctest. No API tells, so it
-// parses the first line of the stack, such as "goroutine 7 [running, synctest bubble 3]:".
+// inBubble reports whether the caller runs in a bubble of testing/synctest. No API tells, so
+// inBubble parses the first line of the stack, such as "goroutine 7 [running, synctest bubble 3]:".
 func inBubble() bool {
 	line := make([]byte, 100)
 	line = line[:runtime.Stack(line, false)]

@@ -94,7 +94,7 @@ func (c *Config) ensureDefaults() error {
 		errs = append(errs, fmt.Errorf("cluster: %d members, allowed are 1 to %d", c.Members, MaxMembers))
 	}
 	if last := c.ClientPort + c.Members - 1; c.ClientPort < 0 || c.ClientPort > 0 && last > 65535 {
-		errs = append(errs, fmt.Errorf("cluster: client ports %d to %d, allowed are 1 to 65535, and 0 for free ones", c.ClientPort, last))
+		errs = append(errs, fmt.Errorf("cluster: client ports %d to %d, allowed are 1 to 65535; port 0 selects free ports", c.ClientPort, last))
 	}
 	return errors.Join(errs...)
 }

@@ -14,7 +14,7 @@ var (
 	ErrNotFound = errors.New("cluster: not found")
 	// ErrState: the present state does not allow the operation, for example to stop a member that
 	// is down.
-	ErrState = errors.New("cluster: not in this state")
+	ErrState = errors.New("cluster: the state does not allow the operation")
 	// ErrInvalid: no state allows the operation.
 	ErrInvalid = errors.New("cluster: invalid")
 )

@@ -42,7 +42,7 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("cluster: no leader (%s): %w", c.states(), ctx.Err())
+			return nil, fmt.Errorf("cluster: wait for a leader: %s: %w", c.states(), ctx.Err())
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (c *Cluster) atLeader(ctx context.Context, f func(context.Context, *server.
 }
 
 // errMemberGone is the cause when whileServing cancels its context.
-var errMemberGone = errors.New("cluster: the member is gone")
+var errMemberGone = errors.New("cluster: the member ended, was paused or left the majority")
 
 // whileServing calls f with a context that also ends when the member ends, is paused or leaves the
 // majority.

@@ -26,7 +26,7 @@ func (s *links) connected(a, b *Member) bool {
 // Partition replaces the previous one.
 func (c *Cluster) Partition(groups ...[]int) error {
 	if len(c.members) == 1 {
-		return errorf(ErrState, "cluster: a server alone has no other members to be cut off from; its own Partition cuts it off from clients")
+		return errorf(ErrState, "cluster: a standalone server has no links to other members; partition the member to cut it off from its clients")
 	}
 	group := make([]int, len(c.members))
 	for i, ids := range groups {

@@ -49,7 +49,7 @@ const (
 // znode whose ACL changes.
 func (c *Cluster) Rewind(ctx context.Context, snapshot Snapshot) error {
 	if len(snapshot.znodes) == 0 {
-		return errorf(ErrInvalid, "cluster: rewind: the snapshot is empty")
+		return errorf(ErrInvalid, "cluster: rewind: the snapshot is empty; take it with Snapshot")
 	}
 	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		for {

@@ -59,7 +59,7 @@ func (c *Cluster) CloseConnection(session int64) error {
 		return err
 	}
 	if gate := m.run.Load().gate; gate == nil || !gate.CloseConn(session) {
-		return errorf(ErrState, "cluster: session 0x%x is not connected any more", uint64(session))
+		return errorf(ErrState, "cluster: session 0x%x is no longer connected", uint64(session))
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (c *Cluster) Dump(w io.Writer) {
 		return true
 	})
 	if znodes > maxDumped {
-		say("… and %d znodes more\n", znodes-maxDumped)
+		say("… and %d more znodes\n", znodes-maxDumped)
 	}
 }
 

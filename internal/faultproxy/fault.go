@@ -68,13 +68,13 @@ func (f *Fault) check() (meaning, error) {
 		}
 	}
 	bad(f.Kind < DropReply || f.Kind > Fail, "unknown %v of a fault", f.Kind)
-	bad(f.Kind == Fail && m.ofClient, "%v can't be made to fail: clients take that for the end of more than this request", f.Op)
+	bad(f.Kind == Fail && m.ofClient, "%v can't be made to fail: a client would take the error as the end of its connection or session", f.Op)
 	bad(f.Kind == Fail && f.Code >= 0, "a request can't fail with code %d: errors are negative", int32(f.Code))
-	bad(f.Kind != Fail && f.Code != 0, "code %d of a fault that is not %v", int32(f.Code), Fail)
+	bad(f.Kind != Fail && f.Code != 0, "code %d of a fault: only %v takes a code", int32(f.Code), Fail)
 	bad(f.Kind == Delay && f.Delay <= 0, "a delay of %v", f.Delay)
-	bad(f.Kind != Delay && f.Delay != 0, "delay %v of a fault that is not %v", f.Delay, Delay)
+	bad(f.Kind != Delay && f.Delay != 0, "delay %v of a fault: only %v takes a delay", f.Delay, Delay)
 	bad(f.PathPrefix != "" && f.PathPrefix[0] != '/', "path prefix %q does not begin with a slash", f.PathPrefix)
-	bad(f.PathPrefix != "" && m.pathless, "%v names no path that could begin with %q", f.Op, f.PathPrefix)
+	bad(f.PathPrefix != "" && m.pathless, "%v names no path: remove the path prefix %q", f.Op, f.PathPrefix)
 	return m, errors.Join(errs...)
 }
 
