@@ -70,14 +70,14 @@ func (s *Server) admit(nc net.Conn) {
 	_ = nc.Close() // nothing was sent on it, so nothing can be lost
 }
 
-// forget closes the connection and removes everything that the server knows of it.
+// forget closes c and removes everything that the server keeps about c.
 func (s *Server) forget(c *conn) {
 	s.conns.remove(c)
 	c.mu.Lock()
 	c.closeLocked()
 	id := c.session
 	c.mu.Unlock()
-	s.expiry.touch(id, c.heard()) // what came after the loop last touched the session counts, too
+	s.expiry.touch(id, c.heard()) // count bytes that came after the loop last touched the session
 	// No watch is added for c any more, because closed was set under c.mu.
 	s.watches.RemoveConn(c.id)
 	s.conns.release(id, c)

@@ -38,8 +38,8 @@ func (a *applier) init(s *Server) {
 	a.batch, a.trace = meter.NewBatchStats(&s.meter), meter.NewApplyTrace(&s.meter)
 }
 
-// Apply applies batches under one write lock, answers the writes that came from here, delivers
-// events, and sends the output of these after the lock is released.
+// Apply applies batches under one write lock, answers this server's own writes, and delivers
+// events. The output is sent after the lock is released.
 func (a *applier) Apply(batches []consensus.Batch) {
 	s := a.s
 	now := s.cfg.Now()
@@ -74,11 +74,11 @@ func (a *applier) Apply(batches []consensus.Batch) {
 	a.trace.Applied(end)
 	if a.membersChanged {
 		a.membersChanged = false
-		s.retarget() // it writes a file, which must not happen under the lock
+		s.retarget() // writes a file, which must not happen under the lock
 	}
 	a.lastEnd.Store(int64(time.Since(s.startedMono)))
 	s.applied.wake()
-	a.flush(&a.replied) // a client that changes what a thousand watch does not wait until all of them are told
+	a.flush(&a.replied) // the client that changed a znode must not wait until a thousand watchers are told
 	a.trace.Written(s.cfg.Now)
 	a.reuse()
 	a.flush(&a.notified)
@@ -120,8 +120,8 @@ func (a *applier) reuse() {
 	a.free = a.free[:0]
 }
 
-// request returns the request in r: as it was proposed, if that happened on this server, otherwise
-// decoded.
+// request returns the request in r: the original if this server proposed the request, otherwise a
+// decoded copy.
 func (a *applier) request(r *consensus.Request) *datatree.Request {
 	if w := clientRequestOf(r.Ref); w != nil {
 		return &w.req
@@ -131,8 +131,9 @@ func (a *applier) request(r *consensus.Request) *datatree.Request {
 	}
 	decoded, err := datatree.DecodeRequest(r.Payload)
 	if err != nil {
-		// The log's checksums passed, so this program or another version wrote it so. Skipping it
-		// would make this replica differ from the others without anybody noticing.
+		// The log's checksums passed, so gozkd wrote these bytes, perhaps in another version.
+		// Skipping the request would make this replica differ from the others without anybody
+		// noticing.
 		panic("server: request in the log: " + err.Error())
 	}
 	a.decoded = decoded
@@ -203,8 +204,8 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 }
 
 // lost is called by consensus for a request of this server that was applied elsewhere and came as
-// part of a checkpoint, so that its result is unknown here. A client's connection is closed, as all
-// are when a checkpoint is installed.
+// part of a checkpoint, so that its result is unknown here. A client's connection is closed, like
+// all connections when a checkpoint is installed.
 func (s *Server) lost(ref any) {
 	switch w := ref.(type) {
 	case *clientWrite:
@@ -221,7 +222,7 @@ func (s *Server) lost(ref any) {
 const errUnknownOutcome = proto.ErrConnectionLoss
 
 // deliver puts an event on the output of every connection that watches for it and may read the
-// znode. A one-shot watch is consumed even if its owner may not.
+// znode. A one-shot watch is consumed even if its owner may not read the znode.
 func (a *applier) deliver(e *datatree.Event) {
 	s := a.s
 	if s.watches.Empty() {
@@ -252,7 +253,7 @@ func (a *applier) deliver(e *datatree.Event) {
 }
 
 // touch records that c has output to be sent when the write lock is released. A connection that an
-// event touches before a reply does is on both lists: the second time it has nothing left to send.
+// event touches before a reply does is on both lists: the second flush finds nothing left to send.
 func (a *applier) touch(c *conn, by touched) {
 	switch {
 	case c.touched >= by:

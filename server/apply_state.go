@@ -10,7 +10,7 @@ import (
 )
 
 // noteSession keeps the connections and expiry of sessions in step with the replicated table. ref
-// is the request if it was proposed here, otherwise nil.
+// is nil unless this server proposed the request.
 func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref any, now time.Time) {
 	s := a.s
 	switch req.Op {
@@ -33,7 +33,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		s.conns.bind(info.ID, c)
 		s.expiry.attached(info, req.Op == proto.OpCreateSession, now)
 	case proto.OpCloseSession, proto.OpExpireSession:
-		if res.Err == proto.ErrBadVersion { // a previous leader decided it, and this one gave every session a new timeout
+		if res.Err == proto.ErrBadVersion { // a previous leader decided this; the present leader gave every session a new timeout
 			s.expiry.touch(req.Session, now)
 		}
 		if res.Err != proto.OK {
@@ -60,7 +60,7 @@ func (a *applier) Capture() consensus.Changes {
 // CaptureAll returns the whole state.
 func (a *applier) CaptureAll() consensus.Changes { return a.s.tree.CaptureAll() }
 
-// Restore makes a tree from a checkpoint. install replaces the present tree by it.
+// Restore makes a tree from a checkpoint. install replaces the present tree by the new tree.
 func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
 	t, err := restoreTree(datatree.Options{TrackDirty: a.s.cfg.Dir != ""}, state)
 	if err != nil {
@@ -69,15 +69,15 @@ func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 	return func() { a.install(t) }, nil
 }
 
-// install replaces the state: at the start, or by that of another member.
+// install replaces the state by t: at the start, or when another member has sent its state.
 func (a *applier) install(t *datatree.Tree) {
 	s := a.s
 	s.checkpoint.onDisk.Store(int64(t.LastZxid()))
 	s.treeMu.Lock()
 	s.tree = t
 	if s.node != nil {
-		// Watches did not fire for the changes that were skipped, and requests of clients may be
-		// among them: clients must reconnect, and see them then. Drop them before the lock is
+		// Watches did not fire for the skipped changes, and requests of clients may be among these
+		// changes: clients must reconnect to see them. Drop the connections before the lock is
 		// released: otherwise a read could show a change without its event (V3).
 		s.dropConns()
 	}

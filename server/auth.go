@@ -38,7 +38,7 @@ func (c *conn) authenticate(d *jute.Decoder) proto.ErrCode {
 // maxIDBytes bounds the identities of a connection: each of its writes carries them into the log.
 const maxIDBytes = 8 << 10
 
-// addDigest adds the identity of a user, and reports whether there was room for it.
+// addDigest adds the identity of a user, and returns false if there is no room.
 func (c *conn) addDigest(userPassword string) bool {
 	ids := slices.Clone(c.ids) // requests under way keep the old list
 	for _, id := range c.server.digestIDs(userPassword) {

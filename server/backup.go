@@ -30,7 +30,7 @@ type Backup struct {
 	folder string
 }
 
-// Read reads from the file. It implements io.Reader.
+// Read reads from the file, as an io.Reader.
 func (b *Backup) Read(into []byte) (int, error) { return b.file.Read(into) }
 
 // Close removes the file.
@@ -40,9 +40,9 @@ func (b *Backup) Close() error { return errors.Join(b.file.Close(), os.RemoveAll
 // member can make it. Clients are served meanwhile, but nothing is applied while the list of znodes
 // is copied, which takes time in proportion to their number. The file is made in the data
 // directory, or in the system's folder for temporary files if there is none, and needs about as
-// much room as a checkpoint. In the data directory, it leaves room for two segments of the log.
+// much room as a checkpoint. In the data directory, Backup leaves room for two segments of the log.
 //
-// Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's error if that ends first, for example because
+// Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's error if ctx ends first, for example because
 // there is no leader; any error of the disk, which does not stop the server.
 func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	if !s.life.accepting.Load() {
@@ -113,8 +113,8 @@ func openBackup(folder string, write func(path string) error) (*Backup, error) {
 }
 
 // removeBackups removes the folders that a crash has left. removeBackups must be called before the
-// log is opened, which may need the room. If the data directory is in use it does nothing: opening
-// the log then fails with that reason.
+// log is opened, which may need the room. If the data directory is in use, removeBackups does
+// nothing: opening the log then fails with that reason.
 func (s *Server) removeBackups() {
 	if s.cfg.Dir == "" {
 		return
@@ -134,9 +134,9 @@ func (s *Server) removeBackups() {
 	}
 }
 
-// LastSnapshot returns the zxid of the last checkpoint on disk, and when it was written: by this
-// server, by an earlier process, or by another member that sent it. ok is false if there is none,
-// and for a server in memory.
+// LastSnapshot returns the zxid and the time of the last checkpoint on disk, whether this server,
+// an earlier process or another member wrote the checkpoint. ok is false if there is none, and for
+// a server in memory.
 func (s *Server) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 	if s.cfg.Dir == "" || !s.life.accepting.Load() {
 		return 0, time.Time{}, false

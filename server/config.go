@@ -56,7 +56,7 @@ type Config struct {
 	// committed anywhere when the read came. By default a read is answered from the state of this
 	// server, as in ZooKeeper.
 	LinearizableReads bool
-	// Listen is the address for clients, host:port; port 0 is any free one. Default: 127.0.0.1:0.
+	// Listen is the address for clients, host:port; port 0 is any free port. Default: 127.0.0.1:0.
 	Listen string
 	// Listener accepts clients instead of a listener on Listen: a Unix socket, TLS, or pipes in a
 	// test. The server closes it.
@@ -85,8 +85,8 @@ type Config struct {
 	// NoSync acknowledges writes before they are on disk (forceSync=no): a power failure may lose
 	// them.
 	NoSync bool
-	// SyncWarning is how long a sync may take before it is logged (fsync.warningthresholdms).
-	// Default: 1 s.
+	// SyncWarning is the duration above which a sync is logged (fsync.warningthresholdms). Default:
+	// 1 s.
 	SyncWarning time.Duration
 
 	// SlowRequest is the duration from which on a request is logged with the time of each of its
@@ -214,8 +214,8 @@ func (c *Config) ensureDefaults() error {
 // value is empty. Only one server at a time may use it. Memory must not be copied.
 type Memory = consensus.Memory
 
-// checkAddress returns an error if a host:port to listen on is malformed. Whether it is an address
-// of this machine, and free, shows when it is used.
+// checkAddress returns an error if a host:port to listen on is malformed. Listening shows whether
+// the address is free and belongs to this machine.
 func checkAddress(address string) error {
 	if address == "" {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// conn is a client's connection. One goroutine reads it; replies are also made by the goroutine of
-// Apply.
+// conn is a client's connection. A single goroutine reads the connection; the goroutine of Apply
+// also makes replies.
 type conn struct {
 	id     watch.ConnID
 	server *Server
@@ -24,7 +24,7 @@ type conn struct {
 	addr   string   // without the port
 
 	heardAt atomic.Int64 // when the last bytes came, in nanoseconds since Server.startedWall
-	blocked atomic.Bool  // it is not read, because writes wait: whether its client is alive cannot be heard
+	blocked atomic.Bool  // not read, because writes wait: nobody can tell whether the client is alive
 
 	touched touched // owned by the goroutine of Apply
 	removed bool    // from connTable; guarded by connTable.mu
@@ -69,8 +69,8 @@ func (c *conn) caller() datatree.Caller {
 }
 
 // noteHeard records that bytes came. Times are kept as durations since the start of the server,
-// because a Unix time would follow the steps of the wall clock: all sessions would expire when it
-// is set back.
+// because a Unix time would follow the steps of the wall clock: all sessions would expire when that
+// clock is set back.
 func (c *conn) noteHeard(now time.Time) { c.heardAt.Store(int64(now.Sub(c.server.startedWall))) }
 
 // lastHeard returns when the last bytes came, with the monotonic reading of the clock.
@@ -78,7 +78,7 @@ func (c *conn) lastHeard() time.Time {
 	return c.server.startedWall.Add(time.Duration(c.heardAt.Load()))
 }
 
-// heard returns the same for the expiry of sessions: a client that is not read counts as heard now.
+// heard is lastHeard for the expiry of sessions: a client that is not read counts as heard now.
 func (c *conn) heard() time.Time {
 	if c.blocked.Load() {
 		return c.server.cfg.Now()
@@ -100,7 +100,7 @@ func (c *conn) closeLocked() {
 	c.closed = true
 	c.out = nil
 	c.room.Broadcast()
-	// An error would say that it is closed already.
+	// The only error would be that the connection is closed already.
 	if c.raw != nil { // closing a socket does not block
 		_ = c.nc.Close()
 		return
@@ -110,14 +110,14 @@ func (c *conn) closeLocked() {
 	c.server.life.goroutines.Go(func() { _ = c.nc.Close() })
 }
 
-// finish makes the connection close when its output is sent, or after the time of a handshake: it
-// no longer has a session that could expire if the client does not read. c.mu is held.
+// finish makes the connection close when its output is sent, or after the time of a handshake:
+// there is no longer a session that could expire if the client does not read. c.mu is held.
 func (c *conn) finish() {
 	c.closeAfter = true
 	if c.raw != nil && !c.flushing { // a goroutine that is writing looks at closeAfter afterwards
 		c.raw.last = true
 	}
-	// It fails if the connection is closed already. The runtime's clock counts here, as in the
+	// Fails if the connection is closed already. The deadline is on the runtime's clock, as in the
 	// handshake.
 	_ = c.nc.SetWriteDeadline(time.Now().Add(c.server.live.Load().HandshakeTimeout))
 }

@@ -71,8 +71,8 @@ func (t *connTable) count() int {
 	return len(t.byID)
 }
 
-// bind makes c the connection of a session, and closes the previous one, which can do nothing for
-// it any more. c is nil if the session is connected elsewhere, or is over.
+// bind makes c the connection of a session, and closes the previous connection, which can do
+// nothing for the session any more. c is nil if the session is connected elsewhere, or is over.
 func (t *connTable) bind(id proto.SessionID, c *conn) {
 	t.mu.Lock()
 	old := t.bySession[id]
@@ -108,8 +108,8 @@ func (t *connTable) release(id proto.SessionID, c *conn) {
 	}
 }
 
-// heardSince calls f for each session that was heard from after that, and forgets closed
-// connections whose sessions were not.
+// heardSince calls f for each session that was heard from after that time, and forgets the closed
+// connections of all other sessions.
 func (t *connTable) heardSince(after time.Time, f func(id proto.SessionID, heard time.Time)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -25,9 +25,9 @@ var (
 )
 
 // ExpireSession ends a session as if its client had not been heard from for too long: its
-// ephemerals are deleted, its connection is closed without a reply, and when the client reconnects
-// it learns that the session has expired. Any member can do it. ExpireSession returns when the end
-// is applied on this server.
+// ephemerals are deleted, its connection is closed without a reply, and a client that reconnects
+// learns that the session has expired. ExpireSession may be called on any member, and returns when
+// the end is applied there.
 func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 	if err := s.CatchUp(ctx); err != nil {
 		return err
@@ -48,18 +48,18 @@ func (s *Server) ExpireSession(ctx context.Context, id int64) error {
 	}
 }
 
-// MoveClock calls move, which makes Config.Now jump, while no session can expire. Afterwards it
-// counts some sessions as heard from at that moment, because their clients would have sent pings in
-// the time that was skipped: the sessions that move returns, or, if that is nil, those that are
-// connected to this server. If the clocks of several members jump, MoveClock must be called on
-// each, each within the move of another, because the leader decides for all.
+// MoveClock calls move, which makes Config.Now jump, while no session can expire. Afterwards some
+// sessions count as heard from at that moment, because their clients would have sent pings in the
+// skipped time: the sessions that move returns, or, if move returns nil, the sessions connected to
+// this server. If the clocks of several members jump, MoveClock must be called on each, every call
+// within the move of another, because the leader decides for all.
 func (s *Server) MoveClock(move func() (connected []int64)) {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
 	if s.life.accepting.Load() {
-		s.takeLead() // otherwise it would happen after the jump, and give every session a full timeout
+		s.takeLead() // otherwise the lead would be taken after the jump, with a full timeout for every session
 	}
 	connected := move()
 	now := s.cfg.Now()
@@ -75,8 +75,8 @@ func (s *Server) MoveClock(move func() (connected []int64)) {
 }
 
 // ExpireDue ends the sessions whose timeout is over, and collects the containers and TTL znodes
-// that are due. ExpireDue waits neither for a tick nor for the end of one, as sessions otherwise
-// do. It returns when all of that is applied on this server, or ErrNotLeading.
+// that are due. Unlike the regular expiry, ExpireDue waits neither for a tick nor for the end of a
+// tick. It returns when these changes are applied on this server, or ErrNotLeading.
 func (s *Server) ExpireDue(ctx context.Context) error {
 	if err := s.CatchUp(ctx); err != nil {
 		return err

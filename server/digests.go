@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// digestEvery: the digest is kept of the state after each entry whose index is a multiple of
-	// this.
+	// digestEvery: a digest is kept of the state after each entry whose index is a multiple of
+	// digestEvery.
 	digestEvery = 16
 	// digestCount is how many digests are kept, for members that are ahead or lag.
 	digestCount = 1024
-	// differTimes is how often a member must differ before the leader tells it so, if no majority
-	// decides which state is right.
+	// differTimes is how often in a row a member must differ before the leader says so to the
+	// member, if no majority decides which state is right.
 	differTimes = 3
 )
 
 // ErrDiverged means that the state of this server is not that of the others.
 var ErrDiverged = errors.New("server: the state differs from that of the other servers")
 
-// divergedFile marks a data directory whose state differs. The server does not start with it.
+// divergedFile marks a data directory whose state differs. No server starts with such a directory.
 const divergedFile = "DIVERGED"
 
 // digests holds the digests of this server's state after recent entries, and the last reports of
@@ -40,7 +40,7 @@ type digest struct{ index, hash uint64 }
 
 // opinion is the result of comparing a member's state by its reports.
 type opinion struct {
-	times int       // how often it differed in a row; 0: it is equal
+	times int       // how often the states differed in a row; 0: they are equal
 	at    time.Time // when the report came: the opinion of a silent member does not count
 }
 
@@ -70,8 +70,8 @@ const (
 	verdictOwn                  // this server's state is wrong
 )
 
-// compare compares a member's digest. If more members differ from this one than agree with it, this
-// one is wrong. Opinions from before since do not count.
+// compare compares a member's digest. If more members differ from this server than agree with it,
+// this server is wrong. Opinions from before since do not count.
 func (d *digests) compare(from uint64, theirs digest, now, since time.Time) verdict {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Server) diverged(index uint64) {
 		}
 	}
 	s.fail(err)
-	s.life.cancel() // set, because only a server that serves gets here. The owner of the server may be slow to close it
+	s.life.cancel() // set, because only a server that serves gets here; its owner may be slow to call Close
 }
 
 // checkDiverged refuses a data directory that was marked by diverged.
@@ -132,7 +132,7 @@ func (s *Server) checkDiverged() error {
 	}
 	path := filepath.Join(s.cfg.Dir, divergedFile)
 	if _, err := os.Stat(path); err != nil {
-		return nil // not there, or the directory isn't: consensus says what is wrong with it
+		return nil // there is no such file, or no directory, which consensus reports
 	}
 	return fmt.Errorf("%w, see %s", ErrDiverged, path)
 }

@@ -125,8 +125,8 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 	}
 }
 
-// awaitQueue waits while the queue is in the way, which is checked after each change of it, or
-// until the connection closes.
+// awaitQueue waits until inTheWay returns false or the connection closes. inTheWay is called after
+// each change of the queue.
 func (c *conn) awaitQueue(inTheWay func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +136,7 @@ func (c *conn) awaitQueue(inTheWay func() bool) {
 }
 
 // awaitClosed waits until the connection is closed, which happens after the reply to closeSession.
-// Until then it is not read: nothing can be done for the session any more.
+// Until then the connection is not read, because nothing can be done for the session any more.
 func (c *conn) awaitClosed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,9 +228,9 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 	case proto.ClassRead:
 		c.readInTurn(h, d.Rest(), now, t)
 	case proto.ClassBulkRead:
-		// A short request for much work. If thousands of them waited for a write, they would all
-		// run when it is applied, under the write lock (V2). So each runs only when nothing is
-		// before it, and releases the lock afterwards.
+		// A bulk read is a short request for much work. If thousands of them waited for a write,
+		// all would run under the write lock when the write is applied (V2). So each runs only when
+		// no request is before it, and releases the lock afterwards.
 		if c.queue.len() > 0 {
 			return pauseAlone, nil
 		}
@@ -259,8 +259,8 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 		code := c.authenticate(&d)
 		c.status(h, code, 0, code != proto.OK, now, t)
 	case proto.ClassInternal:
-		// Only the server's own collector may send it: a client could delete any childless znode
-		// with it, whatever the ACL.
+		// Only the server's own collector may send this op: with it, a client could delete any
+		// childless znode, whatever the ACL.
 		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
 	default:
 		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
@@ -271,7 +271,7 @@ func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats) (p paus
 	if h.Op != proto.OpAuth {
 		c.stats.LastOp = h.Op
 	}
-	if h.Xid >= 0 { // a ping does not change it, as in ZooKeeper: go-zookeeper's FLWCons depends on that
+	if h.Xid >= 0 { // a ping does not change LastXid, as in ZooKeeper: go-zookeeper's FLWCons depends on that
 		c.stats.LastXid = h.Xid
 	}
 	return p, nil
@@ -351,7 +351,7 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 	})
 }
 
-// startBarrier starts the barrier of the reads of a burst: one for all of them. c.mu is held.
+// startBarrier starts the barrier that all reads of a burst share. c.mu is held.
 func (c *conn) startBarrier() {
 	b := c.barrier
 	if c.barrier = nil; b != nil {

@@ -1,6 +1,6 @@
 // Package server is a ZooKeeper server: connections, the request pipeline, the order of replies,
-// and the API to embed it. It is the only place where connections and the tree meet. Counting and
-// measuring stand in internal/meter, and the answers to four-letter words in package fourletter.
+// and the API to embed it. Connections and the tree meet only in this package. Counting and
+// measuring are in internal/meter, and the answers to four-letter words in package fourletter.
 //
 //	s, err := server.New(server.Config{})   // in memory, on a free port of the loopback
 //	err = s.Start(ctx)                      // returns when clients are served
@@ -11,7 +11,8 @@
 //
 //	V1  Replies leave in the order of their requests, per connection.
 //	V2  A read sees all earlier and no later writes of its own connection: after an unfinished
-//	    write it waits in the connection's queue, and runs right after that write was applied.
+//	    write, the read waits in the connection's queue, and runs right after that write was
+//	    applied.
 //	V3  A client gets the event of a change before any reply that shows the change, and never
 //	    before the reply of the read that set the watch: replies are put on the output under the
 //	    tree's lock, events under its write lock.
@@ -20,6 +21,6 @@
 //	V6  A bad frame costs its own connection and nothing else.
 //
 // Locks are always taken in this order: Server.treeMu, conn.mu, connTable.mu, and the leaf locks of
-// expiry, the watch table and the mailboxes. Nothing waits for a disk or a socket while it holds
-// one of them.
+// expiry, the watch table and the mailboxes. No goroutine waits for a disk or a socket while
+// holding one of these locks.
 package server

@@ -16,7 +16,7 @@ var (
 	// ErrNotStarted means that Start was not called yet.
 	ErrNotStarted = errors.New("server: not started")
 	// ErrNoLeader means that a server does not answer clients because it knows no leader, cannot
-	// reach it, or has not caught up with it yet. That may pass.
+	// reach the leader, or has not caught up yet. That may pass.
 	ErrNoLeader = errors.New("server: no leader, or not in touch with it")
 )
 
@@ -34,7 +34,7 @@ func (s *Server) Addr() net.Addr {
 }
 
 // ConnectString returns host:port for a client's connect string, or "" before Start has opened the
-// port. With Config.InProcess it is an address that clients accept, but that only Dialer can reach.
+// port. With Config.InProcess, clients accept the address, but only Dialer can reach it.
 func (s *Server) ConnectString() string {
 	if s.cfg.InProcess {
 		return inProcessAddress
@@ -45,9 +45,9 @@ func (s *Server) ConnectString() string {
 	return ""
 }
 
-// Dial returns a connection to this server that does not leave the process: it uses no port and no
-// system call. Dial does not wait; it takes a ctx so that it can serve as a dial function. A server
-// that still looks for a leader answers when it has one.
+// Dial returns a connection to this server that does not leave the process: without a port and
+// without system calls. Dial does not wait: ctx only makes it usable as a dial function. A server
+// that still looks for a leader answers when it has found a leader.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -82,8 +82,8 @@ func (s *Server) NotServing() error {
 }
 
 // Ready returns when the server answers clients: it knows a leader, and has applied everything that
-// was committed before that one's time. In an ensemble that may change again later; Start has
-// waited for it once. Ready returns ErrClosed, with the cause if there is one, if the server
+// was committed before that leader's time. In an ensemble that may change again later; Start has
+// waited for the first time. Ready returns ErrClosed, with the cause if there is one, if the server
 // stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
 	for {

@@ -70,7 +70,7 @@ func (s *Server) listenPeers() (net.Listener, error) {
 
 // retarget tells consensus the membership that the state wants, and the addresses of the members.
 // retarget must be called after the membership in the state may have changed, on the goroutine of
-// Apply or before that runs.
+// Apply or before that goroutine runs.
 func (s *Server) retarget() {
 	if s.alone() {
 		return
@@ -99,12 +99,12 @@ func (s *Server) retarget() {
 }
 
 // beginEnsemble proposes the first membership of a new ensemble, or of an ensemble that grows out
-// of a standalone server: the one that this leader is configured with.
+// of a standalone server: the membership that this leader is configured with.
 func (s *Server) beginEnsemble() {
 	if s.alone() || s.configured.Load() {
 		return
 	}
-	there := 1 // this server; one that grows into an ensemble must wait for others
+	there := 1 // this server; a server that grows into an ensemble must wait for others
 	for _, id := range s.node.Connected() {
 		if m, ok := s.members.Get(id); ok && m.Role == serverlist.Participant {
 			there++
@@ -116,8 +116,8 @@ func (s *Server) beginEnsemble() {
 	s.propose(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))}, nil)
 }
 
-// reconciled is called by consensus, on the leader, when raft has the pending members, or cannot
-// have them.
+// reconciled is called by consensus, on the leader, when raft has adopted the pending members, or
+// cannot adopt them.
 func (s *Server) reconciled(done consensus.Reconciled) {
 	body := datatree.ConfigDoneBody{Serial: proto.Zxid(done.Serial)}
 	if !done.Reached {
@@ -126,15 +126,15 @@ func (s *Server) reconciled(done consensus.Reconciled) {
 	s.propose(datatree.Request{Op: proto.OpConfigDone, Body: body.Append(nil)}, nil)
 }
 
-// noteConfig follows the membership in the state, and answers
-// the client whose change is done. ref is the request if it was proposed here, otherwise nil.
+// noteConfig follows the membership in the state, and answers the client whose change is done. ref
+// is nil unless this server proposed the request.
 func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref any, now time.Time) {
 	s := a.s
 	switch {
 	case res.Pending:
 		if w, ok := ref.(*clientWrite); ok {
 			a.reconfigs[res.Serial] = w
-			s.writes.release(w.bytes()) // it may take long, and does not wait for the disk
+			s.writes.release(w.bytes()) // a reconfig may take long, and does not wait for the disk
 		}
 		a.membersChanged = true
 	case req.Op == proto.OpConfigDone && res.Serial != 0:

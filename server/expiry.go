@@ -10,15 +10,15 @@ import (
 	"github.com/gozkd/gozkd/session"
 )
 
-// expiry knows when sessions expire. Every server follows it; the leader's decides.
+// expiry tracks when sessions expire. Every server keeps track; the leader's expiry decides.
 type expiry struct {
 	mu      sync.Mutex // guards these
 	tracker *session.Tracker
 	// leadingSince is Status.Since of the leadership for which the tracker was reset; zero: this
 	// server does not lead.
 	leadingSince time.Time
-	// jumped is when MoveClock last moved the clock. A time that was read from the clock before
-	// that is too old for a client that connects now.
+	// jumped is when MoveClock last moved the clock. A time that was read from the clock before the
+	// jump is too old for a client that connects now.
 	jumped time.Time
 }
 
@@ -37,7 +37,7 @@ func (e *expiry) remove(id proto.SessionID) {
 	e.tracker.Remove(id)
 }
 
-// attached records that a client connected with a session, which is new or not.
+// attached records that a client connected with a new or an existing session.
 func (e *expiry) attached(info datatree.SessionInfo, isNew bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,7 +74,7 @@ func (e *expiry) takeLead(st consensus.Status, now time.Time) bool {
 }
 
 // adoptSessions makes the tracker know the sessions of a state that was restored, each with a full
-// timeout: while no server served, nobody could be heard.
+// timeout: while no server served, no client could be heard.
 func (s *Server) adoptSessions() {
 	now := s.cfg.Now()
 	s.treeMu.RLock()
@@ -106,9 +106,9 @@ func (s *Server) touchSessions() {
 	clear(s.conns.disconnectedAt) // forget has touched these
 }
 
-// expired returns the sessions whose timeout is over by the tracker, and the present epoch.
-// The tree's lock keeps sessions attached where they are: a session that re-attaches after the
-// tracker gave it up would otherwise be closed under its new epoch.
+// expired returns the sessions whose timeout is over by the tracker, and the present epoch. expired
+// holds the tree's lock so that no session re-attaches meanwhile: a session that re-attached after
+// the tracker had given up on it would be closed under its new epoch.
 func (s *Server) expired(over func(*session.Tracker) []proto.SessionID) (infos []datatree.SessionInfo, epoch uint32) {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()

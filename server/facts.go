@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// The types of the facts that a server tells about itself. They stand in package facts, so that the
+// The types of the facts that a server tells about itself. They are in package facts, so that the
 // renderer of the four-letter words, which this package imports, can use them.
 type (
 	Status       = facts.Status
@@ -73,8 +73,8 @@ func (s *Server) Digest() (zxid int64, digest uint64) {
 }
 
 // Settings returns the settings in effect under the names and in the order of the conf word,
-// followed by Config.Settings. One of the latter with the name of a line replaces its value.
-// Settings reads the directories for their sizes.
+// followed by Config.Settings. A setting of Config.Settings with the name of an earlier line
+// replaces the value of that line. Settings reads the directories for their sizes.
 func (s *Server) Settings() []Setting {
 	c := s.live.Load()
 	data, log := s.DirSizes()
@@ -90,7 +90,7 @@ func (s *Server) Settings() []Setting {
 		{Key: "minSessionTimeout", Value: ms(c.MinSessionTimeout)},
 		{Key: "maxSessionTimeout", Value: ms(c.MaxSessionTimeout)},
 		{Key: "clientPortListenBacklog", Value: "-1"},
-		// A standalone ZooKeeper has no number and says 0; ours is in its session ids.
+		// A standalone ZooKeeper has no number and says 0. Ours is in the session ids.
 		{Key: "serverId", Value: strconv.Itoa(int(c.MemberID))},
 	}
 	if !s.alone() {
@@ -124,15 +124,15 @@ func (s *Server) memberSettings() []Setting {
 	return []Setting{
 		{Key: "initLimit", Value: strconv.Itoa(s.cfg.InitLimit)},
 		{Key: "syncLimit", Value: strconv.Itoa(s.cfg.SyncLimit)},
-		{Key: "electionAlg", Value: "3"}, // the only one that ZooKeeper still has
+		{Key: "electionAlg", Value: "3"}, // the only algorithm that ZooKeeper still has
 		{Key: "electionPort", Value: strconv.Itoa(own.ElectionPort)},
 		{Key: "quorumPort", Value: strconv.Itoa(own.PeerPort)},
 		{Key: "peerType", Value: peerType},
 	}
 }
 
-// port returns the port of an address, or ZooKeeper's -1 for an address without one, such as a Unix
-// socket's.
+// port returns the port of an address, or ZooKeeper's -1 for an address without a port, such as
+// that of a Unix socket.
 func port(a net.Addr) string {
 	if a != nil {
 		if _, p, err := net.SplitHostPort(a.String()); err == nil {
@@ -179,7 +179,7 @@ func dirSize(dir string) (total int64) {
 	return total
 }
 
-// TraceMask returns the mask of the gtmk word. Nothing else depends on it.
+// TraceMask returns the mask of the gtmk word. The mask has no other effect.
 func (s *Server) TraceMask() int64 { return s.traceMask.Load() }
 
 // SetTraceMask sets the mask, like the stmk word.

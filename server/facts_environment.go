@@ -9,7 +9,7 @@ import (
 )
 
 // Environment returns the lines of the envi word. The keys are those of a JVM. Each value is the
-// closest equivalent for a Go program, or empty if there is none or the system does not tell it.
+// closest equivalent for a Go program, or empty if there is none or the system does not tell.
 func (s *Server) Environment() []Setting {
 	or := func(value string, err error) string {
 		if err != nil {

@@ -52,9 +52,9 @@ func (s *Server) Membership() string {
 	return set.Text(version)
 }
 
-// Members returns the servers of the ensemble in ascending order of their numbers: as the ensemble
-// agreed on them, or as this server is configured while it knows of no agreement. A server alone
-// has none. The caller owns the result.
+// Members returns the servers of the ensemble in ascending order of their numbers: the members that
+// the ensemble agreed on, or, as long as this server knows of no agreement, those of its
+// configuration. A server alone has none. The caller owns the result.
 func (s *Server) Members() []MemberStatus {
 	set, _ := s.ensemble()
 	all := make([]MemberStatus, 0, len(set))

@@ -10,8 +10,8 @@ import (
 )
 
 // Monitor returns the values of the mntr word, in its order. Before Start has opened the data, and
-// after the server stopped, it returns nil. A server that waits for a leader has values, although
-// it does not answer the word. The caller owns the result.
+// after the server stopped, Monitor returns nil. A server that waits for a leader has values,
+// although it does not answer the word. The caller owns the result.
 //
 // docs/reference/monitoring.md says what each of ZooKeeper's keys means here, and which are missing
 // and why.
@@ -88,7 +88,8 @@ func (s *Server) addMember(l *facts.Values) {
 	l.Add("gozkd_epoch", int64(zxid.Epoch()))
 	l.Add("gozkd_term", int64(st.Term))
 	l.Add("gozkd_applied_index", int64(st.Applied))
-	// A leader that does not hear from a quorum soon steps down, and then nobody follows it.
+	// A leader that does not hear from a quorum soon steps down, and then this server knows no
+	// leader.
 	l.Add("gozkd_quorum_reachable", flag(st.Leader != 0))
 	voters := int64(0)
 	for _, id := range st.Voters {
@@ -142,7 +143,7 @@ func (s *Server) addLearners(l *facts.Values, set serverlist.Set, st consensus.S
 }
 
 // lagKnown reports whether this leader has heard from the member. The lag of a member that receives
-// a checkpoint counts from nothing.
+// a checkpoint counts from index 0.
 func lagKnown(p consensus.PeerStatus) bool { return p.Match != 0 || p.Checkpoint }
 
 func flag(set bool) int64 {

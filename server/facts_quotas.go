@@ -11,7 +11,7 @@ import (
 // meanwhile.
 const maxQuotaZnodes = 1000
 
-// namespaceQuota is the quota of a child of the root. A limit of -1 is none.
+// namespaceQuota is the quota of a child of the root. -1 means no limit.
 type namespaceQuota struct {
 	name                                 string
 	countLimit, bytesLimit, count, bytes int64
@@ -53,7 +53,7 @@ func (s *Server) quotas() (list []namespaceQuota) {
 	return list
 }
 
-// hardOrSoft returns the hard limit or, if there is none, the soft one.
+// hardOrSoft returns the hard limit or, if there is none, the soft limit.
 func hardOrSoft(limits map[string]int64, hard, soft string) int64 {
 	if v, ok := limits[hard]; ok && v > -1 {
 		return v

@@ -49,8 +49,8 @@ func (s *Server) ZnodeKinds() []ZnodeKind {
 	return all
 }
 
-// Expiries returns when sessions expire, the next first, as the server knows that decides about it:
-// a server alone, or the leader. All others return nil. The caller owns the result.
+// Expiries returns when sessions expire, the next first. Only the server that decides about expiry
+// knows: a server alone, or the leader. All others return nil. The caller owns the result.
 func (s *Server) Expiries() []Expiry {
 	if !s.life.accepting.Load() {
 		return nil

@@ -27,7 +27,7 @@ func appendStatus(b []byte, xid int32, zxid proto.Zxid, code proto.ErrCode) []by
 	return endFrame(b, start)
 }
 
-// failReply replaces the reply that begins at start by one without a body.
+// failReply replaces the reply that begins at start by a reply without a body.
 func failReply(b []byte, start int, xid int32, zxid proto.Zxid, code proto.ErrCode) []byte {
 	return appendStatus(b[:start], xid, zxid, code)
 }

@@ -53,7 +53,8 @@ func (c *conn) handshake(in *input) (ok bool, err error) {
 	if err := c.nc.SetReadDeadline(time.Time{}); err != nil {
 		return false, nil
 	}
-	// A silent close makes the client try the next server; an answer would cost it its session.
+	// A silent close makes the client try the next server; an answer would cost the client its
+	// session.
 	if last := s.awaitZxid(req.LastZxidSeen); req.LastZxidSeen > last {
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
@@ -74,14 +75,14 @@ func (c *conn) noteUnattached(err error) {
 }
 
 // awaitServing waits a moment for a leader, and reports whether clients are served. A request to
-// re-attach must not wait longer: it cannot be recalled when its client gives up, and would take
-// the session away from wherever the client is then.
+// re-attach must not wait longer: when its client gives up, the request cannot be recalled, and
+// would take the session away from the server that the client has found by then.
 func (s *Server) awaitServing() bool {
 	return s.await(func() bool { return s.ready() && s.node.Status().Current })
 }
 
 // awaitZxid waits a moment for this server to reach the zxid that the client has seen on another
-// one, and returns the last zxid of this server.
+// server, and returns the last zxid of this server.
 func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
 	s.await(func() bool {
 		s.treeMu.RLock()
@@ -92,7 +93,7 @@ func (s *Server) awaitZxid(want proto.Zxid) (last proto.Zxid) {
 	return last
 }
 
-// await waits up to a tick until cond holds, and reports whether it does. await checks cond when
+// await waits up to a tick until cond holds, and reports whether cond holds. cond is checked when
 // something was applied and when the leader was checked. A server that stops does not wait.
 func (s *Server) await(cond func() bool) bool {
 	if cond() {
@@ -115,7 +116,7 @@ func (s *Server) await(cond func() bool) bool {
 	}
 }
 
-// attach proposes a new session, or to re-attach one, and waits until Apply has answered.
+// attach proposes to create or to re-attach a session, and waits until Apply has answered.
 func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	s := c.server
 	body := datatree.CreateSessionBody{TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
@@ -155,9 +156,9 @@ func (s *Server) clampTimeout(ms int32) time.Duration {
 	return min(max(time.Duration(ms)*time.Millisecond, bounds.MinSessionTimeout), bounds.MaxSessionTimeout)
 }
 
-// attached takes the result of attach's request. Apply calls it under the tree's write lock. It
-// does not wake the goroutine that waits in attach: that is woken when the answer is written.
-// Before, the client sends nothing, and Apply has the locks.
+// attached takes the result of attach's request. Apply calls attached under the tree's write lock.
+// The goroutine that waits in attach is not woken here but when the answer is written: until then
+// the client sends nothing, and Apply has the locks.
 func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 
 const inputBytes = 32 << 10
 
-// inputs holds free read buffers. A connection borrows one while it has bytes to handle.
+// inputs holds free read buffers. A connection borrows a buffer only while there are bytes to
+// handle.
 var inputs = sync.Pool{New: func() any { return new([inputBytes]byte) }}
 
 // input holds the bytes that were read from a connection and are not handled yet: buf[r:w].
@@ -18,8 +19,8 @@ type input struct {
 	pooled *[inputBytes]byte
 }
 
-// frame returns the next frame without its length, or nil if it has not arrived as a whole. It
-// shares the buffer. A length that is negative or above limit is an error.
+// frame returns the next frame without its length, or nil if the frame has not arrived as a whole.
+// The result shares the buffer. A length that is negative or above limit is an error.
 func (in *input) frame(limit int32) ([]byte, error) {
 	if in.w-in.r < 4 {
 		return nil, nil

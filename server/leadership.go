@@ -18,7 +18,7 @@ type leaderContact struct {
 // watchLeader follows the leadership. watchLeader runs twice a tick and whenever the leadership
 // changes, on the goroutine of runSessions.
 //
-// A server that knows no leader for syncLimit ticks, or hears a leader that does not hear it,
+// A server that for syncLimit ticks knows no leader, or hears a leader but is not heard by it,
 // closes its client connections, as ZooKeeper does: then clients know that they may be cut off, and
 // try other servers. Sessions live on.
 func (s *Server) watchLeader(st consensus.Status) {

@@ -13,7 +13,7 @@ import (
 type lifecycle struct {
 	mu              sync.Mutex // guards these
 	started, closed bool
-	starting        chan struct{}      // closed when Start is over; nil: it was not called
+	starting        chan struct{}      // closed when Start is over; nil: Start was not called
 	abortStart      context.CancelFunc // ends a Start that is still running
 
 	cancel     context.CancelFunc // stops the node and the loops; set by Start before others can use it
@@ -22,7 +22,7 @@ type lifecycle struct {
 	stopOnce  sync.Once
 	stopping  chan struct{}         // closed when the server begins to stop, also if it stops by itself
 	stopped   chan struct{}         // closed at the end of Close
-	cause     atomic.Pointer[error] // why it stopped by itself
+	cause     atomic.Pointer[error] // why the server stopped by itself
 	err       chan error            // delivers the cause; capacity 1, because nobody may be listening
 	accepting atomic.Bool           // the node is open, and connections are taken
 	serving   atomic.Bool           // a leader was found once, and the server did not stop
@@ -61,7 +61,7 @@ func (l *lifecycle) end() (first bool) {
 	first = !l.closed
 	l.closed = true
 	// Not held during the shutdown: in a synctest bubble a goroutine that waits for a lock keeps
-	// time from advancing, and the shutdown may wait for that.
+	// time from advancing, and the shutdown may wait for time to advance.
 	l.mu.Unlock()
 	return first
 }
@@ -117,8 +117,8 @@ func (s *Server) fail(err error) {
 // Close returns when every goroutine has ended. Close may be called several times.
 func (s *Server) Close() error { return s.close(true) }
 
-// Abort stops the server like Close, but to the others it looks like a crash: a leader does not
-// hand over.
+// Abort stops the server like Close, except that a leader does not hand over: to the other members,
+// this looks like a crash.
 func (s *Server) Abort() error { return s.close(false) }
 
 func (s *Server) close(handOver bool) error {

@@ -21,8 +21,8 @@ func (c *conn) borrowOutput() {
 }
 
 // appendShared appends a frame that other connections get, too. The frame is never changed, and its
-// capacity must be its length: then it can be the output as it is, and appending to that copies it.
-// c.mu is held.
+// capacity must be its length: then the frame itself can be the output, and an append to the output
+// copies it. c.mu is held.
 func (c *conn) appendShared(frame []byte) {
 	if c.out == nil && len(frame) < minPooledOutput {
 		c.out = frame
@@ -40,7 +40,7 @@ func putOutput(b []byte) {
 }
 
 // flush writes the output to the socket, and waits for the socket if necessary. Only the goroutine
-// that reads the connection calls it, so a client that does not read is not read either.
+// that reads the connection calls flush, so a client that does not read is not read either.
 func (c *conn) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +71,8 @@ func (c *conn) flushAsync() {
 	}
 	if !c.flushing && len(c.out) > 0 && !c.closed {
 		c.flushing = true
-		// Ends when the output is written or the connection closes; Close of the server closes it
-		// and waits.
+		// Ends when the output is written or the connection closes; Close of the server closes the
+		// connection and waits.
 		c.server.life.goroutines.Go(c.finishFlush)
 	}
 }
@@ -84,8 +84,8 @@ func (c *conn) finishFlush() {
 	c.writeOut(false)
 }
 
-// writeOut writes until the output is empty or, if try is set, until the socket would make it wait.
-// The rest stays on the output. c.mu is held, except while writing.
+// writeOut writes until the output is empty or, if try is set, until the socket would block. The
+// rest stays on the output. c.mu is held, except while writing.
 func (c *conn) writeOut(try bool) {
 	c.flushing = true
 	for len(c.out) > 0 && !c.closed {

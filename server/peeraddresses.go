@@ -13,11 +13,11 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// peerAddresses knows the addresses at which this server reaches the other members. They come from
-// its own configuration, because the address of a member often depends on the place: 0.0.0.0 for
-// itself, a name within a network, a port that is forwarded. When a reconfig moves a member, or
-// adds one, the address in the reconfig counts. A file next to the data keeps that for the next
-// start, as ZooKeeper's dynamic configuration file does.
+// peerAddresses holds the addresses at which this server reaches the other members. They come from
+// this server's own configuration, because the address of a member often depends on where it is
+// used: 0.0.0.0 for the member itself, a name within a network, a port that is forwarded. When a
+// reconfig moves or adds a member, the address in the reconfig counts. A file next to the data
+// keeps these addresses for the next start, as ZooKeeper's dynamic configuration file does.
 type peerAddresses struct {
 	path         string         // of the file; empty: there is none
 	configured   serverlist.Set // by this server's own configuration
@@ -32,8 +32,8 @@ type peerAddresses struct {
 // peerSections is the number of sections of the file: configured, replicated and local.
 const peerSections = 3
 
-// openPeerAddresses reads the file, if there is one. The configuration takes precedence for lines
-// that changed in it since the file was written.
+// openPeerAddresses reads the file, if there is one. Lines of the configuration that changed since
+// the file was written take precedence.
 func openPeerAddresses(dir string, configured serverlist.Set) (*peerAddresses, error) {
 	p := &peerAddresses{configured: configured, local: configured}
 	if dir == "" {
@@ -68,7 +68,7 @@ func openPeerAddresses(dir string, configured serverlist.Set) (*peerAddresses, e
 	return p, nil
 }
 
-// update takes the members of the state, and those together with the members that a pending
+// update takes the members of the state, and wanted: the same with the members that a pending
 // reconfig adds. A state with an older version does not change addresses: after a restart, the log
 // after the checkpoint is applied again.
 func (p *peerAddresses) update(replicated serverlist.Set, version proto.Zxid, wanted serverlist.Set) error {

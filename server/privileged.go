@@ -9,8 +9,8 @@ import (
 )
 
 // Multi carries out all of ops or none, and returns when they are applied here. Multi checks no ACL
-// and no quota. The ephemeral znodes that ops create belong to the session; without one, session is
-// 0. Errors: ErrNoSession; an error that wraps the code of the operation that failed and names its
+// and no quota. The ephemeral znodes that ops create belong to the session; 0: there is no session.
+// Errors: ErrNoSession; an error that wraps the code of the operation that failed and names its
 // path.
 func (s *Server) Multi(ctx context.Context, session int64, ops ...proto.MultiOp) error {
 	var r datatree.Request
@@ -31,7 +31,7 @@ func (s *Server) Multi(ctx context.Context, session int64, ops ...proto.MultiOp)
 }
 
 // multi proposes ops on behalf of r's session. failed is the index of the operation that failed
-// with err; it is -1 if none did, or if the multi was refused as a whole.
+// with err, or -1 if none did or the multi was refused as a whole.
 func (s *Server) multi(ctx context.Context, r datatree.Request, ops []proto.MultiOp) (failed int, err error) {
 	r.Op, r.Body = proto.OpMulti, (&proto.MultiRequest{Ops: ops}).Append(nil)
 	failed = -1
@@ -49,7 +49,7 @@ func (s *Server) multi(ctx context.Context, r datatree.Request, ops []proto.Mult
 	return -1, err
 }
 
-// SetACL replaces the access control list of a znode, and returns when that is applied here. It
+// SetACL replaces the access control list of a znode, and returns when that is applied here. SetACL
 // checks no ACL.
 func (s *Server) SetACL(ctx context.Context, path string, acl []proto.ACL) error {
 	body := (&proto.SetACLRequest{Path: path, ACL: acl, Version: -1}).Append(nil)

@@ -10,12 +10,12 @@ import (
 )
 
 // rawConn reads and writes a socket without blocking, so that a connection needs no buffer while it
-// waits. One goroutine at a time may read, and one may write.
+// waits. At most one goroutine at a time may read, and at most one may write.
 type rawConn struct {
 	rc syscall.RawConn
 
-	// The runtime takes functions. These are made once, so that a request allocates nothing. The
-	// fields after each are its arguments and results.
+	// The functions that the runtime calls, made once so that a request allocates nothing. The
+	// fields after each function are its arguments and results.
 	read  func(fd uintptr) (done bool)
 	in    *input
 	inN   int
@@ -59,8 +59,7 @@ func (s *rawConn) fill(in *input) error {
 	return nil
 }
 
-// readOnce is called by the runtime. If it returns false, it is called again when the socket is
-// readable.
+// readOnce is called by the runtime, and after a false result again when the socket is readable.
 func (s *rawConn) readOnce(fd uintptr) bool {
 	s.in.borrow()
 	s.inN, s.inErr = readNow(fd, s.in.buf)

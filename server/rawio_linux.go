@@ -24,7 +24,7 @@ func writeNow(fd uintptr, b []byte, last bool) (int, error) {
 	}
 	n, err := transfer(unix.SYS_SENDTO, fd, b, flags|unix.MSG_MORE)
 	if n == len(b) {
-		// It fails if the connection is lost. Then only the close remains to be done.
+		// Fails if the connection is lost, and then only the close remains to be done.
 		_, _, _ = syscall.RawSyscall(unix.SYS_SHUTDOWN, fd, unix.SHUT_WR, 0)
 	}
 	return n, err

@@ -12,11 +12,11 @@ import (
 )
 
 // maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client accepts
-// a longer frame, and a short request could ask for one.
+// a longer frame, and a short request could ask for a very long reply.
 const maxMultiReads = 4
 
 // read appends the reply to a read op. The caller holds the tree's lock and c.mu. body may be a
-// network buffer: read keeps nothing of it.
+// network buffer, and is not kept.
 func (s *Server) read(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, xid int32, body []byte, ids []proto.ID) []byte {
 	if op == proto.OpPing {
 		return appendStatus(out, proto.XidPing, s.tree.LastZxid(), proto.OK)
@@ -198,10 +198,10 @@ func (s *Server) checkOrRemoveWatches(c *conn, op proto.OpCode, d *jute.Decoder)
 	return proto.OK
 }
 
-// setWatches sets the watches of a client that reconnected, and appends an event for each that
-// should have fired in the meantime. As in ZooKeeper, it checks no ACL and validates no path, and a
-// null vector or path fails the request only when it is reached: the watches before it stay set.
-// Persistent watches may have a null path.
+// setWatches sets the watches of a client that reconnected, and appends an event for each watch
+// that should have fired in the meantime. As in ZooKeeper, no ACL is checked and no path is
+// validated, and a null vector or path fails the request only when it is reached: the watches
+// before it stay set. Persistent watches may have a null path.
 func (s *Server) setWatches(c *conn, t *meter.BatchStats, out []byte, op proto.OpCode, d *jute.Decoder) ([]byte, proto.ErrCode) {
 	var r proto.SetWatchesRequest
 	syntax := *d

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// reloads names the fields of Config that Reload changes. Each is read from Server.live where it is
-// used, so a reader sees the old value or the new one, and no other state of the server depends on
-// it.
+// reloads names the fields of Config that Reload changes. Each is read from Server.live at its
+// place of use, so a reader sees either the old or the new value, and no other state of the server
+// depends on these fields.
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "OutstandingLimit", "HandshakeTimeout",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",

@@ -40,8 +40,8 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 	c.drain(b)
 }
 
-// drain answers requests from the head of the queue until it finds one that is not finished. The
-// caller holds the tree's lock, for reading or writing, and c.mu, and settles b.
+// drain answers requests from the head of the queue up to the first unfinished request. The caller
+// holds the tree's lock, for reading or writing, and c.mu, and settles b.
 func (c *conn) drain(b *meter.BatchStats) {
 	for !c.closed && !c.closeAfter && c.queue.len() > 0 {
 		if len(c.out) > maxOutput { // short requests can ask for long replies, and none of these can wait (V2)
@@ -55,7 +55,7 @@ func (c *conn) drain(b *meter.BatchStats) {
 		}
 		c.queue.pop()
 	}
-	if !c.closeAfter { // otherwise the end wakes those who wait
+	if !c.closeAfter { // otherwise the end wakes the waiters
 		c.room.Broadcast()
 	}
 	c.boundOutput()

@@ -44,8 +44,8 @@ type clientWrite struct {
 	free  bool       // it was answered at once, and is no longer in the queue
 }
 
-// attachRequest creates or re-attaches a session. attachRequest is not queued: it is the first
-// request of its connection.
+// attachRequest creates or re-attaches a session. It is the first request of its connection, and
+// therefore not queued.
 type attachRequest struct {
 	clientRequest
 	passwd      []byte
@@ -67,7 +67,7 @@ func (w *serverWrite) finish(res datatree.Result) {
 	}
 }
 
-// queuedRead is answered from the tree when everything before it is answered, and its barrier has
+// queuedRead is answered from the tree when all earlier requests are answered and its barrier has
 // passed.
 type queuedRead struct {
 	op              proto.OpCode
@@ -78,7 +78,8 @@ type queuedRead struct {
 	heard, received time.Time
 }
 
-// queuedSync is answered when this server has applied everything that was committed when it came.
+// queuedSync is answered when this server has applied everything that was committed when the sync
+// came.
 type queuedSync struct {
 	xid             int32
 	path            []byte // encoded: the body of the reply

@@ -7,7 +7,7 @@ import (
 )
 
 // restoreTree is datatree.Restore on two goroutines: the caller's reads and decodes the checkpoint
-// while another one builds the tree, which has ended when restoreTree returns.
+// while another goroutine, which ends before restoreTree returns, builds the tree.
 func restoreTree(opts datatree.Options, kv iter.Seq2[[]byte, []byte]) (t *datatree.Tree, err error) {
 	const ahead = 4 // batches that may wait for the builder
 	batches, built := make(chan *datatree.Batch, ahead), make(chan struct{})

@@ -25,7 +25,7 @@ var (
 	ErrStarted = errors.New("server: started already")
 )
 
-// Server is one ZooKeeper server. Its methods may be called from any goroutine.
+// Server is a ZooKeeper server. Its methods may be called from any goroutine.
 type Server struct {
 	cfg       Config                 // as the server was started with
 	live      atomic.Pointer[Config] // as Reload left it; its content never changes
@@ -41,7 +41,7 @@ type Server struct {
 	writes    writeLimit
 	meter     meter.Meter
 	traceMask atomic.Int64 // of the words gtmk and stmk
-	applied   waitList     // of those who wait for the state to change, or for a leader
+	applied   waitList     // goroutines that wait for the state to change, or for a leader
 
 	treeMu  sync.RWMutex // guards tree; see the package comment for the order of locks
 	tree    *datatree.Tree
@@ -68,8 +68,8 @@ type clientPort struct {
 type checkpoints struct {
 	capturing atomic.Int64 // zxid of the checkpoint that is being written
 	onDisk    atomic.Int64 // zxid of the last checkpoint on disk
-	// logRoom is how many bytes a backup must leave free on the disk: the server stops when its log
-	// has no room. It is set before Start returns.
+	// logRoom is how many bytes a backup must leave free on the disk, because the server stops when
+	// its log has no room. Set before Start returns.
 	logRoom int64
 }
 
@@ -215,7 +215,7 @@ func (s *Server) openNode() error {
 }
 
 // raftTick returns the unit of raft's timers: a fraction of ZooKeeper's tick, because an election
-// should not take several of those. Below 20 ms, which is an election timeout of 200 ms, a busy
+// should not take several ticks. Below 20 ms, which is an election timeout of 200 ms, a busy
 // machine loses leaders that are healthy.
 func raftTick(tick time.Duration) time.Duration {
 	return min(max(tick/40, 20*time.Millisecond), 50*time.Millisecond)

@@ -11,13 +11,13 @@ import (
 
 // sessionLoop is the state of runSessions, owned by its goroutine.
 type sessionLoop struct {
-	reportedUntil time.Time // what was heard before was reported to the leader
+	reportedUntil time.Time // everything heard before this moment was reported to the leader
 	lastLogged    transitions
 }
 
-// runSessions follows the leadership, twice a tick and whenever it changes. Also twice a tick it
-// reports to the leader which sessions were heard from, or, on the leader, expires those that were
-// not.
+// runSessions follows the leadership, twice a tick and whenever the leadership changes. Also twice
+// a tick, it reports to the leader which sessions were heard from, or, on the leader, expires the
+// sessions that were not heard from.
 func (s *Server) runSessions(ctx context.Context) {
 	ticker := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
 	defer ticker.Stop()

@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 )
 
-// transitions is the server's part in the ensemble as last logged. Each change is logged once. It
-// is owned by the goroutine of runSessions.
+// transitions is the server's part in the ensemble as last logged, so that each change is logged
+// once. Owned by the goroutine of runSessions.
 type transitions struct {
 	mode   string
 	leader uint64
@@ -21,14 +21,15 @@ type transitions struct {
 type phase uint8
 
 const (
-	phaseInStep phase = iota // also that of a new member, so that one in step is not logged
+	phaseInStep phase = iota // also that of a new member, so that a member in step is not logged
 	phaseSilent
 	phaseCheckpoint
 	phaseLog
 )
 
 // awaitLeader waits until there is a leader and this server has applied everything that was
-// committed before that leader's time. If that takes long, it logs the reason, less and less often.
+// committed before that leader's time. If that takes long, awaitLeader logs the reason, less and
+// less often.
 func (s *Server) awaitLeader(ctx context.Context, failed <-chan error) error {
 	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
 	timer := time.NewTimer(patience)
@@ -86,7 +87,7 @@ func (s *Server) logRole(st consensus.Status) {
 	}
 }
 
-// fewEntries is a lag that is not logged: it is gone before anybody reads the line.
+// fewEntries is a lag that is not logged: such a lag is gone before anybody reads the line.
 const fewEntries = 256
 
 // logPeers logs, on the leader, members that fall silent, catch up, or are in step again. logPeers

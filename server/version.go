@@ -6,12 +6,12 @@ import "github.com/gozkd/gozkd/internal/version"
 const Version = version.Number
 
 // zooKeeperRelease is the ZooKeeper release whose protocol and semantics this server has. Clients
-// derive from it which operations they may use.
+// derive from this version which operations they may use.
 const zooKeeperRelease = "3.9.5"
 
 // buildDate formats the date in the version line. ZooKeeper 3.6 and later writes 2006-01-02
 // instead, but go-zookeeper's FLWSrvr accepts only the older form, and no known client needs the
-// newer one.
+// newer form.
 const buildDate = "01/02/2006 15:04 UTC"
 
 // versionLine returns the version in the form of ZooKeeper's "version-revision, built on date": the

@@ -7,11 +7,12 @@ import (
 	"github.com/gozkd/gozkd/internal/fourletter"
 )
 
-// defaultTraceMask is what gtmk answers until stmk sets another mask. Nothing else depends on it.
+// defaultTraceMask is the answer of gtmk until stmk sets another mask. The mask has no other
+// effect.
 const defaultTraceMask = 306
 
 // answerWord answers a four-letter word. The caller closes the connection. in holds the word and
-// what follows it.
+// the bytes after it.
 func (c *conn) answerWord(word string, in *input) {
 	if word == fourletter.TelnetClose {
 		return

@@ -5,8 +5,8 @@ import "sync"
 // maxOutstandingBytes bounds the bytes of all writes under way. Above it, sockets are not read.
 const maxOutstandingBytes = 64 << 20
 
-// writeLimit counts the writes under way and their bytes. A connection that finds it full waits,
-// without other locks.
+// writeLimit counts the writes under way and their bytes. A connection that finds the limit reached
+// waits, without other locks.
 type writeLimit struct {
 	mu     sync.Mutex
 	room   sync.Cond

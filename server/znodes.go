@@ -14,10 +14,10 @@ import (
 // Znode is one znode at one moment.
 type Znode = datatree.ZnodeInfo
 
-// Walk calls f for the znode at path and all below it, parents first and siblings by name, until f
-// returns false, all at the same moment. Walk checks no ACL. f must not call the server, which
-// waits for it, and must not change Data and ACL, which are shared. Walk reports whether there is a
-// znode at path.
+// Walk calls f for the znode at path and all znodes below, parents first and siblings by name,
+// until f returns false, all at the same moment. Walk checks no ACL. f must not call the server,
+// which waits for it, and must not change Data and ACL, which are shared. Walk reports whether
+// there is a znode at path.
 func (s *Server) Walk(path string, f func(Znode) bool) bool {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
@@ -27,7 +27,7 @@ func (s *Server) Walk(path string, f func(Znode) bool) bool {
 // Load writes data to paths, all at once, and returns when that is applied on this server. Load
 // sets the data of znodes that exist, and creates those that are missing, with their ancestors, as
 // persistent znodes with an open ACL. Load checks no ACL. Data that is too large for clients to
-// read is refused, as if they had written it.
+// read is refused, like a client's write of such data.
 func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 	var errs []error
 	for path := range znodes {
@@ -56,7 +56,7 @@ func (s *Server) Load(ctx context.Context, znodes map[string][]byte) error {
 	}
 }
 
-// loadOps returns the operations that make the present znodes the wanted ones.
+// loadOps returns the operations that give the tree the wanted znodes.
 func (s *Server) loadOps(znodes map[string][]byte) (ops []proto.MultiOp) {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()

@@ -3,7 +3,7 @@
 // package server has an alias for each type.
 //
 // The admin commands, the Prometheus metrics and the four-letter words are three renderings of
-// these facts. The types stand in a package below server because server answers the four-letter
-// words on its client port and therefore imports their renderer, which could not import server in
-// turn. See package internal/fourletter.
+// these facts. The types are in a package below server because server answers the four-letter words
+// on its client port and therefore imports their renderer, which could not import server in turn.
+// See package internal/fourletter.
 package facts

@@ -19,8 +19,8 @@ type Status struct {
 	Zxid    int64  // of the last change that is applied on this server
 	// Whole reports whether every member that should vote does, and, as far as the leader knows, no
 	// member has joined without data. A member that joins without data is admitted as a learner
-	// first, as can happen to the last one when a new ensemble is formed: until it votes, the
-	// ensemble tolerates fewer failures.
+	// first, as can happen to the last member when a new ensemble is formed. Until that learner
+	// votes, the ensemble tolerates fewer failures.
 	Whole bool
 }
 
@@ -42,8 +42,8 @@ type Stats struct {
 	Uptime                     time.Duration
 }
 
-// Sizes are the last, the smallest and the largest of some lengths in bytes. All are -1 if there is
-// none, as in ZooKeeper.
+// Sizes are the last, the smallest and the largest of some lengths in bytes. All are -1 if no
+// length was recorded, as in ZooKeeper.
 type Sizes struct{ Last, Min, Max int64 }
 
 // Connection describes a client's connection at one moment.
@@ -57,7 +57,7 @@ type Connection struct {
 	Queued         int           // requests that wait
 	Writing        bool          // replies wait for the client to read
 	Received, Sent int64         // packets
-	LastOp         string        // the request of the last reply, as the cons word abbreviates it; NA: none, or one without a name
+	LastOp         string        // the request of the last reply, as the cons word abbreviates it; NA: there is none, or it has no name
 	LastXid        int32         // the client's number of that request; negative: it has none
 	LastZxid       int64         // of that reply; -1: none
 	LastReply      time.Time     // zero: none
@@ -75,7 +75,7 @@ func (c *Connection) InterestOps() int {
 	return 1
 }
 
-// Session describes a session as one server knows it.
+// Session describes a session as the reporting server knows it.
 type Session struct {
 	ID         int64
 	Timeout    time.Duration
@@ -96,7 +96,7 @@ type Expiry struct {
 	Sessions []int64 // in ascending order
 }
 
-// MemberStatus describes one server of an ensemble as the membership records it. Addresses are
+// MemberStatus describes a server of an ensemble as the membership records it. Addresses are
 // host:port, or empty if unknown.
 type MemberStatus struct {
 	ID              int
@@ -113,5 +113,5 @@ type ZnodeKind struct {
 	TTL  time.Duration // 0: a container
 }
 
-// Setting is one line of the conf word.
+// Setting is a line of the conf word.
 type Setting struct{ Key, Value string }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Value is one measured or counted property of a server. The mntr word, the admin commands and the
+// Value is a measured or counted property of a server. The mntr word, the admin commands and the
 // metrics all consist of these.
 type Value struct {
-	// Name is ZooKeeper's key of mntr without the prefix zk_, such as znode_count, or one of ours,
-	// which begin with gozkd_.
+	// Name is ZooKeeper's key of mntr without the prefix zk_, such as znode_count, or a name of
+	// ours, which begins with gozkd_.
 	Name string
 	// Peer is the other member that the value is about, or 0. The names of such values begin with
 	// gozkd_peer_.
@@ -41,7 +41,7 @@ func (l *Values) AddPeer(name string, peer uint64, is any) {
 }
 
 // peerPrefix begins the names of values about another member. In mntr the member's number follows
-// it.
+// the prefix.
 const peerPrefix = "gozkd_peer_"
 
 // percentiles are those of ZooKeeper's mntr.

@@ -8,8 +8,8 @@ import (
 )
 
 // ApplyTrace measures the stages of the requests that one call of Apply applies. ApplyTrace belongs
-// to the goroutine of Apply. The number of times it reads the clock does not depend on the number
-// of requests.
+// to the goroutine of Apply. The number of clock readings does not depend on the number of
+// requests.
 type ApplyTrace struct {
 	meter     *Meter
 	committed time.Time // when Apply was called
@@ -50,7 +50,7 @@ func (t *ApplyTrace) Own(b *consensus.Batch, heard, received time.Time) {
 	t.n++
 }
 
-// WatchSlow has Written log the request if it was slow. r.Body must not change before that.
+// WatchSlow makes Written log the request if it was slow. r.Body must not change before that.
 func (t *ApplyTrace) WatchSlow(b *consensus.Batch, r Request, zxid proto.Zxid) {
 	t.slow = append(t.slow, slowWrite{r, b.Proposed, b.Synced, zxid})
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// BatchStats collects the counts of requests that are handled together, so that each
-// counter that all connections share is touched once for many of them. Each burst has one, and so
-// has the goroutine that applies. Its user holds the lock of the connection that it records for.
+// BatchStats collects the counts of requests that are handled together, so that each counter that
+// all connections share is touched once for many requests. Each burst has its BatchStats, and so
+// has the goroutine that applies. The user of a BatchStats holds the lock of the connection that is
+// recorded.
 type BatchStats struct {
 	meter *Meter
 
@@ -54,7 +55,7 @@ type spaceStats struct {
 // same time.
 type run struct {
 	op       proto.OpCode
-	queued   bool // a read that waited behind others in its connection's queue
+	queued   bool // a read that waited after others in its connection's queue
 	received time.Time
 	n        int
 }
@@ -74,8 +75,8 @@ func (b *BatchStats) Bytes(n int) { b.bytesIn += int64(n) }
 // Counts returns how many requests came and how many replies were made since the last Settle.
 func (b *BatchStats) Counts() (requests, replies int64) { return b.received, int64(b.n) }
 
-// Answered records a reply of size bytes to a request that was received at that time. queued: it is
-// a read that waited.
+// Answered records a reply of size bytes to a request that was received at that time. queued is set
+// for a read that waited.
 func (b *BatchStats) Answered(op proto.OpCode, received time.Time, queued bool, size int) {
 	b.sent++
 	b.replies.add(int64(size))
@@ -96,7 +97,7 @@ func (b *BatchStats) Ran(op proto.OpCode, received time.Time, queued bool) {
 	b.runs = append(b.runs, run{op, queued, received, 1})
 }
 
-// QueueLength records how many requests waited on a connection when a write of it was applied.
+// QueueLength records how many requests waited on a connection when one of its writes was applied.
 func (b *BatchStats) QueueLength(n int) { b.inQueue.add(int64(n)) }
 
 // Event records a watch event of size bytes.
@@ -130,8 +131,7 @@ func (b *BatchStats) settleSpaces() {
 	}
 }
 
-// Write records a change of the znode at path that leaves it with size bytes of data. path is not
-// kept.
+// Write records a change of the znode at path, which then has size bytes of data. path is not kept.
 func (b *BatchStats) Write(path string, size int) { b.inSpace(&b.writes, path, size) }
 
 // OverQuota records that a quota refused the request, of which body is the record.

@@ -6,7 +6,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ConnStats counts one connection's requests for the words cons and stat. ConnStats is not safe for
+// ConnStats counts a connection's requests for the words cons and stat. ConnStats is not safe for
 // concurrent use.
 type ConnStats struct {
 	Since          time.Time // when the connection was accepted

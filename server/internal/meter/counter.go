@@ -25,7 +25,7 @@ func (c *Counter) addSome(n int64) {
 // one; 0: there is none.
 type Sizes struct{ last, low, high atomic.Int64 }
 
-// Record records one length.
+// Record records a length.
 func (z *Sizes) Record(n int64) { z.recordRun(n, n, n) }
 
 // recordRun records several lengths, of which last is the last, low the smallest and high the
@@ -47,7 +47,7 @@ func (z *Sizes) Reset() {
 	z.high.Store(0)
 }
 
-// Read returns the lengths, or -1 three times if there is none.
+// Read returns the lengths, or -1 three times if no length was recorded.
 func (z *Sizes) Read() facts.Sizes {
 	return facts.Sizes{Last: z.last.Load() - 1, Min: z.low.Load() - 1, Max: z.high.Load() - 1}
 }

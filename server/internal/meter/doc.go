@@ -1,10 +1,10 @@
 // Package meter counts and measures the work of a server: requests, replies, connections,
-// elections, the log, and a sample of the paths that clients ask for. It receives events and knows
-// nothing of the server that they come from.
+// elections, the log, and a sample of the paths that clients ask for. The package receives events
+// and knows nothing of the server that they come from.
 //
 // A Meter and its parts are safe for concurrent use. Two types collect before they count, so that
 // each counter that all connections share is touched once for many requests: a BatchStats belongs
-// to one burst of requests or to the goroutine that applies, and an ApplyTrace to that goroutine.
+// to a burst of requests or to the goroutine that applies, and an ApplyTrace to that goroutine.
 // Neither is safe for concurrent use. Recording allocates nothing, apart from the buckets of a
 // histogram with its first value.
 package meter

@@ -43,7 +43,7 @@ type HotSampler struct {
 	seconds [sampleWindow + 1]sampledSecond
 }
 
-// sampledSecond holds the samples of one second.
+// sampledSecond holds the samples of a second.
 type sampledSecond struct {
 	second  int64
 	samples []sample
@@ -64,9 +64,9 @@ func (s *sample) counts() (reads, writes float64) {
 	return float64(s.weight), 0
 }
 
-// SampleSkip is a connection's part of the sampling: how many requests it has yet to leave out. It
-// is not safe for concurrent use. Since each request is drawn independently, this number is
-// geometrically distributed, and may be drawn anew at any time.
+// SampleSkip is a connection's part of the sampling: how many requests are yet to be left out.
+// SampleSkip is not safe for concurrent use. Since each request is drawn independently, this number
+// is geometrically distributed, and may be drawn anew at any time.
 type SampleSkip struct{ left, every int32 }
 
 // skip reports whether to leave the next request out of the sample. This check is all that most
@@ -98,8 +98,8 @@ func (h *HotSampler) Start(at time.Time) { h.start = at }
 // now returns the number of the present second, from 1 on.
 func (h *HotSampler) now() int64 { return int64(time.Since(h.start)/time.Second) + 1 }
 
-// Sample keeps a request of a session, or leaves it out. body follows the request's header; of it
-// only copies are kept.
+// Sample keeps a request of a session, or leaves it out. body follows the request's header; only
+// copies of its parts are kept.
 func (h *HotSampler) Sample(k *SampleSkip, session proto.SessionID, op proto.OpCode, body []byte) {
 	info := op.Info()
 	if info.Session || k.skip(h) {
@@ -116,7 +116,7 @@ func samplePath(path string) string {
 	return strings.Clone(path)
 }
 
-// keep adds a sample for each of the paths, or one without a path if there are none.
+// keep adds a sample for each of the paths, or a sample without a path if there are none.
 func (h *HotSampler) keep(s sample, paths []string) {
 	second := h.now()
 	h.mu.Lock()
@@ -181,8 +181,8 @@ func (h *sampledSecond) halve() {
 	h.samples = kept
 }
 
-// read returns the samples of the whole seconds before this one, and over how many seconds they
-// extend: since the start, at most sampleWindow.
+// read returns the samples of the whole seconds before the present second, and over how many
+// seconds they extend: since the start, at most sampleWindow.
 func (h *HotSampler) read() (samples []sample, window int) {
 	second := h.now()
 	h.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Meter holds the counters and histograms of one server since its start or the srst word. Times in
+// Meter holds the counters and histograms of a server since its start or the srst word. Times in
 // histograms are in nanoseconds.
 type Meter struct {
 	Traffic   Traffic

@@ -28,7 +28,7 @@ type namespace struct {
 	overQuota     Counter
 }
 
-// namespaceOf returns the first element of a path, or "" if it has none. The result shares the
+// namespaceOf returns the first element of a path, or "" if there is none. The result shares the
 // path's memory.
 func namespaceOf(path string) string {
 	if len(path) < 2 || path[0] != '/' {
@@ -40,8 +40,8 @@ func namespaceOf(path string) string {
 	return path[1:]
 }
 
-// get returns the namespace with that name, or, if there are too many, the one that the others
-// share. name is not kept.
+// get returns the namespace with that name, or, if there are too many, the namespace that the
+// others share. name is not kept.
 func (s *namespaces) get(name string) *namespace {
 	s.mu.RLock()
 	found := s.byName[name]
@@ -79,8 +79,8 @@ func (s *namespaces) all() []*namespace {
 	return list
 }
 
-// Reset sets everything to 0. The namespaces stay: a BatchStats that holds one would otherwise
-// count where nobody looks.
+// Reset sets everything to 0. The namespaces stay: a BatchStats that holds a namespace would
+// otherwise count where nobody looks.
 func (s *namespaces) Reset() {
 	for _, n := range s.all() {
 		n.reads.Reset()

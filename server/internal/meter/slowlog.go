@@ -99,7 +99,7 @@ func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
 }
 
 // Read logs a read or a sync that was answered just now if it was slow. zxid is that of its reply.
-// It reads the clock for each request, so it must only be called while the log is enabled.
+// Read reads the clock for each request, so it must only be called while the log is enabled.
 func (l *SlowLog) Read(r Request, zxid proto.Zxid) {
 	now := l.now()
 	if !l.slow(now.Sub(r.Heard)) {
