@@ -11,9 +11,9 @@ type offset struct{ by atomic.Int64 }
 
 func (s *offset) add(d time.Duration) { s.by.Add(int64(d)) }
 
-// clock is a member's clock. While it is stopped, every caller of now waits. A server does nothing
-// without reading the clock, so it stands still, while its sockets accept data as those of a
-// stopped process do.
+// clock is a member's clock. While it is stopped, every caller of now waits. A server reads the
+// clock before it does anything, so it stands still, while its sockets accept data like those of a
+// stopped process.
 type clock struct {
 	offset *offset
 

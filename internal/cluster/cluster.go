@@ -33,8 +33,8 @@ const (
 	memoryPort = 21810
 	// clientHost is the host of all clients on a network in memory.
 	clientHost = "client"
-	// linkLatency is the latency of a network in memory in virtual time. Without any, clients that
-	// are never idle would stop the clock.
+	// linkLatency is the latency of a network in memory in virtual time. With latency 0, clients
+	// that are never idle would stop the clock.
 	linkLatency = 50 * time.Microsecond
 	// MaxMembers is the largest number of members.
 	MaxMembers = memberdir.MaxMembers
@@ -42,20 +42,20 @@ const (
 
 var errClosed = errorf(ErrState, "cluster: closed already")
 
-// Config describes a cluster. The zero value is one server in memory on a free port.
+// Config describes a cluster. The zero value is a single server in memory on a free port.
 type Config struct {
-	// Members is the number of servers. More than one form an ensemble. Default: 1.
+	// Members is the number of servers. Several servers form an ensemble. Default: 1.
 	Members int
-	// InMemory connects clients over a network in memory instead of TCP; see Dial. It is for
-	// bubbles of virtual time.
+	// InMemory connects clients over a network in memory instead of TCP; see Dial. Bubbles of
+	// virtual time need it.
 	InMemory bool
 	// Host is the address to listen on for clients. Default: 127.0.0.1.
 	Host string
-	// ClientPort is the first member's client port; the others have the following ones. 0: free
-	// ports.
+	// ClientPort is the first member's client port; the other members have the following ports. 0:
+	// free ports.
 	ClientPort int
-	// Dir keeps the data: of a server alone in Dir, of member N in Dir/N. Empty: in memory, until
-	// Close.
+	// Dir keeps the data: of a standalone server in Dir, of member N in Dir/N. Empty: in memory,
+	// until Close.
 	Dir string
 	// Server is the configuration of all members. Defaults: a Tick of 500 ms, sessions of up to an
 	// hour, no limit of connections, all four-letter words. The cluster sets addresses, MemberID,
@@ -112,8 +112,8 @@ type Cluster struct {
 
 	links     links
 	advancing chanMutex // held by Advance
-	// Held while the clocks jump. Pause takes it too: the jump would wait for a paused member while
-	// it holds locks of others.
+	// Held while the clocks jump. Pause acquires it too: a jump would wait for a paused member
+	// while holding locks of other members.
 	jumping sync.Mutex
 }
 
@@ -220,7 +220,8 @@ func (c *Cluster) ConnectString() string {
 	return strings.Join(addresses, ",")
 }
 
-// Dial connects to the address of a member, over memory if the clients use that, else over TCP.
+// Dial connects to the address of a member, over memory if the clients use memory, otherwise over
+// TCP.
 func (c *Cluster) Dial(ctx context.Context, address string) (net.Conn, error) {
 	if c.cfg.InMemory {
 		return c.network.Dial(ctx, clientHost, address)
@@ -245,7 +246,7 @@ func (c *Cluster) running() (running []*Member) {
 }
 
 // awaitServing returns when the members of the majority serve; if there is no majority, it does not
-// wait. If one of started fails to start, that member is down again and the error says why.
+// wait. If a member of started fails to start, that member is down again and the error says why.
 func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 	for _, m := range started {
 		if err := c.awaitStart(ctx, m); err != nil {
@@ -255,8 +256,8 @@ func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {
 			err := c.whileServing(ctx, m, s, func(ctx context.Context, s *server.Server) error {
-				// After CatchUp the leader knows what this member reported to it, such as that it
-				// had no data.
+				// CatchUp makes sure that the leader knows what this member reported, such as that
+				// the member had no data.
 				return errors.Join(s.Ready(ctx), s.CatchUp(ctx))
 			})
 			if err != nil && c.serves(m, s) {
@@ -286,7 +287,7 @@ func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 			case m.run.Load().start == now.start:
 				return m.fail(now)
 			}
-			continue // another goroutine ended it, and may have started it again
+			continue // another goroutine ended the run, and may have started the member again
 		default:
 		}
 		if !c.serves(m, now.server) {
@@ -306,7 +307,7 @@ func (m *Member) fail(now *memberRun) error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	if m.server != now.server {
-		return nil // another goroutine ended it
+		return nil // another goroutine ended the run
 	}
 	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.name(), now.start.err), m.end(m.server.Abort))
 }

@@ -41,7 +41,7 @@ func classify(err error) error {
 	case errors.Is(err, server.ErrNoSession):
 		return &classifiedError{ErrNotFound, err}
 	case errors.Is(err, server.ErrClosed), errors.As(err, &refused):
-		// The server has ended, or the znodes do not allow it.
+		// The server has ended, or the znodes do not allow the operation.
 		return &classifiedError{ErrState, err}
 	}
 	return err

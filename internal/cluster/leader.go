@@ -17,8 +17,8 @@ const (
 	noMajorityGrace = 2 * time.Second
 )
 
-// Leader waits until one member leads and all connected members agree on it. Without a majority it
-// waits a moment for another goroutine to restore it, and then returns an error.
+// Leader waits until a member leads and all connected members agree on that member. Without a
+// majority Leader waits a moment for another goroutine to restore it, and then returns an error.
 func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
@@ -47,8 +47,8 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 	}
 }
 
-// awaitVoters waits a moment for members that are being admitted, as the last one of a new ensemble
-// may be, to become voters. Until then the loss of another member could cost an ensemble of three
+// awaitVoters waits a moment for members that are being admitted, such as the last member of a new
+// ensemble, to become voters. Until then the loss of another member could cost an ensemble of three
 // its quorum.
 func (c *Cluster) awaitVoters(ctx context.Context) {
 	poll := time.NewTicker(pollTime)
@@ -105,7 +105,7 @@ func (c *Cluster) atLeader(ctx context.Context, f func(context.Context, *server.
 		}
 		s := m.Server()
 		if s == nil {
-			continue // it has just ended
+			continue // the server has just ended
 		}
 		err = c.whileServing(ctx, m, s, f)
 		if st := s.Status(); err == nil || ctx.Err() != nil || st.Serving && c.serves(m, s) && st.Leader == st.Member {

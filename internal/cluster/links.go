@@ -21,9 +21,9 @@ func (s *links) connected(a, b *Member) bool {
 	return a == b || s.group[a.id-1] == s.group[b.id-1] && !s.isolated[a.id-1] && !s.isolated[b.id-1]
 }
 
-// Partition cuts the links between members of different groups; members in no group form one more.
-// Messages are held back, and no connection breaks, until Heal. Clients reach every member. A new
-// Partition replaces the previous one.
+// Partition cuts the links between members of different groups; members in no group form another
+// group. Messages are held back, and no connection breaks, until Heal. Clients reach every member.
+// A new Partition replaces the previous partition.
 func (c *Cluster) Partition(groups ...[]int) error {
 	if len(c.members) == 1 {
 		return errorf(ErrState, "cluster: a standalone server has no links to other members; partition the member to cut it off from its clients")
@@ -53,7 +53,7 @@ func (c *Cluster) Heal() {
 	clear(c.links.group)
 	c.links.mu.Unlock()
 	for _, m := range c.members {
-		_ = m.Heal() // it never fails
+		_ = m.Heal() // Heal of a member never fails
 	}
 }
 
@@ -64,8 +64,8 @@ func (c *Cluster) isolate(id int, cut bool) {
 	c.relink()
 }
 
-// relink applies the partitions to the network. It also holds the links of a paused member, whose
-// process would neither send nor take more than its socket buffers hold.
+// relink applies the partitions to the network. It also holds the links of a paused member: a
+// stopped process would neither send nor take more than its socket buffers hold.
 func (c *Cluster) relink() {
 	c.links.mu.Lock()
 	defer c.links.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *Cluster) relink() {
 }
 
 // majority returns the running members that can reach each other if they are a majority of all
-// members, else nil.
+// members, otherwise nil.
 func (c *Cluster) majority() []*Member {
 	running := c.running()
 	c.links.mu.Lock()

@@ -23,7 +23,7 @@ const (
 	Down    MemberState = "down" // stopped or killed
 )
 
-// Member is one server of a cluster, across restarts. Its methods may be called from any goroutine.
+// Member is a server of a cluster, across restarts. Its methods may be called from any goroutine.
 type Member struct {
 	cluster *Cluster
 	id      int
@@ -39,8 +39,8 @@ type Member struct {
 	run        atomic.Pointer[memberRun]
 }
 
-// memberRun is one run of a member's server, from start to end, as other goroutines see it. It is
-// immutable.
+// memberRun is a run of a member's server, from start to end, as other goroutines see it. A
+// memberRun is immutable.
 type memberRun struct {
 	state  MemberState
 	server *server.Server
@@ -52,7 +52,7 @@ type memberRun struct {
 // startResult is the result of a server's Start.
 type startResult struct {
 	over chan struct{} // closed when Start has returned
-	err  error         // its error, set before
+	err  error         // the error of Start, set before over is closed
 }
 
 // as returns the same run in another state.
@@ -60,7 +60,7 @@ func (l *memberRun) as(s MemberState) *memberRun {
 	return &memberRun{state: s, server: l.server, gate: l.gate, start: l.start, gone: l.gone}
 }
 
-// ID returns the member's number, 1 for a server alone.
+// ID returns the member's number, 1 for a standalone server.
 func (m *Member) ID() int { return m.id }
 
 // Address returns host:port for clients. It never changes.
@@ -89,9 +89,9 @@ func (m *Member) name() string {
 	return fmt.Sprintf("member %d", m.id)
 }
 
-// Start starts a member that is down. With a majority running it returns when all of the majority
-// serve, this member included, and gives members that are being admitted a moment to become voters.
-// Without a majority it returns at once.
+// Start starts a member that is down. With a majority running, Start returns when all of the
+// majority serve, this member included, and gives members that are being admitted a moment to
+// become voters. Without a majority it returns at once.
 func (m *Member) Start(ctx context.Context) error {
 	if err := m.launch(nil); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (m *Member) crashed(s *server.Server, cause error) {
 	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.name(), cause), m.end(m.server.Abort))
 	select {
 	case m.cluster.failures <- err:
-	default: // one has been reported
+	default: // an error has been reported already
 	}
 }
 
@@ -213,8 +213,8 @@ func (m *Member) Stop() error {
 	return m.end(m.server.Close)
 }
 
-// Kill ends the member's server like kill -9: connections break without notice. The data that it
-// acknowledged is there after the next start. A paused member can be killed too.
+// Kill ends the member's server like kill -9: connections break without notice. Data that the
+// server acknowledged is there after the next start. A paused member can be killed too.
 func (m *Member) Kill() error {
 	m.transition.lock()
 	defer m.transition.unlock()
@@ -248,7 +248,7 @@ func (m *Member) end(how func() error) error {
 	return err
 }
 
-// Restart stops the member if it runs, kills it if it is paused, and starts it.
+// Restart stops a running member or kills a paused member, and starts it again.
 func (m *Member) Restart(ctx context.Context) error {
 	if err := m.again(); err != nil {
 		return err
@@ -256,8 +256,7 @@ func (m *Member) Restart(ctx context.Context) error {
 	return m.cluster.awaitServing(ctx, m)
 }
 
-// again ends the present run and begins the next without letting another goroutine begin one in
-// between.
+// again ends the present run and begins the next. No other goroutine can begin a run in between.
 func (m *Member) again() (err error) {
 	m.transition.lock()
 	defer m.transition.unlock()
@@ -273,8 +272,8 @@ func (m *Member) again() (err error) {
 	return m.begin(nil)
 }
 
-// Pause stops the member like kill -STOP or a long garbage collection: it answers nothing and
-// notices nothing until Resume.
+// Pause stops the member like kill -STOP or a long garbage collection: the member answers nothing
+// and notices nothing until Resume.
 func (m *Member) Pause() error {
 	m.transition.lock()
 	defer m.transition.unlock()

@@ -24,7 +24,7 @@ type port struct {
 // openPort reserves a port and returns it with its first listener.
 func openPort(network *memnet.Network, address string) (*port, net.Listener, error) {
 	p := &port{network: network, address: address}
-	if sharedHold { // must come before the first listener, with which it could not be shared
+	if sharedHold { // must come before the first listener, which would prevent sharing
 		p.hold()
 	}
 	l, err := p.listen()
@@ -50,8 +50,8 @@ func (p *port) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// hold reserves the port while nobody listens. Port 0 becomes a free port. Where the system cannot
-// reserve it, the port is free until the member comes back.
+// hold reserves the port while nobody listens. Port 0 becomes a free port. If the system cannot
+// reserve the port, it is free until the member comes back.
 func (p *port) hold() {
 	if p.network != nil {
 		return

@@ -9,13 +9,13 @@ import (
 )
 
 // sharedHold reports whether a process can listen on a port that is reserved, if both sockets allow
-// the address to be reused, as Go's listeners do. Then a port is reserved all the time. Other
-// systems than Linux refuse the listener; there a port is reserved between two listeners and free
-// for a moment before and after.
+// the address to be reused, as Go's listeners do. Then a port is reserved all the time. Systems
+// other than Linux refuse the listener. There a port is reserved only while nobody listens on it,
+// and is free for a moment when a listener opens or closes.
 const sharedHold = runtime.GOOS == "linux"
 
-// holdPort binds a port, or for 0 a free one, without listening on it. The system gives a bound
-// port to no other program.
+// holdPort binds a port without listening on it; for 0 it binds a free port. The system gives a
+// bound port to no other program.
 func holdPort(ip net.IP, number int) (bound int, letGo func()) {
 	var address syscall.Sockaddr
 	family := syscall.AF_INET6
@@ -36,7 +36,7 @@ func holdPort(ip net.IP, number int) (bound int, letGo func()) {
 	if err != nil {
 		return 0, nil
 	}
-	letGo = func() { _ = syscall.Close(fd) } // nothing was written to it
+	letGo = func() { _ = syscall.Close(fd) } // the socket carried no data
 	if syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1) == nil && syscall.Bind(fd, address) == nil {
 		switch own, _ := syscall.Getsockname(fd); own := own.(type) { // after an error own is nil
 		case *syscall.SockaddrInet4:

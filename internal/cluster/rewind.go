@@ -10,7 +10,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Snapshot is the znodes at one moment, parents before their children. The zero value holds none.
+// Snapshot holds the znodes at one moment, parents before their children. The zero value is empty.
 type Snapshot struct{ znodes []server.Znode }
 
 // Snapshot returns the znodes, except those of the ensemble's configuration, for Rewind.
@@ -41,12 +41,12 @@ const (
 	statsSuffix = "/zookeeper_stats" // the server writes this data below quotaPath itself
 )
 
-// Rewind makes the znodes those of a snapshot again: data, ACLs, ephemerals, containers and times
-// to live. It compares both and writes the difference as the server's own requests. Unchanged
-// znodes keep their versions and zxids; the others get new ones, as if a client had written them.
-// Sessions stay as they are: the ephemerals of sessions that have ended do not come back. The
-// changes are one transaction, followed by one per session whose ephemerals come back and one per
-// znode whose ACL changes.
+// Rewind restores the znodes of a snapshot: data, ACLs, ephemerals, containers and times to live.
+// It compares the present znodes with the snapshot and writes the difference as the server's own
+// requests. Unchanged znodes keep their versions and zxids; the others get new versions and zxids,
+// as if a client had written them. Sessions stay as they are: the ephemerals of sessions that have
+// ended do not come back. The changes are a transaction, followed by another for each session whose
+// ephemerals come back and for each znode whose ACL changes.
 func (c *Cluster) Rewind(ctx context.Context, snapshot Snapshot) error {
 	if len(snapshot.znodes) == 0 {
 		return errorf(ErrInvalid, "cluster: rewind: the snapshot is empty; take it with Snapshot")
@@ -126,7 +126,7 @@ func planRewind(s *server.Server, wanted []server.Znode) *rewindPlan {
 	return p
 }
 
-// sameKind reports whether new data and a new ACL can turn one znode into the other.
+// sameKind reports whether new data and a new ACL can turn a into b.
 func sameKind(a, b *server.Znode) bool {
 	return a.Mode == b.Mode && a.TTLMs == b.TTLMs && a.Stat.EphemeralOwner == b.Stat.EphemeralOwner
 }

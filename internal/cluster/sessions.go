@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// MemberOf returns the member that a session is connected to, or an error if it is connected to
-// none.
+// MemberOf returns the member that a session is connected to, or an error if the session is not
+// connected.
 func (c *Cluster) MemberOf(session int64) (*Member, error) {
 	for _, m := range c.members {
 		if gate := m.run.Load().gate; gate != nil && slices.Contains(gate.Sessions(), session) {
@@ -35,13 +35,13 @@ func (c *Cluster) knows(session int64) bool {
 }
 
 // ExpireSession ends a session as if its client had been silent for too long. It returns when all
-// serving members have applied that.
+// serving members have applied the expiry.
 func (c *Cluster) ExpireSession(ctx context.Context, id int64) error {
 	again := false
 	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
 		err := s.ExpireSession(ctx, id)
 		if again && errors.Is(err, server.ErrNoSession) {
-			return nil // the previous leader did it
+			return nil // the previous leader expired the session
 		}
 		again = true
 		return err
@@ -66,9 +66,9 @@ func (c *Cluster) CloseConnection(session int64) error {
 
 // Advance lets the time d pass for sessions, TTL znodes, containers and the times of znodes. It
 // returns when all serving members have applied everything that is due. A client counts as having
-// sent its pings during d if it is connected to a member that the leader reaches, else as silent.
-// Timers of clients, elections and Delay run on real time. If the leader changes meanwhile, every
-// session gets its full timeout again, as after every election.
+// sent its pings during d if it is connected to a member that the leader reaches, otherwise as
+// silent. Timers of clients, elections and Delay run on real time. If the leader changes meanwhile,
+// every session gets its full timeout again, as after every election.
 func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return errorf(ErrInvalid, "cluster: time goes forward, so not by %v", d)
@@ -87,7 +87,7 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	if err := c.settle(ctx); err != nil {
 		return err
 	}
-	// Clients whose handshake was under way before are connected now.
+	// Clients whose handshake was in progress before are connected now.
 	connected := c.connected()
 	for at := range c.attached() {
 		if !before[at] {
@@ -142,7 +142,7 @@ type attachment struct {
 }
 
 // attached returns the sessions that the members take for connected. The client of a session may
-// not know it yet, or may have gone.
+// not have heard of the session yet, or may have disconnected.
 func (c *Cluster) attached() map[attachment]bool {
 	all := make(map[attachment]bool)
 	for _, m := range c.majority() {
@@ -157,12 +157,13 @@ func (c *Cluster) attached() map[attachment]bool {
 	return all
 }
 
-// settle returns when all serving members have applied what was committed before the call.
+// settle returns when all serving members have applied everything that was committed before the
+// call.
 func (c *Cluster) settle(ctx context.Context) error {
 	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {
 			err := s.CatchUp(ctx)
-			// Whoever starts the member waits for it.
+			// The goroutine that starts the member waits for it.
 			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted)
 			if err != nil && !notServing && m.State() == Running {
 				return fmt.Errorf("cluster: %s: %w", m.name(), classify(err))

@@ -19,7 +19,7 @@ func (c *Cluster) Load(ctx context.Context, znodes map[string][]byte) error {
 	return c.settle(ctx)
 }
 
-// Walk visits the znode at path and all below it, as the leader has them; see server.Walk. It
+// Walk visits the znode at path and all below it, in the state of the leader; see server.Walk. It
 // returns ErrNotFound if there is no znode at path.
 func (c *Cluster) Walk(ctx context.Context, path string, f func(server.Znode) bool) error {
 	return c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
@@ -36,7 +36,7 @@ func (c *Cluster) Walk(ctx context.Context, path string, f func(server.Znode) bo
 // maxDumped is how many znodes Dump lists.
 const maxDumped = 1000
 
-// Dump describes the members, the sessions and the znodes of the member with the highest zxid. It
+// Dump describes the members, the sessions and the znodes of the member with the highest zxid. Dump
 // does not wait.
 func (c *Cluster) Dump(w io.Writer) {
 	// w is a buffer, or nobody misses the text.
@@ -92,8 +92,8 @@ func describe(z *server.Znode) string {
 	return line + fmt.Sprintf(" version %d, made %s", st.Version, time.UnixMilli(st.CtimeMs).UTC().Format("15:04:05.000"))
 }
 
-// shown returns data for one line of text: quoted if it is UTF-8, else in hexadecimal, and cut if
-// it is long.
+// shown returns data for one line of text: quoted if it is UTF-8, otherwise in hexadecimal, and cut
+// if it is long.
 func shown(data []byte) string {
 	const most = 120
 	rest := ""

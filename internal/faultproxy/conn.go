@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// probeTime is how long left waits for a sign that the client has closed the connection. What
-	// the client sent before is in the socket already; the time only serves to find out that
-	// nothing is.
+	// probeTime is how long left waits for a sign that the client has closed the connection.
+	// Everything that the client sent earlier is in the socket already, so a short wait is enough
+	// to find that the socket is empty.
 	probeTime = time.Millisecond
 	// maxProbeBytes: a client that sent this much before the reply to its connect request is not
 	// waiting for that reply.

@@ -35,8 +35,8 @@ func (d *deadline) get() (at time.Time, changed <-chan struct{}) {
 }
 
 // wait returns nil when over is closed or timer fires; either may be nil. Errors:
-// os.ErrDeadlineExceeded at the deadline, which may change during the wait; net.ErrClosed when
-// closed is closed.
+// os.ErrDeadlineExceeded at the deadline, which may change during the wait; net.ErrClosed when the
+// channel closed is closed.
 func (d *deadline) wait(over <-chan struct{}, timer <-chan time.Time, closed <-chan struct{}) error {
 	for {
 		at, changed := d.get()

@@ -7,8 +7,7 @@
 // [Fault] in [Rules] that matches a request. They look at lengths, headers and paths only.
 //
 // Invariants:
-//   - F1 without a matching rule every byte passes, in order and unchanged, whatever the bytes
-//     are;
+//   - F1 without a matching rule every byte passes, in order and unchanged, whatever the bytes are;
 //   - F2 the client gets one reply to each request, in the server's order, unless a rule says
 //     otherwise;
 //   - F3 no length in a frame sizes an allocation: memory is used only for bytes that have

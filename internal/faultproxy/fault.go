@@ -44,13 +44,13 @@ type Fault struct {
 	// PathPrefix selects requests by the path as the client sends it, including its chroot: the
 	// znode itself, every znode below it, and sequential znodes of that name. "/q/item-" also
 	// selects "/q/item-0000000007", but "/a" does not select "/ab". A prefix that ends with a slash
-	// selects everything below. A multi is selected if any of its operations is. A request without
-	// a path, or with several as setWatches has, is selected only by the empty prefix, which
-	// selects everything.
+	// selects all znodes below. A multi is selected if any of its operations is. A request without
+	// a path, or with several paths, such as setWatches, is selected only by the empty prefix,
+	// which selects every request.
 	PathPrefix string
-	// Session selects the requests of one session; 0 selects those of all. A connect request
-	// belongs to the session that the client asks for. Requests that a client sends before it has
-	// the reply to its connect request belong to none.
+	// Session selects the requests of a session; 0 selects those of all sessions. A connect request
+	// belongs to the session that the client asks for. Other requests that a client sends before it
+	// has the reply to its connect request belong to no session.
 	Session int64
 	Delay   time.Duration // Delay only, > 0
 	Code    proto.ErrCode // Fail only, < 0

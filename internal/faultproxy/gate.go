@@ -76,7 +76,8 @@ func (g *Gate) Accept() (net.Conn, error) {
 	}
 }
 
-// next waits for an arrival and adds its connection to g.conns.
+// next waits for an arrival and adds its connection to g.conns. An arrival has a connection or an
+// error.
 func (g *Gate) next() (arrival, *conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,8 +112,8 @@ func (g *Gate) accept() {
 	}
 }
 
-// arrive hands over a result of Accept and waits until the next is wanted. It returns false if the
-// gate is closed.
+// arrive hands over a result of Accept and waits until accept should accept again. It returns false
+// if the gate is closed.
 func (g *Gate) arrive(nc net.Conn, err error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,8 +183,8 @@ func (g *Gate) CloseConns() {
 	}
 }
 
-// CloseConn breaks the connections to which the session is attached and reports whether there was
-// one.
+// CloseConn breaks the connections to which the session is attached and reports whether there were
+// any.
 func (g *Gate) CloseConn(session int64) bool {
 	found := false
 	for _, c := range g.attached() {
@@ -195,11 +196,11 @@ func (g *Gate) CloseConn(session int64) bool {
 	return found
 }
 
-// Cut separates the server from its clients, or ends that. During a cut no byte passes in either
-// direction and no connection is accepted. Nothing is lost: bytes and connections arrive after the
-// cut, except connections that their clients have closed by then. Bytes of a Read or Write that was
-// under way, and those in the buffers of the operating system, may still pass. A connection that
-// the server closes is closed for its client too.
+// Cut begins or ends a cut between the server and its clients. During a cut no byte passes in
+// either direction and no connection is accepted. Nothing is lost: bytes and connections arrive
+// after the cut, except connections that their clients have closed by then. Bytes of a Read or
+// Write that was in progress, and those in the buffers of the operating system, may still pass. A
+// connection that the server closes is closed for its client too.
 func (g *Gate) Cut(cut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -217,8 +218,8 @@ func (g *Gate) Cut(cut bool) {
 	g.changed.Broadcast()
 }
 
-// Sessions returns the sessions attached over open connections, in ascending order. During a cut it
-// returns none.
+// Sessions returns the sessions attached over open connections, in ascending order. During a cut
+// the result is empty.
 func (g *Gate) Sessions() []int64 {
 	if g.stall.Load() != nil {
 		return nil

@@ -115,8 +115,8 @@ func (r *request) multi() []proto.MultiOp {
 	return m.Ops
 }
 
-// pathHasPrefix reports whether path is the prefix, is below it, or is a sequential znode of that
-// name or below one. The first len(prefix) + sequenceDigits + 1 bytes of the path are enough.
+// pathHasPrefix reports whether path is the prefix or a sequential znode of that name, or is below
+// either of them. The first len(prefix) + sequenceDigits + 1 bytes of the path are enough.
 func pathHasPrefix(path, prefix string) bool {
 	rest, ok := strings.CutPrefix(path, prefix)
 	switch {

@@ -5,13 +5,14 @@ import "github.com/gozkd/gozkd/proto"
 // failedMulti returns the body of the reply to a multi that fails with code, or nil if the code
 // belongs into the header of the reply.
 //
-// A server replies OK to a multi in which an operation failed, and the body says what became of
-// each: the operations before it were rolled back, the failed one has its code, those after it were
-// not tried. kazoo returns a list of results for that and raises an exception for an error in the
-// header; go-zookeeper, Java and C report either as the error, Java and C with results only from a
-// body. To show programs what a server would, the failed operation is the first that the prefix
-// selects. A code that no single operation can have goes into the header, as does every error of a
-// multiRead, whose other operations would have to be answered.
+// A server replies OK to a multi in which an operation failed, and the body has a result for each
+// operation: the operations before the failed operation were rolled back, the failed operation has
+// its code, and later operations were not tried. kazoo returns a list of results for such a body
+// and raises an exception for an error in the header; go-zookeeper, Java and C report either as the
+// error, Java and C with results only from a body. To show programs what a server would, the failed
+// operation is the first that the prefix selects. A code that no single operation can have goes
+// into the header, as does every error of a multiRead, whose other operations would have to be
+// answered.
 func failedMulti(r *request, prefix string, code proto.ErrCode) []byte {
 	if r.header.Op != proto.OpMulti || r.bytes > maxMultiBytes || !ofOneOp(code) {
 		return nil

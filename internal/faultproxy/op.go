@@ -15,7 +15,7 @@ type Op string
 // libraries send on their own: connect, auth, sasl, ping, setWatches and close.
 const (
 	OpAny           Op = "any"
-	OpConnect       Op = "connect" // the handshake, of a new session or a resumed one
+	OpConnect       Op = "connect" // the handshake, which creates or resumes a session
 	OpAuth          Op = "auth"
 	OpSASL          Op = "sasl"
 	OpPing          Op = "ping"
@@ -37,19 +37,19 @@ const (
 	OpWhoAmI        Op = "whoAmI"
 )
 
-// meaning is the requests that an Op selects.
+// meaning describes the requests that an Op selects.
 type meaning struct {
 	op       Op
 	codes    []proto.OpCode
-	ofClient bool // client libraries send it on their own: not part of OpAny, and cannot fail
+	ofClient bool // client libraries send it on their own: excluded from OpAny, and cannot fail
 	pathless bool
 }
 
 // connect has no op code.
 var connect = meaning{op: OpConnect, ofClient: true, pathless: true}
 
-// lookup returns the meaning of op, put together from the groups of proto's table of operations. A
-// group is ofClient if all its operations are automatic.
+// lookup returns the meaning of op, derived from the groups of proto's table of operations. A group
+// is ofClient if all its operations are automatic.
 func lookup(op Op) (meaning, error) {
 	if op == OpConnect {
 		return connect, nil

@@ -2,7 +2,7 @@ package faultproxy
 
 import "github.com/gozkd/gozkd/proto"
 
-// mark is the fault that a reply has to undergo.
+// mark is the fault to apply to a reply.
 type mark struct {
 	rule *Armed
 	body []byte // Fail only: the body of the reply; nil: the code goes into the header
@@ -11,14 +11,14 @@ type mark struct {
 // unanswered is a request without a reply so far.
 type unanswered struct {
 	xid   int32 // of the reply
-	close bool  // it ends the session
+	close bool  // the request ends the session
 	mark  *mark // nil: the reply passes
 }
 
 // outstanding is the requests without a reply, in the order of their arrival. Replies have the same
 // order, except that replies to auth, sasl and unknown op codes overtake others. All requests are
-// kept because an xid does not identify a request: all pings share one, and a client may reuse any
-// other.
+// kept because an xid does not identify a request: all pings share an xid, and a client may reuse
+// any other.
 type outstanding struct {
 	list []unanswered
 	head int
@@ -33,8 +33,8 @@ func (o *outstanding) add(u unanswered) {
 	o.list = append(o.list, u)
 }
 
-// answered removes and returns the oldest request whose reply has this xid. If there is none, it
-// returns a request without a mark.
+// answered removes and returns the oldest request whose reply has this xid, or a request without a
+// mark if there is none.
 func (o *outstanding) answered(xid int32) unanswered {
 	for i := o.head; i < len(o.list); i++ {
 		if u := o.list[i]; u.xid == xid {
@@ -50,7 +50,7 @@ func (o *outstanding) answered(xid int32) unanswered {
 	return unanswered{}
 }
 
-// giveUp arms the rules of all replies again, because these do not come any more.
+// giveUp arms the rules of all outstanding replies again, because these replies will not come.
 func (o *outstanding) giveUp() {
 	for _, u := range o.list[o.head:] {
 		if u.mark != nil {
@@ -60,7 +60,7 @@ func (o *outstanding) giveUp() {
 	*o = outstanding{}
 }
 
-// answerXid returns the xid of the reply to a request. All pings have the same.
+// answerXid returns the xid of the reply to a request. All pings have the same xid.
 func answerXid(h proto.RequestHeader) int32 {
 	if h.Op == proto.OpPing {
 		return proto.XidPing

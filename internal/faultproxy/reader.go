@@ -27,7 +27,7 @@ const (
 // reader is the state of Read. Bytes from the wrapped connection that cannot be judged or delivered
 // at once go to held, and from there through ready to the server.
 type reader struct {
-	buf     []byte // the memory of held, and of ready unless that is a request of our own
+	buf     []byte // the memory of held, and of ready unless ready is a request of our own
 	ready   []byte // judged, to be delivered
 	held    []byte // the bytes after ready, not judged yet
 	more    bool   // the first frame in held needs more bytes to be judged
@@ -74,7 +74,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		case len(r.held) > 0 && !r.more:
 			n := c.judge(r.held)
 			r.ready, r.held = r.held[:n], r.held[n:]
-		case r.err != nil && len(r.held) > 0: // the bytes needed to judge it will not come
+		case r.err != nil && len(r.held) > 0: // the bytes that judge needs will not come
 			r.ready, r.held = r.held, nil
 		case r.err != nil:
 			return 0, r.err
@@ -92,7 +92,7 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 // readInto reads into the server's buffer, judges the bytes there, and holds back those that may
-// not pass yet. It may return nothing.
+// not pass yet. It may return 0 bytes.
 func (c *conn) readInto(p []byte) (int, error) {
 	r := &c.r
 	n, err := c.Conn.Read(p)
@@ -143,7 +143,7 @@ func (r *reader) note(n int, err error) error {
 	return nil
 }
 
-// noteEnd detaches the session when the client has gone.
+// noteEnd detaches the session when the client has closed the connection.
 func (c *conn) noteEnd() {
 	if c.r.err != nil {
 		c.mu.Lock()
@@ -164,8 +164,8 @@ func (c *conn) carryOut() error {
 		r.next, r.pass = nil, v.bytes
 		return nil
 	}
-	// The server gets a request that changes nothing instead, and its reply is replaced. So the
-	// error has the right place among the replies and a zxid.
+	// The server gets a request that changes nothing instead, and that request's reply is replaced.
+	// So the error has the right place among the replies and a zxid.
 	b := binary.BigEndian.AppendUint32(nil, 0)
 	b = (&proto.RequestHeader{Xid: v.xid, Op: proto.OpExists}).Append(b)
 	b = (&proto.PathWatchRequest{Path: "/"}).Append(b)
@@ -175,7 +175,7 @@ func (c *conn) carryOut() error {
 }
 
 // judge parses the frames in b and returns how many of the first bytes may pass. After them comes a
-// frame that needs more bytes (r.more) or that a fault applies to (r.next).
+// frame of which more bytes are needed (r.more) or to which a fault applies (r.next).
 func (c *conn) judge(b []byte) (pass int) {
 	r := &c.r
 	c.mu.Lock()

@@ -7,8 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Rules are the armed faults, in the order in which they were added. The first that matches takes a
-// request. The zero value has none. Several gates may share them. Safe for concurrent use.
+// Rules are the armed faults, in the order in which they were added. The first rule that matches a
+// request applies to it. The zero value has no rules. Several gates may share Rules. Safe for
+// concurrent use.
 type Rules struct {
 	mu   sync.Mutex // guards the counts of all rules, and writes to list
 	list atomic.Pointer[[]*Armed]
@@ -63,8 +64,8 @@ type Armed struct {
 	removed bool
 }
 
-// Remove removes the rule. Its delays end, and a reply that it was to drop is delivered. A request
-// that it failed before stays failed.
+// Remove removes the rule. Its delays end, and a reply that the rule was to drop is delivered. A
+// request that the rule has failed stays failed.
 func (a *Armed) Remove() {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()
@@ -98,7 +99,7 @@ func (a *Armed) Done() <-chan struct{} { return a.done }
 // String describes the fault and how often it has happened.
 func (a *Armed) String() string { return fmt.Sprintf("%v; happened %d times", a.fault, a.Count()) }
 
-// take claims a request for the rule, and reports whether the rule has any left to claim.
+// take claims a request for the rule. It returns false if the rule may not claim any more requests.
 func (a *Armed) take() bool {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()
@@ -116,7 +117,8 @@ func (a *Armed) giveBack() {
 	a.taken--
 }
 
-// happened counts. If the rule was removed, it returns false and does not count.
+// happened counts a fault that has happened. If the rule was removed, it returns false and does not
+// count.
 func (a *Armed) happened() bool {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()

@@ -37,7 +37,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if lost {
 		// Without a reset, which would overtake the bytes just written if the client's window is
 		// full. An error means that the connection is closed already.
-		_ = c.shut(false) // an error would say that it is closed already
+		_ = c.shut(false)
 		return 0, net.ErrClosed
 	}
 	return len(p), nil

@@ -2,5 +2,5 @@
 
 package invariants
 
-// Enabled is a constant, so that the compiler removes checks that it disables.
+// Enabled is a constant, so that the compiler removes disabled checks.
 const Enabled = false

@@ -5,10 +5,11 @@
 // detector reports in every program that loses its connection. Worse, the zxid may be that of a
 // reply on the new connection. Then a change between the two connections never fires its watch.
 //
-// A Conn hides the zxids of replies from go-zookeeper, and fills them in itself: into the handshake
-// the last zxid that the client has seen; into the request that sets the watches the zxid at the
-// last handshake, or at an earlier handshake if the connection was lost before its watches were
-// set. So a watch may fire for a change that the client has seen, but never misses a change.
+// A Conn hides the zxids of replies from go-zookeeper and writes its own zxids into requests. The
+// handshake gets the last zxid that the client has seen. The request that sets the watches gets the
+// zxid at the last handshake, or at an earlier handshake if the connection was lost before its
+// watches were set. So a watch may fire for a change that the client has seen, but never misses a
+// change.
 package lastzxid
 
 import (
@@ -20,14 +21,14 @@ import (
 	"sync/atomic"
 )
 
-// Seen holds the last zxid that one client has seen, over all its connections. The zero value is
-// for a new client.
+// Seen holds the last zxid that a client has seen, over all its connections. The zero value is for
+// a new client.
 type Seen struct {
 	mu    sync.Mutex
-	zxid  int64 // the last one
+	zxid  int64 // the last zxid seen
 	since int64 // later changes may have fired no watch
-	// watchesSet: the watches are set on the current connection, so no change is missed until it is
-	// lost.
+	// watchesSet: the watches are set on the current connection, so no change is missed until this
+	// connection is lost.
 	watchesSet bool
 }
 
@@ -35,7 +36,7 @@ type Seen struct {
 func (s *Seen) beginConnection(newSession bool) (zxid, since int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if newSession { // it has seen nothing, and has no watches
+	if newSession { // a new session has seen nothing and has no watches
 		s.zxid, s.since, s.watchesSet = 0, 0, true
 		return 0, 0
 	}

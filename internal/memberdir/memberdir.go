@@ -1,5 +1,5 @@
 // Package memberdir lays out the data of servers that run in one process below one directory: a
-// server alone has the directory itself, member N of an ensemble has its subdirectory N.
+// standalone server has the directory itself, member N of an ensemble has its subdirectory N.
 package memberdir
 
 import (
@@ -22,7 +22,7 @@ func Of(dir string, member, members int) string {
 }
 
 // Check refuses a directory that holds the data of another number of members. With more members,
-// the new ones would wait to be admitted; with fewer, the rest might not be a majority. A member
+// the new members would wait to be admitted; with fewer, the rest might not be a majority. A member
 // without data is no error: the others admit it again.
 func Check(dir string, members int) error {
 	if dir == "" {
@@ -43,7 +43,7 @@ func Check(dir string, members int) error {
 	return nil
 }
 
-// hasData reports whether a server has used a directory: its lock file stays.
+// hasData reports whether a server has used a directory. The server's lock file stays.
 func hasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "LOCK"))
 	return err == nil

@@ -26,8 +26,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write returns when all of b was sent, or with an error and the number of bytes that were sent. It
-// does not retain b.
+// Write returns when all of b was sent, or with an error and the number of bytes that were sent.
+// Write does not retain b.
 func (c *conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
 	if err != nil {

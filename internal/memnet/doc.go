@@ -8,12 +8,12 @@
 //   - M1. Bytes arrive in order and once, or the connection breaks. A connection that is not broken
 //     loses nothing.
 //   - M2. A cut link holds all bytes that were not read yet, and the end of the stream after a
-//     Close, and delivers them when it is mended.
+//     Close, and delivers them when the link is mended.
 //   - M3. A writer waits when 256 KiB are unread, and continues when half of them were read. This
 //     bounds the memory.
-//   - M4. The bytes of one Write stay together, even if it had to wait.
+//   - M4. The bytes of a Write stay together, even if the Write had to wait.
 //   - M5. After Close the other end reads all that was sent, then io.EOF. Its writes fail with
-//     EPIPE at once, without latency, or on a cut link after it was mended.
+//     EPIPE at once, without latency, or on a cut link after the link was mended.
 //   - M6. Tearing a connection fails both ends at once with ECONNRESET, and discards all unread
 //     bytes.
 //   - M7. After a deadline, waiting and later calls fail with os.ErrDeadlineExceeded until the

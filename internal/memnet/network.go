@@ -54,8 +54,8 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial connects the host from to an address. Without a listener it fails at once (ECONNREFUSED). It
-// waits while a link between the two hosts is cut, in either direction, and until the listener
+// Dial connects the host from to an address. Without a listener it fails at once (ECONNREFUSED).
+// Dial waits while a link between the two hosts is cut, in either direction, and until the listener
 // accepts. ctx ends that wait with its error, and has no effect on the connection. Errors are
 // *net.OpError. The local address of the connection is an arbitrary port of from.
 func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, error) {

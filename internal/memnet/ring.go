@@ -3,12 +3,12 @@ package memnet
 // window is how many bytes may be unread on a connection, in each direction.
 const window = 256 << 10
 
-// minRing is the initial size of a ring, in bytes. It doubles up to the window.
+// minRing is the initial size of a ring, in bytes. A ring doubles its size up to the window.
 const minRing = 512
 
 // ring is a queue of bytes. It grows as needed, and never shrinks.
 type ring struct {
-	buf  []byte // its length is 0, or a power of two times minRing
+	buf  []byte // the length is 0, or a power of two times minRing
 	head int    // index of the first byte
 	n    int    // number of bytes
 }

@@ -10,13 +10,13 @@ import (
 
 // waiters lets the readers or the writers of a stream wait. The mutex of the stream guards it.
 type waiters struct {
-	changed  sync.Cond // its mutex is that of the stream
+	changed  sync.Cond // the stream's mutex is its lock
 	closed   bool
 	deadline time.Time // zero: none
 
 	// The timer is started when a goroutine waits, and not stopped when the wait ends, because the
-	// next wait is likely to end no later. So it may fire in vain: a goroutine that wakes must
-	// check again.
+	// next wait is likely to end no later. So the timer may fire in vain: a goroutine that wakes
+	// must check again.
 	timer  *time.Timer // nil: not needed so far
 	fireAt time.Time   // zero: the timer is not running
 }
@@ -34,7 +34,7 @@ func (w *waiters) err(torn bool) error {
 	return nil
 }
 
-// wait waits for wake, until the deadline, or until the given time unless it is zero.
+// wait waits for wake, until the deadline, or until the given time unless until is zero.
 func (w *waiters) wait(until time.Time) {
 	if until.IsZero() || !w.deadline.IsZero() && w.deadline.Before(until) {
 		until = w.deadline
@@ -61,7 +61,7 @@ func (w *waiters) fire() {
 	w.wake()
 }
 
-// wake wakes all waiting goroutines: mostly one. It is cheap if there are none.
+// wake wakes all waiting goroutines, rarely more than one. Without waiters it is cheap.
 func (w *waiters) wake() { w.changed.Broadcast() }
 
 func (w *waiters) close() {

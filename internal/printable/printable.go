@@ -1,6 +1,6 @@
 // Package printable makes text that came from clients safe to show in a log line, in the answer to
-// a four-letter word, or on a terminal. No znode has a path that needs it, but a client can name
-// any path in a request or a watch.
+// a four-letter word, or on a terminal. Paths of znodes need no escaping, but a client can name any
+// path in a request or a watch.
 package printable
 
 import (
@@ -43,7 +43,7 @@ func JSON(b []byte) string {
 	return text.String()
 }
 
-// Shortened returns at most limit bytes of text, followed by an ellipsis if there is more.
+// Shortened returns at most limit bytes of text, followed by an ellipsis if the text is longer.
 func Shortened(text string, limit int) string {
 	if len(text) <= limit {
 		return text

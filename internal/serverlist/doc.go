@@ -2,6 +2,6 @@
 // the data of /zookeeper/config, and the result of a reconfig request.
 //
 // The package is pure: it resolves no names, opens nothing and reads no clock, so that every member
-// computes the same result from the same arguments. It knows nothing of raft, nor which members are
-// running.
+// computes the same result from the same arguments. It knows nothing of raft or of the running
+// members.
 package serverlist

@@ -12,9 +12,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// MaxID is the largest id of a member; the smallest is 1. A member's id is the top byte of the
-// session ids that it creates. A znode owner whose top byte is 0xFF is a time to live instead of a
-// session. Source: spec section 6.2.
+// MaxID is the largest id of a member; the smallest is 1. A member's id is the top byte of the ids
+// of the sessions that the member creates. A znode owner whose top byte is 0xFF is a time to live
+// instead of a session. Source: spec section 6.2.
 const MaxID = 254
 
 // anyAddress is the client host of a server line that has only a client port.
@@ -49,10 +49,10 @@ type Member struct {
 	PeerPort int
 	// ElectionPort is kept for programs that read the line; gozkd does not use it. 0 means none.
 	ElectionPort int
-	// Role is Participant if the line names no role.
+	// Role is Participant unless the line names a role.
 	Role Role
 	// ClientHost is the address on which the member listens for clients, in the form of Host.
-	// "0.0.0.0" means all addresses. It is empty if and only if ClientPort is 0.
+	// "0.0.0.0" means all addresses. ClientHost is empty if and only if ClientPort is 0.
 	ClientHost string
 	// ClientPort is the port for clients; 0 means none.
 	ClientPort int
@@ -171,7 +171,7 @@ func parsePort(s string) (int, proto.ErrCode) {
 	case err != nil:
 		return 0, proto.ErrBadArguments
 	case n < 0 || n > 65535:
-		return 0, proto.ErrMarshallingError // as in ZooKeeper, which does not expect the exception that it throws here
+		return 0, proto.ErrMarshallingError // as in ZooKeeper, which does not expect its exception here
 	}
 	return int(n), proto.OK
 }
@@ -202,7 +202,7 @@ func splitAddress(s string) (host string, fields []string, ok bool) {
 	return host, fields[1:], true
 }
 
-// notInHost reports whether r is a separator in any of the places where server lines are written.
+// notInHost reports whether r is a separator in any place where server lines are written.
 func notInHost(r rune) bool {
 	return strings.ContainsRune(`[]/,;|=\"'#`, r) || unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
@@ -210,7 +210,7 @@ func notInHost(r rune) bool {
 // PeerAddress returns the host:port for other members.
 func (m Member) PeerAddress() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.PeerPort)) }
 
-// ClientAddress returns the host:port for clients, or "" if the line has none.
+// ClientAddress returns the host:port for clients, or "" if the line has no client port.
 func (m Member) ClientAddress() string {
 	if m.ClientPort == 0 {
 		return ""

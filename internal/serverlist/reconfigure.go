@@ -19,7 +19,7 @@ const minVoters = 2
 //
 //   - newMembers is the full list of new server lines, separated by commas or newlines. If it is
 //     present, the other arguments are ignored.
-//   - leaving is a comma-separated list of ids to remove. It is applied first.
+//   - leaving is a comma-separated list of ids to remove. It is applied before joining.
 //   - joining is a comma-separated list of server lines to add. A line replaces a line with the
 //     same id.
 //
@@ -65,7 +65,7 @@ func incremental(cur Set, joining, leaving []string) (Set, proto.ErrCode) {
 	for _, word := range leaving {
 		id, err := strconv.ParseInt(word, 10, 64)
 		if err != nil {
-			return nil, proto.ErrMarshallingError // as in ZooKeeper, which does not expect the exception that it throws here
+			return nil, proto.ErrMarshallingError // as in ZooKeeper, which does not expect its exception here
 		}
 		next = slices.DeleteFunc(next, func(m Member) bool { return m.ID == uint64(id) })
 	}
@@ -117,7 +117,7 @@ func codeOfLine(err error) proto.ErrCode {
 	return proto.ErrBadArguments
 }
 
-// add is With, but fails if another member has one of the addresses of m.
+// add is With, except that it fails if another member has an address of m.
 func (s Set) add(m Member) (Set, bool) {
 	if slices.ContainsFunc(s, func(other Member) bool { return other.ID != m.ID && m.overlaps(other) }) {
 		return nil, false
@@ -127,7 +127,7 @@ func (s Set) add(m Member) (Set, bool) {
 
 // overlaps reports whether two members share an address for any purpose. Loopback addresses and
 // "all addresses" are ignored, since they mean a different machine on each machine. Names are
-// compared as text. Source: ZooKeeper QuorumServer.checkAddressDuplicate, which resolves them.
+// compared as text; ZooKeeper's QuorumServer.checkAddressDuplicate, the source, resolves them.
 func (m Member) overlaps(other Member) bool {
 	mine := m.addresses()
 	return slices.ContainsFunc(other.addresses(), func(a address) bool { return slices.Contains(mine, a) })

@@ -11,7 +11,7 @@ import (
 )
 
 // Set holds the members of an ensemble, sorted by unique IDs. The zero value is empty: a standalone
-// server. No method changes a Set in place, so it can be shared.
+// server. No method changes a Set in place, so a Set can be shared.
 type Set []Member
 
 // NewSet returns a Set of the members. It fails if two have the same ID.
@@ -97,7 +97,7 @@ func (s Set) Get(id uint64) (Member, bool) {
 	return s[i], true
 }
 
-// With returns the set with m added, or put in the place of the member with the same ID.
+// With returns the set with m, which replaces a member with the same ID.
 func (s Set) With(m Member) Set {
 	i, found := slices.BinarySearchFunc(s, m.ID, func(m Member, id uint64) int { return cmp.Compare(m.ID, id) })
 	after := i

@@ -1,5 +1,5 @@
 // Package version says which version of gozkd a program contains. The four-letter words of a server
-// and gozkd --version both take it from here, so that they agree.
+// and gozkd --version both use it, so that they agree.
 package version
 
 import (
@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Number is the version of this source tree, without a leading v. A release sets it before it is
-// tagged.
+// Number is the version of this source tree, without a leading v. It must be set before a release
+// is tagged.
 const Number = "0.1.0"
 
 // Revision returns the first digits of the commit that the program was built from, with "-dirty" if
-// the work tree had changes, or "" if the go command did not record a commit.
+// the work tree had changes. It returns "" if the go command did not record a commit.
 func Revision() string {
 	revision := setting("vcs.revision")
 	revision = revision[:min(len(revision), 12)]

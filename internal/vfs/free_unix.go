@@ -9,5 +9,5 @@ func free(dir string) (bytes int64, known bool) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, false
 	}
-	return int64(s.Bavail) * int64(s.Bsize), true //nolint:unconvert // they differ from system to system
+	return int64(s.Bavail) * int64(s.Bsize), true //nolint:unconvert // the types differ from system to system
 }

@@ -84,7 +84,8 @@ func (OS) Lock(name string) (io.Closer, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("vfs: lock %s%s: %w", name, holder, err), f.Close())
 	}
-	// The process id is for the error of a process that is refused. The lock does not depend on it.
+	// The process id is for the error of a process that is refused. The lock does not depend on
+	// this text.
 	pid := strconv.Itoa(os.Getpid()) + "\n"
 	err = f.Truncate(0)
 	if err == nil {

@@ -33,7 +33,7 @@ func allocate(f *os.File, off, n int64) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
-			return nil // not every file system supports it; writing the zeros allocates as well
+			return nil // not every file system supports fallocate; writing the zeros allocates as well
 		}
 		return err
 	}

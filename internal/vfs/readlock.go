@@ -9,8 +9,8 @@ import (
 )
 
 // LockForReading acquires the lock file name in shared mode, until Close of the result, so that
-// [FS.Lock] fails meanwhile. It writes nothing. If the file does not exist, nobody has ever held
-// the lock, and nothing is locked. Errors are those of [FS.Lock].
+// [FS.Lock] fails meanwhile. It writes nothing. If the file does not exist, no process has ever
+// held the lock, and nothing is locked. Errors are those of [FS.Lock].
 func LockForReading(name string) (io.Closer, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

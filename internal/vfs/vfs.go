@@ -28,16 +28,16 @@ type FS interface {
 	Rename(oldName, newName string) error
 	// ReadDir returns the names (not paths) in a directory, sorted.
 	ReadDir(dir string) ([]string, error)
-	// MkdirAll makes a directory and its missing parents. After it returns they survive a power
+	// MkdirAll makes a directory and its missing parents. After the call they survive a power
 	// loss.
 	MkdirAll(dir string) error
 	// SyncDir makes all earlier changes of the directory durable. On Windows it does nothing: there
 	// is no such call, and NTFS journals changes of directories in order.
 	SyncDir(dir string) error
-	// Lock acquires the lock file name. It makes the file if necessary; the file stays when the
-	// lock is released, which happens with Close of the result or when the process ends. While the
-	// lock is held, by this process or another, Lock fails at once with an error that wraps
-	// [ErrLocked] and names the process id of the holder if it is known.
+	// Lock acquires the lock file name, which is created if necessary. The lock is released by
+	// Close of the result or when the process ends; the file stays. While this process or another
+	// holds the lock, Lock fails at once. The error wraps [ErrLocked] and names the process id of
+	// the holder if it is known.
 	Lock(name string) (io.Closer, error)
 }
 

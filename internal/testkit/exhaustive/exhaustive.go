@@ -27,7 +27,7 @@ func Or[T any](usual, all T) T {
 	return usual
 }
 
-// Only skips the test unless Enabled. It is for tests that have no useful sample.
+// Only skips the test unless Enabled. Use it for tests that have no useful sample.
 func Only(t testing.TB) {
 	t.Helper()
 	if !Enabled() {
@@ -47,8 +47,8 @@ func DefaultChecks(usual, all int) {
 	}
 }
 
-// Checks does for one test what DefaultChecks does for a package. The previous number is restored
-// when the test ends, so parallel tests must not call Checks.
+// Checks sets for a single test the number that DefaultChecks sets for a package. The previous
+// number is restored when the test ends, so parallel tests must not call Checks.
 func Checks(t testing.TB, usual, all int) {
 	t.Helper()
 	if checksGiven() {

@@ -1,4 +1,4 @@
-// Package pipenet is a network of pipes within the process: it needs no ports and no system calls,
+// Package pipenet is a network of pipes within the process. It needs no ports and no system calls,
 // and works in testing/synctest bubbles, where waiting for a socket would stop the clock.
 package pipenet
 

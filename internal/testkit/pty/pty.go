@@ -154,7 +154,7 @@ func (t *Terminal) look() {
 			t.mu.Unlock()
 			continue
 		}
-		if err != nil { // closed, or, as Linux reports it, no program has it open any more
+		if err != nil { // closed, or, as Linux reports it, no program has the terminal open any more
 			return
 		}
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // Screen is the screen of a terminal, with as much of a VT100 as line editors need. Each rune is
-// one column wide. Colours are ignored. Unknown sequences are shown as <ESC …> so that a test sees
-// them.
+// one column wide. Colours are ignored. Unknown sequences are shown as <ESC …> so that a test
+// notices them.
 type Screen struct {
 	cols, rows int
 	cells      [][]rune // all lines so far, including those scrolled away

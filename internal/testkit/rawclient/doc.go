@@ -2,5 +2,5 @@
 // given bytes, well-formed or not, any number of requests in one segment, and returns frames in the
 // order of arrival.
 //
-// It keeps no session alive, restores no watches, and does not match replies to requests.
+// The client keeps no session alive, restores no watches, and does not match replies to requests.
 package rawclient

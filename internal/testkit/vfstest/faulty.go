@@ -26,7 +26,7 @@ const (
 	OpPreallocate OpKind = "preallocate"
 )
 
-// Op is one operation that is about to run.
+// Op is an operation that is about to run.
 type Op struct {
 	Kind OpKind
 	Path string // the old name of a rename

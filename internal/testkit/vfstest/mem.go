@@ -225,7 +225,7 @@ func (m *Mem) SyncDir(dir string) error {
 	return nil
 }
 
-// Lock implements [vfs.FS]. It makes no lock file, since nothing would read it.
+// Lock implements [vfs.FS]. It makes no lock file, since nothing would read the file.
 func (m *Mem) Lock(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,7 +241,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 func (l *memLock) Close() error {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
-	if l.m.locks[l.path] == l { // otherwise the process was killed, and another one holds the lock
+	if l.m.locks[l.path] == l { // otherwise the process was killed, and another process holds the lock
 		delete(l.m.locks, l.path)
 	}
 	return nil
@@ -380,8 +380,8 @@ func (n *memInode) write(w memWrite) {
 
 func (n *memInode) crash(choose func(int) int) *memInode {
 	data := slices.Clone(n.durable)
-	// A truncation that survives discards all earlier writes. Without it, the later writes apply to
-	// the old data.
+	// A truncation that survives discards all earlier writes. If the truncation is lost, the later
+	// writes apply to the old data.
 	writes := n.writes
 	for i := len(writes) - 1; i >= 0; i-- {
 		if !writes[i].truncate {

@@ -8,9 +8,9 @@ import (
 )
 
 // After is time.After for a test that waits for something that must happen: the channel is closed
-// when the test has waited for d, in seconds without other load as Watch counts them. Use it where
-// a test can say more of a hang than the stacks do. It must not be used in a synctest bubble, whose
-// time is its own.
+// when the test has waited for d, in seconds without other load as Watch counts them. Use After
+// where a test can report a hang better than the stacks do. After must not be used in a synctest
+// bubble, which has its own time.
 func After(t testing.TB, d time.Duration) <-chan struct{} {
 	t.Helper()
 	ctx, _ := patience(t, d)
@@ -35,13 +35,13 @@ func patience(t testing.TB, d time.Duration) (context.Context, *timer) {
 	return ctx, p
 }
 
-// timer counts down in seconds without other load. It waits for what is left as if there were no
-// load, looks at the load, and waits again for the rest: a test that does not wait long pays for
-// one timer.
+// timer counts down in seconds without other load. It waits for the time left as if there were no
+// load, reads the load, and waits again for the rest. A test that does not wait long pays for a
+// single timer.
 type timer struct {
 	cancel context.CancelFunc
 	load   func() float64
-	enough time.Duration // that may be left at the end
+	enough time.Duration // the timer may end with this much time left
 
 	mu      sync.Mutex
 	timer   *time.Timer

@@ -9,7 +9,7 @@
 // On a busy machine a test that makes progress must not be stopped, so wall time is not the
 // measure. The watchdog counts a second of wall time as 1/load seconds, where load is the number of
 // runnable threads per CPU, at least 1. CPU time of the process would not do: a test that waits for
-// ever uses almost none, and neither does one that waits for its child processes. Where the system
+// ever uses almost none, and neither does a test that waits for its child processes. If the system
 // does not tell the load, the watchdog assumes unknownLoad.
 //
 // The watchdog is off while benchmarks run, while a fuzz target runs, with -timeout 0, and for
@@ -36,11 +36,11 @@ const (
 	// to print the stacks, a hanging test fails within a minute on a quiet machine.
 	limit    = 50 * time.Second
 	interval = time.Second
-	// unknownLoad is the load where the system does not tell it.
+	// unknownLoad is the load assumed if the system does not tell it.
 	unknownLoad = 4
 )
 
-// TestingM is what TestMain gets.
+// TestingM is the type of the argument of TestMain.
 type TestingM interface{ Run() int }
 
 // Watch returns an m whose Run is watched: goleak.VerifyTestMain(watchdog.Watch(m)).
@@ -48,7 +48,7 @@ func Watch(m TestingM) TestingM { return watched{m} }
 
 type watched struct{ m TestingM }
 
-// Run runs the tests. It panics in a goroutine of its own when one of them hangs.
+// Run runs the tests. If a test hangs, Run panics in a goroutine of its own.
 func (w watched) Run() int {
 	flag.Parse()
 	if !applies() {
@@ -60,7 +60,7 @@ func (w watched) Run() int {
 	return w.m.Run()
 }
 
-// applies reports whether this run of the binary is one of ordinary tests.
+// applies reports whether this run of the binary is a run of ordinary tests.
 func applies() bool {
 	value := func(name string) string {
 		if f := flag.Lookup("test." + name); f != nil {
@@ -71,8 +71,8 @@ func applies() bool {
 	return value("bench") == "" && value("fuzz") == "" && value("fuzzworker") != "true" && value("timeout") != "0s" && !exhaustive.Enabled()
 }
 
-// dog watches the steps of one run. It uses a timer instead of a goroutine, because tests look for
-// goroutines that leak.
+// dog watches the steps of a run of the tests. It uses a timer instead of a goroutine, because
+// tests look for goroutines that leak.
 type dog struct {
 	load func() float64
 
@@ -113,7 +113,8 @@ func (d *dog) look() {
 }
 
 // charge adds an interval to the time of the step, or begins a new step if the goroutines of tests
-// are not the same as at the last look. It returns what to say of a step that reached the limit.
+// are not the same as at the last look. It returns the report on a step that reached the limit,
+// otherwise "".
 //
 // An interval counts once however late the timer fires, so a machine that was suspended charges
 // nothing.
@@ -137,8 +138,8 @@ func withoutLoad(d time.Duration, load float64) time.Duration {
 	return time.Duration(float64(d) / max(1, load))
 }
 
-// stacks returns the stacks of all goroutines. It uses one buffer again and again, because tests
-// measure what they allocate.
+// stacks returns the stacks of all goroutines. It reuses a buffer, because tests measure what they
+// allocate.
 func (d *dog) stacks() []byte {
 	for {
 		if n := runtime.Stack(d.buf, true); n < len(d.buf) {
@@ -168,7 +169,7 @@ func testGoroutines(dump []byte) []string {
 	return ids
 }
 
-// testNames returns the names of the test functions that some goroutine is in.
+// testNames returns the names of the test functions that appear in the stacks.
 func testNames(dump []byte) []string {
 	var names []string
 	for _, m := range testFunction.FindAllSubmatch(dump, -1) {
