@@ -3,11 +3,11 @@ package recipes
 import "context"
 
 // Background runs f in its own goroutine, for work that must finish although nobody waits for it.
-// Requests that f makes with its ctx, or with one derived from it, are still sent while Close waits
-// for calls in progress. Then Close ends that ctx and waits for f.
+// Requests that f makes with its ctx, or with a context derived from that ctx, are still sent while
+// Close waits for calls in progress. Then Close ends that ctx and waits for f.
 //
-// After Close has begun, only a caller whose ctx comes from another Background may start one. For
-// all others the error is ErrClosed, and f does not run.
+// After Close has begun, only a caller whose ctx comes from another Background may call Background.
+// For all others the error is ErrClosed, and f does not run.
 func (c *Client) Background(ctx context.Context, f func(ctx context.Context)) error {
 	k := c.core
 	if !k.beginCall(ctx) {

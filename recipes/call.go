@@ -70,7 +70,7 @@ func (k *core) background(f func(ctx context.Context)) {
 	}()
 }
 
-// retry calls try until it succeeds, the server refuses, ctx ends, or the RetryPolicy stops.
+// retry calls try until try succeeds, the server refuses, ctx ends, or the RetryPolicy stops.
 // unknown tells try that an earlier attempt may have been applied. The error is an *Error.
 func (c *Client) retry(ctx context.Context, op, path string, try func(ctx context.Context, unknown bool) error) error {
 	k := c.core

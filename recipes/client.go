@@ -58,13 +58,13 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Client, er
 //
 //	events   the channel that zk.Connect returned with conn; only the Client may read it from now on
 //	timeout  the negotiated session timeout, or less; zk.Conn does not report it. If the value is
-//	         greater than the negotiated one, the Client may notice a lost session too late.
+//	         greater than the negotiated timeout, the Client may notice a lost session too late.
 //
 // The Client does not close conn. Prefer Connect, which controls the connection:
 //
-//   - If a session that was declared lost is still alive, Connect's Client closes it. A wrapped
-//     connection keeps it: the Client deletes the ephemerals that Create and Multi made in it, and
-//     continues with a new Session that has the same ID.
+//   - If a session that was declared lost is still alive, Connect's Client closes that session. A
+//     wrapped connection keeps the session: the Client deletes the ephemerals that Create and Multi
+//     made in it, and continues with a new Session that has the same ID.
 //   - While conn has no server, calls end when conn gives up on them, which takes a second or more
 //     with zk's own host provider.
 func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.Duration, opts ...Option) (*Client, error) {
@@ -84,9 +84,9 @@ func Wrap(ctx context.Context, conn Conn, events <-chan zk.Event, timeout time.D
 	return c, nil
 }
 
-// Close ends the session if Connect made it. On a wrapped connection, Close deletes the ephemerals
-// that Create and Multi made in the session. Background work is ended and awaited. Calls in
-// progress get a third of the session timeout to finish. Closing a namespace closes the whole
+// Close ends the session if Connect made that session. On a wrapped connection, Close deletes the
+// ephemerals that Create and Multi made in the session. Background work is ended and awaited. Calls
+// in progress get a third of the session timeout to finish. Closing a namespace closes the whole
 // Client.
 //
 // The error reports calls that Close could not wait for, because a wrapped connection does not
@@ -95,7 +95,7 @@ func (c *Client) Close() error { return c.core.close() }
 
 // Namespace returns a Client for the same connection whose paths are relative to path. Missing
 // znodes down to path are created on first use, as containers if the server supports them.
-// Namespace panics if path does not begin with a slash or ends with one.
+// Namespace panics if path does not begin with a slash, or ends with a slash.
 func (c *Client) Namespace(path string) *Client {
 	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/") {
 		panic("recipes: namespace " + path + " must begin with a slash and not end with one")
@@ -103,11 +103,11 @@ func (c *Client) Namespace(path string) *Client {
 	return &Client{c.core, c.root + path}
 }
 
-// Session returns the current session. After Lost, that is the lost session until there is a new
-// one.
+// Session returns the current session: after Lost, the lost session until a new session is
+// established.
 func (c *Client) Session() *Session { return c.core.currentSession() }
 
-// AwaitSession returns the current session if it is alive, and otherwise waits for the next one.
+// AwaitSession returns the current session if that is alive, and otherwise waits for the next.
 func (c *Client) AwaitSession(ctx context.Context) (*Session, error) {
 	if s := c.Session(); s.Context().Err() == nil {
 		return s, nil
@@ -147,8 +147,8 @@ func (c *Client) relative(path string) string {
 	return path
 }
 
-// dial makes a network connection for zk.Conn and closes the previous one: go-zookeeper does not do
-// so when the server reports that the session has expired.
+// dial makes a network connection for zk.Conn. Before that, dial closes the previous connection,
+// which go-zookeeper leaves open when the server reports that the session has expired.
 func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	k.closeNetConn()
 	conn, err := k.cfg.dialer(network, address, timeout)
@@ -170,7 +170,7 @@ func (k *core) dial(network, address string, timeout time.Duration) (net.Conn, e
 	return w, nil
 }
 
-// closeNetConn closes the network connection, if Connect made it.
+// closeNetConn closes the network connection. A wrapped connection has no netConn.
 func (k *core) closeNetConn() {
 	k.mu.Lock()
 	w := k.netConn

@@ -7,8 +7,8 @@ import (
 )
 
 // suspended returns for how long the machine has been suspended since boot: CLOCK_BOOTTIME less
-// CLOCK_MONOTONIC. Time that passes between the two readings counts as suspension. That errs on the
-// safe side, and the loop keeps it small.
+// CLOCK_MONOTONIC. Time that passes between the two readings counts as suspension. That error is on
+// the safe side, and the loop keeps it small.
 func suspended() time.Duration {
 	const small = 100 * time.Microsecond
 	var with, before time.Duration

@@ -6,7 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Conn is the part of a connection that recipes use. *zk.Conn implements it.
+// Conn has the methods of *zk.Conn that recipes use.
 //
 // A call blocks until the server answers or the connection gives up on the request. Its error is a
 // sentinel of package zk or an error of the network. Safe for concurrent use.

@@ -23,7 +23,7 @@ type core struct {
 	lastSeenZxid *lastzxid.Seen  // across the connections of one session; only dial uses it
 	events       <-chan zk.Event // closed when conn has ended
 
-	timeout atomic.Int64 // a time.Duration: the requested session timeout, later the negotiated one
+	timeout atomic.Int64 // a time.Duration: the session timeout, as requested and later as negotiated
 
 	lifecycle
 	probeSoon chan struct{} // makes probeLoop probe at once; capacity 1
@@ -144,7 +144,7 @@ func (k *core) deleteWrappedEphemerals(s *Session, limit time.Duration) {
 func (k *core) now() time.Duration { return k.clock.now() }
 
 // maxReconnectPause returns the longest pause between two attempts to connect while the session can
-// still be saved, and 0 if it is lost.
+// still be saved, and 0 if the session is lost.
 func (k *core) maxReconnectPause() time.Duration {
 	if s := k.currentSession(); s != nil && s.Remaining() > 0 {
 		return max(firstPause, min(longPause/2, time.Duration(k.timeout.Load())/32))
@@ -158,7 +158,7 @@ func (k *core) currentSession() *Session {
 	return k.session
 }
 
-// event follows the connection's state. With Connect, go-zookeeper's goroutines call it and may
+// event follows the connection's state. With Connect, go-zookeeper's goroutines call event and may
 // hold go-zookeeper's locks. With Wrap, some events may be missing.
 func (k *core) event(e zk.Event) {
 	if e.Type != zk.EventSession {
@@ -240,8 +240,8 @@ func (k *core) setSession(s *Session) {
 	}
 }
 
-// sessionLost is called when a session has ended. The function closes the session's network
-// connection, if Connect made it; sessionConn refuses to resume the session.
+// sessionLost is called when a session has ended, and closes the session's network connection if
+// Connect made that connection; sessionConn refuses to resume the session.
 func (k *core) sessionLost(s *Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

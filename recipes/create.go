@@ -28,7 +28,7 @@ func (m Mode) IsSequential() bool {
 	return m == PersistentSequential || m == EphemeralSequential || m == TTLSequential
 }
 
-// IsEphemeral reports whether the znode is deleted when the session that created it ends.
+// IsEphemeral reports whether the znode is deleted when its creator's session ends.
 func (m Mode) IsEphemeral() bool { return m == Ephemeral || m == EphemeralSequential }
 
 // CreateOptions says how to create a znode. The zero value means a persistent znode with the
@@ -41,8 +41,8 @@ type CreateOptions struct {
 	// persistent znodes.
 	Parents bool
 	// Protected puts "_c_<guid>-" before the name, as Curator does. After a lost answer Create
-	// finds the znode by that GUID, so it is created once. If the caller has stopped waiting, the
-	// znode is deleted.
+	// finds the znode by that GUID, so the znode is created once. If the caller has stopped
+	// waiting, the znode is deleted.
 	Protected bool
 }
 
@@ -52,16 +52,16 @@ type CreateOptions struct {
 //
 // When an answer is lost:
 //
-//   - Protected: Create looks for the znode before it creates the znode again.
+//   - Protected: Create looks for the znode, and repeats the request only if there is none.
 //   - Sequential and not protected: the outcome cannot be known. Create does not retry, and the
 //     error's Unknown is set.
 //   - Otherwise Create retries. If the znode then exists with this data and version 0, and for an
-//     ephemeral with this session as its owner, it counts as created by this call. Another client
-//     may have created it at that moment.
+//     ephemeral with this session as its owner, the znode counts as created by this call, although
+//     another client may have created it at that moment.
 //
-// When ctx ends before the answer arrives, a znode that is created nevertheless is deleted in the
-// background, unless somebody has changed it. If in addition the answer is lost, an unprotected
-// znode stays.
+// When ctx ends before the answer arrives, the znode may be created nevertheless. Create then
+// deletes the znode in the background, unless somebody has changed it. If in addition the answer is
+// lost, an unprotected znode stays.
 func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateOptions) (created string, err error) {
 	k := c.core
 	if !k.beginCall(ctx) {
@@ -82,8 +82,8 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 	var e *Error
 	switch {
 	case err == nil && o.Mode.IsEphemeral() && ctx.Err() != nil:
-		// The session may have ended while the request waited to be sent; go-zookeeper then sends
-		// it in the next session. ctx may be bound to the first one, so the znode is not wanted.
+		// If the session ended while the request waited to be sent, go-zookeeper sends the request
+		// in the next session. ctx may be bound to the earlier session, so the znode is not wanted.
 		late := created // created is a result, and is empty after the return
 		k.background(func(ctx context.Context) { n.undo(ctx, late) })
 		return "", &Error{"create", path, newCtxError(ctx, true), true}
@@ -209,7 +209,7 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 }
 
 // undo deletes a znode that was created after its caller gave up. A znode whose name others may
-// know stays if it was changed or has children. An ephemeral of another session stays.
+// know stays if the znode was changed or has children. An ephemeral of another session stays.
 func (n *createCall) undo(ctx context.Context, created string) {
 	k, version := n.client.core, int32(0)
 	if n.opts.Protected || n.opts.Mode.IsSequential() || n.opts.Mode.IsEphemeral() {

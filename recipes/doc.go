@@ -1,7 +1,7 @@
-// Package recipes is the base of the ZooKeeper recipes in the packages below it: a Client that
-// retries requests, repeats writes safely after a lost answer, and knows that its session is lost
-// before the server can give the session's locks to others. The Client runs on go-zookeeper's
-// connection and works with any ZooKeeper server.
+// Package recipes is the base of the ZooKeeper recipes in its subpackages: a Client that retries
+// requests, repeats writes safely after a lost answer, and knows that its session is lost before
+// the server can give the session's locks to others. The Client runs on go-zookeeper's connection
+// and works with any ZooKeeper server.
 //
 // Invariants:
 //   - G1 A Session's Context ends no later than the leader can end the session, by the client's
@@ -9,7 +9,7 @@
 //   - G2 A Session that has ended stays so: its remains on the server are closed before another
 //     session begins.
 //   - G3 A write that is reported as done was applied once. A write that is reported as failed was
-//     not applied, unless the error's Unknown says that it may have been.
+//     not applied, unless the error's Unknown is set.
 //   - G4 When ctx ends, the caller stops waiting at once. The request in progress is undone or
 //     finished in the background.
 //   - G5 A caller that gave up leaves nothing behind: no goroutine for longer than the connection

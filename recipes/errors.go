@@ -22,8 +22,8 @@ var (
 	// ErrOutcomeUnknown means that a write may have been applied, or may still be: its answer was
 	// lost, or the caller stopped waiting.
 	ErrOutcomeUnknown = errors.New("recipes: outcome unknown")
-	// ErrNotHeld means that a write was refused because the hold that guards it is gone. Nothing
-	// was written.
+	// ErrNotHeld means that a write was refused because the hold that guards the write is gone.
+	// Nothing was written.
 	ErrNotHeld = errors.New("recipes: no longer held")
 )
 
@@ -70,7 +70,7 @@ type class int
 const (
 	// the server answered, or the request was invalid: a retry changes nothing
 	answered   class = iota
-	notSent          // not sent, or refused before it was processed: safe to retry
+	notSent          // not sent, or refused before processing: safe to retry
 	replyLost        // may have been applied
 	notAwaited       // sent, and ctx ended before the answer
 	stopped          // not sent, and no later request will be

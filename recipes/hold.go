@@ -12,8 +12,8 @@ import (
 )
 
 // Hold is the possession of something (a lock, a lease, leadership) that lasts as long as its znode
-// exists. The znode is an ephemeral of one session, and its name is never reused: it is protected
-// or sequential. Safe for concurrent use.
+// exists. The znode is an ephemeral of one session, with a name that is never reused: protected or
+// sequential. Safe for concurrent use.
 type Hold struct {
 	client  *Client
 	session *Session
@@ -37,10 +37,10 @@ const (
 	watchRetryPause = 100 * time.Millisecond
 )
 
-// Hold returns a Hold that lasts as long as the ephemeral at path, which was created in s. It sends
-// no request: the caller must know that the znode exists and that its turn has come.
+// Hold returns a Hold that lasts as long as the ephemeral at path, which was created in s. No
+// request is sent: the caller must know that the znode exists and that its turn has come.
 //
-//	token   a zxid greater than the token of every earlier holder that excludes this one: the zxid of
+//	token   a zxid greater than that of every earlier holder that excludes this holder: the zxid of
 //	        the znode's creation, or the Pzxid of the parent when the caller saw that its turn had come,
 //	        because the deletions of earlier holders' znodes changed that Pzxid
 //
@@ -55,7 +55,7 @@ func (c *Client) Hold(s *Session, path string, token int64) *Hold {
 		return h
 	}
 	defer k.calls.done()
-	// Ends with Release or with the session, at the latest with Close, which waits for it.
+	// Ends with Release or with the session, at the latest with Close. Close waits.
 	k.loops.Go(h.watch)
 	return h
 }
@@ -65,8 +65,8 @@ func (c *Client) Hold(s *Session, path string, token int64) *Hold {
 // at the clock; see Session.Context.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Within returns a context for work that must only be done while the Hold lasts. It has the values
-// of ctx, ends with ctx or with Context, and has the cause of whichever ended. It looks at the
+// Within returns a context for work that must only be done while the Hold lasts. The context has
+// the values of ctx, ends when ctx or Context ends, with the cause of that end, and looks at the
 // clock as Context does. cancel must be called.
 func (h *Hold) Within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
 	return checkedctx.Within(ctx, h.ctx)
@@ -75,9 +75,9 @@ func (h *Hold) Within(ctx context.Context) (in context.Context, cancel context.C
 // Session returns the session that owns the znode.
 func (h *Hold) Session() *Session { return h.session }
 
-// Token is a zxid that rises from holder to holder. A store that refuses writes with a smaller
-// token than it has seen is safe from former holders that do not know yet that they lost the Hold.
-// Holders that do not exclude each other, such as readers, may have the same token.
+// Token is a zxid that rises from holder to holder. A store that refuses writes with a token
+// smaller than the greatest so far is safe from former holders that do not know yet that they lost
+// the Hold. Holders that do not exclude each other, such as readers, may have the same token.
 func (h *Hold) Token() int64 { return h.token }
 
 // Path is the path of the znode.
@@ -89,9 +89,9 @@ func (h *Hold) Guard(ops ...any) []any {
 	return append([]any{&zk.CheckVersionRequest{Path: h.path, Version: -1}}, ops...)
 }
 
-// Commit applies all ops, as Client.Multi does, if the Hold still lasts. Otherwise it applies none,
-// and the error is ErrNotHeld. The results are those of ops. If the Hold ends while Commit waits
-// for the answer, Commit returns at once with the error's Unknown set.
+// Commit applies all ops, as Client.Multi does, if the Hold still lasts. Otherwise no op is
+// applied, and the error is ErrNotHeld. The results are those of ops. If the Hold ends while Commit
+// waits for the answer, Commit returns at once with the error's Unknown set.
 func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	if h.ctx.Err() != nil {
 		return nil, &Error{"commit", h.path, ErrNotHeld, false}
@@ -109,9 +109,10 @@ func (h *Hold) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	return results[1:], err
 }
 
-// OnData makes f the function that is called when somebody has changed the znode's data since its
-// creation, now or later. A Hold has one such function, and calls it from one goroutine at a time.
-// f may miss data that were overwritten quickly. f must not block, call OnData, or modify data.
+// OnData makes f the function to call when somebody has changed the znode's data since its
+// creation, before or after the call of OnData. A Hold has one such function, and calls it from one
+// goroutine at a time. f may miss data that were overwritten quickly. f must not block, call
+// OnData, or modify data.
 func (h *Hold) OnData(f func(data []byte, stat *zk.Stat)) {
 	h.notifyMu.Lock()
 	defer h.notifyMu.Unlock()
@@ -124,8 +125,8 @@ func (h *Hold) OnData(f func(data []byte, stat *zk.Stat)) {
 	}
 }
 
-// End ends Context and leaves the znode, for callers that delete the znode together with others or
-// hand it over.
+// End ends Context and keeps the znode, for callers that delete the znode together with others, or
+// hand the znode over.
 func (h *Hold) End() { h.cancel(ErrNotHeld) }
 
 // Release ends Context and deletes the znode, in the background if ctx ends first; see

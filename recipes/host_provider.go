@@ -25,8 +25,8 @@ type hostProvider struct {
 
 const (
 	firstPause = 10 * time.Millisecond
-	// longPause is go-zookeeper's own pause, during which it fails pending requests and notices
-	// Close.
+	// longPause is go-zookeeper's own pause, during which go-zookeeper fails pending requests and
+	// notices Close.
 	longPause = time.Second
 )
 
@@ -43,11 +43,11 @@ func (h *hostProvider) Len() int {
 	return len(h.servers)
 }
 
-// Next returns the server to try next. pauseBeforeDial makes the pause: a short one after a
-// connection was lost, so that the clients of one server do not all arrive at once, and after each
-// fruitless round twice the previous one.
+// Next returns the server to try next. pauseBeforeDial makes the pause: a short pause after a
+// connection was lost, so that the clients of a server do not all arrive at once, and after each
+// fruitless round twice the previous pause.
 //
-// Next itself does not wait, because go-zookeeper calls it with a lock held that other methods
+// Next itself does not wait, because go-zookeeper calls Next with a lock held that other methods
 // need.
 func (h *hostProvider) Next() (server string, retryStart bool) {
 	h.mu.Lock()

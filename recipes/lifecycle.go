@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// lifecycle is what Close ends, and what it waits for.
+// lifecycle holds the context of background work, which Close ends, and counts the work that Close
+// awaits.
 type lifecycle struct {
 	ctx            context.Context // of background work
 	cancel         context.CancelFunc
@@ -23,8 +24,8 @@ func newLifecycle() lifecycle {
 	return lifecycle{ctx: ctx, cancel: cancel, closing: make(chan struct{})}
 }
 
-// callCounter counts calls in progress. Unlike a sync.WaitGroup it can be closed, and wait has a
-// limit.
+// callCounter counts calls in progress. Unlike a sync.WaitGroup, a callCounter can be closed, and
+// wait has a time limit.
 type callCounter struct {
 	mu     sync.Mutex
 	n      int
@@ -113,8 +114,8 @@ func (l *abandonedCalls) remove(finished chan struct{}) {
 	close(finished)
 }
 
-// wait waits for the end of the requests that are present now. It fails when ctx ends or closing is
-// closed.
+// wait waits until the requests that are present now have ended. The call fails when ctx ends or
+// closing is closed.
 func (l *abandonedCalls) wait(ctx context.Context, closing <-chan struct{}) error {
 	l.mu.Lock()
 	now := make([]chan struct{}, 0, len(l.all))

@@ -4,8 +4,8 @@ import "time"
 
 // Only the leader knows whether a session is alive. The client's server reports to the leader which
 // sessions it has heard from. A server that is cut off from the leader keeps answering for
-// syncLimit ticks (10 s in ZooKeeper's default configuration) while the leader expires its
-// sessions. So only an answer that needs the leader, such as that of a sync, proves that the
+// syncLimit ticks (10 s in ZooKeeper's default configuration) while the leader expires the sessions
+// of its clients. So only an answer that needs the leader, such as that of a sync, proves that the
 // session is alive. See docs/internals/recipes.md.
 
 const (
@@ -17,7 +17,7 @@ const (
 	reportShare = 4
 	// pingShare: go-zookeeper pings three times per timeout.
 	pingShare = 3
-	// marginShare: client and server clocks may drift apart by this share of the timeout during one
+	// marginShare: client and server clocks may drift apart by this share of the timeout within a
 	// timeout.
 	marginShare = 64
 )
@@ -28,19 +28,19 @@ type answeredSync struct {
 	sent, answered time.Duration
 }
 
-// livenessProof derives from answered syncs when the leader last heard of the session. One
-// goroutine owns it.
+// livenessProof derives from answered syncs when the leader last heard of the session. Owned by
+// probeLoop.
 type livenessProof struct {
 	session int64
 	probes  []answeredSync // the latest last; no more than can still matter
 }
 
 // lastHeard adds an answered sync and returns a time at which, or after which, the leader certainly
-// counted the session as alive. Without an earlier sync that matters, it relies on the connection's
-// pings.
+// counted the session as alive. Without an earlier sync that matters, the result relies on the
+// connection's pings.
 func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest answeredSync) time.Duration {
 	if session != p.session || len(p.probes) > 0 && p.probes[len(p.probes)-1].server != latest.server {
-		// a sync through one server proves nothing about another's reports
+		// a sync through one server proves nothing about another server's reports
 		p.session, p.probes = session, nil
 	}
 	reported := latest.sent - timeout/reportShare
@@ -57,6 +57,6 @@ func (p *livenessProof) lastHeard(session int64, timeout time.Duration, latest a
 	return heard
 }
 
-// lifetime returns how long a session lives after the leader last heard of it, by the client's
-// clock.
+// lifetime returns how long a session lives after the leader last heard of the session, by the
+// client's clock.
 func lifetime(timeout time.Duration) time.Duration { return timeout - timeout/marginShare }

@@ -40,7 +40,7 @@ func SessionTimeout(d time.Duration) Option { return func(c *config) { c.timeout
 func Retry(policy RetryPolicy) Option { return func(c *config) { c.retry = policy } }
 
 // Dialer sets the function that makes Connect's network connections, for example over TLS. The
-// default is TCP. Its timeout argument is one second.
+// default is TCP. dial's timeout argument is one second.
 func Dialer(dial func(network, address string, timeout time.Duration) (net.Conn, error)) Option {
 	return func(c *config) { c.dialer = dial }
 }

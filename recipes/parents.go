@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// parentTries bounds how often one attempt creates missing parents: the server may delete an empty
-// container before it gets a child.
+// parentTries bounds how often an attempt creates missing parents: the server may delete an empty
+// container before the container gets a child.
 const parentTries = 5
 
 // Ensure creates the missing znodes down to path: as containers if the server supports them,
@@ -52,7 +52,7 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 	return err
 }
 
-// makeParent creates one znode, as a container if the server supports them. The znode stays if ctx
+// makeParent creates a znode, as a container if the server supports them. The znode stays if ctx
 // ends: the server deletes an empty container.
 func (k *core) makeParent(ctx context.Context, path string) error {
 	_, err := call(ctx, k, func() (string, error) {

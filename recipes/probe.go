@@ -27,7 +27,7 @@ func (k *core) probeLoop() {
 	}
 }
 
-// probeOnce sends one sync and reports whether it was answered.
+// probeOnce sends a sync and reports whether the sync was answered.
 func (k *core) probeOnce(p *livenessProof) bool {
 	if k.conn.State() != zk.StateHasSession {
 		if k.wrapped { // the connection may have dropped the event
@@ -106,8 +106,9 @@ func (k *core) forgetEphemeral(path string) {
 	delete(k.ephemerals, path)
 }
 
-// endReplacedSession ends the Client's session if a wrapped connection has a new one, whose events
-// may arrive late. A connection of Connect reports a new session before it sends requests in it.
+// endReplacedSession ends the Client's session if a wrapped connection already has a new session,
+// whose events may arrive late. A connection of Connect reports a new session before sending
+// requests in it.
 func (k *core) endReplacedSession() {
 	if !k.wrapped {
 		return

@@ -16,8 +16,8 @@ type readResult struct {
 	watch    <-chan zk.Event
 }
 
-// read retries f until it is answered. An abandoned read has no effect, so the error's Unknown is
-// never set.
+// read retries f until the server answers. An abandoned read has no effect, so the error's Unknown
+// is never set.
 func (c *Client) read(ctx context.Context, op, path string, f func(path string) (readResult, error)) (n readResult, err error) {
 	full := c.absolute(path)
 	err = c.retry(ctx, op, path, func(ctx context.Context, _ bool) (err error) {
@@ -38,8 +38,8 @@ func (c *Client) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error)
 	return n.data, n.stat, err
 }
 
-// GetW is Get with a watch. The channel gets one event, and is then closed, when the znode's data
-// change, the znode is deleted, or the session ends. ExistsW says what holds for the channels of
+// GetW is Get with a watch. When the znode's data change, the znode is deleted, or the session
+// ends, the channel gets one event and is then closed. ExistsW says what holds for the channels of
 // all watches.
 func (c *Client) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	k := c.core
@@ -59,11 +59,11 @@ func (c *Client) Exists(ctx context.Context, path string) (*zk.Stat, error) {
 // ExistsW is Exists with a watch that fires when the znode is created, changed or deleted, or the
 // session ends.
 //
-// Watches of one znode may share a channel: one receiver gets the event, the others see the channel
+// Watches of a znode may share a channel: one receiver gets the event, the others see the channel
 // closed. Either means that something may have changed, possibly just before the call: read again.
 // The event's Path is the server's, not the namespace's. The channel need not be read, and nothing
 // has to be released: when ctx ends, at most one one-shot watch per znode and kind stays armed on
-// the server, and the next caller that watches the same znode reuses it.
+// the server, and the next caller that watches the same znode reuses that watch.
 func (c *Client) ExistsW(ctx context.Context, path string) (*zk.Stat, <-chan zk.Event, error) {
 	k := c.core
 	n, err := c.readWatched(ctx, "exists", path, []watchKind{watchData, watchExist}, k.exists, func(path string) (n readResult, err error) {
@@ -91,8 +91,8 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat
 }
 
 // readWatched is read with a watch. If a watch of one of kinds is armed already, plain reads the
-// znode and the watch is shared; otherwise arm reads the znode and arms one, of the last kind if
-// there is no znode and of the first otherwise.
+// znode and the watch is shared. Otherwise arm reads the znode and arms a watch: of the first kind,
+// or of the last kind if there is no znode.
 func (c *Client) readWatched(ctx context.Context, op, path string, kinds []watchKind, plain, arm func(path string) (readResult, error)) (readResult, error) {
 	k := c.core
 	return c.read(ctx, op, path, func(path string) (n readResult, err error) {
@@ -116,9 +116,9 @@ func (c *Client) readWatched(ctx context.Context, op, path string, kinds []watch
 // new as every write that was completed before.
 //
 // Sync also waits for requests of this Client whose callers stopped waiting when a ctx ended. When
-// Sync returns nil, each of these requests is done or never will be. Before that, a request may
-// still be sent, even in a later session: the end of the session for which it was meant does not
-// cancel it.
+// Sync returns nil, each of these requests is done or never will be. Before that, such a request
+// may still be sent, even in a later session: the end of the session for which the request was
+// meant does not cancel the request.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	if err := c.core.abandonedCalls.wait(ctx, c.core.closing); err != nil {
 		return &Error{"sync", path, err, false}

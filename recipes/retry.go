@@ -12,7 +12,7 @@ import (
 //	elapsed  the time since the first attempt began
 //
 // Answers of the server, such as zk.ErrNoNode, are never retried, and the end of ctx ends every
-// wait whatever the policy says. One policy serves all operations of a Client, so it must be safe
+// wait whatever the policy says. All operations of a Client share the policy, which must be safe
 // for concurrent use.
 type RetryPolicy func(attempt int, elapsed time.Duration) (wait time.Duration, again bool)
 

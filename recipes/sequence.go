@@ -14,7 +14,7 @@ const sequenceDigits = 10
 // Curator, "<guid>__lock__0000000003" of kazoo, "n_0000000003".
 //
 // After 2147483647 the numbers continue at -2147483648. A minus sign before the digits could also
-// end the prefix. It counts as a sign at the start of the name and after '-' and '_'.
+// end the prefix. At the start of the name and after '-' and '_', it is the number's sign.
 func Sequence(name string) (number int32, prefix string, ok bool) {
 	begin := len(name)
 	for begin > 0 && '0' <= name[begin-1] && name[begin-1] <= '9' && len(name)-begin < sequenceDigits {
@@ -42,7 +42,7 @@ func Sequence(name string) (number int32, prefix string, ok bool) {
 }
 
 // CompareSequence orders sequence numbers in the order in which the server assigned them, including
-// the step from 2147483647 to -2147483648. The numbers that exist at one time must span less than
+// the step from 2147483647 to -2147483648. Numbers that exist at the same time must span less than
 // half of the range.
 func CompareSequence(a, b int32) int { return cmp.Compare(a-b, 0) }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
-// Session is one session with the server, from the moment when the Client has it until it has ended
-// or may have. Safe for concurrent use.
+// Session is a session with the server, until the session has ended or may have ended. Safe for
+// concurrent use.
 type Session struct {
 	id     int64
 	clock  *clock
@@ -42,11 +42,11 @@ func newSession(id int64, clock *clock, heard, timeout time.Duration, over func(
 // ID returns the server's number of the session, which is the EphemeralOwner of its ephemerals.
 func (s *Session) ID() int64 { return s.id }
 
-// Context ends when the session has ended or may have, no later than the server can end it. Its
-// cause is ErrSessionLost, or ErrClosed if the Client was closed. Err and Done look at the clock
-// themselves, so a process that was stopped for longer than the session lives learns of the loss
-// from its first call. Contexts derived with package context learn of it from a timer, a moment
-// later; those of WithCancel and Within look at the clock too.
+// Context ends when the session has ended or may have, no later than the server can end the
+// session. Its cause is ErrSessionLost, or ErrClosed if the Client was closed. Err and Done look at
+// the clock themselves, so a process that was stopped for longer than the session lives learns of
+// the loss from its first call. Contexts derived with package context learn of the loss from a
+// timer, a moment later; those of WithCancel and Within look at the clock too.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // WithCancel returns a context that ends with the session or with cancel, and looks at the clock as
@@ -57,9 +57,9 @@ func (s *Session) WithCancel() (ctx context.Context, cancel context.CancelCauseF
 	return checkedctx.New(inner, s.check), cancel
 }
 
-// Within returns a context for requests that only make sense in this session. It has the values of
-// ctx, ends with ctx or with the session, and has the cause of whichever ended first. It looks at
-// the clock as Context does. The returned function must be called.
+// Within returns a context for requests that only make sense in this session. The context has the
+// values of ctx, ends when ctx or the session ends, with the cause of that end, and looks at the
+// clock as Context does. The returned function must be called.
 func (s *Session) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return checkedctx.Within(ctx, s.ctx)
 }

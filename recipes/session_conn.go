@@ -10,17 +10,17 @@ import (
 // sessionConn is a network connection of Connect's zk.Conn that does three things that go-zookeeper
 // does not:
 //
-//   - It reads the handshake to learn the negotiated timeout, and when the request that the server
-//     answered was sent.
-//   - It refuses to resume a session that was declared lost: it closes that session on the server
-//     and tells go-zookeeper that the session has expired, so that go-zookeeper opens a new one.
-//   - It shortens the waits for a silent server. go-zookeeper waits ten connect timeouts for the
+//   - Read the handshake, to learn the negotiated timeout and when the answered request was sent.
+//   - Refuse to resume a session that was declared lost: sessionConn closes that session on the
+//     server and tells go-zookeeper that the session has expired, so that go-zookeeper opens a new
+//     session.
+//   - Shorten the waits for a silent server. go-zookeeper waits ten connect timeouts for the
 //     handshake and two thirds of the session timeout for an answer, which leaves no time to try
 //     another server.
 type sessionConn struct {
 	net.Conn
 	core *core
-	// timeout is the requested session timeout, and the negotiated one after the handshake.
+	// timeout is the session timeout: as requested before the handshake, as negotiated afterwards.
 	timeout time.Duration
 
 	// Only the goroutine of the handshake writes these fields.
@@ -57,8 +57,8 @@ func (w *sessionConn) Read(b []byte) (int, error) {
 	return w.Conn.Read(b)
 }
 
-// SetReadDeadline limits the deadline to half the session timeout: a live server answers a ping
-// every third of it.
+// SetReadDeadline limits the deadline to half the session timeout: go-zookeeper pings a server
+// every third of the timeout.
 func (w *sessionConn) SetReadDeadline(t time.Time) error {
 	if !w.handshakeDone {
 		return nil // handshake sets its own
@@ -69,7 +69,7 @@ func (w *sessionConn) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-// handshake reads the server's answer and decides what go-zookeeper sees of it.
+// handshake reads the server's answer and decides which answer go-zookeeper sees.
 func (w *sessionConn) handshake() error {
 	if err := w.Conn.SetReadDeadline(time.Now().Add(w.timeout / 3)); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (w *sessionConn) closeSession() {
 // answer to closeSession.
 const maxHandshake = 1 << 20
 
-// readFrame reads one frame and returns it together with its length prefix.
+// readFrame reads a frame and returns the frame with its length prefix.
 func readFrame(r io.Reader) ([]byte, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(r, head); err != nil {

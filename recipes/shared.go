@@ -1,7 +1,7 @@
 package recipes
 
 // Shared returns the value that make returned on the first call with key, for all Clients of this
-// connection and namespace. Recipes use it to share znodes and requests, however often a recipe is
+// connection and namespace. Recipes share znodes and requests this way, however often a recipe is
 // constructed. The value is kept as long as the Client. key must have a type of the recipe's own,
 // as with context keys. make may be called and its result discarded.
 func (c *Client) Shared(key any, make func() any) any {

@@ -27,7 +27,7 @@ func (s ConnState) String() string {
 	return names[s]
 }
 
-// stateBuffer is how many states a slow reader may lag before it misses some.
+// stateBuffer is how many states a slow reader may lag before missing some.
 const stateBuffer = 8
 
 // State returns the current state after a look at the clock: the state of an overdue session is
@@ -42,8 +42,8 @@ func (c *Client) State() ConnState {
 }
 
 // States returns a channel that receives the current state and then every change, until ctx ends or
-// the Client is closed; then it is closed. A reader that lags by more than eight states misses the
-// oldest, never the latest.
+// the Client is closed; then the channel is closed. A reader that lags by more than eight states
+// misses the oldest, never the latest.
 func (c *Client) States(ctx context.Context) <-chan ConnState {
 	k := c.core
 	ch := make(chan ConnState, stateBuffer)

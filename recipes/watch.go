@@ -6,13 +6,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watchTable remembers the armed watches. A caller that waits for the same znode reconnect and
-// reconnect, with a context that ends each time, then arms one watch instead of many: go-zookeeper
-// cannot remove a one-shot watch, and keeps each in a list until it fires.
+// watchTable remembers the armed watches. A caller that waits for the same znode again and again,
+// with a context that ends each time, then arms one watch instead of many: go-zookeeper cannot
+// remove a one-shot watch, and keeps each watch in a list until the watch fires.
 //
 // A caller that finds an armed watch reads without a watch and gets the armed watch's channel. No
 // change is missed: any change after the read fires that watch. The event may also stem from a
-// change before its read.
+// change before that read.
 type watchTable struct {
 	mu      sync.Mutex
 	armed   map[watchKey]armedWatch
@@ -88,8 +88,9 @@ func (w *watchTable) add(path string, kind watchKind, at armedWatch) {
 	w.sweepAt = max(firstSweep, 2*len(w.armed))
 }
 
-// registerWatch adds the watch ch to the table and returns the channel on which it fires; nil if ch
-// is nil. reconnect must be the result of nextReconnect from before the watch was requested.
+// registerWatch adds the watch ch to the table and returns the channel on which the watch fires;
+// nil if ch is nil. reconnect must be the result of nextReconnect from before the watch was
+// requested.
 //
 // On a wrapped connection, the watch also fires after a reconnect. go-zookeeper then re-registers
 // its watches with a zxid that may be too new, so a change between the two connections would fire
@@ -104,14 +105,13 @@ func (k *core) registerWatch(path string, kind watchKind, ch <-chan zk.Event, re
 	}
 	out := make(chan zk.Event, 1)
 	k.watches.add(path, kind, armedWatch{ch, out})
-	// Ends with the watch, the connection or Close, which waits for it; the caller is counted in
-	// k.calls.
+	// Ends with the watch, the connection or Close. Close waits; the caller is counted in k.calls.
 	k.loops.Go(func() { k.relay(path, kind, ch, reconnect, out) })
 	return out
 }
 
 // relay copies the event of ch to out and closes out, or only closes out when reconnect is closed.
-// It first removes the watch from the table.
+// Before that, relay removes the watch from the table.
 func (k *core) relay(path string, kind watchKind, ch <-chan zk.Event, reconnect <-chan struct{}, out chan zk.Event) {
 	defer close(out)
 	select {

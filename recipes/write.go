@@ -47,8 +47,8 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 }
 
 // Delete deletes a znode without children if the znode has the given version; -1 matches any. After
-// a lost answer, a missing znode counts as deleted by this call. If a znode is there and cannot be
-// deleted, it may be a new one, and the error's Unknown is set.
+// a lost answer, a missing znode counts as deleted by this call. A znode that is there and cannot
+// be deleted may be a new znode, and the error's Unknown is set.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	full := c.absolute(path)
 	return c.retry(ctx, "delete", path, func(ctx context.Context, unknown bool) error {
@@ -64,10 +64,11 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	})
 }
 
-// DeleteGuaranteed deletes a znode. If ctx ends or the RetryPolicy stops first, it continues in the
-// background until the znode is deleted, the server refuses, or the Client is closed. The error
-// then has Unknown set and says why the call did not wait. DeleteGuaranteed leaves an ephemeral of
-// another session alone. A missing znode is no error. The name must not be reused.
+// DeleteGuaranteed deletes a znode. If ctx ends or the RetryPolicy stops first, the deletion
+// continues in the background until the znode is deleted, the server refuses, or the Client is
+// closed. The error then has Unknown set and says why the call did not wait. DeleteGuaranteed
+// leaves an ephemeral of another session alone. A missing znode is no error. The name must not be
+// reused.
 func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 	full := c.absolute(path)
 	session := c.core.currentSession().ID()
@@ -175,8 +176,8 @@ func (c *Client) absoluteOps(ops []any) ([]any, error) {
 }
 
 // nonNil replaces nil data by empty data. The protocol distinguishes the two, but Curator and kazoo
-// never write null and fail to read it: kazoo's Semaphore does, for example, if this Client created
-// its parent.
+// never write null and cannot read null: kazoo's Semaphore, for example, fails if this Client
+// created its parent with null.
 func nonNil(data []byte) []byte {
 	if data == nil {
 		return []byte{}
@@ -199,7 +200,7 @@ func (k *core) delete(ctx context.Context, full string, version int32) error {
 	return err
 }
 
-// deleteOwn deletes a znode unless it is an ephemeral of another session.
+// deleteOwn deletes a znode, except an ephemeral of another session.
 func (k *core) deleteOwn(ctx context.Context, full string, session int64) error {
 	if s := k.currentSession(); s.ID() != session || s.ended.Load() {
 		n, err := call(ctx, k, func() (readResult, error) { return k.exists(full) }, nil)

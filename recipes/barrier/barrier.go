@@ -11,9 +11,9 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Barrier blocks the callers of Wait while it is set, which is while the znode at its path exists.
-// Any client may set and remove it. The znode is persistent: it outlives the session that set it.
-// Safe for concurrent use.
+// Barrier blocks the callers of Wait while the barrier is set, which is while the znode at its path
+// exists. Any client may set and remove a barrier. The znode is persistent: a barrier stays set
+// when the session that set it ends. Safe for concurrent use.
 type Barrier struct {
 	client *recipes.Client
 	path   string
@@ -22,7 +22,7 @@ type Barrier struct {
 // New returns the barrier at path. No request is sent.
 func New(c *recipes.Client, path string) *Barrier { return &Barrier{c, path} }
 
-// Set sets the barrier. Setting it again is no error.
+// Set sets the barrier. A barrier that is already set is no error.
 func (b *Barrier) Set(ctx context.Context) error {
 	// Client.Create would delete the znode again if ctx ends meanwhile, although others may rely on
 	// the barrier by then.
@@ -51,7 +51,7 @@ func (b *Barrier) Remove(ctx context.Context) error {
 	return err
 }
 
-// Wait waits until the barrier is not set, and returns at once if it is not.
+// Wait waits until the barrier is not set, which may be at once.
 func (b *Barrier) Wait(ctx context.Context) error {
 	for {
 		s, err := b.client.AwaitSession(ctx)
@@ -91,7 +91,7 @@ func (b *Barrier) wait(ctx context.Context, s *recipes.Session) (open bool, err 
 }
 
 // isSet asks the leader, because the Client's server may not know yet that the barrier was set. A
-// check changes nothing, so it may be repeated after a lost answer.
+// check changes nothing, so the request may be repeated after a lost answer.
 func (b *Barrier) isSet(ctx context.Context) (bool, error) {
 	for {
 		_, err := b.client.Multi(ctx, &zk.CheckVersionRequest{Path: b.path, Version: -1})

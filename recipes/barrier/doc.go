@@ -11,12 +11,12 @@
 //     and stays open until the last of them has left.
 //   - B3 Leave returns nil only when every member that was in when Leave began has left, or its
 //     session has ended.
-//   - B4 A member that has left one round can enter the next at once: neither round waits for the
+//   - B4 A member that has left a round can enter the next at once: neither round waits for the
 //     other.
 //   - B5 A member that gave up, or whose session has ended, leaves no znode behind except those
 //     listed in docs/internals/recipes.md.
-//   - B6 An event wakes only the members that wait for it. Members that the opening wakes send no
-//     request for it.
+//   - B6 An event wakes only the members that wait for that event. A member that the opening wakes
+//     sends no request because of it.
 //
 // B2 and B3 hold among Go processes. docs/internals/recipes.md says why, and what holds together
 // with Curator and kazoo.

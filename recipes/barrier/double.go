@@ -31,9 +31,9 @@ type Double struct {
 
 // NewDouble returns the double barrier at path. No request is sent.
 //
-//	members  how many members must be in before the barrier opens, at least 1; while it is open,
-//	         further members enter at once
-//	id       what the member's znode contains, where ExplainDouble shows it
+//	members  how many members must be in before the barrier opens, at least 1; further
+//	         members enter at once while the barrier is open
+//	id       the data of the member's znode, which ExplainDouble shows
 func NewDouble(c *recipes.Client, path string, members int, id string) *Double {
 	if members < 1 {
 		panic("barrier: a double barrier needs at least one member")
@@ -43,15 +43,17 @@ func NewDouble(c *recipes.Client, path string, members int, id string) *Double {
 
 // Participant is a member that has entered a Double. Its Context ends when the member is no longer
 // in, or may not be: with Leave or Release, when the session ends, or when the znode is deleted.
-// Others then no longer wait for it. If all members leave with Leave, the tokens of one round are
-// smaller than those of the next. Release leaves without waiting for the others.
+// The other members then no longer wait for this member. If all members leave with Leave, the
+// tokens of a round are smaller than those of the next. Release leaves without waiting for the
+// others.
 type Participant struct {
 	*recipes.Hold
 	double *Double
 }
 
-// Enter enters the barrier and waits until it is open. If it is open and one of its members is
-// still in, that is at once. Leave or Release must be called for the Participant.
+// Enter enters the barrier and waits until the barrier is open. If the barrier is open already, and
+// at least one of its members is still in, Enter does not wait. Leave or Release must be called for
+// the Participant.
 //
 // When Enter fails, the member is not in. If ctx ended, its znode may be deleted in the background,
 // and counts as a member until then. After recipes.ErrSessionLost the caller may enter again.
@@ -98,9 +100,9 @@ type entering struct {
 }
 
 // enter creates the member's znode and waits for a ready znode that is newer. The member that opens
-// the barrier writes the ready znode, and each member that finds a valid one writes it again. So a
-// valid ready znode is newer than every member that is in, and a ready znode older than all members
-// was left by a group that crashed.
+// the barrier writes the ready znode, and each member that finds a valid ready znode writes it
+// again. So a valid ready znode is newer than every member that is in, and a ready znode older than
+// all members was left by a group that crashed.
 func (e *entering) enter(ctx context.Context) (err error) {
 	e.ownPath, err = e.client.Create(ctx, znodepath.Join(e.path, memberName), []byte(e.id),
 		recipes.CreateOptions{Mode: recipes.Ephemeral, Protected: true, Parents: true})
@@ -148,12 +150,12 @@ type readyCheck int
 
 const (
 	readyValid   readyCheck = iota // the barrier is open, and the member is in
-	readyStale                     // all members for which it was written are gone
-	readyChanged                   // it was deleted or written meanwhile
+	readyStale                     // all members from before its last write are gone
+	readyChanged                   // deleted or written meanwhile
 )
 
-// checkReady looks for a member older than the ready znode. If there is one, checkReady writes the
-// ready znode again, in one multi with a check that this member is still in.
+// checkReady looks for a member older than the ready znode. If there is such a member, checkReady
+// writes the ready znode again, in a multi with a check that this member is still in.
 func (e *entering) checkReady(ctx context.Context, ready *zk.Stat) (readyCheck, error) {
 	names, err := e.list(ctx)
 	if err != nil {
@@ -178,7 +180,7 @@ func (e *entering) checkReady(ctx context.Context, ready *zk.Stat) (readyCheck, 
 	return readyChanged, err
 }
 
-// open writes the ready znode if enough members are in, in one multi with a check that they are.
+// open writes the ready znode if enough members are in, in a multi with a check that they are.
 // again means that something has changed meanwhile.
 func (e *entering) open(ctx context.Context, ready *zk.Stat) (open, again bool, err error) {
 	names, err := e.list(ctx)
@@ -196,7 +198,7 @@ func (e *entering) open(ctx context.Context, ready *zk.Stat) (open, again bool, 
 	return open, !open, err
 }
 
-// writeReady creates or sets the ready znode if all members called names exist. It returns false
+// writeReady creates or sets the ready znode if all members called names exist. The result is false
 // without an error if something has changed.
 func (e *entering) writeReady(ctx context.Context, names []string, ready *zk.Stat) (bool, error) {
 	var ops []any
@@ -215,7 +217,7 @@ func (e *entering) writeReady(ctx context.Context, names []string, ready *zk.Sta
 	return err == nil, err
 }
 
-// isChanged reports whether a multi failed because the state was not the expected one.
+// isChanged reports whether a multi failed because the state was not as expected.
 func isChanged(err error) bool {
 	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrBadVersion)
 }

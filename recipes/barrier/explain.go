@@ -27,7 +27,7 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (Status, error
 
 // ExplainDouble returns the members of the Double at path, in the order of arrival: as holders if
 // they are in, as waiters if they wait for the barrier to open. A member that has left and waits
-// for the others has no znode, so it is not listed.
+// for the others has no znode and is not listed.
 func ExplainDouble(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	d := &Double{client: c, path: path}
 	ready, err := c.Exists(ctx, d.readyPath())

@@ -34,9 +34,9 @@ func (m *Participant) Leave(ctx context.Context) error {
 
 // leaving is a call of Leave in progress.
 //
-// A member newer than the ready znode is not in: it waits for the next round, or is about to find
-// the ready znode and write it again. Leave does not wait for such members, because they may wait
-// for this one to return.
+// A member newer than the ready znode is not in: the member waits for the next round, or is about
+// to find the ready znode and write it again. Leave does not wait for such members, because they
+// may wait for this member to enter again.
 type leaving struct {
 	*Double
 	member   *Participant
@@ -46,8 +46,8 @@ type leaving struct {
 	watch    <-chan zk.Event
 }
 
-// leave lets the member whose name sorts first wait until it is the last one. Every other member
-// leaves at once, with a watch on the first.
+// leave makes the member whose name sorts first wait until all other members have left. Every other
+// member leaves at once, with a watch on the first.
 func (l *leaving) leave(ctx context.Context) error {
 	for {
 		ready, err := l.client.Exists(ctx, l.readyPath())
@@ -65,8 +65,8 @@ func (l *leaving) leave(ctx context.Context) error {
 	}
 }
 
-// waitToLeave is leave for one version of the ready znode. If it returns false without an error,
-// leave must start again.
+// waitToLeave is leave for one version of the ready znode. A result of false without an error means
+// that leave must start again.
 func (l *leaving) waitToLeave(ctx context.Context) (gone bool, err error) {
 	m := l.member
 	own := znodepath.Base(m.Path())
@@ -108,8 +108,8 @@ func (l *leaving) waitToLeave(ctx context.Context) (gone bool, err error) {
 	}
 }
 
-// leaveLast deletes the member together with the ready znode, so that members of the next round do
-// not find it.
+// leaveLast deletes the member together with the ready znode, so that members of the next round
+// find no old ready znode.
 func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 	m := l.member
 	if l.ready == nil {
@@ -137,7 +137,7 @@ func (l *leaving) awaitGone(ctx context.Context) error {
 			}
 			if len(now.names) == 0 && now.hasReady && l.ready != nil {
 				// The last member died and left the ready znode behind. If this delete fails, the
-				// next round sees that it is stale.
+				// next round recognizes the ready znode as stale.
 				_ = l.client.Delete(ctx, l.readyPath(), l.ready.Version)
 			}
 			l.others = slices.DeleteFunc(l.others, func(name string) bool { return !slices.Contains(now.names, name) })
@@ -149,7 +149,7 @@ func (l *leaving) awaitGone(ctx context.Context) error {
 	return nil
 }
 
-// watchFirst watches the first of the others. again means that this one has left or must not be
+// watchFirst watches the first of the others. again means that the first has left, or must not be
 // waited for: it is newer, or has entered again under its old name, as Curator's members do.
 func (l *leaving) watchFirst(ctx context.Context) (again bool, err error) {
 	if len(l.others) == 0 {

@@ -1,8 +1,8 @@
 // Package election lets processes choose a leader. Candidates stand in line with the znodes of
 // Curator's LeaderLatch or LeaderSelector, or of kazoo's Election, and the first in line leads.
 //
-//	Latch      is a candidate from Start to Close, and can be asked whether it leads
-//	Selector   calls a function while it leads
+//	Latch      is a candidate from Start to Close; Await and Leadership return its leadership
+//	Selector   calls a function while leading
 //
 // The leader has a *recipes.Hold. Its Context ends before another candidate can lead: when the
 // session ends, for example. Its Token is greater than those of all earlier leaders. Its Commit

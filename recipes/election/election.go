@@ -42,7 +42,7 @@ type candidate struct {
 // ID returns the candidate's id.
 func (c *candidate) ID() string { return c.id }
 
-// Leader returns the id of the leader, as the Client's server knows it. The leadership may have
+// Leader returns the id of the leader, according to the Client's server. The leadership may have
 // ended when Leader returns. If there are no candidates, the error is ErrNoLeader.
 func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 	names, _, err := c.client.Children(ctx, c.path)
@@ -58,7 +58,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 	return "", ErrNoLeader
 }
 
-// Candidates returns the ids of all candidates in order. The first one leads.
+// Candidates returns the ids of all candidates in order. The first candidate leads.
 func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
 	all, err := contend.Contenders(ctx, c.client, c.path, nil)
 	var ids []string
@@ -84,8 +84,8 @@ func isFinal(err error) bool {
 	return errors.Is(err, recipes.ErrClosed) || errors.As(err, &e) && e.Refused() && !contend.IsLost(err)
 }
 
-// pauseBeforeRetry waits before the next attempt after err, or until ctx ends. After a lost session
-// or place it does not wait.
+// pauseBeforeRetry waits before the next attempt after err, or until ctx ends. After the loss of a
+// session or place there is no pause.
 func pauseBeforeRetry(ctx context.Context, err error) {
 	if contend.IsLost(err) {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Latch is a candidate in an election from Start to Close: Curator's LeaderLatch. When its session
-// is lost or its leadership is released, it joins again at the end of the line. Safe for concurrent
-// use.
+// Latch is a candidate in an election from Start to Close: Curator's LeaderLatch. After the loss of
+// its session or the release of its leadership, a Latch joins again at the end of the line. Safe
+// for concurrent use.
 type Latch struct {
 	candidate
 	runCtx      context.Context // ends with Close
@@ -23,7 +23,7 @@ type Latch struct {
 	mu      sync.Mutex // guards the fields below
 	started bool
 	closed  bool
-	hold    *recipes.Hold // nil unless it leads
+	hold    *recipes.Hold // nil unless leading
 	changed chan struct{} // closed and replaced at each change that Await must see
 	err     error         // why run ended, other than Close
 
@@ -55,8 +55,8 @@ func (l *Latch) Start() {
 	}()
 }
 
-// Await waits until the latch leads and returns its leadership, at once if it leads already. After
-// a leadership has ended, Await waits for the next.
+// Await waits until the latch leads and returns its leadership, at once if the latch leads already.
+// After a leadership has ended, Await waits for the next.
 //
 // To resign, release the leadership: the latch then joins again at the end of the line. If the
 // server refuses the latch, Await returns that error and the latch stays out of the election. After
@@ -94,8 +94,8 @@ func (l *Latch) Leadership() *recipes.Hold {
 }
 
 // Close ends the leadership, leaves the election, and waits until the latch's znode is gone. If ctx
-// ends first, that continues in the background, and the error says so. Close must be called after
-// Start.
+// ends first, the cleanup continues in the background, and the error says so. Close must be called
+// after Start.
 func (l *Latch) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
@@ -127,8 +127,8 @@ func (l *Latch) run() {
 			if held, err = place.Await(l.runCtx, contend.Exclusive); err == nil {
 				l.lead(held)
 			}
-			// The latch may have been closed while it waited, or the leadership may have ended
-			// while its znode still exists.
+			// The latch may have been closed while waiting, or the leadership may have ended while
+			// its znode still exists.
 			l.leaveErr = place.Leave(l.closeCtx)
 		}
 		if isFinal(err) {

@@ -8,19 +8,19 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Selector calls a function while it leads: Curator's LeaderSelector. Safe for concurrent use: each
+// Selector calls a function while leading: Curator's LeaderSelector. Safe for concurrent use: each
 // call of Lead or Run is a candidate of its own.
 type Selector struct{ candidate }
 
 // NewSelector returns a selector for the election at path. id identifies the candidate to others.
-// kazoo's Election shares the election if its Lock is told extra_lock_patterns=["lock-"], but then
-// not with Curator.
+// kazoo's Election shares the election if its Lock is created with extra_lock_patterns=["lock-"],
+// but then not with Curator.
 func NewSelector(c *recipes.Client, path, id string) *Selector {
 	return &Selector{candidate{c, path, selectorName, id}}
 }
 
 // NewKazooSelector returns a selector whose election kazoo's Election shares without further
-// settings. Selectors of NewSelector share it too; Curator does not.
+// settings. So do Selectors of NewSelector; Curator does not.
 func NewKazooSelector(c *recipes.Client, path, id string) *Selector {
 	return &Selector{candidate{c, path, kazooName, id}}
 }
@@ -31,8 +31,8 @@ func NewKazooSelector(c *recipes.Client, path, id string) *Selector {
 //	held   the leadership
 type LeadFunc func(ctx context.Context, held *recipes.Hold) error
 
-// Lead joins the election, waits until it leads, calls f, and resigns when f has returned or
-// panicked. If Lead loses its place while it waits, it joins again at the end of the line.
+// Lead joins the election, waits for the leadership, calls f, and resigns when f has returned or
+// panicked. If Lead loses its place while waiting, Lead joins again at the end of the line.
 //
 // The error is that of f, joined with recipes.ErrSessionLost or recipes.ErrNotHeld if the
 // leadership was lost before f returned. If f was not called, the error says why. A resignation
@@ -46,9 +46,9 @@ func (s *Selector) Lead(ctx context.Context, f LeadFunc) error {
 	return err
 }
 
-// Run leads again and again, and calls f once in each leadership. After f has returned nil, and
-// after a leadership was lost, it joins again; it never does so while f runs. Run returns when ctx
-// ends, when the server refuses, or when f returns an error while its leadership lasts.
+// Run leads again and again, with a call of f in each leadership. When f has returned nil, or has
+// returned after its leadership was lost, Run joins again. Run returns when ctx ends, when the
+// server refuses, or when f returns an error while its leadership lasts.
 func (s *Selector) Run(ctx context.Context, f LeadFunc) error {
 	for {
 		held, err := contend.Acquire(ctx, s.client, s.path, s.name, []byte(s.id), contend.Exclusive)

@@ -1,5 +1,5 @@
-// Package lock has locks that processes share: a mutex, a read/write lock, a semaphore, and several
-// locks acquired as one. Their znodes are those of Curator's InterProcessMutex,
+// Package lock has locks that processes share: a mutex, a read/write lock, a semaphore, and
+// combinations of locks. Their znodes are those of Curator's InterProcessMutex,
 // InterProcessReadWriteLock and InterProcessSemaphoreV2, and of kazoo's Lock, ReadLock, WriteLock
 // and Semaphore, so that Go, Java and Python programs share the same locks.
 //
@@ -15,11 +15,11 @@
 //   - K3 Contenders are served in the order of arrival. A reader that arrives after a writer waits
 //     for that writer, so writers do not starve.
 //   - K4 A waiting contender watches one znode. A release wakes only the contenders that are served
-//     next, or one that looks again.
+//     next, or a single contender that checks its turn again.
 //   - K5 A contender that gave up, failed or lost its session leaves no znode behind.
-//   - K6 Downgrade creates the read lock before it releases the write lock: no other writer comes
+//   - K6 Downgrade creates the read lock before releasing the write lock: no other writer comes
 //     between.
-//   - K7 Of several locks acquired as one, all are held or none.
+//   - K7 Of the locks of a Multi, all are held or none.
 //
 // docs/internals/recipes.md says why they hold, what each operation costs, and which settings
 // Curator and kazoo need.

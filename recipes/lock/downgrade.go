@@ -15,7 +15,7 @@ import (
 // once; readers that wait are then served. If Downgrade fails, no read lock is held, and w is
 // unchanged or lost. Downgrade panics if w is not a write lock of m.
 //
-// If w was acquired again with Lock.Again, it stays held together with the read lock until its
+// If w was acquired again with Lock.Again, w stays held together with the read lock until its
 // remaining calls of Unlock.
 func (m *RWMutex) Downgrade(ctx context.Context, w *Lock) (*Lock, error) {
 	if w.writes != m {
@@ -55,7 +55,7 @@ func (m *RWMutex) readInPlaceOf(ctx context.Context, w *recipes.Hold) (*Lock, er
 		return newLock(m.client.Hold(w.Session(), path, stat.Pzxid), nil), nil
 	}
 	if w.Session().Context().Err() != nil {
-		return nil, err // the server deletes it with the session
+		return nil, err // the server deletes the znode with the session
 	}
 	if e := m.client.DeleteGuaranteed(ctx, path); e != nil && !onlyUnknown(e) {
 		err = join(err, e)

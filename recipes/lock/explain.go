@@ -14,9 +14,9 @@ import (
 )
 
 // Explain returns the holders and the waiters of the mutex or read/write lock of path, whichever
-// client library they use. Explain only reads. The znodes are read one after the other, so the
-// result may mix moments. A client that downgrades, and has not deleted its write lock yet, appears
-// as the holder of both locks.
+// client library they use. Explain only reads. The znodes are not read in one moment, so the result
+// may mix moments. A client that downgrades, and has not deleted its write lock yet, appears as the
+// holder of both locks.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	all, err := contend.Contenders(ctx, c, path, nil)
 	if err != nil {
@@ -46,13 +46,13 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Conte
 	return found, nil
 }
 
-// ExplainSemaphore returns the leases of the semaphore of path that are held, as one Contender
-// each, and the contenders that wait for leases, whichever client library they use.
-// ExplainSemaphore only reads, and the result may mix moments.
+// ExplainSemaphore returns the held leases of the semaphore of path, a Contender for each, and the
+// contenders that wait for leases, whichever client library they use. ExplainSemaphore only reads,
+// and the result may mix moments.
 //
-// A waiter creates the znodes of its leases before it is granted them. Leases that are newer than
-// the first waiter and of the same session count as not granted; so leases that several goroutines
-// of one session acquire at the same time may be missing for a moment.
+// A waiter creates the znodes of its leases before they are granted. Leases that are newer than the
+// first waiter and of the same session count as not granted; so leases that several goroutines of
+// one session acquire at the same time may be missing for a moment.
 func ExplainSemaphore(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
 	return newSemaphore(c, path, nil).Explain(ctx)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotAcquired is returned by the Try methods when somebody else holds the lock or the lease, or
-// waits for it ahead of the caller.
+// waits ahead of the caller.
 var ErrNotAcquired = errors.New("lock: not acquired")
 
 // Locker is implemented by *Mutex, by *RWMutex (which is then locked for writing), and by the
@@ -55,8 +55,8 @@ func (l *Lock) Within(ctx context.Context) (in context.Context, cancel context.C
 	return l.held.Within(ctx)
 }
 
-// Token is greater than the token of every earlier holder that excluded this one. Readers that hold
-// the lock together may have the same token.
+// Token is greater than the token of every earlier holder that excluded this holder. Readers that
+// hold the lock together may have the same token.
 func (l *Lock) Token() int64 { return l.held.Token() }
 
 // Path is the path of the lock's znode, which Revoke takes.
@@ -66,15 +66,15 @@ func (l *Lock) Path() string { return l.held.Path() }
 // held.
 func (l *Lock) Guard(ops ...any) []any { return l.held.Guard(ops...) }
 
-// Commit applies all ops if the lock is still held. Otherwise it applies none, and the error is
+// Commit applies all ops if the lock is still held. Otherwise no op is applied, and the error is
 // recipes.ErrNotHeld. See recipes.Hold.Commit.
 func (l *Lock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return l.held.Commit(ctx, ops...)
 }
 
 // Again acquires a held lock once more, for a function that locks and is called with the lock held.
-// No request is sent. Each successful call needs one more Unlock. The error is recipes.ErrNotHeld
-// if the lock is no longer held.
+// No request is sent. Each successful call needs another Unlock. The error is recipes.ErrNotHeld if
+// the lock is no longer held.
 func (l *Lock) Again() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *Lock) Again() error {
 	return nil
 }
 
-// Unlock undoes one Lock or Again. The last one ends Context and deletes the znode. If ctx ends
+// Unlock undoes one Lock or Again. The last Unlock ends Context and deletes the znode. If ctx ends
 // first, the deletion continues in the background.
 //
 // An error that wraps recipes.ErrSessionLost or recipes.ErrNotHeld says that the lock had been
@@ -110,13 +110,13 @@ func (l *Lock) Unlock(ctx context.Context) error {
 // 20 ms after the lock was acquired.
 func (l *Lock) Revoked() <-chan struct{} { return l.revoked }
 
-// revokeMessage is what Curator's Revoker writes to the znode of the contender that it asks.
+// revokeMessage is the data that Curator's Revoker writes to a contender's znode.
 var revokeMessage = []byte("__REVOKE__")
 
 // Revoke asks the contender whose znode is at path, as Explain returns it, to release the lock.
 // That closes the holder's Lock.Revoked, or calls the RevocationListener of a Curator lock. Revoke
-// does not wait for the release and cannot force one. The contender's data are overwritten. A
-// missing znode is no error.
+// does not wait for the release, and the holder may ignore the request. The contender's data are
+// overwritten. A missing znode is no error.
 func Revoke(ctx context.Context, c *recipes.Client, path string) error {
 	_, err := c.Set(ctx, path, revokeMessage, -1)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -165,7 +165,7 @@ func runAndRelease(ctx context.Context, held interface {
 	return f(in)
 }
 
-// join is errors.Join, except that it returns a single error unwrapped.
+// join is errors.Join, except that a single error is returned unwrapped.
 func join(a, b error) error {
 	if a == nil {
 		return b
@@ -176,7 +176,7 @@ func join(a, b error) error {
 	return errors.Join(a, b)
 }
 
-// onlyUnknown reports whether err says no more than that something continues in the background.
+// onlyUnknown reports whether err only says that something continues in the background.
 func onlyUnknown(err error) bool {
 	return errors.Is(err, recipes.ErrOutcomeUnknown) && !contend.IsLost(err)
 }

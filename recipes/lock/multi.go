@@ -12,12 +12,12 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 )
 
-// Multi combines several locks: it acquires all of them or none. Safe for concurrent use.
+// Multi combines several locks, and acquires all of them or none. Safe for concurrent use.
 type Multi struct{ lockers []Locker }
 
-// NewMulti combines lockers, which must be of one Client and namespace; otherwise it panics. They
-// are locked in the given order. Two Multis that have several locks in common must list those in
-// the same order, or they can deadlock.
+// NewMulti combines lockers, which are locked in the given order. NewMulti panics unless all are of
+// one Client and namespace. Two Multis with several locks in common must list those in the same
+// order, or they can deadlock.
 func NewMulti(lockers ...Locker) *Multi {
 	if len(lockers) == 0 {
 		panic("lock: NewMulti needs at least one locker")
@@ -30,8 +30,8 @@ func NewMulti(lockers ...Locker) *Multi {
 	return &Multi{lockers}
 }
 
-// Lock waits for one lock after the other until ctx ends. If an acquired lock is lost while Lock
-// waits for the next, Lock releases all and starts again.
+// Lock waits for the locks in order, until ctx ends. If an acquired lock is lost while Lock waits
+// for the next, Lock releases all and starts again.
 func (m *Multi) Lock(ctx context.Context) (*MultiLock, error) {
 	for {
 		all, err := m.lockAll(ctx, Locker.Lock)
@@ -86,7 +86,7 @@ type MultiLock struct {
 	once  sync.Once
 }
 
-// Context ends when one of the locks is no longer held, or may not be. See Lock.Context.
+// Context ends when any of the locks is no longer held, or may not be. See Lock.Context.
 func (a *MultiLock) Context() context.Context { return a.ctx }
 
 // Within returns a context for work that must only be done while all locks are held: see
@@ -114,7 +114,7 @@ func (a *MultiLock) Token() int64 {
 // Locks returns the single locks in the order in which they were acquired.
 func (a *MultiLock) Locks() []*Lock { return slices.Clone(a.locks) }
 
-// Guard returns ops preceded by one check per lock. The whole multi fails if a lock is no longer
+// Guard returns ops preceded by a check per lock. The whole multi fails if a lock is no longer
 // held.
 func (a *MultiLock) Guard(ops ...any) []any {
 	for i := len(a.locks) - 1; i >= 0; i-- {
@@ -123,7 +123,7 @@ func (a *MultiLock) Guard(ops ...any) []any {
 	return ops
 }
 
-// Commit applies all ops if all locks are still held. Otherwise it applies none, and the error is
+// Commit applies all ops if all locks are still held. Otherwise no op is applied, and the error is
 // recipes.ErrNotHeld. See recipes.Hold.Commit.
 func (a *MultiLock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	notHeld := func(l *Lock) error {
@@ -146,7 +146,7 @@ func (a *MultiLock) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 	return results[min(len(rest), len(results)):], err
 }
 
-// Unlock ends Context and unlocks all locks, the last first, even if one fails. Lock.Unlock
+// Unlock ends Context and unlocks all locks, the last first, also after an error. Lock.Unlock
 // explains the errors.
 func (a *MultiLock) Unlock(ctx context.Context) error {
 	err := error(&recipes.Error{Op: "unlock", Path: a.locks[0].Path(), Err: recipes.ErrNotHeld})

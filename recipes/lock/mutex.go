@@ -13,25 +13,26 @@ const (
 	kazooName   = "__lock__"
 )
 
-// Mutex is a lock that one holder at a time has, in the order of arrival. All mutexes of one path
-// are the same lock. Safe for concurrent use: each call of Lock stands in line on its own.
+// Mutex is a lock with one holder at a time. Contenders are served in the order of arrival. All
+// mutexes of the same path are the same lock. Safe for concurrent use: each call of Lock stands in
+// line on its own.
 type Mutex struct{ pathLock }
 
 // NewMutex returns the mutex of path: Curator's InterProcessMutex. data is stored in each
-// contender's znode, where Explain shows it; it may be nil and must not be changed afterwards.
-// kazoo's Lock shares the mutex if it is told extra_lock_patterns=["lock-"], but then not with
+// contender's znode, where Explain shows it. data may be nil, and must not be changed afterwards.
+// kazoo's Lock shares the mutex if created with extra_lock_patterns=["lock-"], but then not with
 // Curator.
 func NewMutex(c *recipes.Client, path string, data []byte) *Mutex {
 	return &Mutex{pathLock{c, path, curatorName, data, contend.Exclusive, nil}}
 }
 
-// NewKazooMutex returns the mutex of path with the names of kazoo's Lock, which then shares it
-// without further settings. Mutexes of NewMutex share it too; Curator does not.
+// NewKazooMutex returns the mutex of path with the names of kazoo's Lock, which then shares the
+// mutex without further settings. So do mutexes of NewMutex; Curator does not.
 func NewKazooMutex(c *recipes.Client, path string, data []byte) *Mutex {
 	return &Mutex{pathLock{c, path, kazooName, data, contend.Exclusive, nil}}
 }
 
-// pathLock is one way to lock a path: as a mutex, for writing, or for reading.
+// pathLock is a way to lock a path: as a mutex, for writing, or for reading.
 type pathLock struct {
 	client *recipes.Client
 	path   string
@@ -41,8 +42,8 @@ type pathLock struct {
 	writes *RWMutex // whose write lock this is, or nil
 }
 
-// Lock waits for the lock until ctx ends. If the session is lost while Lock waits, it starts again
-// at the end of the line.
+// Lock waits for the lock until ctx ends. If the session is lost meanwhile, Lock starts again at
+// the end of the line.
 func (l *pathLock) Lock(ctx context.Context) (*Lock, error) {
 	held, err := contend.Acquire(ctx, l.client, l.path, l.name, l.data, l.rule)
 	if err != nil {
@@ -51,8 +52,8 @@ func (l *pathLock) Lock(ctx context.Context) (*Lock, error) {
 	return newLock(held, l.writes), nil
 }
 
-// TryLock is Lock that does not wait: if another contender holds the lock, or waits for it, the
-// error is ErrNotAcquired.
+// TryLock is Lock without waiting: if another contender holds the lock, or waits for it, the error
+// is ErrNotAcquired.
 func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
 	held, err := contend.TryAcquire(ctx, l.client, l.path, l.name, l.data, l.rule)
 	switch {
@@ -66,7 +67,7 @@ func (l *pathLock) TryLock(ctx context.Context) (*Lock, error) {
 
 // With acquires the lock, runs f, and unlocks, also when f panics. The context of f has the values
 // of ctx, and ends with ctx or when the lock is lost. The error joins those of f and of Unlock, so
-// it is not nil if the lock was lost before f returned.
+// With fails if the lock was lost before f returned.
 func (l *pathLock) With(ctx context.Context, f func(ctx context.Context) error) error {
 	held, err := l.Lock(ctx)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 
 // RWMutex is a lock that is held by one writer or by any number of readers. Lock, TryLock and With
 // are those of the write lock. Contenders are served in the order of arrival: a reader that arrives
-// while a writer waits is served after that writer. All RWMutexes of one path are the same lock.
-// Safe for concurrent use.
+// while a writer waits is served after that writer. All RWMutexes of the same path are the same
+// lock. Safe for concurrent use.
 //
 // The holder of a read lock must not wait for the write lock, nor the holder of the write lock for
 // a read lock: they would wait for themselves. Downgrade turns a write lock into a read lock.
@@ -29,16 +29,17 @@ type RWMutex struct {
 }
 
 // NewRWMutex returns the read/write lock of path: Curator's InterProcessReadWriteLock. data is
-// stored in each contender's znode, where Explain shows it; it may be nil and must not be changed
-// afterwards. kazoo's ReadLock shares the lock if it is told extra_lock_patterns=["__WRIT__"], and
-// its WriteLock with ["__READ__", "__WRIT__"], but then not with Curator.
+// stored in each contender's znode, where Explain shows it. data may be nil, and must not be
+// changed afterwards. kazoo's ReadLock shares the lock if created with
+// extra_lock_patterns=["__WRIT__"], and kazoo's WriteLock with ["__READ__", "__WRIT__"], but then
+// not with Curator.
 func NewRWMutex(c *recipes.Client, path string, data []byte) *RWMutex {
 	return newRWMutex(c, path, curatorWrite, curatorRead, data)
 }
 
 // NewKazooRWMutex returns the read/write lock of path with the names of kazoo's ReadLock and
-// WriteLock, which then share it without further settings. Those of NewRWMutex share it too;
-// Curator does not.
+// WriteLock, which then share the lock without further settings. So do locks of NewRWMutex; Curator
+// does not.
 func NewKazooRWMutex(c *recipes.Client, path string, data []byte) *RWMutex {
 	return newRWMutex(c, path, kazooName, kazooRead, data)
 }
@@ -49,14 +50,14 @@ func newRWMutex(c *recipes.Client, path, write, read string, data []byte) *RWMut
 	return m
 }
 
-// RLock waits for a read lock until ctx ends. If the session is lost while RLock waits, it starts
-// again at the end of the line.
+// RLock waits for a read lock until ctx ends. If the session is lost meanwhile, RLock starts again
+// at the end of the line.
 func (m *RWMutex) RLock(ctx context.Context) (*Lock, error) { return m.reading.Lock(ctx) }
 
 // TryRLock returns ErrNotAcquired if a writer holds the lock or waits for it.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lock, error) { return m.reading.TryLock(ctx) }
 
-// WithRead runs f while it holds a read lock. See Mutex.With.
+// WithRead is With for a read lock. See Mutex.With.
 func (m *RWMutex) WithRead(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.reading.With(ctx, f)
 }

@@ -26,12 +26,12 @@ const (
 // Maximum is a number of leases that can change, such as a shared count.
 type Maximum interface {
 	// Watch returns the present number, and a channel that is closed or receives a value when the
-	// number may have changed. The number may be stale if the implementation reads it from a server
+	// number may have changed. The number may be stale if the implementation reads from a server
 	// that lags.
 	Watch(ctx context.Context) (n int, changed <-chan struct{}, err error)
 }
 
-// Lease is one lease of a semaphore, held until Release or the end of its session. Safe for
+// Lease is a lease of a semaphore, held until Release or the end of its session. Safe for
 // concurrent use.
 type Lease struct{ *recipes.Hold }
 
@@ -39,8 +39,8 @@ type Lease struct{ *recipes.Hold }
 func (l *Lease) Release(ctx context.Context) error { return release(ctx, l.Hold) }
 
 // Semaphore hands out leases, at most its maximum at a time. Requests are served in the order of
-// arrival: a request for more leases than are free holds up the requests after it. All semaphores
-// of one path share the leases and must be given the same maximum. Safe for concurrent use.
+// arrival: a request for more leases than are free holds up later requests. All semaphores of the
+// same path share the leases and must be given the same maximum. Safe for concurrent use.
 type Semaphore struct {
 	client  *recipes.Client
 	mutex   *Mutex // held by the only contender that may create leases or wait for them
@@ -55,7 +55,7 @@ type Semaphore struct {
 
 // NewSemaphore returns the semaphore of path: Curator's InterProcessSemaphoreV2, and with a maximum
 // of 1 its InterProcessSemaphoreMutex. data is stored in each lease's znode, where ExplainSemaphore
-// shows it; it may be nil and must not be changed afterwards.
+// shows it. data may be nil, and must not be changed afterwards.
 func NewSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
 	s := newSemaphore(c, path, data)
 	s.fixed = maximum
@@ -85,9 +85,9 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	return one(s.TryAcquireN(ctx, 1))
 }
 
-// AcquireN waits for n leases until ctx ends, and returns all n or none. Each is released on its
-// own. Requests that arrive later wait until this one is served. With a fixed maximum,
-// AcquireN fails at once if n exceeds that.
+// AcquireN waits for n leases until ctx ends, and returns all n or none. Each lease is released on
+// its own. Later requests wait until this request is served. With a fixed maximum, AcquireN fails
+// at once if n exceeds the maximum.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	if err := s.check(ctx, n); err != nil {
 		return nil, err
@@ -275,14 +275,14 @@ func firstOf(errs []error) error {
 var ErrMaximum = errors.New("lock: semaphore has another maximum")
 
 // NewKazooSemaphore returns the semaphore of path in the layout of kazoo's Semaphore, which shares
-// it. Curator and semaphores of NewSemaphore do not. As in kazoo, the first user writes the maximum
-// to path; acquiring with another maximum fails with ErrMaximum.
+// the semaphore; Curator and semaphores of NewSemaphore do not. As in kazoo, the first user writes
+// the maximum to path; acquiring with another maximum fails with ErrMaximum.
 func NewKazooSemaphore(c *recipes.Client, path string, maximum int, data []byte) *Semaphore {
 	return &Semaphore{client: c, mutex: NewKazooMutex(c, path+"-"+kazooName, data), leases: path, fixed: maximum, data: data, kazoo: true}
 }
 
-// checkKazooMaximum writes the maximum to the path of a kazoo semaphore, or compares it with the
-// one that is there. As in kazoo, data that are not a number match any maximum.
+// checkKazooMaximum writes the maximum to the path of a kazoo semaphore, or compares the maximum
+// with the number that is there. As in kazoo, data that are not a number match any maximum.
 func (s *Semaphore) checkKazooMaximum(ctx context.Context) error {
 	if !s.kazoo || s.maximumChecked.Load() {
 		return nil

@@ -26,8 +26,8 @@ const (
 const (
 	chiefName  = "chief"
 	waitPrefix = "wait-"
-	// clockLook bounds how long a consumer waits for a due time before it looks at the wall clock
-	// again, which somebody may have set.
+	// clockLook bounds how long a consumer waits for a due time without another look at the wall
+	// clock, which somebody may have set.
 	clockLook = 15 * time.Second
 )
 
@@ -35,8 +35,8 @@ const (
 // line.
 func (c *consumer) watchesQueue() bool { return c.role == roleChief || c.firstInLine }
 
-// await waits until the queue may have changed, or lists it and returns at once if there are items.
-// Only the leader calls await.
+// await waits until the queue may have changed, or lists the queue and returns at once if there are
+// items. Only the leader calls await.
 func (e *engine) await(ctx context.Context) error {
 	c := &e.consumer
 	s, err := e.client.AwaitSession(ctx)
@@ -87,8 +87,8 @@ func (e *engine) waitForItems(ctx context.Context) error {
 	return nil
 }
 
-// awaitTurnToWatch waits until this consumer may watch the queue, in line if another one is chief.
-// woken means that a Try method wants an answer before that.
+// awaitTurnToWatch waits until this consumer may watch the queue, in line if another consumer is
+// chief. woken means that a Try method wants an answer before that.
 func (e *engine) awaitTurnToWatch(ctx context.Context) (woken bool, err error) {
 	c := &e.consumer
 	if c.role == noRole {
@@ -149,8 +149,8 @@ func (e *engine) tryBecomeChief(ctx context.Context) error {
 }
 
 // resignChief lets another consumer become chief. If the session ends before the delete is sent,
-// the delete is sent in the next session and may hit another chief. That one continues, so for a
-// while there are two, which only costs requests.
+// the delete is sent in the next session and may hit another chief's znode. That chief continues,
+// so for a while there are two, which only costs requests.
 func (e *engine) resignChief(ctx context.Context) error {
 	c := &e.consumer
 	if c.role != roleChief || c.session.Context().Err() != nil {

@@ -14,13 +14,14 @@ import (
 )
 
 // claim takes the items of found in one request and delivers them to their requests. An item whose
-// request was abandoned goes to another one, or back into the queue. Only the leader calls claim.
+// request was abandoned goes to another request, or back into the queue. Only the leader calls
+// claim.
 func (e *engine) claim(ctx context.Context, found []assignment) {
 	c := &e.consumer
 	var wg sync.WaitGroup
 	if ahead := c.readAhead(found); len(ahead) > 0 {
 		// Ends with its answer; awaited below. An item that cannot be read ahead is read again when
-		// it is needed.
+		// needed.
 		wg.Go(func() { _ = e.fetch(ctx, ahead) })
 	}
 	defer wg.Wait()
@@ -152,8 +153,8 @@ func (e *engine) answerAll(found []assignment, r takeResult) {
 	}
 }
 
-// deliver gives an item that was taken to its request. If that was abandoned, the item goes to
-// another request, or back into the queue.
+// deliver gives an item that was taken to its request. If the request was abandoned, the item goes
+// to another request, or back into the queue.
 func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result) {
 	result := e.resultOf(p.entry, p.request, r)
 	for t := p.request; t != nil; t = e.nextTake(p.request) {
@@ -214,7 +215,7 @@ func (e *engine) putBack(ctx context.Context, x *entry) {
 
 // resolveClaim finds out what became of a claim in session s whose answer was lost. An item that
 // still exists was not taken, and after the sync never will be. A lock was deleted with s, or was
-// created by a request that was sent in a later session, where nobody holds it; resolveClaim
+// created by a request that was sent in a later session, where nobody holds that lock; resolveClaim
 // deletes such a lock.
 func (e *engine) resolveClaim(ctx context.Context, s *recipes.Session, found []assignment, unknown error) {
 	alive := s.Context().Err() == nil

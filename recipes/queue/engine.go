@@ -21,9 +21,9 @@ const membersSuffix = "-members"
 
 // engine implements all kinds of queues. Safe for concurrent use.
 //
-// Calls share requests. A goroutine in sendLoop sends the items of all Put calls. Of the callers of
-// Take, one caller is the leader, which finds and claims items for all of them, and passes
-// leadership on after each claim.
+// Calls share requests. A goroutine in sendLoop sends the items of all Put calls. One caller of
+// Take is the leader, which finds and claims items for all callers, and passes leadership on after
+// each claim.
 type engine struct {
 	client  *recipes.Client
 	path    string // parent of the items
@@ -36,7 +36,7 @@ type engine struct {
 	mu           sync.Mutex                 // guards the fields below; never held while waiting
 	waitingPuts  []*putRequest              // not in inFlight yet
 	inFlight     []*putRequest              // the batch being sent
-	sending      bool                       // sendLoop runs; it alone sends waitingPuts
+	sending      bool                       // sendLoop runs; nothing else sends waitingPuts
 	stopWaiting  context.CancelFunc         // ends the wait for a session of the batch being sent
 	waitingTakes []*takeRequest             // not answered yet, in order of arrival
 	lastNumber   int                        // number of the latest takeRequest
@@ -49,7 +49,7 @@ type engine struct {
 	consumer  consumer            // owned by the leader
 }
 
-// engineKey identifies an engine. Queues with equal keys on one Client share it.
+// engineKey identifies an engine. Queues with equal keys on one Client share an engine.
 type engineKey struct {
 	path, items string
 	layout      *layout
@@ -102,8 +102,8 @@ func (e *engine) trackHeld(h *recipes.Hold) {
 	})
 }
 
-// holdsItem reports whether an item is held. Only the leader may rely on the answer: otherwise one
-// more item may be held meanwhile.
+// holdsItem reports whether an item is held. Only the leader may rely on the answer: for others,
+// one more item may be held meanwhile.
 func (e *engine) holdsItem() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

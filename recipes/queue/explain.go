@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Snapshot describes a queue as its server shows it.
+// Snapshot describes a queue as the Client's server shows it.
 type Snapshot struct {
 	Items []ItemInfo // in the order in which they will be taken
 	// Waiting lists the consumers that stand in line for an item, in order. Only Go consumers have
@@ -29,15 +29,15 @@ type Snapshot struct {
 
 // ItemInfo describes an item in a queue.
 type ItemInfo struct {
-	recipes.Contender           // of the item's znode; Since is when it was put
+	recipes.Contender           // of the item's znode; Since is the time of the Put
 	Priority          int64     // in a queue with priorities
 	Due               time.Time // in a queue with delays
 	// the consumer that has locked the item, and since when; nil if none
 	Holder *recipes.Contender
 }
 
-// Explain returns a description of the queue. It reads only, including the items' data, and the
-// result may mix moments.
+// Explain returns a description of the queue. Explain only reads, including the items' data, and
+// the result may mix moments.
 func (e *engine) Explain(ctx context.Context) (Snapshot, error) {
 	var s Snapshot
 	names, _, err := e.client.Children(ctx, e.path)

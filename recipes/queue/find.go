@@ -13,7 +13,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
 
-// consumer is the state that the callers of Take share. The leader owns it.
+// consumer is the state that the callers of Take share. Owned by the leader.
 type consumer struct {
 	writer *exactlyonce.Writer
 
@@ -39,16 +39,16 @@ const (
 	// listLife is how long a listing is used. A listing does not show items that others have
 	// unlocked or put back since.
 	listLife = time.Second
-	// maxClaim is how many items one request takes at most, firstClaim how many the first request
-	// takes.
+	// maxClaim is the greatest number of items that a request takes, and firstClaim the number for
+	// the first request.
 	maxClaim, firstClaim = 64, 16
 	// maxMisses is after how many items taken by others the queue is listed again.
 	maxMisses = 16
 )
 
-// findItems waits until items can be taken, and returns them assigned to requests. There are none
-// if t was answered or no request is left. When there is no item, it answers the requests of Try
-// methods.
+// findItems waits until items can be taken, and returns them assigned to requests. The result is
+// empty if t was answered or no request is left. When the queue has no item to take, findItems
+// answers the requests of Try methods.
 func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, error) {
 	c := &e.consumer
 	listedFor := 0 // number of the latest request when the queue was listed
@@ -87,7 +87,7 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 	return nil, nil
 }
 
-// demand returns how many requests wait, whether one of them is of a Try method, and the number of
+// demand returns how many requests wait, whether any of them is of a Try method, and the number of
 // the latest.
 func (e *engine) demand() (n int, anyTry bool, last int) {
 	e.mu.Lock()
@@ -163,8 +163,8 @@ func (e *engine) refresh(ctx context.Context, watch bool) (watches []<-chan zk.E
 	}
 }
 
-// creationMark returns a number that rises when a child is created and not when one is deleted:
-// twice the number of children ever created.
+// creationMark returns a number that rises when a child is created and does not change when a child
+// is deleted: twice the number of children ever created.
 func creationMark(stat *zk.Stat) int64 { return int64(stat.Cversion) + int64(stat.NumChildren) }
 
 type listing struct {

@@ -24,8 +24,8 @@ func frame(items ...[]byte) []byte {
 	return append(b, frameEnd)
 }
 
-// unframe decodes items that Curator or frame encoded. The items alias b. Like Curator, it ignores
-// bytes after the end mark.
+// unframe decodes items that Curator or frame encoded. The items alias b. Like Curator, unframe
+// ignores bytes after the end mark.
 func unframe(b []byte) ([][]byte, error) {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != frameVersion {
 		return nil, ErrFrame

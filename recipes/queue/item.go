@@ -54,14 +54,15 @@ func (i *Item) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, erro
 	return results[1:], err
 }
 
-// Done removes the item from the queue and releases it. After recipes.ErrNotHeld the item may be
-// delivered again, to another consumer. After recipes.ErrOutcomeUnknown Done may be called again.
+// Done removes the item from the queue and releases the lock. After recipes.ErrNotHeld the item may
+// be delivered again, to another consumer. After recipes.ErrOutcomeUnknown Done may be called
+// again.
 func (i *Item) Done(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	e, s := i.engine, i.held.Session()
 	// Not within the hold, which ends as soon as the deletion of the lock is seen. That may be
-	// before the answer shows that this call deleted it.
+	// before the answer shows that this call deleted the lock.
 	in, cancel := s.Within(ctx)
 	defer cancel()
 	for {
@@ -97,7 +98,7 @@ func (i *Item) Done(ctx context.Context) error {
 		// the marker was deleted; the lock may be another holder's
 		case errors.Is(results[1].Error, zk.ErrNoNode):
 			i.held.End()
-			// Ends with the server's answer or with s. Client.Close waits for it, and ends s.
+			// Ends with the server's answer or with s. Client.Close ends s and waits.
 			_ = e.client.Background(ctx, func(ctx context.Context) { e.dropLock(ctx, s, i.Name) })
 			return i.notHeld()
 		case errors.Is(err, zk.ErrNoNode): // somebody has removed the item, as Done should
@@ -111,8 +112,8 @@ func (i *Item) notHeld() error {
 	return &recipes.Error{Op: "done", Path: i.held.Path(), Err: recipes.ErrNotHeld, Unknown: i.doneUnknown}
 }
 
-// Return releases the item, which keeps its place in the queue. If ctx ends first, that continues
-// in the background, and the error's Unknown is set. After Done, Return does nothing.
+// Return releases the item, which keeps its place in the queue. If ctx ends first, the release
+// continues in the background, and the error's Unknown is set. After Done, Return does nothing.
 func (i *Item) Return(ctx context.Context) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -138,8 +139,8 @@ func (i *Item) release(ctx context.Context) error {
 	}
 }
 
-// unlock deletes the lock of session s on an item, once: the next holder's lock has the same name.
-// marker must be one of s.
+// unlock deletes the lock of session s on an item, at most once: the next holder's lock has the
+// same name. marker must be a marker of s.
 func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker string) error {
 	in, cancel := s.Within(ctx)
 	defer cancel()
@@ -153,9 +154,9 @@ func (e *engine) unlock(ctx context.Context, s *recipes.Session, name, marker st
 	return err
 }
 
-// deleteLock deletes the lock on an item if marker exists, and reports whether it did. The marker
-// belongs to the lock's session. If that session ends before the request is sent, the request is
-// sent in the next session, where the lock may be another holder's.
+// deleteLock deletes the lock on an item if marker exists, and reports whether marker existed. The
+// marker belongs to the lock's session. If that session ends before the request is sent, the
+// request is sent in the next session, where the lock may be another holder's.
 func (e *engine) deleteLock(ctx context.Context, name, marker string) (marked bool, err error) {
 	r, err := e.putWriter.Write(ctx, &zk.CheckVersionRequest{Path: marker, Version: -1}, &zk.DeleteRequest{Path: e.lock(name), Version: -1})
 	if errors.Is(err, zk.ErrNoNode) {
@@ -164,7 +165,8 @@ func (e *engine) deleteLock(ctx context.Context, name, marker string) (marked bo
 	return true, err
 }
 
-// dropLock deletes the lock on an item if s owns it, and retries while the connection is lost.
+// dropLock deletes the lock on an item if s owns the lock, and retries while the connection is
+// lost.
 func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) {
 	in, cancel := s.Within(ctx)
 	defer cancel()
@@ -200,10 +202,10 @@ func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) 
 // dropPause is the pause between attempts to delete an abandoned lock.
 const dropPause = time.Second
 
-// Handle waits for an item, locks it, and calls f. The context of f also ends when the item is no
-// longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls Return. The
-// error joins that of f and that of Done or Return. An item with ErrFrame is returned without a
-// call of f, and stays the first in the queue until removed with Take or TakeLocked.
+// Handle waits for an item, locks the item, and calls f. The context of f also ends when the item
+// is no longer held. If f returns nil, Handle calls Done; if f fails or panics, Handle calls
+// Return. The error joins that of f and that of Done or Return. An item with ErrFrame is returned
+// without a call of f, and stays the first in the queue until removed with Take or TakeLocked.
 func (e *engine) Handle(ctx context.Context, f func(ctx context.Context, item *Item) error) (err error) {
 	i, err := e.TakeLocked(ctx)
 	if i == nil {

@@ -34,13 +34,13 @@ const (
 	kazooPrefix   = "entry-"
 )
 
-// entry is an item, as its znode's name shows it.
+// entry is an item of a listing, as described by the name of its znode.
 type entry struct {
 	name    string
 	sortKey int64
 	number  int32
 	due     int64    // Unix ms; 0 means at once
-	content *content // nil until it was read
+	content *content // nil until read
 }
 
 // sorted returns the items among names, in the order in which they are to be taken.
@@ -92,8 +92,8 @@ func curatorPriority(name string) int64 {
 
 func curatorDelayName(ms int64) string { return fmt.Sprintf("%s|%08X|", curatorPrefix, ms) }
 
-// curatorEpoch returns the time in a name in Unix ms, or 0. As in Curator, it is between the last
-// two bars.
+// curatorEpoch returns the time in a name in Unix ms, or 0. As in Curator, the time is between the
+// last two bars.
 func curatorEpoch(name string) int64 {
 	last := strings.LastIndexByte(name, '|')
 	if last <= 0 {

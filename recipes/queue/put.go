@@ -21,11 +21,11 @@ type putRequest struct {
 	abandoned bool       // the caller has returned; guarded by engine.mu
 }
 
-// The limits of one request. A single putRequest that exceeds them is sent alone.
+// The limits of a batch. A single putRequest that exceeds them is sent alone.
 const (
 	maxBatchItems = 128
 	maxBatchBytes = 256 << 10
-	// maxPathTries bounds how often missing parents are created for one request.
+	// maxPathTries bounds how often missing parents are created for a request.
 	maxPathTries = 5
 )
 
@@ -111,8 +111,8 @@ func (e *engine) sendLoop(ctx context.Context) {
 	}
 }
 
-// nextBatch moves the requests that are sent together next to inFlight. If there are none, it
-// returns nil and ends sending.
+// nextBatch moves the requests that are sent together next to inFlight. If there are none,
+// nextBatch returns nil and clears sending.
 func (e *engine) nextBatch(stopWaiting context.CancelFunc) []*putRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -172,7 +172,7 @@ func (e *engine) sendBatch(ctx, waiting context.Context, batch []*putRequest) {
 			e.finishBatch(batch, err)
 			return
 		}
-		for _, p := range batch { // one at a time, to find the one that fails
+		for _, p := range batch { // each alone, to find the one that fails
 			e.sendBatch(ctx, waiting, []*putRequest{p})
 		}
 		return
@@ -233,13 +233,13 @@ func (e *engine) removeItem(ctx context.Context, name string) (bool, error) {
 	}
 }
 
-// removeOps returns the operations that delete an item unless it is locked.
+// removeOps returns the operations that delete an item and fail if the item is locked.
 func (e *engine) removeOps(name string, version int32) []any {
 	ops := []any{&zk.DeleteRequest{Path: e.child(name), Version: version}}
 	if e.locks == "" {
 		return ops
 	}
-	// Creating the lock fails if the item is locked. Nobody sees the lock, because the multi also
+	// Creating the lock fails if the item is locked. Nobody sees the lock, because the same multi
 	// deletes it.
 	return append([]any{
 		&zk.CreateRequest{Path: e.lock(name), Flags: zk.FlagEphemeral},

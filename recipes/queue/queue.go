@@ -31,7 +31,7 @@ type Option func(*engine)
 func Locks(path string) Option { return func(e *engine) { e.locks = path } }
 
 // MaxItems makes Put wait while there are n items or more. Concurrent calls of Put may exceed n,
-// each by the items that it puts.
+// each by its own items.
 func MaxItems(n int) Option { return func(e *engine) { e.max = n } }
 
 // Message is an item that was taken or locked.
@@ -61,16 +61,16 @@ func NewSimple(c *recipes.Client, path string, opts ...Option) *Queue {
 
 // Put puts an item, exactly once. data may be modified after Put has returned.
 //
-// When Put returns nil, the item is in the queue. An error that is recipes.ErrOutcomeUnknown means
-// that it may be: either the session was lost before the answer, or ctx ended before the answer,
-// and then the item is removed again in the background unless a consumer takes it first. After any
-// other error the item was not put.
+// When Put returns nil, the item is in the queue. After recipes.ErrOutcomeUnknown the item may be
+// in the queue, because the session was lost or ctx ended before the answer. If ctx ended, the item
+// is removed in the background, unless a consumer takes the item first. After any other error the
+// item was not put.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
 	return q.putItems(ctx, q.layout.prefix, data)
 }
 
-// PutAll puts items in order, all or none, with no other items between them. They must fit into one
-// request together.
+// PutAll puts items in order, all or none, with no other items between them. All must fit into one
+// request.
 func (q *Queue) PutAll(ctx context.Context, items ...[]byte) error {
 	return q.putItems(ctx, q.layout.prefix, items...)
 }
@@ -141,8 +141,8 @@ func NewID(c *recipes.Client, path string, opts ...Option) *ID {
 	return &ID{newEngine(c, path, "", plainLayout, opts)}
 }
 
-// Put is Queue.Put of an item with an ID, which need not be unique. Bars and slashes in it become
-// underscores.
+// Put is Queue.Put of an item with an ID, which need not be unique. Bars and slashes in the ID
+// become underscores.
 func (q *ID) Put(ctx context.Context, id string, data []byte) error {
 	if id == "" {
 		return fmt.Errorf("%w: empty ID", ErrArgument)
@@ -150,9 +150,8 @@ func (q *ID) Put(ctx context.Context, id string, data []byte) error {
 	return q.putItems(ctx, curatorIDName(id), data)
 }
 
-// Remove removes all items with the given ID that nobody has locked, and returns how many it
-// removed. After an error some may be left; after recipes.ErrOutcomeUnknown one more may have been
-// removed.
+// Remove removes all items with the given ID that nobody has locked, and returns their number.
+// After an error some may be left; after recipes.ErrOutcomeUnknown one more may have been removed.
 func (q *ID) Remove(ctx context.Context, id string) (n int, err error) {
 	names, _, err := q.client.Children(ctx, q.path)
 	if errors.Is(err, zk.ErrNoNode) {

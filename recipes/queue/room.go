@@ -15,7 +15,7 @@ import (
 const roomPrefix = "room-"
 
 // awaitRoom waits until the queue has fewer than MaxItems items. Only the first of the waiting
-// producers watches the queue; release lets the next one do so.
+// producers watches the queue; release lets the next producer do so.
 func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 	none := func() {}
 	if e.max <= 0 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// takeRequest is a call of Take, or of one of its variants, in progress.
+// takeRequest is a call of Take or of a variant, in progress.
 type takeRequest struct {
 	locked       bool            // take with a lock
 	try          bool            // do not wait for an item
@@ -27,11 +27,12 @@ type takeResult struct {
 //
 // When ctx ends, Take returns at once. An item that is just being taken for this call goes to
 // another waiting call of this Client, or back to its place in the queue. The error's Unknown is
-// set then, because that can fail if the session ends. With an error nothing was taken, except:
+// set then, because that return can fail if the session ends. With an error nothing was taken,
+// except:
 //
 //   - recipes.ErrOutcomeUnknown and a Message with a Name: the answer was lost, and so was the
-//     session, or the Client's RetryPolicy stopped. The item is gone from the queue as far as could
-//     be seen. Another consumer may have it, or nobody but this caller.
+//     session, or the Client's RetryPolicy stopped. As far as could be seen, the item is gone from
+//     the queue: either another consumer has the item, or only this caller.
 //   - ErrFrame: the item was taken, and Data holds the znode's data.
 func (e *engine) Take(ctx context.Context) (Message, error) {
 	r := e.take(ctx, &takeRequest{})
@@ -45,7 +46,7 @@ func (e *engine) TryTake(ctx context.Context) (Message, bool, error) {
 	return r.message(), r.item != nil && r.err == nil, r.err
 }
 
-// TakeLocked waits for an item and locks it. The item stays in the queue until Done, and becomes
+// TakeLocked waits for an item and locks the item, which stays in the queue until Done, and becomes
 // available to others when the session ends. With ErrFrame there is an Item too. When ctx ends, no
 // item is locked, but the error's Unknown may be set while a lock is being deleted.
 func (e *engine) TakeLocked(ctx context.Context) (*Item, error) {
@@ -130,8 +131,8 @@ func (e *engine) abandonTake(ctx context.Context, t *takeRequest) takeResult {
 	return takeResult{err: e.contextError(ctx, "take", false)}
 }
 
-// passLeadership makes the first waiting caller the leader. Without one, there is no leader until
-// the next call of Take.
+// passLeadership makes the first waiting caller the leader. If no caller waits, there is no leader
+// until the next call of Take.
 func (e *engine) passLeadership() {
 	e.mu.Lock()
 	if len(e.waitingTakes) > 0 {
@@ -206,7 +207,7 @@ func (e *engine) requeue(found []assignment) {
 	e.waitingTakes = append(back, e.waitingTakes...)
 }
 
-// assignment is an item and the request for which it is taken.
+// assignment is an item with the request for which the item is taken.
 type assignment struct {
 	*entry
 	request *takeRequest
@@ -228,7 +229,7 @@ func (e *engine) assign(picks []*entry, last int) []assignment {
 	return found
 }
 
-// nextTake removes another request for the same kind of taking from waitingTakes, and returns it.
+// nextTake removes and returns another request that takes as t does: with or without a lock.
 func (e *engine) nextTake(t *takeRequest) *takeRequest {
 	e.mu.Lock()
 	defer e.mu.Unlock()

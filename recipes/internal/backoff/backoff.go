@@ -12,7 +12,7 @@ const (
 	Longest = 5 * time.Second
 )
 
-// Retry calls try until it reports done or ctx ends. The pause after a failed attempt doubles from
+// Retry calls try until try reports done or ctx ends. The pause after a failed attempt doubles from
 // First to Longest. Retry reports whether try was done.
 func Retry(ctx context.Context, try func() (done bool)) bool {
 	for pause := First; !try(); pause = min(2*pause, Longest) {

@@ -4,8 +4,8 @@ package checkedctx
 
 import "context"
 
-// checked calls check before it answers Done, Err and Value. Its inner context is one of package
-// context: contexts derived from it need no goroutine, and context.Cause finds the cause.
+// checked calls check before answering Done, Err and Value. Its inner context is from package
+// context, so derived contexts need no goroutine, and context.Cause finds the cause.
 type checked struct {
 	context.Context
 	check func()
@@ -30,8 +30,8 @@ func (c *checked) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Within derives a context from ctx that also ends when other does, with its cause, and checks other
-// before it answers. cancel must be called.
+// Within derives a context from ctx that also ends when other does, with its cause, and checks
+// other before answering. cancel must be called.
 func Within(ctx, other context.Context) (in context.Context, cancel context.CancelFunc) {
 	inner, end := context.WithCancelCause(ctx)
 	check := func() {

@@ -27,7 +27,7 @@ func Acquire(ctx context.Context, c *recipes.Client, dir, name string, data []by
 	}
 }
 
-// TryAcquire takes a place in the line of dir. If its turn has not come at once, it leaves the line
+// TryAcquire takes a place in the line of dir. If its turn has not come, TryAcquire leaves the line
 // and returns nil without an error.
 func TryAcquire(ctx context.Context, c *recipes.Client, dir, name string, data []byte, rule Rule) (*recipes.Hold, error) {
 	p, err := Join(ctx, c, dir, name, data)

@@ -4,10 +4,10 @@
 //
 // Invariants:
 //   - L1 A contender whose turn has come has seen, in one state of the directory, its own znode and
-//     none that it must wait for.
+//     no znode to wait for.
 //   - L2 The token of a turn is greater than the token of every earlier turn that had to end first.
 //   - L3 A waiting contender watches one znode. The end of a turn wakes only the contenders whose
-//     rule names it.
+//     rule names that turn's znode.
 //   - L4 A contender that gave up, or whose session has ended, leaves no znode behind.
 package contend
 
@@ -29,10 +29,10 @@ import (
 //	own     the index of the contender's znode
 //	before  the name of the znode to wait for; "" if the contender's turn has come
 //
-// A rule may only depend on names before own, because later ones cannot matter.
+// A rule may only depend on names before own, because later contenders cannot matter.
 type Rule func(names []string, own int) (before string)
 
-// Exclusive is the rule of a mutex: a contender waits for the one before it.
+// Exclusive is the rule of a mutex: a contender waits for the contender before it.
 func Exclusive(names []string, own int) string {
 	if own == 0 {
 		return ""
@@ -49,8 +49,8 @@ type Place struct {
 }
 
 // Join appends a place to the line of dir, with a znode "_c_<guid>-<name><number>" that contains
-// data, which the Explain functions show. It creates missing parents. When Join fails, it leaves no
-// znode behind.
+// data, which the Explain functions show. Missing parents are created. When Join fails, no znode is
+// left behind.
 func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte) (*Place, error) {
 	s, err := c.AwaitSession(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte)
 // Session returns the session that owns the place.
 func (p *Place) Session() *recipes.Session { return p.session }
 
-// Await waits until the contender's turn has come. When Await fails, it has given up the place.
+// Await waits until the contender's turn has come. When Await fails, the place has been given up.
 //
 // If the error is recipes.ErrSessionLost or recipes.ErrNotHeld while ctx is alive, the place was
 // lost, and the caller may join again.
@@ -89,7 +89,7 @@ func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 	}
 }
 
-// Try returns nil if the contender's turn has not come. It keeps the place unless it fails.
+// Try returns nil if the contender's turn has not come. The place is kept unless Try fails.
 func (p *Place) Try(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 	in, cancel := p.session.Within(ctx)
 	defer cancel()
@@ -125,8 +125,8 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 	if before != "" {
 		return nil, before, nil
 	}
-	// Every znode that this one had to wait for is gone from this state. Its deletion raised Pzxid,
-	// so Pzxid is greater than its token.
+	// Every znode that this contender had to wait for is gone from this state. Its deletion raised
+	// Pzxid, so Pzxid is greater than its token.
 	return p.client.Hold(p.session, p.path, stat.Pzxid), "", nil
 }
 

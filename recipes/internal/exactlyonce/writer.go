@@ -1,5 +1,5 @@
-// Package exactlyonce writes exactly once: after a lost answer, a multi can be asked whether it was
-// applied.
+// Package exactlyonce writes exactly once: after a lost answer, a Writer can find out whether its
+// multi was applied.
 //
 // Besides the caller's operations, each multi writes its own number into a marker, an ephemeral
 // znode of the Writer. After a lost answer the marker shows whether the multi was applied, because
@@ -38,7 +38,7 @@ func IsMarker(name string) bool { return strings.HasPrefix(name, markerPrefix) }
 type Writer struct {
 	client *recipes.Client
 	dir    string
-	// capacity 1; the goroutine whose token it contains may use the fields below
+	// capacity 1; the goroutine whose token is in the channel may use the fields below
 	lock chan struct{}
 
 	session    *recipes.Session // the marker's
@@ -54,12 +54,12 @@ func New(c *recipes.Client, dir string) *Writer {
 // Result is the result of a write.
 type Result struct {
 	Zxid int64 // of the write
-	// Session is the session in which the write was applied. It is nil if that was a later session
-	// than intended, because the request waited while the session ended; ephemerals that the write
+	// Session is the session in which the write was applied; nil if that was a later session than
+	// intended, because the request waited while the session ended. Ephemerals that the write
 	// created then belong to that later session.
 	Session *recipes.Session
 	// Marker is the path of the marker, which exists as long as Session unless the Writer is
-	// closed. It is "" if Session is nil.
+	// closed; "" if Session is nil.
 	Marker string
 	Ops    []zk.MultiResponse // results of the caller's ops; nil if the answer was lost
 }
@@ -136,7 +136,7 @@ func (w *Writer) acquire(ctx context.Context) error {
 
 func (w *Writer) release() { <-w.lock }
 
-// tryOnce makes one attempt. again means that nothing was applied and another attempt may succeed.
+// tryOnce makes an attempt. again means that nothing was applied and another attempt may succeed.
 func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, err error) {
 	in, cancel := w.session.Within(ctx)
 	defer cancel()
@@ -147,7 +147,7 @@ func (w *Writer) tryOnce(ctx context.Context, ops []any) (r Result, again bool, 
 		marker = znodepath.Join(w.dir, markerPrefix+rand.Text())
 		all = append(all, &zk.CreateRequest{Path: marker, Flags: zk.FlagEphemeral})
 	}
-	// Set the marker even if it is new: only a Set returns a Stat with the zxid.
+	// Set even a new marker: only a Set returns a Stat with the zxid.
 	all = append(all, &zk.SetDataRequest{Path: marker, Data: number, Version: -1})
 	results, err := w.client.Multi(in, all...)
 	if len(results) == len(all) {
@@ -181,9 +181,9 @@ func (w *Writer) result(stat *zk.Stat, ops []zk.MultiResponse) Result {
 func (w *Writer) resolve(ctx, in context.Context, marker, number string, unknown error) (r Result, again bool, err error) {
 	before := w.marker
 	w.marker = marker
-	// The multi was sent before the sync. If it was sent over an earlier connection, the leader
-	// accepts nothing more from that connection. So a multi that has not been applied when the sync
-	// is answered never will be.
+	// The multi was sent before the sync. If that was over an earlier connection, the leader
+	// accepts nothing more from the earlier connection. So a multi that has not been applied when
+	// the sync is answered never will be.
 	if err = w.client.Sync(in, marker); err == nil {
 		var data []byte
 		var stat *zk.Stat
@@ -233,9 +233,9 @@ func (w *Writer) dropMarker() {
 // deleteLater deletes a marker in the background until it is gone, the server refuses, or the
 // Client is closed. The error is ErrClosed if the Client is closed already.
 //
-// Unlike recipes.Client.DeleteGuaranteed, it deletes the marker of any session: go-zookeeper may
-// send the multi that creates the marker in the next session. The sync waits until that has
-// happened. The name is random, so nobody else uses it.
+// Unlike recipes.Client.DeleteGuaranteed, deleteLater deletes the marker of any session:
+// go-zookeeper may send the multi that creates the marker in the next session. The sync waits until
+// that has happened. The name is random, so nobody else uses it.
 func (w *Writer) deleteLater(marker string) error {
 	return w.client.Background(context.Background(), func(ctx context.Context) {
 		backoff.Retry(ctx, func() bool {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// New returns a random UUID, as Java writes it.
+// New returns a random UUID in Java's notation.
 func New() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: the program ends if the system has no randomness
@@ -15,5 +15,5 @@ func New() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// NewHex returns a random UUID as 32 hexadecimal digits, as kazoo writes it.
+// NewHex returns a random UUID as 32 hexadecimal digits, as in kazoo.
 func NewHex() string { return strings.ReplaceAll(New(), "-", "") }

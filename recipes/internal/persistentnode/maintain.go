@@ -124,8 +124,8 @@ func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-c
 // waitForChange returns when the watch fires, the connection is restored, the session or ctx ends,
 // or late or wake delivers. woken is set for the last two.
 //
-// It returns after a reconnect because go-zookeeper re-registers its watches with a zxid that may
-// be too new, so a change between the two connections may fire nothing.
+// A reconnect counts because go-zookeeper re-registers its watches with a zxid that may be too new,
+// so a change between the two connections may fire nothing.
 func (k *maintainer) waitForChange(ctx context.Context, s *recipes.Session, watch <-chan zk.Event, late <-chan time.Time, wake <-chan struct{}) (event zk.EventType, woken bool) {
 	for {
 		select {
@@ -224,7 +224,7 @@ func (k *maintainer) markMissing(why error) {
 	k.update(func() { k.presentIn, k.lastErr = nil, why })
 }
 
-// isOwn reports whether the znode with stat is the maintained one: an ephemeral of session s, or
+// isOwn reports whether the znode with stat is the maintained znode: an ephemeral of session s, or
 // not an ephemeral at all, according to Mode. Two Znodes of one session that have the same path
 // share the znode.
 func (k *maintainer) isOwn(stat *zk.Stat, s *recipes.Session) bool {

@@ -1,14 +1,14 @@
-// Package persistentnode keeps a znode in existence: it creates the znode, and creates it again
-// whenever it is gone, until it is closed. Packages group and discovery are built on it.
+// Package persistentnode keeps a znode in existence: until closed, a Znode creates its znode, and
+// creates it again whenever the znode is gone. Packages group and discovery use this package.
 //
 // Invariants:
-//   - K1 Until Close, and unless another session has it, the znode exists again after every
+//   - K1 Until Close, and unless another session has the znode, it exists again after every
 //     failure, with the data that were set last.
-//   - K2 There is at most one: an ephemeral of another session is waited for, never written, and
-//     not deleted by Close.
+//   - K2 At most one session has the znode: an ephemeral of another session is waited for, never
+//     written, and not deleted by Close.
 //   - K3 When Close has returned nil, the znode is gone.
-//   - K4 A taking over happens once, so two owners of one name settle: the later one has the znode,
-//     the other waits.
+//   - K4 TakeOver replaces a znode at most once, so two owners of a name settle: the later
+//     has the znode, the other waits.
 package persistentnode
 
 import (
@@ -57,7 +57,7 @@ func (o Options) namedMode() recipes.Mode {
 }
 
 // Znode is a znode that is kept in existence. When the session ends, an ephemeral is created again
-// in the next one. Safe for concurrent use.
+// in the next session. Safe for concurrent use.
 type Znode struct {
 	client        *recipes.Client
 	opts          Options
@@ -101,7 +101,7 @@ func (n *Znode) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop = cancel
 	// Ends when Close has ended ctx and the znode is deleted, or when the Client is closed. Close
-	// waits for it until Close's own ctx ends.
+	// waits until Close's own ctx ends.
 	go n.run(ctx)
 }
 
@@ -120,11 +120,11 @@ func (n *Znode) Wait(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// SetData sets the data and waits until the znode has these or newer ones. They stay set if the
+// SetData sets the data and waits until the znode has these or newer data. The data stay set if the
 // znode is missing or ctx ends first. Before Start, SetData does not wait.
 func (n *Znode) SetData(ctx context.Context, data []byte) error { return n.StartSetData(data)(ctx) }
 
-// StartSetData is SetData in two steps: it sets the data, and the function that it returns waits.
+// StartSetData is SetData in two steps: the data are set at once, and wait waits as SetData does.
 func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

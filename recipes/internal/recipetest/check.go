@@ -15,7 +15,7 @@ import (
 
 // Check is rapid.Check for scenarios. draw draws a scenario, and Check runs the scenario in a
 // bubble with a World of that many members. The scenario itself must not draw. When a scenario
-// fails, rapid shrinks the draw and prints how to run it again.
+// fails, rapid shrinks the draw and prints how to run the scenario again.
 //
 //	recipetest.Check(t, func(rt *rapid.T) (members int, scenario func(t testing.TB, w *recipetest.World)) {
 //		members = rapid.SampledFrom([]int{1, 3}).Draw(rt, "members")
@@ -47,8 +47,8 @@ func check(t *testing.T, tb rapid.TB, draw func(rt *rapid.T) (members int, scena
 	})
 }
 
-// recorder is a test whose failure does not fail the real test: rapid must see many failures until
-// it has found the smallest draw.
+// recorder is a test whose failure does not fail the real test: rapid must see many failures while
+// searching for the smallest draw.
 type recorder struct {
 	testing.TB // of the bubble; for methods that are not recorded
 	ctx        context.Context

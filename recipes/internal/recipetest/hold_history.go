@@ -19,7 +19,7 @@ type HoldHistory struct {
 	broken []error
 }
 
-// HoldRecord is one period of holding.
+// HoldRecord is a period of holding.
 type HoldRecord struct {
 	holds  *HoldHistory
 	ctx    context.Context
@@ -42,7 +42,7 @@ func NewHoldHistory(permits int) *HoldHistory {
 // holder must call Begin as soon as it holds. If ctx has ended already, nothing was held.
 //
 // Begin checks that the holders whose ctx is alive take no more than all permits, and that token is
-// greater than those of all earlier holders that exclude this one.
+// greater than those of all earlier holders that exclude this holder.
 func (h *HoldHistory) Begin(ctx context.Context, token int64, takes int) *HoldRecord {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,8 +69,8 @@ func (h *HoldHistory) Begin(ctx context.Context, token int64, takes int) *HoldRe
 	return n
 }
 
-// End records that the holder stops holding. It must be called before the release. It may be
-// omitted, because the release ends ctx.
+// End records that the holder stops holding. End must be called before the release, or not at all,
+// because the release ends ctx.
 func (n *HoldRecord) End() {
 	n.holds.mu.Lock()
 	defer n.holds.mu.Unlock()

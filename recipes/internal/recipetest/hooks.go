@@ -40,10 +40,10 @@ type Hooks struct {
 	latency  time.Duration
 }
 
-// Arm counts requests from now on. It calls before when a request is about to be sent, and after
-// when the request was answered, on the goroutine that makes it. If before returns an error, the
-// request is not sent and fails with that error; zk.ErrNoServer acts like a missing connection.
-// Both may be nil.
+// Arm counts requests from now on, and calls before when a request is about to be sent, and after
+// when the request was answered, both on the goroutine that makes the request. If before returns an
+// error, the request is not sent and fails with that error; zk.ErrNoServer acts like a missing
+// connection. Both may be nil.
 func (h *Hooks) Arm(before func(Request) error, after func(Request)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (c Cost) Ops() string {
 const roundTrip = 100 * time.Millisecond
 
 // Cost runs f in a world without faults and returns its cost, including requests in the background
-// during the next two seconds. It must run in a bubble, where only the round trips take time.
+// during the next two seconds. Cost must run in a bubble, where only the round trips take time.
 func (h *Hooks) Cost(f func()) Cost {
 	h.Arm(nil, nil)
 	h.setLatency(roundTrip)

@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// ItemHistory records and checks what was put into a queue and taken out of it. Each item is put
-// once and has a unique name. Safe for concurrent use.
+// ItemHistory records and checks which items were put into a queue and taken from it. Each item is
+// put once and has a unique name. Safe for concurrent use.
 type ItemHistory struct {
 	mu      sync.Mutex
 	moment  int // counts records
@@ -25,7 +25,7 @@ type item struct {
 	takes []span
 }
 
-// span lasts from one recorded moment to another; 0 means never.
+// span is the time between two recorded moments; 0 means never.
 type span struct{ begin, end int }
 
 // NewItemHistory returns an empty history.
@@ -46,7 +46,7 @@ func (i *ItemHistory) item(name string) *item {
 }
 
 // Put records that an item is about to be put. done must be called with the result: nil if the item
-// was put, recipes.ErrOutcomeUnknown if that is unknown, another error if it was not put.
+// was put, recipes.ErrOutcomeUnknown if that is unknown, another error if the item was not put.
 func (i *ItemHistory) Put(name string) (done func(error)) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -133,9 +133,9 @@ func (i *ItemHistory) atLeastOnce(missing int) error {
 	return errors.Join(errs...)
 }
 
-// InOrder checks that no item was taken before another one that precedes it and had been put before
-// the take began. An item precedes another if before says so. If before is nil or does not order
-// the two, an item precedes another if its put ended before the other's began. For an item that was
+// InOrder checks that no item was taken before an item that precedes it and had been put before the
+// take began. An item precedes another if before says so. If before is nil or does not order the
+// two, an item precedes another if its put ended before the other's began. For an item that was
 // returned to the queue, the first take counts.
 func (i *ItemHistory) InOrder(before func(a, b string) bool) error {
 	i.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// Main is what TestMain of a package of recipes calls. It runs the tests, and fails if a goroutine
-// is left. Each property is checked in few drawn worlds, and in 100 in make exhaustive.
+// Main must be called by TestMain of a package of recipes. Main runs the tests, and fails if a
+// goroutine is left. Each property is checked in a few drawn worlds, and in 100 in make exhaustive.
 func Main(m *testing.M) {
 	exhaustive.DefaultChecks(5, 100)
 	goleak.VerifyTestMain(watchdog.Watch(m))

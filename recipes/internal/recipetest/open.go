@@ -84,7 +84,7 @@ func OpenUnaware(t testing.TB, s *zktest.Service) (c *recipes.Client, next func(
 	}
 }
 
-// connect returns a connection to wrap. It is closed with the test.
+// connect returns a connection to wrap, which is closed with the test.
 func connect(t testing.TB, servers []string, dial zk.Dialer, timeout time.Duration) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
 	conn, events, err := zk.Connect(servers, timeout, zk.WithDialer(withoutRace(dial)), zk.WithLogger(NewLogger(t)))
@@ -103,7 +103,7 @@ func closeAfter(t testing.TB, c *recipes.Client) {
 	})
 }
 
-// withoutRace avoids a data race of go-zookeeper when it reconnects.
+// withoutRace avoids a data race in go-zookeeper's reconnect.
 func withoutRace(dial zk.Dialer) zk.Dialer {
 	seen := &lastzxid.Seen{}
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -122,7 +122,7 @@ type logger struct {
 	ended bool
 }
 
-// NewLogger returns a logger for the test's log. It may be used after the test has ended.
+// NewLogger returns a logger for the test's log, which may be used after the test has ended.
 func NewLogger(t testing.TB) zk.Logger {
 	l := &logger{t: t}
 	t.Cleanup(func() {

@@ -16,11 +16,11 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// ServersVariable names the servers, as host:port,host:port, that tests use instead of one in the
-// process. They may be any ZooKeeper.
+// ServersVariable names the servers, as host:port,host:port, that tests use instead of a server in
+// the process. Any ZooKeeper servers will do.
 const ServersVariable = "GOZKD_RECIPES_SERVERS"
 
-// Servers returns the servers that ServersVariable names, or one that is started for the test.
+// Servers returns the servers that ServersVariable names, or a server that is started for the test.
 // Tests may only use the client port and znodes with unique names, and must leave nothing behind.
 // Not in bubbles.
 func Servers(t testing.TB) []string {
@@ -31,8 +31,8 @@ func Servers(t testing.TB) []string {
 	return []string{zktest.Start(t).ConnectString()}
 }
 
-// Cutter makes connections that it can cut on the client's side, so that it works with any server.
-// Safe for concurrent use.
+// Cutter makes connections and cuts them on the client's side, so any server will do. Safe for
+// concurrent use.
 type Cutter struct {
 	mu sync.Mutex
 	// The connection breaks when this many more frames were written, before an answer is read; 0
@@ -50,7 +50,7 @@ func (c *Cutter) Dial(network, address string, timeout time.Duration) (net.Conn,
 }
 
 // Arm breaks the connection when that many more requests were written, so that the answer to the
-// last one is lost; 0 means never.
+// last request is lost; 0 means never.
 func (c *Cutter) Arm(after int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,7 +39,7 @@ const Downtime = 700 * time.Millisecond
 // mostRequests is more than any scenario should make.
 const mostRequests = 300
 
-// Step is one run of a scenario, with a fault at one request.
+// Step is a run of a scenario, with a fault at one request.
 type Step struct {
 	*World
 	Client *recipes.Client // the client that the fault hits; World.Client makes others
@@ -54,11 +54,12 @@ type Step struct {
 }
 
 // Steps runs the scenario for each fault and each request number K, in a World of its own, until
-// the scenario makes fewer than K requests. Unless exhaustive.Enabled, it runs one of three K for
-// each fault, and another third of them for the next fault, so that each request is still hit.
+// the scenario makes fewer than K requests. Unless exhaustive.Enabled, Steps runs every third K for
+// each fault, and a different third for the next fault, so that each request is still hit.
 //
 // The scenario gets a Client with a session, prepares, calls Arm, does with Ctx what is to be
-// tested, and checks the result; if the result depends on background work, it calls Settle first.
+// tested, and checks the result. If the result depends on background work, the scenario calls
+// Settle before the checks.
 func Steps(t *testing.T, members int, faults []Fault, scenario func(t testing.TB, s *Step)) {
 	t.Helper()
 	stride := exhaustive.Or(3, 1)

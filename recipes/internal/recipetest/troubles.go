@@ -13,7 +13,7 @@ import (
 // Trouble is a disturbance of a World.
 type Trouble struct {
 	What   string        // see World.Apply
-	After  time.Duration // after the end of the previous one
+	After  time.Duration // after the end of the previous trouble
 	Member int           // from 1
 	Client int           // from 0, in the order in which the World made them
 	Lasts  time.Duration
@@ -41,8 +41,8 @@ func Troubles(members int) *rapid.Generator[[]Trouble] {
 	}), 0, 8)
 }
 
-// Apply applies troubles one after the other on the calling goroutine. Each ends before the next
-// begins, and all have ended when Apply returns:
+// Apply applies troubles in order on the calling goroutine. Each ends before the next begins, and
+// all have ended when Apply returns:
 //
 //	drop        the reply to the next request of any client is lost; the request is applied
 //	delay       the next request of any client is delayed

@@ -33,13 +33,13 @@ func Run(t *testing.T, members int, f func(t testing.TB, w *World)) {
 	synctest.Test(t, func(t *testing.T) { f(t, NewWorld(t, members)) })
 }
 
-// NewWorld returns a World that ends with the test. It must be called in a bubble.
+// NewWorld returns a World that ends with the test. NewWorld must be called in a bubble.
 func NewWorld(t testing.TB, members int) *World {
 	return &World{Ensemble: zktest.StartEnsemble(t, members), t: t, plugs: make(map[*recipes.Client]*plug)}
 }
 
-// Client returns a Client made by recipes.Connect, which is closed with the test. It retries until
-// ctx ends, unless opts contain another policy.
+// Client returns a Client made by recipes.Connect, which is closed with the test. The Client
+// retries until ctx ends, unless opts contain another policy.
 func (w *World) Client(opts ...recipes.Option) *recipes.Client {
 	w.t.Helper()
 	return w.Open(Connect, opts...)
@@ -93,7 +93,7 @@ func (w *World) plug(c *recipes.Client) *plug {
 	return p
 }
 
-// plug makes a client's connections while it is not out.
+// plug makes a client's connections, and refuses while out.
 type plug struct {
 	dial  zk.Dialer
 	mu    sync.Mutex
@@ -126,6 +126,6 @@ func (p *plug) set(out bool) {
 		return
 	}
 	for _, c := range conns {
-		_ = c.Close() // it may be closed already
+		_ = c.Close() // may be closed already
 	}
 }

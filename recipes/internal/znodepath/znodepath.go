@@ -1,5 +1,5 @@
-// Package znodepath joins and splits the paths of znodes. Unlike package path it does not clean
-// them: an invalid path must reach the server, which refuses it.
+// Package znodepath joins and splits the paths of znodes. Unlike in package path, nothing is
+// cleaned: an invalid path must reach the server, which refuses that path.
 package znodepath
 
 import "strings"
