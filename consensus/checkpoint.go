@@ -16,7 +16,7 @@ var ErrCorruptCheckpoint = checkpoint.ErrCorrupt
 // checkpointFile is the checkpoint of a member on disk: the state and its core.Meta.
 type checkpointFile struct{ path string }
 
-// load reads the checkpoint, if it exists, and restores sm from it. With strict both meta pages
+// load reads the checkpoint, if there is one, and restores sm from it. With strict both meta pages
 // of the file must be good.
 func (c checkpointFile) load(strict bool, sm StateMachine) (meta core.Meta, found bool, err error) {
 	r, err := checkpoint.Open(c.path, strict)
@@ -77,7 +77,8 @@ func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) erro
 // replace puts a complete checkpoint file in the place of this file.
 func (c checkpointFile) replace(path string) error { return checkpoint.Replace(path, c.path) }
 
-// stream writes the file as a checkpoint stream. A damaged page ends it with ErrCorruptCheckpoint.
+// stream writes the file as a checkpoint stream. A damaged page makes it return
+// ErrCorruptCheckpoint.
 func (c checkpointFile) stream(w io.Writer, term uint64) (err error) {
 	r, err := checkpoint.Open(c.path, false)
 	if err != nil {

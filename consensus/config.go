@@ -18,33 +18,33 @@ import (
 )
 
 type (
-	// Batch holds the requests of one raft entry. The state machine applies a batch in one step.
+	// Batch holds the requests of a raft entry. The state machine applies a batch in one step.
 	Batch = core.Batch
-	// Request is one request of a batch.
+	// Request is a request of a batch.
 	Request = core.Request
 	// Target is the membership that the ensemble is to reach.
 	Target = core.Target
-	// Reconciled says that a target was reached, or cannot be.
+	// Reconciled says that a target was reached, or cannot be reached.
 	Reconciled = core.Reconciled
 )
 
-// StateMachine is the replicated state. The node calls it from one goroutine at a time.
+// StateMachine is the replicated state. The node calls its methods from one goroutine at a time.
 type StateMachine interface {
 	// Apply applies batches in order. The new state must depend on nothing except the old state and
-	// the batches; the Refs must not affect it. The batches belong to the node again when Apply
-	// returns.
+	// the batches; the Refs must have no effect on the state. The batches belong to the node again
+	// when Apply returns.
 	Apply(batches []Batch)
 	// Capture returns the changes since the last Capture, or since Restore. Another goroutine reads
-	// the result while Apply goes on. A node in memory never calls it.
+	// the result while Apply goes on. A node in memory never calls Capture.
 	Capture() Changes
-	// CaptureAll returns the whole state in the same form. It is called for backups and, by a node
-	// in memory, for other members.
+	// CaptureAll returns the whole state in the same form. CaptureAll is called for backups and, by
+	// a node in memory, for other members.
 	CaptureAll() Changes
 	// Restore makes a state of keys and values, in key order, which are the sum of all Changes so
-	// far. It returns a function that puts this state in the place of the present one. Keys and
-	// values are valid for one iteration only. Restore is called at the start, and again when a
-	// checkpoint of another member arrives: then on another goroutine, while Apply goes on with the
-	// present state. install is called where Apply is called, or never.
+	// far. install replaces the present state by this state. Keys and values are valid for one
+	// iteration only. Restore is called at the start, and again when a checkpoint of another member
+	// arrives: then on another goroutine, while Apply goes on with the present state. install is
+	// called where Apply is called, or never.
 	Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error)
 }
 
@@ -52,8 +52,8 @@ type StateMachine interface {
 type Changes interface {
 	// Len returns the approximate number of keys.
 	Len() int
-	// Range calls put for each key in order; a nil value means that the key was deleted. It stops
-	// at the first error and returns it.
+	// Range calls put for each key in order; a nil value means that the key was deleted. Range
+	// stops at the first error of put, and returns that error.
 	Range(put func(key, value []byte) error) error
 }
 
@@ -97,10 +97,10 @@ type Config struct {
 	// FormTicks is the number of ticks after which a majority of members without data forms a new
 	// ensemble if the others can't be reached. Default: 200.
 	FormTicks int
-	// OnMessage receives the messages that any member gave to Send. It must not block.
+	// OnMessage receives the messages that any member gave to Send, and must not block.
 	OnMessage func(from uint64, message []byte)
-	// OnReconciled is called, on the leader, with the result of a target that has a serial. It is
-	// called where StateMachine.Apply is called.
+	// OnReconciled is called, on the leader and where StateMachine.Apply is called, with the result
+	// of a target that has a serial.
 	OnReconciled func(Reconciled)
 	// OnLost is called, where Apply is called, with the Refs of this node's requests that are
 	// applied in a checkpoint of another member: their results are not known here.
@@ -110,8 +110,8 @@ type Config struct {
 	// OnSync and OnCheckpoint are told the duration of each. They must not block.
 	OnSync       func(took time.Duration, batches, bytes int)
 	OnCheckpoint func(took time.Duration, changes int)
-	// OnLeaderChange is called, in an ensemble, when this member can work under a leader again. It
-	// must not block.
+	// OnLeaderChange is called, in an ensemble, when this member can work under a leader again.
+	// OnLeaderChange must not block.
 	OnLeaderChange func(LeaderChange)
 	// Logger receives the node's log lines. Default: none.
 	Logger hclog.Logger

@@ -1,13 +1,13 @@
 // Package consensus replicates batches of opaque requests with raft, keeps them on disk, and gives
-// them to a state machine in one order. It knows nothing of znodes.
+// them to a state machine in one order. The package knows nothing of znodes.
 //
-// It consists of three layers. Package internal/core is pure: raft, the streams of requests, reads
+// The package has three layers. Package internal/core is pure: raft, the streams of requests, reads
 // and the membership, without goroutine, clock or disk. Package internal/turn is one turn of the
 // loop: it carries out the core's work in the order that raft's safety depends on, through an
 // interface. [Node] implements that interface with a ticker, the write-ahead log, the checkpoint
-// file, and the network of package peer. The simulator in the tests implements it with simulated
-// time and disks that crash. A server alone runs the same code as the members of an ensemble: it is
-// an ensemble with one member.
+// file, and the network of package peer. The simulator in the tests implements the interface with
+// simulated time and disks that crash. A server alone runs the same code as the members of an
+// ensemble, as an ensemble with one member.
 //
 // Guarantees, each with tests of its name:
 //
@@ -20,7 +20,7 @@
 //	C5  After a disk error the node applies and acknowledges nothing more: Run returns the error.
 //	C6  Batch times never go back, whatever the wall clocks of the leaders do.
 //
-// Goroutines: Run is the loop. It alone uses the core and calls the state machine. One more
+// Goroutines: Run is the loop. Only the loop uses the core and calls the state machine. Another
 // goroutine, started and awaited by Run, writes the write-ahead log; in a server alone the loop
 // writes the log itself when there is nothing else to do. Further goroutines live while a
 // checkpoint is written, sent or received, and package peer has its own. They all talk to the loop

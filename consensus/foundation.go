@@ -34,8 +34,8 @@ type Foundation struct {
 //
 // A directory that holds a checkpoint or a log is refused. Things become durable in the order in
 // which Open trusts them: a log whose first state says that the checkpoint's index is committed,
-// then the checkpoint, by a rename. So after a crash the directory is as new, or Open refuses it,
-// or it is complete.
+// then the checkpoint, by a rename. So after a crash the directory looks new, is refused by Open,
+// or is complete.
 func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, err error) {
 	if f.FS == nil {
 		f.FS = vfs.OS{}

@@ -28,7 +28,7 @@ func (h loopHost) Send(m core.Message) {
 func (h loopHost) Flush() { h.n.network.flush() }
 
 // WriteLog writes on the loop's goroutine if there is nothing else to do. With other members there
-// always is: they wait for this member's heartbeats, or for its answers to theirs.
+// always is: the members wait for this member's heartbeats, or for its answers to theirs.
 func (h loopHost) WriteLog(work []turn.LogWork, idle bool) error {
 	return h.n.log.write(work, idle && h.n.cfg.PeerListener == nil && h.n.inbox.empty())
 }
@@ -55,7 +55,7 @@ func (h loopHost) FormCheckpoint(meta core.Meta) error {
 }
 
 // WriteCheckpoint writes on a goroutine of its own. A checkpoint that can't be written stops the
-// node. Nothing is lost, since its state is still in the log, but the log would grow without bound.
+// node. Nothing is lost, since the state is still in the log, but the log would grow without bound.
 func (h loopHost) WriteCheckpoint(base uint64, meta core.Meta) {
 	n, changes := h.n, h.n.cfg.StateMachine.Capture()
 	n.transfers.background.Add(1)
@@ -75,8 +75,8 @@ func (h loopHost) WriteCheckpoint(base uint64, meta core.Meta) {
 	}()
 }
 
-// StartTransfer sends the file of the checkpoint. In memory it sends the present state, of which
-// index is the index.
+// StartTransfer sends the file of the checkpoint or, in memory, the present state, whose index is
+// index.
 func (h loopHost) StartTransfer(to []uint64, index uint64) {
 	n, term, ctx := h.n, h.n.core.RaftTerm(), h.n.transfers.ctx
 	write := func(w io.Writer) error { return n.checkpoints.stream(w, term) }

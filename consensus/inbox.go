@@ -53,8 +53,7 @@ func (m *mailbox[T]) empty() bool {
 }
 
 // inbox is the mailbox of the loop. Requests and results of the log come in bulk, so they have
-// queues of their own, in which they need no allocation each. No order is kept between the three
-// kinds.
+// queues of their own, which need no allocation per item. No order is kept between the three kinds.
 type inbox struct {
 	mu    sync.Mutex
 	items inputs
@@ -123,7 +122,7 @@ func (b *inbox) putLogResult(r logResult) {
 
 func (b *inbox) signal() { signal(b.wake) }
 
-// take returns everything that is queued. It is valid until the next take.
+// take returns everything that is queued. The result is valid until the next take.
 func (b *inbox) take() inputs {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -34,8 +34,8 @@ func (l *logThread) write(work []turn.LogWork, inline bool) error {
 	return nil
 }
 
-// run does the queued work, with one write and one sync for all that waits. It ends when stop is
-// closed, or with the first error, which it returns.
+// run does the queued work, with one write and one sync for all that waits. run ends when stop is
+// closed, or returns the first error.
 func (l *logThread) run(stop <-chan struct{}) error {
 	for {
 		select {

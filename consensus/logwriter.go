@@ -12,7 +12,7 @@ import (
 )
 
 // maxAppendBytes bounds the memory of the log: once the queued entries have this size, they are
-// written. The WAL's limit for one append is far higher.
+// written. The WAL's limit for an append is far higher.
 const maxAppendBytes = 4 << 20
 
 // checkpointReplacer puts a complete checkpoint of another member in the place of ours, durably.

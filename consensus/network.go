@@ -116,8 +116,8 @@ func (p *peerNetwork) send(network *peer.Network, m *core.Message) {
 	}
 }
 
-// flush lets the queued messages go, so that all messages of a turn to one member are one write and
-// wake it once.
+// flush lets the queued messages go, so that all messages of a turn to a member are one write and
+// wake the member once.
 func (p *peerNetwork) flush() {
 	if len(p.unsent) == 0 {
 		return
@@ -129,8 +129,8 @@ func (p *peerNetwork) flush() {
 	p.unsent = p.unsent[:0]
 }
 
-// SetMembers sets the addresses of the other members, host:port by member. It may be called at any
-// time.
+// SetMembers sets the addresses of the other members, host:port by member. SetMembers may be called
+// at any time.
 func (n *Node) SetMembers(addresses map[uint64]string) {
 	addresses = maps.Clone(addresses)
 	delete(addresses, n.cfg.ID)
@@ -168,8 +168,8 @@ func (n *Node) Connected() (ids []uint64) {
 	return ids
 }
 
-// HandOver passes leadership on, if this member leads and another voter can take over. It returns
-// when that is done or has failed, or when ctx ends.
+// HandOver passes leadership on, if this member leads and another voter can take over. HandOver
+// returns when that has succeeded or failed, or when ctx ends.
 func (n *Node) HandOver(ctx context.Context) {
 	if !n.Status().Leading || n.cfg.PeerListener == nil {
 		return

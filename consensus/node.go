@@ -22,7 +22,7 @@ import (
 // ErrClosed is wrapped by the error of Run when its context has ended.
 var ErrClosed = errors.New("consensus: closed")
 
-// Node is one member of an ensemble. Open makes a Node, Run runs it.
+// Node is a member of an ensemble. Open makes a Node, Run runs it.
 type Node struct {
 	cfg   Config
 	core  *core.Core // owned by Run
@@ -204,7 +204,7 @@ func (n *Node) drain(err error) error {
 	return err
 }
 
-// Close releases the resources of Open if Run was never called. After Run it does nothing.
+// Close releases the resources of Open if Run was never called. After Run, Close does nothing.
 func (n *Node) Close() error {
 	if n.used.Swap(true) {
 		return nil

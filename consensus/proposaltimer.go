@@ -28,13 +28,13 @@ const (
 	delayingTimed // and the timer runs, or is about to be started
 )
 
-// init sets the function that wakes the loop. It must not block.
+// init sets the function that wakes the loop. wake must not block.
 func (p *proposalTimer) init(wake func()) {
 	p.timer = time.AfterFunc(time.Hour, wake)
 	p.timer.Stop()
 }
 
-// delays reports whether a goroutine that has added a request need not wake the loop. It may be
+// delays reports whether a goroutine that has added a request need not wake the loop. delays may be
 // called from any goroutine.
 func (p *proposalTimer) delays() bool {
 	switch p.state.Load() {

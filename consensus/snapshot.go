@@ -7,13 +7,13 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Snapshot returns the state with everything that was committed anywhere when it was called, and a
+// Snapshot returns the state with everything that was committed anywhere before the call, and a
 // description for WriteCheckpoint. The result does not change, and belongs to the caller; the node
 // goes on. Nothing is applied while the snapshot is taken, for a time that grows with the state,
 // but only pointers are copied.
 //
-// Like Read it needs a leader, and a node that stops does not answer: if ctx ends first, its error
-// is returned.
+// Like Read, Snapshot needs a leader, and a node that stops does not answer: if ctx ends first, its
+// error is returned.
 func (n *Node) Snapshot(ctx context.Context) (SavedState, Changes, error) {
 	type snapshot struct {
 		meta  core.Meta

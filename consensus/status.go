@@ -48,7 +48,7 @@ type statusBoard struct {
 	joins      map[uint64]uint64 // by member without state: the nonce that was logged
 }
 
-// leaderTerm identifies the leadership of one member.
+// leaderTerm identifies the leadership of a member.
 type leaderTerm struct{ leader, term uint64 }
 
 func (b *statusBoard) init() {
@@ -60,7 +60,7 @@ func (b *statusBoard) init() {
 func (n *Node) Status() Status { return *n.status.current.Load() }
 
 // Changed receives a value when the leader changes, or when this member begins or ceases to be
-// current. It has one reader.
+// current. The channel must have a single reader.
 func (n *Node) Changed() <-chan struct{} { return n.status.changed }
 
 // Ready is closed when the node knows a leader and has applied its first entry.

@@ -13,9 +13,9 @@ const (
 // backoff computes the wait before the next attempt. The zero value begins with the shortest wait.
 type backoff struct{ wait time.Duration }
 
-// next returns the wait after a failure, and doubles the following one. After a connection that
-// lasted at least longestWait the backoff begins again. After a shorter one it does not: a peer may
-// accept and then drop connections again and again.
+// next returns the wait after a failure, and doubles the following wait. After a connection that
+// lasted at least longestWait the backoff begins again, but not after a shorter connection: a peer
+// may accept and then drop connections again and again.
 func (b *backoff) next(lived time.Duration, refused bool) time.Duration {
 	first, longest := firstWait, longestWait
 	if refused {

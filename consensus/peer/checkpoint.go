@@ -13,9 +13,9 @@ import (
 
 // SendCheckpoint connects to a peer and sends all bytes that write writes. The writer is buffered,
 // and valid until write returns. SendCheckpoint waits until ReceiveCheckpoint of the peer returns;
-// nil means that it returned nil. It ends early with an error if ctx ends, after Close (ErrClosed),
-// if the peer is removed or moved (ErrUnknownPeer, ErrMoved), and if the peer refuses
-// (*RefusedError).
+// nil means that ReceiveCheckpoint returned nil. SendCheckpoint ends early with an error if ctx
+// ends, after Close (ErrClosed), if the peer is removed or moved (ErrUnknownPeer, ErrMoved), and if
+// the peer refuses (*RefusedError).
 func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.Writer) error) error {
 	address, life, err := n.enlist(to)
 	if err != nil {
@@ -127,8 +127,8 @@ func (p *checkpointWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// beat sends a heartbeat, in case write has nothing to write. While a frame is being written it is
-// not needed.
+// beat sends a heartbeat, in case write has nothing to write. No heartbeat is needed while a frame
+// is being written.
 func (p *checkpointWriter) beat() error {
 	if !p.mu.TryLock() {
 		return nil

@@ -14,7 +14,7 @@ import (
 const (
 	// DefaultMaxFrame has room for a request of 256 MiB plus its framing.
 	DefaultMaxFrame = 300 << 20
-	// DefaultQueueBytes is the default limit of the queue of one peer.
+	// DefaultQueueBytes is the default limit of the queue of a peer.
 	DefaultQueueBytes = 64 << 20
 	// MaxHello is the maximum size of the result of Handler.Hello, in bytes.
 	MaxHello = 64 << 10
@@ -26,7 +26,7 @@ const (
 	// maxIncoming bounds the accepted connections. Each of at most 254 members has one connection
 	// for frames, for a moment two, plus those for checkpoints.
 	maxIncoming = 1024
-	// bufferBytes is the maximum of one read or write, unless a frame is larger.
+	// bufferBytes is the maximum of a read or write, unless a frame is larger.
 	bufferBytes = 64 << 10
 )
 
@@ -45,7 +45,7 @@ type Config struct {
 	// MaxFrame is the maximum size of a frame, in bytes, up to 1 GiB. All members should use the
 	// same value. Default: DefaultMaxFrame.
 	MaxFrame int
-	// QueueBytes bounds the queue of one peer: a frame is dropped if at least this many bytes wait
+	// QueueBytes bounds the queue of a peer: a frame is dropped if at least this many bytes wait
 	// already. So a single frame may be larger. Default: DefaultQueueBytes.
 	QueueBytes int
 	// Logger logs connects and disconnects of peers, and each reason of a failure once. Default:
@@ -54,23 +54,23 @@ type Config struct {
 }
 
 // Handler handles the events of a network. Its methods are called from the goroutines of the
-// network: concurrently for different peers, and for one peer Hello, Accept and ReceiveCheckpoint
-// concurrently with all other methods. Close waits for them.
+// network: concurrently for different peers, and, even for the same peer, Hello, Accept and
+// ReceiveCheckpoint concurrently with all other methods. Close waits for them.
 type Handler interface {
-	// Hello returns the description of this member for its peers, at most MaxHello bytes. It is
+	// Hello returns the description of this member for its peers, at most MaxHello bytes. Hello is
 	// called for each connection.
 	Hello() []byte
-	// Accept decides about the hello of a peer, and may retain it. Both sides of a connection call
-	// it. The text of the error is sent to the peer (at most 1,024 bytes), and both sides log it.
-	// So it should be the same at each attempt.
+	// Accept decides about the hello of a peer, and may retain the bytes. Both sides of a
+	// connection call Accept. The text of the error is sent to the peer (at most 1,024 bytes), and
+	// both sides log it, so the text should be the same at each attempt.
 	Accept(from uint64, hello []byte) error
-	// Receive handles a frame, and may retain it. While it runs, nothing more is read from this
-	// peer, which slows the sender down. It should return within 3 s: the peer closes a connection
-	// on which nothing is read.
+	// Receive handles a frame, and may retain it. While Receive runs, nothing more is read from
+	// this peer, which slows the sender down. Receive should return within 3 s: the peer closes a
+	// connection on which nothing is read.
 	Receive(from uint64, frame []byte)
-	// ReceiveCheckpoint handles a checkpoint, and may take long. r is valid until it returns, and
-	// returns io.EOF if the sender succeeded, otherwise io.ErrUnexpectedEOF. The result is sent to
-	// the sender: nil, or the text of the error.
+	// ReceiveCheckpoint handles a checkpoint, and may take long. r is valid until ReceiveCheckpoint
+	// returns. r returns io.EOF if the sender succeeded, otherwise io.ErrUnexpectedEOF. The sender
+	// gets the result: nil, or the text of the error.
 	ReceiveCheckpoint(from uint64, r io.Reader) error
 	// Up is called after the connection for sending frames was made. Send works from now on, also
 	// within Up.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// closeWith closes conn when ctx ends, or when release is called, which waits for it. So no read or
-// write outlives ctx.
+// closeWith closes conn when ctx ends, or when release is called; release waits until conn is
+// closed. So no read or write outlives ctx.
 func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -29,7 +29,7 @@ func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 	}
 }
 
-// timeoutReader reads from a connection. It returns ErrSilent if nothing arrives for
+// timeoutReader reads from a connection, and returns ErrSilent if nothing arrives for
 // silenceTimeout.
 type timeoutReader struct {
 	conn     net.Conn
@@ -95,8 +95,8 @@ func startHeartbeats(ctx context.Context, conn net.Conn, due func() bool) (stop 
 	}
 }
 
-// readReplies reads the frames of an acceptor. done means that it has taken the checkpoint;
-// otherwise err says why the connection ended.
+// readReplies reads the frames of an acceptor. done means that the acceptor has taken the
+// checkpoint; otherwise err says why the connection ended.
 func readReplies(conn net.Conn, peer uint64) (done bool, err error) {
 	in := newFrameReader(&timeoutReader{conn: conn}, maxReason)
 	for {

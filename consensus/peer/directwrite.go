@@ -9,15 +9,15 @@ import (
 // once, instead of the goroutine of the peer. This saves a switch of goroutines, and the wake-up of
 // a thread.
 type directWriter struct {
-	// mu guards the fields below. It is held from taking frames from the queue until they are
-	// written. Flush must not wait for it.
+	// mu guards the fields below. A goroutine holds mu from taking frames from the queue until they
+	// are written, so Flush must not wait for mu.
 	mu sync.Mutex
-	// try writes without waiting. It is nil if there is no connection, or if it is no socket.
+	// try writes without waiting. nil: there is no connection, or the connection is no socket.
 	try       func(b []byte) (n int, err error)
 	buf       []byte // reused
 	unwritten []byte // part of buf that the socket has not accepted yet; later frames must not overtake it
 	err       error  // of try
-	// frames are the frames in unwritten, or memory for the next ones.
+	// frames are the frames in unwritten, or memory for the next frames.
 	frames [][]byte
 }
 
@@ -76,7 +76,7 @@ func (p *peer) detach() {
 	p.direct.mu.Unlock()
 }
 
-// drain writes all queued frames, and a heartbeat if one is due. It flushes the buffer only when it
+// drain writes all queued frames, and a heartbeat if one is due. The buffer is flushed only when it
 // is full or the queue is empty.
 func (p *peer) drain(w io.Writer, out *frameWriter, beat bool) error {
 	o := &p.direct

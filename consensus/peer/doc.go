@@ -1,5 +1,6 @@
 // Package peer connects the members of an ensemble: it carries frames over TCP, and checkpoints on
-// connections of their own. It knows neither raft nor configuration: all payloads are opaque bytes.
+// connections of their own. The package knows neither raft nor configuration: all payloads are
+// opaque bytes.
 //
 // Each member dials each of its peers, and sends its frames on the connection that it dialed. An
 // accepted connection is for receiving only: the acceptor sends nothing but a heartbeat each
@@ -27,9 +28,9 @@
 //
 // docs/reference/formats.md describes the format, docs/internals/consensus.md the reasons.
 //
-// Goroutines: one goroutine accepts. Each peer has one that dials and writes and, while connected,
-// two more: one reads the heartbeats of the other side, one closes the connection. Each accepted
-// connection has three: they read, send heartbeats, and close. All methods may be called from any
-// goroutine. SetPeers, Send and Status may be called from methods of the Handler; Close must not,
-// since it waits for them.
+// Goroutines: a single goroutine accepts connections. Each peer has a goroutine that dials and
+// writes and, while connected, two more, which read the heartbeats of the other side and close the
+// connection. Each accepted connection has three, which read, send heartbeats, and close. All
+// methods may be called from any goroutine. SetPeers, Send and Status may be called from methods of
+// the Handler; Close must not, since it waits for them.
 package peer

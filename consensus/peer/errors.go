@@ -37,7 +37,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("peer: member %d refuses: %s", e.Peer, e.Reason)
 }
 
-// rejectedError is returned if this side rejected the other one. The text of err is sent to the
+// rejectedError is returned if this side rejected the other side. The text of err is sent to the
 // other side.
 type rejectedError struct{ err error }
 
@@ -58,12 +58,12 @@ func connectionRefused(err error) bool {
 	if !errors.As(err, &errno) {
 		return false
 	}
-	const wsaeconnrefused = 10061 // the number on Windows, where syscall.ECONNREFUSED is an invented one
+	const wsaeconnrefused = 10061 // the number on Windows, where syscall.ECONNREFUSED is an invented number
 	return errno == syscall.ECONNREFUSED || runtime.GOOS == "windows" && errno == wsaeconnrefused
 }
 
-// logKey returns a text that is equal for errors that need to be logged only once. It leaves out
-// local ports, which change with each attempt.
+// logKey returns a text that is equal for errors that need to be logged only once. Local ports are
+// left out, because they change with each attempt.
 func logKey(err error) string {
 	var refused *RefusedError
 	var rejected *rejectedError

@@ -22,7 +22,7 @@ const (
 	typeFailed    = 5 // text: why this side closes the connection
 )
 
-// frameWriter writes frames. It is not safe for concurrent use.
+// frameWriter writes frames. A frameWriter is not safe for concurrent use.
 type frameWriter struct {
 	w    *bufio.Writer
 	head [frameHeaderBytes]byte // a field, because a local variable would be allocated for each frame
@@ -32,8 +32,8 @@ func newFrameWriter(w io.Writer) *frameWriter {
 	return &frameWriter{w: bufio.NewWriterSize(w, bufferBytes)}
 }
 
-// write buffers a frame, and writes all that does not fit into the buffer. It does not retain the
-// payload.
+// write buffers a frame, and writes all that does not fit into the buffer. The payload is not
+// retained.
 func (f *frameWriter) write(typ uint32, payload []byte) error {
 	binary.LittleEndian.PutUint32(f.head[0:], uint32(len(payload)))
 	binary.LittleEndian.PutUint32(f.head[4:], typ)
@@ -56,7 +56,7 @@ func appendFrame(b []byte, typ uint32, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// frameReader reads frames. It is not safe for concurrent use.
+// frameReader reads frames. A frameReader is not safe for concurrent use.
 type frameReader struct {
 	r    *bufio.Reader
 	max  int // bytes of a payload

@@ -145,8 +145,8 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 	in := &incoming{cancel: cancel, done: make(chan struct{})}
 	defer n.unregisterIncoming(from, in)
 	if old := n.registerIncoming(from, in); old != nil {
-		// The peer has made a new connection, so it no longer uses the old one, whose frames are
-		// obsolete.
+		// The peer has made a new connection, so it no longer uses the old connection, whose
+		// frames are obsolete.
 		old.cancel(errReplaced)
 		<-old.done
 	}

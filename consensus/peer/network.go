@@ -24,7 +24,7 @@ type Network struct {
 	incoming map[uint64]*incoming // by peer
 }
 
-// Status is the state of the connections with one peer.
+// Status is the state of the connections with a peer.
 type Status struct {
 	ID      uint64
 	Address string
@@ -33,14 +33,14 @@ type Status struct {
 	// QueuedBytes is the number of bytes that wait to be written.
 	QueuedBytes int
 	// LastError is why the connection to the peer last ended or could not be made, nil if that
-	// never happened. It is kept after a reconnect.
+	// never happened. LastError is kept after a reconnect.
 	LastError error
 	// IncomingError is why the last connection from the peer was refused, or closed because of
 	// damaged bytes. Nil after a good connection.
 	IncomingError error
 }
 
-// New starts a network without peers. It accepts connections at once.
+// New starts a network without peers, which accepts connections at once.
 func New(cfg Config) (*Network, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (n *Network) Drop(id uint64) {
 	}
 }
 
-// Send queues a frame for a peer, retains it, and never blocks. It returns false if the frame was
+// Send queues a frame for a peer, retains it, and never blocks. false means that the frame was
 // dropped: there is no connection, the queue is full, or the frame is longer than MaxFrame. A
 // queued frame may still be lost.
 func (n *Network) Send(to uint64, frame []byte) bool {

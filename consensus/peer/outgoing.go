@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// peer is a member to send to. Its goroutine runs while it has an address.
+// peer is a member to send to. Its goroutine runs while the peer has an address.
 type peer struct {
 	net    *Network
 	id     uint64
@@ -65,9 +65,9 @@ func (p *peer) run() {
 	}
 }
 
-// target returns the address, and a context that ends when the address changes. Without an address
-// it removes p under the same lock. So SetPeers either finds p, and run continues, or starts a new
-// peer after the last call of Down.
+// target returns the address, and a context that ends when the address changes. Without an address,
+// target removes p under the same lock. So SetPeers either finds p, and run continues, or starts a
+// new peer after the last call of Down.
 func (p *peer) target() (ctx context.Context, address string, ok bool) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
@@ -93,8 +93,8 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// connectAndSend connects and sends frames until the connection ends. It returns how long the
-// connection lasted, and why it ended.
+// connectAndSend connects, sends frames until the connection ends, and returns how long the
+// connection lasted and why it ended.
 func (p *peer) connectAndSend(ctx context.Context, address string) (up time.Duration, err error) {
 	var began time.Time
 	err = p.net.with(ctx, p.id, address, kindFrames, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
@@ -155,7 +155,7 @@ func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn ne
 	return context.Cause(ctx)
 }
 
-// write writes queued frames, and a heartbeat each second. It begins with a heartbeat, which tells
+// write writes queued frames, and a heartbeat each second. The first heartbeat, sent at once, tells
 // the other side that its answer was accepted.
 func (p *peer) write(ctx context.Context, w io.Writer) error {
 	ticker := time.NewTicker(heartbeatInterval)

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// maxSpare is the largest slice that is reused: a burst may have made a larger one.
+// maxSpare is the largest slice that is reused: a burst may have made a larger slice.
 const maxSpare = 4096
 
-// queue holds the frames that wait for one peer. put may be called from any goroutine, the other
+// queue holds the frames that wait for a peer. put may be called from any goroutine, the other
 // methods only by the writer.
 type queue struct {
 	limit int
@@ -24,7 +24,7 @@ func newQueue(limit int) *queue {
 	return &queue{limit: limit, more: make(chan struct{}, 1)}
 }
 
-// put appends a frame. It returns false if the queue is closed or full.
+// put appends a frame. false means that the queue is closed or full.
 func (q *queue) put(frame []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

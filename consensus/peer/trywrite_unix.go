@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// newTryWriter returns a function that writes as much as a socket accepts at once, and never waits.
-// It returns nil if w is no socket. The function must not be called while w.Write runs, since it
-// would wait for it.
+// newTryWriter returns a function that writes as much as a socket accepts at once, and never waits;
+// nil if w is no socket. The function must not be called while w.Write runs, since the call would
+// wait for that write.
 func newTryWriter(w io.Writer) func(b []byte) (n int, err error) {
 	sc, ok := w.(syscall.Conn)
 	if !ok {

@@ -12,8 +12,9 @@ var ErrCorrupt = errors.New("corrupt checkpoint")
 // errInUse is returned when a lock on a checkpoint file can't be acquired in time.
 var errInUse = errors.New("another process is using the file; end that process, then try again")
 
-// Pairs calls visit for each key of a state in ascending order, until visit returns an error, which
-// it returns. A nil value means that the key is absent. The slices are valid during the call only.
+// Pairs calls visit for each key of a state in ascending order, until visit returns an error, and
+// returns that error. A nil value means that the key is absent. The slices are valid during the
+// call only.
 type Pairs func(visit func(key, value []byte) error) error
 
 // corrupt returns an error that wraps ErrCorrupt and cause, and says what to do about the file.

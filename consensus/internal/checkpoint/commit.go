@@ -26,7 +26,7 @@ func (m *merge) commit(meta []byte) error {
 	if err := m.write(); err != nil {
 		return err
 	}
-	if m.old == nil { // a new file needs both meta pages: the other one is that of the previous transaction
+	if m.old == nil { // a new file needs both meta pages: the other page is that of the previous transaction
 		if err := m.writeMeta(m.txid-1, root, list); err != nil {
 			return err
 		}

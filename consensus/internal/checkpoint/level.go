@@ -8,7 +8,7 @@ type level struct {
 	elements []element
 }
 
-// element is one element of a page. Its key and value are in the data of its level.
+// element is an element of a page. Its key and value are in the data of its level.
 type element struct {
 	key, value int    // bytes
 	child      uint64 // in a branch: the page below; in a leaf: the kind
@@ -88,7 +88,8 @@ func (m *merge) add(height int, key, value []byte, child uint64) error {
 	return nil
 }
 
-// flush writes all pending elements of a height: as one page, or as two of about the same size.
+// flush writes all pending elements of a height: as one page, or as two pages of about the same
+// size.
 func (m *merge) flush(height int) error {
 	v := &m.levels[height]
 	if n := len(v.elements); n >= 2*minElements(height) && v.size() > m.pageSize {

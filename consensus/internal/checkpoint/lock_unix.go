@@ -12,7 +12,7 @@ import (
 )
 
 // lockFile locks a checkpoint file as bbolt does, until the file is closed. A tool may read the
-// file of a running server; while it holds the lock it sees one transaction. A reader waits a
+// file of a running server, and sees a single transaction while it holds the lock. A reader waits a
 // second at most. A writer waits a minute, in which a tool finishes: a server stops if it can't
 // write its checkpoint.
 func lockFile(f vfs.File, exclusive bool) error {

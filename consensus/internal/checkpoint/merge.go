@@ -9,14 +9,14 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// merge is one transaction on a checkpoint file. It merges keys, in ascending order, into the tree
-// of the state, and writes only to pages that were free before. bbolt does the same for puts in any
-// order; a merge reads a leaf that changes once, writes it once, and forgets it, so that its memory
-// does not grow with the checkpoint. New leaves are written one after the other. Pages without
-// changes stay where they are.
+// merge is a transaction on a checkpoint file. It merges keys, in ascending order, into the tree of
+// the state, and writes only to pages that were free before. bbolt does the same for puts in any
+// order; a merge reads each leaf that changes once, writes it once, and then forgets the leaf, so
+// that the memory of a merge does not grow with the checkpoint. New leaves are written one after
+// the other. Pages without changes stay where they are.
 //
 // Until commit writes the meta page, which is the last step, the previous transaction stays current
-// on disk. So a merge that ends anywhere else changes nothing (C4), provided that the previous
+// on disk. So a merge that ends earlier changes nothing (C4), provided that the previous
 // transaction was durable before the merge wrote anything.
 type merge struct {
 	pageWriter
@@ -49,7 +49,7 @@ func (m *merge) beginWith(old *pageReader) (meta []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// What was read until here are the pages of the bucket names and the meta, which are replaced.
+	// Only the pages of the bucket names and the meta were read so far. These are replaced.
 	for id := uint64(firstDataPage); id < old.end; id++ {
 		if old.isUsed(id) {
 			m.freed = append(m.freed, id)
@@ -159,7 +159,7 @@ func (m *merge) advance(key []byte) error {
 }
 
 // advanceBranch passes the next child of a branch page: it descends into a child that changes, and
-// keeps any other as it is.
+// keeps any other child as it is.
 func (m *merge) advanceBranch(s *pathStep, key []byte) error {
 	first, child, err := s.branch(s.next)
 	if err != nil {
@@ -225,7 +225,7 @@ func (m *merge) wouldLeaveSmallPage(height int) bool {
 	return false
 }
 
-// keep leaves a page and all below it as they are.
+// keep leaves a page and all pages below it as they are.
 func (m *merge) keep(height int, key []byte, id uint64) error {
 	for h := 0; h <= height && h < len(m.levels); h++ { // flush may add a level
 		if err := m.flush(h); err != nil {

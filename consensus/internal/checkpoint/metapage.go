@@ -29,8 +29,8 @@ type metaPage struct {
 	txid     uint64
 }
 
-// readMetaPage reads the meta page at an offset. A page that is damaged or cut short is not ok,
-// which is no error.
+// readMetaPage reads the meta page at an offset. ok is false if the page is damaged or cut short,
+// which is not an error.
 func readMetaPage(f io.ReaderAt, at int64) (m metaPage, ok bool, err error) {
 	b := make([]byte, pageHeader+metaBytes)
 	if _, err := f.ReadAt(b, at); errors.Is(err, io.EOF) {

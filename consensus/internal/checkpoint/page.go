@@ -19,7 +19,7 @@ const (
 	elementBucket = 0x01
 )
 
-// page is one page with its overflow pages.
+// page is a page with its overflow pages.
 type page struct {
 	id    uint64
 	data  []byte

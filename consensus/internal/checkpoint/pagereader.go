@@ -11,7 +11,7 @@ import (
 // maxDepth bounds the height of a tree.
 const maxDepth = 64
 
-// pageReader reads the pages of a file as of its current transaction, and believes none of them. It
+// pageReader reads the pages of a file as of its current transaction, and trusts none of them: it
 // verifies that each page has the number of its reference, that lengths and references stay inside
 // the file, that no page has two owners, and that keys are in order.
 type pageReader struct {
@@ -41,10 +41,11 @@ func newPageReader(f vfs.File, strict bool) (*pageReader, error) {
 	return p, nil
 }
 
-// makeDurable makes the current transaction durable, by writing its meta page again. Its writer may
-// have died between that page and the last sync, or that sync may have failed, after which pages
-// can be clean without being on disk. What the meta page refers to was synced before it. Until then
-// the disk may still be at the previous transaction, which needs pages that are free now.
+// makeDurable makes the current transaction durable, by writing its meta page again. The writer of
+// the transaction may have died between writing that page and the last sync, or that sync may have
+// failed, after which pages can be clean without being on disk. All pages that the meta page refers
+// to were synced before it. Until the meta page is durable, the disk may still be at the previous
+// transaction, which needs pages that are free now.
 func (p *pageReader) makeDurable(f vfs.File) error {
 	if _, err := f.WriteAt(p.raw, int64(p.txid%2)*p.pageSize); err != nil {
 		return err
@@ -52,8 +53,8 @@ func (p *pageReader) makeDurable(f vfs.File) error {
 	return f.Sync()
 }
 
-// claim reads a page that must not have an owner yet. It is valid until another page is read at
-// that depth.
+// claim reads a page that must not have an owner yet. The page is valid until another page is read
+// at that depth.
 func (p *pageReader) claim(id uint64, depth int) (page, error) {
 	g, err := p.read(id, depth)
 	if err != nil {
@@ -114,8 +115,8 @@ func (p *pageReader) read(id uint64, depth int) (page, error) {
 	return g, nil
 }
 
-// readFirst reads one page without its overflow pages. If pages are being read in file order, it
-// reads some more in advance.
+// readFirst reads a page without its overflow pages, and some more in advance if pages are being
+// read in file order.
 func (p *pageReader) readFirst(buf []byte, id uint64) error {
 	const ahead = 128 << 10
 	at := int64(id) * p.pageSize
@@ -172,6 +173,6 @@ func (p *pageReader) readFreelist() (ids []uint64, list span, err error) {
 	return ids, span{g.id, g.pages}, nil
 }
 
-// longFreelist is the count of a freelist page whose real count follows its header, because it has
-// more than 16 bits.
+// longFreelist is the count of a freelist page whose real count, which needs more than 16 bits,
+// follows the header.
 const longFreelist = 0xFFFF

@@ -10,7 +10,7 @@ const (
 	// writeBuffer is how many bytes are written at once, if their pages are adjacent.
 	writeBuffer = 256 << 10
 	// syncBytes is how much is written between two syncs. A single sync at the end would have all
-	// of it to write, and the log's syncs would wait for it.
+	// the data to write, and the log's syncs would wait for that.
 	syncBytes = 1 << 20
 	// roomBytes is how much is written between two calls of room.
 	roomBytes = 8 << 20
@@ -38,7 +38,7 @@ type pageWriter struct {
 }
 
 // release makes the pages of g free for the next transaction. Until this transaction is committed,
-// the file is still at the previous transaction, which needs them.
+// the file is still at the previous transaction, which needs these pages.
 func (w *pageWriter) release(g page) {
 	for i := range g.pages {
 		w.freed = append(w.freed, g.id+i)

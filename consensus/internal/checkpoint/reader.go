@@ -8,8 +8,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// Reader reads one checkpoint file. It holds a shared lock on the file until Close, so that it sees
-// one transaction, and the next [Merge] waits. It is for one goroutine.
+// Reader reads a checkpoint file. Until Close, a Reader holds a shared lock on the file, so that it
+// sees a single transaction, and the next [Merge] waits. A Reader is not safe for concurrent use.
 type Reader struct {
 	path  string
 	file  vfs.File
@@ -50,8 +50,8 @@ func (r *Reader) begin(strict bool) (err error) {
 // Meta returns the meta that the file holds.
 func (r *Reader) Meta() []byte { return r.meta }
 
-// Range calls visit for each pair of the state, as [Pairs] does. It must be called once at most.
-// An error of visit is returned as it is; a damaged file makes an error that wraps [ErrCorrupt].
+// Range calls visit for each pair of the state, as [Pairs] does. Range must be called at most once.
+// An error of visit is returned unchanged; a damaged file makes an error that wraps [ErrCorrupt].
 func (r *Reader) Range(visit func(key, value []byte) error) error {
 	var visitErr error
 	err := r.pages.pairs(r.state, func(k, v []byte) error {
@@ -66,7 +66,7 @@ func (r *Reader) Range(visit func(key, value []byte) error) error {
 }
 
 // Invalid returns the error of a file whose contents its reader rejects with err. If err wraps an
-// error of the file that Range returned, Invalid returns it as it is.
+// error of the file that Range returned, Invalid returns err unchanged.
 func (r *Reader) Invalid(err error) error {
 	if r.err != nil && errors.Is(err, r.err) {
 		return err

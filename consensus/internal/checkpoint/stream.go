@@ -96,8 +96,8 @@ func (s *StreamReader) part(n, limit uint64) ([]byte, error) {
 	return b, err
 }
 
-// Range calls visit for each pair of the stream, as [Pairs] does, and must be called once at most.
-// It returns nil only after the whole stream was read.
+// Range calls visit for each pair of the stream, as [Pairs] does, and must be called at most once.
+// Range returns nil only after the whole stream was read.
 func (s *StreamReader) Range(visit func(key, value []byte) error) error {
 	for {
 		n, err := binary.ReadUvarint(s.r)

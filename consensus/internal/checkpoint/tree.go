@@ -55,7 +55,7 @@ func (p *pageReader) pairs(b bucket, visit func(key, value []byte) error) error 
 type keyRange struct{ low, high []byte }
 
 // follows reports whether key is in the range and may follow the previous key, which is nil for the
-// first one.
+// first key.
 func (r keyRange) follows(previous, key []byte) bool {
 	if r.high != nil && bytes.Compare(key, r.high) >= 0 {
 		return false

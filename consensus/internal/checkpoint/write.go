@@ -11,8 +11,8 @@ import (
 )
 
 // Merge applies changes to the checkpoint at path and replaces its meta, in one transaction. A nil
-// value deletes a key. If there is no file, Merge makes one beside path and renames it, so that a
-// crash leaves no half of a first checkpoint.
+// value deletes a key. If there is no file, Merge makes a file beside path and renames it, so that
+// a crash leaves no half of a first checkpoint.
 //
 // check is called with the meta of the existing checkpoint, and must return an error unless the
 // changes are complete since that checkpoint. After an error the file holds either the old or the
@@ -62,12 +62,12 @@ func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, change
 	return m.commit(meta)
 }
 
-// Create writes a new checkpoint file, and syncs it and not its directory. If a file is there it
-// returns an error that wraps [io/fs.ErrExist]. After any other error the file may exist, and
-// [Open] refuses it.
+// Create writes a new checkpoint file, and syncs the file but not its directory. If the file exists
+// already, Create returns an error that wraps [io/fs.ErrExist]. After any other error there may be
+// a file, which [Open] refuses.
 //
-// room is called before each part of some megabytes, and an error of it ends Create: the disk may
-// be shared. A nil room means that there is room.
+// room is called before each part of some megabytes, and its error ends Create: the disk may be
+// shared. A nil room means that there is room.
 func Create(path string, meta []byte, pairs Pairs, room func() error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -103,7 +103,7 @@ func Replace(complete, path string) error {
 	return nil
 }
 
-// Remove removes a checkpoint file. If there is none, it does nothing.
+// Remove removes a checkpoint file, if there is one.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove checkpoint: %w", err)

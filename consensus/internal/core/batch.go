@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Batch holds the requests of one raft entry. The state machine applies a batch in one step.
+// Batch holds the requests of a raft entry. The state machine applies a batch in one step.
 type Batch struct {
 	Index   uint64 // of the raft entry
 	NewTerm bool   // this is the first entry of a raft term
@@ -21,7 +21,7 @@ type Batch struct {
 	Proposed, Came, Synced time.Time
 }
 
-// Request is one request of a batch.
+// Request is a request of a batch.
 type Request struct {
 	Payload []byte // as proposed; valid during Apply
 	Ref     any    // as proposed, if this process proposed the request; otherwise nil

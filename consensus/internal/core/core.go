@@ -14,7 +14,7 @@ const (
 	// ElectionTicks is raft's election timeout in ticks.
 	ElectionTicks = 10
 	electionTicks = ElectionTicks
-	// maxBatchBytes bounds the requests of one entry; a single request may be larger.
+	// maxBatchBytes bounds the requests of an entry; a single request may be larger.
 	maxBatchBytes = 1 << 20
 	// maxInflightBytes bounds the entries that the leader sends to a member without an answer.
 	maxInflightBytes = 32 << 20
@@ -22,7 +22,7 @@ const (
 	maxKeptRequests = 4096
 )
 
-// Output is the work of one turn. Package turn defines the order in which it is carried out.
+// Output is the work of a turn. Package turn defines the order in which it is carried out.
 type Output struct {
 	// Appends are writes to the log, in order. When an append and all before it are durable, its
 	// responses are delivered; those addressed to this member go to Core.Persisted.
@@ -147,7 +147,7 @@ func (c *Core) newRaft() (err error) {
 }
 
 // raftStorage is raft's view of the log in memory, with checkpoints of the state machine as its
-// snapshots. If a member needs a snapshot, any state at least as new as this one may be sent.
+// snapshots. If a member needs a snapshot, any state that is at least as new may be sent.
 type raftStorage struct {
 	*raft.MemoryStorage
 	c *Core
@@ -316,8 +316,8 @@ func (c *Core) leadershipChanged() {
 func (c *Core) flush(out *Output, nowMs int64) error {
 	switch {
 	case c.role == raft.StateLeader && c.Current():
-		// Not earlier: only after its first own entry does a leader know of each request whether it
-		// is in the log.
+		// Not earlier: only after its first own entry does a leader know which requests are in the
+		// log.
 		if err := c.proposeWaiting(nowMs); err != nil {
 			return err
 		}
@@ -373,8 +373,8 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 	return nil
 }
 
-// Replay returns the batch of an entry, as Ready would when the entry is committed. It is for a
-// core that is used for nothing else.
+// Replay returns the batch of an entry, as Ready would when the entry is committed. The core must
+// be used for nothing else.
 func (c *Core) Replay(e *raftpb.Entry) ([]Batch, error) {
 	var out Output
 	err := c.handOut(&out, &raftpb.Message{Entries: []*raftpb.Entry{e}})
@@ -423,9 +423,9 @@ func (c *Core) IncarnationAfter(meta *Meta) uint64 {
 	return c.own.incarnation
 }
 
-// Installed takes over the state of a checkpoint that came from the leader and is durable. Call it
-// before the append's responses are passed to Persisted. It returns the refs of this server's
-// requests that are applied in the checkpoint.
+// Installed takes over the state of a checkpoint that came from the leader and is durable.
+// Installed must be called before the append's responses are passed to Persisted. lost are the refs
+// of this server's requests that are applied in the checkpoint.
 func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 	c.conf, c.cluster = meta.Conf, meta.Cluster
 	c.streams = maps.Clone(meta.Streams)

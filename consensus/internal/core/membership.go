@@ -32,14 +32,14 @@ type Target struct {
 	Voters, Learners []uint64
 }
 
-// Reconciled says that the target with this serial was reached, or cannot be.
+// Reconciled says that the target with this serial was reached, or cannot be reached.
 type Reconciled struct {
 	Serial  uint64
 	Reached bool
 }
 
 // membership is how the leader brings raft's configuration to the target. The progress of a change
-// and of the members is forgotten when the leader changes: the next leader measures it anew.
+// and of the members is forgotten when the leader changes: the next leader measures progress anew.
 type membership struct {
 	target        Target
 	admitted      map[uint64]uint64 // by member: the nonce of the life that it was added for
@@ -128,9 +128,9 @@ func (c *Core) reconcile(out *Output) error {
 	// others make no progress.
 	cc := c.difference(t, ready, all || quorum && m.idleTicks >= patienceTicks)
 	if len(cc.Changes) > 0 && !slices.Contains(t.Voters, c.id) {
-		// A leader outside the target must not complete the change itself. It must not end its own
-		// vote either: if it has entries that the remaining voters lack, they don't get its vote,
-		// and it could no longer lead.
+		// A leader outside the target must not complete the change itself, nor end its own vote: if
+		// this leader has entries that the remaining voters lack, they don't get its vote, and it
+		// could no longer lead.
 		if c.transferLeadership(t.Voters) {
 			return nil
 		}
@@ -237,9 +237,9 @@ func (c *Core) readyVoters(t Target) (ready []uint64, all, quorum bool) {
 // difference returns the change from the current configuration to the target, without promoting
 // members that are not ready, and without removing voters unless mayRemove.
 //
-// A member outside the target stays as a learner while it answers. So it applies the end of the
-// change that removed it, which its clients may wait for, and serves them until it is stopped, as
-// ZooKeeper's does.
+// A member outside the target stays as a learner while it answers. So the member applies the end of
+// the change that removed it, which its clients may wait for, and serves them until it is stopped,
+// as in ZooKeeper.
 func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.ConfChangeV2 {
 	cc := &raftpb.ConfChangeV2{}
 	add := func(typ raftpb.ConfChangeType, id uint64) { cc.Changes = append(cc.Changes, confChange(typ, id)) }
@@ -267,14 +267,14 @@ func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.Conf
 	return cc
 }
 
-// HandOver passes leadership to the most up-to-date other voter. It returns false if this member
+// HandOver passes leadership to the most up-to-date other voter, and returns false if this member
 // does not lead or there is no such voter.
 func (c *Core) HandOver() bool {
 	return c.role == raft.StateLeader && c.transferLeadership(c.conf.GetVoters())
 }
 
-// transferLeadership passes leadership to the most up-to-date voter among these members. It returns
-// false if there is none.
+// transferLeadership passes leadership to the most up-to-date voter among these members, and
+// returns false if there is none.
 func (c *Core) transferLeadership(among []uint64) bool {
 	var best, match uint64
 	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {

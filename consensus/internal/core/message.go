@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Message is a message from one member's core to another's. Exactly one of the pointers is set.
+// Message is a message between the cores of two members. Exactly one of the pointers is set.
 type Message struct {
 	To, From uint64
 	Raft     *raftpb.Message

@@ -185,9 +185,9 @@ func later(a, b StreamPosition) StreamPosition {
 	return a
 }
 
-// trimKnown cuts off the requests that are in the log already. It returns false if nothing is left,
-// or if the run does not follow on the log: then the requests in between are lost, and the sender
-// will send them all again.
+// trimKnown cuts off the requests that are in the log already, and returns false if nothing is
+// left, or if the run does not follow on the log: then the requests in between are lost, and the
+// sender will send them all again.
 func (c *Core) trimKnown(g *RequestRun, heads Streams) bool {
 	head := later(c.StreamHead(g.Server), heads[g.Server])
 	switch {

@@ -132,14 +132,14 @@ func (c *Core) neededFrom() uint64 {
 	return needed
 }
 
-// TransferStarted notes that a checkpoint of that index is sent to a member: the log after it is
-// kept.
+// TransferStarted notes that a checkpoint of that index is sent to a member: the log after that
+// index is kept.
 func (c *Core) TransferStarted(to, index uint64) {
 	c.retention.pinned[to] = pinnedIndex{index: index}
 }
 
-// TransferEnded tells raft whether the member has the checkpoint. After a success the log after it
-// is kept until the member has had time to install the checkpoint and to report it.
+// TransferEnded tells raft whether the member has the checkpoint. After a success, the log after
+// the checkpoint is kept until the member has had time to install and report the checkpoint.
 func (c *Core) TransferEnded(to uint64, ok bool) {
 	status := raft.SnapshotFinish
 	if p, pinned := c.retention.pinned[to]; ok && pinned {

@@ -14,8 +14,8 @@ const joinTicks = 2
 
 // startup is how a member comes to take part.
 //
-// A member without state is called fresh. It takes no part in raft: it may have voted and
-// acknowledged in an earlier life, with a data directory that is lost. It may
+// A member without state is called fresh. A fresh member takes no part in raft, because it may have
+// voted and acknowledged in an earlier life, with a data directory that is lost. It may
 //
 //   - form a new ensemble together with other fresh members: if all the configured voters agree, or
 //     a majority after some time, and no member has state;
@@ -112,7 +112,7 @@ func (c *Core) tickLearner() {
 	}
 }
 
-// handleJoin notes that a member has no state, and answers it.
+// handleJoin notes that a member has no state, and answers the request.
 func (c *Core) handleJoin(from uint64, j *joinRequest) {
 	s := &c.start
 	answer := &joinAnswer{nonce: j.nonce, state: joinEnsembleExists}
@@ -177,8 +177,8 @@ func (s *startup) noteFounder(from, founders uint64, knowsThisLife bool) (news b
 // This member may have been part of that ensemble in an earlier life. If all other members are
 // fresh, or have formed it and not heard of a leader, nothing was committed yet, and no vote of the
 // earlier life counts in a term that none of them knows. A majority proves the same only if those
-// of it that have formed know this life: then this member was there, without state, when they
-// formed the ensemble.
+// of its members that have formed the ensemble know this life: then this member was there, without
+// state, when they formed.
 func (c *Core) form(out *Output) {
 	s := &c.start
 	if !s.fresh || s.ensembleExists || s.forming || !slices.Contains(s.voters, c.id) {

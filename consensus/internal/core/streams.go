@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// StreamPosition is how far a server's stream was applied. It is replicated with the state.
+// StreamPosition is how far a server's stream was applied, and is replicated with the state.
 type StreamPosition struct{ Incarnation, Number uint64 }
 
 // Streams holds the position of each server's stream.

@@ -29,7 +29,7 @@ func (c *Core) Applied() uint64 { return c.applied }
 // AppliedTerm returns the term of the last entry that was handed out.
 func (c *Core) AppliedTerm() uint64 { return c.appliedTerm }
 
-// Conf returns raft's membership. It is replaced when it changes, never modified.
+// Conf returns raft's membership. A change replaces the result, and never modifies it.
 func (c *Core) Conf() *raftpb.ConfState { return c.conf }
 
 // Cluster returns the number that identifies the ensemble; 0: not known yet.
@@ -38,7 +38,7 @@ func (c *Core) Cluster() uint64 { return c.cluster }
 // Fresh reports whether this member has no state.
 func (c *Core) Fresh() bool { return c.start.fresh }
 
-// Admitted reports whether a leader has let this member in, which came without state.
+// Admitted reports whether this member came without state and was let in by a leader.
 func (c *Core) Admitted() bool { return c.start.minTerm != 0 }
 
 // Voter reports whether this member votes.
@@ -47,7 +47,7 @@ func (c *Core) Voter() bool { return c.isVoter(c.id) }
 // Current reports whether a leader is known and its first entry is applied.
 func (c *Core) Current() bool { return c.leader != raft.None && c.appliedTerm == c.raftTerm }
 
-// Incarnation returns that of this server's stream.
+// Incarnation returns the incarnation of this server's stream.
 func (c *Core) Incarnation() uint64 { return c.own.incarnation }
 
 // Pending returns the number of this server's requests that are not applied yet.

@@ -1,12 +1,12 @@
 // Package turn carries out the work of a member's core in the order that raft's safety depends on.
-// A [Loop] is one member: events go in through its methods, and [Loop.Turn] does everything that
+// A [Loop] is a member: events go in through its methods, and [Loop.Turn] does everything that
 // follows from them through a [Host], which is the disk, the network, the state machine and the
 // clock.
 //
 // Package consensus drives a Loop with goroutines and a real disk, the simulator in its tests with
 // simulated time and disks that crash. The package itself has no clock, no goroutine and no I/O.
 //
-// The order of one turn:
+// The order of a turn:
 //
 //  1. Messages leave. Core has put nothing among them that must not leave before a write; such
 //     messages are responses of the append that they depend on.

@@ -30,8 +30,8 @@ type installer struct {
 	installing bool
 }
 
-// CheckpointReceived takes a checkpoint that arrived. It ends with Host.Installed or Host.Discard;
-// until then no other checkpoint may arrive.
+// CheckpointReceived takes a checkpoint that arrived. The checkpoint ends in Host.Installed or
+// Host.Discard; until then no other checkpoint may arrive.
 func (l *Loop) CheckpointReceived(r *Received) { l.install.arrived = r }
 
 // offerReceived offers raft a checkpoint that arrived, once no checkpoint of our own is being

@@ -36,18 +36,18 @@ type Host interface {
 	FormCheckpoint(meta core.Meta) error
 
 	// WriteCheckpoint captures the changes since the checkpoint of index base and begins to write
-	// them. It comes back through CheckpointWritten.
+	// them. CheckpointWritten reports the end.
 	WriteCheckpoint(base uint64, meta core.Meta)
 
-	// StartTransfer begins to send the checkpoint of that index to members. Each comes back through
-	// TransferEnded.
+	// StartTransfer begins to send the checkpoint of that index to members. TransferEnded reports
+	// the end of each transfer.
 	StartTransfer(to []uint64, index uint64)
 	// CancelTransfers ends all transfers soon.
 	CancelTransfers()
 	// Discard drops a received checkpoint that is of no use.
 	Discard(r *Received) error
 	// Installed says that a received checkpoint is in place. lost are the refs of this member's
-	// requests that it has applied: their results are not known here.
+	// requests that the checkpoint contains: their results are not known here.
 	Installed(r *Received, lost []any)
 }
 
@@ -65,7 +65,7 @@ type Config struct {
 	CheckpointBytes    int64
 }
 
-// Loop is the main loop of a member, without its waiting. It is not safe for concurrent use.
+// Loop is the main loop of a member, without its waiting. A Loop is not safe for concurrent use.
 type Loop struct {
 	cfg  Config
 	core *core.Core
@@ -189,8 +189,8 @@ func (l *Loop) maybeCheckpoint() {
 	}
 }
 
-// Checkpoint begins a checkpoint of the current state, and reports whether it did: not while
-// another checkpoint is being written or installed, and not without state.
+// Checkpoint begins a checkpoint of the current state, and reports whether it did. It does not
+// while another checkpoint is being written or installed, and not without state.
 func (l *Loop) Checkpoint() bool {
 	if !l.cfg.Durable || l.checkpoint.writing || l.install.installing || l.install.prepared != nil || l.core.Applied() == 0 {
 		return false
@@ -238,8 +238,8 @@ type handOver struct {
 	ticks int
 }
 
-// HandOver passes leadership on, if this member leads and another voter can take over. It calls
-// done when that is done or has failed.
+// HandOver passes leadership on, if this member leads and another voter can take over. HandOver
+// calls done when that has succeeded or failed.
 func (l *Loop) HandOver(done func()) {
 	l.handOver.done = done
 	l.tickHandOver()

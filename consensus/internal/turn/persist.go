@@ -49,7 +49,7 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 }
 
 // LogWritten passes on the responses of appends that are durable since the instant at. If installed
-// is not nil, it was put in the place of checkpoint and log by these appends.
+// is not nil, these appends have put it in the place of checkpoint and log.
 func (l *Loop) LogWritten(responses []*raftpb.Message, installed *Received, at time.Time) error {
 	if installed != nil {
 		l.finishInstall(installed)

@@ -79,7 +79,7 @@ func (l *Loop) startTransfers(index uint64) {
 }
 
 // TransferEnded tells raft of the end of a transfer: of a success at once, of a failure after some
-// time. Then it begins the transfers that had to wait.
+// time. Then TransferEnded begins the transfers that had to wait.
 func (l *Loop) TransferEnded(to uint64, ok bool) error {
 	t := &l.transfers
 	delete(t.active, to)
