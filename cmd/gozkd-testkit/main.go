@@ -2,8 +2,8 @@
 // HTTP requests stop, kill, partition and delay its members. See gozkd-testkit --help and
 // docs/reference/faults-http.md.
 //
-// It exits with status 0 after SIGINT or SIGTERM, with 1 after a failure, and with 2 if the command
-// line is wrong.
+// The exit status is 0 after SIGINT or SIGTERM, 1 after a failure, and 2 if the command line is
+// wrong.
 package main
 
 import (
@@ -154,8 +154,8 @@ func serve(stop context.Context, o *options, errOut io.Writer) (err error) {
 	}
 }
 
-// writePortFile writes one JSON line with the addresses. The file appears whole, so a program that
-// waits for it can read it at once.
+// writePortFile writes a JSON line with the addresses. The file appears whole, so a program that
+// waits for the file can read it at once.
 func writePortFile(path string, c *cluster.Cluster, faults string) error {
 	type member struct {
 		ID     int    `json:"id"`

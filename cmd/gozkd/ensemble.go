@@ -23,7 +23,7 @@ func serveEnsemble(stop context.Context, inv *config.Invocation, log hclog.Logge
 		return err
 	}
 	servers, addresses, err := newMembers(stop, inv, log)
-	// No member hands over its lead, since none is left to take it.
+	// No member hands over its lead, since no member remains to take it.
 	defer func() { err = errors.Join(err, each(servers, (*server.Server).Abort)) }()
 	if err != nil {
 		return err
@@ -67,14 +67,14 @@ func serveEnsemble(stop context.Context, inv *config.Invocation, log hclog.Logge
 }
 
 // newMembers makes the servers, each with an open port for clients. The members talk to each other
-// over a network in memory. With an error it returns the servers made so far.
+// over a network in memory. After an error newMembers returns the servers made so far.
 func newMembers(ctx context.Context, inv *config.Invocation, log hclog.Logger) (servers []*server.Server, addresses []string, err error) {
 	const peerPort = 2888 // of every member: on the network in memory each is a host
 	c, n := inv.Config, inv.Ensemble
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners[len(servers):] {
-			err = errors.Join(err, l.Close()) // no server has it
+			err = errors.Join(err, l.Close()) // no server owns the listener
 		}
 	}()
 	var lines []string

@@ -11,14 +11,14 @@ const (
 	// gcHeadroom is the garbage that may accumulate between two collections while the heap is
 	// small.
 	gcHeadroom = 12 << 20
-	// A large heap may grow by a quarter: memory is paid for all the time, but collections only by
-	// writes.
+	// A large heap may grow by a quarter: memory costs all the time, but collections only when
+	// clients write.
 	gcLeastPercent = 25
 	gcMostPercent  = 100
 )
 
 // tuneGC sets GOGC by the size of the live heap until ctx ends: the runtime's default for a small
-// heap, less for a large one, which the default would double.
+// heap, less for a large heap, which the default would double.
 func tuneGC(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	percent := 0

@@ -1,8 +1,7 @@
-// Command gozkd is a coordination server for ZooKeeper clients, with its shell and operator's tools.
-// See gozkd --help and docs/reference/configuration.md.
+// Command gozkd is a coordination server for ZooKeeper clients, with its shell and operator's
+// tools. See gozkd --help and docs/reference/configuration.md.
 //
-// It exits with status 0 after a clean stop, with 1 after a failure, and with 2 if the command line
-// is wrong.
+// The exit status is 0 after a clean stop, 1 after a failure, and 2 if the command line is wrong.
 package main
 
 import (
@@ -27,7 +26,7 @@ func main() {
 // takeInterrupts implements cli.Env.Interrupts.
 func takeInterrupts() (interrupts <-chan os.Signal, stop func()) {
 	signal.Reset(os.Interrupt)
-	c := make(chan os.Signal, 1) // a pending interrupt stands for later ones
+	c := make(chan os.Signal, 1) // a pending interrupt stands for all later interrupts
 	signal.Notify(c, os.Interrupt)
 	return c, func() { signal.Stop(c) }
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// serve runs a server until a signal ends it or its disk fails, or an ensemble. again reads the
+// serve runs an ensemble, or a server until a signal ends it or its disk fails. again reads the
 // configuration once more.
 func serve(inv *config.Invocation, again func() (*config.Invocation, error), env cli.Env) error {
 	log := hclog.New(&hclog.LoggerOptions{
@@ -26,7 +26,7 @@ func serve(inv *config.Invocation, again func() (*config.Invocation, error), env
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	if env.Getenv("GOGC") == "" {
-		// Stopped by the signal that ends the program, which does not wait for it.
+		// Stopped by the signal that ends the program, which does not wait for tuneGC.
 		go tuneGC(stop)
 	}
 	if inv.Ensemble > 0 {
@@ -45,7 +45,7 @@ func serveOne(
 	}
 	m := systemd{log: log.Named("systemd")}
 	r := &reloader{server: s, again: again, file: inv.File, started: inv.Config, last: inv.Config, manager: m, log: log}
-	hangup := make(chan os.Signal, 1) // one pending signal stands for several
+	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	ends := openEndpoints(stop, inv, s, r, log) // before the start, so that clients can ask for the progress
@@ -101,8 +101,8 @@ type memberPort struct {
 	Client string `json:"client"`
 }
 
-// writePortFile writes one JSON line with the addresses. The file appears complete, so that a
-// process waiting for it can read it at once.
+// writePortFile writes a JSON line with the addresses. The file appears complete, so that a process
+// waiting for the file can read it at once.
 func writePortFile(path string, where ports) error {
 	line, err := json.Marshal(where)
 	if err != nil {

@@ -124,7 +124,7 @@ func adminHandler(inv *config.Invocation, s *server.Server, r *reloader, log hcl
 	o := admin.Options{Snapshot: c.AdminSnapshot, Shed: true, Interval: orNone(c.AdminInterval), Reload: r.forAdmin, NotReady: r.notReady}
 	if inv.File != "" {
 		text, err := os.ReadFile(inv.File)
-		if err != nil { // it existed when it was loaded
+		if err != nil { // the file existed when Load read it
 			log.Warn("the admin command initial_configuration has nothing to show", "error", err)
 		}
 		o.InitialConfiguration = string(text)

@@ -37,7 +37,7 @@ func (r *reloader) serves(address string) {
 }
 
 // stops reports to the service manager that the server is stopping, before connections are closed.
-// It waits for a running reload.
+// If a reload is running, stops waits for it.
 func (r *reloader) stops(status string) {
 	r.stopping.Store(true)
 	r.mu.Lock()
@@ -55,8 +55,8 @@ func (r *reloader) notReady() error {
 }
 
 // reload reads the configuration again, from the same command line, file and environment. It
-// applies the keys that can change at runtime and returns the keys that need a restart. After an
-// error nothing has changed. reload logs the outcome.
+// applies the keys that can change at runtime and returns the keys that need a restart. An error
+// means that nothing has changed. reload logs the outcome.
 func (r *reloader) reload() (restart []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *reloader) reload() (restart []string, err error) {
 }
 
 // forAdmin is reload for the admin command, which reports only errors: keys that need a restart are
-// one.
+// an error.
 func (r *reloader) forAdmin() error {
 	restart, err := r.reload()
 	if err == nil && len(restart) > 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // systemd sends the state of the server to the service manager, see sd_notify(3). Without a service
-// manager it does nothing.
+// manager nothing is sent.
 type systemd struct{ log hclog.Logger }
 
 // notify sends assignments, one per line.
@@ -25,8 +25,8 @@ func (m systemd) reloading() {
 }
 
 // watchdog reports until ctx ends that the server is alive, twice per interval of the service
-// manager. It returns at once if no watchdog is configured. It calls look before each report; look
-// blocks if the server is stuck.
+// manager. It calls look before each report; look blocks if the server is stuck. If no watchdog is
+// configured, it returns at once.
 func (m systemd) watchdog(ctx context.Context, look func()) {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

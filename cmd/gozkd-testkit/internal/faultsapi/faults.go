@@ -18,7 +18,7 @@ type fault struct {
 	id    int
 	what  faultproxy.Fault
 	armed *faultproxy.Armed
-	gone  chan struct{} // closed when it is deleted
+	gone  chan struct{} // closed when the fault is deleted
 }
 
 type faultAnswer struct {

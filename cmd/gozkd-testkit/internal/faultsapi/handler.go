@@ -32,8 +32,8 @@ type api struct {
 	snapshots registry[cluster.Snapshot]
 }
 
-// Handler serves requests about a cluster. It keeps their faults and snapshots until they are
-// deleted.
+// Handler serves requests about a cluster. It keeps the faults and snapshots of requests until
+// requests delete them.
 func Handler(l *cluster.Cluster) http.Handler {
 	a := &api{cluster: l}
 	byPath := make(map[string][]route)
@@ -81,7 +81,7 @@ func checkOrigin(r *http.Request) error {
 	}
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
-		host = strings.Trim(r.Host, "[]") // it has no port
+		host = strings.Trim(r.Host, "[]") // Host without a port
 	}
 	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
 		return nil

@@ -30,7 +30,8 @@ type Server struct {
 	served chan error         // gets the result of Serve
 }
 
-// Start serves requests about a cluster on a port of 127.0.0.1, or on a free one if port is 0.
+// Start serves requests about a cluster on a port of 127.0.0.1. If port is 0, Start chooses a free
+// port.
 func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -52,7 +53,8 @@ func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 // URL returns the base URL, without a final slash.
 func (s *Server) URL() string { return s.url }
 
-// Close ends requests that wait and returns when none is served any more. It must be called once.
+// Close ends requests that wait and returns when no request is served any more. Close must be
+// called exactly once.
 func (s *Server) Close() error {
 	s.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

@@ -1,8 +1,8 @@
-// Package backup implements `gozkd backup`, `gozkd restore` and `gozkd inspect`: it copies a state,
-// and starts a new ensemble from a copy. docs/adr/0003-restore-founds-a-new-ensemble.md says what a
+// Package backup implements `gozkd backup`, `gozkd restore` and `gozkd inspect`. They copy a state,
+// and start a new ensemble from a copy. docs/adr/0003-restore-founds-a-new-ensemble.md says what a
 // restore changes in a state and why that is safe; docs/guide/operate.md is for operators.
 //
-// A backup is a checkpoint file: the state of one moment in bbolt's format, with the layout of
+// A backup is a checkpoint file: the state at a moment in bbolt's format, with the layout of
 // docs/reference/formats.md. The source of a state is
 //
 //   - such a file, for example a plain copy of a stopped server's checkpoint.db,

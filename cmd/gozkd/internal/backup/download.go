@@ -53,7 +53,7 @@ func download(ctx context.Context, from, auth, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // the text is a bonus, the status is enough
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // an error does not matter: the status is enough
 		hint := ""
 		if auth == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 			hint = "; use --auth-file to name an authorized user"

@@ -76,7 +76,7 @@ func newer(a, b *source) bool {
 	return a.held.Index > b.held.Index
 }
 
-// inspect prints one source. If the log is damaged and the checkpoint is good, it prints the
+// inspect prints a source. If the log is damaged and the checkpoint is good, inspect prints the
 // checkpoint, and returns it along with the error.
 func (c *command) inspect(path, logDir string) (*source, error) {
 	s, err := readSource(path, logDir)

@@ -9,7 +9,7 @@ import (
 )
 
 // replica is the state machine of a member that does not run. It applies the entries of the log as
-// package server does, without clients to answer.
+// package server does, but there are no clients to answer.
 type replica struct {
 	tree *datatree.Tree
 	err  error // of an entry that can't be decoded; later entries are ignored
@@ -25,7 +25,7 @@ func (r *replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 }
 
 // Apply implements consensus.StateMachine. A request that can't be decoded was written by another
-// version. It must not be skipped: the same log would then lead to another state.
+// version. Such a request must not be skipped: the same log would then lead to another state.
 func (r *replica) Apply(batches []consensus.Batch) {
 	if r.err != nil {
 		return
@@ -45,8 +45,8 @@ func (r *replica) Apply(batches []consensus.Batch) {
 	}
 }
 
-// Capture implements consensus.StateMachine. Nothing was captured before, so it returns the whole
-// state.
+// Capture implements consensus.StateMachine. It returns the whole state, because there was no
+// earlier capture.
 func (r *replica) Capture() consensus.Changes { return r.tree.CaptureAll() }
 
 // CaptureAll implements consensus.StateMachine.

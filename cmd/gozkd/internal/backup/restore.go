@@ -78,8 +78,8 @@ type target struct {
 
 // restored describes a finished restore.
 type restored struct {
-	from *source  // its tree was changed to that of the new directory
-	was  struct { // the source before that
+	from *source  // its tree was changed to the tree of the new directory
+	was  struct { // the source before the change
 		zxid, digest string
 		znodes       int
 	}
@@ -140,8 +140,8 @@ func restore(ctx context.Context, from, fromLog string, t target, now time.Time)
 	return done, nil
 }
 
-// skipSince returns how many epochs and terms to skip for a state last written at that time: more
-// than the old ensemble can have gone through since.
+// skipSince returns how many epochs and terms to skip for a state that was last written at the time
+// written: more than the old ensemble can have used since.
 func skipSince(written, now time.Time) uint64 {
 	skip := uint64(minSkip)
 	if seconds := now.Unix() - written.Unix(); !written.IsZero() && seconds > 0 {
@@ -154,7 +154,7 @@ func skipSince(written, now time.Time) uint64 {
 func newCluster(old uint64) uint64 {
 	for {
 		var b [8]byte
-		_, _ = rand.Read(b[:]) // it never fails
+		_, _ = rand.Read(b[:]) // rand.Read never fails
 		if n := binary.BigEndian.Uint64(b[:]); n != 0 && n != old {
 			return n
 		}
@@ -178,7 +178,7 @@ func mustBeEmpty(dir string) error {
 	return nil
 }
 
-// roleOf describes the member that had the state.
+// roleOf describes the member that the state comes from.
 func roleOf(h consensus.SavedState) string {
 	if slices.Contains(h.Voters, h.Member) {
 		return fmt.Sprintf("ONE of %d voters", len(h.Voters))
@@ -186,7 +186,7 @@ func roleOf(h consensus.SavedState) string {
 	return fmt.Sprintf("member %d, an observer or a former member", h.Member)
 }
 
-// report prints what was done, what may be lost, and the next steps.
+// report prints a summary, what may be lost, and the next steps.
 func (c *command) report(r *restored, several bool) {
 	h := r.from.held
 	c.line("restored", "%s from %s", r.target.dir, r.from.path)

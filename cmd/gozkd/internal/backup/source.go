@@ -21,7 +21,7 @@ type source struct {
 }
 
 // readSource reads a checkpoint file, or a data directory whose log is in logDir (default: in
-// path). It verifies the pages of the file, the checksums of the log, and the digest of the state.
+// path). The pages of the file, the checksums of the log, and the digest of the state are verified.
 func readSource(path, logDir string) (*source, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// writeNew makes the file at path. fill writes it under a temporary name; the file gets its name
-// after it was read back and verified, and never replaces another file. If want is not nil, the
-// file must hold the same state.
+// writeNew makes the file at path. fill writes the file under a temporary name. The file gets its
+// final name after it was read back and verified, and never replaces another file. If want is not
+// nil, the file must hold the same state.
 func writeNew(path string, fill func(temporary string) error, want *source) (_ *source, err error) {
 	if err := mustNotExist(path); err != nil {
 		return nil, err

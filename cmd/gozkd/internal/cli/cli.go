@@ -1,8 +1,8 @@
 // Package cli holds what the subcommands of cmd/gozkd share: their environment, their exit statuses
 // and how they read flags.
 //
-// A subcommand is a function of type Main. It returns when it is done or ctx has ended, and it does
-// not close anything in env.
+// A subcommand is a function of type Main. It returns when its work is done or ctx has ended, and
+// does not close anything in env.
 package cli
 
 import (
@@ -24,15 +24,15 @@ type Env struct {
 	Out, Err io.Writer
 	// Getenv looks up an environment variable, as os.Getenv does.
 	Getenv func(string) string
-	// Environ lists the environment, as os.Environ does. If it is nil, unknown variables are not
-	// reported.
+	// Environ lists the environment, as os.Environ does. If Environ is nil, unknown variables are
+	// not reported.
 	Environ func() []string
 	// Interrupts redirects Ctrl-C: until stop is called, interrupts arrive on the channel and no
 	// longer end the subcommand's ctx. It may be nil.
 	Interrupts func() (interrupts <-chan os.Signal, stop func())
 }
 
-// Main is a subcommand. args are the arguments after its name. It returns the exit status.
+// Main is a subcommand. args are the arguments after its name. The result is the exit status.
 type Main func(ctx context.Context, args []string, env Env) int
 
 // Exit statuses.
@@ -42,7 +42,7 @@ const (
 	Usage  = 2 // the command line is wrong; the usage text is on Err
 )
 
-// Version returns one line with the version of gozkd, the Go release and the platform.
+// Version returns a line with the version of gozkd, the Go release and the platform.
 func Version() string {
 	number := version.Number
 	if revision := version.Revision(); revision != "" {
@@ -52,7 +52,7 @@ func Version() string {
 }
 
 // ParseFlags parses args and returns the words that are not flags. Flags may stand before, between
-// and after them. It prints nothing: errors and usage texts are printed by the caller.
+// and after the words. The caller must print errors and usage texts.
 func ParseFlags(fs *flag.FlagSet, args []string) (words []string, err error) {
 	fs.Init(fs.Name(), flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -75,7 +75,7 @@ type Command struct {
 }
 
 // Parse is ParseFlags for a subcommand. If done is true, the subcommand must return status: the
-// user asked for help, or the flags are wrong. Both have been printed.
+// user asked for help, or the flags are wrong. Parse has printed the help or the error.
 func (c Command) Parse(fs *flag.FlagSet, args []string) (words []string, status int, done bool) {
 	words, err := ParseFlags(fs, args)
 	switch {

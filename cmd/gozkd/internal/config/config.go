@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// Config is the configuration of one server: every supported key, resolved, with defaults.
-// Durations are whole milliseconds. Load returns only valid configurations.
+// Config is the configuration of a server: every supported key, resolved, with defaults. Durations
+// are whole milliseconds. Load returns only valid configurations.
 type Config struct {
 	// Memory keeps all data in memory. DataDir and DataLogDir are empty then.
 	Memory bool
@@ -22,19 +22,19 @@ type Config struct {
 	// Members are the initial servers of the ensemble, including MyID; later reconfigurations do
 	// not change the file. Empty for a standalone server.
 	Members serverlist.Set
-	// MyID is the number of this server; 0 if none is configured, which is possible only for a
+	// MyID is the number of this server; 0 if no number is configured, which is possible only for a
 	// standalone server.
 	MyID uint64
-	// StandaloneEnabled makes a single server line configure a standalone server instead of an
-	// ensemble of one.
+	// StandaloneEnabled makes a single server line configure a standalone server. Otherwise it
+	// configures an ensemble with a single member.
 	StandaloneEnabled bool
-	// InitLimit and SyncLimit are in ticks: how long a server may take to catch up with the leader,
-	// and how long it may lose contact with it.
+	// InitLimit is how long a server may take to catch up with the leader, SyncLimit how long it
+	// may lose contact with the leader, in ticks.
 	InitLimit, SyncLimit int
 	// ListenOnAllIPs makes this server listen for other servers on all addresses: see
 	// PeerListenAddress.
 	ListenOnAllIPs bool
-	// LinearizableReads makes every read confirm with the leader that it is up to date.
+	// LinearizableReads makes every read confirm with the leader that the server is up to date.
 	LinearizableReads bool
 
 	// ClientPort is the port for clients; 0 means any free port.
@@ -73,8 +73,8 @@ type Config struct {
 	SkipACL bool
 	// EnforceQuota makes hard quotas refuse writes.
 	EnforceQuota bool
-	// SuperDigest is "user:base64(sha1(user:password))" of the superuser. Empty means that there is
-	// none.
+	// SuperDigest is "user:base64(sha1(user:password))" of the superuser. If it is empty, there is
+	// no superuser.
 	SuperDigest string
 	// DigestAuthEnabled enables the digest scheme.
 	DigestAuthEnabled bool
@@ -109,7 +109,7 @@ type Config struct {
 	AdminCommandURL  string
 	AdminIdleTimeout time.Duration
 	// AdminSnapshot enables the command snapshot. AdminInterval is the minimum interval between two
-	// snapshots; 0 means none.
+	// snapshots; 0 means no minimum.
 	AdminSnapshot bool
 	AdminInterval time.Duration
 	// Pprof serves profiles on the admin server.
@@ -144,7 +144,8 @@ func (c Config) MetricsListenAddress() string {
 	return net.JoinHostPort(anyHost(c.MetricsHost), strconv.Itoa(c.MetricsPort))
 }
 
-// anyHost translates 0.0.0.0, ZooKeeper's notation for all addresses, to Go's, which includes IPv6.
+// anyHost translates 0.0.0.0, ZooKeeper's notation for all addresses, to Go's notation, which
+// includes IPv6.
 func anyHost(host string) string {
 	if host == "0.0.0.0" {
 		return ""
@@ -164,7 +165,7 @@ func (c Config) PeerListenAddress() string {
 	return m.PeerAddress()
 }
 
-// Words returns the four-letter words to answer: the configured ones, srvr, and isro in read-only
+// Words returns the four-letter words to answer: the configured words, srvr, and isro in read-only
 // mode. "*" stands for all. The caller owns the slice. Source: spec section 12.1; ZooKeeper
 // FourLetterCommands.isEnabled.
 func (c Config) Words() []string {
@@ -180,8 +181,8 @@ func (c Config) Words() []string {
 	return slices.Compact(words)
 }
 
-// String returns c as a zoo.cfg with every supported key, in the order of the documentation. It
-// does not contain Memory, which is a flag.
+// String returns c as a zoo.cfg with every supported key, in the order of the documentation. Memory
+// is omitted, because it is a flag.
 func (c Config) String() string {
 	var b strings.Builder
 	line := func(key, value string) {

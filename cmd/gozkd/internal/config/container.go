@@ -24,11 +24,11 @@ const (
 type variable struct {
 	name string
 	of   string // official, bitnami or both
-	// key is the key that the variable sets. read converts the value, or returns false; nil: the
-	// value is used as it is.
+	// key is the key that the variable sets. read converts the value, or returns false; without
+	// read the value is used unchanged.
 	key  string
 	read func(string) (string, bool)
-	// image is the default in a container: if ZOO_CONF_DIR is set and there is no zoo.cfg.
+	// image is the default in a container, that is, if ZOO_CONF_DIR is set and there is no zoo.cfg.
 	image  string
 	status status
 	note   string
@@ -152,7 +152,7 @@ func (c container) value(name string) (value string, from Origin) {
 	return trim(string(data)), Origin{Source: name + "_FILE", layer: fromEnvironment}
 }
 
-// read adds the settings of all variables. zooCfg is the path of the zoo.cfg, or empty.
+// read adds the settings of all variables. beside is the path of the zoo.cfg, or empty.
 func (c container) read(beside string) {
 	var idle []string
 	for _, v := range variables {
@@ -200,7 +200,7 @@ func (c container) given(key string) bool {
 	})
 }
 
-// one adds the setting of one variable.
+// one adds the setting of a single variable.
 func (c container) one(v variable, value string, from Origin) {
 	if v.name == "ZOO_PORT" && strings.Contains(value, "://") {
 		c.r.warnings = append(c.r.warnings, fmt.Sprintf("%s: %s has no effect: Kubernetes and Docker set that for a service called zoo", from, value))

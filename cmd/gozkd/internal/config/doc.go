@@ -7,6 +7,6 @@
 // is ignored silently: an unknown key gives a warning with its file and line, an invalid value is a
 // problem, and Load reports all problems at once.
 //
-// The package starts and prints nothing. It does not know the server: cmd/gozkd translates a
-// Config.
+// The package starts nothing and prints nothing. It does not import the server: cmd/gozkd
+// translates a Config.
 package config

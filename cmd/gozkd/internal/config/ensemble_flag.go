@@ -13,13 +13,13 @@ const MaxEnsemble = memberdir.MaxMembers
 // ensembleDefaults replace the defaults of these keys for an ensemble in one process.
 var ensembleDefaults = []struct{ key, value string }{
 	{"clientPortAddress", "127.0.0.1"},
-	{"tickTime", "500"}, // elections take a fraction of it, and sessions last two at least
+	{"tickTime", "500"}, // elections take a fraction of a tick, and sessions last two ticks at least
 	{"maxSessionTimeout", "3600000"},
 	{"maxClientCnxns", "0"},
 	{"4lw.commands.whitelist", "*"},
 }
 
-// ensembleFlag adds the defaults of --ensemble below everything that was set. It returns false if
+// ensembleFlag adds the defaults of --ensemble below all other settings. It returns false if
 // settings identify this server as a member of another ensemble, which is a problem.
 func (r *resolver) ensembleFlag(inv *Invocation) bool {
 	for _, d := range ensembleDefaults {

@@ -15,7 +15,7 @@ import (
 type identity struct {
 	id    int64
 	from  Origin
-	key   string // as it was written; empty for the file myid
+	key   string // the key as written; empty for the file myid
 	known bool
 	// path of the file myid; empty if all data is in memory
 	file string
@@ -63,8 +63,8 @@ func (r *resolver) identity(c *Config) identity {
 	return me
 }
 
-// check reports whether the number is that of a server line, and adds a problem if not. first is
-// the first server line.
+// check reports whether a server line has the number, and adds a problem if not. first is the first
+// server line.
 func (me identity) check(r *resolver, first won, set serverlist.Set) bool {
 	if me.wrong {
 		return false

@@ -13,7 +13,7 @@ type status string
 
 const (
 	works    status = "works"
-	harmless status = "harmless" // accepted; has no effect
+	harmless status = "harmless" // accepted, but has no effect
 	later    status = "later"    // accepted with a warning: not supported yet
 	refused  status = "refused"  // prevents the start: ignoring it would be wrong
 )
@@ -34,9 +34,9 @@ type key struct {
 	// fine lists the values of an unsupported key that need nothing unsupported; they are accepted
 	// silently. A star stands for any value.
 	fine []string
-	// field returns a pointer to the field of Config, or is nil if there is none.
+	// field returns a pointer to the field of Config. It is nil if there is no field.
 	field func(*Config) any
-	// reload: the key can change at runtime; otherwise it needs a restart.
+	// reload: the key can change at runtime. Otherwise a change needs a restart.
 	reload bool
 	// secret keeps the value out of messages.
 	secret bool
@@ -47,7 +47,7 @@ type kind struct {
 	allowed string // completes "allowed: "
 	// parse returns the canonical spelling of the value, or false if it is invalid.
 	parse func(string) (string, bool)
-	words []string // of oneOf; the first one is true for a bool field
+	words []string // of oneOf; the first word is true for a bool field
 }
 
 // integer is a decimal number from low to high.
@@ -93,7 +93,7 @@ func decode(v string) (int64, error) {
 	return strconv.ParseInt(sign+digits, base, 64)
 }
 
-// oneOf is one of the words in any case; the canonical spelling is that of words.
+// oneOf accepts any of the words, in any case; the canonical spelling is that of words.
 func oneOf(words ...string) kind {
 	return kind{
 		allowed: strings.Join(words, ", "),

@@ -20,14 +20,15 @@ type Invocation struct {
 	Config Config
 	// File is the path of the zoo.cfg that was read, or empty.
 	File string
-	// Ensemble is the number of members to run in this process; 0: one server, as Config says.
+	// Ensemble is the number of members to run in this process; 0 means a single server, as Config
+	// says.
 	Ensemble int
 	// PortFile is the file to write the addresses to, or empty.
 	PortFile string
 	// LogJSON selects JSON for the log, one object per line.
 	LogJSON bool
 	// Properties are all -D properties of the command line, SERVER_JVMFLAGS and JVMFLAGS, as
-	// name=value. The last one of a name counts.
+	// name=value. If a name repeats, the last property counts.
 	Properties []string
 	// Warnings are about settings without effect. Each names key, file and line.
 	Warnings []string
@@ -45,12 +46,12 @@ const (
 )
 
 // Load reads the command line without the program's name, the zoo.cfg that it names, and the
-// environment. Without a zoo.cfg on the command line it reads the one in ZOOCFGDIR or ZOO_CONF_DIR, if
-// any. getenv looks up an environment variable, as os.Getenv does. names are the names of all
-// environment variables; without them, unknown variables are not reported.
+// environment. If the command line names no zoo.cfg, Load reads the zoo.cfg in ZOOCFGDIR or
+// ZOO_CONF_DIR, if there is any. getenv looks up an environment variable, as os.Getenv does. names
+// are the names of all environment variables; without them, unknown variables are not reported.
 //
-// Load writes nothing. Its error is always an *Error with all problems. The Warnings are complete also
-// after an error.
+// Load writes nothing. Its error is always an *Error with all problems. Also after an error, the
+// Warnings are complete.
 func Load(args []string, getenv func(string) string, names []string) (*Invocation, error) {
 	return LoadFlags(flag.NewFlagSet("gozkd", flag.ContinueOnError), args, getenv, names)
 }
@@ -92,8 +93,8 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 	return inv, nil
 }
 
-// findFile returns the zoo.cfg to read, or "". Like zkServer.sh and the images, it looks for a name
-// without a directory in ZOOCFGDIR or ZOO_CONF_DIR as well.
+// findFile returns the zoo.cfg to read, or "". Like zkServer.sh and the images, findFile looks for
+// a name without a directory in ZOOCFGDIR or ZOO_CONF_DIR as well.
 func findFile(named string, getenv func(string) string) string {
 	dir, name := getenv("ZOOCFGDIR"), getenv("ZOOCFG")
 	if dir == "" {

@@ -6,8 +6,8 @@ import (
 )
 
 // lookup finds the row of a key: by name or alias, with or without the prefix "zookeeper.",
-// otherwise by the longest prefix of a pattern. canonical is the name of the row, with the star
-// replaced.
+// otherwise by the longest prefix of a pattern. canonical is the name of the row, with the actual
+// text in place of the star.
 func lookup(written string) (row key, canonical string, ok bool) {
 	bare := strings.TrimPrefix(written, "zookeeper.")
 	for _, k := range keys {

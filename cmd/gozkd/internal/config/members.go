@@ -10,8 +10,8 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
-// members determines the servers and which of them this one is. A single server line is a
-// standalone server, unless standaloneEnabled is false. Several are an ensemble.
+// members determines the servers and this server's number. A single server line configures a
+// standalone server, unless standaloneEnabled is false. Several lines configure an ensemble.
 func (r *resolver) members(c *Config) {
 	lines := r.serverLines()
 	me := r.identity(c)
@@ -50,7 +50,7 @@ func (r *resolver) serverLines() []won {
 	if best <= fromEnvironment {
 		return lines
 	}
-	// ZOO_SERVERS is a complete ensemble, never a part of one.
+	// ZOO_SERVERS is a complete ensemble; it cannot extend server lines from elsewhere.
 	kept := lines[:0]
 	for _, l := range lines {
 		if l.from.layer == fromEnvironment {
@@ -192,8 +192,8 @@ func (r *resolver) ensemble(c *Config, lines []won, me identity) serverlist.Role
 	return m.Role
 }
 
-// announce returns the members with the actual client address of this server if a flag has changed
-// it, because clients read the members. A port that is chosen at the start cannot be announced.
+// announce returns the members for clients to read, with the actual client address of this server
+// if a flag has changed the address. A port that is chosen at the start cannot be announced.
 func announce(set serverlist.Set, c Config) serverlist.Set {
 	m, _ := set.Get(c.MyID)
 	if m.ClientPort == 0 || m.ClientPort == c.ClientPort && (m.ClientHost == "0.0.0.0" || sameHost(m.ClientHost, c.ClientPortAddress)) {

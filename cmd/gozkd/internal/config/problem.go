@@ -34,11 +34,11 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s:%d", o.Source, o.Line)
 }
 
-// Problem is one reason not to start.
+// Problem is a reason not to start.
 type Problem struct {
 	// From is the place of the setting; zero if a setting is missing.
 	From Origin
-	// Key is the key as it was written; empty if the problem concerns a line or flag as a whole.
+	// Key is the key as written; empty if the problem concerns a line or flag as a whole.
 	Key string
 	// What describes the problem and the valid values.
 	What string

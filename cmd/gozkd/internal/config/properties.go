@@ -11,15 +11,15 @@ import (
 // property is a key and a value, both trimmed as ZooKeeper trims them.
 type property struct {
 	key, value string
-	line       int // where it begins, from 1
+	line       int // the line where the property begins, from 1
 }
 
 // readProperties parses a UTF-8 file in the format of java.util.Properties: comments, continuation
 // lines, escapes, and '=', ':' or white space between key and value. The order is that of the file,
-// and keys may repeat. It returns invalid lines as problems along with the valid ones.
+// and keys may repeat. Invalid lines are returned as problems, along with the valid lines.
 //
-// It splits the file into logical lines and passes each to the library, because the library does
-// not report line numbers, drops repeated keys, and loses a continuation before CR LF.
+// The file is split into logical lines, each of which is passed to the library, because the library
+// does not report line numbers, drops repeated keys, and loses a continuation before CR LF.
 func readProperties(file string, data []byte) ([]property, []Problem) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	loader := properties.Loader{Encoding: properties.UTF8, DisableExpansion: true}
@@ -56,14 +56,14 @@ type logicalLine struct {
 }
 
 // logicalLines joins continued lines and drops blank lines and comments, by the rules of
-// java.util.Properties.load: a line ends with LF, CR or CR LF; an odd number of backslashes at its
-// end continues it, unless it is a comment; leading white space is dropped.
+// java.util.Properties.load. A line ends with LF, CR or CR LF. An odd number of backslashes at the
+// end continues a line, unless the line is a comment. Leading white space is dropped.
 func logicalLines(text string) []logicalLine {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	text = strings.ReplaceAll(text, "\r", "\n")
 	var lines []logicalLine
 	var joined strings.Builder
-	start := 0 // number of the first line of joined; 0 if there is none
+	start := 0 // number of the first line of joined; 0 if joined is empty
 	flush := func() {
 		if s := joined.String(); s != "" {
 			if s[0] == '#' || s[0] == '!' {

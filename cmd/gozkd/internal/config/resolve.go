@@ -40,7 +40,7 @@ func (r *resolver) warn(from Origin, key, format string, args ...any) {
 
 // environment adds the -D properties of SERVER_JVMFLAGS and JVMFLAGS. As in zkServer.sh, which
 // starts java with $SERVER_JVMFLAGS $JVMFLAGS, the words are separated by white space and the last
-// one wins.
+// word for a property wins.
 func (r *resolver) environment(c container) {
 	for _, variable := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
 		words, from := c.value(variable)
@@ -97,7 +97,7 @@ func (r *resolver) set(s setting) {
 	switch {
 	case !again || before.from.layer != s.from.layer:
 	case strings.HasPrefix(canonical, "server.") && s.from.layer != fromFlags:
-		// NB: ZooKeeper uses the last one. A line that was copied without a new number would make
+		// NB: ZooKeeper uses the last line. A line that was copied without a new number would make
 		// the ensemble smaller.
 		r.problem(s.from, s.key, "is already set at %s: each server needs a different number", before.from)
 	case s.from.layer == fromFile:
@@ -118,7 +118,7 @@ func (r *resolver) resolve(memory bool) Config {
 			k.set(&c, v)
 		}
 	}
-	// NB: the documented defaults of these are words, which would be valid values.
+	// NB: the documented defaults of these keys are words, which would be valid values.
 	c.DataLogDir, c.ClientPortAddress = "", ""
 	c.MinSessionTimeout, c.MaxSessionTimeout = -1, -1
 	if !r.hasFile {

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds one word, from dialing to the end of the answer.
+	// DefaultTimeout bounds a word, from dialing to the end of the answer.
 	DefaultTimeout = 5 * time.Second
 	// DefaultMaxBytes bounds an answer: about 30,000 lines of cons.
 	DefaultMaxBytes = 8 << 20
 )
 
-// Asker asks servers. The zero value is ready to use. It is safe for concurrent use if Dial is.
+// Asker asks servers. The zero value is ready to use. An Asker is safe for concurrent use if Dial
+// is.
 type Asker struct {
 	// Timeout bounds each word. Default: DefaultTimeout.
 	Timeout time.Duration
@@ -72,7 +73,7 @@ func (a Asker) exchange(ctx context.Context, address, word string) (string, erro
 		return "", err
 	}
 	defer conn.Close()
-	// Unlike a deadline, closing also ends the exchange when ctx is canceled.
+	// Closing the connection also ends the exchange when ctx is canceled; a deadline would not.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the exchange fails then
 	defer stop()
 	if _, err := io.WriteString(conn, word); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Connection is one line of cons.
+// Connection is a line of cons.
 type Connection struct {
 	// Client is host:port.
 	Client string
@@ -38,7 +38,7 @@ func ParseConnections(cons string) []Connection {
 // parseConnection parses "/127.0.0.1:4312[1](queued=0,recved=2,sent=2,sid=0x1,…)".
 func parseConnection(line string) (Connection, bool) {
 	line, whole := strings.CutSuffix(line, ")")
-	address, pairs, ok := strings.Cut(line, "](") // an address with a zone may contain brackets, but not this
+	address, pairs, ok := strings.Cut(line, "](") // an address with a zone may contain brackets, but not this sequence
 	bracket := strings.LastIndexByte(address, '[')
 	if !whole || !ok || bracket < 0 {
 		return Connection{}, false

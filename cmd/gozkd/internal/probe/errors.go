@@ -64,7 +64,7 @@ func Cause(err error) string {
 	return err.Error()
 }
 
-// Reached reports whether the server answered, even with a refusal: it is alive.
+// Reached reports whether the server answered, even with a refusal: then the server is alive.
 func Reached(err error) bool {
 	return err == nil || errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNotServing) || errors.Is(err, ErrTooLarge)
 }

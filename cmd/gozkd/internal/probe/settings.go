@@ -9,11 +9,11 @@ import (
 
 // Settings is the part of the answer to conf about the server's identity and the members.
 type Settings struct {
-	// ServerID is 0 if the server is standalone.
+	// ServerID is 0 for a standalone server.
 	ServerID uint64
-	// ClientPort is 0 if the answer does not contain it.
+	// ClientPort is 0 if the answer has no client port.
 	ClientPort int
-	// Members is empty if the server is standalone.
+	// Members is empty for a standalone server.
 	Members serverlist.Set
 }
 
@@ -25,7 +25,7 @@ func ParseSettings(conf string) Settings {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		switch {
 		case key == "serverId":
-			s.ServerID, _ = strconv.ParseUint(value, 10, 64) // 0 if it is not a number
+			s.ServerID, _ = strconv.ParseUint(value, 10, 64) // 0 if the value is not a number
 		case key == "clientPort":
 			s.ClientPort = int(max(0, number(value)))
 		case strings.HasPrefix(key, "server."):

@@ -18,7 +18,8 @@ type State struct {
 	Version string
 	// LatencyMs covers the requests since the start or srst.
 	LatencyMs Latency
-	// Received and Sent count packets since then, including four-letter words and pings.
+	// Received and Sent count packets since the start or srst, including four-letter words and
+	// pings.
 	Received, Sent int64
 	Connections    int64
 	// Outstanding requests are not answered yet.
@@ -116,8 +117,8 @@ func float(s string) (float64, bool) {
 	return v, true
 }
 
-// printable makes text from a server safe for a table cell: it might move the cursor or be very
-// long.
+// printable makes text from a server safe for a table cell: the text might move the cursor or be
+// very long.
 func printable(s string) string {
 	const most = 64
 	s = strings.Map(func(r rune) rune {

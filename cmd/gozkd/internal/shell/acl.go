@@ -23,7 +23,7 @@ func runGetACL(ctx context.Context, c *call) error {
 		Stat *stat               `json:"stat,omitempty"`
 	}{path, subtree.ACLRecords(acl), c.wantedStat(st)}
 	var text strings.Builder
-	for _, a := range r.ACL { // two lines per entry: zkCli.sh prints a CSV record with a newline in it
+	for _, a := range r.ACL { // two lines per entry: zkCli.sh prints a CSV record that contains a newline
 		fmt.Fprintf(&text, "'%s,'%s\n: %s\n", csv.Replace(a.Scheme), csv.Replace(a.ID), a.Perms)
 	}
 	return c.print(r, text.String()+r.Stat.String())
@@ -83,13 +83,14 @@ func (c *call) setACLBelow(ctx context.Context, path string, acl []proto.ACL, ve
 // javaNull is how Java prints a missing path.
 const javaNull = "null"
 
-// emptyACL is the error of ZooKeeper's client for an ACL without entries, which it does not send.
+// emptyACL is the error of ZooKeeper's client for an ACL without entries. The client does not send
+// such a request.
 func emptyACL() *client.Error {
 	return &client.Error{Op: "setACL", Path: javaNull, Code: proto.ErrInvalidACL}
 }
 
-// parseACL reads scheme:id:perms entries separated by commas. Like zkCli.sh it reports and skips
-// invalid entries and letters. The result is not nil.
+// parseACL reads scheme:id:perms entries separated by commas. Like zkCli.sh, parseACL reports and
+// skips invalid entries and letters. The result is not nil.
 func (c *call) parseACL(s string) []proto.ACL {
 	acl := []proto.ACL{}
 	for _, entry := range splitJava(s, ",") {

@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// command is one command of the shell.
+// command is a command of the shell.
 type command struct {
 	name string
 	// args follows the name in the usage.
@@ -24,7 +24,7 @@ type command struct {
 	about string
 	// raw commands have no flags: all words are arguments.
 	raw bool
-	// lines is set if --output json prints a value per item found instead of one per command.
+	// lines is set if --output json prints a value per item found instead of a value per command.
 	lines bool
 	// offline commands need no session.
 	offline bool
@@ -39,8 +39,8 @@ type flag struct {
 	about string
 }
 
-// usage returns the usage line, such as "get [-s] path", and the help for the flags if the command
-// explains them. There is no final newline after the usage line.
+// usage returns the usage line, such as "get [-s] path". If the command explains its flags, their
+// help follows. There is no final newline after the usage line.
 func (c *command) usage() string {
 	line := c.name + " " + c.args
 	if !c.explains {
@@ -71,7 +71,7 @@ func (c *command) flagHelp() string {
 	return b.String()
 }
 
-// call is one execution of a command.
+// call is an execution of a command.
 type call struct {
 	*Shell
 	command *command
@@ -84,7 +84,7 @@ func (c *call) has(name string) bool {
 	return slices.ContainsFunc(c.given, func(g givenFlag) bool { return g.name == name })
 }
 
-// value returns the value of a flag, the first one if the flag was repeated, or "".
+// value returns the value of a flag, the first value if the flag was repeated, or "".
 func (c *call) value(name string) string {
 	if i := slices.IndexFunc(c.given, func(g givenFlag) bool { return g.name == name }); i >= 0 {
 		return c.given[i].value

@@ -13,8 +13,8 @@ import (
 // completeTimeout bounds how long Tab waits for the server.
 const completeTimeout = time.Second
 
-// complete completes the line before the cursor: names of commands, flags, fixed values, and paths,
-// for which it asks the server.
+// complete completes the line before the cursor: names of commands, flags, fixed values, and paths.
+// For paths it asks the server.
 func (s *Shell) complete(ctx context.Context, before string) console.Completion {
 	if s.zk == nil {
 		return completeLine(s.commands, nil, before)
@@ -30,8 +30,8 @@ func (s *Shell) complete(ctx context.Context, before string) console.Completion 
 	}, before)
 }
 
-// completeLine is complete without a server. children returns the names of a znode's children, none
-// if there is no such znode. It is nil if there is no session.
+// completeLine is complete without a server. children returns the names of a znode's children, or
+// none if there is no such znode. children is nil if there is no session.
 func completeLine(commands []*command, children func(path string) []string, before string) console.Completion {
 	w := lastWord(before)
 	if len(w.before) == 0 {
@@ -91,7 +91,7 @@ func (c *command) fixedValues(before []string) []string {
 
 // partialWord is the word at the end of a line that is being typed.
 type partialWord struct {
-	before []string // the words before it, without quotes
+	before []string // the words before the partial word, without quotes
 	start  int      // offset in the line, including the quote
 	quote  byte     // opening quote, or 0
 	text   string   // without quotes
@@ -131,13 +131,13 @@ func lastWord(line string) partialWord {
 	}
 }
 
-// isFlagValue reports whether the word is the value of the flag before it.
+// isFlagValue reports whether the word is the value of the flag before the word.
 func (w partialWord) isFlagValue(c *command) bool {
 	name, isFlag := strings.CutPrefix(w.before[len(w.before)-1], "-")
 	return isFlag && slices.ContainsFunc(c.flags, func(f flag) bool { return f.name == name && f.value })
 }
 
-// completeFrom completes the word to one of words.
+// completeFrom completes the partial word to one of words.
 func (w partialWord) completeFrom(words []string) console.Completion {
 	list := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, w.text) })
 	text := commonPrefix(list)
@@ -177,9 +177,9 @@ func (w partialWord) completePath(children func(path string) []string) console.C
 	return console.Completion{Start: w.start, Text: text, List: names}
 }
 
-// quoteWord returns text as one word of a line. ok is false if that is impossible: quotes cannot be
-// escaped. quote is the word's opening quote, or 0; it is kept if possible. Only a finished word
-// gets a closing quote.
+// quoteWord returns text as a single word of a line. ok is false if that is impossible, since
+// quotes cannot be escaped. quote is the word's opening quote, or 0, and is kept if possible. Only
+// a finished word gets a closing quote.
 func quoteWord(text string, quote byte, finished bool) (word string, ok bool) {
 	needs := text == "" || strings.ContainsAny(text, " \t\n\v\f\r") || text[0] == '"' || text[0] == '\''
 	quotes := []byte{'"', '\''}

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// maxTTL is the largest TTL in milliseconds: a Stat has 40 bits for it.
+// maxTTL is the largest TTL in milliseconds: a Stat has 40 bits for the TTL.
 const maxTTL = 1<<40 - 1
 
 func runCreate(ctx context.Context, c *call) error {

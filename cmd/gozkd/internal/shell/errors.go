@@ -11,8 +11,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// usageError is the error of a line that is wrong in itself. The shell prints it and the usage of
-// the command. A process that executes only this command exits with cli.Usage.
+// usageError is the error of a line that is wrong in itself. The shell prints the error and the
+// usage of the command. A process that executes only this command exits with cli.Usage.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
@@ -23,7 +23,7 @@ const errUsage = usageError("")
 // errNotConnected is printed on standard output, as zkCli.sh does.
 var errNotConnected = errors.New("Not connected") //nolint:staticcheck // ZooKeeper's words
 
-// failure is an error that is printed as it is.
+// failure is an error that is printed unchanged.
 type failure string
 
 func (e failure) Error() string { return string(e) }

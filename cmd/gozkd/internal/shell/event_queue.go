@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/client"
 )
 
-// event passes an event of the session to the running watch, or prints it. The client's goroutine
-// calls it.
+// event passes an event of the session to the running watch. Without a running watch it prints the
+// event. The client's goroutine calls event.
 func (s *Shell) event(e client.Event) {
 	if to := s.watching.Load(); to != nil && to.put(e) {
 		return
@@ -48,8 +48,8 @@ func eventName(e client.Event) string {
 const maxQueuedEvents = 1 << 16
 
 // eventQueue holds events until a running watch prints them. put never blocks, because a running
-// command waits for the client's goroutine: if the queue is full, events are dropped and the reader
-// learns of that.
+// command waits for the client's goroutine. If the queue is full, events are dropped, and take
+// reports the loss.
 type eventQueue struct {
 	path      string
 	recursive bool
@@ -76,7 +76,7 @@ func (q *eventQueue) covers(e client.Event) bool {
 	return q.path == "/" || strings.HasPrefix(e.Path, q.path+"/")
 }
 
-// put adds an event if the watch covers it, and reports whether it does.
+// put adds an event if the watch covers the event, and reports whether it does.
 func (q *eventQueue) put(e client.Event) bool {
 	if !q.covers(e) {
 		return false
@@ -104,7 +104,7 @@ func (q *eventQueue) take() (events []client.Event, dropped bool) {
 	return events, dropped
 }
 
-// next waits for events and takes them. It returns none if ctx has ended.
+// next waits for events and takes them. If ctx has ended, it returns none.
 func (q *eventQueue) next(ctx context.Context) (events []client.Event, dropped bool) {
 	for {
 		if events, dropped = q.take(); len(events) > 0 {

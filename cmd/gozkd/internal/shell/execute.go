@@ -11,8 +11,8 @@ import (
 // errQuit ends the shell.
 var errQuit = errors.New("quit")
 
-// line executes and counts a line. It prints all output; the error is for the exit status, and is
-// errQuit if no line must follow. A blank line does nothing.
+// line executes and counts a line. All output is printed; the error is for the exit status, and is
+// errQuit if the shell must end. A blank line does nothing.
 func (s *Shell) line(ctx context.Context, text string) error {
 	words := split(text)
 	if len(words) == 0 {

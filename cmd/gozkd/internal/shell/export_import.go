@@ -48,8 +48,8 @@ func exportLine(v any) string {
 	return string(b)
 }
 
-// exportFile writes an export to a file, which appears only when it is complete. Only its owner can
-// read it, because it may contain secrets.
+// exportFile writes an export to a file, which appears only when it is complete. Only the owner can
+// read the file, because it may contain secrets.
 func exportFile(name string, export func(write func(line any) error) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
 	if err != nil {
@@ -75,7 +75,7 @@ func exportFile(name string, export func(write func(line any) error) error) erro
 	return nil
 }
 
-// showExported prints a summary. It returns an error if a part could not be read.
+// showExported prints a summary. If a part could not be read, showExported returns an error.
 func (c *call) showExported(e *subtree.Exported) error {
 	line := fmt.Sprintf("Exported %s, %s", plural(e.Znodes, "znode"), formatSize(e.Bytes))
 	if e.Ephemerals > 0 {
@@ -150,8 +150,8 @@ func (c *call) showImported(l *subtree.Loader) error {
 	}{l.Created, l.Changed, l.Kept, l.Skipped}})
 }
 
-// openImport opens the file that is named, or standard input if the shell does not read lines from
-// it.
+// openImport opens the named file. Without a name it returns standard input, unless the shell reads
+// lines from there.
 func (c *call) openImport() (io.Reader, func(), error) {
 	if len(c.args) < 2 || c.args[1] == "-" {
 		if !c.singleCommand {
@@ -163,7 +163,7 @@ func (c *call) openImport() (io.Reader, func(), error) {
 	if err != nil {
 		return nil, nil, failure(err.Error())
 	}
-	return f, func() { _ = f.Close() }, nil // it was only read
+	return f, func() { _ = f.Close() }, nil // the file was only read
 }
 
 func load(ctx context.Context, in io.Reader, l *subtree.Loader) error {

@@ -9,7 +9,7 @@ import (
 // givenFlag is a flag on a line.
 type givenFlag struct{ name, value string }
 
-// parse separates the words after a command's name into flags and arguments. It follows the rules of
+// parse separates the words after a command's name into flags and arguments, by the rules of
 // commons-cli's DefaultParser, which zkCli.sh uses: flags may stand anywhere, "--" ends them, "-sw"
 // means "-s -w", and "-v3" and "-v=3" mean "-v 3". A word that begins with a dash is a flag, unless
 // the previous flag needs a value and the word is not a known flag.
@@ -143,8 +143,8 @@ func (p *flagParser) find(name string) (flag, bool) {
 	return flag{}, false
 }
 
-// looksLikeFlag reports whether a word cannot be the value of a flag: it begins like a flag of the
-// command and is not a number.
+// looksLikeFlag reports whether a word cannot be the value of a flag because it begins like a flag
+// of the command and is not a number.
 func (p *flagParser) looksLikeFlag(w string) bool {
 	if len(w) < 2 || w[0] != '-' {
 		return false

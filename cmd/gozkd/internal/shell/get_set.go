@@ -70,7 +70,7 @@ func (r getResult) MarshalJSON() ([]byte, error) {
 }
 
 // javaText decodes data as Java's UTF-8 decoder does: U+FFFD replaces each maximal prefix of an
-// encoding that does not continue correctly. An encoded surrogate counts as one.
+// encoding that does not continue correctly. Each encoded surrogate becomes a single U+FFFD.
 func javaText(data []byte) string {
 	if utf8.Valid(data) {
 		return string(data)

@@ -17,8 +17,8 @@ import (
 )
 
 // jsonOutput holds the streams of --output json, one value per line. Standard output gets a value
-// for each successful command, or for each item that it found. Standard error gets everything else:
-// {"error": ...}, {"event": ...}, and {"note": ...} for text beside a result.
+// for each successful command, or for each item that the command found. Standard error gets
+// everything else: {"error": ...}, {"event": ...}, and {"note": ...} for text beside a result.
 type jsonOutput struct{ results, messages io.Writer }
 
 // writeJSON writes a value and a newline in one piece.
@@ -55,7 +55,7 @@ type jsonErrorLine struct {
 
 // jsonError describes why a command failed.
 type jsonError struct {
-	Code    string `json:"code"`             // ZooKeeper's name, or one of the codes below
+	Code    string `json:"code"`             // ZooKeeper's name, or a code below
 	Number  int32  `json:"number,omitempty"` // ZooKeeper's number
 	Op      string `json:"op,omitempty"`
 	Path    string `json:"path,omitempty"`

@@ -39,7 +39,8 @@ func runList(ctx context.Context, c *call) error {
 	return c.print(r, "["+strings.Join(names, ", ")+"]\n"+r.Stat.String())
 }
 
-// listBelow lists path and all znodes below it: as text while it finds them, as JSON in one value.
+// listBelow lists path and all znodes below it: text while the walk goes on, JSON as a single value
+// at the end.
 func (c *call) listBelow(ctx context.Context, path string, watch bool) error {
 	if c.json != nil {
 		var paths []string
@@ -55,8 +56,8 @@ func (c *call) listBelow(ctx context.Context, path string, watch bool) error {
 }
 
 // visit calls f with path and the paths of all znodes below it: sorted siblings before the children
-// of the first. Znodes that are deleted meanwhile are skipped. If watch is true it sets child
-// watches everywhere and a data watch at path. An error of f ends it.
+// of the first. Znodes that are deleted meanwhile are skipped. If watch is true, visit sets child
+// watches everywhere and a data watch at path. An error of f ends the visit.
 func visit(ctx context.Context, zk *client.Client, path string, watch bool, f func(path string) error) error {
 	if _, _, err := zk.Get(ctx, path, watch); err != nil {
 		return err

@@ -42,13 +42,13 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	return s.runLines(ctx, lines)
 }
 
-// end closes the session without printing the events of that.
+// end closes the session. The events of the closing are not printed.
 func (s *Shell) end() {
 	s.printWatches.Store(false)
 	s.close()
 }
 
-// runCommand executes one command in a session of its own and returns the exit status. Only the
+// runCommand executes a command in a session of its own and returns the exit status. Only the
 // result of the command goes to standard output.
 func (s *Shell) runCommand(ctx context.Context, words []string) int {
 	s.singleCommand = true
@@ -120,11 +120,12 @@ func (s *Shell) greet(text string) {
 type lineReader interface {
 	// readLine returns io.EOF after the last line.
 	readLine(ctx context.Context, prompt func() string) (string, error)
-	// running returns the ctx for executing a line. done must be called afterwards.
+	// running returns the ctx for executing a line. The caller must call done afterwards.
 	running(ctx context.Context) (command context.Context, done func())
 }
 
-// scriptReader reads lines from standard input that is not a terminal, each when it is needed.
+// scriptReader reads lines from standard input that is not a terminal, each line when the shell
+// needs it.
 type scriptReader struct {
 	in      *bufio.Reader
 	lines   chan scriptLine // capacity 1: a reader must be able to exit when nobody waits
@@ -144,7 +145,7 @@ func (r *scriptReader) readLine(ctx context.Context, _ func() string) (string, e
 	if !r.reading {
 		r.reading = true
 		// Stopped by the next line or the end of the input, because a read cannot be interrupted.
-		// This call or the next one waits for it; nobody does when the program exits.
+		// This call or the next call waits for the goroutine; nobody does when the program exits.
 		go func() {
 			text, err := r.in.ReadString('\n')
 			if text != "" && errors.Is(err, io.EOF) {

@@ -57,7 +57,7 @@ func parseQuota(data []byte) (quota, error) {
 	return q, nil
 }
 
-// get returns a value, or -1 if it is missing.
+// get returns a value, or -1 for a missing key.
 func (q quota) get(key string) int64 {
 	if v, ok := q[key]; ok {
 		return v
@@ -102,7 +102,7 @@ func runSetQuota(ctx context.Context, c *call) error {
 	return c.storeQuota(ctx, path, limits)
 }
 
-// newLimits returns a quota with the one limit that the flag of setquota sets.
+// newLimits returns a quota with the limit that the flag of setquota sets.
 func (c *call) newLimits() (quota, error) {
 	q := quota{quotaCount: -1, quotaBytes: -1, quotaCountHard: -1, quotaBytesHard: -1}
 	g := c.given[0]
@@ -279,8 +279,8 @@ func runDelQuota(ctx context.Context, c *call) error {
 	return err
 }
 
-// deleteQuota removes the limit that a flag names. Without a flag it deletes the quota and the
-// parents that are not needed any more.
+// deleteQuota removes the limit that a flag names. Without a flag deleteQuota deletes the quota and
+// the parents that are not needed any more.
 func (c *call) deleteQuota(ctx context.Context, path string) error {
 	if len(c.given) > 0 {
 		q, err := c.readQuota(ctx, limitPath(path))

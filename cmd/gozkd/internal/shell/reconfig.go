@@ -36,7 +36,7 @@ func (c *call) printConfig(config, heading string, st proto.Stat) error {
 }
 
 // clientAddresses returns the version and the client addresses of the members, in the order of the
-// lines: "100000000 a:2181,b:2181". A member without a client address gives an empty one.
+// lines: "100000000 a:2181,b:2181". A member without a client address adds an empty address.
 func clientAddresses(config string) string {
 	var addresses []string
 	version := ""

@@ -14,8 +14,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Shell executes commands one after the other, in a session with an ensemble. It is not safe for
-// concurrent use. The client's goroutine prints the events of the session between the results.
+// Shell executes commands in turn, in a session with an ensemble. It is not safe for concurrent
+// use. The client's goroutine prints the events of the session between the results.
 type Shell struct {
 	out, err io.Writer   // each Write is complete: other output does not split it
 	json     *jsonOutput // nil: output is text
@@ -24,17 +24,17 @@ type Shell struct {
 	location *time.Location
 	commands []*command
 	settings settings
-	// singleCommand is set in a process that executes one command: then only the result of that
-	// command goes to out.
+	// singleCommand is set in a process that executes a single command: then only the result of
+	// that command goes to out.
 	singleCommand bool
 	count         int            // number of executed lines
-	history       map[int]string // lines by number; redo adds the line that it repeats
+	history       map[int]string // lines by number; redo adds the repeated line
 
 	zk           *client.Client // nil before the first connect
 	auths        []client.Auth  // credentials that addauth gave to zk
 	host         string         // connect string of zk
 	printWatches atomic.Bool
-	watching     atomic.Pointer[eventQueue] // receives the events of a running watch; nil if none runs
+	watching     atomic.Pointer[eventQueue] // receives the events of a running watch; nil if no watch runs
 }
 
 // newShell returns a shell without a session.
@@ -65,11 +65,11 @@ func (s *Shell) find(name string) *command {
 // connected reports whether there is a session, including one that is reconnecting.
 func (s *Shell) connected() bool { return s.zk != nil && !s.zk.State().Ended() }
 
-// connectTimeout bounds how long one server may take to accept a session if others can be tried.
+// connectTimeout bounds how long a server may take to accept a session if others can be tried.
 const connectTimeout = 5 * time.Second
 
-// connect closes the session, if any, and opens another. It waits for it for at most the session
-// timeout. The error names every address and its cause.
+// connect closes the session, if any, and waits at most the session timeout for another. The error
+// names every address and its cause.
 func (s *Shell) connect(ctx context.Context, host string) error {
 	s.close()
 	s.host, s.auths = host, nil
@@ -97,8 +97,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	return nil
 }
 
-// close ends the session. An error is ignored: the server expires a session that it was not told to
-// close.
+// close ends the session. An error is ignored: if the server was not told, the session expires.
 func (s *Shell) close() {
 	if s.connected() {
 		_ = s.zk.Close()

@@ -89,7 +89,7 @@ func runPrintWatches(_ context.Context, c *call) error {
 }
 
 // stillConnected is the error that zkCli.sh prints after a command that needs no session if there
-// is none.
+// is no session.
 func (s *Shell) stillConnected() error {
 	if s.singleCommand || s.connected() {
 		return nil

@@ -20,15 +20,16 @@ const (
 	progressEvery = 2 * time.Second
 )
 
-// listing shows the results of a command that has many: a line each as JSON, in larger pieces as
-// text.
+// listing shows the results of a command that has many: a line for each result as JSON, larger
+// pieces as text.
 type listing struct {
 	c       *call
 	text    bytes.Buffer
 	flushed time.Time
 }
 
-// list runs f with a listing and flushes it. Without another error it returns the error of f.
+// list runs f with a listing and flushes the listing. An error of the flush takes precedence over
+// the error of f.
 func (c *call) list(f func(*listing) error) error {
 	l := &listing{c: c}
 	err := f(l)
@@ -100,8 +101,8 @@ func plural(n int64, noun string) string {
 	return strconv.FormatInt(n, 10) + " " + noun + "s"
 }
 
-// subtreeError makes an error of package subtree print as it is. A bare client error stays: the
-// shell has zkCli.sh's words for it.
+// subtreeError makes an error of package subtree print unchanged. A bare client error is returned
+// as it is: the shell has zkCli.sh's words for it.
 func subtreeError(ctx context.Context, err error) error {
 	var e *client.Error
 	switch {
@@ -116,8 +117,8 @@ func subtreeError(ctx context.Context, err error) error {
 	return failure(err.Error())
 }
 
-// walk is subtree.Walk with progress reports. It skips znodes that may not be read, and returns an
-// error about them at the end.
+// walk is subtree.Walk with progress reports. Znodes that may not be read are skipped, and the
+// error at the end reports them.
 func (c *call) walk(ctx context.Context, path string, o subtree.Options, visit func(*subtree.Znode) error) error {
 	p := c.progress()
 	var znodes, dataBytes, denied int64
@@ -201,8 +202,8 @@ func (c *call) sides(ctx context.Context) (a, b subtree.Side, end func(), err er
 const maxKindsBytes = 1 << 30
 
 // kinds asks the server that zk is connected to which znodes are containers and which have a TTL.
-// It returns nil and prints why if the server does not say: ZooKeeper cannot, and gozkd does only
-// if its whitelist contains the word kind. connect is the connect string of zk.
+// If the server does not say, kinds prints the reason and returns nil: ZooKeeper cannot say, and
+// gozkd does only if its whitelist contains the word kind. connect is the connect string of zk.
 func (c *call) kinds(ctx context.Context, zk *client.Client, connect string) subtree.Kinds {
 	_, chroot, err := client.ParseServers(connect)
 	var answer string

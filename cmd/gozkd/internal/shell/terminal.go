@@ -14,7 +14,7 @@ import (
 )
 
 // terminalReader is a lineReader for a user at a terminal. Ctrl-C discards the line being typed or
-// ends the running command; it never ends the shell.
+// ends the running command, and never ends the shell.
 type terminalReader struct {
 	console    *console.Console
 	history    *console.History
@@ -84,7 +84,7 @@ func (t *terminalReader) dropInterrupt() {
 func (t *terminalReader) running(ctx context.Context) (command context.Context, done func()) {
 	command, cancel := context.WithCancelCause(ctx)
 	stopped := make(chan struct{})
-	// Stopped by done, which waits for it.
+	// Stopped by done, which waits for the goroutine.
 	go func() {
 		defer close(stopped)
 		select {

@@ -77,7 +77,7 @@ func (w *runningWatch) run(ctx context.Context) error {
 	events := newEventQueue(w.path, w.mode == proto.AddWatchPersistentRecursive)
 	w.watching.Store(events)
 	defer w.watching.Store(nil)
-	// If addWatch has set the same watch before, it must stay.
+	// A watch that addWatch has set before must stay.
 	had := w.zk.CheckWatches(ctx, w.path, w.kind) == nil
 	if err := w.zk.AddWatch(ctx, w.path, w.mode); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (w *runningWatch) printReconnected(ctx context.Context) error {
 	_, _, err := w.zk.Exists(ctx, w.path, false)
 	switch {
 	case errors.Is(err, proto.ErrConnectionLoss):
-		return nil // the next event reports it
+		return nil // the next event reports the error
 	case err != nil && !errors.Is(err, proto.ErrNoAuth):
 		return err
 	}

@@ -17,7 +17,7 @@ const (
 	watchMissed = "Missed"   // events since a time may have been missed
 )
 
-// watchLine is one line of the output of watch.
+// watchLine is a line of the output of watch.
 type watchLine struct {
 	at    time.Time
 	kind  string

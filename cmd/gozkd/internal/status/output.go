@@ -29,7 +29,7 @@ func writeOne(w io.Writer, t targets, s server) error {
 	return err
 }
 
-// mode returns the role of the server, or why it has none.
+// mode returns the role of the server, or why the server has no role.
 func (s *server) mode() string {
 	switch {
 	case s.err == nil:
@@ -50,7 +50,7 @@ func writeTable(w io.Writer, servers []server) error {
 		fmt.Fprintf(table, "%s\t%s\t", s.address, s.mode())
 		st := &s.state
 		if s.err != nil {
-			// A cell without a tab after it does not widen its column.
+			// A cell without a tab at its end does not widen its column.
 			fmt.Fprintln(table, probe.Cause(s.err))
 			continue
 		}

@@ -1,5 +1,5 @@
-// Package status is gozkd status and gozkd ruok, which ask servers for their state and return it as an
-// exit status for scripts and health checks.
+// Package status is gozkd status and gozkd ruok, which ask servers for their state and return it as
+// an exit status for scripts and health checks.
 //
 // Both ask with the four-letter word srvr, which every gozkd and every Apache ZooKeeper answers,
 // whatever its whitelist.
@@ -128,9 +128,9 @@ func ask(ctx context.Context, t targets) []server {
 	return servers
 }
 
-// problem returns why a server is not alive or, if ready is true, not ready, or "". It goes by the
-// answer to srvr, because few whitelists contain ruok. A server that answers that it does not serve
-// is alive.
+// problem returns why a server is not alive or, if ready is true, not ready; otherwise "". The
+// answer to srvr decides, because few whitelists contain ruok. A server that answers that it does
+// not serve is alive.
 func (s *server) problem(ready bool) string {
 	switch {
 	case errors.Is(s.err, probe.ErrNotServing):

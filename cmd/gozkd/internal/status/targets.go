@@ -81,7 +81,7 @@ func (t *targets) configured(file []string, env cli.Env) error {
 	return nil
 }
 
-// dialLoopback connects to a port of this machine. It does not look up localhost: a container image
+// dialLoopback connects to a port of this machine without looking up localhost: a container image
 // with only this program has no /etc/hosts.
 func dialLoopback(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
@@ -95,5 +95,5 @@ func dialLoopback(ctx context.Context, dial func(ctx context.Context, network, a
 	if conn, err6 := dial(ctx, "tcp", net.JoinHostPort("::1", port)); err6 == nil {
 		return conn, nil
 	}
-	return nil, err // without IPv6 support, its error would mislead
+	return nil, err // without IPv6 support, the error for ::1 would mislead
 }

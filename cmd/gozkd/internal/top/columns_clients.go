@@ -68,8 +68,8 @@ func orNone(v float64) float64 {
 	return v
 }
 
-// sorted returns the sessions in the order of a column. Equal ones are sorted by address, so that
-// they keep their place.
+// sorted returns the sessions in the order of a column. Equal sessions are sorted by address, so
+// that they keep their place.
 func sorted(list []session, by clientColumn, reversed bool) []*session {
 	rows := make([]*session, len(list))
 	for i := range list {

@@ -96,7 +96,7 @@ func lagText(l lag) string {
 	return count(float64(l.n))
 }
 
-// versionText returns the release; for gozkd, that of gozkd.
+// versionText returns the release: gozkd's own release if the member runs gozkd.
 func versionText(m *member) string {
 	release, rest, _ := strings.Cut(m.last.State.Version, "-")
 	if m.last.State.Gozkd() {
@@ -105,8 +105,8 @@ func versionText(m *member) string {
 	return clean(release)
 }
 
-// latencyText returns the latency of the last round. Without that in mntr, it is the latency since
-// the member's start, with a star.
+// latencyText returns the latency of the last round. If mntr does not tell that latency, the text
+// is the latency since the member's start, with a star.
 func latencyText(m *member) string {
 	if _, ok := m.last.Monitor["cnt_readlatency"]; ok {
 		return millis(m.rates.LatencyMs)

@@ -16,7 +16,7 @@ import (
 // maxTrend is the number of rounds in a trend.
 const maxTrend = 240
 
-// ensemble holds everything that is known. It is not safe for concurrent use.
+// ensemble holds everything that is known about the members. It is not safe for concurrent use.
 type ensemble struct {
 	now     time.Time // of the newest sample
 	members []*member // in the order of the roster
@@ -101,7 +101,7 @@ func clientsBetween(m *member, a, b *Sample) []session {
 	for i := range b.Clients {
 		c := &b.Clients[i]
 		list[i] = session{Connection: *c, Member: m, Requests: unknown}
-		// A lower count was reset by crst.
+		// A lower count means that crst reset the counter.
 		if was, ok := before[of(c)]; ok && elapsed >= minInterval && c.Received >= was {
 			list[i].Requests = float64(c.Received-was) / elapsed.Seconds()
 		}
@@ -120,8 +120,8 @@ func (e *ensemble) leaders() []*member {
 	return list
 }
 
-// leader returns the leader, or nil. Of two leaders, during a change, it returns the one with the
-// newer epoch.
+// leader returns the leader, or nil. If two members claim to lead, during a change of leaders, it
+// returns the member with the newer epoch.
 func (e *ensemble) leader() *member {
 	list := e.leaders()
 	if len(list) == 0 {
@@ -159,7 +159,7 @@ func (e *ensemble) lag(m *member) lag {
 		return lag{n: n, known: true}
 	}
 	if !m.up() || leader.last.State.Gozkd() && leader.last.MonitorErr == nil {
-		return lag{} // the leader, a gozkd, does not know it
+		return lag{} // the leader, a gozkd, does not know the lag
 	}
 	ours, theirs := m.last.State.Zxid, leader.last.State.Zxid
 	if ours.Epoch() != theirs.Epoch() {

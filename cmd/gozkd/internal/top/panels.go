@@ -27,7 +27,7 @@ func (m *model) panelLength() int {
 	return len(scrolled)
 }
 
-// tabs returns the names of the panels, with the visible one marked.
+// tabs returns the names of the panels, with the visible panel marked.
 func (m *model) tabs() string {
 	var b strings.Builder
 	for i, name := range panelNames {

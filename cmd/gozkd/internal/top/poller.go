@@ -12,7 +12,7 @@ import (
 // have changed, but each word costs a connection.
 const retryRounds = 15
 
-// poller asks one member. It is not safe for concurrent use.
+// poller asks a member. It is not safe for concurrent use.
 type poller struct {
 	address string
 	ask     func(ctx context.Context, address, word string) (string, error)

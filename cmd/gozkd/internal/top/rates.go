@@ -17,7 +17,7 @@ type Rates struct {
 	Requests, Reads, Writes float64
 	// LatencyMs and FsyncMs are averages over the interval, NaN if nothing happened.
 	LatencyMs, FsyncMs float64
-	// Outstanding is not a rate; it is here because it has a trend.
+	// Outstanding is not a rate; it is here because top shows its trend.
 	Outstanding float64
 }
 
@@ -25,7 +25,7 @@ func noRates() Rates {
 	return Rates{Requests: unknown, Reads: unknown, Writes: unknown, LatencyMs: unknown, FsyncMs: unknown, Outstanding: unknown}
 }
 
-// minInterval is the minInterval interval for rates: the counters and the clock are not read at the
+// minInterval is the shortest interval for rates: the counters and the clock are not read at the
 // same instant.
 const minInterval = 50 * time.Millisecond
 
@@ -35,8 +35,8 @@ var counters = []string{
 }
 
 // ratesBetween returns the rates from a to b. If a counter decreased, the member was restarted or
-// its counters were reset; then no other counter can be trusted, because it may have been reset and
-// have passed its old value since.
+// its counters were reset. Then no counter can be trusted, because a counter may have been reset
+// and have passed its old value since.
 func ratesBetween(a, b *Sample) Rates {
 	r := noRates()
 	if b.Err != nil {
@@ -93,7 +93,7 @@ func mean(count, sum float64) float64 {
 	return sum / count
 }
 
-// sum adds two rates; an unknown one counts as 0 unless both are unknown.
+// sum adds two rates. An unknown rate counts as 0 unless both are unknown.
 func sum(a, b float64) float64 {
 	switch {
 	case math.IsNaN(a):

@@ -15,7 +15,7 @@ import (
 // roster lists the servers to watch: the given addresses and the members that these reported.
 type roster struct {
 	given []string
-	// aliases maps other addresses of the given servers, by IP address, to the given ones.
+	// aliases maps other addresses of the given servers, by IP address, to the given addresses.
 	aliases map[string]string
 	// ids are the member numbers of the given addresses.
 	ids  map[string]uint64
@@ -27,7 +27,7 @@ func newRoster(given []string, aliases map[string]string) *roster {
 	return &roster{given: given, aliases: aliases, ids: make(map[string]uint64)}
 }
 
-// learn adds what the server at an address reported.
+// learn adds the identity and the members that the server at an address reported.
 func (r *roster) learn(address string, s probe.Settings) {
 	if len(s.Members) == 0 {
 		return
@@ -68,8 +68,8 @@ func (r *roster) entries() []Entry {
 	return list
 }
 
-// clientAddress returns the address for clients of a member. If that is a wildcard address, the
-// host of the peer address is used.
+// clientAddress returns the address for clients of a member. If the member listens on a wildcard
+// address, the host of the peer address is used.
 func clientAddress(m serverlist.Member, port int) string {
 	host := m.ClientHost
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {

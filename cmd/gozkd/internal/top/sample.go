@@ -8,7 +8,7 @@ import (
 
 // Sample is the result of asking one member once.
 type Sample struct {
-	// Address is that of the Entry.
+	// Address is the address of the Entry.
 	Address string
 	// At is when srvr was answered or failed.
 	At time.Time
@@ -32,7 +32,7 @@ type Sample struct {
 // Entry is a server to watch.
 type Entry struct {
 	Address string
-	// ID is the member number, or 0 if it is unknown or the server is standalone.
+	// ID is the member number; 0 means that the number is unknown or the server is standalone.
 	ID uint64
 }
 

@@ -32,7 +32,7 @@ func (m *model) screen() string {
 	return m.frame(append(lines, rows...), footer)
 }
 
-// frame puts the footer at the bottom and cuts off what does not fit.
+// frame puts the footer at the bottom and cuts off lines that do not fit.
 func (m *model) frame(lines, footer []string) string {
 	room := max(0, m.height-len(footer))
 	if len(lines) > room {
@@ -142,8 +142,8 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 	return lines
 }
 
-// causeText returns why and for how long a member has not been serving, and its lag if the leader
-// knows it.
+// causeText returns why and for how long a member has not been serving, and the member's lag if the
+// leader knows it.
 func causeText(e *ensemble, m *member) string {
 	if !m.hasSample {
 		return ""

@@ -134,8 +134,8 @@ func clean(s string) string {
 	}, s)
 }
 
-// fit makes a text exactly width cells wide: it truncates it with an ellipsis, or pads it, on the
-// left if right is true.
+// fit makes a text exactly width cells wide: it truncates the text with an ellipsis or pads it, on
+// the left if right is true.
 func fit(s string, width int, right bool) string {
 	if width <= 0 {
 		return ""

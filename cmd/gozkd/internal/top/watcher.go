@@ -11,10 +11,10 @@ import (
 // watcher asks all members independently, so that a slow member does not delay the others.
 type watcher struct {
 	roster   *roster
-	interval time.Duration // from the end of a round to the begin of the next
+	interval time.Duration // from the end of a round to the start of the next
 	ask      func(ctx context.Context, address, word string) (string, error)
 	discover func(ctx context.Context, address string) (probe.Settings, error)
-	// hurry makes all members be asked now. It may be nil.
+	// hurry makes the watcher ask all members now. It may be nil.
 	hurry <-chan struct{}
 }
 
@@ -24,14 +24,14 @@ type answer struct {
 	settings *probe.Settings
 }
 
-// runningPoller is the goroutine that asks one member.
+// runningPoller is the goroutine that asks a member.
 type runningPoller struct {
 	cancel context.CancelFunc
 	hurry  chan struct{} // capacity 1: a member that is being asked is asked again afterwards
 }
 
-// run asks and reports until ctx ends, and returns when all its goroutines have ended. Only one
-// goroutine calls report.
+// run asks and reports until ctx ends, and returns when all its goroutines have ended. Only a
+// single goroutine calls report.
 func (w *watcher) run(ctx context.Context, report func(Report)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -50,7 +50,7 @@ func (w *watcher) run(ctx context.Context, report func(Report)) {
 			for _, a := range running {
 				select {
 				case a.hurry <- struct{}{}:
-				default: // it has been told already
+				default: // the member has been told already
 				}
 			}
 			continue
@@ -64,7 +64,7 @@ func (w *watcher) run(ctx context.Context, report func(Report)) {
 	}
 }
 
-// follow starts to ask new servers of the roster, and stops for those that left.
+// follow starts to ask new servers of the roster, and stops asking servers that left the roster.
 func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string]runningPoller, pollers *sync.WaitGroup, answers chan<- answer) {
 	watched := make(map[string]bool, len(roster))
 	for _, e := range roster {
@@ -89,7 +89,7 @@ func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string
 	}
 }
 
-// poll asks one member until ctx ends.
+// poll asks a member until ctx ends.
 func (w *watcher) poll(ctx context.Context, p *poller, hurry <-chan struct{}, answers chan<- answer) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

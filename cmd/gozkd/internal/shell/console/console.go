@@ -17,19 +17,19 @@ var ErrInterrupted = errors.New("console: interrupted")
 type Config struct {
 	// In and Out must be a terminal: IsTerminal holds for both. The Console does not close them.
 	In, Out *os.File
-	// History serves the arrow keys and Ctrl-R. ReadLine does not add to it.
+	// History serves the arrow keys and Ctrl-R. ReadLine does not add lines to History.
 	History *History
 	// Complete returns what Tab does to the line before the cursor. It may block for a moment;
 	// output is printed meanwhile. Nil: Tab does nothing.
 	Complete func(ctx context.Context, before string) Completion
 	// LineDone is called at the end of each ReadLine while Ctrl-C is still a key. A SIGINT that
-	// arrived before belongs to an earlier command; later ones may belong to the next. LineDone
-	// must not call the Console. It may be nil.
+	// arrived before the call belongs to an earlier command; a later SIGINT may belong to the next
+	// command. LineDone must not call the Console. It may be nil.
 	LineDone func()
 }
 
 // Console is a terminal. Write is safe for concurrent use, also during ReadLine. Only one goroutine
-// may call ReadLine.
+// at a time may call ReadLine.
 type Console struct {
 	cfg     Config
 	keys    keys
@@ -41,7 +41,7 @@ type Console struct {
 	prompt func() string
 }
 
-// chunk is the result of one read from the terminal.
+// chunk is the result of a read from the terminal.
 type chunk struct {
 	data []byte
 	err  error
@@ -52,12 +52,12 @@ func IsTerminal(in, out *os.File) bool {
 	return term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
-// New returns a Console. It does not touch the terminal before ReadLine.
+// New returns a Console. The terminal stays unchanged before ReadLine.
 func New(cfg Config) *Console {
 	return &Console{cfg: cfg, chunks: make(chan chunk, 1)}
 }
 
-// Width returns the number of columns, or 80 if the terminal does not report it.
+// Width returns the number of columns. If the terminal does not report a width, Width returns 80.
 func (c *Console) Width() int {
 	w, _, err := term.GetSize(int(c.cfg.Out.Fd()))
 	if err != nil || w <= 0 {
@@ -66,7 +66,7 @@ func (c *Console) Width() int {
 	return w
 }
 
-// Write prints p, above the line that is being typed if there is one. p should end in a newline.
+// Write prints p, above the line that is being typed if there is a line. p should end in a newline.
 func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *Console) Write(p []byte) (int, error) {
 }
 
 // ReadLine returns the next line without its end. prompt is called before the line, and again when
-// the line is redrawn after a Write; it must not call the Console.
+// the line is redrawn after a Write; prompt must not call the Console.
 //
 // Errors: io.EOF for Ctrl-D on an empty line and at the end of the input, ErrInterrupted for
 // Ctrl-C, the error of ctx, and errors of the terminal.
@@ -103,7 +103,7 @@ func (c *Console) ReadLine(ctx context.Context, prompt func() string) (line stri
 	return "", err
 }
 
-// begin sets up the terminal for a line. restore undoes that.
+// begin sets up the terminal for a line. restore undoes the changes.
 func (c *Console) begin(ctx context.Context, prompt func() string) (restore func() error, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *Console) begin(ctx context.Context, prompt func() string) (restore func
 	if err != nil {
 		return nil, err
 	}
-	// Each line gets a new editor: after an error the old one still holds its line and pending
+	// Each line gets a new editor: after an error the old editor still holds its line and pending
 	// keys.
 	c.editor = term.NewTerminal(&device{c, ctx}, prompt())
 	c.prompt = prompt
@@ -169,8 +169,8 @@ func (c *Console) next(ctx context.Context) ([]byte, error) {
 	if !c.reading {
 		c.reading = true
 		// Stopped by the next key or the end of the terminal, because a read from a terminal cannot
-		// be interrupted. This call or the next one waits for it; nobody does when the program
-		// exits.
+		// be interrupted. This call or the next call waits for the goroutine; nobody does when the
+		// program exits.
 		go func() {
 			buf := make([]byte, 1024)
 			n, err := c.cfg.In.Read(buf)

@@ -15,8 +15,8 @@ import (
 // truncated.
 const maxHistory = 1000
 
-// History is the list of previous lines. The zero value is empty and has no file. It is safe for
-// concurrent use.
+// History is the list of previous lines. The zero value is empty and has no file. A History is safe
+// for concurrent use.
 type History struct {
 	mu    sync.Mutex
 	lines []string // oldest first
@@ -25,7 +25,7 @@ type History struct {
 }
 
 // LoadHistory reads a history file, which need not exist. Lines that keep rejects are never written
-// to it. Only the owner can read the file; several programs may append to it.
+// to the file. Only the owner can read the file; several programs may append to the file.
 //
 // The History is always usable: after an error it holds the lines that could be read, and does not
 // write to the file.
@@ -73,8 +73,8 @@ func rewrite(path string, lines []string) error {
 	return nil
 }
 
-// Record appends a line, also to the file. It ignores empty lines and repetitions of the previous
-// line. After an error it does not use the file any more.
+// Record appends a line to the History and to the file. Empty lines and repetitions of the previous
+// line are ignored. After an error the file is no longer used.
 func (h *History) Record(line string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,8 +101,8 @@ func appendLine(path, line string) error {
 	return errors.Join(err, f.Chmod(0o600), f.Close()) // an existing file may be readable by others
 }
 
-// Add does nothing, because the caller of ReadLine decides which lines to Record. It implements
-// term.History.
+// Add implements term.History. It does nothing, because the caller of ReadLine decides which lines
+// to Record.
 func (h *History) Add(string) {}
 
 // Len returns the number of lines.

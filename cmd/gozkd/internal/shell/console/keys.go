@@ -27,7 +27,7 @@ type keys struct {
 	begun       bool   // the editor has received input of this line
 }
 
-// add appends input from the terminal. It does not retain data.
+// add appends input from the terminal. data is not retained.
 func (k *keys) add(data []byte) { k.raw = append(k.raw, data...) }
 
 // take returns input of at most one line, or 0 bytes if more input must be added. After the end of
@@ -92,8 +92,8 @@ func (k *keys) translate() {
 	}
 }
 
-// sequence returns the length of the escape sequence at the beginning of b, or 0 if it is
-// incomplete, and its equivalent for the editor, or "".
+// sequence returns the length of the escape sequence at the beginning of b and its equivalent for
+// the editor, or "". The length of an incomplete sequence is 0.
 func sequence(b []byte) (int, string) {
 	if len(b) < 2 {
 		return 0, ""

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// raw sets raw mode, in which keys are delivered immediately. restore undoes that.
+// raw sets raw mode, in which keys are delivered immediately. restore undoes the change.
 func raw(in, out *os.File) (restore func() error, err error) {
 	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

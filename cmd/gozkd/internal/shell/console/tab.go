@@ -21,7 +21,7 @@ const (
 	maxListed = 200
 )
 
-// keyPressed returns the editor's callback for keys that it does not handle.
+// keyPressed returns the editor's callback for keys that the editor does not handle.
 func (c *Console) keyPressed(ctx context.Context) func(line string, pos int, key rune) (string, int, bool) {
 	var found search
 	return func(line string, pos int, key rune) (string, int, bool) {
@@ -92,7 +92,7 @@ type search struct {
 }
 
 // next returns the next older line that contains the typed text. If line is the previous result,
-// unchanged, it continues the search with the same text.
+// unchanged, next continues the search with the same text.
 func (s *search) next(h *History, line string) (string, bool) {
 	if s.last == "" || line != s.last {
 		s.text, s.at = line, -1

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// maxTransaction bounds the bytes of one multi: the default of jute.maxbuffer, with a reserve.
+// maxTransaction bounds the bytes of a multi: the default of jute.maxbuffer, with a reserve.
 const maxTransaction = 1_000_000
 
 // Copied is the outcome of a copy.
@@ -34,12 +34,12 @@ type Copy struct {
 
 // Run copies the subtree and, with Move, deletes the source.
 //
-// If everything fits into one multi, the copy is atomic, and fails if the source changes meanwhile.
-// Otherwise it is written in parts; a move then deletes the source afterwards, except what has
-// changed since Run began.
+// If all znodes fit into one multi, the copy is atomic, and fails if the source changes meanwhile.
+// Otherwise the copy is written in parts. A move then deletes the source afterwards, except znodes
+// that have changed since Run began.
 //
-// A copy skips ephemeral znodes, and a subtree that contains one cannot be moved. Znodes created
-// below the source after Run began are not copied.
+// A copy skips ephemeral znodes. A subtree that contains an ephemeral znode cannot be moved. Znodes
+// created below the source after Run began are not copied.
 func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	done := &Copied{}
 	if err := c.check(); err != nil {
@@ -145,8 +145,8 @@ func (c *Copy) size(n *Znode) int {
 	return p.size() + opBytes + len(n.Path)
 }
 
-// tooLarge prepares writing in parts. A move must not find an ephemeral znode after it has written
-// a part of the copy.
+// tooLarge prepares writing in parts. It looks for ephemeral znodes first, because a move must not
+// find an ephemeral znode after a part of the copy was written.
 func (c *Copy) tooLarge(ctx context.Context) error {
 	if !c.Move {
 		return nil
@@ -193,13 +193,13 @@ func (c *Copy) transaction(ctx context.Context, nodes []*Znode, done *Copied) er
 	return err
 }
 
-// Within reports whether path is root or below it.
+// Within reports whether path is root or a path below root.
 func Within(path, root string) bool {
 	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
 }
 
-// deleteUnchanged deletes a subtree, children first. It stops at a znode that was created or
-// changed after the zxid since.
+// deleteUnchanged deletes a subtree, children first. A znode that was created or changed after the
+// zxid since ends the deletion.
 func deleteUnchanged(ctx context.Context, zk *client.Client, root string, since proto.Zxid) (deleted int64, err error) {
 	d := deleter{zk: zk}
 	var path []*Znode // from the root to the last visited znode
@@ -264,7 +264,7 @@ func (d *deleter) flush(ctx context.Context) error {
 	return nil
 }
 
-// oneByOne deletes the batch after a part of it was deleted already.
+// oneByOne deletes the batch in single requests, because a part of it may be deleted already.
 func (d *deleter) oneByOne(ctx context.Context) error {
 	for _, n := range d.batch {
 		err := retry(func() error { return d.zk.Delete(ctx, n.Path, n.Stat.Version) })

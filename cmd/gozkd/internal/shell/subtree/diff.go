@@ -16,19 +16,19 @@ type Side struct {
 	Path string
 	// Connect is the connect string of ZK.
 	Connect string
-	Kinds   Kinds // of the znodes that ZK sees; Diff does not use it
+	Kinds   Kinds // of the znodes that ZK sees; Diff ignores Kinds
 }
 
 // Change is a difference at one path below both roots.
 type Change struct {
 	Rel         string // as Znode.Rel
 	Left, Right *Znode // nil if the znode does not exist on that side
-	// The differences if both exist. Access: the znode cannot be read on one side.
+	// The differences if both exist. Access: the znode cannot be read on one of the sides.
 	Data, ACL, Ephemeral, Access bool
 }
 
 // Diff calls emit with each difference, in the order of a walk, and returns the number of equal
-// paths. It compares ACLs only if withACL is true, and never versions, zxids and times.
+// paths. ACLs are compared only if withACL is true; versions, zxids and times never are.
 func Diff(ctx context.Context, left, right Side, withACL bool, emit func(Change) error) (same int64, err error) {
 	nextLeft, stopLeft := iter.Pull2(left.nodes(ctx, withACL))
 	defer stopLeft()

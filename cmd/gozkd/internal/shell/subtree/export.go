@@ -18,7 +18,7 @@ type Exported struct {
 // maxNamed bounds the paths in Exported.Missing.
 const maxNamed = 10
 
-// Export writes a subtree as text, one line per call of write. It calls seen with the counts after
+// Export writes a subtree as text, one line per call of write, and calls seen with the counts after
 // each znode.
 func Export(ctx context.Context, from Side, withACL bool, write func(line any) error, seen func(*Exported)) (*Exported, error) {
 	e := &Exported{}

@@ -7,8 +7,8 @@ import (
 )
 
 // Kinds maps the paths of container and TTL znodes to the TTL in milliseconds, or 0 for a
-// container. A Stat does not tell them from persistent znodes. A nil Kinds means that they are
-// unknown.
+// container. A Stat does not tell these znodes from persistent znodes. A nil Kinds means that the
+// kinds are unknown.
 type Kinds map[string]int64
 
 // ParseKinds parses the answer to the word kind (docs/reference/monitoring.md) for a client with a
@@ -47,7 +47,7 @@ func ParseKinds(answer, chroot string) (Kinds, error) {
 	return kinds, nil
 }
 
-// note sets the kind of a znode, if it is known.
+// note sets the kind of a znode, if the kind is known.
 func (k Kinds) note(n *Znode) {
 	if ms, ok := k[n.Path]; ok {
 		n.Container, n.TTLMs = ms == 0, ms

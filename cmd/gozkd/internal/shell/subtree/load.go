@@ -226,7 +226,7 @@ func (l *Loader) resolve(ctx context.Context) error {
 	return nil
 }
 
-// stats returns the Stat of each znode of the batch, nil if it does not exist.
+// stats returns the Stat of each znode of the batch, nil for a znode that does not exist.
 func (l *Loader) stats(ctx context.Context) ([]*proto.Stat, error) {
 	stats := make([]*proto.Stat, len(l.batch))
 	errs := make([]error, len(l.batch))

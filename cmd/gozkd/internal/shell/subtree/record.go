@@ -24,13 +24,13 @@ const (
 	TTL        = "ttl"
 )
 
-// Record is a znode in an export, one line of JSON. docs/reference/shell.md describes the format.
+// Record is a znode in an export, on a line of JSON. docs/reference/shell.md describes the format.
 type Record struct {
 	Path       string      `json:"path"`           // below the root of the export, which is "/"
 	Kind       string      `json:"kind,omitempty"` // empty: persistent
 	TTLMs      int64       `json:"ttl_ms,omitempty"`
 	Owner      string      `json:"owner,omitempty"` // of an ephemeral znode
-	Data       *string     `json:"data,omitempty"`  // if it is UTF-8; without both data fields the data is null
+	Data       *string     `json:"data,omitempty"`  // the data if it is UTF-8; without both data fields the data is null
 	DataBase64 []byte      `json:"data_base64,omitempty"`
 	ACL        []ACLRecord `json:"acl,omitempty"` // missing: world:anyone:cdrwa
 }
@@ -57,7 +57,7 @@ type tail struct {
 
 const (
 	formatVersion = 1
-	maxTTLMs      = 1<<40 - 1 // a Stat has 40 bits for it
+	maxTTLMs      = 1<<40 - 1 // a Stat has 40 bits for the TTL
 	maxLine       = 32 << 20  // far above jute.maxbuffer with every byte escaped
 )
 
@@ -160,8 +160,8 @@ func (r *Record) options() (o client.CreateOptions, err error) {
 	return o, nil
 }
 
-// Masked reports whether the server hid the password hash of an entry, as it does if the session
-// may read but not change the ACL. Such a list cannot be copied.
+// Masked reports whether the server hid the password hash of an entry. The server does so if the
+// session may read but not change the ACL. A masked list cannot be copied.
 func Masked(acl []proto.ACL) bool {
 	return slices.ContainsFunc(acl, func(a proto.ACL) bool { return a.ID.Scheme == "digest" && strings.HasSuffix(a.ID.ID, ":x") })
 }
@@ -178,7 +178,7 @@ func (r *Record) check() error {
 	return err
 }
 
-// Line returns the JSON of a value, with a newline. It does not escape HTML.
+// Line returns the JSON of a value, with a newline. HTML is not escaped.
 func Line(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -253,7 +253,7 @@ func (t *Reader) finish(b []byte) error {
 	return io.EOF
 }
 
-// strict decodes one JSON value. It rejects unknown fields and trailing data.
+// strict decodes a single JSON value. Unknown fields and trailing data are errors.
 func strict(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

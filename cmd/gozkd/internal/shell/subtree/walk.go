@@ -41,14 +41,14 @@ type Znode struct {
 	// Container and TTLMs are set as far as Options.Kinds knows them.
 	Container bool
 	TTLMs     int64
-	// Denied is the error if the znode or its ACL may not be read. Nothing below it is visited
-	// then.
+	// Denied is the error if the client may not read the znode or its ACL. Znodes below it are not
+	// visited then.
 	Denied error
 }
 
 // Walk calls visit with root and all znodes below it: parents before children, siblings by name. It
-// returns the first error of visit. It fails if root does not exist, and skips other znodes that do
-// not exist any more.
+// returns the first error of visit. If root does not exist, Walk fails; other znodes that do not
+// exist any more are skipped.
 func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit func(*Znode) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &walker{ctx: ctx, zk: zk, root: root, options: o, results: make(chan *item, maxHeld+1)}
@@ -90,7 +90,7 @@ type walker struct {
 	results chan *item // capacity maxHeld+1, so that a fetch never blocks
 	fetches sync.WaitGroup
 	held    int // znodes in the list
-	bytes   int // size of the finished ones
+	bytes   int // size of the items that were read
 }
 
 // item is a znode of the list or, if names is not nil, several unread siblings.
@@ -105,7 +105,7 @@ type item struct {
 
 func (it *item) size() int { return nodeBytes + len(it.node.Data) }
 
-// readAhead starts to read the znodes near the head of the list. It always reads the head.
+// readAhead starts to read the znodes near the head of the list. The head is always read.
 func (w *walker) readAhead() {
 	prev := &w.head
 	for n := 0; n < window && *prev != nil; n++ {
