@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -149,14 +149,12 @@ func TestManyGivenUp(t *testing.T) {
 
 // TestConnect_NamesAnAddressOnce: the system's error contains the address too.
 func TestConnect_NamesAnAddressOnce(t *testing.T) {
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := tcpport.Reserve("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := gone.Addr().String()
-	if err := gone.Close(); err != nil {
-		t.Fatal(err)
-	}
+	defer gone.Release()
+	address := gone.Address()
 	_, err = client.Connect(t.Context(), client.Config{Servers: []string{address}})
 	if err == nil || strings.Count(err.Error(), address) != 1 {
 		t.Errorf("%v", err)

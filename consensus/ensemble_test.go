@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -30,7 +31,7 @@ type ensembleNode struct {
 	id     uint64
 	dir    string
 	memory *Memory // nil: a node in memory loses its state when it ends
-	addr   string
+	port   *tcpport.Port
 	n      *Node
 	list   *list
 	cancel context.CancelFunc
@@ -40,14 +41,17 @@ type ensembleNode struct {
 func newEnsemble(t *testing.T, n int, onDisk bool) *ensemble {
 	e := &ensemble{t: t}
 	for i := range n {
-		m := &ensembleNode{e: e, id: uint64(i + 1)}
+		port, err := tcpport.Reserve("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(port.Release)
+		m := &ensembleNode{e: e, id: uint64(i + 1), port: port}
 		if onDisk {
 			m.dir = t.TempDir()
 		}
-		l := m.listen()
 		e.nodes = append(e.nodes, m)
 		t.Cleanup(m.stop)
-		_ = l.Close() // only the address is needed; start listens there again
 	}
 	for _, m := range e.nodes {
 		m.start()
@@ -70,20 +74,6 @@ func (e *ensemble) whole() {
 	})
 }
 
-func (m *ensembleNode) listen() net.Listener {
-	m.e.t.Helper()
-	addr := m.addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		m.e.t.Fatal(err)
-	}
-	m.addr = l.Addr().String()
-	return l
-}
-
 func (m *ensembleNode) start() {
 	e := m.e
 	e.t.Helper()
@@ -92,11 +82,14 @@ func (m *ensembleNode) start() {
 	addresses := map[uint64]string{}
 	for _, o := range e.nodes {
 		voters = append(voters, o.id)
-		addresses[o.id] = o.addr
+		addresses[o.id] = o.port.Address()
 	}
-	var err error
+	l, err := m.port.Listen()
+	if err != nil {
+		e.t.Fatal(err)
+	}
 	m.n, err = Open(Config{
-		ID: m.id, Dir: m.dir, Memory: m.memory, Voters: voters, StateMachine: m.list, PeerListener: m.listen(), PeerDial: e.dial, Tick: 10 * time.Millisecond,
+		ID: m.id, Dir: m.dir, Memory: m.memory, Voters: voters, StateMachine: m.list, PeerListener: l, PeerDial: e.dial, Tick: 10 * time.Millisecond,
 		CheckpointRequests: 2000, SegmentBytes: 256 << 10,
 	})
 	if err != nil {
@@ -118,6 +111,7 @@ func (m *ensembleNode) stop() {
 		m.e.t.Errorf("member %d: %v", m.id, err)
 	}
 	m.cancel = nil
+	m.port.Hold()
 }
 
 // dial breaks connections that have used up the budget.

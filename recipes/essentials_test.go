@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 )
@@ -102,14 +103,12 @@ func TestConnect_Fails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() // accepts connections and never answers
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := tcpport.Reserve("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gone.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, address := range []string{l.Addr().String(), gone.Addr().String()} {
+	defer gone.Release()
+	for _, address := range []string{l.Addr().String(), gone.Address()} {
 		begun := time.Now()
 		if _, err := recipes.Connect(ctx, []string{address}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 5*time.Second {
 			t.Errorf("Connect returned after %v: %v", time.Since(begun), err)

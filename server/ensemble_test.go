@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -67,6 +68,7 @@ type ensembleMember struct {
 	ending                     sync.WaitGroup // of servers that were killed
 	clock                      pausedClock
 	peerAddress, clientAddress string
+	peerPort, clientPort       *tcpport.Port // nil: not on loopback
 }
 
 // withEnsemble runs f with n servers that are not started yet, in a bubble of time.
@@ -105,7 +107,8 @@ func (e *ensemble) newMember(id int) *ensembleMember {
 	m := &ensembleMember{e: e, id: id}
 	m.peerAddress, m.clientAddress = fmt.Sprintf("m%d:2888", id), fmt.Sprintf("m%d:2181", id)
 	if e.network == nil {
-		m.peerAddress, m.clientAddress = freeAddress(e.t), freeAddress(e.t)
+		m.peerPort, m.clientPort = reservePort(e.t), reservePort(e.t)
+		m.peerAddress, m.clientAddress = m.peerPort.Address(), m.clientPort.Address()
 	}
 	host, port, _ := net.SplitHostPort(m.peerAddress)
 	_, client, _ := net.SplitHostPort(m.clientAddress)
@@ -114,15 +117,15 @@ func (e *ensemble) newMember(id int) *ensembleMember {
 	return m
 }
 
-// freeAddress returns an address of the loopback that nobody listens on.
-func freeAddress(t testing.TB) string {
+// reservePort reserves a port of the loopback until the test ends.
+func reservePort(t testing.TB) *tcpport.Port {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := tcpport.Reserve("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Cleanup(p.Release)
+	return p
 }
 
 // m returns the member with that id.
@@ -174,6 +177,8 @@ func (m *ensembleMember) config(lines []string) server.Config {
 			return e.network.Dial(ctx, m.host(), address)
 		}
 	} else {
+		m.clientPort.Yield()
+		m.peerPort.Yield()
 		cfg.Listen = m.clientAddress
 	}
 	return cfg

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/tcpport"
 )
 
 // trio is three members in processes of their own.
@@ -25,16 +27,16 @@ type trio struct {
 	t     *testing.T
 	dirs  [3]string
 	lines []string // server lines, as flags
-	ports [3]struct{ client, admin int }
+	ports [3]struct{ client, admin string }
 	procs [3]*exec.Cmd
 }
 
 func newTrio(t *testing.T) *trio {
 	tr := &trio{t: t}
-	free := freePorts(t, 9)
+	free := reservePorts(t, 9)
 	for i := range tr.dirs {
 		tr.dirs[i] = t.TempDir()
-		tr.lines = append(tr.lines, "-o", fmt.Sprintf("server.%d=127.0.0.1:%d", i+1, free[i]))
+		tr.lines = append(tr.lines, "-o", fmt.Sprintf("server.%d=127.0.0.1:%s", i+1, free[i]))
 		tr.ports[i].client, tr.ports[i].admin = free[3+i], free[6+i]
 	}
 	t.Cleanup(func() {
@@ -45,16 +47,22 @@ func newTrio(t *testing.T) *trio {
 	return tr
 }
 
-// freePorts returns ports that were free a moment ago.
-func freePorts(t *testing.T, n int) (ports []int) {
+// reservePorts returns ports for child processes. They are reserved until the test ends, where the
+// system can do that.
+func reservePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		p, err := tcpport.Reserve("127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() //nolint:errcheck // nobody connected
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		t.Cleanup(p.Release)
+		defer p.Yield() // when all n are reserved
+		_, number, err := net.SplitHostPort(p.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, number)
 	}
 	return ports
 }
@@ -62,8 +70,8 @@ func freePorts(t *testing.T, n int) (ports []int) {
 // flags are those of a member.
 func (tr *trio) flags(i int) []string {
 	return append([]string{
-		"--data-dir", tr.dirs[i], "--id", fmt.Sprint(i + 1), "--client-port", fmt.Sprint(tr.ports[i].client), "--client-address", "127.0.0.1",
-		"-o", fmt.Sprintf("admin.serverPort=%d", tr.ports[i].admin), "-o", "tickTime=200", "-o", "initLimit=100", "-o", "snapCount=500",
+		"--data-dir", tr.dirs[i], "--id", fmt.Sprint(i + 1), "--client-port", tr.ports[i].client, "--client-address", "127.0.0.1",
+		"-o", "admin.serverPort=" + tr.ports[i].admin, "-o", "tickTime=200", "-o", "initLimit=100", "-o", "snapCount=500",
 		"-o", "zookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
 	}, tr.lines...)
 }
@@ -101,7 +109,7 @@ func (tr *trio) kill(i int) {
 func (tr *trio) addresses(members ...int) string {
 	var all []string
 	for _, i := range members {
-		all = append(all, fmt.Sprintf("127.0.0.1:%d", tr.ports[i].client))
+		all = append(all, "127.0.0.1:"+tr.ports[i].client)
 	}
 	return strings.Join(all, ",")
 }
@@ -228,7 +236,7 @@ func TestBackupAndQuorumGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := load.so()
-	must(t, "backup", "--from", fmt.Sprintf("http://127.0.0.1:%d", tr.ports[1].admin), "--auth-file", secret, file)
+	must(t, "backup", "--from", "http://127.0.0.1:"+tr.ports[1].admin, "--auth-file", secret, file)
 	await(t, "more load", func() error {
 		if n := len(load.so()); n < len(before)+200 {
 			return fmt.Errorf("%d", n)

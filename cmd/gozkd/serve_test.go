@@ -20,6 +20,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -173,7 +174,7 @@ func TestServe_Ensemble(t *testing.T) {
 // Data and ports are where they were asked for, and come back.
 func TestServe_EnsembleOnDisk(t *testing.T) {
 	dir := t.TempDir()
-	first := freeRange(t, 3)
+	first := reserveRange(t, 3)
 	for _, path := range []string{"/a", "/b"} {
 		p := launch(t, "--data-dir", dir, "--client-port", strconv.Itoa(first), "--ensemble", "3")
 		for i, m := range p.ports.Members {
@@ -244,18 +245,19 @@ func word(t *testing.T, address, w string) string {
 	return string(answer)
 }
 
-// freeRange returns the first of n ports that follow each other and were free a moment ago. They are below those that systems
-// give to who asks for any.
-func freeRange(t *testing.T, n int) int {
+// reserveRange returns the first of n consecutive ports for child processes. They are reserved until
+// the test ends, where the system can do that, and below the range of outgoing connections.
+func reserveRange(t *testing.T, n int) int {
 	t.Helper()
 next:
 	for first := 20000 + os.Getpid()%1000*10; first < 32000; first += n {
 		for i := range n {
-			l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+i))
+			p, err := tcpport.Reserve("127.0.0.1:" + strconv.Itoa(first+i))
 			if err != nil {
 				continue next
 			}
-			_ = l.Close() // it was only asked for
+			t.Cleanup(p.Release)
+			p.Yield()
 		}
 		return first
 	}

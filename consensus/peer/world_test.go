@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
 )
 
@@ -22,11 +23,12 @@ type world struct {
 	pipes     bool
 	mu        sync.Mutex
 	listeners map[string]*pipenet.Listener
+	ports     map[string]*tcpport.Port
 }
 
 // everywhere runs a test over loopback, and over pipes in a bubble.
 func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
-	t.Run("loopback", func(t *testing.T) { test(t, &world{}) })
+	t.Run("loopback", func(t *testing.T) { test(t, &world{ports: make(map[string]*tcpport.Port)}) })
 	inBubble(t, test)
 }
 
@@ -44,14 +46,7 @@ func inBubble(t *testing.T, test func(t *testing.T, w *world)) {
 func (w *world) listen(t testing.TB, address string) (net.Listener, string) {
 	t.Helper()
 	if !w.pipes {
-		if address == "" {
-			address = "127.0.0.1:0"
-		}
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l, l.Addr().String()
+		return w.listenTCP(t, address)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,6 +56,24 @@ func (w *world) listen(t testing.TB, address string) (net.Listener, string) {
 	l := pipenet.Listen()
 	w.listeners[address] = l
 	return l, address
+}
+
+// listenTCP is listen on loopback. The port is reserved until the test ends.
+func (w *world) listenTCP(t testing.TB, address string) (l net.Listener, at string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	port, err := w.ports[address], error(nil)
+	if port != nil {
+		l, err = port.Listen()
+	} else if port, l, err = tcpport.Listen("127.0.0.1:0"); err == nil {
+		w.ports[port.Address()] = port
+		t.Cleanup(port.Release)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, port.Address()
 }
 
 func (w *world) dial(ctx context.Context, address string) (net.Conn, error) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 )
 
@@ -48,7 +49,7 @@ func build(t *testing.T) string {
 func newServer(t *testing.T, bin string, options ...string) *server {
 	t.Helper()
 	dir := t.ArtifactDir()
-	s := &server{bin: bin, dir: filepath.Join(dir, "data"), logPath: filepath.Join(dir, "log"), addr: freeAddr(t), options: options}
+	s := &server{bin: bin, dir: filepath.Join(dir, "data"), logPath: filepath.Join(dir, "log"), addr: reserveAddr(t), options: options}
 	t.Cleanup(func() {
 		s.kill()
 		if t.Failed() {
@@ -58,20 +59,19 @@ func newServer(t *testing.T, bin string, options ...string) *server {
 	return s
 }
 
-// freeAddr finds a free port outside the range of outgoing connections: otherwise such a connection
-// could take the port while the server is down, even the clients' own, which would then be
-// connected to themselves.
-func freeAddr(t *testing.T) string {
+// reserveAddr reserves a port until the test ends. The port is outside the range of outgoing
+// connections. Where the system cannot reserve it, such a connection could otherwise take the port
+// while the server is down, even the clients' own, which would then be connected to themselves.
+func reserveAddr(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
+		p, err := tcpport.Reserve(fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
 		if err != nil {
 			continue
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return l.Addr().String()
+		t.Cleanup(p.Release)
+		p.Yield()
+		return p.Address()
 	}
 	t.Fatal("no free port between 10000 and 30000")
 	return ""

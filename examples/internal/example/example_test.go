@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -41,15 +41,13 @@ func TestRun(t *testing.T) {
 
 // Without a server a program fails soon, and the error says why.
 func TestRun_NoServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := tcpport.Reserve("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	defer gone.Release()
 	synctest.Test(t, func(t *testing.T) {
-		err := runWith(t.Context(), l.Addr().String(), func(ctx context.Context, connect Connect, _ io.Writer) error {
+		err := runWith(t.Context(), gone.Address(), func(ctx context.Context, connect Connect, _ io.Writer) error {
 			_, err := connect(ctx)
 			return err
 		})

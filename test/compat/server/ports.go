@@ -7,20 +7,6 @@ import (
 	"net"
 )
 
-// freePort returns a port of 127.0.0.1 that was free a moment ago. ZooKeeper cannot pick one: it
-// takes clientPort=0 for "none".
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("server: %w", err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		return 0, fmt.Errorf("server: %w", err)
-	}
-	return port, nil
-}
-
 // freePorts returns n different ports of 127.0.0.1 that were free a moment ago, below those that
 // systems use for outgoing connections: a stopped member must find its ports free when it returns.
 func freePorts(n int) (ports []int, err error) {

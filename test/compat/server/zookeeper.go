@@ -69,9 +69,11 @@ func startZooKeeper(ctx context.Context, classPath string, opts Options) (_ *Pro
 		}
 	}()
 	if opts.Port == 0 {
-		if opts.Port, err = freePort(); err != nil {
+		ports, err := freePorts(1) // ZooKeeper takes clientPort=0 for "none"
+		if err != nil {
 			return nil, err
 		}
+		opts.Port = ports[0]
 	}
 	opts.Keys["dataDir"] = opts.DataDir
 	opts.Keys["clientPort"] = strconv.Itoa(opts.Port)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -59,15 +60,15 @@ func member(mode string) string {
 
 const cutOff = "This ZooKeeper instance is not currently serving requests\n"
 
-// nobody returns an address without a listener.
+// nobody returns an address that refuses connections until the test ends.
 func nobody(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := tcpport.Reserve("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(gone.Release)
+	return gone.Address()
 }
 
 // call runs a command and returns its output.

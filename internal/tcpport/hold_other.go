@@ -1,10 +1,10 @@
 //go:build !unix
 
-package cluster
+package tcpport
 
 import "net"
 
-// sharedHold: see port_unix.go.
+// sharedHold: see hold_unix.go.
 const sharedHold = false
 
 // holdPort cannot reserve ports on this system.
