@@ -1,12 +1,13 @@
 // Crawler is the program of "My 1st ZooKeeper Recipe: Distributed Queue with Locking": web crawlers
-// share a queue of links. A link is locked while it is fetched and leaves the queue only
-// afterwards, so no two crawlers fetch the same link, and none is lost when a fetch fails or a
-// crawler dies.
+// share a queue of links. A crawler locks a link, fetches the page, and only then removes the link
+// from the queue. So no two crawlers fetch a link at the same time, and no link is lost when a
+// fetch fails or a crawler dies.
 //
 //	go run ./examples/crawler                          # with a server in this process
 //	go run ./examples/crawler -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// In the article each link wakes all crawlers. Here it wakes only as many as can have it.
+// In the article each link wakes all waiting crawlers. Here each link wakes at most three, however
+// many wait.
 package main
 
 import (
@@ -56,7 +57,7 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	})
 }
 
-// add is the article's QueueAddWorker.
+// add puts links into the queue, like the article's QueueAddWorker.
 func add(ctx context.Context, id int, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
@@ -73,8 +74,8 @@ func add(ctx context.Context, id int, connect example.Connect, out io.Writer) er
 	return nil
 }
 
-// crawl fetches links until ctx ends. Fetching its third link fails, so that link stays in the
-// queue for the next crawler.
+// crawl fetches links until ctx ends. The third fetch fails, so that link stays in the queue for
+// the next crawler.
 func crawl(ctx context.Context, id int, connect example.Connect, out io.Writer, fetched func()) error {
 	c, err := connect(ctx)
 	if err != nil {
@@ -104,8 +105,8 @@ func crawl(ctx context.Context, id int, connect example.Connect, out io.Writer, 
 	}
 }
 
-// dying is a crawler whose process ends while it fetches a link. Its session ends and the lock with
-// it, so another crawler gets the link.
+// dying is a crawler whose process ends during a fetch. The session ends, and with the session the
+// lock, so another crawler gets the link.
 func dying(ctx context.Context, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Doublebarrier is the double barrier of "Notes on Zookeeper" and of ZooKeeper's own tutorial:
-// processes begin a computation together, when enough of them have arrived, and leave it together,
+// Doublebarrier is the double barrier of "Notes on Zookeeper" and of ZooKeeper's own tutorial.
+// Processes start a computation together, when enough processes have arrived, and finish together,
 // when all are done.
 //
 //	go run ./examples/doublebarrier                          # with a server in this process
@@ -33,7 +33,7 @@ func process(ctx context.Context, id int, connect example.Connect, out io.Writer
 		return err
 	}
 	defer c.Close()
-	pace := time.Duration(id) * 300 * time.Millisecond // some are slower than others
+	pace := time.Duration(id) * 300 * time.Millisecond // some processes are slower than others
 
 	if err := example.Sleep(ctx, pace); err != nil {
 		return err

@@ -1,12 +1,12 @@
-// Election is the master election of "Notes on Zookeeper": candidates stand in line, and the first
-// leads. When it dies or resigns, the next candidate leads, which alone has watched it.
+// Election is the master election of "Notes on Zookeeper". Candidates stand in line, and the first
+// candidate leads. When the leader dies or resigns, the next candidate leads. Only that candidate
+// watches the leader, so no other candidate is woken.
 //
 //	go run ./examples/election                          # with a server in this process
 //	go run ./examples/election -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// With -server, start it several times.
-//
-// A Java program with new LeaderLatch(client, "/election") takes part.
+// With -server, start the program several times. A Java program with new LeaderLatch(client,
+// "/election") can take part too.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() { example.Main(run) }
 
 func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	return example.Together(3, func(i int) error {
-		// The pauses make them lead in this order.
+		// The pauses let the candidates join, and later lead, in the order of i.
 		if err := example.Sleep(ctx, time.Duration(i)*200*time.Millisecond); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func candidate(ctx context.Context, i int, connect example.Connect, out io.Write
 
 	if i == 1 {
 		fmt.Fprintln(out, id, "dies")
-		return c.Close() // its session ends, and with it the place in line
+		return c.Close() // ends the session, and with the session the leadership
 	}
 	fmt.Fprintln(out, id, "resigns")
 	return latch.Close(ctx)

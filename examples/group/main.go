@@ -1,13 +1,11 @@
-// Group is the program of "Distributed Coordination With ZooKeeper", parts 2 and 3: a group whose
-// members have data and leave when their process ends, and a list of the members that is printed
-// after each change. In the end the group is deleted.
+// Group is the program of "Distributed Coordination With ZooKeeper", parts 2 and 3. Three members
+// join a group, each with its data. Then two members leave, one dies, and the group is deleted.
+// After each change the program prints the list of the members.
 //
 //	go run ./examples/group                          # with a server in this process
 //	go run ./examples/group -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// Run the program twice, or add a member in zkCli.sh.
-//
-// It runs until Ctrl-C.
+// With -server, run the program twice, or add a member in zkCli.sh. The program runs until Ctrl-C.
 package main
 
 import (
@@ -46,7 +44,8 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	})
 }
 
-// listForever prints the members now and after each change, also after a lost connection.
+// listForever prints the members at the beginning and after each change, also after a lost
+// connection.
 func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
 	return cache.WatchChildren(ctx, c, "/"+name, func(members []string) bool {
 		switch {
@@ -61,7 +60,7 @@ func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
 	})
 }
 
-// joinAndLeave lets three members join. Then the first leaves, the second dies, the third leaves,
+// joinAndLeave makes three members join. Then the first leaves, the second dies, the third leaves,
 // and the group is deleted.
 func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Connect) error {
 	var (
@@ -85,7 +84,7 @@ func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Co
 	}
 	for _, end := range []func() error{
 		func() error { return members[0].Leave(ctx) },
-		clients[1].Close, // when a process dies, its session ends, and with it the membership
+		clients[1].Close, // the end of a process ends its session, and with the session the membership
 		func() error { return members[2].Leave(ctx) },
 		func() error { return deleteGroup(ctx, admin) },
 	} {
@@ -99,8 +98,8 @@ func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Co
 	return nil
 }
 
-// deleteGroup keeps a group that has members, for example of another process that runs this
-// program.
+// deleteGroup deletes the group, unless there are members, such as those of another process that
+// runs this program.
 func deleteGroup(ctx context.Context, c *recipes.Client) error {
 	err := c.Delete(ctx, "/"+name, -1)
 	if errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, zk.ErrNoNode) {

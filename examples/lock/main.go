@@ -1,6 +1,7 @@
 // Lock is the program of "Building a Distributed Lock" and "Building a Distributed Lock Revisited:
-// Using Curator's InterProcessMutex": it waits for a lock without and with a timeout, and works
-// under a lock that is always unlocked.
+// Using Curator's InterProcessMutex". A client acquires a lock without a timeout. A second client
+// waits for two seconds and gives up. After the first has unlocked, the second works under the lock
+// with With, which always unlocks.
 //
 //	go run ./examples/lock                          # with a server in this process
 //	go run ./examples/lock -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
@@ -24,7 +25,7 @@ const path = "/lock-node"
 func main() { example.Main(run) }
 
 func run(ctx context.Context, connect example.Connect, out io.Writer) error {
-	// Two processes that know nothing of each other except the lock.
+	// Two connections, like those of two processes that share nothing except the path of the lock.
 	first, err := connect(ctx)
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	defer second.Close()
 	mine, theirs := lock.NewMutex(first, path, []byte("first")), lock.NewMutex(second, path, []byte("second"))
 
-	// Without a timeout: Lock waits until it has the lock or ctx ends.
+	// Without a timeout: Lock waits until the lock is acquired or ctx ends.
 	held, err := mine.Lock(ctx)
 	if err != nil {
 		return err
@@ -68,8 +69,8 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	}
 	fmt.Fprintln(out, "first: unlocked")
 
-	// With unlocks, whatever happens. The context of its function ends when the lock is lost,
-	// before any other client can have it.
+	// With always unlocks, also after an error or a panic. The context that With passes ends when
+	// the lock is lost, before another client can hold the lock.
 	err = theirs.With(ctx, func(ctx context.Context) error {
 		fmt.Fprintln(out, "second: works while it owns the lock")
 		return example.Sleep(ctx, 100*time.Millisecond)

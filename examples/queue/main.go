@@ -1,12 +1,13 @@
-// Queue is the program of "Building a distributed concurrent queue with Apache ZooKeeper": three
-// items are put into a first-in, first-out queue and taken out again; then producers and consumers,
-// each with its own connection, use it at the same time.
+// Queue is the program of "Building a distributed concurrent queue with Apache ZooKeeper". Three
+// items are put into a first-in, first-out queue and taken out again. Then producers and consumers,
+// each with its own connection, use the queue at the same time.
 //
 //	go run ./examples/queue                          # with a server in this process
 //	go run ./examples/queue -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// Package queue solves two problems that the article leaves open: an item whose put lost its answer
-// is in the queue once, and an item wakes only a few of many waiting consumers.
+// Package queue solves two problems that the article leaves open. When the answer to a put is lost,
+// the item is in the queue once, not twice. When an item arrives, only a few of many waiting
+// consumers wake.
 package main
 
 import (
@@ -53,7 +54,7 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	})
 }
 
-// oneByOne puts three items and takes items until there are none.
+// oneByOne puts three items, and then takes items until the queue is empty.
 func oneByOne(ctx context.Context, connect example.Connect, out io.Writer) error {
 	c, err := connect(ctx)
 	if err != nil {
@@ -97,7 +98,8 @@ func produce(ctx context.Context, id int, connect example.Connect, out io.Writer
 	return nil
 }
 
-// consume takes items until ctx ends. Take waits for an item, which no other consumer gets.
+// consume takes items until ctx ends. Take waits for an item and removes it, so no other consumer
+// gets the item.
 func consume(ctx context.Context, id int, connect example.Connect, out io.Writer, took func()) error {
 	c, err := connect(ctx)
 	if err != nil {

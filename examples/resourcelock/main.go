@@ -1,12 +1,12 @@
 // Resourcelock is the program of "Distributed Coordination with Apache Zookeeper - A Java
-// Approach": four workers use one resource and lock it in turn. Each has its own connection, like a
-// process on another machine.
+// Approach": four workers use a resource in turn, each under the same lock. Each worker has its own
+// connection, like a process on another machine.
 //
 //	go run ./examples/resourcelock                          # with a server in this process
 //	go run ./examples/resourcelock -server 127.0.0.1:2181   # with gozkd or any ZooKeeper
 //
-// Each worker's znode names the worker, so the holder and the waiters can be seen from outside:
-// with zkCli.sh below /resource_lock_parent_resource, or with lock.Explain.
+// Each worker's znode contains the worker's name. So zkCli.sh, below
+// /resource_lock_parent_resource, and lock.Explain show the holder and the waiters.
 package main
 
 import (
@@ -42,7 +42,7 @@ func worker(ctx context.Context, id int, connect example.Connect, out io.Writer)
 	}
 	fmt.Fprintln(out, id, "get Lock")
 
-	// The work must end before another worker can have the lock.
+	// The work must stop when working ends, which is before another worker can hold the lock.
 	working, cancel := l.Within(ctx)
 	defer cancel()
 	if err := example.Sleep(working, 500*time.Millisecond); err != nil {

@@ -83,7 +83,7 @@ type observations struct {
 // tryDecide decides if that is possible. Otherwise it returns channels that say when to try again:
 // when a site may have voted, and when participants may have come or gone.
 func (p *participation) tryDecide(ctx context.Context, seen *observations) (d Decision, voted, changed <-chan zk.Event, err error) {
-	// Read who is present before the votes: a site that votes and leaves in between has voted.
+	// Read the line before the votes: a site that votes and leaves in between has voted.
 	names, _, changed, err := p.client.ChildrenW(ctx, p.linePath())
 	if err != nil {
 		return Undecided, nil, nil, p.explainMissing(err)
@@ -101,7 +101,7 @@ func (p *participation) tryDecide(ctx context.Context, seen *observations) (d De
 	for _, site := range sites {
 		label := siteLabel + site
 		if seen.committed[site] || voted != nil && present[label] {
-			continue // it has voted, or its vote is watched later
+			continue // voted, or its vote is watched later
 		}
 		data, fires, err := getMaybeWatch(ctx, p.client, p.votePath(site), voted == nil)
 		switch {

@@ -17,10 +17,10 @@ const (
 // is none, as kazoo does.
 func identifierOf(member string) string { return member[strings.IndexByte(member, '-')+1:] }
 
-// divide returns the parts of a member, none if members lacks it. The division is kazoo's: both
-// lists are sorted, members by identifier, and the i-th of n members gets the parts i, i+n, i+2n
-// ... Members with the same identifier are sorted by name, so each gets parts of its own; in kazoo
-// all of them want the parts of the first.
+// divide returns the parts of a member, none if members lacks the member. The division is kazoo's:
+// both lists are sorted, members by identifier, and the i-th of n members gets the parts i, i+n,
+// i+2n ... Members with the same identifier are sorted by name, so each gets parts of its own; in
+// kazoo all of them want the parts of the first.
 func divide(parts, members []string, member string) []string {
 	parts = slices.Sorted(slices.Values(parts))
 	members = slices.SortedFunc(slices.Values(members), func(a, b string) int {

@@ -1,5 +1,5 @@
-// Package agree lets processes agree on something: whether all of them do it or none, who meets
-// whom, and who does which part of the work.
+// Package agree lets processes agree: on a change that all make or none, on a host to meet, and on
+// a division of work.
 //
 //	Transaction   two-phase commit, after ZooKeeper's recipe of that name
 //	Rendezvous    the first participant is the host, after ZooKeeper's paper
@@ -9,10 +9,10 @@
 // meeting with this process as host is over, and a share is lost. Votes and decisions stay.
 //
 // Invariants:
-//   - A1 A transaction is decided once, and everybody who asks gets the same decision.
-//   - A2 It is committed only if all sites have voted for it, each once.
-//   - A3 It is decided, whoever dies, as long as one participant continues. A site that is gone
-//     without a vote is not waited for.
+//   - A1 A transaction is decided once, and every caller gets the same decision.
+//   - A2 A transaction is committed only if all sites have voted for the commit, each once.
+//   - A3 A transaction is decided as long as one participant continues, even if all others die. A
+//     site that is gone without a vote is not waited for.
 //   - A4 A committed transaction is not forgotten before all sites have said that they know the
 //     decision. So a missing transaction was aborted, or is over.
 //   - A5 Participants of a rendezvous whose contexts are alive have the same host, except for the

@@ -14,7 +14,7 @@ type TransactionExplanation struct {
 	Task     []byte
 	// Votes has the sites that have not called Done. Undecided means that a site has not voted.
 	Votes map[string]Decision
-	// Line has the participants that are present. The first decides, if it waits for the outcome.
+	// Line has the participants that are present. The first decides when waiting for the outcome.
 	// Data is the name of the site, empty for a coordinator.
 	Line recipes.Contention
 }

@@ -58,7 +58,7 @@ func (p *participation) Leave(ctx context.Context) error { return p.place.Leave(
 
 // Vote votes for Commit or for Abort, which decides at once. Vote succeeds if the transaction was
 // decided without this vote: Outcome returns the decision. ErrAlreadyVoted means that the site has
-// voted differently, perhaps before it died.
+// voted differently, perhaps before a crash.
 func (p *Participant) Vote(ctx context.Context, d Decision) error {
 	set := &zk.SetDataRequest{Path: p.votePath(p.site), Data: []byte(d), Version: 0}
 	ops := []any{set, &zk.CheckVersionRequest{Path: p.path, Version: 0}}
@@ -96,8 +96,8 @@ func (p *Participant) Vote(ctx context.Context, d Decision) error {
 // Outcome waits for the decision. The site decides if all participants ahead in the line are gone.
 func (p *Participant) Outcome(ctx context.Context) (Decision, error) { return p.await(ctx, nil) }
 
-// Done reports that the site knows the decision and has carried it out, so that the decision need
-// not be kept for it, and ends the participation.
+// Done ends the participation and reports that the site has carried out the decision, which then
+// need not be kept for this site.
 func (p *Participant) Done(ctx context.Context) error {
 	if p.outcome == Undecided {
 		return fmt.Errorf("agree: done with %s as %q: the outcome is not known; call Outcome first", p.path, p.site)
@@ -109,8 +109,8 @@ func (p *Participant) Done(ctx context.Context) error {
 	return errors.Join(err, p.Leave(ctx))
 }
 
-// Decide waits for the votes and decides: it commits when all sites have voted for it, and aborts
-// when a site has voted against it or is gone without a vote.
+// Decide waits for the votes and decides: Commit when all sites have voted Commit, and Abort when a
+// site has voted Abort or is gone without a vote.
 //
 // The process that began the transaction waits for sites that have not joined yet, and also for a
 // site that came and went unseen between two calls of Decide. A replacement coordinator aborts if a
@@ -120,7 +120,7 @@ func (p *Participant) Done(ctx context.Context) error {
 // the previous calls have seen.
 func (c *Coordinator) Decide(ctx context.Context) (Decision, error) { return c.await(ctx, c.initial) }
 
-// Abort aborts the transaction unless it is decided, and returns the decision.
+// Abort aborts an undecided transaction, and returns the decision.
 func (c *Coordinator) Abort(ctx context.Context) (Decision, error) { return c.decide(ctx, Abort) }
 
 // join takes a place in line. If the transaction was deleted meanwhile, join may leave containers
@@ -140,8 +140,8 @@ func (t *Transaction) join(ctx context.Context, site string) (*participation, er
 	return p, nil
 }
 
-// joinLine takes a new place in line. If it fails, p.place stays the previous place, which is lost:
-// its methods report that.
+// joinLine takes a new place in line. After an error p.place is still the previous place, which is
+// lost, as its methods report.
 func (p *participation) joinLine(ctx context.Context) error {
 	label := "coordinator-"
 	if p.site != "" {

@@ -36,8 +36,8 @@ type Partitioner struct {
 // NewPartitioner returns the partitioner at path.
 //
 //	parts       the set; each part must be the valid name of a znode
-//	identifier  of the member; members are sorted by it, so a process that restarts should use the
-//	            same one again
+//	identifier  of the member; members are sorted by identifier, so a process that restarts should
+//	            use the same identifier again
 //	quiet       for how long members must not have come or gone before the set is divided; kazoo
 //	            takes 30 s
 func NewPartitioner(c *recipes.Client, path string, parts []string, identifier string, quiet time.Duration) *Partitioner {
@@ -85,7 +85,7 @@ func (p *Partitioner) Join(ctx context.Context) (*PartitionMember, error) {
 	m := &PartitionMember{Partitioner: p, session: s, name: guid.NewHex() + "-" + p.identifier}
 	if _, err := p.client.Create(in, m.znode(), nil, recipes.CreateOptions{Mode: recipes.Ephemeral, Parents: true}); err != nil {
 		if errors.Is(err, recipes.ErrOutcomeUnknown) {
-			// Client.Close waits for it. If that fails, the Client is closed and there is no
+			// Client.Close waits. If Background fails, the Client is closed and there is no
 			// session.
 			_ = p.client.Background(ctx, m.deleteOrphan)
 		}
@@ -186,8 +186,8 @@ func (m *PartitionMember) Acquire(ctx context.Context) (*Share, error) {
 	}
 }
 
-// deleteOrphan deletes the znode that an abandoned create may make, even in a later session if it
-// was not sent before. No other member has that name.
+// deleteOrphan deletes the znode that an abandoned create may make, even in a later session if the
+// create was not sent before. No other member has that name.
 func (m *PartitionMember) deleteOrphan(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := m.client.Sync(ctx, m.znode()) // completes after the create
@@ -209,7 +209,7 @@ func (m *PartitionMember) awaitQuiet(ctx context.Context) ([]string, <-chan zk.E
 		switch {
 		case err != nil && !errors.Is(err, zk.ErrNoNode):
 			return nil, nil, err
-		case !slices.Contains(names, m.name): // somebody has deleted it
+		case !slices.Contains(names, m.name): // somebody has deleted the znode
 			m.cancel(recipes.ErrNotHeld)
 			return nil, nil, &recipes.Error{Op: "acquire", Path: m.znode(), Err: recipes.ErrNotHeld}
 		}

@@ -56,7 +56,7 @@ func (r *Rendezvous) Meet(ctx context.Context, address []byte) (*Meeting, error)
 	}
 }
 
-// Visit waits for a host and meets it, and never becomes the host.
+// Visit waits for a host and meets that host, and never becomes the host.
 func (r *Rendezvous) Visit(ctx context.Context) (*Meeting, error) {
 	for {
 		names, fires, err := r.watch(ctx)
@@ -81,12 +81,12 @@ func (m *Meeting) Host() bool { return m.host != nil }
 // Held returns the host's Hold; nil for a guest.
 func (m *Meeting) Held() *recipes.Hold { return m.host }
 
-// Address returns the host's address. It must not be modified.
+// Address returns the host's address, which must not be modified.
 func (m *Meeting) Address() []byte { return m.address }
 
 // Context returns a context that ends with the meeting. A host's context ends before another
-// process can be the host. A guest's ends when the guest has learned that the host is gone, or when
-// it could no longer learn that.
+// process can be the host. A guest's context ends when the guest has learned that the host is gone,
+// or can no longer learn that.
 func (m *Meeting) Context() context.Context { return m.ctx }
 
 // Leave ends the participation. When the host leaves, the meeting is over for all.
@@ -121,7 +121,7 @@ func (r *Rendezvous) watch(ctx context.Context) ([]string, <-chan zk.Event, erro
 			return recipes.Sequential(children), fires, err
 		}
 		stat, fires, err := r.client.ExistsW(ctx, r.path)
-		if stat == nil { // otherwise it was created meanwhile
+		if stat == nil { // otherwise created meanwhile
 			return nil, fires, err
 		}
 	}
@@ -145,7 +145,7 @@ func (r *Rendezvous) meetAsGuest(ctx context.Context, name string) (*Meeting, er
 	}
 	m := &Meeting{client: r.client, path: path, address: data, done: make(chan struct{})}
 	m.ctx, m.cancel = s.WithCancel()
-	// Ends with Leave, which waits for it, or when the host or the session is gone.
+	// Ends with Leave, which waits, or when the host or the session is gone.
 	go m.follow(fires)
 	return m, nil
 }
@@ -161,7 +161,7 @@ func (m *Meeting) follow(fires <-chan zk.Event) {
 		}
 		var err error
 		if _, _, fires, err = m.client.GetW(m.ctx, m.path); err != nil {
-			m.cancel(ErrHostGone) // or the guest cannot know whether it is
+			m.cancel(ErrHostGone) // or the guest cannot know whether the host is gone
 			return
 		}
 	}

@@ -38,7 +38,7 @@ func (m *PartitionMember) newShare(parts, members []string, fires <-chan zk.Even
 	s := &Share{member: m, parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
 	s.ctx, s.cancel = m.session.WithCancel()
 	s.stable, s.membersChanged = context.WithCancelCause(context.Background())
-	// Ends with the share's context. Release waits for it.
+	// Ends with the share's context. Release waits.
 	go s.follow(members, fires)
 	return s
 }
@@ -62,8 +62,8 @@ func (s *Share) Held(part string) *recipes.Hold {
 	return s.held[part]
 }
 
-// Release releases all parts. If errors.Is(err, recipes.ErrOutcomeUnknown), that continues in the
-// background.
+// Release releases all parts. If errors.Is(err, recipes.ErrOutcomeUnknown), the release continues
+// in the background.
 func (s *Share) Release(ctx context.Context) error {
 	s.cancel(recipes.ErrNotHeld)
 	s.member.share.CompareAndSwap(s, nil)
@@ -83,8 +83,8 @@ func (s *Share) Release(ctx context.Context) error {
 	})
 }
 
-// run runs f with the share and releases it. again means that f returned because the share or the
-// membership changed, not because of ctx or an error of its own.
+// run runs f with the share and then releases the share. again means that f returned because the
+// share or the membership changed, not because of ctx or an error of its own.
 func (s *Share) run(ctx context.Context, f func(ctx context.Context, parts []string) error) (again bool, err error) {
 	in, cancel := s.within(ctx)
 	defer func() {
@@ -134,7 +134,7 @@ func (s *Share) lock(ctx context.Context) error {
 	return first
 }
 
-// lockPart acquires the lock of one part.
+// lockPart acquires the lock of a part.
 func (s *Share) lockPart(ctx context.Context, part string) error {
 	m := s.member
 	dir := znodepath.Join(znodepath.Join(m.path, locksName), part)

@@ -32,8 +32,8 @@ var (
 	ErrInvalidName       = errors.New("agree: names must be different, not empty, and without a slash")
 )
 
-// open is the data of an undecided transaction. A znode without data is no transaction: a late
-// participant has created it as a parent, and the server will delete it.
+// open is the data of an undecided transaction. A znode without data is no transaction, but a
+// parent that a late participant has created and that the server will delete.
 const open = "open"
 
 // The znodes below that of a transaction. The transaction's own data become the decision, as their
@@ -46,11 +46,11 @@ const (
 
 // Transaction is a change that all sites make, or none. Safe for concurrent use.
 //
-// A coordinator begins it and tells its path to the sites. Each site joins and votes. A site that
-// has voted for the commit must be able to make the change, and to undo it, until the decision is
-// known. The participants that are present stand in a line, with the coordinator first. The first
-// in line decides when all sites have voted, or one has voted against the commit or is gone without
-// a vote. So nobody waits for a dead participant.
+// A coordinator begins the transaction and tells its path to the sites. Each site joins and votes.
+// A site that has voted for the commit must be able to make the change, and to undo it, until the
+// decision is known. The participants that are present stand in a line, with the coordinator first.
+// The first in line decides when all sites have voted, or any site has voted against the commit or
+// is gone without a vote. So nobody waits for a dead participant.
 type Transaction struct {
 	client *recipes.Client
 	path   string
@@ -65,7 +65,7 @@ func NewTransaction(c *recipes.Client, path string) *Transaction {
 // name of a site must be the valid name of a znode.
 //
 // After recipes.ErrOutcomeUnknown there may be a transaction, which the sites may decide: Decision
-// reads the decision, and a Coordinator from Coordinate can abort it.
+// reads the decision, and a Coordinator from Coordinate can abort the transaction.
 func (t *Transaction) Begin(ctx context.Context, task []byte, sites ...string) (*Coordinator, error) {
 	seen, mark := make(map[string]bool), rand.Text()
 	ops := []any{
@@ -142,7 +142,7 @@ func (t *Transaction) Forget(ctx context.Context) error {
 }
 
 // create creates the znodes of a transaction and the missing parents. After a lost answer, mark in
-// the data of the sites' parent tells whether an existing transaction is this one.
+// the data of the sites' parent tells whether this call created the existing transaction.
 func (t *Transaction) create(ctx context.Context, ops []any, mark string) error {
 	for unknown := false; ; {
 		_, err := t.client.Multi(ctx, ops...)

@@ -39,7 +39,7 @@ func (g *engine) handleData(res result) bool {
 		return false
 	}
 	e.mzxid = stat.Mzxid
-	// The listed children are gone with the previous znode, unless the list is of the new one.
+	// The listed children are gone with the previous znode, unless the list is of the new znode.
 	switch created := old == nil || old.Stat.Czxid != stat.Czxid; {
 	case !created:
 	case e.list != nil && e.czxid >= stat.Czxid:

@@ -24,7 +24,7 @@ func (c *cache) Start(ctx context.Context) {
 		return
 	}
 	ctx, g.cancel = context.WithCancelCause(ctx)
-	// Ends with ctx, or when the Client is closed. Close waits for it.
+	// Ends with ctx, or when the Client is closed. Close waits.
 	g.running.Go(func() {
 		defer close(g.done)
 		defer g.cancel(nil) // ends the goroutines that wait for watches
@@ -33,7 +33,7 @@ func (c *cache) Start(ctx context.Context) {
 }
 
 // Close ends the cache and waits for its goroutines, so a function given to Listen must not call
-// it. The content can still be read.
+// Close. The content can still be read.
 func (c *cache) Close() {
 	g := c.engine
 	g.mu.Lock()
@@ -64,19 +64,18 @@ func (c *cache) Complete() bool {
 }
 
 // Events returns the changes, for a range loop, until ctx or the cache ends, beginning with an
-// Added for each present znode, and Complete if the cache is complete. Each loop over it begins
-// anew.
+// Added for each present znode, and Complete if the cache is complete. Each loop begins anew.
 //
-// Events of one znode come in order; events of different znodes in the order of their first change
-// that was not reported yet. A slow reader misses only intermediate states: several changes of a
-// znode are reported as one step from the last reported state, or as Removed and Added if the znode
-// was created again.
+// Events of the same znode come in order; events of different znodes in the order of their first
+// change that was not reported yet. A slow reader misses only intermediate states: several changes
+// of a znode are reported as a single change from the last reported state, or as Removed and Added if
+// the znode was created again.
 func (c *cache) Events(ctx context.Context) iter.Seq[Event] {
 	return c.engine.view.events(ctx, c.engine.done)
 }
 
-// Listen calls f with the Events from one goroutine, until ctx or the cache ends. Close waits for
-// it.
+// Listen calls f with the Events, in a single goroutine, until ctx or the cache ends. Close waits
+// for the goroutine.
 func (c *cache) Listen(ctx context.Context, f func(Event)) {
 	g := c.engine
 	g.mu.Lock()
@@ -84,7 +83,7 @@ func (c *cache) Listen(ctx context.Context, f func(Event)) {
 	if g.closed {
 		return
 	}
-	// Ends with ctx or with the cache. Close waits for it.
+	// Ends with ctx or with the cache. Close waits.
 	g.running.Go(func() {
 		for e := range c.Events(ctx) {
 			f(e)

@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// ZnodeCache caches one znode, which may be missing: Curator's NodeCache. Safe for concurrent use.
+// ZnodeCache caches a znode, which may be missing: Curator's NodeCache. Safe for concurrent use.
 type ZnodeCache struct {
 	*cache
 }
@@ -40,7 +40,7 @@ func (c *Children) Get(name string) *Znode {
 // All returns the children, sorted by name.
 func (c *Children) All() []*Znode { return c.engine.view.all() }
 
-// Tree caches a znode and everything below it: Curator's and kazoo's TreeCache. Safe for concurrent
+// Tree caches a znode and its descendants: Curator's and kazoo's TreeCache. Safe for concurrent
 // use.
 type Tree struct {
 	*cache
@@ -50,8 +50,8 @@ type Tree struct {
 type TreeOptions struct {
 	// Depth is the number of levels below the root; 0 means all.
 	Depth int
-	// Enter reports whether the children of a znode are cached. nil means always. One goroutine
-	// calls it.
+	// Enter reports whether the children of a znode are cached. nil means always. Enter is called
+	// from a single goroutine.
 	Enter func(path string) bool
 }
 

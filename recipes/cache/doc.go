@@ -1,4 +1,4 @@
-// Package cache keeps copies of znodes in memory that follow the server: of one znode, of the
+// Package cache keeps copies of znodes in memory that follow the server: of a znode, of the
 // children of a znode, or of a tree. WatchData and WatchChildren are watches that are set again
 // after each event.
 //
@@ -10,12 +10,11 @@
 // When the session ends, a cache keeps its content and reads everything again in the next session.
 //
 // Invariants:
-//   - C1 While the connection lasts and nothing changes, the cache soon equals the tree and reports
-//     that it is complete.
-//   - C2 A znode never gets older in a cache: not from one event to the next, and not if another
-//     server that lags answers.
-//   - C3 A znode that was deleted and created again is a new one: it is removed and added, not
-//     changed.
+//   - C1 While the connection lasts and nothing changes, the cache soon equals the tree, and
+//     Complete reports true.
+//   - C2 A znode never gets older in a cache: neither from event to event, nor when another server
+//     that lags answers.
+//   - C3 A znode that was deleted and created again is a new znode: Removed and Added, not Changed.
 //   - C4 Applying all events to an empty map gives the content of the cache.
 //   - C5 Complete means that everything that existed when the connection was made has been read
 //     since. From the loss of the connection until then a cache is not complete, and keeps its

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxInFlight is the number of requests that one cache sends at a time.
+	// maxInFlight is the number of requests that a cache sends at a time.
 	maxInFlight = 64
-	// retryPause is the pause before a failed request is repeated while connected. The Client has
-	// retried it by then.
+	// retryPause is the pause before a failed request is repeated while connected, after the
+	// Client's own retries.
 	retryPause = 250 * time.Millisecond
 	// deletionPause is for how long the parent's list may confirm a deletion that a watch reported.
 	deletionPause = time.Second
-	// refusedPause is the pause before the root is read again if reading it is not allowed.
+	// refusedPause is the pause before the root is read again after the server refused.
 	refusedPause = 5 * time.Second
 )
 
@@ -231,7 +231,7 @@ func (g *engine) sendQuery(ctx context.Context, q *query) {
 
 // send sends the request of q, or a sync if q is nil.
 func (g *engine) send(ctx context.Context, q *query) {
-	// Ends when the Client has answered, which it does when ctx ends. Close waits for it.
+	// Ends when the Client has answered, soon after the end of ctx at the latest. Close waits.
 	g.running.Go(func() { g.results <- g.ask(ctx, q) })
 }
 
@@ -309,7 +309,7 @@ func (g *engine) handleResult(ctx context.Context, res result) time.Duration {
 
 // startOver discards everything that is known, after an answer that was older than the cache
 // although the server had synced. So the servers lost their data, or were restored from a backup,
-// and their zxids cannot be compared with earlier ones.
+// and their zxids cannot be compared with earlier zxids.
 func (g *engine) startOver() {
 	g.view.setComplete(false)
 	root := g.root
@@ -351,7 +351,7 @@ func (g *engine) handleWatch(e watchEvent) {
 	}
 	deleted := e.event.Type == zk.EventNodeDeleted
 	switch {
-	case q.state != idle: // it will be read, and awaitWatch then checks the watch
+	case q.state != idle: // will be read, and awaitWatch then checks the watch
 	case q.kind == queryExists:
 		g.requestRoot(q)
 	case deleted && q.entry == g.root && (q.kind == queryData || q.entry.data == nil):

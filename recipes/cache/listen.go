@@ -6,9 +6,9 @@ import (
 )
 
 // listener follows the events of a view. A listener keeps the reported state and the paths that
-// have changed since; the next event is the difference between the reported state and the present
-// one. So a slow reader costs no more memory than two copies of the map, and skips intermediate
-// states. The view's mutex guards it.
+// have changed since; the next event is the difference between the reported and the present state.
+// So a slow reader costs no more memory than two copies of the map, and skips intermediate states.
+// Guarded by the view's mutex.
 type listener struct {
 	reported  map[string]*Znode
 	queue     []item // in the order of the changes; each path once
@@ -142,7 +142,7 @@ func (v *view) forget(l *listener) {
 	delete(v.listeners, l)
 }
 
-// events is cache.Events. It also ends when ended is closed.
+// events is cache.Events, and also ends when ended is closed.
 func (v *view) events(ctx context.Context, ended <-chan struct{}) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		l := v.listen()

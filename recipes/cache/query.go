@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// entry is a znode that the cache follows: the root, or one that was listed.
+// entry is a znode that the cache follows: the root, or a listed znode.
 type entry struct {
 	path     string
 	depth    int // below the root
@@ -21,7 +21,7 @@ type entry struct {
 
 	data  *query
 	list  *query // nil if its children are of no interest
-	exist *query // of the root only: fires when it is created
+	exist *query // of the root only: fires on its creation
 }
 
 // first returns the query that must be answered first: the children matter only if the data exist.
@@ -39,7 +39,7 @@ func (e *entry) newest() int64 {
 	return zxid
 }
 
-// query is one fact about a znode that is read again and again. At most one of its requests is in
+// query is a fact about a znode, which is read again and again. At most one of its requests is in
 // flight, so answers come in order.
 type query struct {
 	kind    queryKind
@@ -53,7 +53,7 @@ type query struct {
 	listed     bool // the znode was listed while the request was in flight
 	wasOlder   bool // the latest answer was older than the cache
 
-	fires <-chan zk.Event // nil after it has fired
+	fires <-chan zk.Event // nil after firing
 }
 
 type queryKind int8
@@ -116,8 +116,7 @@ func (g *engine) ask(ctx context.Context, q *query) result {
 
 // forwardWatch reports to the loop when fires fires.
 func (g *engine) forwardWatch(ctx context.Context, q *query, fires <-chan zk.Event) {
-	// Ends when the watch fires, at the latest with the znode's deletion, or with ctx. Close waits
-	// for it.
+	// Ends when the watch fires, at the latest with the znode's deletion, or with ctx. Close waits.
 	g.running.Go(func() {
 		var (
 			e    zk.Event

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// view is the content of a cache. Only the loop writes it. Safe for concurrent use.
+// view is the content of a cache. Written only by the loop. Safe for concurrent use.
 type view struct {
 	mu        sync.RWMutex
 	znodes    map[string]map[string]*Znode // by the parent's path, then by name
@@ -67,7 +67,7 @@ func sorted(znodes []*Znode) []*Znode {
 	return znodes
 }
 
-// set replaces the znode at path; a nil z removes it.
+// set replaces the znode at path, or removes the znode if z is nil.
 func (v *view) set(path string, z *Znode) {
 	parent, name := split(path)
 	v.mu.Lock()

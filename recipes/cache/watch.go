@@ -11,10 +11,10 @@ import (
 )
 
 // WatchData calls f with the znode at path, nil if missing, now and after each change, and returns
-// nil when f returns false. Lost connections and sessions do not end WatchData. It fails when ctx
-// or the Client ends, and at the beginning if the server does not allow to read the znode. A slow f
-// misses intermediate states, never the latest. This is kazoo's DataWatch, except that WatchData
-// blocks.
+// nil when f returns false. Lost connections and sessions do not end WatchData. WatchData fails
+// when ctx or the Client ends, and at the beginning if the server does not allow to read the znode.
+// A slow f misses intermediate states, never the latest. This is kazoo's DataWatch, except that
+// WatchData blocks.
 func WatchData(ctx context.Context, c *recipes.Client, path string, f func(z *Znode) bool) error {
 	return watch(ctx, newEngine(c, path, scope{rootData: true}), f)
 }

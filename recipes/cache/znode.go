@@ -10,7 +10,7 @@ import (
 )
 
 // Znode is a cached znode. Its Stat is as of the last read of the data, so the numbers of children
-// in it may be older than the children in the cache. Neither the Znode nor its Data may be
+// in the Stat may be older than the children in the cache. Neither the Znode nor its Data may be
 // modified.
 type Znode struct {
 	Path string // as the Client names it, relative to its namespace

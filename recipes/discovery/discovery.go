@@ -50,7 +50,7 @@ func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T
 	return all, err
 }
 
-// Instance asks the server for one instance. If there is no such instance, the error is
+// Instance asks the server for an instance. If there is no such instance, the error is
 // ErrNoInstance. A DynamicSequential instance cannot be found by its id, which differs from its
 // znode's name: use Instances.
 func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[T], error) {
@@ -74,9 +74,8 @@ type Registered[T any] struct {
 	recipes.Contender
 }
 
-// Explain returns the instances of a service like Instances, with the session that registered each
-// and the time since when it has been registered: since its last registration, if its session was
-// lost meanwhile.
+// Explain returns the instances of a service like Instances, each with the session and the time of
+// its last registration. An instance is registered again after the loss of a session.
 func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]Registered[T], error) {
 	dir := znodepath.Join(d.base, name)
 	ids, err := contend.ChildNames(ctx, d.client, dir)

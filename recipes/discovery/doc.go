@@ -3,14 +3,14 @@
 // their JSON are those of Curator's curator-x-discovery, which Spring Cloud Zookeeper uses too, so
 // that Go and Java find each other.
 //
-// When the session ends, an instance is registered again in the next one.
+// When the session ends, an instance is registered again in the next session.
 //
 // Invariants:
 //   - D1 A registered instance exists once, and can be found again after every failure, as last
 //     updated, until Unregister.
 //   - D2 When Unregister has returned nil, the instance is gone, even if an answer was lost.
-//   - D3 Of two processes that register the same service and id, the later one has it. The other
-//     waits, and has it again when the later one is gone.
+//   - D3 Of two processes that register the same service and id, the later has the znode. The other
+//     waits, and has the znode again when the later is gone.
 //   - D4 Everything that Curator writes can be read, unknown fields included, and everything
 //     written here is what Curator would write.
 //   - D5 Soon after the last failure, Instances and a Cache show the registered instances.

@@ -18,7 +18,7 @@ const (
 	Permanent         ServiceType = "PERMANENT"          // persistent; the readers decide what differs from Static
 )
 
-// Instance is one instance of a service. T holds application data, which are written as JSON.
+// Instance is an instance of a service. T holds application data, which are written as JSON.
 type Instance[T any] struct {
 	Name    string // of the service; a valid name of a znode
 	ID      string // unique in the service; a valid name of a znode; Register fills it in if empty
@@ -26,13 +26,13 @@ type Instance[T any] struct {
 	Port    int    // 0 if none
 	SSLPort int    // 0 if none
 	Payload T
-	// PayloadClass is the Java class of the payload. Curator writes it, and needs it to read a
-	// payload that is not a map, a string, a boolean or a number.
+	// PayloadClass is the Java class of the payload. Curator writes the class, and needs it to read
+	// a payload that is not a map, a string, a boolean or a number.
 	PayloadClass string
 	Registered   time.Time   // in milliseconds; Register fills in the present time if zero
 	Type         ServiceType // "" means Dynamic
 	URI          URISpec
-	Disabled     bool // a Provider does not return it
+	Disabled     bool // not returned by a Provider
 }
 
 // URISpec is the template of an instance's URI: text with variables in braces, such as

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// record is an Instance as Curator's JsonInstanceSerializer writes it, with the fields in that
-// order. Like it, record leaves out "enabled", at which clients from before CURATOR-275 fail,
+// record is an Instance in the format of Curator's JsonInstanceSerializer, with the fields in the
+// same order. As in Curator, "enabled", at which clients from before CURATOR-275 fail, is left out
 // unless the instance is disabled.
 type record struct {
 	Name           string          `json:"name"`
@@ -24,7 +24,7 @@ type record struct {
 	Enabled        *bool           `json:"enabled,omitempty"`
 }
 
-// MarshalJSON returns the instance as Curator writes it.
+// MarshalJSON returns the instance in Curator's format.
 func (in Instance[T]) MarshalJSON() ([]byte, error) {
 	r := record{
 		Name: in.Name, ID: in.ID, Address: optional(in.Address), Port: optional(in.Port), SSLPort: optional(in.SSLPort),

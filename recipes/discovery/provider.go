@@ -33,6 +33,6 @@ func (p *Provider[T]) Instances() []Instance[T] {
 	})
 }
 
-// NoteError reports that an instance could not be used. After the number of errors that the
-// DownPolicy gives, Instance does not return it for a while.
+// NoteError reports that an instance could not be used. After the DownPolicy's number of errors,
+// Instance does not return the instance for a while.
 func (p *Provider[T]) NoteError(in Instance[T]) { p.down.noteError(in.identity()) }

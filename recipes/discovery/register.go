@@ -19,12 +19,12 @@ var (
 	ErrClosed = persistentnode.ErrClosed
 )
 
-// Register registers an instance and returns when others can find it. If the session is lost, the
-// instance is registered again as soon as possible, until Unregister. If Register fails, the
-// instance is not registered.
+// Register registers an instance and returns when others can find the instance. If the session is
+// lost, the instance is registered again as soon as possible, until Unregister. If Register fails,
+// the instance is not registered.
 //
-// An existing registration of the same service and id is replaced in one step: usually an earlier
-// run of this process made it. Another live process waits until this registration is gone; see
+// An existing registration of the same service and id, usually from an earlier run of this process,
+// is replaced in one step. Another live process waits until this registration is gone; see
 // Registration.Path. A Static or Permanent znode gets the new data.
 func (d *Discovery[T]) Register(ctx context.Context, in Instance[T]) (*Registration[T], error) {
 	in.setDefaults()
@@ -90,7 +90,7 @@ func (r *Registration[T]) startUpdate(in Instance[T]) (wait func(ctx context.Con
 // returns "" and the reason, if known: ErrTaken, ErrClosed, a lost session, or the server's error.
 func (r *Registration[T]) Path() (path string, err error) { return r.znode.Path() }
 
-// Wait waits until the instance is registered, which it may not be after the loss of the session.
+// Wait waits until the instance is registered, for example again after the loss of the session.
 // Wait fails with the server's error if the server refuses to create the znode, although the
 // request is retried; with ErrTaken in addition to ctx's error if ctx ends while another session
 // has the znode; and with ErrClosed.
@@ -98,8 +98,8 @@ func (r *Registration[T]) Wait(ctx context.Context) (path string, err error) {
 	return r.znode.Wait(ctx)
 }
 
-// Unregister ends the registration and waits until the znode is gone. If ctx ends first, that
-// continues in the background until the Client is closed.
+// Unregister ends the registration and waits until the znode is gone. If ctx ends first, the
+// deletion continues in the background until the Client is closed.
 func (r *Registration[T]) Unregister(ctx context.Context) error { return r.znode.Close(ctx) }
 
 // With registers, runs f, and unregisters, also if f panics. f gets ctx itself: a registration is

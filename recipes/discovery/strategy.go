@@ -22,8 +22,8 @@ func Random[T any]() Strategy[T] {
 	return func(all []Instance[T]) Instance[T] { return all[rand.IntN(len(all))] }
 }
 
-// Sticky chooses the same instance as long as it is available. When it is gone, pick chooses the
-// next.
+// Sticky chooses the same instance as long as that instance is available. When the instance is
+// gone, pick chooses the next.
 func Sticky[T any](pick Strategy[T]) Strategy[T] {
 	var (
 		mu      sync.Mutex

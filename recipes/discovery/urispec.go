@@ -9,13 +9,13 @@ import (
 // ErrURISpec means that the braces of a URISpec do not match.
 var ErrURISpec = errors.New("discovery: braces in the URI spec do not match")
 
-// uriPart is a part of a URISpec, as JSON has it.
+// uriPart is a part of a URISpec in JSON.
 type uriPart struct {
 	Value    string `json:"value"`
 	Variable bool   `json:"variable"`
 }
 
-// uriParts is a URISpec, as JSON has it.
+// uriParts is a URISpec in JSON.
 type uriParts struct {
 	Parts []uriPart `json:"parts"`
 }

@@ -36,8 +36,9 @@ type Group struct {
 // New returns the Group at path.
 func New(c *recipes.Client, path string) *Group { return &Group{c, path} }
 
-// Join makes this process a member and returns when it is one. If the session is lost, the member
-// joins again as soon as possible, until Leave. If Join fails, the process is not a member.
+// Join makes this process a member and returns when the membership is established. If the session
+// is lost, the member joins again as soon as possible, until Leave. If Join fails, the process is
+// not a member.
 //
 // An existing member with the same id is replaced: usually an earlier run of this process, whose
 // session has not ended yet. Another live process waits until this member has left; see
@@ -78,8 +79,8 @@ type Membership struct {
 // ID returns the id under which the process joined.
 func (m *Membership) ID() string { return m.id }
 
-// SetPayload changes the payload and waits until the znode has the new one. In a Party the payload
-// is the identifier. See PersistentZnode.SetData.
+// SetPayload changes the payload and waits until the znode has the new payload. In a Party the
+// payload is the identifier. See PersistentZnode.SetData.
 func (m *Membership) SetPayload(ctx context.Context, payload []byte) error {
 	return m.znode.SetData(ctx, payload)
 }
@@ -91,8 +92,8 @@ func (m *Membership) Path() (path string, err error) { return m.znode.Path() }
 // Wait waits until the process is a member; see PersistentZnode.Wait.
 func (m *Membership) Wait(ctx context.Context) (path string, err error) { return m.znode.Wait(ctx) }
 
-// Leave ends the membership and waits until the znode is gone. If ctx ends first, that continues in
-// the background; see PersistentZnode.Close.
+// Leave ends the membership and waits until the znode is gone. If ctx ends first, the deletion
+// continues in the background; see PersistentZnode.Close.
 func (m *Membership) Leave(ctx context.Context) error { return m.znode.Close(ctx) }
 
 func (m *Membership) with(ctx context.Context, f func(ctx context.Context) error) (err error) {

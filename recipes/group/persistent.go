@@ -11,14 +11,14 @@ import (
 )
 
 var (
-	// ErrTaken means that the znode exists and belongs to another session, or that it is an
-	// ephemeral although none was requested.
+	// ErrTaken means that the znode exists and belongs to another session, or is an ephemeral
+	// although none was requested.
 	ErrTaken = persistentnode.ErrTaken
 	// ErrClosed means that the PersistentZnode or its Client was closed.
 	ErrClosed = persistentnode.ErrClosed
 )
 
-// PersistentZnodeOptions says how to create a znode. The zero value creates a persistent one with
+// PersistentZnodeOptions says how to create a znode. The zero value creates a persistent znode with
 // the Client's ACL.
 type PersistentZnodeOptions struct {
 	Mode recipes.Mode
@@ -26,15 +26,15 @@ type PersistentZnodeOptions struct {
 	ACL  []zk.ACL      // nil means the Client's
 }
 
-// PersistentZnode keeps a znode in existence: it creates the znode again after its session has
-// ended or somebody has deleted it. Safe for concurrent use.
+// PersistentZnode keeps a znode in existence: a znode that was deleted, by somebody or with its
+// session, is created again. Safe for concurrent use.
 //
 //   - If another session has an ephemeral at the path, PersistentZnode waits for its end.
 //   - If a znode exists that is not ephemeral, and none was requested, that znode gets the data.
 //   - A sequential znode has a GUID before its name, like the protected znodes of Client.Create,
-//     and keeps the name that it got first.
-//   - A znode with a TTL is kept alive by its child "touch", which is set twice per TTL, as Curator
-//     does it.
+//     and keeps its first name.
+//   - A znode with a TTL is kept alive by its child "touch", which is set twice per TTL, as in
+//     Curator.
 //
 // Data that others write stay until SetData, or until the znode is created again.
 type PersistentZnode struct {
@@ -58,8 +58,8 @@ func (p *PersistentZnode) Wait(ctx context.Context) (path string, err error) {
 	return p.znode.Wait(ctx)
 }
 
-// SetData changes the data and waits until the znode has these or newer ones. They stay set even if
-// ctx ends first. Before Start, SetData does not wait. The slice is copied.
+// SetData changes the data and waits until the znode has these or newer data. The data stay set
+// even if ctx ends first. Before Start, SetData does not wait. The slice is copied.
 func (p *PersistentZnode) SetData(ctx context.Context, data []byte) error {
 	return p.znode.SetData(ctx, data)
 }
@@ -71,7 +71,7 @@ func (p *PersistentZnode) Data() []byte { return p.znode.Data() }
 // reason, if known: ErrTaken, ErrClosed, a lost session, or the server's error.
 func (p *PersistentZnode) Path() (path string, err error) { return p.znode.Path() }
 
-// Close deletes the znode, unless another session has it, and waits for that. A znode with a TTL
-// stays until its TTL is over, because other processes may keep it too. If ctx ends first, the
-// deletion continues in the background until the Client is closed.
+// Close deletes the znode, unless another session has it, and waits for the deletion. A znode with
+// a TTL stays until its TTL is over, because other processes may keep the znode too. If ctx ends
+// first, the deletion continues in the background until the Client is closed.
 func (p *PersistentZnode) Close(ctx context.Context) error { return p.znode.Close(ctx) }

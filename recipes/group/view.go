@@ -50,8 +50,8 @@ func (v *View) Events(ctx context.Context) iter.Seq[Event] {
 	}
 }
 
-// Listen calls f with the Events from one goroutine, until ctx or the View ends. Close waits for
-// it.
+// Listen calls f with the Events, in a single goroutine, until ctx or the View ends. Close waits
+// for the goroutine.
 func (v *View) Listen(ctx context.Context, f func(Event)) {
 	v.Children.Listen(ctx, func(e cache.Event) { f(newEvent(e)) })
 }

@@ -11,10 +11,10 @@
 // and their Contexts have ended by then.
 //
 // Invariants:
-//   - S1 A change that is reported as done was applied once, to the value that it reports. A change
-//     that is reported as failed was not applied and will not be, unless errors.Is(err,
+//   - S1 A change that is reported as done was applied once, to the reported value. A change that
+//     is reported as failed was not applied and will not be, unless errors.Is(err,
 //     recipes.ErrOutcomeUnknown).
-//   - S2 A caller that waits for changes sees the latest one.
+//   - S2 A caller that waits for changes sees the latest value.
 //   - S3 IDs hands out no number twice.
 //   - S4 No name has two holders whose Contexts are alive.
 //   - S5 A lease is not given to another holder before its end by that holder's clock.

@@ -39,8 +39,7 @@ func decodeLease(data []byte) (holder string, end time.Time, err error) {
 	return l.Holder, end, nil
 }
 
-// appendPython appends a string as Python writes it in JSON: everything except printable ASCII is
-// escaped.
+// appendPython appends a string in Python's JSON: everything except printable ASCII is escaped.
 func appendPython(b []byte, s string) []byte {
 	short := map[rune]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't', '\f': 'f', '\b': 'b'}
 	b = append(b, '"')

@@ -25,8 +25,8 @@ type Name struct {
 	name string
 }
 
-// NewNames returns names at path. Claim takes the first one that is free. Names must not be empty
-// or have a slash.
+// NewNames returns names at path. Claim takes the first free name. Names must not be empty or have
+// a slash.
 func NewNames(c *recipes.Client, path string, names ...string) *Names {
 	return &Names{client: c, path: path, names: names}
 }
@@ -67,7 +67,7 @@ func (n *Names) Claim(ctx context.Context) (*Name, error) {
 		if len(free) == 0 {
 			return nil, fmt.Errorf("shared: claim at %s: %w", n.path, ErrNoneFree)
 		}
-		// Clients that tried the same name at the same time now try different ones.
+		// Clients that tried the same name at the same time now try different names.
 		claimed, before, err := n.claim(ctx, free[collisions%len(free)])
 		switch {
 		case claimed != nil:

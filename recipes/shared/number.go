@@ -27,13 +27,13 @@ func NewKazooInt(c *recipes.Client, path string, opts ...Option) *Number[int64] 
 	return &Number[int64]{newAtomicValue(c, path, decimal, opts)}
 }
 
-// NewKazooFloat returns a number as Python writes it: kazoo's Counter whose default is a float.
+// NewKazooFloat returns a number in Python's notation: kazoo's Counter whose default is a float.
 func NewKazooFloat(c *recipes.Client, path string, opts ...Option) *Number[float64] {
 	return &Number[float64]{newAtomicValue(c, path, float, opts)}
 }
 
 // Watch returns the number and a channel that is closed when the number may have changed or ctx has
-// ended. It makes Number the Maximum of a shared semaphore of package lock.
+// ended. With Watch, a Number can be the Maximum of a shared semaphore of package lock.
 func (n *Number[T]) Watch(ctx context.Context) (int, <-chan struct{}, error) {
 	data, _, fires, err := n.watch(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (n *Number[T]) Watch(ctx context.Context) (int, <-chan struct{}, error) {
 		return 0, nil, err
 	}
 	changed := make(chan struct{})
-	// Ends with the change or with ctx; nobody waits for it.
+	// Ends with the change or with ctx; nobody waits.
 	go func() {
 		defer close(changed)
 		select {
@@ -55,7 +55,7 @@ func (n *Number[T]) Watch(ctx context.Context) (int, <-chan struct{}, error) {
 	return int(x), changed, nil
 }
 
-// Init creates the znode with x if it is missing, and reports whether it did.
+// Init creates a missing znode with x, and reports whether the znode was missing.
 func (n *Number[T]) Init(ctx context.Context, x T) (bool, error) {
 	_, created, err := n.CompareAndSet(ctx, Versioned[T]{}, x)
 	return created, err

@@ -28,9 +28,9 @@ func Optimistic(policy recipes.RetryPolicy) Option {
 	return func(c *config) { c.optimistic = policy }
 }
 
-// PromotedToLock makes a change that Optimistic no longer retries continue under a lock at path,
-// the lock of Curator's PromotedToLock, until it is done. Without this option such a change fails
-// with ErrContended.
+// PromotedToLock lets a change that Optimistic no longer retries continue until done, under a lock
+// at path: the lock of Curator's PromotedToLock. Without this option such a change fails with
+// ErrContended.
 func PromotedToLock(path string) Option {
 	return func(c *config) { c.lock = path }
 }

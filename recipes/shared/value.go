@@ -17,7 +17,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// Versioned is a value as it was at one moment. The zero value stands for a missing znode.
+// Versioned is the state of a value at one moment. The zero value stands for a missing znode.
 type Versioned[T any] struct {
 	Value   T
 	Version int32
@@ -36,7 +36,7 @@ type Change[T any] struct {
 }
 
 // Value is the data of a znode that many processes change. The first change creates the znode. Safe
-// for concurrent use; one Value makes one change at a time.
+// for concurrent use; a Value makes one change at a time.
 //
 // Its first change creates an ephemeral child of the znode, which shows after a lost answer whether
 // the change was applied. Close deletes the child.
@@ -63,7 +63,7 @@ func newAtomicValue[T any](c *recipes.Client, path string, codec codec[T], opts 
 // Close deletes the child that the first change created. The value may be used again afterwards.
 func (v *atomicValue[T]) Close(ctx context.Context) error { return v.writer.Close(ctx) }
 
-// Get returns the value as the Client's server knows it. After Client.Sync that is the latest.
+// Get returns the value according to the Client's server. After Client.Sync that is the latest.
 func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {
 	data, stat, err := v.client.Get(ctx, v.path)
 	switch {
@@ -75,9 +75,10 @@ func (v *atomicValue[T]) Get(ctx context.Context) (Versioned[T], error) {
 	return v.decode(data, stat)
 }
 
-// Next returns the value when it differs from after, which may be at once. If after is the result
-// of the previous call, no final change is missed: a value that is overwritten soon may be skipped,
-// the latest is not. With a zero after, Next returns the present value or waits for the first.
+// Next returns the value once the value differs from after, which may be at once. If after is the
+// result of the previous call, no final change is missed: a value that is overwritten soon may be
+// skipped, the latest is not. With a zero after, Next returns the present value or waits for the
+// first.
 func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versioned[T], error) {
 	for {
 		data, stat, fires, err := v.watch(ctx)
@@ -98,8 +99,8 @@ func (v *atomicValue[T]) Next(ctx context.Context, after Versioned[T]) (Versione
 	}
 }
 
-// Changes returns the results of Next, each after the previous one, until one is an error: at the
-// latest when ctx ends.
+// Changes returns the results of Next, each with the previous result as after, until Next fails: at
+// the latest when ctx ends.
 func (v *atomicValue[T]) Changes(ctx context.Context) iter.Seq2[Versioned[T], error] {
 	return func(yield func(Versioned[T], error) bool) {
 		var last Versioned[T]
@@ -126,9 +127,9 @@ func (v *atomicValue[T]) Set(ctx context.Context, value T) error {
 	}
 }
 
-// CompareAndSet replaces the value if nobody has written it since old, not even the same value. The
+// CompareAndSet replaces the value if nobody has written since old, not even the same value. The
 // result is the new value, or false if the value is not old. A zero old means that the znode must
-// not exist; CompareAndSet creates it.
+// not exist; CompareAndSet creates the znode.
 func (v *atomicValue[T]) CompareAndSet(ctx context.Context, old Versioned[T], value T) (Versioned[T], bool, error) {
 	for {
 		now, done, err := v.tryCompareAndSet(ctx, old, value)
@@ -157,7 +158,7 @@ func (v *atomicValue[T]) Update(ctx context.Context, f func(old T) (T, error)) (
 	return change, v.updateLocked(ctx, f, &change)
 }
 
-// updateOptimistic tries until it succeeds or the policy stops.
+// updateOptimistic tries until success, or until the policy stops.
 func (v *atomicValue[T]) updateOptimistic(ctx context.Context, f func(T) (T, error), change *Change[T]) (bool, error) {
 	start := time.Now()
 	for {
@@ -175,8 +176,9 @@ func (v *atomicValue[T]) updateOptimistic(ctx context.Context, f func(T) (T, err
 	}
 }
 
-// updateLocked tries under the lock, where only processes compete that still try without it. The
-// lock makes success likely; the version makes it correct, so losing the lock does no harm.
+// updateLocked tries under the lock, where only processes that still try without the lock compete.
+// The lock makes success likely. The version makes the change correct, so losing the lock does no
+// harm.
 func (v *atomicValue[T]) updateLocked(ctx context.Context, f func(T) (T, error), change *Change[T]) (err error) {
 	held, err := contend.Acquire(ctx, v.client, v.cfg.lock, "lock-", nil, contend.Exclusive)
 	if err != nil {
@@ -195,7 +197,7 @@ func (v *atomicValue[T]) updateLocked(ctx context.Context, f func(T) (T, error),
 	}
 }
 
-// tryUpdate makes one attempt. If it succeeds, it sets change.Before and change.After.
+// tryUpdate makes an attempt, and on success sets change.Before and change.After.
 func (v *atomicValue[T]) tryUpdate(ctx context.Context, f func(T) (T, error), change *Change[T]) (bool, error) {
 	before, err := v.Get(ctx)
 	if err != nil {
@@ -255,7 +257,7 @@ func (v *atomicValue[T]) written(data []byte, version int32, zxid int64) (Versio
 
 // isUnchanged reports, after the session was lost, whether the value is still old, so that a change
 // whose answer was lost was certainly not applied. That change cannot be applied later either: the
-// session was closed before the next one began, and requests that were not sent by then have
+// session was closed before the next session began, and requests that were not sent by then have
 // completed before the sync.
 func (v *atomicValue[T]) isUnchanged(ctx context.Context, old Versioned[T]) (bool, error) {
 	if _, err := v.client.AwaitSession(ctx); err != nil {

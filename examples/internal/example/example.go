@@ -1,5 +1,5 @@
-// Package example is the frame of the programs in examples/: the command line, a server in the
-// process if no other is given, and helpers.
+// Package example is the common part of the programs in examples/: the command line, a server in
+// this process unless -server names another, and helpers.
 package example
 
 import (
@@ -23,18 +23,18 @@ import (
 // distributed program does. The caller must close the client.
 type Connect func(ctx context.Context) (*recipes.Client, error)
 
-// Run is a program: it prints to out what happens, and returns when it has finished or ctx has
-// ended.
+// Run is a program. Run must print to out what happens, and return when the program has finished or
+// ctx has ended.
 type Run func(ctx context.Context, connect Connect, out io.Writer) error
 
-// connectTimeout is how long a server has to answer: recipes.Connect alone would try until ctx
-// ends.
+// connectTimeout bounds how long Connect waits for a server: recipes.Connect alone would try until
+// ctx ends.
 const connectTimeout = 10 * time.Second
 
 var errNoServer = errors.New("no server answers")
 
-// Main runs a program until it ends or is interrupted, with the servers of the flag -server, or
-// with a server in this process and in memory.
+// Main runs a program until the program ends or the user interrupts it. The servers are those of
+// the flag -server, or by default a server in this process, with its data in memory.
 func Main(run Run) {
 	servers := flag.String("server", "", "host:port,... of gozkd or any ZooKeeper; by default one in this process, in memory")
 	flag.Parse()
@@ -68,8 +68,8 @@ func runWith(ctx context.Context, servers string, run Run) (err error) {
 	}, os.Stdout)
 }
 
-// Together runs f n times concurrently, like n processes, numbered from 1. It waits for all and
-// returns their errors.
+// Together runs f n times concurrently, like n processes, numbered from 1. Together waits for all
+// and returns their errors.
 func Together(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -84,7 +84,7 @@ func Together(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// Sleep waits for d, or until ctx ends; then it returns ctx's cause.
+// Sleep waits for d, or returns the cause of ctx when ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -16,8 +16,8 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Lines runs a program with its own server, interrupts it after an hour, which is enough for all
-// programs that end, and returns the lines that it has printed.
+// Lines runs a program with its own server and returns the lines that the program has printed. A
+// program that does not end is interrupted after an hour of virtual time.
 func Lines(t *testing.T, run example.Run) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
