@@ -7,13 +7,13 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// command is one of the commands. run returns the fields of the answer, except command and error.
-// If it returns an error, that is ZooKeeper's text for a command that cannot be run, with status
-// 200 unless it is a failedError.
+// command is an admin command. run returns the fields of the answer, except command and error. If
+// run returns an error, its text is ZooKeeper's for a command that cannot be run, and the status is
+// 200 unless the error is a failedError.
 type command struct {
 	name    string
 	aliases []string
-	always  bool // it is also answered by a server that does not serve clients
+	always  bool // also answered by a server that does not serve clients
 	posts   bool // it requires POST, all others require GET
 	admins  bool // it requires all permissions on the root znode
 	run     func(h *handler, r *http.Request) (object, error)

@@ -100,7 +100,8 @@ func zabPhase(values []server.Value) string {
 	return ""
 }
 
-// addressSet returns the addresses of a server in ZooKeeper's form. Here a server has only one.
+// addressSet returns the addresses of a server in ZooKeeper's form. Here a server has a single
+// address.
 func addressSet(address string) object {
 	list := addresses(address)
 	o := object{{"empty", len(list) == 0}, {"all_addresses", list}}
@@ -111,7 +112,7 @@ func addressSet(address string) object {
 	return append(o, field{"all_ports", []int{port}}, field{"all_host_strings", []string{host}}, field{"one", address})
 }
 
-// addresses returns a list with the address, or an empty list if it is empty.
+// addresses returns a list with the address, or an empty list for an empty address.
 func addresses(address string) []string {
 	if address == "" {
 		return []string{}

@@ -116,8 +116,7 @@ func dirs(s *server.Server) object {
 	return object{{"datadir_size", settings["dataDirSize"]}, {"logdir_size", settings["dataLogSize"]}}
 }
 
-// hash answers with one digest, the newest. The digest is signed, because ZooKeeper's is a Java
-// long.
+// hash answers with the newest digest. The digest is signed, because ZooKeeper's is a Java long.
 func hash(s *server.Server) object {
 	zxid, digest := s.Digest()
 	return object{{"digests", []object{{{"zxid", zxid}, {"digest", int64(digest)}}}}}

@@ -30,8 +30,8 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusServiceUnavailable, "the command is disabled")
 		return
 	}
-	// Making it may take longer than the program allows for other answers. An error says that there
-	// is no such limit, as in tests.
+	// Making a backup may take longer than the program allows for other answers. An error says that
+	// there is no such limit, as in tests.
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{})
 	if left := h.taken.wait(h.options.Interval); left > 0 {
@@ -79,10 +79,10 @@ func copySnapshot(w io.Writer, control *http.ResponseController, from io.Reader)
 	}
 }
 
-// restore refuses. ZooKeeper replaces the state of one server, and leaves it to the operator to do
-// the same on all others, with no client and no write in between. Here the state belongs to the
-// whole ensemble: that of one member must not differ from the log, and that of all must not go back
-// while clients hold sessions, locks and versions of a later state.
+// restore always refuses. ZooKeeper replaces the state of a single server, and the operator must do
+// the same on all other servers, with no client and no write in between. Here the state belongs to
+// the whole ensemble: the state of a member must not differ from the log, and the state of all must
+// not go back while clients hold sessions, locks and versions of a later state.
 func restore(*handler, *http.Request) (object, error) {
 	return nil, &failedError{http.StatusServiceUnavailable,
 		"a running server is not restored: stop it and found a new ensemble on the snapshot with gozkd restore"}

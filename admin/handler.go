@@ -72,8 +72,8 @@ func allow(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 // notServing is ZooKeeper's text.
 const notServing = "This ZooKeeper instance is not currently serving requests"
 
-// serve answers a command. The order of the checks is ZooKeeper's, and so is that the answer names
-// a command that was not run as the client named it.
+// serve answers a command. The order of the checks is ZooKeeper's. Also as in ZooKeeper, the answer
+// names a command that was not run as the client named it.
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 	fail := func(status int, why string, more ...field) {
 		writeJSON(w, status, append(object{{"command", name}, {"error", why}}, more...))

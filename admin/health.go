@@ -9,7 +9,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// check is the result of one check. The reason is empty if it passed.
+// check is the result of a health check. The reason is empty if the check passed.
 type check struct{ name, reason string }
 
 // alive checks that a restart would not help: the server has not stopped by itself. A restart does
@@ -53,7 +53,7 @@ func (h *handler) ready() []check {
 }
 
 // health answers as Kubernetes' own servers do: ok with status 200, or the failed checks with 503.
-// With ?verbose it lists all checks. The answer is JSON if the client accepts that.
+// With ?verbose, all checks are listed. The answer is JSON if the client accepts that.
 func (h *handler) health(w http.ResponseWriter, r *http.Request, checks []check) {
 	if !allow(w, r, http.MethodGet, http.MethodHead) {
 		return

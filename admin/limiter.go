@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// limiter admits one caller, and the next one after an interval. It is safe for concurrent use.
+// limiter admits a caller, and the next caller after an interval. A limiter is safe for concurrent
+// use.
 type limiter struct {
 	mu           sync.Mutex // guards the rest
 	last, before time.Time  // when the last two callers were admitted; zero: none yet

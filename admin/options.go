@@ -15,26 +15,26 @@ type Options struct {
 	Snapshot bool
 	// Shed lets administrators close clients' connections.
 	Shed bool
-	// Interval is for how long after a snapshot the next one is refused
+	// Interval is for how long after a snapshot the next snapshot is refused
 	// (admin.rateLimiterIntervalInMS). Default: 5 minutes. Negative: none is refused.
 	Interval time.Duration
-	// Reload reads the program's configuration again. Its error is shown. It must be safe for
-	// concurrent use. nil: the command reload does not exist.
+	// Reload reads the program's configuration again, and must be safe for concurrent use. Its
+	// error is shown. nil: the command reload does not exist.
 	Reload func() error
 	// InitialConfiguration is the text of the file that the server was configured from. Secrets in
-	// it are not shown. Empty: none.
+	// the text are not shown. Empty: none.
 	InitialConfiguration string
 	// Properties are the settings that the program was given as -Dname=value, in any order. The
-	// last one with a name counts. Secrets are not shown.
+	// last setting with a name counts. Secrets are not shown.
 	Properties []server.Setting
 	// NotReady returns the program's own reason why no more clients should be sent to the server,
-	// for example that it is about to stop, or nil. It must be safe for concurrent use. It may be
-	// nil.
+	// for example that it is about to stop, or nil. NotReady must be safe for concurrent use, and
+	// may be nil.
 	NotReady func() error
 }
 
 // New returns the admin commands of s, and its health checks: GET /livez and /readyz. New opens no
-// port. To mount it under another path, use http.StripPrefix.
+// port. To mount the handler under another path, use http.StripPrefix.
 //
 // The commands snapshot and shed_connections require all permissions on the root znode, with a
 // header such as Authorization: digest user:password. There is no other authentication.

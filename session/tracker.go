@@ -7,12 +7,12 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Tracker finds expired sessions. It is not safe for concurrent use: callers on several goroutines
-// must share a lock.
+// Tracker finds expired sessions. A Tracker is not safe for concurrent use: callers on several
+// goroutines must share a lock.
 //
-// All times passed to a tracker must come from one clock. If they carry a monotonic reading, as
-// those of time.Now do, steps of the wall clock have no effect. They need not ascend from call to
-// call, since reports may arrive late.
+// All times passed to a tracker must come from the same clock. If they carry a monotonic reading,
+// as those of time.Now do, steps of the wall clock have no effect. They need not ascend from call
+// to call, since reports may arrive late.
 type Tracker struct {
 	tick     time.Duration
 	origin   time.Time // base of all stored times; a multiple of tick; zero until the first call with a time
@@ -20,7 +20,7 @@ type Tracker struct {
 	buckets  map[int64]*entry // linked list of the sessions that expire at origin+key*tick; no bucket is empty
 }
 
-// entry is one session. Unless it is closing, it is in the list of its bucket.
+// entry is a session. Unless the session is closing, the entry is in the list of its bucket.
 type entry struct {
 	id         proto.SessionID
 	timeout    time.Duration
@@ -30,7 +30,7 @@ type entry struct {
 	closing    bool
 }
 
-// New returns an empty tracker with buckets of one tick. It panics if tick is not positive.
+// New returns an empty tracker with buckets of one tick, and panics if tick is not positive.
 func New(tick time.Duration) *Tracker {
 	if tick <= 0 {
 		panic("session: tick must be positive, not " + tick.String())
@@ -83,7 +83,7 @@ func (t *Tracker) Remove(id proto.SessionID) {
 }
 
 // Expired returns the sessions that have expired at now, sorted, and marks them as closing (E4).
-// The caller, who owns the result, proposes to close each session. Then it must call
+// The caller owns the result, and proposes to close each session. Then the caller must call
 //
 //   - Remove when the proposal was applied,
 //   - SetTimeout if the client reconnected in the meantime,
@@ -110,8 +110,8 @@ func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 }
 
 // Due returns the sessions that are closing or whose timeout has passed at now, sorted. Unlike
-// Expired, it does not wait for the end of a bucket, and changes nothing. It visits all sessions.
-// The caller owns the result.
+// Expired, Due does not wait for the end of a bucket, changes nothing, and visits all sessions. The
+// caller owns the result.
 func (t *Tracker) Due(now time.Time) []proto.SessionID {
 	at := t.since(now)
 	var ids []proto.SessionID
@@ -124,8 +124,8 @@ func (t *Tracker) Due(now time.Time) []proto.SessionID {
 	return ids
 }
 
-// Retry puts a closing session back into its bucket, so that the next Expired returns it again. It
-// does nothing for other sessions.
+// Retry puts a closing session back into its bucket, so that the next Expired returns it again.
+// Retry does nothing for other sessions.
 func (t *Tracker) Retry(id proto.SessionID) {
 	if e := t.sessions[id]; e != nil && e.closing {
 		t.link(e)
@@ -141,7 +141,7 @@ func (t *Tracker) ResetAll(now time.Time) {
 	}
 }
 
-// Bucket lists the sessions that expire at one instant.
+// Bucket lists the sessions that expire at the same instant.
 type Bucket struct {
 	At  time.Time
 	IDs []proto.SessionID // sorted
@@ -184,7 +184,7 @@ func (t *Tracker) link(e *entry) {
 	t.buckets[e.bucket] = e
 }
 
-// unlink removes e from its bucket, if it is in one.
+// unlink removes e from its bucket. A closing entry is in none.
 func (t *Tracker) unlink(e *entry) {
 	if e.closing {
 		return

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Entry is one entry of raft's log.
+// Entry is an entry of raft's log.
 type Entry struct {
 	Index uint64 // from 1
 	Data  []byte
@@ -103,7 +103,7 @@ type replay struct {
 
 func (r *replay) last() uint64 { return r.base + uint64(len(r.entries)) }
 
-// payload applies the records of one frame, and retains slices of p. If ok is false, want and got
+// payload applies the records of a frame, and retains slices of p. If ok is false, want and got
 // describe the problem. The checksum of the frame was right, so the writer or the chain is broken
 // then.
 func (r *replay) payload(p []byte) (want, got string, ok bool) {

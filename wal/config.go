@@ -18,7 +18,7 @@ const (
 	MinSegmentBytes = 4 << 10
 	// MaxSegmentBytes is the largest segment that Open accepts.
 	MaxSegmentBytes = 4 << 30
-	// MaxAppendBytes is the maximum size of one Append, including the framing.
+	// MaxAppendBytes is the maximum size of an Append, including the framing.
 	MaxAppendBytes = 1 << 30
 )
 

@@ -20,7 +20,7 @@ var (
 	ErrOrder = errors.New("wal: entries out of order")
 )
 
-// CorruptError describes damage to the log. It wraps [ErrCorrupt].
+// CorruptError describes damage to the log, and wraps [ErrCorrupt].
 type CorruptError struct {
 	Path   string // the segment file
 	Offset int64  // of the damaged header or frame, in bytes

@@ -67,7 +67,7 @@ func (h segmentHeader) append(buf []byte, table *crc32.Table) (_ []byte, crc uin
 // decodeSegmentHeader decodes the 64 bytes in buf. Its error is a *CorruptError without Path, or
 // wraps ErrVersion.
 //
-// It verifies the magic, the checksum and the version, in this order. Every version must have a
+// The magic, the checksum and the version are verified in this order. Every version must have a
 // checksum over the first 60 bytes, so that a damaged version number is not mistaken for a newer
 // format.
 func decodeSegmentHeader(buf []byte, table *crc32.Table) (h segmentHeader, crc uint32, err error) {
@@ -129,7 +129,8 @@ func (h frameHeader) seal(buf []byte, table *crc32.Table) (crc uint32) {
 	return crc
 }
 
-// decodeFrameHeader decodes the header in buf. ok is false if it can't be a frame of this version.
+// decodeFrameHeader decodes the header in buf. ok is false if no frame of this version has such a
+// header.
 func decodeFrameHeader(buf []byte) (h frameHeader, ok bool) {
 	le := binary.LittleEndian
 	kind := le.Uint32(buf[0:])

@@ -54,15 +54,15 @@ type tail struct {
 	end   int64 // offset after the last frame
 }
 
-// spare is the file of a dropped segment, kept for a later one.
+// spare is the file of a dropped segment, kept for a later segment.
 type spare struct {
 	path  string
 	bytes int64
 }
 
-// Append writes all batches, in order, as one frame, and returns after the frame is on disk. It is
-// recovered as a whole or not at all. Append retains no slice, and does nothing if the batches are
-// empty.
+// Append writes all batches, in order, as one frame, and returns after the frame is on disk. The
+// frame is recovered as a whole or not at all. Append retains no slice, and does nothing if the
+// batches are empty.
 //
 // Errors:
 //
@@ -101,9 +101,9 @@ func (l *Log) Append(batches ...Batch) error {
 	return nil
 }
 
-// Compact declares that entries up to index are no longer needed. It drops the segments that hold
-// no other entries, so the next Open may still recover some of them. An index above LastIndex
-// empties the log durably, like Batch.Reset. Errors are those of Append.
+// Compact declares that entries up to index are no longer needed. Compact drops the segments that
+// hold no other entries, so the next Open may still recover some of these entries. An index above
+// LastIndex empties the log durably, like Batch.Reset. Errors are those of Append.
 func (l *Log) Compact(index uint64) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -131,10 +131,10 @@ func (l *Log) FirstIndex() uint64 { return l.pos.first }
 func (l *Log) LastIndex() uint64 { return l.pos.last }
 
 // Size returns the size of the log on disk, in bytes, including preallocated space and spare files.
-// It is safe for concurrent use.
+// Size is safe for concurrent use.
 func (l *Log) Size() int64 { return l.size.Load() }
 
-// Close closes the files and releases the lock. It writes nothing; with NoSync it syncs the
+// Close closes the files and releases the lock. Close writes nothing; with NoSync it syncs the
 // appends. A second Close does nothing.
 func (l *Log) Close() error {
 	if l.closed {
@@ -161,8 +161,8 @@ func (l *Log) usable() error {
 	return nil
 }
 
-// write appends batches to the tail, or to a new segment if the tail is full, and syncs it. payload
-// is their encoded length.
+// write appends batches to the tail, or to a new segment if the tail is full, and syncs. payload is
+// their encoded length.
 func (l *Log) write(batches []Batch, payload int64) error {
 	size := frameBytes(payload)
 	if l.tail.end+size > l.cfg.SegmentBytes && l.tail.end > l.tail.start {

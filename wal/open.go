@@ -15,7 +15,7 @@ type Recovered struct {
 	// State is the newest state, nil if none was ever appended.
 	State []byte
 	// Entries are the entries of the log, in order and without gaps. The first entries may be
-	// compacted ones whose segment still existed.
+	// compacted entries whose segment still existed.
 	Entries []Entry
 
 	// TornBytes is the size of the remains of an append that was running when the power failed:
@@ -74,7 +74,8 @@ func (l *Log) open() (Recovered, error) {
 	return rec, l.adoptSpares(spares)
 }
 
-// sortNames returns the numbers of the segments, and those of the spares, in ascending order.
+// sortNames returns the numbers of the segments and the numbers of the spares, each in ascending
+// order.
 func sortNames(names []string) (segments, spares []uint64) {
 	for _, name := range names {
 		if n, ok := parseName(name, segmentSuffix); ok {

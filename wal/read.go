@@ -8,9 +8,9 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// Read recovers the content of the log in dir like Open, but changes nothing: it makes no file, and
-// leaves a torn append in place. So the content need not be durable. Read takes no lock: the caller
-// must make sure that the log is not open. It uses only the FS of cfg.
+// Read recovers the content of the log in dir like Open, but changes nothing: no file is made, and
+// a torn append stays in place. So the content need not be durable. Read takes no lock: the caller
+// must make sure that the log is not open. Of cfg, only FS is used.
 //
 // Errors are as for Open, except that a missing directory returns an error wrapping
 // [io/fs.ErrNotExist].

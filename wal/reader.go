@@ -10,10 +10,10 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// windowBytes is the size of one read of a segment.
+// windowBytes is the size of a read from a segment.
 const windowBytes = 256 << 10
 
-// reader reads the frames of one segment file, in order.
+// reader reads the frames of a segment file, in order.
 type reader struct {
 	f     vfs.File
 	path  string
@@ -65,7 +65,7 @@ func (r *reader) readHeader(number uint64) error {
 	return nil
 }
 
-// follows verifies that the segment continues where the previous one has ended.
+// follows verifies that the segment continues where the previous segment has ended.
 func (r *reader) follows(previous *reader, seq uint64, prev uint32, lastIndex uint64) error {
 	h := r.header
 	if h.firstSeq > seq || h.firstSeq == seq && h.prevCRC != prev {
@@ -128,7 +128,8 @@ func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 	later = -1
 	dirty := r.end // offset after the last word that is not zero
 	for off := r.end; off < r.size; off += windowBytes {
-		// Each window overlaps the next one, so that a header that begins at its last word is seen.
+		// Each window overlaps the next window, so that a header that begins at its last word is
+		// seen.
 		buf, err := r.at(off, min(windowBytes+24, r.size-off))
 		if err != nil {
 			return 0, 0, err

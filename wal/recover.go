@@ -43,14 +43,14 @@ func (l *Log) readSegments(numbers []uint64) (content *replay, last *reader, err
 			}
 			continue
 		}
-		// start is before the state that a segment begins with: if it holds nothing else, it may be
-		// left early.
+		// start is before the state that a segment begins with: a segment that holds nothing else
+		// may be left early.
 		l.tail = tail{segment: s, f: r.f, salt: r.header.salt, start: segmentHeaderBytes, end: r.end}
 	}
 	return content, last, nil
 }
 
-// readSegment applies one segment to content, and advances the chain of checksums past it. previous
+// readSegment applies a segment to content, and advances the chain of checksums past it. previous
 // is the previous segment, read to its end, or nil. The file stays open unless there is an error.
 func (l *Log) readSegment(number uint64, previous *reader, content *replay, keep *arena) (_ *reader, err error) {
 	r, err := openReader(l.cfg.FS, segmentPath(l.dir, number), l.table)
@@ -119,8 +119,8 @@ func (l *Log) repair(r *reader) (Recovered, error) {
 	}
 	// The previous process may have died, or stopped, between the write of the last frame and its
 	// sync. Only that frame can be in the page cache without being on disk, and after a failed sync
-	// the cache may mark its pages as clean. So write it again, and sync, before anything depends
-	// on it.
+	// the cache may mark its pages as clean. So write that frame again, and sync, before anything
+	// depends on it.
 	frame, err := r.at(r.last, r.end-r.last)
 	if err != nil {
 		return Recovered{}, err

@@ -13,7 +13,7 @@ const (
 	// the whole segment would delay a first start by 64 MiB of zeros; each step delays one append.
 	firstBytes = 1 << 20
 	growBytes  = 4 << 20
-	// maxSpares is how many files of dropped segments are kept. Each roll uses one, and a
+	// maxSpares is how many files of dropped segments are kept. Each roll uses a spare, and a
 	// checkpoint may drop several segments.
 	maxSpares = 2
 )
@@ -82,8 +82,8 @@ func (l *Log) begin(number uint64) error {
 	return nil
 }
 
-// writeHead writes head durably to the file at path: a recycled file of size bytes, or a new file.
-// It returns the new size of the file.
+// writeHead writes head durably to the file at path, which is a recycled file of size bytes or a
+// new file, and returns the new size of the file.
 func (l *Log) writeHead(path string, head []byte, size int64, recycled bool) (_ int64, err error) {
 	var f vfs.File
 	if recycled {
@@ -137,8 +137,8 @@ func grownSize(size, need, segmentBytes int64) int64 {
 	return max(need, min((need+step-1)/step*step, segmentBytes))
 }
 
-// dropOldest removes the oldest segment, or keeps its file as a spare. It syncs the directory each
-// time: a crash during two unsynced removals could keep the older file and lose the newer one, and
+// dropOldest removes the oldest segment, or keeps its file as a spare. The directory is synced each
+// time: a crash during two unsynced removals could keep the older file and lose the newer file, and
 // the gap would look like damage.
 func (l *Log) dropOldest() error {
 	s := l.sealed[0]
@@ -173,7 +173,7 @@ func (l *Log) fitsSpare(bytes int64) bool {
 }
 
 // adoptSpares keeps or removes the spares that an earlier process left. A spare is never read, so
-// an unfinished one can be used as well.
+// an unfinished spare can be used as well.
 func (l *Log) adoptSpares(numbers []uint64) error {
 	for _, number := range numbers {
 		path := sparePath(l.dir, number)

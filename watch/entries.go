@@ -2,8 +2,8 @@ package watch
 
 import "strings"
 
-// listKind names one of ZooKeeper's two tables. A persistent watch is in both of them, a recursive
-// one only in the first.
+// listKind names one of ZooKeeper's two tables. A persistent watch is in both tables, a recursive
+// watch only in the first.
 type listKind uint8
 
 const (
@@ -29,8 +29,8 @@ type listID struct {
 	kind listKind
 }
 
-// entry holds the modes of one connection on one path in one of the two tables. It is in two rings:
-// that of its path, and that of its connection.
+// entry holds the modes of a connection on a path in one of the two tables. An entry is in two
+// rings: that of its path, and that of its connection.
 type entry struct {
 	conn, path         uint32
 	pathPrev, pathNext uint32
@@ -42,13 +42,13 @@ type entry struct {
 // list is a ring of n entries. Invariant: recursive entries come first.
 type list struct{ head, n uint32 }
 
-// pathRecord holds the watches on one path.
+// pathRecord holds the watches on a path.
 type pathRecord struct {
 	path  string
 	lists [listKinds]list
 }
 
-// connRecord holds the watches of one connection.
+// connRecord holds the watches of a connection.
 type connRecord struct {
 	id    ConnID
 	round uint64 // the last Match that reported it
@@ -91,7 +91,7 @@ func (t *Table) findEntry(cn, p uint32, k listKind) uint32 {
 	return 0
 }
 
-// put adds modes to the entry of c on path. It makes the entry if there is none.
+// put adds modes to the entry of c on path, and makes the entry if there is none.
 func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 	cn, ok := t.conns[c]
 	if !ok {
@@ -132,7 +132,7 @@ func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 }
 
 // clear removes modes from e, which must have all of them. An entry without a mode is removed, and
-// with its last entry a path or connection (T4).
+// so is a path or connection without an entry (T4).
 func (t *Table) clear(e uint32, modes Kind) {
 	en := t.entry.at(e)
 	en.modes &^= modes

@@ -38,7 +38,7 @@ func (t *Table) Match(dst []ConnID, ev proto.EventType, path string) []ConnID {
 }
 
 // trigger appends the connections that watch the path itself. Every event that uses a list concerns
-// every mode that the list can hold, so there is nothing to filter.
+// every mode that the list can hold, so no entry is left out.
 func (t *Table) trigger(dst []ConnID, path string, k listKind) []ConnID {
 	p, ok := t.paths[path]
 	if !ok {

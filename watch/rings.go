@@ -1,6 +1,6 @@
 package watch
 
-// linkPath adds e to the ring of its path, and to the index of the list if it is longer than
+// linkPath adds e to the ring of its path, and to the index of the list if the list is longer than
 // maxScan.
 func (t *Table) linkPath(e uint32) {
 	en := t.entry.at(e)

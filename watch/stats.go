@@ -4,7 +4,7 @@ import "slices"
 
 // Stats returns the number of connections, paths, and pairs of both in the data table, which holds
 // data, persistent and recursive watches. Child watches are left out, as in ZooKeeper's four-letter
-// word wchs. It takes constant time.
+// word wchs. Stats takes constant time.
 func (t *Table) Stats() (conns, paths, watches int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -16,8 +16,8 @@ func (t *Table) Stats() (conns, paths, watches int) {
 func (t *Table) Len() int { return int(t.entries.Load()) }
 
 // ByConn returns, for each connection in the data table (see Stats), its paths, sorted. The caller
-// owns the result. The cost is proportional to the number of watches, and all other calls wait: it
-// is for the four-letter word wchc.
+// owns the result. ByConn is for the four-letter word wchc: the cost is proportional to the number
+// of watches, and all other calls wait.
 func (t *Table) ByConn() map[ConnID][]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,8 +33,8 @@ func (t *Table) ByConn() map[ConnID][]string {
 	return m
 }
 
-// ByPath returns, for each path in the data table (see Stats), its connections, sorted. It is
-// otherwise like ByConn.
+// ByPath returns, for each path in the data table (see Stats), its connections, sorted. Otherwise
+// ByPath is like ByConn.
 func (t *Table) ByPath() map[string][]ConnID {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ConnID identifies a connection. The server must not use one twice.
+// ConnID identifies a connection. The server must not use the same ConnID twice.
 type ConnID uint64
 
 // Kind is a set of watch modes.
@@ -21,7 +21,7 @@ const (
 	PersistentRecursive                  // addWatch mode 1: the path and all znodes below it, without ChildrenChanged
 )
 
-// Table holds watches. It is safe for concurrent use.
+// Table holds watches. A Table is safe for concurrent use.
 type Table struct {
 	entries atomic.Int64 // for Empty; written under mu
 
@@ -51,14 +51,14 @@ func New() *Table {
 	}
 }
 
-// Empty reports whether there are no watches. It takes no lock, so that a transaction costs nothing
-// here while there are none.
+// Empty reports whether there are no watches. Empty takes no lock, so that a transaction costs
+// nothing here while there are none.
 func (t *Table) Empty() bool { return t.entries.Load() == 0 }
 
 // Add adds the modes k for connection c on path, and keeps earlier modes (T3). The path may alias a
-// buffer: Add clones it if it retains it. The path is not validated; one that no znode can have
-// never matches. After RemoveConn(c) the caller must not call Add for c: nothing would remove the
-// watch.
+// buffer: Add clones a path that it retains. The path is not validated; a path that no znode can
+// have never matches. After RemoveConn(c) the caller must not call Add for c: nothing would remove
+// the watch.
 func (t *Table) Add(c ConnID, path string, k Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,9 +34,9 @@ type Server interface {
 	ResetStats()
 }
 
-// TelnetClose is what telnet sends when its user leaves: IAC IP IAC DO. It is read like a word and
-// has no answer. As the length of a request it is negative, so it would close the connection too,
-// but with a line in the log.
+// TelnetClose holds the bytes that telnet sends when its user leaves: IAC IP IAC DO. They are read
+// like a word and have no answer. As the length of a request they would be negative, and close the
+// connection too, but with a line in the log.
 const TelnetClose = "\xff\xf4\xff\xfd"
 
 // bufferBytes is how much of an answer is collected before it is sent. Clients such as kazoo read
@@ -99,7 +99,7 @@ func Write(w *bufio.Writer, word string, s Server, asker int64) {
 		say(w, "null")
 	case serving:
 		writeServing(w, word, s, asker)
-	case word == "hash": // in ZooKeeper too, this one has no line end
+	case word == "hash": // in ZooKeeper too, this answer has no line end
 		say(w, notServing)
 	default:
 		say(w, notServing+"\n")

@@ -65,7 +65,7 @@ func (s scale) bucket(v int64) int {
 }
 
 // start returns the smallest value of bucket i; for the number of buckets, the value at which
-// another one would start.
+// another bucket would start.
 func (s scale) start(i int) int64 {
 	if i < 2<<s {
 		return int64(i)
@@ -128,8 +128,8 @@ func (h *Histogram) Reset() {
 	h.max.Store(0)
 }
 
-// Distribution holds the values of one or several histograms at one moment. The zero value has
-// none.
+// Distribution holds the values of one or several histograms at one moment. The zero value is
+// empty.
 type Distribution struct {
 	Count int64
 	Sum   float64
