@@ -17,10 +17,10 @@ import (
 )
 
 // serveBare is the least that a Go server can do with the frames of get and set. A goroutine per
-// connection reads the available bytes and answers all whole requests with one write; each reply
-// has the right length and no content. It keeps no znodes and decodes only headers. With synced,
-// replies to sets wait for a sync of a shared log file. It prints its address and ends when
-// standard input does.
+// connection reads the available bytes and answers all whole requests with a single write; each
+// reply has the right length and no content. The server keeps no znodes and decodes only headers.
+// With synced, replies to sets wait for a sync of a shared log file. serveBare prints its address
+// and ends at the end of standard input.
 func serveBare(synced bool) (err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,8 +110,8 @@ var bareBody = map[proto.OpCode][]byte{
 	proto.OpSetData: make([]byte, proto.StatBytes),
 }
 
-// bareLog appends records of all connections to a file that was filled with zeros before, and syncs
-// it. Records that arrive during a sync share the next one.
+// bareLog appends records of all connections to a file of zeros, and syncs the file. Records that
+// arrive during a sync share the next sync.
 type bareLog struct {
 	f     *os.File
 	at    int64
@@ -125,7 +125,8 @@ type bareRecord struct {
 
 func newBareLog() (*bareLog, error) {
 	f, err := zeroedFile()
-	// The queue has room for a record of each connection of any shape, so nobody blocks on it.
+	// The queue has room for a record of each connection of any shape, so that appending never
+	// blocks on the queue.
 	return &bareLog{f: f, queue: make(chan bareRecord, maxLoad)}, err
 }
 

@@ -34,16 +34,16 @@ const (
 
 // moment holds the latencies of paced writes on a server in a situation.
 type moment struct {
-	what, than string // than: the situation to compare with; empty: none
+	what, than string // than: the situation to compare with; empty: no comparison
 	server     string
 	seen       *pacedSeen
-	took       []float64 // ms: how long the disturbance took, each time; empty: it lasts as long as the measurement
+	took       []float64 // ms: how long the disturbance took, each time; empty: as long as the measurement
 	note       string    // the disturbance in figures
 }
 
-// benchCalm sends writes at a steady rate, well below what the servers can do, and // ones:
-// undisturbed, while checkpoints are written, while a member catches up, and while all sessions
-// reconnect at once.
+// benchCalm sends writes at a steady rate, well below what the servers can do, and reports the slow
+// writes: undisturbed, while checkpoints are written, while a member catches up, and while all
+// sessions reconnect at once.
 func benchCalm(ctx context.Context, s *settings) error {
 	var all []moment
 	chosen := 0
@@ -155,7 +155,7 @@ func (s *pacedSeen) while(ctx context.Context, addrs []string, rate int, w *work
 	return ms, nil
 }
 
-// pacedFor sends paced writes to the addresses while f runs, and uncounted ones before.
+// pacedFor sends paced writes to the addresses while f runs, and uncounted writes before.
 func pacedFor(ctx context.Context, addrs []string, rate int, w *workload, f func(ctx context.Context) error) (_ *pacedSeen, err error) {
 	l, err := openLoad(addrs, calmConnections, 1)
 	if err != nil {
@@ -190,9 +190,9 @@ func sleepFor(d time.Duration) func(ctx context.Context) error {
 	}
 }
 
-// calmCheckpoints compares writes to random znodes without a checkpoint and with one
-// after the other: the server starts on the same data with a snapCount that is never reached, and
-// with one that two seconds of writes reach.
+// calmCheckpoints compares writes to random znodes without a checkpoint and with checkpoints in
+// turn: the server starts on the same data with a snapCount that is never reached, and with a
+// snapCount that two seconds of writes reach.
 func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment, err error) {
 	dir, err := os.MkdirTemp("", "gozkd-bench-data-")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // catchUps is how often a member is stopped and catches up.
 const catchUps = 3
 
-// calmCatchUp compares writes to two of three members while the third is in sync, and while it
-// fetches more missed writes than their logs must keep.
+// calmCatchUp compares writes to two of three members while the third is in sync, and while the
+// third fetches more missed writes than their logs must keep.
 func calmCatchUp(ctx context.Context, s *settings, k kind) (ms []moment, err error) {
 	e, err := k.startEnsemble(ctx, nMembers, keys())
 	if err != nil {
@@ -88,14 +88,15 @@ func writesWithout(addrs []string, n int) error {
 	return errors.Join(err, l.close())
 }
 
-// awaitSynced waits until the member serves and has everything the others had at the time of the
-// call.
+// awaitSynced waits until the member serves and has everything that the other members had at the
+// time of the call.
 func awaitSynced(ctx context.Context, m *server.Member) error {
 	const interval, patience = 2 * time.Millisecond, 2 * time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		// ZooKeeper may accept a connection before it can serve, and then never answers on it.
+		// ZooKeeper may accept a connection before it can serve, and then never answers on that
+		// connection.
 		c, err := dialImpatient(m.Addr(), 0, 1, time.Second)
 		if err == nil {
 			path := rootPath

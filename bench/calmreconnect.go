@@ -32,7 +32,7 @@ func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err 
 		return nil, fmt.Errorf("%d sessions: %w", s.sessions, err)
 	}
 	// The sessions are not closed: a server may process an abandoned connection after its
-	// successor, and close the session's connection for it.
+	// successor, and then closes the successor, because the session has moved.
 	defer func() { err = errors.Join(err, idle.abandon()) }()
 	sets := workloadNamed("set 100 B")
 	quiet, err := pacedFor(ctx, []string{p.Addr()}, s.rate, sets, sleepFor(s.calm))
@@ -57,7 +57,7 @@ func calmReconnects(ctx context.Context, s *settings, k kind) (ms []moment, err 
 }
 
 // reconnectRetry is how long a client waits for an answer before it makes a new connection: a
-// server whose accept queue is full loses some.
+// server whose accept queue is full loses some connections.
 const reconnectRetry = 2 * time.Second
 
 // reconnect closes all sockets, connects all of them again at once, and returns when each client
@@ -125,7 +125,7 @@ func (l *load) reconnect(ctx context.Context, addr string) error {
 	return nil
 }
 
-// hangUp closes a client's socket, if it has one, and forgets what was in flight.
+// hangUp closes a client's socket, if any, and forgets the requests in flight.
 func (l *load) hangUp(c *client) error {
 	c.out, c.r, c.w = c.out[:0], 0, 0
 	if c.fd < 0 {
@@ -151,7 +151,7 @@ func (l *load) resume(i int, addr string) error {
 // has arrived.
 func (l *load) resumed(i int, events uint32) ([]byte, error) {
 	c := l.clients[i]
-	if events&unix.EPOLLOUT != 0 { // connected, or refused: the write will tell
+	if events&unix.EPOLLOUT != 0 { // connected, or refused: the write shows which
 		c.appendConnect()
 		if err := c.write(); err != nil {
 			return nil, err

@@ -125,7 +125,7 @@ func widen(a *plot.Axis) {
 // bar is a row of a chart of ratios: its values, drawn from 1 to the left or right.
 type bar struct {
 	label   string
-	values  []float64 // NaN: none
+	values  []float64 // NaN: no value
 	colours []color.Color
 }
 
@@ -195,7 +195,7 @@ func ratiosPicture(all []comparison) ([]byte, error) {
 	return barsPicture(title, bars, map[string]color.Color{"operations per second": blue, "operations per second of CPU": pale})
 }
 
-// targetsPicture draws how far each goal is reached: 1 is the least that is asked for.
+// targetsPicture draws how far each goal is reached: 1 is the goal's least value.
 func targetsPicture(all []standing) ([]byte, error) {
 	colours := map[string]color.Color{aimMet: green, leastMet: blue, missed: red, notAsAsked: grey}
 	var bars []bar
@@ -206,8 +206,7 @@ func targetsPicture(all []standing) ([]byte, error) {
 	return barsPicture("How many times better than the least that is asked for", bars, colours)
 }
 
-// better returns how many times better v is than the least that is asked for: 1 if both are the
-// same.
+// better returns how many times better v is than the goal's least value: 1 if both are the same.
 func (s *standing) better(v float64) float64 {
 	switch {
 	case s.least == v:

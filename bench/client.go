@@ -21,23 +21,23 @@ const (
 	ioTimeout        = 20 * time.Second // a server that is silent this long counts as dead
 )
 
-// client is a connection with a session: a socket and its buffers. Replies are matched to
-// requests by their order. Not safe for concurrent use.
+// client is a connection with a session: a socket and its buffers. Replies are matched to requests
+// by their order. Not safe for concurrent use.
 type client struct {
 	index int // among the clients of a load
 	fd    int
 
 	out []byte // requests not written yet
-	in  []byte // nil: nothing was read yet
+	in  []byte // nil: nothing was read so far
 	r,
 	w int // in[r:w] holds bytes of an incomplete frame
 
 	sent    int32 // xid of the newest request
-	got     int32 // xid of the last answered one
+	got     int32 // xid of the last answered request
 	sentAt  []time.Duration
 	writing bool // the socket was full: epoll reports when it is writable
 
-	session proto.SessionID // 0: none yet
+	session proto.SessionID // 0: no session so far
 	passwd  [proto.PasswdBytes]byte
 
 	random uint64

@@ -14,7 +14,7 @@ type comparePart struct {
 	name   string
 	run    func(context.Context, *settings) error
 	change func(*settings)
-	// about estimates its duration, from runs on two processors.
+	// about estimates the duration of the command, from runs on two processors.
 	about func(*settings) time.Duration
 }
 

@@ -60,9 +60,9 @@ func benchConnects(ctx context.Context, s *settings) (err error) {
 	return s.out.comparisons("connects", fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), []comparison{c})
 }
 
-// connectsFor lets clients open a session on a new connection and close it, repeatedly, from one
-// goroutine. A session counts when its close was answered; its latency starts with its connection.
-// Sessions in flight when d has passed do not count.
+// connectsFor lets clients open a session on a new connection and close it, repeatedly, from a
+// single goroutine. A session counts when its close was answered; its latency starts with its
+// connection. Sessions in flight when d has passed do not count.
 func connectsFor(ctx context.Context, p *server.Process, d time.Duration) (_ *result, err error) {
 	l := &load{window: 1}
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -143,8 +143,8 @@ func (l *load) beginSession(i int, addr string, now time.Duration) error {
 	return l.watch(unix.EPOLL_CTL_ADD, i, events)
 }
 
-// goOn takes the next step for a client of connectsFor: once it has a session it requests the
-// close, and after the reply to that it closes the connection and returns true.
+// goOn takes the next step for a client of connectsFor: when the client has a session, goOn
+// requests the close, and after the reply it closes the connection and returns true.
 func (l *load) goOn(i int) (closed bool, err error) {
 	c := l.clients[i]
 	if c.writing {

@@ -1,7 +1,7 @@
 // Command bench measures gozkd and Apache ZooKeeper side by side on the same machine and prints the
 // figures as Markdown.
 //
-// It starts the servers itself, speaks the client protocol through package proto, and alternates
+// The program starts the servers, speaks the client protocol through package proto, and alternates
 // between the servers, so that other load on the machine affects both. It needs Linux: epoll,
 // fdatasync and /proc. docs/quality/performance.md explains the figures.
 //

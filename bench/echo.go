@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// serveEcho echoes the bytes of the first connection in the plainest way and prints its address
-// first. It ends when standard input does.
+// serveEcho prints its address and echoes the bytes of the first connection in the plainest way. It
+// ends at the end of standard input.
 func serveEcho() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -98,8 +98,8 @@ func chosenForEnsembles(prefix string) ([]*workload, error) {
 	return list, nil
 }
 
-// ensembleMemory adds up the members' memory, and their peaks, although these may be of different
-// moments.
+// ensembleMemory adds up the members' memory, and their peaks, although the peaks may be of
+// different moments.
 func ensembleMemory(t target, when string) ([]string, error) {
 	sum, err := memoryOfAll(t.pids)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 const (
 	writersEach = 4                    // clients on each member
 	writerPause = 5 * time.Millisecond // between two writes of a client, and between two attempts to connect
-	// dialPatience limits an attempt to connect: ZooKeeper may accept before it can serve, and then
-	// never answers.
+	// dialPatience limits an attempt to connect: ZooKeeper may accept a connection before it can
+	// serve, and then never answers.
 	dialPatience = 500 * time.Millisecond
 	// failoverQuiet is how long writes must succeed before the leader is killed, and after the
 	// clients have recovered.
 	failoverQuiet = time.Second
-	// failoverPatience is how long a silent ensemble is waited for.
+	// failoverPatience is how long to wait for a silent ensemble.
 	failoverPatience = time.Minute
 )
 
@@ -42,7 +42,7 @@ func parseTicks(list string) ([]int, error) {
 
 // outage holds what clients saw of a kill.
 type outage struct {
-	without time.Duration // longest time in which no write of any client succeeded
+	without time.Duration // longest time in which no client's write succeeded
 	all     time.Duration // from the kill until each client of the surviving members had written again
 	lost    int           // broken connections to surviving members
 }
@@ -141,8 +141,8 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage, err error)
 	defer cancel()
 	writing, rest := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	// Writers on surviving members finish their current write; the sockets of the others close with
-	// the member.
+	// Writers on surviving members finish their current write; the sockets of the other writers
+	// close with the member.
 	defer wg.Wait()
 	defer rest()
 	l := new(writeLog)

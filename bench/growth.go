@@ -19,27 +19,27 @@ const (
 	growthWarm  = 4 * time.Second // of unmeasured load on each new server, for the JVM's compiler
 )
 
-// growthPiece is a quantity that grows, and what is measured at each size on a new server.
+// growthPiece is a quantity that grows, and the measurements at each size on a new server.
 type growthPiece struct {
 	name  string
 	title string
 	axis  string // the quantity that the size counts
-	unit  string // its singular
+	unit  string // the singular of axis
 	sizes []int
 	// upTo returns the largest size that this machine allows, 0 for any, and the reason for the
 	// limit.
 	upTo    func() (int, string)
 	measure func(ctx context.Context, g *growth, k kind, size int) error
 	rates   bool   // also report operations per second
-	note    string // how it is measured, beyond what all pieces share
+	note    string // how the piece is measured, beyond what all pieces share
 }
 
 func growthPieces() []growthPiece {
 	return []growthPiece{znodesPiece(), sessionsPiece(), watchesPiece(), watchersPiece(), childrenPiece(), membersPiece(), payloadsPiece()}
 }
 
-// benchGrowth measures how costs grow, one piece after the other; within a piece the servers take
-// turns at each size.
+// benchGrowth measures how costs grow, piece by piece; within a piece the servers take turns at
+// each size.
 func benchGrowth(ctx context.Context, s *settings) error {
 	begun := time.Now()
 	var chosen []growthPiece
@@ -207,7 +207,7 @@ func fill(ctx context.Context, addr string, n int, data []byte, path func(i int)
 	return finally(err, l.close)
 }
 
-// fillOne creates a few znodes one after the other, parents first.
+// fillOne creates a few znodes in sequence, parents first.
 func fillOne(addr string, paths ...string) error {
 	return createAll(addr, 1, len(paths), nil, func(i int) string { return paths[i] })
 }

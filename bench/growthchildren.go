@@ -64,8 +64,8 @@ func growChildren(ctx context.Context, g *growth, k kind, size int) error {
 
 func crowdedChild(i int) string { return fmt.Sprintf("%s/c%05d", crowdedPath, i) }
 
-// childAndBack creates and deletes a child per connection. Its name has six characters, as all
-// others.
+// childAndBack creates and deletes a child per connection. The child's name has six characters,
+// like all other names.
 func childAndBack() *workload {
 	return createAndDelete(nil, func(c *client) string { return fmt.Sprintf("%s/c4999%c", crowdedPath, 'a'+c.index) })
 }

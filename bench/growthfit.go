@@ -142,7 +142,7 @@ func (f fit) word(unit string) string {
 	return f.As
 }
 
-// smallerUnit returns the next smaller unit and how many make up the unit, or 0.
+// smallerUnit returns the next smaller unit and how many of these make up the unit, or 0.
 func smallerUnit(unit string) (n float64, name string) {
 	switch unit {
 	case "MiB":

@@ -26,7 +26,7 @@ type growth struct {
 
 // curve is a figure at all sizes on a server.
 type curve struct {
-	Panel   string  `json:"panel"` // curves with the same Panel share one
+	Panel   string  `json:"panel"` // curves with the same Panel share a panel
 	Unit    string  `json:"unit"`
 	Measure string  `json:"measure"`
 	Server  string  `json:"server"`
@@ -60,7 +60,7 @@ func (g *growth) noteLoad(server string, size int, how, measure string, r *resul
 	}
 }
 
-// noteMemory records the resident memory of the server's processes, now and at its peak.
+// noteMemory records the resident memory of the server's processes, at present and at its peak.
 func (g *growth) noteMemory(t target, size int) (memory, error) {
 	m, err := memoryOfAll(t.pids)
 	if err == nil {
@@ -238,7 +238,8 @@ func (g *growth) summary() []string {
 	return lines
 }
 
-// picture has a panel per group of figures; the colour is the server, the dashes are the figure.
+// picture has a panel per group of figures. The colour shows the server, the dashes show the
+// figure.
 func (g *growth) picture() ([]byte, error) {
 	colours := []color.Color{blue, red, green}
 	dashes := [][]vg.Length{nil, {7, 3}, {2, 3}, {9, 3, 2, 3}}

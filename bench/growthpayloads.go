@@ -80,7 +80,7 @@ func growPayloads(ctx context.Context, g *growth, k kind, size int) error {
 	})
 }
 
-// pipelinedFor returns 16x16, or less where that would exceed payloadInFlight.
+// pipelinedFor returns 16x16, or fewer requests in flight if 16x16 would exceed payloadInFlight.
 func pipelinedFor(size int) shape {
 	inFlight := min(payloadInFlight/max(size, 1), 256)
 	if inFlight < 16 {

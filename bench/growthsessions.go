@@ -35,7 +35,7 @@ func sessionsPiece() growthPiece {
 }
 
 // connectionsUpTo raises the limit on open files for this process and its children, and returns how
-// many connections it allows.
+// many connections the limit allows.
 func connectionsUpTo() (int, string) {
 	const want = 65_536
 	var l syscall.Rlimit
@@ -71,7 +71,8 @@ func growSessions(ctx context.Context, g *growth, k kind, size int) error {
 	})
 }
 
-// growBesides measures a server beside its idle sessions. before is its memory without them.
+// growBesides measures a server beside its idle sessions. before is the server's memory without
+// sessions.
 func growBesides(ctx context.Context, g *growth, t target, size int, before memory) error {
 	after, err := g.noteMemory(t, size)
 	if err != nil {
@@ -114,8 +115,8 @@ func restCPU(ctx context.Context, pid int) (float64, error) {
 	return (after - before).Seconds() * 1e3 / time.Since(start).Seconds(), err
 }
 
-// openIdle opens n sessions that hold nothing but their sockets. On an error it returns the open
-// ones.
+// openIdle opens n sessions that hold nothing but their sockets. After an error it returns the
+// sessions that are open.
 func openIdle(ctx context.Context, addr string, n int) ([]*client, error) {
 	const openers = 16 // in parallel, because each open waits for a sync
 	opened := make([][]*client, openers)

@@ -135,8 +135,8 @@ func setQuiet() *workload {
 	}}
 }
 
-// growWatched measures a server whose watches are set. before is its memory without them; goOne
-// closes the session of another watcher at each call.
+// growWatched measures a server whose watches are set. before is the server's memory without
+// watches; each call of goOne closes the session of another watcher.
 func growWatched(ctx context.Context, g *growth, t target, size int, before memory, goOne func() error) error {
 	after, err := g.noteMemory(t, size)
 	if err != nil {

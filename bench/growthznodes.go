@@ -221,8 +221,8 @@ func checkpoints(ctx context.Context, addr string) (w written, err error) {
 	return w, nil
 }
 
-// awaitIdle waits until the processes together use less than a tenth of a processor, for ten
-// seconds at most: a JVM may always be busy.
+// awaitIdle waits until the processes together use less than a tenth of a processor, but at most
+// ten seconds: a JVM may always be busy.
 func awaitIdle(ctx context.Context, pids []int) error {
 	const interval, patience = 200 * time.Millisecond, 50
 	for range patience {
@@ -291,7 +291,8 @@ func restart(ctx context.Context, k kind, opts server.Options, path string) (r r
 
 // firstRead reads a znode's data, 100 bytes, in a new session.
 func firstRead(addr, path string) error {
-	// ZooKeeper may accept a connection before it can serve, and then never answers on it.
+	// ZooKeeper may accept a connection before it can serve, and then never answers on that
+	// connection.
 	const patience = time.Second
 	c, err := dialImpatient(addr, 0, 1, patience)
 	if err != nil {

@@ -33,8 +33,8 @@ func (h *histogram) note(d time.Duration) {
 // add counts everything that o counted.
 func (h *histogram) add(o *histogram) { h.init().Merge(o.init()) }
 
-// quantile returns the duration that a fraction q of all does not exceed, 0 < q <= 1, or 0 if there
-// are none.
+// quantile returns the duration that a fraction q of all does not exceed, 0 < q <= 1. Without any
+// durations it returns 0.
 func (h *histogram) quantile(q float64) time.Duration {
 	return time.Duration(h.init().ValueAtQuantile(100 * q))
 }

@@ -55,7 +55,7 @@ func benchLimits(ctx context.Context, s *settings) error {
 // machineItself stands for the server in readings of the machine.
 const machineItself = "machine"
 
-// syncLimits times syncs of a zero-filled file and of a growing one.
+// syncLimits times the syncs of a zero-filled file and of a growing file.
 func syncLimits(note func(row, what string, v float64)) error {
 	filled, err := zeroedFile()
 	if err != nil {
@@ -112,7 +112,7 @@ func threadCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bandwidth writes a file sequentially and syncs it once.
+// bandwidth writes a file sequentially and syncs the file once.
 func bandwidth(note func(row, what string, v float64)) error {
 	f, err := os.CreateTemp("", "gozkd-bench-sync-")
 	if err != nil {

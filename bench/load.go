@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load keeps the windows of many connections full from a single goroutine: it waits with epoll for
-// replies and sends as many new requests as it got replies, with a write per connection.
+// load keeps the windows of many connections full from a single goroutine. It waits with epoll for
+// replies and sends a new request for each reply, with a write per connection.
 type load struct {
 	clients []*client
 	window  int
@@ -24,7 +24,7 @@ type result struct {
 	ops       int64
 	elapsed   time.Duration
 	latencies histogram
-	serverCPU time.Duration // of all the server's processes; 0 if none is known
+	serverCPU time.Duration // of all the server's processes; 0 if no process is known
 	ownCPU    time.Duration // of this process
 	disk      diskUse       // of all processes
 }
@@ -99,7 +99,7 @@ func (l *load) abandon() error {
 	return err
 }
 
-// run sends w's requests until d has passed, or with d == 0 until w has no more, and then waits for
+// run sends w's requests until d has passed, or with d == 0 until w has no more. Then it waits for
 // the outstanding replies, which count only if they arrive within d. pids are the server's
 // processes.
 func (l *load) run(w *workload, d time.Duration, pids []int) (*result, error) {

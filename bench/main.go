@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string) error {
 	var s settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Usage = func() {
-		_, _ = fmt.Fprint(flags.Output(), usage) // nothing is left to report an error of standard error to
+		_, _ = fmt.Fprint(flags.Output(), usage) // an error of printing to standard error cannot be reported
 		flags.PrintDefaults()
 	}
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")

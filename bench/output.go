@@ -17,7 +17,7 @@ import (
 // output prints tables to standard output and, if there is a directory, writes them to a Markdown
 // file per command, with JSON and pictures beside it.
 type output struct {
-	dir        string // empty: none
+	dir        string // empty: no directory
 	machine    string // description
 	conditions conditions
 	stdout     io.Writer
@@ -28,8 +28,8 @@ type output struct {
 	failed     error           // first error of writing
 }
 
-// conditions holds the flags that affect the figures. A command ignores those that it has no use
-// for.
+// conditions holds the flags that affect the figures. A command ignores flags that do not concern
+// it.
 type conditions struct {
 	Date     string  `json:"date"`
 	Commit   string  `json:"commit"` // of the tree that gozkd and this program are built from
@@ -79,7 +79,7 @@ func (o *output) begin(command string, flags []string) error {
 }
 
 // filesOf returns the names of a command's JSON files and pictures, without extension. The files of
-// growth are not among them: no goal depends on them.
+// growth are left out, because no goal depends on them.
 func filesOf(command string) []string {
 	if command == "limits" {
 		return []string{command, bareFile}
@@ -125,7 +125,7 @@ func (o *output) table(title string, head []string, rows [][]string) {
 type comparison struct {
 	Row     string    `json:"row"`
 	Shape   string    `json:"shape"`
-	Servers []figures `json:"servers,omitempty"` // none: it failed
+	Servers []figures `json:"servers,omitempty"` // none if the row failed
 }
 
 // key names the row and the shape, as in goals and problems.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pacedMost bounds the unanswered requests of a paced load. Beyond it the server counts as too
+// pacedMost bounds the unanswered requests of a paced load. A server that exceeds it counts as too
 // slow.
 const pacedMost = 1 << 20
 
@@ -28,7 +28,7 @@ func (p *pace) due() time.Duration { return time.Duration(p.sent+1) * p.interval
 // pacedSeen holds the figures of a paced load.
 type pacedSeen struct {
 	latencies histogram // from when each request was due until its reply
-	late      histogram // from when each was due until it was sent; part of the latency
+	late      histogram // from when each request was due until it was sent; part of the latency
 }
 
 func (s *pacedSeen) add(o *pacedSeen) {

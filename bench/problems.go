@@ -28,8 +28,9 @@ func (p *problem) String() string {
 	return strings.Join(words, ": ")
 }
 
-// fail records that a row could not be measured on a server, prints it on standard error, and lets
-// the others go on; end prints it below the tables. fail returns an error only if ctx has ended.
+// fail records that a row could not be measured on a server, prints the failure on standard error,
+// and lets the other rows go on; end prints it below the tables. fail returns an error only if ctx
+// has ended.
 func (o *output) fail(ctx context.Context, row, server string, err error) error {
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), err)

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// reading is a figure of a server outside the tables of rows and shapes: of several rounds, or of
-// one.
+// reading is a figure of a server outside the tables of rows and shapes, from a single round or
+// several.
 type reading struct {
 	Row    string `json:"row"`
 	What   string `json:"what"` // the quantity with its unit, such as "wall ms"

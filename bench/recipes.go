@@ -30,7 +30,7 @@ type peer struct {
 // peerResult is the output of a peer.
 type peerResult struct {
 	N        int     // cycles, hand-overs or items
-	All      int     // including the unmeasured ones before
+	All      int     // including the unmeasured cycles before
 	Seconds  float64 // measured time
 	P50, P99 float64 // microseconds; 0 in queue rows
 

@@ -19,8 +19,8 @@ import (
 	"github.com/gozkd/gozkd/recipes/queue"
 )
 
-// recipesPeer measures our recipes in a process of its own, as the other libraries have. args are
-// an address, a root path, a row, the measured seconds, and the unmeasured seconds before.
+// recipesPeer measures our recipes in a process of its own, as the other libraries are measured.
+// args are an address, a root path, a row, the measured seconds, and the unmeasured seconds before.
 func recipesPeer(ctx context.Context, args []string) error {
 	if len(args) != 5 {
 		return fmt.Errorf("recipes-peer: %d arguments, want 5", len(args))

@@ -22,9 +22,10 @@ const (
 	startAgain = "start after kill -9"
 )
 
-// benchStart measures three starts: of one server and of three on new data directories, from before
-// the first process is started to the first answered create of a new session; and of one server on
-// the data of a killed server with many znodes, to the first answered read.
+// benchStart measures three kinds of starts. Two begin with new data directories, for a standalone
+// server and for three members, and last from before the first process is started to the first
+// answered create of a new session. The third is that of a server on the data of a killed server
+// with many znodes, and lasts to the first answered read.
 func benchStart(ctx context.Context, s *settings) error {
 	var list []reading
 	note := func(row, what, server string, took []float64) {
@@ -119,7 +120,7 @@ func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product strin
 	e, err := k.startEnsembleWith(ctx, server.EnsembleOptions{Members: nMembers, Keys: keys(), Starting: func(addrs []string) {
 		start = time.Now()
 		for _, addr := range addrs {
-			// Ends with its first answer or with asking; awaited below.
+			// Ends with the first answer or with asking; awaited below.
 			wg.Go(func() {
 				for asking.Err() == nil {
 					if err := firstCreate(addr); err == nil || errors.Is(err, proto.ErrNodeExists) {
@@ -187,7 +188,8 @@ func startOnce(ctx context.Context, k kind) (_ time.Duration, product string, er
 }
 
 func firstCreate(addr string) error {
-	// ZooKeeper may accept a connection before it can serve, and then never answers on it.
+	// ZooKeeper may accept a connection before it can serve, and then never answers on that
+	// connection.
 	const patience = time.Second
 	c, err := dialImpatient(addr, 0, 1, patience)
 	if err != nil {

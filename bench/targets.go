@@ -110,7 +110,7 @@ func (g *goal) otherwise(c conditions) string {
 type standing struct {
 	goal
 	measured, own, other, ceiling float64 // measured follows from own and other by the goal's kind; NaN: missing
-	failed                        bool    // it was tried
+	failed                        bool    // the measurement was tried
 	differently                   string  // how the conditions differ from the goal's; empty: not at all
 }
 
@@ -199,7 +199,7 @@ type figureKey struct{ file, row, what string }
 type figuresFound struct {
 	medians    map[figureKey]map[string]float64 // by server: the first word of its name
 	conditions map[string]conditions            // by file
-	failed     map[[2]string]bool               // by file and row; row "": all of it
+	failed     map[[2]string]bool               // by file and row; row "": the whole file
 }
 
 // from returns, per file that goals need, the date and commit of its figures.

@@ -101,7 +101,7 @@ func compareThroughput(ctx context.Context, s *settings, name string, rows []*wo
 }
 
 // compareRows gives each target the same load in turn. Each row begins with unmeasured load on each
-// target for warm. A failed row has no servers in its comparison.
+// target, for the time warm. A failed row has no servers in its comparison.
 func compareRows(ctx context.Context, s *settings, rows []*workload, targets []target, warm time.Duration) ([]comparison, error) {
 	var all []comparison
 	for _, w := range rows {

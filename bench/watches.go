@@ -19,19 +19,19 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// Each server gets its watchers in watchBlocks blocks, in turn: those of two servers at once would
-// need more descriptors than many machines allow. In each block watches are set and fired
+// Each server gets its watchers in watchBlocks blocks, in turn: the watchers of two servers at once
+// would need more descriptors than many machines allow. In each block watches are set and fired
 // watchRounds times; the first watchSkipped rounds do not count.
 const watchBlocks, watchRounds, watchSkipped = 3, 10, 3
 
-// fanOut describes who watches: each of the connections has a data watch on each of the znodes.
+// fanOut describes the watchers: each of the connections has a data watch on each of the znodes.
 type fanOut struct{ watchers, znodes int }
 
 func (f fanOut) String() string {
 	return fmt.Sprintf("%s watchers of %s", thousands(float64(f.watchers)), thousands(float64(f.znodes)))
 }
 
-// fanOuts are one znode with many watchers, and many znodes with one watcher.
+// fanOuts are a znode with many watchers, and many znodes with a single watcher.
 var fanOuts = []fanOut{{1_000, 1}, {10_000, 1}, {1, 10_000}}
 
 const watchedParent = rootPath + "/watched"
@@ -119,7 +119,7 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (table [][]string
 	return table, list, nil
 }
 
-// fireBlock opens the connections and measures some rounds, after unmeasured ones for at least
+// fireBlock opens the connections and measures some rounds, after unmeasured rounds for at least
 // warm.
 func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Duration, seen *fired) (err error) {
 	l, err := openLoad([]string{p.Addr()}, f.watchers+1, setsInFlight)
@@ -134,7 +134,7 @@ func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Durat
 		err = l.close()
 	}()
 	for _, c := range l.clients {
-		c.in = make([]byte, 1<<10) // it grows if needed
+		c.in = make([]byte, 1<<10) // the buffer grows if needed
 	}
 	start := time.Now()
 	for round := 0; round < watchRounds; {
@@ -156,7 +156,7 @@ func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Durat
 }
 
 // fitting returns f with as many watchers as this process may have open files for. The row's name
-// has the number.
+// contains this number.
 func (f fanOut) fitting() (fanOut, error) {
 	const others = 500
 	var limit unix.Rlimit
@@ -223,7 +223,7 @@ func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration, err error) {
 	return took, after - before, err
 }
 
-// nothing is a workload without requests; what the output holds already is sent.
+// nothing is a workload without requests. Requests that are in the output already are sent.
 var nothing = &workload{next: func(*client) bool { return false }}
 
 // await takes n frames from any connections, and sends as many requests of w on a connection as it

@@ -22,7 +22,7 @@ const (
 	dataParent   = rootPath + "/data"
 	listedParent = rootPath + "/children"
 	fewParent    = rootPath + "/few"
-	madeParent   = rootPath + "/made" // madeParents znodes per connection: parents of the znodes that it creates
+	madeParent   = rootPath + "/made" // madeParents znodes per connection: parents of the znodes that the connection creates
 	maxLoad      = 128                // connections that may create
 	madeParents  = 16                 // a fast server creates too many children in a row's rounds for a single parent's list
 )
@@ -55,8 +55,8 @@ type workload struct {
 	replyBytes int // of each reply without its length; 0: varies
 	// next appends a request to c's output, or returns false if c has no more.
 	next func(c *client) bool
-	// undo, if any, removes what next created. after, if any, restores what it changed, on the
-	// members at the addresses.
+	// undo, if any, removes the znodes that next created. after, if any, restores the znodes that
+	// next changed, on the members at the addresses.
 	undo  *workload
 	after func(addrs []string) error
 }
@@ -83,7 +83,7 @@ func workloads() []*workload {
 		}
 	}
 	setSmall := set(payload)
-	mixed := func(sets int) func(*client) bool { // sets of ten requests are sets, the others gets
+	mixed := func(sets int) func(*client) bool { // this many of ten requests are sets, the others are gets
 		return func(c *client) bool {
 			if c.next(10) < sets {
 				return setSmall(c)
@@ -130,7 +130,7 @@ func workloads() []*workload {
 	}
 }
 
-// workloadNamed returns the row of that name, which must exist.
+// workloadNamed returns the row with a name, which must exist.
 func workloadNamed(name string) *workload {
 	for _, w := range workloads() {
 		if w.name == name {
@@ -206,7 +206,7 @@ func appendCreate(c *client, path string, data []byte) {
 var openACL = proto.OpenACL()
 
 // creates returns a workload that creates n znodes once, spread over the clients in order; path(i)
-// is the i-th.
+// is the path of the i-th znode.
 func creates(nClients, n int, data []byte, path func(i int) string) *workload {
 	return &workload{name: "create", next: func(c *client) bool {
 		i := c.made*nClients + c.index
@@ -260,7 +260,7 @@ func prepare(addr string) error {
 	return createAll(addr, 1, maxLoad*madeParents, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
 }
 
-// prepareOnce prepares a server or ensemble, if that has not been done.
+// prepareOnce prepares a server or ensemble, unless this program has prepared it already.
 func prepareOnce(addrs []string) error {
 	c, err := dial(addrs[0], 0, 1)
 	if err != nil {

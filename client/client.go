@@ -31,7 +31,7 @@ type Client struct {
 	err     error // why the state is final
 	closing bool  // closeSession was submitted: later requests are refused
 	session Session
-	// A server with a quorum has given or confirmed the session, so all servers know it.
+	// A server with a quorum has given or confirmed the session, so all servers know the session.
 	global   bool
 	lastZxid proto.Zxid
 	link     *link // nil: no connection

@@ -14,7 +14,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// DefaultPort is the port of a server that is given without one.
+// DefaultPort is the port of a server whose address has no port.
 const DefaultPort = "2181"
 
 const (
@@ -60,7 +60,7 @@ type Auth struct {
 	Credential []byte
 }
 
-// withDefaults returns cfg with defaults filled in, or all errors in it.
+// withDefaults returns cfg with defaults filled in, or all errors in cfg.
 func (cfg Config) withDefaults() (Config, error) {
 	var errs []error
 	if len(cfg.Servers) == 0 {

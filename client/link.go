@@ -100,7 +100,7 @@ func (c *Client) handshake(l *link) error {
 	}
 	switch r := &l.response; {
 	case r.TimeoutMs <= 0 || r.SessionID == 0, req.SessionID != 0 && r.SessionID != req.SessionID:
-		// A session other than the one asked for would mean that ephemerals were lost silently.
+		// A session other than the requested session would mean that ephemerals were lost silently.
 		return proto.ErrSessionExpired
 	case r.ReadOnly && !c.cfg.ReadOnly:
 		return errors.New("handshake: the server is read-only, which was not asked for")

@@ -45,7 +45,7 @@ func GetOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetData, Pa
 // ChildrenOp reads the names of a znode's children. For MultiRead.
 func ChildrenOp(path string) Op { return Op{op: proto.MultiOp{Op: proto.OpGetChildren, Path: path}} }
 
-// Result is the result of one operation of a Multi or MultiRead. Fields that the operation does not
+// Result is the result of an operation of a Multi or MultiRead. Fields that the operation does not
 // have are zero.
 type Result struct {
 	// Err is nil or an *Error. A failed Multi executes nothing: operations before the failed

@@ -47,7 +47,7 @@ func (t *rotation) prefer(address string) {
 
 // wait pauses before the next round. The error is that of ctx.
 func (t *rotation) wait(ctx context.Context) error {
-	// Between half of the pause and all of it, so that the clients of a crashed server do not
+	// Between half of the pause and the whole pause, so that the clients of a crashed server do not
 	// reconnect all at once.
 	err := sleep(ctx, t.pause/2+rand.N(t.pause/2))
 	t.pause = min(2*t.pause, maxPause)
@@ -172,7 +172,7 @@ func (c *Client) establish(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state.Ended() {
-		return // run notices when it serves l
+		return // run notices the broken link when it serves l
 	}
 	r := &l.response
 	c.link = l
@@ -219,8 +219,8 @@ func (c *Client) lost(l *link) bool {
 	return true
 }
 
-// reconnect tries the servers in turn until one resumes the session. It returns nil if the session
-// has expired or ctx has ended.
+// reconnect tries the servers in turn until a server resumes the session. It returns nil if the
+// session has expired or ctx has ended.
 func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 	for {
 		for range t.servers {

@@ -128,7 +128,7 @@ func (c *Client) forgetWatches(path string, kind proto.WatcherType) {
 	}
 }
 
-// setWatchesBytes bounds the paths in one setWatches, approximately.
+// setWatchesBytes bounds the paths in a setWatches request, approximately.
 const setWatchesBytes = 128 << 10
 
 // frames returns the requests that restore all watches. The server then sends at once the events

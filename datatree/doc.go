@@ -14,8 +14,9 @@
 //	D5  while Czxid stays the same, the child counter does not fall (it wraps at 2³¹)
 //	D6  the current members and the pending members each include a participant, and the pending
 //	    members are newer
-//	D7  every number in use belongs to something in the tree: a znode, a list of children, or a note
-//	    for a checkpoint; a path has at most one note of its present znode and one of an earlier znode
+//	D7  every number in use belongs to something in the tree: a znode, a list of children, or a
+//	    note for a checkpoint; a path has at most one note of its present znode and one of an
+//	    earlier znode
 //
 // A broken invariant panics. A bad request never panics: its error is in the [Result], and the
 // request consumes its zxid.

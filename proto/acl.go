@@ -18,7 +18,7 @@ const (
 // ID is an identity under an authentication scheme.
 type ID struct{ Scheme, ID string }
 
-// ACL is one entry of a znode's access control list.
+// ACL is an entry of a znode's access control list.
 type ACL struct {
 	Perms Perms
 	ID    ID

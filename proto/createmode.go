@@ -14,7 +14,7 @@ const (
 	ModePersistentSequentialTTL CreateMode = 6
 )
 
-// Valid reports whether m is one of the known modes.
+// Valid reports whether m is a known mode.
 func (m CreateMode) Valid() bool { return m >= ModePersistent && m <= ModePersistentSequentialTTL }
 
 // Ephemeral reports whether the znode is deleted with its session.

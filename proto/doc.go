@@ -6,7 +6,7 @@
 // clients and tests use the same records. There is no reflection.
 //
 // Byte slices of a decoded record share memory with the decoder's input; strings do only if the
-// decoder aliases strings. A nil byte slice is null, an empty one is empty: the protocol
+// decoder aliases strings. A nil byte slice is null, an empty slice is empty: the protocol
 // distinguishes them.
 //
 // The package has no state and checks no meaning. A path is any string here; see [ValidatePath].

@@ -2,8 +2,8 @@ package proto
 
 import "strconv"
 
-// ErrCode is the err field of a reply, 0 or a negative number. For clients it is an error value
-// too.
+// ErrCode is the err field of a reply, 0 or a negative number. Clients also use it as an error
+// value.
 type ErrCode int32
 
 // The error codes. Java clients throw on numbers that are not listed here, so a server must not

@@ -31,7 +31,7 @@ func (h *RequestHeader) Append(b []byte) []byte {
 func (h *RequestHeader) Decode(d *jute.Decoder) { h.Xid, h.Op = d.Int(), OpCode(d.Int()) }
 
 // ReplyHeader begins every reply and event. A response record follows only if Err is OK and the
-// operation has one.
+// operation has a response.
 type ReplyHeader struct {
 	Xid  int32
 	Zxid Zxid

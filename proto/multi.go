@@ -16,7 +16,7 @@ func AppendMultiHeader(b []byte, op OpCode, done bool, err ErrCode) []byte {
 	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), int32(err))
 }
 
-// MultiOp is one operation of a multi or multiRead. Fields that Op does not have are zero.
+// MultiOp is an operation of a multi or multiRead. Fields that Op does not have are zero.
 //
 //	create, create2, createContainer, createTTL  Path Data ACL Mode TTL
 //	delete, check                                Path Version
@@ -99,7 +99,7 @@ func (r *MultiRequest) Decode(d *jute.Decoder, op OpCode) error {
 	}
 }
 
-// MultiResult is the result of one operation of a multi or multiRead. Op is the type of the result:
+// MultiResult is the result of an operation of a multi or multiRead. Op is the type of the result:
 // create or create2 for all kinds of create, error (-1) if Err replaces the result.
 type MultiResult struct {
 	Op       OpCode

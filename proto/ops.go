@@ -10,13 +10,13 @@ import (
 type OpInfo struct {
 	Code   OpCode
 	Name   string // ZooKeeper's name; also the name in metrics and logs
-	Abbrev string // ZooKeeper's abbreviation in the four-letter word cons; empty if it has none
+	Abbrev string // ZooKeeper's abbreviation in the four-letter word cons; empty if there is none
 	// Group is the operation as a program sees it: the four op codes that create a znode form the
 	// group "create". It is empty for an operation that is not a request of its own.
 	Group string
 	Class OpClass
 	Path  PathField
-	Write bool // it becomes an entry of the log and is applied by every member
+	Write bool // becomes an entry of the log, which every member applies
 	// Session marks operations on the session or the connection instead of znodes.
 	Session bool
 	// Automatic marks requests that client libraries send without a call by the program.

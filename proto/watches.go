@@ -118,7 +118,7 @@ const (
 	WatcherPersistentRecursive WatcherType = 5
 )
 
-// Valid reports whether t is one of the known types.
+// Valid reports whether t is a known type.
 func (t WatcherType) Valid() bool { return t >= WatcherChildren && t <= WatcherPersistentRecursive }
 
 // WatchesRequest is the body of checkWatches and removeWatches.

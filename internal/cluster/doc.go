@@ -4,8 +4,8 @@
 //
 //	L1  A call returns when its effect is complete: a started server serves, a killed server has
 //	    ended, and everything that Advance makes due for sessions, TTLs and containers is applied.
-//	L2  A member keeps its address and its data from one run to the next, also after Kill: data that
-//	    the member acknowledged is not lost.
+//	L2  A member keeps its address and its data from one run to the next, also after Kill: data
+//	    that the member acknowledged is not lost.
 //	L3  Members talk over a network in memory, which needs no ports and on which every link can be
 //	    cut. Clients connect over TCP, or over memory too: in virtual time nothing may wait for a
 //	    socket.

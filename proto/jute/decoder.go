@@ -195,8 +195,9 @@ func Text(b []byte) string {
 	return replaceMalformed(b)
 }
 
-// replaceMalformed replaces each malformed sequence by U+FFFD. Like Java's decoder, it takes the
-// longest prefix of a valid sequence as one, and a surrogate encoded in three bytes as one.
+// replaceMalformed replaces each malformed sequence by U+FFFD. As in Java's decoder, the longest
+// prefix of a valid sequence counts as a single malformed sequence, and so does a surrogate encoded
+// in three bytes.
 func replaceMalformed(b []byte) string {
 	out := make([]byte, 0, len(b)+8)
 	for len(b) > 0 {
