@@ -64,7 +64,7 @@ type ambiguousError struct{ error }
 
 func (e *ambiguousError) Unwrap() error { return e.error }
 
-// class is what the error of a call says about the request.
+// class says what happened to a request, as far as the error of the call shows.
 type class int
 
 const (

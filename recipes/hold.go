@@ -41,8 +41,8 @@ const (
 // request is sent: the caller must know that the znode exists and that its turn has come.
 //
 //	token   a zxid greater than that of every earlier holder that excludes this holder: the zxid of
-//	        the znode's creation, or the Pzxid of the parent when the caller saw that its turn had come,
-//	        because the deletions of earlier holders' znodes changed that Pzxid
+//	        the znode's creation, or the Pzxid of the parent when the caller saw that its turn had
+//	        come, because the deletions of earlier holders' znodes changed that Pzxid
 //
 // Shortly afterwards, a goroutine sets a watch on the znode. If somebody deletes the znode, the
 // Hold ends a moment later. If s ends, the Hold ends before the server can serve another client.

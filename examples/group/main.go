@@ -84,7 +84,7 @@ func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Co
 	}
 	for _, end := range []func() error{
 		func() error { return members[0].Leave(ctx) },
-		clients[1].Close, // the end of a process ends its session, and with the session the membership
+		clients[1].Close, // a process that dies loses its session and its membership
 		func() error { return members[2].Leave(ctx) },
 		func() error { return deleteGroup(ctx, admin) },
 	} {

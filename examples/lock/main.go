@@ -1,7 +1,7 @@
 // Lock is the program of "Building a Distributed Lock" and "Building a Distributed Lock Revisited:
 // Using Curator's InterProcessMutex". A client acquires a lock without a timeout. A second client
-// waits for two seconds and gives up. After the first has unlocked, the second works under the lock
-// with With, which always unlocks.
+// waits for two seconds and gives up. After the first has unlocked, the second uses With to work
+// under the lock; With always unlocks.
 //
 //	go run ./examples/lock                          # with a server in this process
 //	go run ./examples/lock -server 127.0.0.1:2181   # with gozkd or any ZooKeeper

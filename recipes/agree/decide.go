@@ -72,7 +72,8 @@ func (p *participation) awaitAtPlace(ctx context.Context, initial *contend.Place
 	}
 }
 
-// observations is what the first in line has seen at its place, also in calls whose ctx has ended.
+// observations holds the sites and votes that the first in line has seen at its place, also in
+// calls whose ctx has ended.
 type observations struct {
 	place         *contend.Place
 	waitForAbsent bool            // wait for sites that were never present

@@ -22,7 +22,8 @@ type Coordinator struct {
 	initial *contend.Place // of the process that began the transaction; nil for a replacement
 }
 
-// participation is what Participant and Coordinator share: a place in the line of those present.
+// participation is the common part of Participant and Coordinator: a place in the line of those
+// present.
 type participation struct {
 	*Transaction
 	site    string // "" for a coordinator

@@ -68,8 +68,8 @@ func (c *cache) Complete() bool {
 //
 // Events of the same znode come in order; events of different znodes in the order of their first
 // change that was not reported yet. A slow reader misses only intermediate states: several changes
-// of a znode are reported as a single change from the last reported state, or as Removed and Added if
-// the znode was created again.
+// of a znode are reported as a single change from the last reported state, or as Removed and Added
+// if the znode was created again.
 func (c *cache) Events(ctx context.Context) iter.Seq[Event] {
 	return c.engine.view.events(ctx, c.engine.done)
 }

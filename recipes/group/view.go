@@ -29,7 +29,7 @@ func (v *View) Members() []Member {
 	return sortByAge(members)
 }
 
-// Event is a change of what a View shows.
+// Event is a change of a View.
 type Event struct {
 	// Added: joined. Changed: has another payload. Removed: left, or lost its session. Complete and
 	// Stale concern the whole View and have no Member.

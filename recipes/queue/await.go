@@ -119,7 +119,7 @@ func (e *engine) awaitTurnToWatch(ctx context.Context) (woken bool, err error) {
 		switch {
 		case own == 0:
 			c.firstInLine = true
-		case own < 0: // somebody has deleted it
+		case own < 0: // somebody has deleted the place in line
 			c.linePath = ""
 		default:
 			if woken, err := e.awaitChange(ctx, znodepath.Join(e.members, waiting[own-1])); woken || err != nil {

@@ -1,8 +1,8 @@
 // Package queue has the queues of Curator and kazoo, on the same znodes, so that Go, Java and
 // Python programs share a queue.
 //
-//	New, NewPriority, NewDelay, NewID   Curator's DistributedQueue and its variants; Locks sets its lockPath
-//	NewSimple                           Curator's SimpleDistributedQueue, which is ZooKeeper's own recipe
+//	New, NewPriority, NewDelay, NewID   Curator's DistributedQueue and variants; Locks is its lockPath
+//	NewSimple                           Curator's SimpleDistributedQueue, ZooKeeper's own recipe
 //	NewKazoo, NewKazooLocking           kazoo's Queue and LockingQueue
 //
 // All have Take and TryTake, which remove an item at once, and with locks TakeLocked and Handle,

@@ -29,7 +29,7 @@ type consumer struct {
 	firstInLine bool   // no other znode is before linePath
 }
 
-// content is what was read from an item's znode.
+// content holds the data and the Stat of an item's znode.
 type content struct {
 	data []byte
 	stat *zk.Stat

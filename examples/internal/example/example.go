@@ -23,8 +23,8 @@ import (
 // distributed program does. The caller must close the client.
 type Connect func(ctx context.Context) (*recipes.Client, error)
 
-// Run is a program. Run must print to out what happens, and return when the program has finished or
-// ctx has ended.
+// Run is a program. Run must print its progress to out, and return when the program has
+// finished or ctx has ended.
 type Run func(ctx context.Context, connect Connect, out io.Writer) error
 
 // connectTimeout bounds how long Connect waits for a server: recipes.Connect alone would try until

@@ -38,8 +38,8 @@ func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(n
 	return ReadChildren(ctx, c, dir, names)
 }
 
-// Contention returns the line of dir under the Exclusive rule: the first contender holds, the others
-// wait. match is as for Contenders.
+// Contention returns the line of dir under the Exclusive rule: the first contender holds, the
+// others wait. match is as for Contenders.
 func Contention(ctx context.Context, c *recipes.Client, dir string, match func(name string) bool) (recipes.Contention, error) {
 	all, err := Contenders(ctx, c, dir, match)
 	if err != nil || len(all) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/zktest"
 )
 
-// Fault is what happens at a request.
+// Fault is a disturbance of a request.
 type Fault string
 
 // The faults of Steps.
