@@ -77,7 +77,7 @@ func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) erro
 // replace puts a complete checkpoint file in the place of this file.
 func (c checkpointFile) replace(path string) error { return checkpoint.Replace(path, c.path) }
 
-// stream writes the file as a checkpoint stream. A damaged page makes it return
+// stream writes the file as a checkpoint stream. At a damaged page, stream returns
 // ErrCorruptCheckpoint.
 func (c checkpointFile) stream(w io.Writer, term uint64) (err error) {
 	r, err := checkpoint.Open(c.path, false)

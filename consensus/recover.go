@@ -104,7 +104,7 @@ func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPat
 	if err := r.split(rec.Entries, where); err != nil {
 		return err
 	}
-	r.useless = r.useless || len(rec.Entries) == 0 // it may begin before the checkpoint
+	r.useless = r.useless || len(rec.Entries) == 0 // an empty log may begin before the checkpoint
 	last := r.meta.Index + uint64(len(r.entries))
 	if r.state.Commit > last {
 		return fmt.Errorf("%w: the log in %s ends at entry %d, but entry %d was committed: restore the data directory from a copy",
@@ -147,7 +147,7 @@ func (r *recovered) split(logged []wal.Entry, where dataPaths) error {
 		return nil
 	}
 	if len(r.tail) > 0 && r.tail[len(r.tail)-1].GetIndex() != r.meta.Index {
-		r.tail, r.useless = nil, true // it ends before the checkpoint, which came from another member
+		r.tail, r.useless = nil, true // the log ends before the checkpoint, which came from another member
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type conn struct {
 	mu   sync.Mutex // guards all below
 	room sync.Cond  // signalled when queue or output shrink, the handshake ends, or the connection closes
 
-	ids       []proto.ID // who the client is; replaced, never changed in place
+	ids       []proto.ID // the client's identities; replaced, never changed in place
 	session   proto.SessionID
 	epoch     proto.Zxid
 	timeoutMs int32

@@ -33,7 +33,7 @@ const (
 type pause uint8
 
 const (
-	pauseNone   pause = iota // it did not
+	pauseNone   pause = iota // the burst goes on
 	pauseInput               // no whole frame is left
 	pauseOutput              // enough was done under one lock
 	pauseQueue               // too many requests wait for a write of this connection
@@ -145,8 +145,8 @@ func (c *conn) awaitClosed() {
 	}
 }
 
-// burst handles requests under one lock. Replies to reads are on the output before the lock is
-// released (V3).
+// burst handles requests while it holds the tree's lock for reading. Replies to reads are on the
+// output before the lock is released (V3).
 func (c *conn) burst(in *input) (pause, error) {
 	s := c.server
 	now := s.cfg.Now()

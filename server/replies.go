@@ -16,8 +16,8 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if res.Err == proto.ErrSessionMoved {
-		// The session lives on another connection now. ZooKeeper, too, closes this one without a
-		// reply.
+		// The session lives on another connection now. ZooKeeper, too, closes the old connection
+		// without a reply.
 		c.closeLocked()
 		return
 	}
@@ -25,7 +25,7 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 	c.stats.Replied(max(0, now.Sub(w.received)), 1, now) // Config.Now may be set back
 	b.QueueLength(c.queue.len())
 	c.borrowOutput()
-	// Writes are applied in order, no write is queued behind a sync, and drain answers everything
+	// Writes are applied in order, no write is queued after a sync, and drain answers everything
 	// else before the next write. So w is the head, unless the connection is closing and its queue
 	// is no longer drained.
 	if c.queue.head() == queued(w) {

@@ -53,7 +53,7 @@ func (p *peer) flush() {
 func (p *peer) written(o *directWriter) {
 	for i, frame := range o.frames {
 		p.queue.written(frame)
-		o.frames[i] = nil // otherwise it stays in memory until the slot is reused
+		o.frames[i] = nil // otherwise the frame stays in memory until the slot is reused
 	}
 	o.frames, o.unwritten = o.frames[:0], nil
 	if cap(o.buf) > 2*bufferBytes {

@@ -184,7 +184,7 @@ func (n *Network) takeFrames(ctx context.Context, source *timeoutReader, from ui
 			return fmt.Errorf("%w: frame of type %d between frames", ErrCorrupt, typ)
 		}
 		if first {
-			n.peerReached(from) // it has accepted the answer
+			n.peerReached(from) // the peer has accepted the answer
 		}
 		source.progress.Add(1) // a frame from the buffer is progress as well
 		if typ == typeData {

@@ -90,7 +90,7 @@ func (n *Network) Drop(id uint64) {
 	}
 }
 
-// Send queues a frame for a peer, retains it, and never blocks. false means that the frame was
+// Send queues a frame for a peer, retains it, and never blocks. Send returns false if the frame was
 // dropped: there is no connection, the queue is full, or the frame is longer than MaxFrame. A
 // queued frame may still be lost.
 func (n *Network) Send(to uint64, frame []byte) bool {

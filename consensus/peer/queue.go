@@ -24,7 +24,7 @@ func newQueue(limit int) *queue {
 	return &queue{limit: limit, more: make(chan struct{}, 1)}
 }
 
-// put appends a frame. false means that the queue is closed or full.
+// put appends a frame, and returns false if the queue is closed or full.
 func (q *queue) put(frame []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

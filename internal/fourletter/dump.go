@@ -17,7 +17,7 @@ func writeDump(w *bufio.Writer, s Server) {
 	say(w, "SessionTracker dump:\n")
 	if buckets := s.Expiries(); buckets != nil {
 		writeExpiries(w, buckets)
-	} else { // the leader decides when sessions expire, and only it knows
+	} else { // the leader decides when sessions expire, and only the leader knows
 		sessions := s.Sessions()
 		say(w, "Global Sessions(%d):\n", len(sessions))
 		for i := range sessions {

@@ -11,9 +11,9 @@ import (
 
 // merge is a transaction on a checkpoint file. It merges keys, in ascending order, into the tree of
 // the state, and writes only to pages that were free before. bbolt does the same for puts in any
-// order; a merge reads each leaf that changes once, writes it once, and then forgets the leaf, so
-// that the memory of a merge does not grow with the checkpoint. New leaves are written one after
-// the other. Pages without changes stay where they are.
+// order; a merge reads each changed leaf once, writes it once, and then forgets it, so that the
+// memory of a merge does not grow with the checkpoint. New leaves are written one after the other.
+// Pages without changes stay where they are.
 //
 // Until commit writes the meta page, which is the last step, the previous transaction stays current
 // on disk. So a merge that ends earlier changes nothing (C4), provided that the previous

@@ -18,7 +18,7 @@ type pageReader struct {
 	metaPage
 	file    io.ReaderAt
 	used    []uint64 // bitmap of the pages that have an owner
-	buffers [][]byte // by depth, for the pages on the way to the current one
+	buffers [][]byte // by depth, for the pages on the way to the current page
 
 	// The readahead of pages that are read in file order.
 	ahead   []byte

@@ -159,7 +159,7 @@ func (c *Core) readmit() *raftpb.ConfChangeV2 {
 		nonce := m.joinNonces[id]
 		switch {
 		case id == c.id || c.inConf(id) && m.admitted[id] == nonce:
-		case c.inConf(id) && !c.canSpare(id): // it asks again
+		case c.inConf(id) && !c.canSpare(id): // the member asks again
 		case c.inConf(id):
 			return &raftpb.ConfChangeV2{
 				Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, id)}, Context: appendAdmitted(nil, id, 0),

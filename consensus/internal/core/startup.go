@@ -195,7 +195,7 @@ func (c *Core) form(out *Output) {
 	}
 	if all == len(s.voters) || knowing > len(s.voters)/2 && s.ticks >= s.graceTicks {
 		s.forming, out.Form = true, true
-		c.sendJoin(s.peers...) // a member that has not received it yet would come too late
+		c.sendJoin(s.peers...) // a member that has not received the announcement yet would come too late
 	}
 }
 

@@ -209,7 +209,7 @@ func (l *Loop) writeCheckpoint() {
 	meta := l.core.Meta()
 	l.host.WriteCheckpoint(l.checkpoint.last, meta)
 	for _, to := range l.transfers.wanted {
-		l.core.TransferStarted(to, meta.Index) // keeps the log after it
+		l.core.TransferStarted(to, meta.Index) // keeps the log after the checkpoint
 	}
 }
 

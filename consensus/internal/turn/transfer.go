@@ -116,7 +116,7 @@ func (l *Loop) tickTransfers() {
 	for _, to := range slices.Sorted(maps.Keys(t.retries)) { // sorted: a simulation must be repeatable
 		r := t.retries[to]
 		if r.left == 0 {
-			continue // it was tried again
+			continue // raft was told already
 		}
 		if r.left--; r.left == 0 {
 			l.core.TransferEnded(to, false)

@@ -18,7 +18,7 @@ type BatchStats struct {
 	bytesIn, watchBytes int64 // bytes that came, and of events
 	replies             sums  // sizes
 	lastReply           int64
-	inQueue             sums // what waited on a connection when a write was applied
+	inQueue             sums // requests that waited on a connection when a write was applied
 
 	runs   []run // replies that are on the output since the last Settle
 	n      int   // replies in runs
