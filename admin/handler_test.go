@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/admin"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -280,8 +281,8 @@ func TestCommands_Ensemble(t *testing.T) {
 	s := servers["leader"]
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(time.Minute); s.NotServing() == nil; <-look.C {
-		if time.Now().After(deadline) {
+	for late := watchdog.Context(t, time.Minute); s.NotServing() == nil; <-look.C {
+		if late.Err() != nil {
 			t.Fatal("a leader without followers serves for a minute")
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/admin"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server"
 )
@@ -131,8 +132,8 @@ func TestHealth_Ensemble(t *testing.T) {
 	defer look.Stop()
 	for _, role := range []string{"leader", "observer"} {
 		h := admin.Handler(servers[role])
-		for deadline := time.Now().Add(time.Minute); get(t, h, "/readyz").Code == 200; <-look.C {
-			if time.Now().After(deadline) {
+		for late := watchdog.Context(t, time.Minute); get(t, h, "/readyz").Code == 200; <-look.C {
+			if late.Err() != nil {
 				t.Fatalf("the %s is ready for a minute without a quorum", role)
 			}
 		}

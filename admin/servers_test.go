@@ -79,7 +79,7 @@ func startThree(t *testing.T) map[string]*server.Server {
 	}
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-look.C {
+	for late := watchdog.Context(t, time.Minute); late.Err() == nil; <-look.C {
 		byMode, ready := make(map[string]*server.Server), false
 		for _, s := range servers {
 			byMode[s.Status().Mode] = s

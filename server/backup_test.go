@@ -17,6 +17,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -194,12 +195,12 @@ func TestLastSnapshot(t *testing.T) {
 	if zxid, at, ok := s.LastSnapshot(); !ok || zxid != 0 || at.Before(begun) {
 		t.Errorf("at first: 0x%x %v %t", zxid, at, ok)
 	}
-	c := dialIn(t, s, 10*time.Second)
+	c := dialIn(t, s, time.Minute)
 	last := int64(0)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(time.Minute); last == 0; <-look.C {
-		if time.Now().After(deadline) {
+	for late := watchdog.Context(t, time.Minute); last == 0; <-look.C {
+		if late.Err() != nil {
 			t.Fatal("no snapshot within a minute")
 		}
 		if _, err := c.Set("/", nil, -1); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -39,8 +40,8 @@ func scaled(n int) int {
 
 // settled measures until no more than before is left, or for a long time: clients end a moment
 // after their Close.
-func settled(before holdings) (after holdings) {
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+func settled(t *testing.T, before holdings) (after holdings) {
+	for soon := watchdog.Context(t, 5*time.Second); soon.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		if after = measure(); after.goroutines <= before.goroutines && after.files <= before.files {
 			break
 		}
@@ -89,7 +90,7 @@ func TestClose_LeavesNothing(t *testing.T) {
 				wg.Wait()
 			}
 			took := time.Since(begin)
-			after := settled(before)
+			after := settled(t, before)
 			t.Logf("%d × %d in %v: before %+v, after %+v", rounds, at, took, before, after)
 			if after.goroutines > before.goroutines || after.files > before.files {
 				t.Errorf("before %+v, after %+v", before, after)

@@ -20,6 +20,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/tcpport"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // trio is three members in processes of their own.
@@ -71,7 +72,7 @@ func reservePorts(t *testing.T, n int) (ports []string) {
 func (tr *trio) flags(i int) []string {
 	return append([]string{
 		"--data-dir", tr.dirs[i], "--id", fmt.Sprint(i + 1), "--client-port", tr.ports[i].client, "--client-address", "127.0.0.1",
-		"-o", "admin.serverPort=" + tr.ports[i].admin, "-o", "tickTime=200", "-o", "initLimit=100", "-o", "snapCount=500",
+		"-o", "admin.serverPort=" + tr.ports[i].admin, "-o", "tickTime=200", "-o", "maxSessionTimeout=60000", "-o", "initLimit=100", "-o", "snapCount=500",
 		"-o", "zookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
 	}, tr.lines...)
 }
@@ -129,12 +130,12 @@ func await(t *testing.T, what string, try func() error) {
 	t.Helper()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
-	for late := time.Now().Add(40 * time.Second); ; <-poll.C {
+	for late := watchdog.Context(t, 40*time.Second); ; <-poll.C {
 		err := try()
 		if err == nil {
 			return
 		}
-		if time.Now().After(late) {
+		if late.Err() != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}

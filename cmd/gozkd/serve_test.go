@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -228,9 +227,7 @@ func TestServe_EnsembleCannot(t *testing.T) {
 // word asks a four-letter word.
 func word(t *testing.T, address, w string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	c, err := new(net.Dialer).DialContext(watchdog.Context(t, 10*time.Second), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"
 )
@@ -19,7 +20,7 @@ func TestDiscover(t *testing.T) {
 	for id := 1; id <= 3; id++ {
 		want = append(want, Entry{Address: ensemble.Member(id).Address(), ID: uint64(id)})
 	}
-	const timeout = 20 * time.Second
+	const timeout = time.Hour // of each question; the watchdog bounds the test
 	// The znode contains the members a moment after the start, so only the identity is checked
 	// here.
 	for _, named := range want {
@@ -32,7 +33,7 @@ func TestDiscover(t *testing.T) {
 	given := []string{want[1].Address}
 	asker := probe.Asker{Timeout: timeout}
 	w := &watcher{roster: newRoster(given, aliases(t.Context(), given, timeout)), interval: 20 * time.Millisecond, ask: asker.Ask, discover: discoverer(timeout)}
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	ctx, cancel := context.WithCancel(watchdog.Context(t, 20*time.Second))
 	defer cancel()
 	up := make(map[string]bool)
 	var roster []Entry

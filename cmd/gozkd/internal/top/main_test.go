@@ -18,6 +18,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // watching returns a watcher of a world with a gozkd leader and two members that are down.
@@ -144,7 +145,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 // await waits until text has been drawn and returns all output.
 func (t *terminal) await(tb testing.TB, text string) string {
 	tb.Helper()
-	late := time.After(20 * time.Second)
+	late := watchdog.After(tb, 20*time.Second)
 	for {
 		t.mu.Lock()
 		drawn := t.drawn.String()
