@@ -17,9 +17,6 @@ import (
 // index is the page from which every page below docs must be reachable.
 const index = "docs/README.md"
 
-// notDrawn are pictures that pages show and that are still to be drawn.
-var notDrawn = []string{"docs/internals/rooms-before.svg", "docs/internals/rooms.svg"}
-
 // pagesWithLinks returns the Markdown pages whose links are checked, by their path in the module:
 // all below docs, and those that stand beside the code.
 func pagesWithLinks(t *testing.T) map[string]string {
@@ -43,9 +40,6 @@ func pagesWithLinks(t *testing.T) map[string]string {
 func TestDocsLinks(t *testing.T) {
 	all := pagesWithLinks(t)
 	exists := func(name string) bool {
-		if slices.Contains(notDrawn, name) {
-			return true
-		}
 		_, err := os.Stat(filepath.Join(root, filepath.FromSlash(name)))
 		return err == nil
 	}
