@@ -1,6 +1,7 @@
 package persistentnode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/backoff"
+	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
 // run maintains the znode until ctx ends, and then deletes it.
@@ -48,6 +50,7 @@ type maintainer struct {
 	version         int32 // of the data, at the last check
 	touchedAt       time.Time
 	touchExists     bool // the child that touch sets exists
+	outcomeUnknown  bool // of the last write
 	takeOverPending bool // TakeOver is set and the znode has not existed yet
 }
 
@@ -100,7 +103,7 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 // keepData waits while the znode exists, and writes new data.
 func (k *maintainer) keepData(ctx context.Context, s *recipes.Session, watch <-chan zk.Event) (rested bool, err error) {
 	for {
-		if again, err := k.write(ctx); again || err != nil {
+		if again, err := k.write(ctx, s); again || err != nil {
 			return rested, err
 		}
 		late, err := k.touch(ctx)
@@ -169,22 +172,36 @@ func (k *maintainer) create(ctx context.Context) (made bool, err error) {
 		return false, err
 	}
 	k.update(func() { k.path, k.presentIn, k.writtenRevision, k.lastErr = created, s, revision, nil })
-	k.touchExists, k.takeOverPending = false, false
+	k.touchExists, k.takeOverPending, k.outcomeUnknown = false, false, false
 	return true, nil
 }
 
-// takeOver replaces another session's znode.
+// takeOver replaces another session's znode. A write that the other session sent just before must
+// not match the version of the new znode, so the new version is either greater than the old one or
+// less by many writes.
 func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
 	k.mu.Lock()
 	data, revision := k.data, k.revision
 	k.mu.Unlock()
 	s := k.client.Session() // if applied in a later session, the next check notices
 	k.mayExist = true
-	results, err := k.client.Multi(ctx, &zk.DeleteRequest{Path: k.path, Version: stat.Version},
-		&zk.CreateRequest{Path: k.path, Data: data, Acl: k.opts.ACL, Flags: zk.FlagEphemeral})
+	del := &zk.DeleteRequest{Path: k.path, Version: stat.Version}
+	ops := []any{del, &zk.CreateRequest{Path: k.path, Acl: k.opts.ACL, Flags: zk.FlagEphemeral}}
+	last := stat.Version
+	if last < 0 || last > mostSkippedVersions {
+		last = 0
+	}
+	for v := range last {
+		ops = append(ops, &zk.SetDataRequest{Path: k.path, Version: v})
+	}
+	ops = append(ops, &zk.SetDataRequest{Path: k.path, Data: data, Version: last})
+	results, err := k.client.Multi(ctx, ops...)
+	if errors.Is(err, zk.ErrNoAuth) { // ACL may forbid writes, also those of the other session
+		results, err = k.client.Multi(ctx, del, &zk.CreateRequest{Path: k.path, Data: data, Acl: k.opts.ACL, Flags: zk.FlagEphemeral})
+	}
 	var e *recipes.Error
 	switch {
-	case err == nil && len(results) == 2:
+	case err == nil && len(results) > 1:
 		k.present, k.takeOverPending = true, false
 		k.update(func() { k.presentIn, k.writtenRevision, k.lastErr = s, revision, nil })
 		return nil
@@ -197,25 +214,69 @@ func (k *maintainer) takeOver(ctx context.Context, stat *zk.Stat) error {
 	return err
 }
 
-// write writes the data if the znode does not have them. again means that the znode was changed by
-// others and must be checked.
-func (k *maintainer) write(ctx context.Context) (again bool, err error) {
+// mostSkippedVersions limits the size of a takeover. After that many writes of the new owner, a
+// write that the previous owner sent before the takeover is no longer on its way.
+const mostSkippedVersions = 20
+
+// write writes the data if the znode, last seen in session s, does not have them. again means that
+// the znode must be checked first: others changed it, or the connection or the session is lost.
+func (k *maintainer) write(ctx context.Context, s *recipes.Session) (again bool, err error) {
 	k.mu.Lock()
 	data, revision, written := k.data, k.revision, k.writtenRevision
 	k.mu.Unlock()
 	if written == revision {
 		return false, nil
 	}
-	stat, err := k.client.Set(ctx, k.path, data, k.version)
+	in, cancel := k.inSession(ctx, s)
+	defer cancel()
+	stat, err := k.set(in, s, data)
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+		return true, nil
+	case err != nil && ctx.Err() == nil && in.Err() != nil:
+		k.outcomeUnknown = true
 		return true, nil
 	case err != nil:
 		return false, err
 	}
-	k.version = stat.Version
+	k.version, k.outcomeUnknown = stat.Version, false
 	k.update(func() { k.writtenRevision, k.lastErr = revision, nil })
 	return false, nil
+}
+
+// set sets the data of the znode. If the outcome of the last write is unknown, set reads the znode
+// first, so that readers do not see the same data set twice.
+func (k *maintainer) set(ctx context.Context, s *recipes.Session, data []byte) (*zk.Stat, error) {
+	if k.outcomeUnknown {
+		current, stat, err := k.client.Get(ctx, k.path)
+		if err != nil || k.isOwn(stat, s) && bytes.Equal(current, data) {
+			return stat, err
+		}
+	}
+	return k.client.Set(ctx, k.path, data, k.version)
+}
+
+// inSession returns a context for requests that change the znode. If the znode is an ephemeral, the
+// context also ends with s, and ends while the Client is not connected. Client looks at the context
+// before each attempt, so no attempt is queued without a connection: go-zookeeper would send it in
+// the next session if s ends, and the znode may be another session's by then. cancel must be called.
+func (k *maintainer) inSession(ctx context.Context, s *recipes.Session) (in context.Context, cancel context.CancelFunc) {
+	if !k.opts.Mode.IsEphemeral() {
+		return ctx, func() {}
+	}
+	session, cancel := s.Within(ctx)
+	inner, end := context.WithCancelCause(session)
+	return checkedctx.New(inner, func() {
+		// looking at session ends it, and with it inner, if its time is over
+		if session.Err() == nil && !k.isConnected() {
+			end(zk.ErrNoServer)
+		}
+	}), cancel
+}
+
+func (k *maintainer) isConnected() bool {
+	state := k.client.State()
+	return state == recipes.Connected || state == recipes.Reconnected
 }
 
 // markMissing notes that the znode is missing or not ours.

@@ -17,10 +17,7 @@ import (
 // ours. The check follows a sync, because another server may lag. The delete is a multi, because a
 // plain delete would be repeated without a check.
 //
-// go-zookeeper sends a delete that waited while the session ended in the next session, when an
-// ephemeral of that name may belong to somebody else. So remove deletes an ephemeral only while
-// connected. One gap remains: the connection breaks before the delete is sent, and returns after
-// the end of the session. Then the new owner creates its znode again.
+// An ephemeral is deleted only in the session in which it was seen; see inSession.
 func (k *maintainer) remove() error {
 	// without a name the znode was protected, and Client.Create deletes it
 	if k.opts.ttl() || !k.mayExist || k.path == "" {
@@ -30,9 +27,7 @@ func (k *maintainer) remove() error {
 	k.mu.Lock()
 	s, sure := k.presentIn, k.present && k.isPresent()
 	k.mu.Unlock()
-	if state := k.client.State(); state != recipes.Connected && state != recipes.Reconnected {
-		sure = false
-	}
+	sure = sure && k.isConnected()
 	var result error
 	backoff.Retry(ctx, func() bool {
 		own, err := true, error(nil)
@@ -56,14 +51,11 @@ func (k *maintainer) remove() error {
 	return result
 }
 
-// delete deletes the znode, but an ephemeral only while s lives.
+// delete deletes the znode, which was seen in session s.
 func (k *maintainer) delete(ctx context.Context, s *recipes.Session) error {
-	if k.opts.Mode.IsEphemeral() {
-		in, cancel := s.Within(ctx)
-		defer cancel()
-		ctx = in
-	}
-	_, err := k.client.Multi(ctx, &zk.DeleteRequest{Path: k.path, Version: -1})
+	in, cancel := k.inSession(ctx, s)
+	defer cancel()
+	_, err := k.client.Multi(in, &zk.DeleteRequest{Path: k.path, Version: -1})
 	return err
 }
 

@@ -3,12 +3,24 @@
 //
 // Invariants:
 //   - K1 Until Close, and unless another session has the znode, it exists again after every
-//     failure, with the data that were set last.
-//   - K2 At most one session has the znode: an ephemeral of another session is waited for, never
-//     written, and not deleted by Close.
+//     failure, with the data that were set last. Data that another client writes stay until data
+//     are set, or the znode is created, again.
+//   - K2 At most one session has the znode: an ephemeral of another session is waited for, not
+//     written, and not deleted by Close, with the exception below.
 //   - K3 When Close has returned nil, the znode is gone.
 //   - K4 TakeOver replaces a znode at most once, so two owners of a name settle: the later
 //     has the znode, the other waits.
+//
+// The exception to K2: a Znode checks that its session is alive and connected before it sends a
+// write or a delete, but the server cannot check whose znode it is. The request reaches another
+// session's znode if
+//   - the connection breaks between the check and the sending, and the session ends before the
+//     Client is connected again: go-zookeeper then sends the request in the next session; or
+//   - a third client deletes the znode, and the other session creates its own, while the request is
+//     on its way. A takeover does not have this effect.
+//
+// A delete then deletes the znode, and its owner creates it again. A write replaces the data if the
+// two znodes have the same version; like all data of other clients, they stay as K1 says.
 package persistentnode
 
 import (
