@@ -59,7 +59,7 @@ func startThree(t *testing.T) map[string]*server.Server {
 	servers := make([]*server.Server, 3)
 	var starting sync.WaitGroup
 	for i, l := range listeners {
-		s := newServer(t, server.Config{MemberID: uint8(i + 1), Members: lines, PeerListener: l, Tick: 200 * time.Millisecond})
+		s := newServer(t, server.Config{MemberID: uint8(i + 1), Members: lines, PeerListener: l, Tick: 200 * time.Millisecond, MaxSessionTimeout: time.Minute})
 		servers[i] = s
 		// Ends by itself; awaited below.
 		starting.Go(func() {

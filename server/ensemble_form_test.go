@@ -187,7 +187,7 @@ func TestEnsemble_Loopback(t *testing.T) {
 	e := newEnsemble(t, 3, nil)
 	e.each(func(c *server.Config) { c.Tick = 200 * time.Millisecond })
 	e.startAll()
-	c, _, err := zk.Connect([]string{e.m(1).clientAddress, e.m(2).clientAddress, e.m(3).clientAddress}, 4*time.Second, zk.WithLogger(quiet{}))
+	c, _, err := zk.Connect([]string{e.m(1).clientAddress, e.m(2).clientAddress, e.m(3).clientAddress}, time.Minute, zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // world is the network of a test: real loopback, or pipes in a bubble of testing/synctest.
@@ -28,7 +29,7 @@ type world struct {
 
 // everywhere runs a test over loopback, and over pipes in a bubble.
 func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
-	t.Run("loopback", func(t *testing.T) { test(t, &world{ports: make(map[string]*tcpport.Port)}) })
+	t.Run("loopback", func(t *testing.T) { test(t, &world{}) })
 	inBubble(t, test)
 }
 
@@ -67,6 +68,9 @@ func (w *world) listenTCP(t testing.TB, address string) (l net.Listener, at stri
 	if port != nil {
 		l, err = port.Listen()
 	} else if port, l, err = tcpport.Listen("127.0.0.1:0"); err == nil {
+		if w.ports == nil {
+			w.ports = make(map[string]*tcpport.Port)
+		}
 		w.ports[port.Address()] = port
 		t.Cleanup(port.Release)
 	}
@@ -99,6 +103,7 @@ type member struct {
 	*Network
 	t       testing.TB
 	id      uint64
+	pipes   bool // in a bubble
 	address string
 	log     *logBuffer
 	frames  chan string // received, as "from: text"
@@ -116,7 +121,7 @@ type member struct {
 func (w *world) start(t testing.TB, id uint64, change ...func(m *member, cfg *Config)) *member {
 	t.Helper()
 	m := &member{
-		t: t, id: id, log: new(logBuffer), hello: fmt.Sprintf("i am %d", id),
+		t: t, id: id, pipes: w.pipes, log: new(logBuffer), hello: fmt.Sprintf("i am %d", id),
 		frames: make(chan string, 10_000), states: make(map[uint64]chan string),
 	}
 	m.receive = func(from uint64, frame []byte) { m.frames <- fmt.Sprintf("%d: %s", from, frame) }
@@ -199,10 +204,22 @@ func (m *member) statesOf(peer uint64) chan string {
 // patience is how long a test waits for an event that must happen.
 const patience = 30 * time.Second
 
+// late returns a channel that is closed after patience: of the bubble's time, or of the time
+// without other load.
+func (m *member) late() <-chan struct{} {
+	m.t.Helper()
+	if !m.pipes {
+		return watchdog.After(m.t, patience)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	m.t.Cleanup(cancel)
+	return ctx.Done()
+}
+
 // await waits for a state of a peer, and skips other states.
 func (m *member) await(peer uint64, want string) {
 	m.t.Helper()
-	timeout := time.After(patience)
+	timeout := m.late()
 	for {
 		select {
 		case got := <-m.statesOf(peer):
@@ -223,7 +240,7 @@ func (m *member) expect(want string) {
 		if got != want {
 			m.t.Fatalf("member %d received %q, want %q", m.id, got, want)
 		}
-	case <-time.After(patience):
+	case <-m.late():
 		m.t.Fatalf("member %d waits for frame %q: %+v\n%s", m.id, want, m.Status(), m.log)
 	}
 }
