@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// AnyVersion, as the version of a write, matches every version.
+// AnyVersion is the version of a write that matches every version.
 const AnyVersion int32 = -1
 
 // Delete deletes a znode without children if its data has that version.

@@ -15,6 +15,7 @@ import (
 // The types of the facts that a server tells about itself. They are in package facts, so that the
 // renderer of the four-letter words, which this package imports, can use them.
 type (
+	// Status is the state of a server in its ensemble; facts has the types' documentation.
 	Status       = facts.Status
 	Stats        = facts.Stats
 	Value        = facts.Value
