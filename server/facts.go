@@ -12,26 +12,58 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// The types of the facts that a server tells about itself. They are in package facts, so that the
-// renderer of the four-letter words, which this package imports, can use them.
-type (
-	// Status is the state of a server in its ensemble; facts has the types' documentation.
-	Status       = facts.Status
-	Stats        = facts.Stats
-	Value        = facts.Value
-	Summary      = facts.Summary
-	Histogram    = facts.Histogram
-	Connection   = facts.Connection
-	Session      = facts.Session
-	SessionPaths = facts.SessionPaths
-	Expiry       = facts.Expiry
-	MemberStatus = facts.MemberStatus
-	ZnodeKind    = facts.ZnodeKind
-	HotSpots     = facts.HotSpots
-	HotPath      = facts.HotPath
-	HotClient    = facts.HotClient
-	Setting      = facts.Setting
-)
+// The types of the facts that a server tells about itself are in package facts, so that the renderer
+// of the four-letter words, which this package imports, can use them.
+
+// Status is a server's summary of itself.
+type Status = facts.Status
+
+// Stats are the values of the words srvr and stat.
+type Stats = facts.Stats
+
+// Value is a measured or counted property of a server.
+type Value = facts.Value
+
+// Summary describes the values of something that happens repeatedly, since the start or the srst
+// word.
+type Summary = facts.Summary
+
+// Histogram is a Summary with counts by size.
+type Histogram = facts.Histogram
+
+// Connection describes a client's connection at one moment.
+type Connection = facts.Connection
+
+// Session describes a session as the reporting server knows it.
+type Session = facts.Session
+
+// SessionPaths lists the paths that belong to a session.
+type SessionPaths = facts.SessionPaths
+
+// Expiry lists the sessions that expire at the same moment if nothing more is heard from their
+// clients.
+type Expiry = facts.Expiry
+
+// MemberStatus describes a server of an ensemble as the membership records it.
+type MemberStatus = facts.MemberStatus
+
+// ZnodeKind names a znode that the server may delete by itself: a container or a znode with a time
+// to live.
+type ZnodeKind = facts.ZnodeKind
+
+// HotSpots are the paths and clients with the most requests on one server, the hottest first, at
+// most 20 of each.
+type HotSpots = facts.HotSpots
+
+// HotPath is a path as clients named it, whether or not a znode exists there, cut off after 256
+// bytes.
+type HotPath = facts.HotPath
+
+// HotClient is a session.
+type HotClient = facts.HotClient
+
+// Setting is a line of the conf word.
+type Setting = facts.Setting
 
 // treeStats describes the tree at one moment.
 type treeStats struct {
