@@ -2,8 +2,6 @@ package queue
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"sync"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
+	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -60,7 +59,7 @@ type engineKey struct {
 // newEngine returns the engine for a queue whose items are below path+items, shared with equal
 // queues of the Client.
 func newEngine(c *recipes.Client, path, items string, l *layout, opts []Option) *engine {
-	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: newID(), wakeLeader: make(chan struct{}, 1)}
+	e := &engine{client: c, path: path + items, members: path + membersSuffix, layout: l, id: guid.NewHex(), wakeLeader: make(chan struct{}, 1)}
 	e.heldItems = make(map[*recipes.Hold]struct{})
 	for _, o := range opts {
 		o(e)
@@ -113,13 +112,6 @@ func (e *engine) holdsItem() bool {
 		}
 	}
 	return false
-}
-
-// newID returns 32 hexadecimal digits, as kazoo writes them into locks.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: the program ends if the system has no randomness
-	return hex.EncodeToString(b[:])
 }
 
 func (e *engine) child(name string) string { return znodepath.Join(e.path, name) }
