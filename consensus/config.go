@@ -89,6 +89,10 @@ type Config struct {
 	// count only while there is no data. A member that is not among them waits to be let in.
 	// Default: this member alone.
 	Voters, Learners []uint64
+	// JoinOnly: while there is no data, this member takes no part in forming a new ensemble, and
+	// waits to be let in by one that exists. A member that has lost its disk then can't found an
+	// empty ensemble in place of the one that has the data.
+	JoinOnly bool
 	// PeerListener accepts the connections of other members; the node closes it. nil: there are no
 	// other members, ever.
 	PeerListener net.Listener
@@ -156,7 +160,10 @@ func (c *Config) ensureDefaults() error {
 		errs = append(errs, fmt.Errorf("consensus: CheckpointRequests is %d and CheckpointBytes %d, both must be positive",
 			c.CheckpointRequests, c.CheckpointBytes))
 	}
-	if c.Voters == nil && c.Learners == nil {
+	switch {
+	case c.JoinOnly:
+		c.Voters, c.Learners = nil, nil // names nobody to form an ensemble with, and so counts for nobody
+	case c.Voters == nil && c.Learners == nil:
 		c.Voters = []uint64{c.ID}
 	}
 	if c.FormTicks == 0 {

@@ -69,8 +69,13 @@ func (n *Node) recover(r *recovered) error {
 	return log.Append(r.begin(n.firstIncarnation(), n.random()))
 }
 
-// checkAlone refuses the state of one of several members if no others are configured.
+// checkAlone refuses, if no other members are configured, the state of one of several members, and
+// no state at all if this member may not form an ensemble.
 func (r *recovered) checkAlone(cfg *Config, where string) error {
+	if r.meta.Conf == nil && cfg.JoinOnly && cfg.PeerListener == nil {
+		return fmt.Errorf("consensus: %s is empty, and this server may not begin with an empty tree (db.autocreate=false): "+
+			"restore a backup, or run gozkd init if the server is new", where)
+	}
 	if n := len(r.meta.Conf.GetVoters()) + len(r.meta.Conf.GetLearners()); n > 1 && cfg.PeerListener == nil {
 		return fmt.Errorf("consensus: %s belongs to one of %d members, but no others are configured: name all servers of the ensemble", where, n)
 	}

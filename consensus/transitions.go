@@ -20,6 +20,8 @@ func (n *Node) logTransition(old, s *Status) {
 		return
 	}
 	switch {
+	case s.Fresh && !old.Fresh && n.cfg.JoinOnly:
+		log.Info("no data yet: this server waits to be let in by an ensemble that exists")
 	case s.Fresh && !old.Fresh:
 		log.Info("no data yet: this server forms a new ensemble with the others, or is let in by one that exists")
 	case old.Fresh && !s.Fresh && n.core.Admitted():

@@ -41,6 +41,10 @@ type Config struct {
 	// without data forms a new ensemble with them, and reaches them at these addresses. The members
 	// of an existing ensemble are changed by reconfig. Empty: a server alone.
 	Members []string
+	// JoinOnly: a server without data takes no part in forming a new ensemble, and waits until one
+	// that exists lets it in (db.autocreate=false without the file initialize). So a member that
+	// lost its disk can't found an empty ensemble in place of the one that has the data.
+	JoinOnly bool
 	// PeerListen is the address for other members. Default: the address in this server's own line.
 	PeerListen string
 	// PeerListener accepts the other members' connections, instead of a listener on PeerListen. The

@@ -59,6 +59,10 @@ func (s *Server) logWaiting() {
 	switch {
 	case st.Leader != 0:
 		log.Info("not serving clients yet: catching up with the leader", "leader", st.Leader, "applied_index", st.Applied)
+	case st.Fresh && s.cfg.JoinOnly:
+		log.Warn("not serving clients yet: no data here, and db.autocreate=false keeps this server from founding an ensemble. It waits for a leader that has the data. "+
+			"To found a new ensemble, run gozkd init on all servers first, or create the file initialize in their dataLogDir",
+			"voters", s.members.Voters())
 	case st.Fresh:
 		log.Warn("not serving clients yet: no data here. This server waits for a leader that has the data, or for the other voters to form a new ensemble",
 			"voters", s.members.Voters())

@@ -13,9 +13,11 @@ import (
 
 const initUsage = `usage: gozkd init [--myid N] [--configfile FILE]
 
-Creates the data directories that zoo.cfg names and, with --myid, writes the number of this server
-to the file myid. A server creates missing directories itself when it starts. Only a member of an
-ensemble needs a number, which --id and ZOO_MY_ID can give as well.
+Creates the data directories that zoo.cfg names and the file initialize in dataDir: with
+db.autocreate=false, a server without data takes part in founding an ensemble only if the file is
+there. So run init on each server of a new ensemble, and never on a server whose data is lost: that
+server joins the others. With --myid, init also writes the number of this server to the file myid.
+Only a member of an ensemble needs a number, which --id and ZOO_MY_ID can give as well.
 
 flags:
   --myid N           the number of this server
@@ -61,7 +63,8 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	return printTo(env, inv.Config.DataDir+" is ready for a new server.\n")
 }
 
-// prepareDirectories creates the data directories and, if writeID is true, the file myid.
+// prepareDirectories creates the data directories, the file initialize and, if writeID is true, the
+// file myid.
 func prepareDirectories(c config.Config, writeID bool) error {
 	for _, path := range []string{filepath.Join(c.DataDir, "checkpoint.db"), filepath.Join(c.DataLogDir, "wal")} {
 		if _, err := os.Stat(path); err == nil {
@@ -73,8 +76,8 @@ func prepareDirectories(c config.Config, writeID bool) error {
 			return err
 		}
 	}
-	if !writeID {
-		return nil
+	if err := os.WriteFile(filepath.Join(c.DataDir, initializeFile), nil, 0o644); err != nil || !writeID {
+		return err
 	}
 	return os.WriteFile(filepath.Join(c.DataDir, "myid"), fmt.Appendln(nil, c.MyID), 0o644)
 }

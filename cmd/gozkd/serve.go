@@ -66,6 +66,9 @@ func serveOne(
 		}
 		return err
 	}
+	if err := founded(inv.Config); err != nil {
+		log.Warn("the file initialize stays", "error", err)
+	}
 	if inv.PortFile != "" {
 		if err := writePortFile(inv.PortFile, ports{Client: s.ConnectString(), Admin: ends.admin, Metrics: ends.metrics}); err != nil {
 			return errors.Join(err, s.Close())

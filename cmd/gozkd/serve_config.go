@@ -18,8 +18,8 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	}
 	return server.Config{
 		MemberID: uint8(c.MyID), Members: lines, PeerListen: c.PeerListenAddress(), InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
-		LinearizableReads: c.LinearizableReads,
-		Dir:               c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(),
+		LinearizableReads: c.LinearizableReads, JoinOnly: !mayFound(c),
+		Dir: c.DataDir, LogDir: c.DataLogDir, Listen: c.ListenAddress(),
 		Tick: c.TickTime, MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		MaxClientConns: orNone(c.MaxClientCnxns), MaxConns: orNone(c.MaxCnxns),
 		MaxBuffer: int32(c.JuteMaxBuffer), OutstandingLimit: c.GlobalOutstandingLimit,

@@ -199,6 +199,17 @@ func (c *Core) form(out *Output) {
 	}
 }
 
+// MissingFounders returns the voters of the new ensemble which were not heard of when this member
+// formed it. One of them may have the data of an earlier ensemble.
+func (c *Core) MissingFounders() (ids []uint64) {
+	for _, id := range c.start.voters {
+		if _, heard := c.start.founders[id]; !heard && id != c.id {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // FirstMeta returns the meta of a new ensemble's first state. Index 1 and term 1 stand for no
 // entry.
 func (c *Core) FirstMeta() Meta {

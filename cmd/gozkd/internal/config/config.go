@@ -98,6 +98,9 @@ type Config struct {
 	ForceSync bool
 	// FsyncWarningThreshold is the duration above which a sync of the log is logged.
 	FsyncWarningThreshold time.Duration
+	// Found lets a server without data take part in founding an ensemble even without the file
+	// initialize.
+	Found bool
 	// AutoCreate creates missing data directories.
 	AutoCreate bool
 

@@ -158,8 +158,6 @@ var tuningKeys = []key{
 	{name: "fips-mode", kind: boolean, status: harmless, note: "GODEBUG sets the FIPS mode of Go"},
 }
 
-const emptyMember = "a server without data does not vote until it has received the data"
-
 var otherKeys = []key{
 	{name: "extendedTypesEnabled", kind: boolean, def: "true", status: harmless, fine: []string{"true"}, note: "container and TTL znodes are always enabled"},
 	{name: "emulate353TTLNodes", kind: boolean, def: "false", status: harmless, note: "concerns only files of the Java server"},
@@ -167,7 +165,8 @@ var otherKeys = []key{
 	{name: "localSessionsUpgradingEnabled", kind: boolean, def: "false", status: harmless, note: "no effect without localSessionsEnabled"},
 	{name: "digest.enabled", kind: boolean, def: "true", status: harmless, note: "the digest of the data is always maintained"},
 	{name: "closeSessionTxn.enabled", kind: boolean, def: "true", status: harmless, note: "a session and its ephemeral znodes always end in one transaction"},
-	{name: "db.autocreate", kind: boolean, def: "true", status: harmless, note: emptyMember},
+	{name: "db.autocreate", kind: boolean, def: "true", status: works, note: "false: a server without data takes no part in founding an ensemble, unless there is a file named `initialize` in dataDir or dataLogDir, which `gozkd init` writes. It waits until an ensemble that has data lets it in. The file is removed once the server has data. Recommended for production: a member that lost its disk can't found an empty ensemble then",
+		field: func(c *Config) any { return &c.Found }},
 }
 
 // ignoredKeys take any value and have no effect here.
@@ -204,7 +203,6 @@ var ignoredKeys = slices.Concat(
 		"maxInProcessingDeadWatchers"),
 	ignored(harmless, "an implementation detail of the Java server", "bitHashCacheSize", "pathStats.*"),
 	ignored(harmless, "there is no JVM", "jvm.pause.*", "jmx.*"),
-	ignored(harmless, emptyMember, "initialize.*"),
 	ignored(harmless, "gozkd.logLevel sets the level and `--log-json` the format; the log goes to standard error", "log.*", "root.logger", "console.threshold", "tracelog.*"),
 	ignored(harmless, "a property of the Java client", "client.*"),
 )

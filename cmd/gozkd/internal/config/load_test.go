@@ -72,7 +72,7 @@ func TestLoad_Defaults(t *testing.T) {
 		JuteMaxBuffer: 0xFFFFF, GlobalOutstandingLimit: 1000, FourLetterWords: []string{"srvr"},
 		DigestAuthEnabled:      true,
 		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerMaxNeverUsed: 5 * time.Minute,
-		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, FsyncWarningThreshold: time.Second, AutoCreate: true,
+		SnapCount: 100000, PreAllocBytes: 64 << 20, ForceSync: true, FsyncWarningThreshold: time.Second, Found: true, AutoCreate: true,
 		AdminEnabled: true, AdminAddress: "127.0.0.1", AdminPort: 8080, AdminCommandURL: "/commands", AdminIdleTimeout: 30 * time.Second,
 		AdminSnapshot: true, AdminInterval: 5 * time.Minute,
 		MetricsProvider: defaultProvider, MetricsHost: "0.0.0.0", MetricsPort: 7000, MetricsRuntime: true, LogLevel: "info",

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// With db.autocreate=false, three new servers form an ensemble after gozkd init, and the file that
+// init has written is gone as soon as they serve.
+func TestServe_InitializeFile(t *testing.T) {
+	for _, logDir := range []bool{false, true} {
+		dir := t.TempDir()
+		cfg := "clientPort=0\nadmin.enableServer=false\ndb.autocreate=false\ndataDir=" + filepath.ToSlash(filepath.Join(dir, "data")) + "\n"
+		if logDir {
+			cfg += "dataLogDir=" + filepath.ToSlash(filepath.Join(dir, "log")) + "\n"
+		}
+		file := filepath.Join(dir, "zoo.cfg")
+		if err := os.WriteFile(file, []byte(cfg), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var stdout, stderr strings.Builder
+		if status := run("gozkd", []string{"init", "--configfile", file}, outside(&stdout, &stderr)); status != 0 {
+			t.Fatal(status, stderr.String())
+		}
+		marker := filepath.Join(dir, "data", initializeFile)
+		if logDir { // ZooKeeper's server looks there
+			if err := os.Rename(marker, filepath.Join(dir, "log", initializeFile)); err != nil {
+				t.Fatal(err)
+			}
+			marker = filepath.Join(dir, "log", initializeFile)
+		}
+		p := launch(t, "serve", file)
+		if _, err := os.Stat(marker); !os.IsNotExist(err) {
+			t.Errorf("%s after the start: %v", marker, err)
+		}
+		put(t, p.ports.Client, "/a")
+		if status := p.stop(syscall.SIGTERM); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+		get(t, launch(t, "serve", file).ports.Client, "/a") // it has data, and needs no file
+	}
+}
+
+// A lone server that lost its data does not serve an empty tree. ZooKeeper 3.9.5 starts, and drops
+// each client.
+func TestServe_NoInitializeFile(t *testing.T) {
+	dir := t.TempDir()
+	var stdout, stderr strings.Builder
+	args := []string{"serve", "--data-dir", dir, "--client-port", "0", "-o", "db.autocreate=false", "-o", "admin.enableServer=false"}
+	if status := run("gozkd", args, outside(&stdout, &stderr)); status != 1 {
+		t.Errorf("exit status %d", status)
+	}
+	if want := "data directory " + dir + " is empty, and this server may not begin with an empty tree"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("said %s, not %q", &stderr, want)
+	}
+}
