@@ -8,18 +8,22 @@ import (
 
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // ErrCorruptCheckpoint is wrapped by the error of a checkpoint file that is damaged.
 var ErrCorruptCheckpoint = checkpoint.ErrCorrupt
 
 // checkpointFile is the checkpoint of a member on disk: the state and its core.Meta.
-type checkpointFile struct{ path string }
+type checkpointFile struct {
+	disk vfs.FS
+	path string
+}
 
 // load reads the checkpoint, if there is one, and restores sm from it. With strict both meta pages
 // of the file must be good.
 func (c checkpointFile) load(strict bool, sm StateMachine) (meta core.Meta, found bool, err error) {
-	r, err := checkpoint.Open(c.path, strict)
+	r, err := checkpoint.Open(c.disk, c.path, strict)
 	if errors.Is(err, fs.ErrNotExist) {
 		return core.Meta{}, false, nil
 	}
@@ -71,16 +75,16 @@ func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) erro
 		}
 		return err
 	}
-	return checkpoint.Merge(c.path, check, meta.Append(nil), changes.Range)
+	return checkpoint.Merge(c.disk, c.path, check, meta.Append(nil), changes.Range)
 }
 
 // replace puts a complete checkpoint file in the place of this file.
-func (c checkpointFile) replace(path string) error { return checkpoint.Replace(path, c.path) }
+func (c checkpointFile) replace(path string) error { return checkpoint.Replace(c.disk, path, c.path) }
 
 // stream writes the file as a checkpoint stream. At a damaged page, stream returns
 // ErrCorruptCheckpoint.
 func (c checkpointFile) stream(w io.Writer, term uint64) (err error) {
-	r, err := checkpoint.Open(c.path, false)
+	r, err := checkpoint.Open(c.disk, c.path, false)
 	if err != nil {
 		return err
 	}

@@ -67,8 +67,8 @@ type Config struct {
 	Memory *Memory
 	// LogDir is the directory of the write-ahead log. Default: Dir.
 	LogDir string
-	// FS is the disk of the log. Checkpoints are on the operating system's disk. Default: vfs.OS{}.
-	FS vfs.FS
+	// FS is the file system of LogDir, DirFS that of Dir. Default: vfs.OS{}.
+	FS, DirFS vfs.FS
 	// StateMachine is the replicated state.
 	StateMachine StateMachine
 	// Tick is the unit of raft's timers. Default: 100 ms.
@@ -140,6 +140,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.FS == nil {
 		c.FS = vfs.OS{}
+	}
+	if c.DirFS == nil {
+		c.DirFS = vfs.OS{}
 	}
 	if c.Tick == 0 {
 		c.Tick = 100 * time.Millisecond

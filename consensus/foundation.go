@@ -70,13 +70,13 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, er
 	if err := foundLog(f.FS, cfg.walDir(), core.LogState{Term: meta.Term, Commit: meta.Index}); err != nil {
 		return SavedState{}, err
 	}
-	if err := checkpoint.Remove(path + ".new"); err != nil {
+	if err := checkpoint.Remove(vfs.OS{}, path+".new"); err != nil {
 		return SavedState{}, err
 	}
-	if err := checkpoint.Create(path+".new", meta.Append(nil), state.Range, nil); err != nil {
+	if err := checkpoint.Create(vfs.OS{}, path+".new", meta.Append(nil), state.Range, nil); err != nil {
 		return SavedState{}, err
 	}
-	if err := checkpoint.Replace(path+".new", path); err != nil {
+	if err := checkpoint.Replace(vfs.OS{}, path+".new", path); err != nil {
 		return SavedState{}, err
 	}
 	return savedStateOf(meta), nil

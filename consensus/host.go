@@ -111,7 +111,7 @@ func (h loopHost) Discard(r *turn.Received) error {
 	if r.Path == "" {
 		return nil
 	}
-	return checkpoint.Remove(r.Path)
+	return checkpoint.Remove(h.n.cfg.DirFS, r.Path)
 }
 
 func (h loopHost) Installed(r *turn.Received, lost []any) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
@@ -55,12 +56,12 @@ func (n *Node) receiveAll(from uint64, stream io.Reader) error {
 
 // receiveFile writes the pairs to a new checkpoint file while the state machine reads them.
 func (n *Node) receiveFile(got *turn.Received, pairs checkpoint.Pairs) error {
-	if err := checkpoint.Remove(got.Path); err != nil {
+	if err := checkpoint.Remove(n.cfg.DirFS, got.Path); err != nil {
 		return err
 	}
 	var err error
 	got.Install, err = restoreFrom(func(visit func(k, v []byte) error) error {
-		return checkpoint.Create(got.Path, got.Meta.Append(nil), func(put func(k, v []byte) error) error {
+		return checkpoint.Create(n.cfg.DirFS, got.Path, got.Meta.Append(nil), func(put func(k, v []byte) error) error {
 			return pairs(func(k, v []byte) error {
 				if err := put(k, v); err != nil {
 					return err
@@ -70,16 +71,19 @@ func (n *Node) receiveFile(got *turn.Received, pairs checkpoint.Pairs) error {
 		}, nil)
 	}, n.cfg.StateMachine)
 	if err != nil {
-		return errors.Join(err, checkpoint.Remove(got.Path))
+		return errors.Join(err, checkpoint.Remove(n.cfg.DirFS, got.Path))
 	}
 	return nil
 }
 
 // removeReceived removes the files that a crash left of checkpoints that were being received.
 func (n *Node) removeReceived() error {
-	left, err := filepath.Glob(n.cfg.checkpointPath() + ".from-*")
-	for _, path := range left {
-		err = errors.Join(err, checkpoint.Remove(path))
+	dir, base := filepath.Split(n.cfg.checkpointPath())
+	names, err := n.cfg.DirFS.ReadDir(filepath.Clean(dir))
+	for _, name := range names {
+		if strings.HasPrefix(name, base+".from-") {
+			err = errors.Join(err, checkpoint.Remove(n.cfg.DirFS, filepath.Join(dir, name)))
+		}
 	}
 	return err
 }

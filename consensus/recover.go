@@ -9,7 +9,6 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
-	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -28,20 +27,20 @@ type recovered struct {
 // recover reads checkpoint and log, and begins a new incarnation on disk.
 func (n *Node) recover(r *recovered) error {
 	cfg := &n.cfg
-	if err := (vfs.OS{}).MkdirAll(cfg.Dir); err != nil {
+	if err := cfg.DirFS.MkdirAll(cfg.Dir); err != nil {
 		return fmt.Errorf("consensus: data directory: %w", err)
 	}
-	lock, err := (vfs.OS{}).Lock(filepath.Join(cfg.Dir, "LOCK"))
+	lock, err := cfg.DirFS.Lock(filepath.Join(cfg.Dir, "LOCK"))
 	if err != nil {
 		return fmt.Errorf("consensus: data directory %s: %w", cfg.Dir, err)
 	}
 	n.lock = lock
-	n.checkpoints = checkpointFile{cfg.checkpointPath()}
+	n.checkpoints = checkpointFile{cfg.DirFS, cfg.checkpointPath()}
 	if err := n.removeReceived(); err != nil {
 		return err
 	}
 	// The previous process may have died after a rename and before the sync that makes it durable.
-	if err := (vfs.OS{}).SyncDir(cfg.Dir); err != nil {
+	if err := cfg.DirFS.SyncDir(cfg.Dir); err != nil {
 		return fmt.Errorf("consensus: data directory: %w", err)
 	}
 	meta, found, err := n.checkpoints.load(false, cfg.StateMachine)

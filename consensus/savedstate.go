@@ -47,7 +47,7 @@ var ErrNoState = errors.New("consensus: no state")
 // bbolt's Tx.WriteTo. A damaged file returns ErrCorruptCheckpoint. Reading the file of a running
 // server delays that server's next checkpoint, by at most a minute.
 func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
-	meta, found, err := checkpointFile{path}.load(true, sm)
+	meta, found, err := checkpointFile{vfs.OS{}, path}.load(true, sm)
 	switch {
 	case err != nil:
 		return SavedState{}, err
@@ -80,7 +80,7 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return SavedState{}, fmt.Errorf("consensus: data directory: %w", err)
 	}
-	meta, found, err := checkpointFile{where.checkpoint}.load(false, sm)
+	meta, found, err := checkpointFile{vfs.OS{}, where.checkpoint}.load(false, sm)
 	if err != nil {
 		return SavedState{}, err
 	}
@@ -148,5 +148,5 @@ func savedStateOf(m core.Meta) SavedState {
 // room is called before each part of some megabytes, and its error ends the writing: others may
 // need the disk. A nil room means that there is room.
 func (s SavedState) WriteCheckpoint(path string, state Changes, room func() error) error {
-	return checkpoint.Create(path, s.meta.Append(nil), state.Range, room)
+	return checkpoint.Create(vfs.OS{}, path, s.meta.Append(nil), state.Range, room)
 }

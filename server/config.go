@@ -140,8 +140,9 @@ type Config struct {
 	Now func() time.Time
 	// Rand is the source of session passwords. Default: crypto/rand.
 	Rand io.Reader
-	// FS is the file system of the write-ahead log. Default: the operating system's.
-	FS vfs.FS
+	// FS is the file system of LogDir, DirFS that of Dir. Backups are always on the operating
+	// system's. Default: the operating system's.
+	FS, DirFS vfs.FS
 }
 
 // ensureDefaults sets zero fields to their defaults, and returns all errors in the others.
@@ -168,6 +169,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.DirFS == nil {
+		c.DirFS = vfs.OS{}
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Reader

@@ -3,10 +3,11 @@ package server
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 const (
@@ -117,7 +118,7 @@ func (s *Server) diverged(index uint64) {
 	if s.cfg.Dir != "" {
 		path := filepath.Join(s.cfg.Dir, divergedFile)
 		what := fmt.Sprintf("%v.\nMove this data directory away and start the server with an empty one: it fetches the state from the others.\n", err)
-		if writeErr := os.WriteFile(path, []byte(what), 0o600); writeErr != nil {
+		if writeErr := vfs.WriteFile(s.cfg.DirFS, path, []byte(what)); writeErr != nil {
 			err = errors.Join(err, writeErr)
 		}
 	}
@@ -131,7 +132,7 @@ func (s *Server) checkDiverged() error {
 		return nil
 	}
 	path := filepath.Join(s.cfg.Dir, divergedFile)
-	if _, err := os.Stat(path); err != nil {
+	if exists, _ := vfs.Exists(s.cfg.DirFS, path); !exists {
 		return nil // there is no such file, or no directory, which consensus reports
 	}
 	return fmt.Errorf("%w, see %s", ErrDiverged, path)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 // reconfig moves or adds a member, the address in the reconfig counts. A file next to the data
 // keeps these addresses for the next start, as ZooKeeper's dynamic configuration file does.
 type peerAddresses struct {
+	disk         vfs.FS
 	path         string         // of the file; empty: there is none
 	configured   serverlist.Set // by this server's own configuration
 	replicated   serverlist.Set // the newest members that the state had
@@ -34,13 +34,13 @@ const peerSections = 3
 
 // openPeerAddresses reads the file, if there is one. Lines of the configuration that changed since
 // the file was written take precedence.
-func openPeerAddresses(dir string, configured serverlist.Set) (*peerAddresses, error) {
-	p := &peerAddresses{configured: configured, local: configured}
+func openPeerAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*peerAddresses, error) {
+	p := &peerAddresses{disk: disk, configured: configured, local: configured}
 	if dir == "" {
 		return p, nil
 	}
 	p.path = filepath.Join(dir, "members")
-	text, err := os.ReadFile(p.path)
+	text, err := vfs.ReadFile(p.disk, p.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -108,18 +108,13 @@ func (p *peerAddresses) save() error {
 		return nil
 	}
 	text := strings.Join([]string{p.configured.Text(0), p.replicated.Text(p.version), p.local.Text(0)}, "\n\n")
-	f, err := os.OpenFile(p.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	if err := vfs.WriteFile(p.disk, p.path+".new", []byte(text)); err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err := p.disk.Rename(p.path+".new", p.path); err != nil {
 		return err
 	}
-	if err := os.Rename(p.path+".new", p.path); err != nil {
-		return err
-	}
-	return vfs.OS{}.SyncDir(filepath.Dir(p.path))
+	return p.disk.SyncDir(filepath.Dir(p.path))
 }
 
 // addresses returns host:port by member number.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -27,7 +28,7 @@ func TestPeerAddresses_RestartsAndReconfigs(t *testing.T) {
 	open := func() {
 		t.Helper()
 		var err error
-		if b, err = openPeerAddresses(dir, configured); err != nil {
+		if b, err = openPeerAddresses(vfs.OS{}, dir, configured); err != nil {
 			t.Fatal(err)
 		}
 	}

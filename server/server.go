@@ -194,7 +194,7 @@ func (s *Server) openNode() error {
 		JoinOnly: s.cfg.JoinOnly, PeerListener: peerListener, PeerDial: s.cfg.PeerDial, Tick: raftTick(s.cfg.Tick),
 		FormTicks: s.cfg.InitLimit * int(s.cfg.Tick/raftTick(s.cfg.Tick)),
 		OnMessage: s.received, OnReconciled: s.reconciled, OnLost: s.lost, Rand: s.cfg.Rand,
-		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, StateMachine: &s.applier,
+		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, DirFS: s.cfg.DirFS, StateMachine: &s.applier,
 		Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Elections.Led,
 		Logger: s.cfg.Logger.Named("consensus"),
@@ -203,7 +203,7 @@ func (s *Server) openNode() error {
 		return err
 	}
 	s.meter.Log.Opening.Record(int64(time.Since(opening)), 1)
-	if s.peers, err = openPeerAddresses(s.cfg.Dir, s.members); err != nil {
+	if s.peers, err = openPeerAddresses(s.cfg.DirFS, s.cfg.Dir, s.members); err != nil {
 		return errors.Join(err, s.node.Close())
 	}
 	s.retarget()

@@ -28,12 +28,11 @@ var errVanished = errors.New("jepsenlite: this client is gone")
 // at once; requests wait for a session. The caller closes it.
 func connect(rec *Recorder, name string, addresses []string, home int, timeout time.Duration) (*client, error) {
 	c := &client{name: name, hosts: &hosts{addresses: addresses, home: home % len(addresses), next: home % len(addresses)}}
-	dial := func(network, address string, limit time.Duration) (net.Conn, error) {
-		conn, err := net.DialTimeout(network, address, limit)
+	dial := func(_, address string, limit time.Duration) (net.Conn, error) {
+		t, err := rec.connect(name, address, c.hosts.member(address), limit)
 		if err != nil {
 			return nil, err
 		}
-		t := newTap(conn, rec, name, c.hosts.member(address))
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.vanished {

@@ -1,7 +1,6 @@
 package jepsenlite
 
 import (
-	"context"
 	"path"
 	"slices"
 
@@ -15,8 +14,8 @@ const loadFinal = "final"
 
 // dump reads a tree from a member after a sync; checks judge it from the history. It returns the
 // paths, parents before children.
-func dump(ctx context.Context, rec *Recorder, name, address string, member int, root string) (paths []string, err error) {
-	c, err := openRaw(ctx, rec, name, address, member, sessionTimeout, proto.ConnectResponse{}, 0)
+func dump(rec *Recorder, name, address string, member int, root string) (paths []string, err error) {
+	c, err := openRaw(rec, name, address, member, sessionTimeout, proto.ConnectResponse{}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +60,8 @@ func dump(ctx context.Context, rec *Recorder, name, address string, member int, 
 }
 
 // remove deletes znodes, given parents before children.
-func remove(ctx context.Context, rec *Recorder, address string, paths []string) error {
-	c, err := openRaw(ctx, rec, "remove", address, 0, sessionTimeout, proto.ConnectResponse{}, 0)
+func remove(rec *Recorder, address string, paths []string) error {
+	c, err := openRaw(rec, "remove", address, 0, sessionTimeout, proto.ConnectResponse{}, 0)
 	if err != nil {
 		return err
 	}

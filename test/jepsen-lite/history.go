@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -96,8 +97,15 @@ func (r *Record) Writes() bool {
 	return r.Kind == KindReply && info.Write && info.Path != proto.PathNone
 }
 
-// A Recorder collects records. Safe for concurrent use.
+// A Recorder opens connections and collects the records of what passes on them. Safe for concurrent
+// use.
 type Recorder struct {
+	// Dial connects a client to a member. Default: TCP.
+	Dial func(client, address string, limit time.Duration) (net.Conn, error)
+	// Handshake is how long a connection waits for the reply to its handshake. go-zookeeper would
+	// wait ten times as long as for anything else: a whole round when a member is paused.
+	Handshake time.Duration
+
 	start time.Time
 
 	mu      sync.Mutex
@@ -109,7 +117,23 @@ type Recorder struct {
 }
 
 // NewRecorder returns a recorder whose time starts now.
-func NewRecorder() *Recorder { return &Recorder{start: time.Now()} }
+func NewRecorder() *Recorder {
+	dial := func(_, address string, limit time.Duration) (net.Conn, error) {
+		return net.DialTimeout("tcp", address, limit)
+	}
+	return &Recorder{Dial: dial, Handshake: handshakePatience, start: time.Now()}
+}
+
+const handshakePatience = 2 * time.Second
+
+// connect opens a connection that is recorded.
+func (r *Recorder) connect(client, address string, member int, limit time.Duration) (*tap, error) {
+	conn, err := r.Dial(client, address, limit)
+	if err != nil {
+		return nil, err
+	}
+	return newTap(conn, r, client, member), nil
+}
 
 // Now returns the time since the start; never 0.
 func (r *Recorder) Now() time.Duration { return max(1, time.Since(r.start)) }

@@ -79,7 +79,7 @@ func (r *round) killOnce(ctx context.Context) (kill, []*Record, error) {
 		k.unrecovered = err
 		return k, nil, nil
 	}
-	t, err := r.start(ctx, serving)
+	t, err := StartTraffic(ctx, serving, r.traffic())
 	if err != nil {
 		return k, r.rec.Take(), err
 	}
@@ -96,14 +96,14 @@ func (r *round) killOnce(ctx context.Context) (kill, []*Record, error) {
 		err = r.awaitWrite(ctx, &k)
 	}
 	ended := r.rec.Now()
-	stuckErr := t.end(false)
+	stuckErr := t.End(false)
 	if err == nil && k.unrecovered == nil {
 		k.unrecovered = stuckErr
 	}
 	if err == nil && k.unrecovered == nil {
 		again, cancel := context.WithTimeout(ctx, recovery)
 		defer cancel()
-		k.unrecovered = errors.Join(r.cluster.StartAll(again), r.lookAtAll(ctx))
+		k.unrecovered = errors.Join(r.cluster.StartAll(again), r.lookAtAll(t))
 	}
 	history := r.rec.Take()
 	k.judge(history, ended)

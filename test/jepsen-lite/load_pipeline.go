@@ -31,7 +31,7 @@ func (w *worker) pipeline(ctx context.Context, window int, rest func()) {
 	var seen proto.Zxid
 	for next := w.home; ctx.Err() == nil; next++ {
 		member := next%len(w.addresses) + 1
-		c, err := openRaw(ctx, w.rec, w.name+"-raw", w.addresses[member-1], member, w.timeout, session, seen)
+		c, err := openRaw(w.rec, w.name+"-raw", w.addresses[member-1], member, w.timeout, session, seen)
 		switch {
 		case errors.Is(err, errExpired):
 			session, seen = proto.ConnectResponse{}, 0

@@ -7,12 +7,12 @@ import (
 )
 
 // loadRegister creates, sets by version, deletes and reads znodes from several clients, checked for
-// linearizability. The keys change every few seconds, because the check's cost grows with a key's
-// history.
+// linearizability. The keys change after some operations, because the check's cost grows with a
+// key's history.
 const (
 	loadRegister   = "register"
 	registerKeys   = 3
-	registerPeriod = 3 * time.Second
+	registerPeriod = 150 // in paces
 )
 
 func runRegister(ctx context.Context, w *worker) {
@@ -22,7 +22,7 @@ func runRegister(ctx context.Context, w *worker) {
 	}
 	versions := map[key]int32{} // as last read
 	for w.next(ctx) {
-		k := key{w.rec.Now() / registerPeriod, w.rng.IntN(registerKeys)}
+		k := key{w.rec.Now() / (registerPeriod * w.pace), w.rng.IntN(registerKeys)}
 		path := fmt.Sprintf("%s/%d-%d", w.dir, k.period, k.n)
 		switch p := w.rng.IntN(100); {
 		case p < 20:

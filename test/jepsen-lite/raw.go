@@ -1,11 +1,9 @@
 package jepsenlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
@@ -29,18 +27,18 @@ const rawPatience = 10 * time.Second
 
 // openRaw connects and requests a session: the one in last, or a new one. lastZxid is the last zxid
 // that the client has seen. A refused session is an error that wraps errExpired.
-func openRaw(ctx context.Context, rec *Recorder, name, address string, member int, timeout time.Duration, last proto.ConnectResponse, lastZxid proto.Zxid) (*rawConn, error) {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+func openRaw(rec *Recorder, name, address string, member int, timeout time.Duration, last proto.ConnectResponse, lastZxid proto.Zxid) (*rawConn, error) {
+	t, err := rec.connect(name, address, member, time.Second)
 	if err != nil {
 		return nil, err
 	}
-	c := &rawConn{tap: newTap(conn, rec, name, member)}
+	c := &rawConn{tap: t}
 	passwd := last.Passwd
 	if passwd == nil {
 		passwd = make([]byte, proto.PasswdBytes)
 	}
 	req := proto.ConnectRequest{LastZxidSeen: lastZxid, TimeoutMs: int32(timeout.Milliseconds()), SessionID: last.SessionID, Passwd: passwd}
-	frame, err := []byte(nil), conn.SetWriteDeadline(time.Now().Add(rawPatience))
+	frame, err := []byte(nil), t.SetWriteDeadline(time.Now().Add(rawPatience))
 	if err == nil {
 		_, err = c.Write(rawclient.AppendFrame(nil, req.Append(nil)))
 	}

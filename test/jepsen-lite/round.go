@@ -35,13 +35,9 @@ type roundResult struct {
 	longestToHeal time.Duration // from the last heal until all members served
 }
 
-const (
-	// afterwards is how long the traffic goes on once all members serve again, so that every client
-	// recovers.
-	afterwards = 2 * time.Second
-	// stuck is how long a client may take to end its last operation on a healed ensemble.
-	stuck = 30 * time.Second
-)
+// afterwards is how long the traffic goes on once all members serve again, so that every client
+// recovers.
+const afterwards = 2 * time.Second
 
 // rand returns a source of decisions for a part of the round.
 func (r *round) rand(name string) *rand.Rand {
@@ -62,13 +58,13 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 		res.unrecovered = err
 		return res, nil
 	}
-	traffic, err := r.start(ctx, serving)
+	traffic, err := StartTraffic(ctx, serving, r.traffic())
 	if err != nil {
 		return nil, err
 	}
 	res.began = r.rec.Now()
 	n := &nemesis{cluster: r.cluster, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: map[string]int{}}
-	n.healed = func() { traffic.goHome(n.rng) }
+	n.healed = func() { traffic.GoHome(n.rng) }
 	res.faults = n.counts
 	breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
 	err = n.run(breaking)
@@ -80,26 +76,29 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 		err = pause(ctx, afterwards)
 	}
 	res.ended = r.rec.Now()
-	res.unrecovered = errors.Join(res.unrecovered, traffic.end(err == nil && res.unrecovered == nil))
+	res.unrecovered = errors.Join(res.unrecovered, traffic.End(err == nil && res.unrecovered == nil))
 	if err == nil && res.unrecovered == nil {
-		res.unrecovered = r.lookAtAll(ctx)
+		res.unrecovered = r.lookAtAll(traffic)
 	}
 	res.history = r.rec.Take()
 	return res, err
 }
 
+// traffic returns the configuration of the round's clients.
+func (r *round) traffic() TrafficConfig {
+	return TrafficConfig{
+		Recorder: r.rec, Addresses: r.cluster.Addresses(), Root: r.root(), Timeout: sessionTimeout, Pace: r.pace, Rand: r.rand, loads: r.loads,
+	}
+}
+
 // lookAtAll reads the round's znodes from every member and removes them, so that rounds do not
 // become slower.
-func (r *round) lookAtAll(ctx context.Context) error {
-	var paths []string
-	for _, m := range r.cluster.Members {
-		var err error
-		paths, err = dump(ctx, r.rec, fmt.Sprintf("%s-%d", loadFinal, m.ID), m.Client, m.ID, r.root())
-		if err != nil {
-			return fmt.Errorf("jepsenlite: read all from member %d: %w", m.ID, err)
-		}
+func (r *round) lookAtAll(t *Traffic) error {
+	paths, err := t.Dump()
+	if err != nil {
+		return err
 	}
-	if err := remove(ctx, NewRecorder(), r.cluster.Members[0].Client, paths); err != nil {
+	if err := remove(NewRecorder(), r.cluster.Members[0].Client, paths); err != nil {
 		return fmt.Errorf("jepsenlite: remove what the round made: %w", err)
 	}
 	return nil

@@ -12,10 +12,6 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// handshakePatience is how long a tapped connection waits for the handshake's reply. go-zookeeper
-// would wait ten times as long as for anything else: a whole round when a member is paused.
-const handshakePatience = 2 * time.Second
-
 // A tap is a client connection that records its traffic: requests before they are written, replies
 // and events when their last byte was read. So each request takes effect between its Call and its
 // Return.
@@ -84,7 +80,7 @@ func (t *tap) Read(b []byte) (int, error) {
 // SetReadDeadline shortens the wait for a handshake.
 func (t *tap) SetReadDeadline(at time.Time) error {
 	t.mu.Lock()
-	if limit := time.Now().Add(handshakePatience); !t.open && at.After(limit) {
+	if limit := time.Now().Add(t.rec.Handshake); !t.open && at.After(limit) {
 		at = limit
 	}
 	t.mu.Unlock()

@@ -1,5 +1,3 @@
-//go:build linux
-
 package jepsenlite
 
 import (
@@ -14,21 +12,40 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// TrafficConfig describes the clients of an ensemble.
+type TrafficConfig struct {
+	Recorder  *Recorder
+	Addresses []string // of the members, in the order of their ids
+	Root      string   // path of a znode, which is created, for all that the loads make
+	Timeout   time.Duration
+	Pace      time.Duration // mean time between two operations of a client
+	// Rand returns the source of decisions of a client.
+	Rand func(client string) *rand.Rand
+
+	loads []load // nil: all
+}
+
 // Traffic is the clients of all loads at work.
-type traffic struct {
-	loads   []load
+type Traffic struct {
+	TrafficConfig
 	workers [][]*worker // by load
 	stop    context.CancelFunc
 	busy    sync.WaitGroup
 }
 
-// start connects all clients, prepares the loads while ready lasts, and runs them until ctx ends or
-// end is called. The caller must call end.
-func (r *round) start(ctx, ready context.Context) (*traffic, error) {
-	t := &traffic{loads: r.loads}
-	err := r.connect(t)
+// stuck is how long a client may take to end its last operation on a healed ensemble.
+const stuck = 30 * time.Second
+
+// StartTraffic connects all clients, prepares the loads while ready lasts, and runs them until ctx
+// ends or End is called. The caller must call End.
+func StartTraffic(ctx, ready context.Context, cfg TrafficConfig) (*Traffic, error) {
+	if cfg.loads == nil {
+		cfg.loads = loads()
+	}
+	t := &Traffic{TrafficConfig: cfg}
+	err := t.connect()
 	if err == nil {
-		err = r.prepare(ready, t)
+		err = t.prepare(ready)
 	}
 	if err != nil {
 		t.close()
@@ -39,7 +56,7 @@ func (r *round) start(ctx, ready context.Context) (*traffic, error) {
 	for i, l := range t.loads {
 		for _, w := range t.workers[i] {
 			t.busy.Add(1)
-			// Ends when end is called and the ensemble answers; end awaits it, for a limited time.
+			// Ends when End is called and the ensemble answers; End awaits it, for a limited time.
 			go func() {
 				defer t.busy.Done()
 				l.run(working, w)
@@ -49,9 +66,9 @@ func (r *round) start(ctx, ready context.Context) (*traffic, error) {
 	return t, nil
 }
 
-// goHome sends some clients back to their first member: otherwise the last faults decide where all
+// GoHome sends some clients back to their first member: otherwise the last faults decide where all
 // of them are.
-func (t *traffic) goHome(rng *rand.Rand) {
+func (t *Traffic) GoHome(rng *rand.Rand) {
 	for _, ws := range t.workers {
 		for _, w := range ws {
 			if rng.IntN(2) == 0 {
@@ -61,9 +78,9 @@ func (t *traffic) goHome(rng *rand.Rand) {
 	}
 }
 
-// end stops the clients, runs the final reads if settle is true, and closes the clients. An error
+// End stops the clients, runs the final reads if settle is true, and closes the clients. An error
 // means that a client got no reply for long.
-func (t *traffic) end(settle bool) error {
+func (t *Traffic) End(settle bool) error {
 	t.stop()
 	defer t.close()
 	if !awaitGroup(&t.busy, stuck) {
@@ -80,18 +97,18 @@ func (t *traffic) end(settle bool) error {
 }
 
 // connect creates the clients of all loads, spread over the members.
-func (r *round) connect(t *traffic) error {
+func (t *Traffic) connect() error {
 	home := 0
 	for i, l := range t.loads {
 		t.workers = append(t.workers, nil)
 		for n := range l.workers {
 			name := fmt.Sprintf("%s-%d", l.name, n)
 			w := &worker{
-				rec: r.rec, addresses: r.cluster.Addresses(), home: home, timeout: sessionTimeout,
-				root: r.root(), dir: path.Join(r.root(), l.name), rng: r.rand(name), pace: r.pace,
+				rec: t.Recorder, addresses: t.Addresses, home: home, timeout: t.Timeout,
+				root: t.Root, dir: path.Join(t.Root, l.name), rng: t.Rand(name), pace: t.Pace,
 			}
 			var err error
-			if w.client, err = connect(r.rec, name, w.addresses, w.home, w.timeout); err != nil {
+			if w.client, err = connect(t.Recorder, name, w.addresses, w.home, w.timeout); err != nil {
 				return fmt.Errorf("jepsenlite: %w", err)
 			}
 			t.workers[i] = append(t.workers[i], w)
@@ -102,13 +119,13 @@ func (r *round) connect(t *traffic) error {
 }
 
 // prepare waits until every client has a session, and creates the loads' parents.
-func (r *round) prepare(ctx context.Context, t *traffic) error {
+func (t *Traffic) prepare(ctx context.Context) error {
 	root := t.workers[0][0]
 	if err := root.await(ctx); err != nil {
 		return fmt.Errorf("jepsenlite: no session: %w", err)
 	}
-	if _, err := root.create(r.root(), "", 0); err != nil {
-		return fmt.Errorf("jepsenlite: %s: %w", r.root(), err)
+	if _, err := root.create(t.Root, "", 0); err != nil {
+		return fmt.Errorf("jepsenlite: %s: %w", t.Root, err)
 	}
 	for i, l := range t.loads {
 		for _, w := range t.workers[i] {
@@ -137,7 +154,7 @@ func (r *round) prepare(ctx context.Context, t *traffic) error {
 	return nil
 }
 
-func (t *traffic) close() {
+func (t *Traffic) close() {
 	var closing sync.WaitGroup
 	for _, ws := range t.workers {
 		for _, w := range ws {
@@ -169,4 +186,16 @@ func awaitGroup(g *sync.WaitGroup, patience time.Duration) bool {
 	case <-t.C:
 		return false
 	}
+}
+
+// Dump reads the traffic's znodes from every member, for the checks, and returns their paths,
+// parents before children.
+func (t *Traffic) Dump() (paths []string, err error) {
+	for i, address := range t.Addresses {
+		paths, err = dump(t.Recorder, fmt.Sprintf("%s-%d", loadFinal, i+1), address, i+1, t.Root)
+		if err != nil {
+			return nil, fmt.Errorf("jepsenlite: read all from member %d: %w", i+1, err)
+		}
+	}
+	return paths, nil
 }

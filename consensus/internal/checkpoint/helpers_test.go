@@ -100,7 +100,7 @@ func stateOf(f vfs.File) (index uint64, state map[string]string, err error) {
 
 // readAll opens a file, and reads and verifies all of it.
 func readAll(path string, strict bool) (err error) {
-	r, err := Open(path, strict)
+	r, err := Open(vfs.OS{}, path, strict)
 	if err != nil {
 		return err
 	}

@@ -326,7 +326,7 @@ func TestC4_MergeIntoAnotherState(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint.db")
 	write := func(base, index uint64) error {
 		d := delta{fmt.Sprint(index): "v"}
-		return Merge(path, mustBe(base), testMeta(index), d.Range)
+		return Merge(vfs.OS{}, path, mustBe(base), testMeta(index), d.Range)
 	}
 	for index := range uint64(4) {
 		if err := write(index-1, index); err != nil { // the first one has no base

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // walk reads all pages in use.
@@ -33,7 +35,7 @@ func TestCheckPages(t *testing.T) {
 		for i := range 40 {
 			d[fmt.Sprint(round, i)] = strings.Repeat("x", 1000)
 		}
-		if err := Merge(path, mustBe(round-1), testMeta(round), d.Range); err != nil {
+		if err := Merge(vfs.OS{}, path, mustBe(round-1), testMeta(round), d.Range); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,8 +24,8 @@ type Reader struct {
 //
 // An error wraps [io/fs.ErrNotExist] or [ErrCorrupt], comes from the disk, or says that a writer
 // has held its lock for more than a second.
-func Open(path string, strict bool) (*Reader, error) {
-	file, err := vfs.OS{}.Open(path)
+func Open(disk vfs.FS, path string, strict bool) (*Reader, error) {
+	file, err := disk.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // A tool reads the file of a running server for longer than a second. It reads one transaction. Two
@@ -36,7 +37,7 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 			d[fmt.Sprintf("%05d", rng.IntN(1000))] = strings.Repeat(string(rune('a'+index)), rng.IntN(900))
 		}
 		d.to(state)
-		return Merge(path, mustBe(index-1), testMeta(index), d.Range)
+		return Merge(vfs.OS{}, path, mustBe(index-1), testMeta(index), d.Range)
 	}
 	for index := range uint64(4) {
 		if err := write(index); err != nil {
@@ -90,7 +91,7 @@ func TestC4_ReaderOfARunningServersFile(t *testing.T) {
 
 // readState reads a file into items. It calls first before the first item.
 func readState(path string, items map[string]string, first func()) (index uint64, err error) {
-	r, err := Open(path, true)
+	r, err := Open(vfs.OS{}, path, true)
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +110,7 @@ func readState(path string, items map[string]string, first func()) (index uint64
 
 // stream writes the file as a stream.
 func stream(path string, w io.Writer) (err error) {
-	r, err := Open(path, false)
+	r, err := Open(vfs.OS{}, path, false)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func TestC4_DamageWhileSending(t *testing.T) {
 	for i := range 500 {
 		d[fmt.Sprintf("%05d", i)] = strings.Repeat("v", 1000)
 	}
-	if err := Merge(path, mustBe(0), testMeta(1), d.Range); err != nil {
+	if err := Merge(vfs.OS{}, path, mustBe(0), testMeta(1), d.Range); err != nil {
 		t.Fatal(err)
 	}
 	var whole bytes.Buffer
@@ -150,13 +151,13 @@ func TestC4_DamageWhileSending(t *testing.T) {
 	if err := stream(path+" that is not there", io.Discard); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if err := Merge(path, mustBe(0), testMeta(1), d.Range); err == nil {
+	if err := Merge(vfs.OS{}, path, mustBe(0), testMeta(1), d.Range); err == nil {
 		t.Error("merged into an empty file")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := Merge(path, mustBe(0), testMeta(1), d.Range); err != nil {
+	if err := Merge(vfs.OS{}, path, mustBe(0), testMeta(1), d.Range); err != nil {
 		t.Fatal(err)
 	}
 	for room := range whole.Len() / 20_000 { // an error of the writer must not blame the file

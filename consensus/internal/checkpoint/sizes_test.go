@@ -94,7 +94,7 @@ func TestC4_MergeSizes(t *testing.T) {
 				{"never there": ""},
 			} {
 				next := uint64(i + 1)
-				if err := Merge(path, mustBe(next-1), testMeta(next), d.Range); err != nil {
+				if err := Merge(vfs.OS{}, path, mustBe(next-1), testMeta(next), d.Range); err != nil {
 					t.Fatal(err)
 				}
 				d.to(state)

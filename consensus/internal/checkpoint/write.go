@@ -17,19 +17,18 @@ import (
 // check is called with the meta of the existing checkpoint, and must return an error unless the
 // changes are complete since that checkpoint. After an error the file holds either the old or the
 // new checkpoint.
-func Merge(path string, check func(meta []byte) error, meta []byte, changes Pairs) error {
-	_, err := os.Stat(path)
+func Merge(disk vfs.FS, path string, check func(meta []byte) error, meta []byte, changes Pairs) error {
+	file, err := disk.OpenRW(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		fresh := path + ".new"
-		if err := Remove(fresh); err != nil {
+		if err := Remove(disk, fresh); err != nil {
 			return err
 		}
-		if err := Create(fresh, meta, changes, nil); err != nil {
+		if err := Create(disk, fresh, meta, changes, nil); err != nil {
 			return err
 		}
-		return Replace(fresh, path)
+		return Replace(disk, fresh, path)
 	}
-	file, err := vfs.OS{}.OpenRW(path)
 	if err != nil {
 		return fmt.Errorf("write checkpoint: %w", err)
 	}
@@ -68,15 +67,15 @@ func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, change
 //
 // room is called before each part of some megabytes, and its error ends Create: the disk may be
 // shared. A nil room means that there is room.
-func Create(path string, meta []byte, pairs Pairs, room func() error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func Create(disk vfs.FS, path string, meta []byte, pairs Pairs, room func() error) error {
+	exists, err := vfs.Exists(disk, path)
+	if exists {
+		err = &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	}
 	if err != nil {
 		return fmt.Errorf("create checkpoint: %w", err)
 	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("create checkpoint: %w", err)
-	}
-	file, err := vfs.OS{}.OpenRW(path)
+	file, err := disk.Create(path)
 	if err != nil {
 		return fmt.Errorf("create checkpoint: %w", err)
 	}
@@ -93,19 +92,19 @@ func Create(path string, meta []byte, pairs Pairs, room func() error) error {
 }
 
 // Replace renames a complete checkpoint file to path, durably.
-func Replace(complete, path string) error {
-	if err := os.Rename(complete, path); err != nil {
+func Replace(disk vfs.FS, complete, path string) error {
+	if err := disk.Rename(complete, path); err != nil {
 		return fmt.Errorf("replace checkpoint: %w", err)
 	}
-	if err := (vfs.OS{}).SyncDir(filepath.Dir(path)); err != nil {
+	if err := disk.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("replace checkpoint %s: sync its directory: %w", path, err)
 	}
 	return nil
 }
 
 // Remove removes a checkpoint file, if there is one.
-func Remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func Remove(disk vfs.FS, path string) error {
+	if err := disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove checkpoint: %w", err)
 	}
 	return nil

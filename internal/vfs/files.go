@@ -1,0 +1,49 @@
+package vfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+)
+
+// ReadFile returns the contents of a file.
+func ReadFile(disk FS, name string) (b []byte, err error) {
+	f, err := disk.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b = make([]byte, size)
+	n, err := f.ReadAt(b, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b[:n], err
+}
+
+// WriteFile makes a file with the given contents, or replaces those of an existing file, and syncs
+// the file but not its directory.
+func WriteFile(disk FS, name string, b []byte) error {
+	f, err := disk.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Exists reports whether a file exists.
+func Exists(disk FS, name string) (bool, error) {
+	f, err := disk.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, f.Close()
+}
