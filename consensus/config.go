@@ -71,6 +71,12 @@ type Config struct {
 	FS, DirFS vfs.FS
 	// StateMachine is the replicated state.
 	StateMachine StateMachine
+	// Validate returns an error for a request that the state machine does not understand. The
+	// leader asks about each request before the request enters the log, also about those of other
+	// members. A refused request keeps its number in its stream; it is applied with an empty
+	// payload, which StateMachine must answer with the same error on all members. Validate must be
+	// a cheap and pure function. Default: everything is valid.
+	Validate func(payload []byte) error
 	// Tick is the unit of raft's timers. Default: 100 ms.
 	Tick time.Duration
 	// Now is the wall clock for batch headers. Default: time.Now.

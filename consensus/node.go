@@ -93,7 +93,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.core, err = core.New(core.Config{
 		ID: cfg.ID, Incarnation: r.state.Incarnation, Storage: w.storage, Meta: r.meta,
 		Voters: cfg.Voters, Learners: cfg.Learners, Nonce: n.random() | 1, GraceTicks: cfg.FormTicks,
-		Retention: core.DefaultRetention(), Random: n.random, Logger: raftLogger{cfg.Logger.Named("raft")},
+		Retention: core.DefaultRetention(), Validate: cfg.Validate, Random: n.random, Logger: raftLogger{cfg.Logger.Named("raft")},
 	})
 	if err != nil {
 		return nil, err

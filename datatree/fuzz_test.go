@@ -29,6 +29,9 @@ func FuzzDecodeRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := DecodeRequest(b)
+		if refused := ValidateRequest(b); err != nil && refused == nil || err == nil && (refused == nil) != isReplicated(r.Op) {
+			t.Fatalf("ValidateRequest returns %v, DecodeRequest returns %+v, %v", refused, r, err)
+		}
 		if err != nil {
 			return
 		}
@@ -40,6 +43,29 @@ func FuzzDecodeRequest(f *testing.F) {
 		tree := fuzzTree(t)
 		applyTwice(t, tree, &r)
 	})
+}
+
+// ValidateRequest knows the operations that Apply knows, and allocates nothing.
+func TestValidateRequest_KnowsTheOperations(t *testing.T) {
+	for op := proto.OpCode(-200); op < 300; op++ {
+		r := Request{Op: op, IDs: []proto.ID{{Scheme: "digest", ID: "u:h"}}}
+		b := r.Append(nil)
+		tree := New(Options{})
+		res, _ := tree.Apply(Header{tree.LastZxid() + 1, 1}, &r)
+		if err := ValidateRequest(b); (err == nil) != (res.Err != proto.ErrUnimplemented) {
+			t.Errorf("operation %d: Apply returns %v, ValidateRequest %v", op, res.Err, err)
+		}
+	}
+	r := Request{Op: proto.OpCreate, IDs: []proto.ID{{Scheme: "digest", ID: "u:h"}}, Body: make([]byte, 100)}
+	b := r.Append(nil)
+	if n := testing.AllocsPerRun(10, func() { _ = ValidateRequest(b) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	zero := CommittedRequest([]byte{0xff})
+	tree := New(Options{})
+	if res, _ := tree.Apply(Header{tree.LastZxid() + 1, 1}, &zero); res.Err != proto.ErrUnimplemented {
+		t.Errorf("a record that cannot be decoded: %v", res.Err)
+	}
 }
 
 // FuzzApply is the same for the part that clients send: the body of each operation.

@@ -59,7 +59,31 @@ func (r *Request) Append(b []byte) []byte {
 
 // DecodeRequest decodes a record of Append; b must hold nothing else. Body shares b; the rest is
 // copied. Errors wrap ErrRequest.
-func DecodeRequest(b []byte) (Request, error) {
+func DecodeRequest(b []byte) (Request, error) { return decodeRequest(b, true) }
+
+// CommittedRequest decodes a request that is in the log. Every member must treat such a record in
+// the same way, so a record that DecodeRequest refuses is the zero Request, which Apply refuses
+// with ErrUnimplemented.
+func CommittedRequest(b []byte) Request {
+	r, err := decodeRequest(b, true)
+	if err != nil {
+		return Request{}
+	}
+	return r
+}
+
+// ValidateRequest returns an error if DecodeRequest refuses the record, or if Apply does not know
+// its operation. The body is not examined: Apply answers a bad body with an error of its operation.
+func ValidateRequest(b []byte) error {
+	r, err := decodeRequest(b, false)
+	if err == nil && !isReplicated(r.Op) {
+		err = fmt.Errorf("%w: operation %d is unknown", ErrRequest, int32(r.Op))
+	}
+	return err
+}
+
+// decodeRequest is DecodeRequest; without ids it leaves out the identities and allocates nothing.
+func decodeRequest(b []byte, ids bool) (Request, error) {
 	d := reader{b: b}
 	if v := d.byte(); d.err == nil && v != requestVersion {
 		return Request{}, fmt.Errorf("%w: version %d, known is %d", ErrRequest, v, requestVersion)
@@ -70,10 +94,14 @@ func DecodeRequest(b []byte) (Request, error) {
 	r.ConnEpoch = proto.Zxid(d.uvarint())
 	r.MaxBuffer = int32(d.uint32())
 	// An id takes at least two bytes, so the input bounds the allocation.
-	if n := d.count(2); n > 0 {
+	n := d.count(2)
+	if ids && n > 0 {
 		r.IDs = make([]proto.ID, n)
-		for i := range r.IDs {
-			r.IDs[i].Scheme, r.IDs[i].ID = d.text(), d.text()
+	}
+	for i := range n {
+		scheme, id := d.bytes(), d.bytes()
+		if ids {
+			r.IDs[i] = proto.ID{Scheme: string(scheme), ID: string(id)}
 		}
 	}
 	r.Body = d.bytes()

@@ -89,6 +89,7 @@ type Config struct {
 	Nonce            uint64
 	GraceTicks       int
 	Retention        RetentionLimits
+	Validate         func(payload []byte) error // nil: every request is valid
 	Random           func() uint64
 	Logger           raft.Logger
 }
@@ -97,7 +98,7 @@ type Config struct {
 func New(cfg Config) (*Core, error) {
 	c := &Core{
 		id: cfg.ID, storage: cfg.Storage, conf: cfg.Meta.Conf, cluster: cfg.Meta.Cluster, logger: cfg.Logger, random: cfg.Random,
-		own: ownStream{incarnation: cfg.Incarnation, first: 1}, streams: maps.Clone(cfg.Meta.Streams), proposer: proposer{heads: Streams{}},
+		own: ownStream{incarnation: cfg.Incarnation, first: 1}, streams: maps.Clone(cfg.Meta.Streams), proposer: proposer{heads: Streams{}, validate: cfg.Validate},
 		applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, appliedMs: cfg.Meta.TimeMs,
 		reads:      reads{rounds: make(map[uint64][]func())},
 		retention:  retention{limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)},

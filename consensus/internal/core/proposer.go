@@ -33,6 +33,8 @@ type proposer struct {
 	// othersFirst: in the next entry the requests of others come before our own.
 	othersFirst bool
 	buf         []byte // of the last entry, reused
+	validate    func(payload []byte) error
+	refused     uint64 // requests that validate refused
 }
 
 // reset forgets everything that was under way under the previous leader.
@@ -121,6 +123,7 @@ func (c *Core) draft() (d entryDraft) {
 	}
 	if c.own.sent < len(c.own.pending) {
 		if g := c.nextRun(d.size); len(g.Payloads) > 0 {
+			c.refuseInvalid(&g)
 			d.add(g)
 			d.own = len(g.Payloads)
 		}
@@ -144,7 +147,32 @@ func (c *Core) draftIncoming(d *entryDraft) {
 			d.heads = make(Streams)
 		}
 		d.heads[g.Server] = StreamPosition{g.Incarnation, g.Last()}
+		c.refuseInvalid(&g)
 		d.add(g)
+	}
+}
+
+// refuseInvalid empties the payloads of requests that the state machine does not understand. A
+// refused request keeps its number, so its stream has no gap, and its member learns of the refusal
+// when the request is applied.
+func (c *Core) refuseInvalid(g *RequestRun) {
+	p := &c.proposer
+	if p.validate == nil {
+		return
+	}
+	copied := false
+	for i, payload := range g.Payloads {
+		err := p.validate(payload)
+		if err == nil {
+			continue
+		}
+		if p.refused++; p.refused&(p.refused-1) == 0 { // a broken member must not fill the disk with log lines
+			c.logger.Errorf("request %d of member %d refused before it enters the log (refused so far: %d): %v", g.First+uint64(i), g.Server, p.refused, err)
+		}
+		if !copied { // the payloads may belong to the message
+			g.Payloads, copied = slices.Clone(g.Payloads), true
+		}
+		g.Payloads[i] = nil
 	}
 }
 

@@ -45,9 +45,6 @@ func readSource(path, logDir string) (*source, error) {
 			return nil, err
 		}
 	}
-	if r.err != nil {
-		return nil, fmt.Errorf("%s was written by another version of gozkd, use that version: %w", path, r.err)
-	}
 	if err := r.tree.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
