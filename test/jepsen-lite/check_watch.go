@@ -3,6 +3,7 @@ package jepsenlite
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -23,14 +24,27 @@ type watchTable struct {
 	// Of a setWatches without a reply yet. The server reports at once what changed since the
 	// request's zxid, list by list, and leaves watches of other requests alone.
 	againData, againChild map[string]armed
+	// The watches that fired, until a read shows the change that the event reported.
+	firedData, firedChild map[string]fired
+}
+
+// A fired watch reported a change that is newer than its zxid.
+type fired struct {
+	armed
+	event *Record
 }
 
 func newWatchTable() *watchTable {
-	return &watchTable{data: map[string]armed{}, child: map[string]armed{}, againData: map[string]armed{}, againChild: map[string]armed{}}
+	return &watchTable{
+		data: map[string]armed{}, child: map[string]armed{}, againData: map[string]armed{}, againChild: map[string]armed{},
+		firedData: map[string]fired{}, firedChild: map[string]fired{},
+	}
 }
 
-// findWatch: an event comes before any read on its connection that shows the change, and only for
-// an armed watch, so never twice. The load's final reads show changes whose event never came.
+// findWatch: an event comes before any reply on its connection that shows the change, be it to a
+// read or to the connection's own write, and only for an armed watch, so never twice. It reports a
+// change that is newer than what the watch was set on: the next read shows the change. The load's
+// final reads show changes whose event never came.
 func findWatch(h []*Record, found func(string, ...*Record)) {
 	tables := map[int]*watchTable{}
 	for _, step := range watchSteps(h) {
@@ -49,9 +63,16 @@ func findWatch(h []*Record, found func(string, ...*Record)) {
 			t.setAgain(r)
 		case r.Op == proto.OpSetWatches || r.Op == proto.OpSetWatches2:
 			t.setDone()
+		case r.Writes():
+			if a := t.overtaken(r); a != nil {
+				found(fmt.Sprintf("the reply to %v of %s shows a change, and no event came before", r.Op, r.Path()), a.by, r)
+			}
 		default:
 			if a, what := t.missed(r); a != nil {
 				found(fmt.Sprintf("a read of %s shows %s, and no event came before", r.Path(), what), a.by, r)
+			}
+			if f := t.unchanged(r); f != nil {
+				found(fmt.Sprintf("%v of %s, but a later read shows no change since %v", f.event.Event, r.Path(), f.zxid), f.by, f.event, r)
 			}
 			if r.Watch {
 				t.arm(r)
@@ -81,6 +102,8 @@ func watchSteps(h []*Record) []watchStep {
 			}
 		case r.Answered() && (r.Op == proto.OpGetData || r.Op == proto.OpExists || r.Op == proto.OpGetChildren2):
 			steps = append(steps, watchStep{r: r, at: r.Return})
+		case r.Writes() && r.OK() && len(r.Parts) == 1:
+			steps = append(steps, watchStep{r: r, at: r.Return})
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b watchStep) int { return cmp.Compare(a.at, b.at) })
@@ -89,23 +112,29 @@ func watchSteps(h []*Record) []watchStep {
 
 // fire removes the watches that an event fires, or returns false if none was armed.
 func (t *watchTable) fire(r *Record) bool {
-	take := func(tables ...map[string]armed) (some bool) {
-		for _, table := range tables {
-			_, there := table[r.Path()]
-			delete(table, r.Path())
-			some = some || there
+	path := r.Path()
+	take := func(from map[string]armed, to map[string]fired) bool {
+		a, ok := from[path]
+		delete(from, path)
+		// A setWatches reports a znode that the client missed, however old the znode is.
+		if ok && a.existed {
+			to[path] = fired{a, r}
 		}
-		return some
+		return ok
 	}
 	switch r.Event {
 	case proto.EventCreated, proto.EventDataChanged:
-		return take(t.againData) || take(t.data)
+		return take(t.againData, t.firedData) || take(t.data, t.firedData)
 	case proto.EventChildrenChanged:
-		return take(t.againChild) || take(t.child)
+		return take(t.againChild, t.firedChild) || take(t.child, t.firedChild)
 	case proto.EventDeleted:
 		// A deletion is reported once for data and child watches together, but once for each list
 		// of a setWatches.
-		return take(t.againData) || take(t.againChild) || take(t.data, t.child)
+		if take(t.againData, t.firedData) || take(t.againChild, t.firedChild) {
+			return true
+		}
+		data, child := take(t.data, t.firedData), take(t.child, t.firedChild)
+		return data || child
 	}
 	return false
 }
@@ -114,9 +143,9 @@ func (t *watchTable) fire(r *Record) bool {
 // reported.
 func (t *watchTable) arm(r *Record) {
 	p := &r.Parts[0]
-	table, zxid := t.data, p.Stat.Mzxid
+	table, zxid := t.data, lastChange(r)
 	if r.Op == proto.OpGetChildren2 {
-		table, zxid = t.child, p.Stat.Pzxid
+		table = t.child
 	}
 	if r.Err != proto.OK {
 		if r.Op != proto.OpExists || r.Err != proto.ErrNoNode {
@@ -161,20 +190,61 @@ func (t *watchTable) missed(r *Record) (*armed, string) {
 	if r.Op == proto.OpGetChildren2 {
 		table = t.child
 	}
-	p := &r.Parts[0]
-	a, ok := table[p.Path]
+	a, ok := table[r.Path()]
 	if !ok || r.Call < a.sent {
 		return nil, ""
 	}
-	zxid := p.Stat.Mzxid
-	if r.Op == proto.OpGetChildren2 {
-		zxid = p.Stat.Pzxid
-	}
-	switch {
+	switch zxid := lastChange(r); {
 	case r.Err == proto.ErrNoNode && a.existed:
 		return &a, "that it is gone"
 	case r.Err == proto.OK && zxid > a.zxid:
 		return &a, fmt.Sprintf("a change of %v, newer than %v", zxid, a.zxid)
 	}
 	return nil, ""
+}
+
+// overtaken returns an armed watch that a successful write must have fired before its reply.
+func (t *watchTable) overtaken(r *Record) *armed {
+	late := func(table map[string]armed, path string) *armed {
+		if a, ok := table[path]; ok && r.Call >= a.sent && r.Zxid > a.zxid {
+			return &a
+		}
+		return nil
+	}
+	p := &r.Parts[0]
+	switch r.Op {
+	case proto.OpSetData:
+		return late(t.data, p.Path)
+	case proto.OpCreate, proto.OpCreate2:
+		return cmp.Or(late(t.data, p.Made), late(t.child, path.Dir(p.Made)))
+	case proto.OpDelete:
+		return cmp.Or(late(t.data, p.Path), late(t.child, p.Path), late(t.child, path.Dir(p.Path)))
+	}
+	return nil
+}
+
+// unchanged returns a watch that fired before the read was sent, if the read shows no change that is
+// newer than the watch.
+func (t *watchTable) unchanged(r *Record) *fired {
+	table := t.firedData
+	if r.Op == proto.OpGetChildren2 {
+		table = t.firedChild
+	}
+	f, ok := table[r.Path()]
+	if !ok || r.Call < f.event.Return {
+		return nil
+	}
+	delete(table, r.Path())
+	if r.Err == proto.OK && lastChange(r) <= f.zxid {
+		return &f
+	}
+	return nil
+}
+
+// lastChange returns the zxid of the last change that a read shows, of the data or the children.
+func lastChange(r *Record) proto.Zxid {
+	if r.Op == proto.OpGetChildren2 {
+		return r.Parts[0].Stat.Pzxid
+	}
+	return r.Parts[0].Stat.Mzxid
 }

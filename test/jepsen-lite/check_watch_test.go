@@ -32,6 +32,12 @@ func (w *watcher) read(op proto.OpCode, watch bool, zxid proto.Zxid) {
 	})
 }
 
+// write changes the znode, its data or its children, in transaction zxid.
+func (w *watcher) write(op proto.OpCode, path string, zxid proto.Zxid) {
+	w.now += 10
+	w.op("watch-0", op, path, w.now, w.now+5, func(r *Record) { r.Zxid, r.Parts[0].Made = zxid, path })
+}
+
 func (w *watcher) event(e proto.EventType) {
 	w.now += 10
 	w.add(Record{Kind: KindEvent, Client: "watch-0", Event: e, Parts: []Part{{Path: "/k"}}, Return: at(w.now)})
@@ -60,6 +66,7 @@ func (w *watcher) again(relative proto.Zxid, data, exist, child bool, rest func(
 func TestWatch(t *testing.T) {
 	const unasked = "for no watch"
 	const missed = "no event came before"
+	const nothing = "shows no change since"
 	for name, c := range map[string]struct {
 		play func(w *watcher)
 		want string
@@ -220,6 +227,80 @@ func TestWatch(t *testing.T) {
 		"read before it was set again": {play: func(w *watcher) {
 			w.op("watch-0", proto.OpGetData, "/k", 5, 50, func(r *Record) { r.Parts[0].Stat.Mzxid = 4 })
 			w.again(3, true, false, false, func() {})
+		}},
+		"own write, told before its reply": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.children(true, 3)
+			w.event(proto.EventDataChanged)
+			w.write(proto.OpSetData, "/k", 6)
+			w.event(proto.EventChildrenChanged)
+			w.write(proto.OpCreate, "/k/c", 7)
+			w.write(proto.OpDelete, "/k/c", 8) // the watch is gone
+		}},
+		"own set, told after its reply": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.write(proto.OpSetData, "/k", 6)
+			w.event(proto.EventDataChanged)
+		}, want: missed},
+		"own create, told after its reply": {play: func(w *watcher) {
+			w.exists(true, 0)
+			w.write(proto.OpCreate, "/k", 6)
+			w.event(proto.EventCreated)
+		}, want: missed},
+		"own create of a child, told after its reply": {play: func(w *watcher) {
+			w.children(true, 3)
+			w.write(proto.OpCreate2, "/k/c", 6)
+			w.event(proto.EventChildrenChanged)
+		}, want: missed},
+		"own delete, told after its reply": {play: func(w *watcher) {
+			w.children(true, 3)
+			w.write(proto.OpDelete, "/k", 6)
+			w.event(proto.EventDeleted)
+		}, want: missed},
+		"own write before the watch": {play: func(w *watcher) {
+			w.write(proto.OpSetData, "/k", 3)
+			w.get(true, 3)
+		}},
+		"told of no change": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.event(proto.EventDataChanged)
+			w.get(false, 3)
+		}, want: nothing},
+		"told of no change of the children": {play: func(w *watcher) {
+			w.children(true, 3)
+			w.event(proto.EventChildrenChanged)
+			w.children(false, 3)
+		}, want: nothing},
+		"told of a deletion that did not happen": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.event(proto.EventDeleted)
+			w.get(false, 3)
+		}, want: nothing},
+		"told, then deleted": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.event(proto.EventDataChanged)
+			w.get(false, 0)
+		}},
+		"read under way when told": {play: func(w *watcher) {
+			w.get(true, 3)
+			w.op("watch-0", proto.OpGetData, "/k", w.now, w.now+20, func(r *Record) { r.Parts[0].Stat.Mzxid = 3 })
+			w.event(proto.EventDataChanged)
+		}},
+		"set again, told of what was seen": {play: func(w *watcher) {
+			w.again(4, true, false, false, func() { w.event(proto.EventDataChanged) })
+			w.get(false, 4)
+		}, want: nothing},
+		"set again, told of children that were seen": {play: func(w *watcher) {
+			w.again(4, false, false, true, func() { w.event(proto.EventChildrenChanged) })
+			w.children(false, 4)
+		}, want: nothing},
+		"set again, not told of the first change after": {play: func(w *watcher) {
+			w.again(4, false, false, true, func() {})
+			w.children(false, 5)
+		}, want: missed},
+		"set again on nothing, told of an old znode": {play: func(w *watcher) {
+			w.again(4, false, true, false, func() { w.event(proto.EventCreated) })
+			w.get(false, 3)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package jepsenlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -25,26 +24,9 @@ func runPipeline(ctx context.Context, w *worker) {
 const pipelineWindow = 16
 
 // pipeline keeps up to window requests in flight and calls rest between two bursts. When a
-// connection breaks it continues its session on the next server, or a new session if that is gone.
+// connection breaks, the next attempts begin at the worker's first server.
 func (w *worker) pipeline(ctx context.Context, window int, rest func()) {
-	var session proto.ConnectResponse
-	var seen proto.Zxid
-	for next := w.home; ctx.Err() == nil; next++ {
-		member := next%len(w.addresses) + 1
-		c, err := openRaw(w.rec, w.name+"-raw", w.addresses[member-1], member, w.timeout, session, seen)
-		switch {
-		case errors.Is(err, errExpired):
-			session, seen = proto.ConnectResponse{}, 0
-			next-- // the same server gives a new one
-		case err != nil:
-			_ = pause(ctx, 50*time.Millisecond)
-		default:
-			session = c.session
-			w.raw.Store(c)
-			seen = max(seen, w.pipelineOn(ctx, c, window, rest))
-			next = w.home - 1 // from the start again
-		}
-	}
+	w.rawSessions(ctx, func(c *rawConn) (proto.Zxid, int) { return w.pipelineOn(ctx, c, window, rest), w.home })
 }
 
 // pipelineOn works on a connection until it breaks, or until ctx ends and every request is

@@ -1,6 +1,7 @@
 package jepsenlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -90,4 +91,31 @@ func (c *rawConn) send(b []byte) error {
 	}
 	_, err := c.Write(b)
 	return err
+}
+
+// rawSessions calls use with one raw connection after the other, until ctx ends. A connection
+// continues the session of the previous one, or begins a new session if that is gone. use returns
+// the last zxid that it saw and the index of the server to try next; the servers after that one
+// follow.
+func (w *worker) rawSessions(ctx context.Context, use func(c *rawConn) (seen proto.Zxid, next int)) {
+	var session proto.ConnectResponse
+	var seen proto.Zxid
+	next := w.home
+	for ctx.Err() == nil {
+		member := next%len(w.addresses) + 1
+		c, err := openRaw(w.rec, w.name+"-raw", w.addresses[member-1], member, w.timeout, session, seen)
+		switch {
+		case errors.Is(err, errExpired):
+			session, seen = proto.ConnectResponse{}, 0 // the same server gives a new one
+		case err != nil:
+			next++
+			_ = pause(ctx, 50*time.Millisecond)
+		default:
+			session = c.session
+			w.raw.Store(c)
+			var last proto.Zxid
+			last, next = use(c)
+			seen = max(seen, last)
+		}
+	}
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A verdict is the result of a mutant.
+type verdict string
+
+const (
+	found   verdict = "found"
+	late    verdict = "late"    // found, but it took longer than within
+	missed  verdict = "MISSED"  // the check passed
+	stale   verdict = "STALE"   // the patch does not apply, or the result does not compile
+	control verdict = "CONTROL" // the check fails without the bug
+)
+
+// An outcome is the result of a check.
+type outcome struct {
+	mutant  mutant
+	verdict verdict
+	took    time.Duration // processor time
+	output  string
+}
+
+// excerpt returns the lines of the output that say what failed, or its end.
+func (o *outcome) excerpt() string {
+	const most = 6
+	var all, some []string
+	for line := range strings.Lines(o.output) {
+		all = append(all, line)
+		if len(some) < most && complaint.MatchString(line) {
+			some = append(some, line)
+		}
+	}
+	if len(some) == 0 {
+		some = all[max(0, len(all)-20):]
+	}
+	return "         " + strings.Join(some, "         ")
+}
+
+var complaint = regexp.MustCompile(`^\s+(\w+_test\.go:|\[rapid\])|^panic: |^fatal error: |: error: |^anomal`)
+
+// bench tries mutants in copies of the tree.
+type bench struct {
+	root     string // of the tree
+	dir      string // for the copies
+	copies   int
+	controls map[string]outcome // by check: the result without a bug
+}
+
+// try plants a bug and runs its check. An error says that nothing could be tried.
+func (b *bench) try(ctx context.Context, m mutant) (outcome, error) {
+	tree, err := b.copyTree(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { _ = os.RemoveAll(tree) }() // the whole directory is removed in the end
+	clean, ok := b.controls[m.check]
+	if !ok {
+		clean = check(ctx, tree, m)
+		b.controls[m.check] = clean
+		// The check may have left files, such as those of inputs that failed.
+		if err := errors.Join(ctx.Err(), os.RemoveAll(tree)); err != nil {
+			return outcome{}, err
+		}
+		if tree, err = b.copyTree(ctx); err != nil {
+			return outcome{}, err
+		}
+	}
+	if clean.verdict != missed {
+		return outcome{mutant: m, verdict: control, took: clean.took, output: clean.output}, nil
+	}
+	apply := exec.CommandContext(ctx, "git", "apply", "--recount", "-C1", m.path)
+	apply.Dir = tree
+	// Otherwise git would take a repository around the copy for that of the patch.
+	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+b.dir)
+	if out, err := apply.CombinedOutput(); err != nil {
+		return outcome{mutant: m, verdict: stale, output: string(out)}, ctx.Err()
+	}
+	o := check(ctx, tree, m)
+	return o, ctx.Err()
+}
+
+// check runs the check of m in a tree.
+func check(ctx context.Context, tree string, m mutant) outcome {
+	const hangs = 10 // times within: a bound for a check that would never end, on a busy machine
+	command := m.check
+	if args, ok := strings.CutPrefix(command, "go test "); ok {
+		command = fmt.Sprintf("go test -vet=off -count=1 -timeout=%v %s", hangs*m.within, args)
+		if strings.Contains(args, "-rapid.") { // the same runs each time, and nothing that a later run would try first
+			command += " -rapid.seed=1 -rapid.nofailfile -rapid.shrinktime=0s"
+		}
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+command)
+	cmd.Dir = tree
+	// Without the paths of the copy in the results, all copies share the build cache.
+	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath -buildvcs=false")
+	out, err := cmd.CombinedOutput()
+	o := outcome{mutant: m, verdict: missed, output: string(out)}
+	if s := cmd.ProcessState; s != nil {
+		o.took = s.UserTime() + s.SystemTime()
+	}
+	switch {
+	case err == nil:
+	case strings.Contains(o.output, "[build failed]") || strings.Contains(o.output, "[setup failed]"):
+		o.verdict = stale
+	case o.took > m.within:
+		o.verdict = late
+	default:
+		o.verdict = found
+	}
+	return o
+}
+
+// copyTree copies the files that git knows or would add, as they are now, and returns the copy.
+func (b *bench) copyTree(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", "-C", b.root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	names, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("list the files of %s: %w", b.root, err)
+	}
+	b.copies++
+	tree := filepath.Join(b.dir, fmt.Sprint(b.copies))
+	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
+		if err := copyFile(filepath.Join(tree, name), filepath.Join(b.root, name)); err != nil {
+			return "", err
+		}
+	}
+	return tree, nil
+}
+
+// copyFile copies a file with its permissions. A file that is deleted but not committed is left out.
+func copyFile(to, from string) (err error) {
+	info, err := os.Lstat(from)
+	if errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
