@@ -21,8 +21,8 @@ type checkpointFile struct {
 }
 
 // load reads the checkpoint, if there is one, and restores sm from it. With strict both meta pages
-// of the file must be good.
-func (c checkpointFile) load(strict bool, sm StateMachine) (meta core.Meta, found bool, err error) {
+// of the file must be good. The checkpoint's level must be one of levels.
+func (c checkpointFile) load(strict bool, levels LevelRange, sm StateMachine) (meta core.Meta, found bool, err error) {
 	r, err := checkpoint.Open(c.disk, c.path, strict)
 	if errors.Is(err, fs.ErrNotExist) {
 		return core.Meta{}, false, nil
@@ -33,6 +33,9 @@ func (c checkpointFile) load(strict bool, sm StateMachine) (meta core.Meta, foun
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if meta, err = core.DecodeMeta(r.Meta()); err != nil {
 		return core.Meta{}, false, r.Invalid(err)
+	}
+	if err := levels.Check(meta.Level, "the checkpoint "+c.path); err != nil {
+		return core.Meta{}, false, err
 	}
 	install, err := restoreFrom(r.Range, sm)
 	if err != nil {

@@ -26,7 +26,15 @@ type (
 	Target = core.Target
 	// Reconciled says that a target was reached, or cannot be reached.
 	Reconciled = core.Reconciled
+	// Level is a feature level: it decides which request kinds and formats may be used.
+	Level = core.Level
+	// LevelRange is a range of levels, including both ends.
+	LevelRange = core.LevelRange
 )
+
+// ErrLevel is wrapped by errors about data that was written at a feature level that this program
+// does not support.
+var ErrLevel = core.ErrLevel
 
 // StateMachine is the replicated state. The node calls its methods from one goroutine at a time.
 type StateMachine interface {
@@ -104,6 +112,12 @@ type Config struct {
 	PeerListener net.Listener
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)
+	// Levels are the feature levels that this member supports. Tests set them to act as another
+	// version. Default: those of this program.
+	Levels LevelRange
+	// MaxLevel is the highest feature level that this member agrees to activate. It has no effect
+	// on levels that are active. Default: no limit.
+	MaxLevel Level
 	// FormTicks is the number of ticks after which a majority of members without data forms a new
 	// ensemble if the others can't be reached. Default: 200.
 	FormTicks int
@@ -174,6 +188,9 @@ func (c *Config) ensureDefaults() error {
 		c.Voters, c.Learners = nil, nil // names nobody to form an ensemble with, and so counts for nobody
 	case c.Voters == nil && c.Learners == nil:
 		c.Voters = []uint64{c.ID}
+	}
+	if c.Levels == (LevelRange{}) {
+		c.Levels = core.SupportedLevels
 	}
 	if c.FormTicks == 0 {
 		c.FormTicks = 200

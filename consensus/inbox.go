@@ -162,6 +162,11 @@ type (
 	targetSet         struct{ target core.Target }
 	membersSet        struct{ ids []uint64 }
 	handOverRequested struct{ done chan struct{} }
+	levelLimitSet     struct{ limit core.Level }
+	peerLevels        struct {
+		id   uint64
+		info core.LevelInfo
+	}
 )
 
 func (e readRequested) handle(n *Node) error {
@@ -213,6 +218,16 @@ func (e targetSet) handle(n *Node) error {
 
 func (e membersSet) handle(n *Node) error {
 	n.core.SetPeers(e.ids)
+	return nil
+}
+
+func (e levelLimitSet) handle(n *Node) error {
+	n.core.SetLevelLimit(e.limit)
+	return nil
+}
+
+func (e peerLevels) handle(n *Node) error {
+	n.core.SetPeerLevels(e.id, e.info)
 	return nil
 }
 

@@ -28,14 +28,21 @@ import (
 // a server of the old ensemble still runs.
 type peerNetwork struct {
 	logger  hclog.Logger
-	cluster atomic.Uint64 // identifies this member's ensemble; 0: not known yet
+	cluster atomic.Uint64                  // identifies this member's ensemble; 0: not known yet
+	levels  atomic.Pointer[core.LevelInfo] // of this member
 
 	mu        sync.Mutex
 	network   *peer.Network     // nil: not connected
 	addresses map[uint64]string // by member
-	clusters  map[uint64]uint64 // by member: the ensemble that it named in its last accepted hello
+	hellos    map[uint64]hello  // by member: its last accepted hello
 
 	unsent []uint64 // owned by Run: members that flush has messages for
+}
+
+// hello is what members tell each other when they connect.
+type hello struct {
+	cluster uint64 // the ensemble; 0: not known yet
+	levels  core.LevelInfo
 }
 
 // connect begins to communicate with the other members.
@@ -67,14 +74,14 @@ func (p *peerNetwork) setAddresses(addresses map[uint64]string) {
 	}
 }
 
-// noteHello notes the ensemble that a member belongs to.
-func (p *peerNetwork) noteHello(member, cluster uint64) {
+// noteHello notes the hello of a member.
+func (p *peerNetwork) noteHello(member uint64, h hello) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.clusters == nil {
-		p.clusters = make(map[uint64]uint64)
+	if p.hellos == nil {
+		p.hellos = make(map[uint64]hello)
 	}
-	p.clusters[member] = cluster
+	p.hellos[member] = h
 }
 
 // foreign reports whether a member belongs to another ensemble than ours. A member that knows none
@@ -82,22 +89,46 @@ func (p *peerNetwork) noteHello(member, cluster uint64) {
 func (p *peerNetwork) foreign(member, ours uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return core.ClustersDiffer(p.clusters[member], ours)
+	return core.ClustersDiffer(p.hellos[member].cluster, ours)
 }
 
 // joinCluster is called when this member's ensemble is known. Connections to members of other
 // ensembles end; both sides log the reason when the next hello is refused.
 func (p *peerNetwork) joinCluster(cluster uint64) {
 	p.cluster.Store(cluster)
+	p.drop(func(id uint64, theirs hello) bool {
+		if !core.ClustersDiffer(theirs.cluster, cluster) {
+			return false
+		}
+		p.logger.Warn("disconnected a member of another ensemble: its messages are dropped", "member", id)
+		return true
+	})
+}
+
+// setLevels is called when what this member tells others about levels may have changed. Members
+// that must know it, or that do not support the active level, exchange hellos again.
+func (p *peerNetwork) setLevels(self uint64, ours core.LevelInfo) {
+	before := *p.levels.Load()
+	if ours == before {
+		return
+	}
+	p.levels.Store(&ours)
+	p.drop(func(id uint64, theirs hello) bool {
+		return ours.Ready != before.Ready || core.CheckPeers(self, ours, id, theirs.levels) != nil
+	})
+}
+
+// drop ends the connections with the members that f selects. Members that accept each other connect
+// again.
+func (p *peerNetwork) drop(f func(id uint64, theirs hello) bool) {
 	p.mu.Lock()
-	network, known := p.network, maps.Clone(p.clusters)
+	network, known := p.network, maps.Clone(p.hellos)
 	p.mu.Unlock()
 	if network == nil {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {
-		if core.ClustersDiffer(known[id], cluster) {
-			p.logger.Warn("disconnected a member of another ensemble: its messages are dropped", "member", id)
+		if f(id, known[id]) {
 			network.Drop(id)
 		}
 	}
@@ -137,6 +168,10 @@ func (n *Node) SetMembers(addresses map[uint64]string) {
 	n.network.setAddresses(addresses)
 	n.inbox.put(membersSet{slices.AppendSeq([]uint64{}, maps.Keys(addresses))})
 }
+
+// SetMaxLevel changes Config.MaxLevel; 0: no limit. The connections to other members are made anew,
+// so that they are told.
+func (n *Node) SetMaxLevel(limit Level) { n.inbox.put(levelLimitSet{limit}) }
 
 // SetTarget sets the membership that the ensemble is to reach. All members must be given the same
 // target, as part of the state that they apply; the leader carries it out.
@@ -185,21 +220,28 @@ func (n *Node) HandOver(ctx context.Context) {
 // peerHandler is the Node as its network sees it.
 type peerHandler struct{ n *Node }
 
-// Hello returns the ensemble that this member belongs to.
-func (p peerHandler) Hello() []byte { return binary.AppendUvarint(nil, p.n.network.cluster.Load()) }
+// Hello returns the ensemble that this member belongs to, and its levels, which members of versions
+// without levels ignore.
+func (p peerHandler) Hello() []byte {
+	return p.n.network.levels.Load().Append(binary.AppendUvarint(nil, p.n.network.cluster.Load()))
+}
 
-// Accept refuses the members of other ensembles. A member that knows no ensemble yet may become
-// part of ours.
-func (p peerHandler) Accept(from uint64, hello []byte) error {
-	r := core.Uvarints{Rest: hello}
-	theirs, ours := r.Next(), p.n.network.cluster.Load()
+// Accept refuses the members of other ensembles, and those that do not support the active level. A
+// member that knows no ensemble yet may become part of ours.
+func (p peerHandler) Accept(from uint64, contents []byte) error {
+	r := core.Uvarints{Rest: contents}
+	theirs, ours := hello{r.Next(), core.DecodeLevelInfo(&r)}, p.n.network.cluster.Load()
 	switch {
 	case r.Bad:
 		return errors.New("malformed hello")
-	case core.ClustersDiffer(theirs, ours):
-		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs, ours)
+	case core.ClustersDiffer(theirs.cluster, ours):
+		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both", from, theirs.cluster, ours)
+	}
+	if err := core.CheckPeers(p.n.cfg.ID, *p.n.network.levels.Load(), from, theirs.levels); err != nil {
+		return err
 	}
 	p.n.network.noteHello(from, theirs)
+	p.n.inbox.put(peerLevels{from, theirs.levels})
 	return nil
 }
 

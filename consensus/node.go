@@ -93,12 +93,14 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.core, err = core.New(core.Config{
 		ID: cfg.ID, Incarnation: r.state.Incarnation, Storage: w.storage, Meta: r.meta,
 		Voters: cfg.Voters, Learners: cfg.Learners, Nonce: n.random() | 1, GraceTicks: cfg.FormTicks,
+		Levels: cfg.Levels, LevelLimit: cfg.MaxLevel,
 		Retention: core.DefaultRetention(), Validate: cfg.Validate, Random: n.random, Logger: raftLogger{cfg.Logger.Named("raft")},
 	})
 	if err != nil {
 		return nil, err
 	}
 	n.network.cluster.Store(n.core.Cluster())
+	n.network.levels.Store(new(n.core.LevelInfo()))
 	n.loop = turn.New(turn.Config{
 		Core: n.core, Host: loopHost{n}, Durable: !n.inMemory(), HasPeers: cfg.PeerListener != nil, LastCheckpoint: r.meta.Index,
 		CheckpointRequests: cfg.CheckpointRequests, CheckpointBytes: cfg.CheckpointBytes,

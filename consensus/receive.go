@@ -36,6 +36,9 @@ func (n *Node) receiveAll(from uint64, stream io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if err := n.cfg.Levels.Check(meta.Level, fmt.Sprintf("the checkpoint of member %d", from)); err != nil {
+		return err
+	}
 	got := &turn.Received{From: from, Term: r.Term, Meta: meta}
 	got.Meta.Member = n.cfg.ID
 	n.cfg.Logger.Info("receiving a checkpoint", "from", from, "index", meta.Index)

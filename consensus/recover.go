@@ -43,7 +43,7 @@ func (n *Node) recover(r *recovered) error {
 	if err := cfg.DirFS.SyncDir(cfg.Dir); err != nil {
 		return fmt.Errorf("consensus: data directory: %w", err)
 	}
-	meta, found, err := n.checkpoints.load(false, cfg.StateMachine)
+	meta, found, err := n.checkpoints.load(false, cfg.Levels, cfg.StateMachine)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (n *Node) recover(r *recovered) error {
 	if err := r.join(rec, found, cfg.ID, where); err != nil {
 		return err
 	}
-	if err := r.checkAlone(cfg, "data directory "+cfg.Dir); err != nil {
+	if err := errors.Join(r.checkAlone(cfg, "data directory "+cfg.Dir), r.checkLevels(cfg.Levels, where)); err != nil {
 		return err
 	}
 	return log.Append(r.begin(n.firstIncarnation(), n.random()))
@@ -77,6 +77,19 @@ func (r *recovered) checkAlone(cfg *Config, where string) error {
 	}
 	if n := len(r.meta.Conf.GetVoters()) + len(r.meta.Conf.GetLearners()); n > 1 && cfg.PeerListener == nil {
 		return fmt.Errorf("consensus: %s belongs to one of %d members, but no others are configured: name all servers of the ensemble", where, n)
+	}
+	return nil
+}
+
+// checkLevels refuses a log that activates an unsupported level. Whether its entry is committed is
+// not known yet, but it was proposed because all members supported the level.
+func (r *recovered) checkLevels(levels LevelRange, where dataPaths) error {
+	for _, e := range r.entries {
+		if l := core.EntryLevel(e); l != 0 {
+			if err := levels.Check(l, fmt.Sprintf("entry %d of the log in %s", e.GetIndex(), where.log)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

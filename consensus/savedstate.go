@@ -22,6 +22,7 @@ import (
 // docs/adr/0003-restore-founds-a-new-ensemble.md.
 type SavedState struct {
 	Member  uint64 // the member that it belongs to, or belonged to
+	Level   Level  // the active feature level
 	Cluster uint64 // identifies its ensemble; 0: not known yet
 	// Index and Term are those of the last entry in the state. Of two members of an ensemble, the
 	// member with the higher term has more; with equal terms, the member with the higher index.
@@ -47,7 +48,7 @@ var ErrNoState = errors.New("consensus: no state")
 // bbolt's Tx.WriteTo. A damaged file returns ErrCorruptCheckpoint. Reading the file of a running
 // server delays that server's next checkpoint, by at most a minute.
 func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
-	meta, found, err := checkpointFile{vfs.OS{}, path}.load(true, sm)
+	meta, found, err := checkpointFile{vfs.OS{}, path}.load(true, core.SupportedLevels, sm)
 	switch {
 	case err != nil:
 		return SavedState{}, err
@@ -80,7 +81,7 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return SavedState{}, fmt.Errorf("consensus: data directory: %w", err)
 	}
-	meta, found, err := checkpointFile{vfs.OS{}, where.checkpoint}.load(false, sm)
+	meta, found, err := checkpointFile{vfs.OS{}, where.checkpoint}.load(false, core.SupportedLevels, sm)
 	if err != nil {
 		return SavedState{}, err
 	}
@@ -97,6 +98,9 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 	}
 	if !found {
 		return SavedState{}, fmt.Errorf("%w in data directory %s", ErrNoState, dir)
+	}
+	if err := r.checkLevels(core.SupportedLevels, where); err != nil {
+		return SavedState{}, err
 	}
 	s, err := r.replay(sm)
 	s.TornBytes = rec.TornBytes
@@ -132,7 +136,7 @@ func (r *recovered) replay(sm StateMachine) (SavedState, error) {
 
 func savedStateOf(m core.Meta) SavedState {
 	s := SavedState{
-		Member: m.Member, Cluster: m.Cluster, Index: m.Index, Term: m.Term, Checkpoint: m.Index, Committed: m.Index,
+		Member: m.Member, Level: m.Level, Cluster: m.Cluster, Index: m.Index, Term: m.Term, Checkpoint: m.Index, Committed: m.Index,
 		Voters: m.Conf.GetVoters(), Learners: m.Conf.GetLearners(), meta: m,
 	}
 	if m.TimeMs > 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -30,6 +31,7 @@ type simApplied struct {
 	batch  uint64 // hash of time, term change and requests
 	digest uint64 // of the state after it
 	timeMs int64
+	level  Level
 }
 
 type simLife struct{ member, life uint64 }
@@ -40,7 +42,7 @@ type simEntryFacts struct{ data, prevTerm uint64 }
 
 func newSimChecks() simChecks {
 	return simChecks{
-		ref:    []simApplied{{}, {digest: newSimMachine().digest()}},
+		ref:    []simApplied{{}, {digest: newSimMachine().digest(), level: core.Level1}},
 		stream: map[simLife]uint64{}, lastLife: map[uint64]uint64{}, acked: map[simLife]uint64{},
 		leaderOf: map[uint64]simLife{}, entries: map[simEntry]simEntryFacts{},
 	}
@@ -70,6 +72,7 @@ func (c *simChecks) appending(m *simMember, work []turn.LogWork) {
 		}
 		for _, e := range item.Append.GetEntries() {
 			index, term := e.GetIndex(), e.GetTerm()
+			c.levelChange(m, e)
 			terms[index] = term
 			facts := simEntryFacts{data: xxhash.Sum64(e.GetData())}
 			if prev, ok := terms[index-1]; ok {
@@ -124,7 +127,7 @@ func (c *simChecks) apply(m *simMember, b *Batch) {
 		w.fatalf("member %d applies entry %d after %d", m.id, b.Index, m.applied)
 	}
 	m.applied = b.Index
-	now := simApplied{batch: c.hash(b), timeMs: b.TimeMs}
+	now := simApplied{batch: c.hash(b), timeMs: b.TimeMs, level: b.Level}
 	first := b.Index == uint64(len(c.ref))
 	switch {
 	case b.Index > uint64(len(c.ref)):
@@ -135,6 +138,11 @@ func (c *simChecks) apply(m *simMember, b *Batch) {
 		c.quorum(m, b.Index)
 		if last := c.ref[b.Index-1].timeMs; b.TimeMs < last {
 			w.fatalf("C6: entry %d has time %d after %d", b.Index, b.TimeMs, last)
+		}
+		if last := c.ref[b.Index-1].level; b.Level < last {
+			w.fatalf("entry %d has level %d after %d", b.Index, b.Level, last)
+		} else if b.Level > last {
+			w.stats.activated++
 		}
 	}
 	if b.NewTerm {
@@ -154,6 +162,7 @@ func (c *simChecks) apply(m *simMember, b *Batch) {
 
 func (c *simChecks) hash(b *Batch) uint64 {
 	p := binary.BigEndian.AppendUint64(c.payload[:0], uint64(b.TimeMs))
+	p = binary.AppendUvarint(p, uint64(b.Level))
 	if b.NewTerm {
 		p = append(p, 1)
 	}
@@ -181,6 +190,12 @@ func (c *simChecks) request(m *simMember, b *Batch, r *Request, first bool) {
 			w.fatalf("C2: a request of life %d of member %d is applied after one of life %d", req.life, req.member, c.lastLife[req.member])
 		}
 		c.stream[life], c.lastLife[req.member] = req.number, req.life
+	}
+	if req.kind == kindLevel2 {
+		w.stats.levelRequests++
+		if b.Level < 2 || !m.levels.Has(2) {
+			w.fatalf("member %d, of a version with level %v, applies a request of level 2 in entry %d, at level %d", m.id, m.levels, b.Index, b.Level)
+		}
 	}
 	res, err := m.machine.apply(b.TimeMs, &req)
 	w.must(err)

@@ -25,6 +25,7 @@ const (
 	bugHalfInstalled
 	bugExpiryOfOldLeader
 	bugOneFileForTwo
+	bugLevelTooEarly
 	numBugs
 )
 
@@ -32,6 +33,7 @@ var bugNames = [numBugs]string{
 	"none", "a sync is skipped", "acknowledged before the sync", "replied before commit", "streams without numbers",
 	"checkpoint index off by one", "reads without asking a quorum", "an emptied member votes", "half a checkpoint installed",
 	"an expiry of an old leader counts", "a second checkpoint is written over the first",
+	"a level is activated although a member lacks it",
 }
 
 // bugHunts are the steps that each bug needs.
@@ -46,6 +48,7 @@ var bugHunts = [numBugs][]stepKind{
 	bugHalfInstalled:     {stepCutOff, stepBurst, stepPowerLoss},
 	bugExpiryOfOldLeader: {stepCutOff, stepHandOver, stepBurst},
 	bugOneFileForTwo:     {stepSlowDisk, stepSlowDisk, stepCutOff, stepBurst},
+	bugLevelTooEarly:     {stepUpgrade},
 }
 
 func (b plantedBug) String() string { return bugNames[b] }
@@ -168,6 +171,8 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 		}
 	case stepCheckpoint:
 		return m.up && m.loop.Checkpoint()
+	case stepUpgrade, stepDowngrade:
+		return w.changeVersion(m, s.Kind == stepUpgrade, ms)
 	}
 	return true
 }
@@ -270,6 +275,9 @@ func (w *simWorld) hasConfChange(m *simMember, after uint64) bool {
 		if e.GetType() != raftpb.EntryNormal {
 			return true
 		}
+		if core.EntryLevel(e) != 0 {
+			return false
+		}
 		found := false
 		_, err := core.ReadBatch(e.GetData(), func(_, _, _ uint64, payload []byte) {
 			found = found || len(payload) > 0 && payload[0] == kindTarget
@@ -325,6 +333,7 @@ func (w *simWorld) heal() {
 			w.net.cut[i][j] = 0
 		}
 		m.slowUntil, m.disk.crashAfter = 0, 0 // a stopped member continues by itself
+		w.upgrade(m)
 		m.restart()
 	}
 	for i := range w.members {
@@ -363,7 +372,7 @@ func (w *simWorld) heal() {
 func (w *simWorld) well() bool {
 	for _, m := range w.members {
 		if !m.up || m.core.Fresh() || m.core.Pending() > 0 || m.applied != w.checks.last() ||
-			!sameMembers(m.core.Conf().GetVoters(), w.final.Voters) || len(m.core.Conf().GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
+			m.core.Level() != m.levels.Max || !sameMembers(m.core.Conf().GetVoters(), w.final.Voters) || len(m.core.Conf().GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
 			return false
 		}
 	}

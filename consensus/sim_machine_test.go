@@ -48,6 +48,7 @@ const (
 	kindTree   = 1
 	kindExpire = 2
 	kindTarget = 3
+	kindLevel2 = 4 // only at feature level 2
 )
 
 func (r *simRequest) append(b []byte) []byte {
@@ -101,6 +102,9 @@ func decodeTarget(r *core.Uvarints) (t Target) {
 func (s *simMachine) apply(timeMs int64, r *simRequest) (datatree.Result, error) {
 	if r.kind == kindTarget {
 		s.target, s.dirty = r.target, true
+		return datatree.Result{}, nil
+	}
+	if r.kind == kindLevel2 {
 		return datatree.Result{}, nil
 	}
 	req, err := datatree.DecodeRequest(r.body)

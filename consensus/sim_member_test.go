@@ -26,6 +26,8 @@ type simMember struct {
 	life             int // counts starts and ends
 	emptied          bool
 	skewMs           int64
+	levels           LevelRange // of its version
+	downgradedAt     int64
 
 	up           bool
 	dirty        bool // a turn is due
@@ -72,6 +74,7 @@ func (m *simMember) start() {
 	*m = simMember{
 		w: m.w, id: m.id, voters: m.voters, learners: m.learners, disk: m.disk, life: m.life, skewMs: m.skewMs, up: true, dirty: true,
 		slowUntil: m.slowUntil, stoppedUntil: m.stoppedUntil, emptied: m.emptied, storage: m.storage, machine: newSimMachine(),
+		levels: m.levels, downgradedAt: m.downgradedAt,
 	}
 	if err := m.recover(); err != nil {
 		m.failed(err)
@@ -101,6 +104,9 @@ func (m *simMember) recover() error {
 	if cp != nil {
 		meta, err := core.DecodeMeta(cp.meta)
 		m.w.must(err)
+		if err := m.levels.Check(meta.Level, "the checkpoint"); err != nil {
+			return err
+		}
 		r.meta = meta
 		machine, err := restoreSimMachine(cp.all())
 		if err != nil {
@@ -108,12 +114,17 @@ func (m *simMember) recover() error {
 		}
 		m.machine = machine
 		m.w.checks.state(m, meta.Index)
+		m.w.checks.level(m, meta.Level)
 	}
 	log, rec, err := m.disk.open()
 	if err != nil {
 		return err
 	}
-	if err := r.join(rec, cp != nil, m.id, dataPaths{"checkpoint", "log", "dir"}); err != nil {
+	where := dataPaths{"checkpoint", "log", "dir"}
+	if err := r.join(rec, cp != nil, m.id, where); err != nil {
+		return err
+	}
+	if err := r.checkLevels(m.levels, where); err != nil {
 		return err
 	}
 	if err := log.Append(r.begin(m.firstIncarnation(), m.w.rng.Uint64())); err != nil {
@@ -138,7 +149,7 @@ func (m *simMember) recover() error {
 	}
 	m.core, err = core.New(core.Config{
 		ID: m.id, Incarnation: r.state.Incarnation, Storage: m.storage, Meta: r.meta, Voters: m.voters, Learners: m.learners,
-		Nonce: m.w.rng.Uint64(), GraceTicks: simFormTick, Retention: limits, Random: m.w.rng.Uint64, Logger: quiet,
+		Nonce: m.w.rng.Uint64(), GraceTicks: simFormTick, Levels: m.levels, Retention: limits, Random: m.w.rng.Uint64, Logger: quiet,
 	})
 	m.w.must(err)
 	m.loop = turn.New(turn.Config{
@@ -172,6 +183,10 @@ func (m *simMember) stop(power bool) {
 
 // failed ends the member's life after an error. Nothing except a crash of the disk may cause one.
 func (m *simMember) failed(err error) {
+	if errors.Is(err, ErrLevel) {
+		m.refused(err)
+		return
+	}
 	if !errors.Is(err, errPower) {
 		m.w.fatalf("member %d stops: %v", m.id, err)
 	}
@@ -330,6 +345,7 @@ func (m *simMember) Installed(r *turn.Received, lost []any) {
 	}
 	m.receiving = false
 	m.w.checks.state(m, r.Meta.Index)
+	m.w.checks.level(m, m.core.Level())
 	m.core.SetTarget(m.machine.target)
 	m.w.stats.installed++
 }
@@ -392,6 +408,10 @@ func (m *simMember) propose(r *simRequest) {
 // write proposes a random request.
 func (m *simMember) write() {
 	w := m.w
+	if m.core.Level() > core.Level1 && w.rng.IntN(4) == 0 {
+		m.propose(&simRequest{kind: kindLevel2})
+		return
+	}
 	if m.core.Leads() && m.core.Current() && w.rng.IntN(12) == 0 {
 		if body := m.machine.randomExpiry(w.rng, uint8(m.id), w.bug == bugExpiryOfOldLeader); body != nil {
 			m.propose(&simRequest{kind: kindExpire, term: uint64(m.machine.tree.LastZxid().Epoch()), body: body})

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -20,7 +21,10 @@ type plan struct {
 	Encode  bool // messages go through their frames
 	Rate    int  // requests per member and 10 s
 	Rapid   bool // small bounds for the log in memory, so that checkpoints are sent often
-	Steps   []step
+	// Levels is the highest feature level of each member's first version; nil: all versions have only
+	// level 1.
+	Levels []int
+	Steps  []step
 }
 
 // step is one fault, or an action of an operator.
@@ -58,21 +62,23 @@ const (
 	stepBadTransfers
 	stepBurst
 	stepCheckpoint
+	stepUpgrade
+	stepDowngrade
 	numStepKinds
 )
 
 var stepNames = [numStepKinds]string{
 	"power loss", "kill", "crash at a disk operation", "power loss of all", "kill of the leader", "cut off", "cut off one way",
 	"split", "lossy network", "slow network", "reordering network", "slow disk", "process stopped", "clock jump",
-	"emptied directory", "membership change", "leader transfer", "broken checkpoint transfers", "burst of requests", "checkpoint",
+	"emptied directory", "membership change", "leader transfer", "broken checkpoint transfers", "burst of requests", "checkpoint", "upgrade", "downgrade",
 }
 
 func (k stepKind) String() string { return stepNames[k] }
 
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %d members (%d learners) started at %v ms, %d requests per 10 s, encode %v, small memory %v\n",
-		p.Seed, p.Members, p.Learners, p.StartMs, p.Rate, p.Encode, p.Rapid)
+	fmt.Fprintf(&b, "seed %d, %d members (%d learners) started at %v ms, %d requests per 10 s, encode %v, small memory %v, levels %v\n",
+		p.Seed, p.Members, p.Learners, p.StartMs, p.Rate, p.Encode, p.Rapid, p.Levels)
 	at := 0
 	for _, s := range p.Steps {
 		at += s.GapMs
@@ -89,8 +95,8 @@ func (p plan) String() string {
 var stepWeights = []stepKind{
 	stepPowerLoss, stepKill, stepCrashAtOp, stepPowerLossOfAll, stepKillLeader, stepCutOff, stepCutOneWay, stepSplit, stepLossyNet,
 	stepSlowNet, stepReorder, stepSlowDisk, stepStop, stepClockJump, stepEmptyDir, stepTarget, stepHandOver, stepBadTransfers,
-	stepBurst, stepCheckpoint,
-	stepCrashAtOp, stepCutOff, stepCutOneWay, stepEmptyDir, stepTarget, stepTarget, stepTarget, stepHandOver, stepKillLeader, stepStop,
+	stepBurst, stepCheckpoint, stepUpgrade, stepDowngrade,
+	stepUpgrade, stepUpgrade, stepCrashAtOp, stepCutOff, stepCutOneWay, stepEmptyDir, stepTarget, stepTarget, stepTarget, stepHandOver, stepKillLeader, stepStop,
 }
 
 var stepGen = rapid.Custom(func(t *rapid.T) step {
@@ -120,6 +126,11 @@ var planGen = rapid.Custom(func(t *rapid.T) plan {
 		}
 		p.StartMs = append(p.StartMs, rapid.SampledFrom(start).Draw(t, "start"))
 	}
+	if rapid.Bool().Draw(t, "versions") {
+		for range p.Members {
+			p.Levels = append(p.Levels, rapid.SampledFrom([]int{1, 1, 1, 2}).Draw(t, "level"))
+		}
+	}
 	for range 6 { // rapid's slices are short
 		p.Steps = append(p.Steps, rapid.SliceOfN(stepGen, 0, 10).Draw(t, "steps")...)
 	}
@@ -130,6 +141,9 @@ var planGen = rapid.Custom(func(t *rapid.T) plan {
 func huntGen(kinds []stepKind) *rapid.Generator[plan] {
 	return rapid.Custom(func(t *rapid.T) plan {
 		p := plan{Seed: rapid.Uint64().Draw(t, "seed"), Members: 3, StartMs: []int{0, 0, 0}, Rate: 30, Rapid: true}
+		if slices.Contains(kinds, stepUpgrade) {
+			p.Levels = []int{1, 1, 1}
+		}
 		for range 40 {
 			p.Steps = append(p.Steps, step{
 				Kind:   rapid.SampledFrom(kinds).Draw(t, "kind"),

@@ -32,6 +32,7 @@ func (s *simStats) counters() []simCounter {
 		{"checkpoints", &s.checkpoints}, {"checkpoint transfers", &s.transfers}, {"broken", &s.brokenTransfers}, {"installed", &s.installed},
 		{"members that formed", &s.forms}, {"emptied and let in again", &s.readmitted}, {"memberships", &s.confChanges},
 		{"targets reached or not", &s.reconciled}, {"not reached", &s.notReached}, {"sessions expired", &s.expired}, {"late expiries refused", &s.lateExpiries},
+		{"levels activated", &s.activated}, {"starts refused for a level", &s.levelRefused}, {"requests of level 2", &s.levelRequests},
 	}
 }
 

@@ -51,6 +51,7 @@ type simStats struct {
 	checkpoints, transfers, brokenTransfers, installed     int
 	forms, readmitted, confChanges, reconciled, notReached int
 	expired, lateExpiries                                  int
+	activated, levelRefused, levelRequests                 int
 }
 
 // simFailure is the panic of a failed check. It ends the run and is its result.
@@ -117,6 +118,7 @@ func newSimWorld(p plan, bug plantedBug) *simWorld {
 	w.checks.conf = Target{Voters: voters, Learners: learners}
 	for i := range p.Members {
 		m := newSimMember(w, uint64(i+1), voters, learners)
+		m.supports(p.level(i))
 		w.members = append(w.members, m)
 		if p.StartMs[i] >= 0 {
 			w.at(w.now+1+int64(p.StartMs[i]), simEvent{kind: evStart, m: m, life: m.life})
@@ -381,7 +383,7 @@ func (w *simWorld) send(msg core.Message) {
 		w.fatalf("a message to member %d", msg.To)
 	}
 	dst, life := w.members[to], w.members[from].life
-	if !dst.up || w.net.cut[from][to] > w.now {
+	if !dst.up || w.net.cut[from][to] > w.now || !w.compatible(w.members[from], dst) {
 		w.stats.lost++
 		return
 	}
@@ -441,9 +443,12 @@ func (w *simWorld) reconnect(from, to int) {
 		return
 	}
 	w.net.down[from][to] = false
-	if w.connected(from, to) {
-		w.members[from].reachable(w.members[to].id)
-		w.members[to].reachable(w.members[from].id)
+	a, b := w.members[from], w.members[to]
+	if w.connected(from, to) && w.compatible(a, b) {
+		a.core.SetPeerLevels(b.id, w.levelInfo(b))
+		b.core.SetPeerLevels(a.id, w.levelInfo(a))
+		a.reachable(b.id)
+		b.reachable(a.id)
 	}
 }
 

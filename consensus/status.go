@@ -20,6 +20,7 @@ type Status struct {
 	Current bool      // a leader is known and its first entry is applied
 	Fresh   bool      // this member has no state: it waits to form an ensemble or to be let in
 	Voter   bool      // this member votes
+	Level   Level     // the active feature level
 
 	// Joining: this member leads, and members without state have asked to be let in and wait.
 	Joining bool
@@ -71,7 +72,7 @@ func (n *Node) publish() {
 	c, b := n.core, &n.status
 	s := Status{
 		Leader: c.Leader(), Leading: c.Leads(), Term: c.AppliedTerm(), Applied: c.Applied(),
-		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Joining: c.Joining(),
+		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Level: c.Level(), Joining: c.Joining(),
 	}
 	old := b.current.Load()
 	s.Since, s.Voters, s.Learners = old.Since, old.Voters, old.Learners
@@ -104,6 +105,7 @@ func (n *Node) publish() {
 	if c.Cluster() != n.network.cluster.Load() {
 		n.network.joinCluster(c.Cluster())
 	}
+	n.network.setLevels(n.cfg.ID, c.LevelInfo())
 	if s.Current {
 		select {
 		case <-b.leaderKnown:

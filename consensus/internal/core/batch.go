@@ -12,6 +12,7 @@ type Batch struct {
 	Index   uint64 // of the raft entry
 	NewTerm bool   // this is the first entry of a raft term
 	TimeMs  int64  // the leader's wall clock, Unix milliseconds; never less than in the previous batch (C6)
+	Level   Level  // the active feature level; never less than in the previous batch
 	// Requests are the accepted requests (C2), in order; there may be none. Valid during Apply.
 	Requests []Request
 	// Proposed is when this member sent its own requests of the batch to the leader or, if it

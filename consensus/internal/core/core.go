@@ -72,6 +72,7 @@ type Core struct {
 	membership membership
 	start      startup
 	scale      tickScale
+	levels     levels
 	outbox     []Message // made outside of Ready, sent by the next Ready
 
 	requests []Request // buffer for the batches of the last Ready
@@ -88,10 +89,14 @@ type Config struct {
 	Voters, Learners []uint64
 	Nonce            uint64
 	GraceTicks       int
-	Retention        RetentionLimits
-	Validate         func(payload []byte) error // nil: every request is valid
-	Random           func() uint64
-	Logger           raft.Logger
+	// Levels are those that this program supports. Default: SupportedLevels. LevelLimit is the
+	// highest of them that this member agrees to activate; 0: no limit.
+	Levels     LevelRange
+	LevelLimit Level
+	Retention  RetentionLimits
+	Validate   func(payload []byte) error // nil: every request is valid
+	Random     func() uint64
+	Logger     raft.Logger
 }
 
 // New starts raft on the log in Storage.
@@ -112,6 +117,10 @@ func New(cfg Config) (*Core, error) {
 		c.start = startup{fresh: true, voters: cfg.Voters, learners: cfg.Learners, nonce: cfg.Nonce, graceTicks: cfg.GraceTicks}
 	}
 	c.retention.scheduleCut()
+	var err error
+	if c.levels, err = newLevels(&cfg); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(c.newRaft(), c.loadRetention()); err != nil {
 		return nil, err
 	}
@@ -307,6 +316,7 @@ func (c *Core) leadershipChanged() {
 	c.proposer.reset()
 	c.retryReadRound()
 	c.membership.leadershipChanged()
+	c.levels.proposed, c.levels.checkDue = false, true
 	clear(c.retention.pinned)
 	if c.leader != raft.None {
 		c.start.campaignIn, c.start.campaigned = 0, false
@@ -320,6 +330,9 @@ func (c *Core) flush(out *Output, nowMs int64) error {
 		// Not earlier: only after its first own entry does a leader know which requests are in the
 		// log.
 		if err := c.proposeWaiting(nowMs); err != nil {
+			return err
+		}
+		if err := c.proposeLevel(nowMs); err != nil {
 			return err
 		}
 		if err := c.reconcile(out); err != nil {
@@ -345,6 +358,10 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 			}
 		case e.GetType() != raftpb.EntryNormal:
 			return fmt.Errorf("consensus: entry %d is of type %v, which this version does not write", e.GetIndex(), e.GetType())
+		case EntryLevel(e) != 0:
+			if err := c.applyLevelChange(e); err != nil {
+				return err
+			}
 		case len(e.Data) > 0:
 			timeMs, err := ReadBatch(e.Data, func(server, incarnation, number uint64, payload []byte) {
 				c.accept(server, incarnation, number, payload)
@@ -358,7 +375,7 @@ func (c *Core) handOut(out *Output, m *raftpb.Message) error {
 				c.proposer.inFlight--
 			}
 		}
-		b.TimeMs = c.appliedMs
+		b.TimeMs, b.Level = c.appliedMs, c.levels.active
 		c.applied, c.appliedTerm = e.GetIndex(), e.GetTerm()
 		c.retention.note(len(e.Data))
 		if c.own.first == own {
@@ -429,6 +446,7 @@ func (c *Core) IncarnationAfter(meta *Meta) uint64 {
 // of this server's requests that are applied in the checkpoint.
 func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 	c.conf, c.cluster = meta.Conf, meta.Cluster
+	c.levels.active, c.levels.checkDue = meta.Level, true
 	c.streams = maps.Clone(meta.Streams)
 	c.applied, c.appliedTerm, c.appliedMs = meta.Index, meta.Term, max(c.appliedMs, meta.TimeMs)
 	c.retention.reset()
@@ -442,7 +460,8 @@ func (c *Core) Installed(meta *Meta, incarnation uint64) (lost []any) {
 // Meta describes the state as of the batches handed out so far.
 func (c *Core) Meta() Meta {
 	return Meta{
-		Member: c.id, Cluster: c.cluster, Index: c.applied, Term: c.appliedTerm, TimeMs: c.appliedMs, Conf: c.conf, Streams: maps.Clone(c.streams),
+		Member: c.id, Level: c.levels.active, Cluster: c.cluster, Index: c.applied, Term: c.appliedTerm, TimeMs: c.appliedMs,
+		Conf: c.conf, Streams: maps.Clone(c.streams),
 	}
 }
 

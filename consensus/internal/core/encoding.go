@@ -15,7 +15,10 @@ import (
 
 const (
 	logStateVersion = 1
-	metaVersion     = 2
+	// metaVersion is that of a meta at Level1, which versions without levels read; the next version
+	// begins with the level.
+	metaVersion      = 2
+	metaVersionLevel = 3
 )
 
 var errBadFormat = errors.New("consensus: malformed record")
@@ -81,6 +84,7 @@ func (s LogState) HardState() *raftpb.HardState {
 // fresh.
 type Meta struct {
 	Member      uint64
+	Level       Level  // the active feature level
 	Cluster     uint64 // identifies the ensemble; 0: not known yet
 	Index, Term uint64 // of the last entry in the state
 	TimeMs      int64  // of the last batch in the state
@@ -91,7 +95,11 @@ type Meta struct {
 // Append encodes the meta, with a checksum at the end.
 func (m *Meta) Append(b []byte) []byte {
 	start := len(b)
-	b = append(b, metaVersion)
+	if m.Level > Level1 {
+		b = binary.AppendUvarint(append(b, metaVersionLevel), uint64(m.Level))
+	} else {
+		b = append(b, metaVersion)
+	}
 	for _, v := range [...]uint64{m.Member, m.Index, m.Term, uint64(m.TimeMs), m.Cluster} {
 		b = binary.AppendUvarint(b, v)
 	}
@@ -130,11 +138,15 @@ func DecodeMeta(b []byte) (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: checkpoint meta has checksum %08x, want %08x", errBadFormat, got, sum)
 	}
 	version := body[0]
-	if version != 1 && version != metaVersion {
-		return Meta{}, fmt.Errorf("%w: checkpoint has version %d, this program knows 1 and %d", errBadFormat, version, metaVersion)
+	if version < 1 || version > metaVersionLevel {
+		return Meta{}, fmt.Errorf("%w: checkpoint has version %d, this program knows 1 to %d", errBadFormat, version, metaVersionLevel)
 	}
 	r := Uvarints{Rest: body[1:]}
-	m := Meta{Member: r.Next(), Index: r.Next(), Term: r.Next(), TimeMs: int64(r.Next()), Conf: &raftpb.ConfState{}, Streams: Streams{}}
+	level := Level1
+	if version >= metaVersionLevel {
+		level = Level(r.Next())
+	}
+	m := Meta{Level: level, Member: r.Next(), Index: r.Next(), Term: r.Next(), TimeMs: int64(r.Next()), Conf: &raftpb.ConfState{}, Streams: Streams{}}
 	if version >= 2 { // version 1 is from before there were ensembles
 		m.Cluster = r.Next()
 		m.Conf.AutoLeave = proto.Bool(r.Next() == 1)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -20,6 +21,8 @@ func TestFormat_Examples(t *testing.T) {
 		&RequestRun{Server: 1, Incarnation: 7, First: 300, Payloads: [][]byte{[]byte("ab"), {}}})
 	meta := Meta{Member: 2, Cluster: 77, Index: 300, Term: 5, TimeMs: 1_700_000_000_000,
 		Conf: &raftpb.ConfState{Voters: []uint64{1, 2}, Learners: []uint64{3}}, Streams: Streams{2: {4, 9}, 1: {7, 301}}}
+	raised := meta
+	raised.Level = 2
 	for _, tc := range []struct {
 		name string
 		got  []byte
@@ -29,9 +32,12 @@ func TestFormat_Examples(t *testing.T) {
 		{"log entry", AppendEntry(nil, &raftpb.Entry{Term: proto.Uint64(300), Data: []byte("ab")}), "ac02006162"},
 		{"log state", LogState{300, 2, 1000, 7}.Append(nil), "01ac0202e80707"},
 		{"meta", meta.Append(nil), "0202ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
+		{"meta of level 2", raised.Append(nil), "0302" + "02ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
+		{"level change", appendLevelChange(nil, 1_700_000_000_000, 2), "0280d095ffbc31" + "02"},
+		{"levels of a member", LevelInfo{LevelRange{1, 3}, 2, 1}.Append(nil), "01030201"},
 	} {
 		got := hex.EncodeToString(tc.got)
-		if tc.name == "meta" {
+		if strings.HasPrefix(tc.name, "meta") {
 			got = got[:len(got)-8] + "META" // the checksum
 		}
 		if got != tc.want {
@@ -95,7 +101,7 @@ func TestMeta_RoundTripAndDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfN(rapid.Uint64(), 0, 5)
 		m := Meta{
-			Member: rapid.Uint64().Draw(t, "member"), Index: rapid.Uint64().Draw(t, "index"), Term: rapid.Uint64().Draw(t, "term"),
+			Level: Level(rapid.Uint64Range(1, 300).Draw(t, "level")), Member: rapid.Uint64().Draw(t, "member"), Index: rapid.Uint64().Draw(t, "index"), Term: rapid.Uint64().Draw(t, "term"),
 			TimeMs:  rapid.Int64().Draw(t, "time"),
 			Cluster: rapid.Uint64().Draw(t, "cluster"), Streams: Streams{},
 			Conf: &raftpb.ConfState{
@@ -108,7 +114,7 @@ func TestMeta_RoundTripAndDamage(t *testing.T) {
 		}
 		b := m.Append(nil)
 		got, err := DecodeMeta(b)
-		if err != nil || !bytes.Equal(got.Append(nil), b) || fmt.Sprint(got.Streams) != fmt.Sprint(m.Streams) || got.TimeMs != m.TimeMs {
+		if err != nil || !bytes.Equal(got.Append(nil), b) || fmt.Sprint(got.Streams) != fmt.Sprint(m.Streams) || got.TimeMs != m.TimeMs || got.Level != m.Level {
 			t.Fatalf("%v %v, want %v", got, err, m)
 		}
 		bad := slices.Clone(b)
@@ -141,6 +147,7 @@ func FuzzDecode(f *testing.F) {
 	meta := Meta{Member: 1, Index: 3, Term: 2, Conf: &raftpb.ConfState{Voters: []uint64{1}}, Streams: Streams{1: {1, 2}}}
 	f.Add(meta.Append(nil))
 	f.Add(LogState{1, 2, 3, 4}.Append(nil))
+	f.Add(appendLevelChange(nil, 5, 2))
 	f.Add(appendRun(appendBatchHeader(nil, 5), &RequestRun{1, 1, 1, [][]byte{[]byte("x")}}))
 	f.Add([]byte("\x01\x00\x01\x01\x01\xff\xff\xff\xff\xff\xff\xff\xff\x7f")) // a wrong count
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -155,6 +162,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		if e, err := DecodeEntry(1, b); err == nil && len(e.GetData()) >= len(b) {
 			t.Fatal("an entry larger than its record")
+		}
+		if timeMs, l := decodeLevelChange(b); l != 0 {
+			if againMs, again := decodeLevelChange(appendLevelChange(nil, timeMs, l)); againMs != timeMs || again != l {
+				t.Fatalf("level %d at %d becomes %d at %d", l, timeMs, again, againMs)
+			}
 		}
 		if s, err := DecodeLogState(b); err == nil && len(b) > 0 {
 			if again, err := DecodeLogState(s.Append(nil)); err != nil || again != s {

@@ -73,6 +73,7 @@ func (c *Core) SetTarget(t Target) {
 		clear(c.membership.bestMatch)
 	}
 	c.membership.target, c.membership.checkDue = t, true
+	c.levels.checkDue = true
 }
 
 func (c *Core) tickMembership() {
@@ -315,6 +316,7 @@ func (c *Core) applyConfChange(e *raftpb.Entry) error {
 	}
 	c.conf = c.raft.ApplyConfChange(&cc)
 	c.membership.changeTicks, c.membership.idleTicks, c.membership.checkDue = 0, 0, true
+	c.levels.checkDue = true
 	return nil
 }
 

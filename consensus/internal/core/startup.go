@@ -269,6 +269,7 @@ func (c *Core) Reachable(peer uint64) {
 // before the timeout.
 func (c *Core) Unreachable(peer uint64, gone bool) {
 	delete(c.start.connected, peer)
+	delete(c.levels.peers, peer)
 	c.raft.ReportUnreachable(peer)
 	if gone && peer == c.leader && c.role == raft.StateFollower {
 		// An error would say that this member can't; then the election timeout decides.

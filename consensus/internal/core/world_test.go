@@ -45,6 +45,7 @@ type member struct {
 	answered int  // Refs that came back in this incarnation
 	cut      bool // from the network
 	slow     bool // its disk acknowledges nothing for a while
+	levels   LevelRange
 }
 
 func newWorld(t testing.TB, seed uint64, n int) *world {
@@ -84,7 +85,7 @@ func (m *member) start() {
 	}
 	m.applied = meta.Index
 	m.core, err = New(Config{
-		ID: m.id, Incarnation: m.state.Incarnation, Storage: m.storage, Meta: meta, Retention: DefaultRetention(), Random: m.w.rng.Uint64, Logger: quiet,
+		ID: m.id, Incarnation: m.state.Incarnation, Storage: m.storage, Meta: meta, Levels: m.levels, Retention: DefaultRetention(), Random: m.w.rng.Uint64, Logger: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,215 @@
+package core
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// Level is a feature level: it decides which request kinds and formats the members of an ensemble
+// may use. The ensemble has one active level, which is part of the replicated state, and never
+// falls. See docs/adr/0006-feature-levels.md.
+type Level uint64
+
+// The levels. A level is never changed or reused.
+const (
+	// Level1 is everything that versions without feature levels read and write.
+	Level1 Level = 1
+)
+
+// SupportedLevels are the levels of this program.
+var SupportedLevels = LevelRange{Min: Level1, Max: Level1}
+
+// LevelRange is a range of levels, including both ends.
+type LevelRange struct{ Min, Max Level }
+
+// Has reports whether the range includes a level.
+func (r LevelRange) Has(l Level) bool { return r.Min <= l && l <= r.Max }
+
+// String returns "2", or "1 to 3".
+func (r LevelRange) String() string {
+	if r.Min == r.Max {
+		return strconv.FormatUint(uint64(r.Min), 10)
+	}
+	return fmt.Sprintf("%d to %d", r.Min, r.Max)
+}
+
+// ErrLevel is wrapped by errors about data that was written at a level that this program does not
+// support.
+var ErrLevel = errors.New("unsupported feature level")
+
+// Check returns an error that wraps ErrLevel if the range does not include the level of what.
+func (r LevelRange) Check(l Level, what string) error {
+	if r.Has(l) {
+		return nil
+	}
+	return fmt.Errorf("consensus: %w: %s has level %d, this program supports %v: start a version of gozkd that supports level %d",
+		ErrLevel, what, l, r, l)
+}
+
+// LevelInfo is what a member tells another about levels when they connect.
+type LevelInfo struct {
+	Supported LevelRange
+	// Ready is the highest level that the member agrees to activate.
+	Ready Level
+	// Active is the active level of the member's state; 0: the member has no state.
+	Active Level
+}
+
+// Append encodes the info.
+func (i LevelInfo) Append(b []byte) []byte {
+	for _, l := range [...]Level{i.Supported.Min, i.Supported.Max, i.Ready, i.Active} {
+		b = binary.AppendUvarint(b, uint64(l))
+	}
+	return b
+}
+
+// DecodeLevelInfo reads the output of Append. No bytes stand for a member of a version without
+// levels.
+func DecodeLevelInfo(r *Uvarints) LevelInfo {
+	if len(r.Rest) == 0 {
+		return LevelInfo{Supported: LevelRange{Level1, Level1}, Ready: Level1}
+	}
+	next := func() Level { return Level(r.Next()) }
+	return LevelInfo{Supported: LevelRange{next(), next()}, Ready: next(), Active: next()}
+}
+
+// CheckPeers returns why members a and b must not talk to each other, or nil.
+func CheckPeers(a uint64, ofA LevelInfo, b uint64, ofB LevelInfo) error {
+	for range 2 {
+		if ofA.Active != 0 && !ofB.Supported.Has(ofA.Active) {
+			return fmt.Errorf("the ensemble of member %d has feature level %d, member %d supports %v: start member %d with a version of gozkd that supports level %d",
+				a, ofA.Active, b, ofB.Supported, b, ofA.Active)
+		}
+		a, ofA, b, ofB = b, ofB, a, ofA
+	}
+	return nil
+}
+
+// levels is how the active level rises.
+type levels struct {
+	supported LevelRange
+	limit     Level                // the highest level that this member agrees to activate; 0: no limit
+	active    Level                // replicated
+	peers     map[uint64]LevelInfo // of the connected members
+	proposed  bool                 // the leader's change of the level is not applied yet
+	checkDue  bool                 // a field above has changed, or the leader, or the membership
+}
+
+func newLevels(cfg *Config) (levels, error) {
+	l := levels{supported: cfg.Levels, limit: cfg.LevelLimit, active: cfg.Meta.Level, peers: make(map[uint64]LevelInfo), checkDue: true}
+	if l.supported == (LevelRange{}) {
+		l.supported = SupportedLevels
+	}
+	if cfg.Meta.Conf == nil {
+		l.active = l.supported.Min
+	}
+	l.active = max(l.active, Level1)
+	return l, l.supported.Check(l.active, "the data")
+}
+
+// ready returns the highest level that this member agrees to activate.
+func (l *levels) ready() Level {
+	ready := l.supported.Max
+	if l.limit != 0 {
+		ready = min(ready, l.limit)
+	}
+	return max(ready, l.active)
+}
+
+// Level returns the active level.
+func (c *Core) Level() Level { return c.levels.active }
+
+// LevelInfo returns what other members must know.
+func (c *Core) LevelInfo() LevelInfo {
+	i := LevelInfo{Supported: c.levels.supported, Ready: c.levels.ready(), Active: c.levels.active}
+	if c.start.fresh {
+		i.Active = 0
+	}
+	return i
+}
+
+// SetLevelLimit sets the highest level that this member agrees to activate; 0: no limit. The other
+// members must be told.
+func (c *Core) SetLevelLimit(limit Level) { c.levels.limit, c.levels.checkDue = limit, true }
+
+// SetPeerLevels notes what a member said when it connected. Unreachable forgets it.
+func (c *Core) SetPeerLevels(peer uint64, info LevelInfo) {
+	c.levels.peers[peer], c.levels.checkDue = info, true
+}
+
+// proposeLevel raises the level if all members are ready for a higher one. It counts the members
+// that are to be added, too. A member that is not connected is not ready: nobody knows which
+// version it will be started with.
+func (c *Core) proposeLevel(nowMs int64) error {
+	l := &c.levels
+	if !l.checkDue || l.proposed {
+		return nil
+	}
+	next, t := l.ready(), c.membership.target
+	for _, id := range slices.Concat(c.conf.GetVoters(), c.conf.GetLearners(), c.conf.GetVotersOutgoing(), t.Voters, t.Learners) {
+		if id != c.id {
+			next = min(next, l.peers[id].Ready)
+		}
+	}
+	if next <= l.active {
+		l.checkDue = false
+		return nil
+	}
+	switch err := c.raft.Propose(appendLevelChange(nil, nowMs, next)); {
+	case errors.Is(err, raft.ErrProposalDropped):
+		return nil // leadership is being handed over; a tick or its end comes back here
+	case err != nil:
+		return fmt.Errorf("consensus: propose feature level %d: %w", next, err)
+	}
+	l.proposed, l.checkDue = true, false
+	return nil
+}
+
+// levelChangeVersion is the first byte of an entry that changes the level, where a batch has
+// batchVersion. Versions without levels stop at such an entry instead of ignoring it.
+const levelChangeVersion = 2
+
+func appendLevelChange(b []byte, timeMs int64, l Level) []byte {
+	b = binary.AppendUvarint(append(b, levelChangeVersion), uint64(timeMs))
+	return binary.AppendUvarint(b, uint64(l))
+}
+
+// decodeLevelChange reads the output of appendLevelChange. Other bytes have level 0.
+func decodeLevelChange(b []byte) (timeMs int64, l Level) {
+	if len(b) == 0 || b[0] != levelChangeVersion {
+		return 0, 0
+	}
+	r := Uvarints{Rest: b[1:]}
+	timeMs, l = int64(r.Next()), Level(r.Next())
+	if r.Bad || len(r.Rest) > 0 {
+		return 0, 0
+	}
+	return timeMs, l
+}
+
+// EntryLevel returns the level that an entry activates; 0: none.
+func EntryLevel(e *raftpb.Entry) (l Level) {
+	if e.GetType() == raftpb.EntryNormal {
+		_, l = decodeLevelChange(e.GetData())
+	}
+	return l
+}
+
+// applyLevelChange activates the level of an entry.
+func (c *Core) applyLevelChange(e *raftpb.Entry) error {
+	timeMs, next := decodeLevelChange(e.GetData())
+	l := &c.levels
+	if err := l.supported.Check(max(l.active, next), fmt.Sprintf("entry %d of the log", e.GetIndex())); err != nil {
+		return err
+	}
+	c.appliedMs = max(c.appliedMs, timeMs)
+	l.active = max(l.active, next) // two leaders may have proposed it
+	l.proposed, l.checkDue = false, true
+	return nil
+}

@@ -1,0 +1,200 @@
+package core
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+func TestLevel_Peers(t *testing.T) {
+	old, newer := LevelRange{1, 1}, LevelRange{1, 2}
+	for _, c := range []struct {
+		name string
+		a, b LevelInfo
+		want string // in the reason; empty: they talk
+	}{
+		{"the same version", LevelInfo{newer, 2, 2}, LevelInfo{newer, 2, 2}, ""},
+		{"during an upgrade", LevelInfo{newer, 2, 1}, LevelInfo{old, 1, 1}, ""},
+		{"one has not applied the change yet", LevelInfo{newer, 2, 2}, LevelInfo{newer, 2, 1}, ""},
+		{"no state here", LevelInfo{old, 1, 0}, LevelInfo{newer, 2, 1}, ""},
+		{"held back", LevelInfo{newer, 1, 1}, LevelInfo{newer, 2, 2}, ""},
+		{"too old", LevelInfo{newer, 2, 2}, LevelInfo{old, 1, 1}, "the ensemble of member 1 has feature level 2, member 2 supports 1: start member 2"},
+		{"too old, without state", LevelInfo{newer, 2, 2}, LevelInfo{old, 1, 0}, "member 2 supports 1"},
+		{"this one is too old", LevelInfo{old, 1, 1}, LevelInfo{newer, 2, 2}, "the ensemble of member 2 has feature level 2, member 1 supports 1: start member 1"},
+		{"too new", LevelInfo{LevelRange{2, 3}, 3, 0}, LevelInfo{newer, 2, 1}, "the ensemble of member 2 has feature level 1, member 1 supports 2 to 3: start member 1"},
+	} {
+		err := CheckPeers(1, c.a, 2, c.b)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if other := CheckPeers(2, c.b, 1, c.a); (other == nil) != (err == nil) {
+			t.Errorf("%s: the other side says %v", c.name, other)
+		}
+	}
+}
+
+func TestLevel_InfoOfOtherVersions(t *testing.T) {
+	r := Uvarints{}
+	if got := DecodeLevelInfo(&r); got != (LevelInfo{LevelRange{1, 1}, 1, 0}) || r.Bad {
+		t.Errorf("a version without levels: %+v", got)
+	}
+	want := LevelInfo{LevelRange{1, 3}, 2, 1}
+	r = Uvarints{Rest: append(want.Append(nil), "later fields"...)}
+	if got := DecodeLevelInfo(&r); got != want || r.Bad || string(r.Rest) != "later fields" {
+		t.Errorf("a later version: %+v", got)
+	}
+	r = Uvarints{Rest: want.Append(nil)[:3]}
+	if DecodeLevelInfo(&r); !r.Bad {
+		t.Error("half an info is accepted")
+	}
+}
+
+// restart starts all members as versions with these levels, and lets them connect and elect.
+func (w *world) restart(most ...Level) {
+	for i, m := range w.members {
+		m.levels = LevelRange{1, most[i]}
+		m.start()
+	}
+	w.net = nil
+	for _, m := range w.members {
+		w.tell(m)
+	}
+	w.settle()
+}
+
+// tell lets a member tell the others its levels.
+func (w *world) tell(m *member) {
+	for _, o := range w.members {
+		if o != m {
+			o.core.SetPeerLevels(m.id, m.core.LevelInfo())
+			o.pump()
+		}
+	}
+}
+
+func (w *world) settle() {
+	w.t.Helper()
+	w.calm(func() bool {
+		l := w.leader()
+		if l == nil || !l.core.Current() {
+			return false
+		}
+		for _, m := range w.members {
+			if m.applied != l.applied {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (w *world) wantLevel(when string, want Level) {
+	w.t.Helper()
+	w.settle()
+	for _, m := range w.members {
+		if got := m.core.Level(); got != want {
+			w.t.Fatalf("%s: member %d has level %d, want %d", when, m.id, got, want)
+		}
+	}
+}
+
+func TestLevel_RisesWhenAllMembersAreReady(t *testing.T) {
+	w := newWorld(t, 1, 3)
+	w.restart(1, 2, 2)
+	w.wantLevel("one is older", 1)
+
+	w.restart(3, 2, 3)
+	w.wantLevel("all support 2", 2)
+	if last := w.log[len(w.log)-1]; last.Level != 2 || len(last.Requests) != 0 {
+		t.Errorf("the last batch is %+v", last)
+	}
+
+	// A member that is not connected may come back as another version.
+	w.restart(3, 3, 3)
+	w.wantLevel("all support 3", 3)
+}
+
+func TestLevel_WaitsForAMember(t *testing.T) {
+	const nobody = "(nobody)"
+	for name, hold := range map[string]func(lead *Core, other uint64){
+		nobody:                  func(*Core, uint64) {},
+		"that is not connected": func(lead *Core, other uint64) { lead.Unreachable(other, false) },
+		"that holds it back":    func(lead *Core, other uint64) { lead.SetPeerLevels(other, LevelInfo{LevelRange{1, 2}, 1, 1}) },
+		"that leads":            func(lead *Core, _ uint64) { lead.SetLevelLimit(1) },
+		"that is to be added":   func(lead *Core, _ uint64) { lead.SetTarget(Target{Voters: []uint64{1, 2, 3}, Learners: []uint64{4}}) },
+		"that is only a learner": func(lead *Core, _ uint64) {
+			lead.conf = &raftpb.ConfState{Voters: []uint64{1, 2, 3}, Learners: []uint64{4}}
+		},
+		"that is to be let go of": func(lead *Core, _ uint64) {
+			lead.conf = &raftpb.ConfState{Voters: []uint64{1, 2, 3}, VotersOutgoing: []uint64{4}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1, 3)
+			w.restart(1, 1, 1)
+			lead := w.leader().core
+			lead.levels.supported.Max = 2
+			other := lead.id%3 + 1
+			for id := range uint64(3) {
+				lead.SetPeerLevels(id+1, LevelInfo{LevelRange{1, 2}, 2, 1})
+			}
+			hold(lead, other)
+			if err := lead.proposeLevel(w.nowMs); err != nil || lead.levels.proposed != (name == nobody) {
+				t.Fatalf("proposed: %v, %v", lead.levels.proposed, err)
+			}
+		})
+	}
+}
+
+func TestLevel_LimitHoldsItBackUntilItIsRaised(t *testing.T) {
+	w := newWorld(t, 1, 3)
+	w.restart(1, 1, 1)
+	for _, m := range w.members {
+		m.core.levels.supported.Max = 2
+		m.core.SetLevelLimit(1)
+		w.tell(m)
+	}
+	w.wantLevel("all hold it back", 1)
+	for i, m := range w.members {
+		m.core.SetLevelLimit(0)
+		w.tell(m)
+		m.pump()
+		if i < 2 {
+			w.wantLevel("one still holds it back", 1)
+		}
+	}
+	w.wantLevel("nobody holds it back", 2)
+	if info := w.members[0].core.LevelInfo(); info != (LevelInfo{LevelRange{1, 2}, 2, 2}) {
+		t.Errorf("%+v", info)
+	}
+	w.members[0].core.SetLevelLimit(1) // has no effect any more
+	if info := w.members[0].core.LevelInfo(); info.Ready != 2 {
+		t.Errorf("below the active level: %+v", info)
+	}
+}
+
+func TestLevel_SoleMemberRaisesItAtOnce(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.restart(2)
+	w.wantLevel("alone", 2)
+}
+
+func TestLevel_OlderVersionStops(t *testing.T) {
+	w := newWorld(t, 1, 3)
+	w.restart(1, 1, 1)
+	lead := w.leader()
+	if _, err := lead.core.Replay(&raftpb.Entry{Index: new(uint64(9)), Data: appendLevelChange(nil, 1, 2)}); !errors.Is(err, ErrLevel) ||
+		!strings.Contains(err.Error(), "entry 9 of the log has level 2, this program supports 1:") {
+		t.Errorf("an entry: %v", err)
+	}
+	meta := lead.core.Meta()
+	meta.Level = 2
+	if _, err := New(Config{ID: 1, Storage: lead.storage, Meta: meta, Logger: quiet}); !errors.Is(err, ErrLevel) {
+		t.Errorf("a state: %v", err)
+	}
+	if _, err := New(Config{ID: 1, Storage: lead.storage, Meta: lead.core.Meta(), Levels: LevelRange{2, 3}, Logger: quiet}); !errors.Is(err, ErrLevel) {
+		t.Errorf("a state that is too old: %v", err)
+	}
+}

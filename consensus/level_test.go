@@ -1,0 +1,177 @@
+package consensus
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// toLevel returns the levels of a version.
+func toLevel(most Level) LevelRange { return LevelRange{Min: 1, Max: most} }
+
+// A member alone activates its highest level at once, unless it is held back. From then on an older
+// version refuses the directory, and names both levels: at first because of the log, then because
+// of the checkpoint.
+func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	level := func(cfg Config) Level {
+		written := make(chan struct{}, 100)
+		cfg.Dir, cfg.OnCheckpoint = dir, func(time.Duration, int) { written <- struct{}{} }
+		n := open(t, cfg)
+		n.put(t, "a")
+		defer n.close(t)
+		if cfg.CheckpointRequests > 0 {
+			<-written // it may be from before the log was applied
+			n.put(t, "b")
+			<-written
+		}
+		return n.Status().Level
+	}
+	if got := level(Config{Levels: toLevel(2), MaxLevel: 1}); got != 1 {
+		t.Fatalf("held back, the level is %d", got)
+	}
+	if got := level(Config{Levels: toLevel(1)}); got != 1 {
+		t.Fatalf("after the downgrade the level is %d", got)
+	}
+	if got := level(Config{Levels: toLevel(2)}); got != 2 {
+		t.Fatalf("the level is %d", got)
+	}
+	refused := func(why string) {
+		t.Helper()
+		before := filesOf(t, dir)
+		_, err := tryOpen(t, Config{Dir: dir, Levels: toLevel(1)})
+		_, readErr := ReadDir(dir, "", &list{})
+		for _, err := range []error{err, readErr} {
+			if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "has level 2, this program supports 1:") {
+				t.Errorf("%v; want %s", err, why)
+			}
+		}
+		if after := filesOf(t, dir); after != before {
+			t.Error("the refusal changed the directory")
+		}
+	}
+	refused("of the log in " + filepath.Join(dir, "wal"))
+	if got := level(Config{Levels: toLevel(3), MaxLevel: 2, CheckpointRequests: 1}); got != 2 {
+		t.Fatalf("after a restart the level is %d", got)
+	}
+	refused("the checkpoint " + filepath.Join(dir, "checkpoint.db"))
+	if _, err := ReadCheckpoint(filepath.Join(dir, "checkpoint.db"), &list{}); !errors.Is(err, ErrLevel) {
+		t.Errorf("a restore: %v", err)
+	}
+	if _, err := tryOpen(t, Config{Dir: dir, Levels: LevelRange{Min: 3, Max: 4}}); !errors.Is(err, ErrLevel) {
+		t.Errorf("a version that no longer supports the level: %v", err)
+	}
+}
+
+// filesOf returns the contents of a directory, without locks.
+func filesOf(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, pattern := range []string{"checkpoint.db", "wal/*.wal"} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.WriteString(name)
+			b.Write(content)
+		}
+	}
+	return b.String()
+}
+
+// said collects log lines.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) contains(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(s.text.String(), text)
+}
+
+// Members tell each other their levels in the hello. The level rises when the last member is ready,
+// also without a restart, and without a new leader.
+func TestLevel_MembersAgree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubbled(t, time.Millisecond, 10*time.Millisecond, func(i int, cfg *Config) {
+			if cfg.Levels = toLevel(2); i == 1 {
+				cfg.MaxLevel = 1
+			}
+		})
+		defer b.stop()
+		leader := b.leader()
+		term := b.members[leader].Status().Term
+		for i, n := range b.members {
+			if got := n.Status().Level; got != 1 {
+				t.Errorf("member %d has level %d although one holds it back", i+1, got)
+			}
+		}
+		b.members[1].SetMaxLevel(0)
+		time.Sleep(3 * time.Second)
+		for i, n := range b.members {
+			if s := n.Status(); s.Level != 2 || s.Term != term {
+				t.Errorf("member %d has level %d, and the term went from %d to %d", i+1, s.Level, term, s.Term)
+			}
+		}
+	})
+}
+
+// A member that does not support the active level is refused by the others, and both sides log why.
+// The others go on.
+func TestLevel_TooOldMemberIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs, states := [3]said{}, [3]Memory{}
+		levels := [3]LevelRange{toLevel(2), toLevel(2), toLevel(2)}
+		begin := func() *bubbled {
+			return newBubbled(t, time.Millisecond, 10*time.Millisecond, func(i int, cfg *Config) {
+				cfg.Levels, cfg.Logger = levels[i], hclog.New(&hclog.LoggerOptions{Output: &logs[i]})
+				if cfg.Memory = &states[i]; levels[i].Max == 1 {
+					cfg.Memory = nil // an emptied directory: the data itself would be refused
+				}
+			})
+		}
+		b := begin()
+		b.leader()
+		b.stop()
+		levels[2] = toLevel(1)
+		b = begin()
+		defer b.stop()
+		time.Sleep(time.Minute)
+		done := make(chan struct{})
+		b.members[0].Propose([]byte("x"), func() { close(done) })
+		<-done
+		if s := b.members[2].Status(); !s.Fresh || s.Leader != 0 {
+			t.Errorf("the old member takes part: %+v", s)
+		}
+		const reason = "has feature level 2, member 3 supports 1: start member 3 with a version of gozkd that supports level 2"
+		for i := range logs {
+			if !logs[i].contains(reason) {
+				t.Errorf("member %d does not log why:\n%s", i+1, logs[i].text.String())
+			}
+		}
+		if !logs[0].contains("feature level activated") {
+			t.Error("the activation is not logged")
+		}
+	})
+}
