@@ -13,6 +13,7 @@ type logThread struct {
 	mu     sync.Mutex // guards writer; held from taking work off the queue until the work is done
 	writer *logWriter
 	queue  *mailbox[turn.LogWork]
+	watch  *writeWatch // of writer
 }
 
 // write does the work or queues it. inline asks for the work to be done now, on this goroutine: for

@@ -27,8 +27,9 @@ type logWriter struct {
 	checkpoints checkpointReplacer
 	// done gets the responses of appends that are durable, and the checkpoint that they installed,
 	// if any.
-	done func(responses []*raftpb.Message, installed *turn.Received)
-	size atomic.Int64 // of the log; may be read at any time
+	done  func(responses []*raftpb.Message, installed *turn.Received)
+	size  atomic.Int64 // of the log; may be read at any time
+	watch *writeWatch  // may be nil
 
 	state   core.LogState // newest
 	written core.LogState // in the log
@@ -76,6 +77,8 @@ func (w *logWriter) work(items []turn.LogWork) error {
 		return err
 	}
 	if compact > 0 && w.log != nil {
+		w.watch.begin()
+		defer w.watch.end()
 		if err := w.log.Compact(compact); err != nil {
 			return err
 		}
@@ -94,6 +97,8 @@ func (w *logWriter) install(m *raftpb.Message, r *turn.Received) error {
 	w.state.Commit = max(w.state.Commit, r.Meta.Index)
 	w.state.Incarnation = r.Incarnation
 	if w.log != nil {
+		w.watch.begin()
+		defer w.watch.end()
 		if err := w.checkpoints.replace(r.Path); err != nil {
 			return err
 		}
@@ -163,6 +168,8 @@ func (w *logWriter) write() error {
 		w.batches = append(w.batches, wal.Batch{})
 	}
 	w.batches[0].State = w.data[at:len(w.data):len(w.data)]
+	w.watch.begin()
+	defer w.watch.end()
 	if err := w.log.Append(w.batches...); err != nil {
 		return err
 	}

@@ -60,8 +60,9 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.proposals.init(n.inbox.signal)
 	n.status.init()
 	n.log.queue = newMailbox[turn.LogWork]()
+	n.log.watch = &writeWatch{limit: core.ElectionTicks * cfg.Tick, logger: cfg.Logger}
 	n.log.writer = &logWriter{
-		storage: raft.NewMemoryStorage(),
+		storage: raft.NewMemoryStorage(), watch: n.log.watch,
 		done: func(responses []*raftpb.Message, installed *turn.Received) {
 			n.inbox.putLogResult(logResult{responses, installed, n.cfg.Now()})
 		},

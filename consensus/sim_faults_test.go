@@ -142,6 +142,8 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 		w.net.reorder, w.net.dup = end, end
 	case stepSlowDisk:
 		m.slowUntil = end
+	case stepHangDisk:
+		m.hungUntil = max(m.hungUntil, end)
 	case stepStop:
 		if m.up {
 			m.stoppedUntil = min(end, w.now+20_000)
@@ -334,6 +336,10 @@ func (w *simWorld) heal() {
 		}
 		m.slowUntil, m.disk.crashAfter = 0, 0 // a stopped member continues by itself
 		w.upgrade(m)
+		m.hungUntil = 0
+		if m.up && m.writing {
+			w.at(w.now+1, simEvent{kind: evDisk, m: m, life: m.life})
+		}
 		m.restart()
 	}
 	for i := range w.members {

@@ -34,6 +34,7 @@ type simMember struct {
 	stoppedUntil int64
 	tickAt       int64
 	slowUntil    int64 // its disk
+	hungUntil    int64 // its disk: nothing that is written or synced ends before
 	core         *core.Core
 	loop         *turn.Loop
 	storage      *raft.MemoryStorage
@@ -68,12 +69,16 @@ func (m *simMember) start() {
 	if m.up {
 		return
 	}
+	if m.hungUntil > m.w.now { // the start would wait for the disk
+		m.w.at(m.hungUntil, simEvent{kind: evCall, call: m.restart})
+		return
+	}
 	m.disk.restart()
 	m.life++
 	m.w.stats.restarts++
 	*m = simMember{
 		w: m.w, id: m.id, voters: m.voters, learners: m.learners, disk: m.disk, life: m.life, skewMs: m.skewMs, up: true, dirty: true,
-		slowUntil: m.slowUntil, stoppedUntil: m.stoppedUntil, emptied: m.emptied, storage: m.storage, machine: newSimMachine(),
+		slowUntil: m.slowUntil, hungUntil: m.hungUntil, stoppedUntil: m.stoppedUntil, emptied: m.emptied, storage: m.storage, machine: newSimMachine(),
 		levels: m.levels, downgradedAt: m.downgradedAt,
 	}
 	if err := m.recover(); err != nil {
@@ -273,12 +278,11 @@ func (m *simMember) Apply(batches []core.Batch) {
 func (m *simMember) WriteLog(work []turn.LogWork, _ bool) error {
 	for i := range work {
 		if a := work[i].Append; a != nil && m.w.bug == bugAnswerBeforeSync {
-			a.Responses = slices.DeleteFunc(a.Responses, func(r *raftpb.Message) bool {
+			for _, r := range a.GetResponses() { // once more when the append is durable
 				if r.GetTo() != m.id {
 					m.w.send(core.Message{To: r.GetTo(), From: m.id, Raft: r})
 				}
-				return r.GetTo() != m.id
-			})
+			}
 		}
 	}
 	if slices.ContainsFunc(work, func(w turn.LogWork) bool { return w.Install != nil }) {
@@ -320,6 +324,10 @@ func (m *simMember) wakeDisk() {
 
 // diskTurn does all the log's work that waits.
 func (m *simMember) diskTurn() {
+	if m.hungUntil > m.w.now {
+		m.w.at(m.hungUntil, simEvent{kind: evDisk, m: m, life: m.life})
+		return
+	}
 	m.writing = false
 	work := m.queue
 	m.queue = nil
@@ -385,15 +393,22 @@ func (m *simMember) WriteCheckpoint(base uint64, meta core.Meta) {
 	if m.w.rng.IntN(4) == 0 {
 		delay += m.w.rng.Int64N(3000)
 	}
-	m.w.after(delay, m, func() {
-		if err := m.disk.write(base, meta, changes); err != nil {
-			m.failed(err)
-			return
-		}
-		m.w.stats.checkpoints++
-		m.dirty = true
-		m.try(m.loop.CheckpointWritten(meta.Index, 0))
-	})
+	m.w.after(delay, m, func() { m.checkpointTurn(base, meta, changes) })
+}
+
+// checkpointTurn writes a checkpoint once the disk does not hang.
+func (m *simMember) checkpointTurn(base uint64, meta core.Meta, changes Changes) {
+	if m.hungUntil > m.w.now {
+		m.w.after(m.hungUntil-m.w.now, m, func() { m.checkpointTurn(base, meta, changes) })
+		return
+	}
+	if err := m.disk.write(base, meta, changes); err != nil {
+		m.failed(err)
+		return
+	}
+	m.w.stats.checkpoints++
+	m.dirty = true
+	m.try(m.loop.CheckpointWritten(meta.Index, 0))
 }
 
 // propose gives the member a request of its clients.

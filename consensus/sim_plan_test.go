@@ -54,6 +54,7 @@ const (
 	stepSlowNet
 	stepReorder
 	stepSlowDisk
+	stepHangDisk
 	stepStop
 	stepClockJump
 	stepEmptyDir
@@ -69,7 +70,7 @@ const (
 
 var stepNames = [numStepKinds]string{
 	"power loss", "kill", "crash at a disk operation", "power loss of all", "kill of the leader", "cut off", "cut off one way",
-	"split", "lossy network", "slow network", "reordering network", "slow disk", "process stopped", "clock jump",
+	"split", "lossy network", "slow network", "reordering network", "slow disk", "hanging disk", "process stopped", "clock jump",
 	"emptied directory", "membership change", "leader transfer", "broken checkpoint transfers", "burst of requests", "checkpoint", "upgrade", "downgrade",
 }
 
@@ -94,9 +95,10 @@ func (p plan) String() string {
 // stepWeights has each kind once, and the more frequent kinds several times.
 var stepWeights = []stepKind{
 	stepPowerLoss, stepKill, stepCrashAtOp, stepPowerLossOfAll, stepKillLeader, stepCutOff, stepCutOneWay, stepSplit, stepLossyNet,
-	stepSlowNet, stepReorder, stepSlowDisk, stepStop, stepClockJump, stepEmptyDir, stepTarget, stepHandOver, stepBadTransfers,
+	stepSlowNet, stepReorder, stepSlowDisk, stepHangDisk, stepStop, stepClockJump, stepEmptyDir, stepTarget, stepHandOver, stepBadTransfers,
 	stepBurst, stepCheckpoint, stepUpgrade, stepDowngrade,
 	stepUpgrade, stepUpgrade, stepCrashAtOp, stepCutOff, stepCutOneWay, stepEmptyDir, stepTarget, stepTarget, stepTarget, stepHandOver, stepKillLeader, stepStop,
+	stepHangDisk,
 }
 
 var stepGen = rapid.Custom(func(t *rapid.T) step {

@@ -13,6 +13,7 @@ func (s *simStats) add(o *simStats) {
 	}
 	s.simulatedMs += o.simulatedMs
 	s.skippedMs += o.skippedMs
+	s.progress.slowestMs = max(s.progress.slowestMs, o.progress.slowestMs)
 	mine, theirs := s.counters(), o.counters()
 	for i := range mine {
 		*mine[i].n += *theirs[i].n
@@ -33,6 +34,7 @@ func (s *simStats) counters() []simCounter {
 		{"members that formed", &s.forms}, {"emptied and let in again", &s.readmitted}, {"memberships", &s.confChanges},
 		{"targets reached or not", &s.reconciled}, {"not reached", &s.notReached}, {"sessions expired", &s.expired}, {"late expiries refused", &s.lateExpiries},
 		{"levels activated", &s.activated}, {"starts refused for a level", &s.levelRefused}, {"requests of level 2", &s.levelRequests},
+		{"answers in time", &s.progress.answers}, {"after more than two election timeouts", &s.progress.slow},
 	}
 }
 
@@ -47,6 +49,7 @@ func (s *simStats) String() string {
 	for _, c := range s.counters() {
 		fmt.Fprintf(&b, " %s %d,", c.name, *c.n)
 	}
+	fmt.Fprintf(&b, " slowest answer %d ms", s.progress.slowestMs)
 	return b.String()
 }
 

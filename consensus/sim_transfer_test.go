@@ -53,6 +53,7 @@ func (m *simMember) transfer(id, term uint64, generation int) {
 	case w.broken > w.now:
 		delay += w.rng.Int64N(20_000)
 	}
+	delay += max(dst.hungUntil-w.now, 0)
 	dst.receiving = true
 	delete(dst.disk.aside, asidePath(m.id)) // the file is written anew
 	lives := [2]int{m.life, dst.life}

@@ -31,6 +31,7 @@ type simWorld struct {
 	members []*simMember
 	net     simNet
 	checks  simChecks
+	moving  simProgress
 	stats   simStats
 	calm    bool // healed: no new faults
 	final   Target
@@ -52,6 +53,7 @@ type simStats struct {
 	forms, readmitted, confChanges, reconciled, notReached int
 	expired, lateExpiries                                  int
 	activated, levelRefused, levelRequests                 int
+	progress                                               simProgressStats
 }
 
 // simFailure is the panic of a failed check. It ends the run and is its result.
@@ -106,6 +108,7 @@ func newSimWorld(p plan, bug plantedBug) *simWorld {
 	w := &simWorld{
 		plan: p, bug: bug, rng: rand.New(rand.NewPCG(p.Seed, 1)), chacha: rand.NewChaCha8(seed),
 		net: newSimNet(p.Members), checks: newSimChecks(),
+		moving: simProgress{limitMs: simProgressMs, requests: map[simLife]simWaiting{}},
 	}
 	var voters, learners []uint64
 	for i := range p.Members {
@@ -253,6 +256,7 @@ func (w *simWorld) run(until int64) {
 				m.takeTurn()
 			}
 		}
+		w.moving.check(w)
 	}
 	w.now = until
 }
@@ -284,6 +288,7 @@ func (w *simWorld) skipQuiet(next int64) {
 	if w.now-w.quiet < 2*round {
 		return
 	}
+	w.moving.sample(w)
 	skip := (next - w.now) / round * round
 	for _, m := range w.members {
 		m.tickAt += skip

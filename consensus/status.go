@@ -21,6 +21,9 @@ type Status struct {
 	Fresh   bool      // this member has no state: it waits to form an ensemble or to be let in
 	Voter   bool      // this member votes
 	Level   Level     // the active feature level
+	// LogStalled: for an election timeout the log's disk has not answered. If this member leads, it
+	// tries to hand over.
+	LogStalled bool
 
 	// Joining: this member leads, and members without state have asked to be let in and wait.
 	Joining bool
@@ -72,7 +75,7 @@ func (n *Node) publish() {
 	c, b := n.core, &n.status
 	s := Status{
 		Leader: c.Leader(), Leading: c.Leads(), Term: c.AppliedTerm(), Applied: c.Applied(),
-		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Level: c.Level(), Joining: c.Joining(),
+		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Level: c.Level(), Joining: c.Joining(), LogStalled: n.loop.LogStalled(),
 	}
 	old := b.current.Load()
 	s.Since, s.Voters, s.Learners = old.Since, old.Voters, old.Learners

@@ -39,6 +39,8 @@ func (n *Node) logTransition(old, s *Status) {
 	switch {
 	case s.Leading:
 		log.Debug("this server leads", "term", raftTerm) // the user of the node logs more once the first entry is applied
+	case old.Leading && old.LogStalled:
+		log.Warn("this server leads no longer, because the disk of its log does not answer", "leader", s.Leader, "term", raftTerm)
 	case s.Leader != 0 && oldLeader == b.lastLeader:
 		log.Info("the leader is heard from again", "leader", s.Leader, "term", raftTerm)
 	case s.Leader != 0:

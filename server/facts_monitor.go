@@ -37,6 +37,9 @@ func (s *Server) Monitor() []Value {
 	s.meter.AddNamespaces(&list)
 	s.addQuotas(&list)
 	s.meter.AddOwn(&list)
+	pending, stalls := s.node.LogPending()
+	list.Add("gozkd_log_pending_seconds", float64(pending.Milliseconds())/1000)
+	list.Add("gozkd_log_stalls_total", stalls)
 	if !s.alone() {
 		list.Add("gozkd_requests_resent_total", counts.Resent)
 	}

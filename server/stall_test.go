@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
 )
 
 // If the disk hangs for longer than a session's timeout, no session is lost: clients that wait for
@@ -45,6 +47,57 @@ func TestStalledDisk(t *testing.T) {
 		}
 		if h, _ := c.call(2, proto.OpExists, &proto.PathWatchRequest{Path: "/e"}); h.Err != proto.OK {
 			t.Errorf("the ephemeral: %+v", h)
+		}
+	})
+}
+
+// If the disk of the leader's log hangs, another member leads within two election timeouts. No
+// client of the others is disconnected, and the leader's own clients get their replies when its
+// disk answers again.
+func TestEnsemble_LeaderDiskHangs(t *testing.T) {
+	const twoElections = 2 * 250 * time.Millisecond // with the ensemble's tick
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		var hung atomic.Int64
+		e.onDisk()
+		e.each(func(c *server.Config) {
+			c.FS = vfstest.NewFaulty(vfstest.NewMem(), func(op vfstest.Op) error {
+				for op.Kind == vfstest.OpSync && hung.Load() == int64(c.MemberID) {
+					time.Sleep(10 * time.Millisecond)
+				}
+				return nil
+			})
+		})
+		e.startAll()
+		first := e.leader()
+		others, own := e.pipes(e.followers()...), e.pipes(first)
+		stall := func() (pending float64, stalls string) {
+			m := e.monitor(first)
+			pending, err := strconv.ParseFloat(m["zk_gozkd_log_pending_seconds"], 64)
+			if err != nil {
+				t.Error(err)
+			}
+			return pending, m["zk_gozkd_log_stalls_total"]
+		}
+		time.Sleep(time.Second)
+		hung.Store(int64(first))
+		time.Sleep(25 * time.Second)
+		if next := e.leader(); next == first {
+			t.Errorf("member %d still leads", first)
+		}
+		if pending, stalls := stall(); pending < 24 || stalls != "1" {
+			t.Errorf("a write has been pending for %v s, and %s hung", pending, stalls)
+		}
+		hung.Store(0)
+		time.Sleep(2 * time.Second)
+		ends(t, others, twoElections)
+		ends(t, own, 26*time.Second)
+		if pending, stalls := stall(); pending != 0 || stalls != "1" {
+			t.Errorf("afterwards a write has been pending for %v s, and %s hung", pending, stalls)
+		}
+		for _, line := range []string{"the disk of the log does not answer", "leads no longer, because the disk", "the disk of the log answers again"} {
+			if n := e.said.times(line); n != 1 {
+				t.Errorf("%q was logged %d times", line, n)
+			}
 		}
 	})
 }

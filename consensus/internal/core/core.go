@@ -59,7 +59,6 @@ type Core struct {
 	streams  Streams // applied so far
 	proposer proposer
 
-	nowMs       int64  // the time of the last Ready
 	applied     uint64 // index of the last entry that was handed out
 	appliedTerm uint64 // its term
 	appliedMs   int64  // time of the last batch that was handed out
@@ -73,6 +72,7 @@ type Core struct {
 	start      startup
 	scale      tickScale
 	levels     levels
+	stall      logStall
 	outbox     []Message // made outside of Ready, sent by the next Ready
 
 	requests []Request // buffer for the batches of the last Ready
@@ -231,6 +231,9 @@ func (c *Core) stepRaft(m *Message) error {
 		c.sendCommitNotice(m.From)
 	}
 	c.noteLateVote(r)
+	if c.passive() && needsLog(r) {
+		return nil
+	}
 	return c.feed(r)
 }
 
@@ -247,8 +250,9 @@ func (c *Core) feed(m *raftpb.Message) error {
 // Tick advances all timers by one tick.
 func (c *Core) Tick() {
 	c.tickRaft()
+	c.tickLogStall()
 	c.tickStart()
-	c.tickLearner()
+	c.tickLeaderSilence()
 	c.tickStreams()
 	c.tickReads()
 	c.tickMembership()
@@ -259,7 +263,7 @@ func (c *Core) Tick() {
 // After carrying out the work, call Ready again, until its output is empty.
 func (c *Core) Ready(nowMs int64) (Output, error) {
 	var out Output
-	c.nowMs = nowMs
+	c.proposer.nowMs = nowMs
 	c.reuseRequests()
 	for {
 		if err := c.flush(&out, nowMs); err != nil {

@@ -132,7 +132,7 @@ func (c *Core) reconcile(out *Output) error {
 		// A leader outside the target must not complete the change itself, nor end its own vote: if
 		// this leader has entries that the remaining voters lack, they don't get its vote, and it
 		// could no longer lead.
-		if c.transferLeadership(t.Voters) {
+		if c.transferLeadership(t.Voters) != 0 {
 			return nil
 		}
 		cc.Changes = slices.DeleteFunc(cc.Changes, func(s *raftpb.ConfChangeSingle) bool { return s.GetNodeId() == c.id })
@@ -271,23 +271,29 @@ func (c *Core) difference(t Target, ready []uint64, mayRemove bool) *raftpb.Conf
 // HandOver passes leadership to the most up-to-date other voter, and returns false if this member
 // does not lead or there is no such voter.
 func (c *Core) HandOver() bool {
-	return c.role == raft.StateLeader && c.transferLeadership(c.conf.GetVoters())
+	return c.role == raft.StateLeader && c.transferLeadership(c.conf.GetVoters()) != 0
 }
 
-// transferLeadership passes leadership to the most up-to-date voter among these members, and
-// returns false if there is none.
-func (c *Core) transferLeadership(among []uint64) bool {
+// transferLeadership passes leadership to one of these members, and returns 0 if none can take
+// over. Only a voter with everything that is applied here can: one that lacks entries for longer
+// than a moment has a log that hangs, or is slow, and raft would accept no proposals while it waits
+// for that voter. Of several, transferLeadership takes the most up-to-date one of those with the
+// fewest offers.
+func (c *Core) transferLeadership(among []uint64) uint64 {
 	var best, match uint64
+	offers := c.stall.offers
 	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-		if id != c.id && slices.Contains(among, id) && c.isVoter(id) && pr.RecentActive && pr.Match >= match {
+		if id == c.id || !slices.Contains(among, id) || !c.isVoter(id) || !pr.RecentActive || pr.Match < c.applied {
+			return
+		}
+		if best == 0 || offers[id] < offers[best] || offers[id] == offers[best] && pr.Match >= match {
 			best, match = id, pr.Match
 		}
 	})
-	if best == 0 {
-		return false
+	if best != 0 {
+		c.raft.TransferLeader(best)
 	}
-	c.raft.TransferLeader(best)
-	return true
+	return best
 }
 
 func (c *Core) proposeConfChange(cc *raftpb.ConfChangeV2) error {

@@ -28,6 +28,7 @@ type proposer struct {
 	heads    Streams      // proposed in this term and not applied yet
 	incoming []RequestRun // forwarded by others, to be proposed
 	inFlight int          // entries with requests that were proposed and not handed out
+	nowMs    int64        // the time of the last Ready
 	lastMs   int64        // when the last entry was made
 	proposed int64        // counts requests that went into entries
 	// othersFirst: in the next entry the requests of others come before our own.
@@ -46,11 +47,11 @@ func (p *proposer) reset() { p.heads, p.incoming, p.inFlight = Streams{}, nil, 0
 // that time. The answer is as of the time of the last Ready, so that the same clock applies to all
 // requests.
 func (c *Core) ProposalDelay() (delayed bool, after time.Duration) {
-	if c.role != raft.StateLeader || c.mayPropose(c.nowMs) {
+	if c.role != raft.StateLeader || c.mayPropose(c.proposer.nowMs) {
 		return false, 0
 	}
 	if c.HasProposals() && c.proposer.inFlight < maxInFlight {
-		after = time.Duration(c.proposer.lastMs+batchIntervalMs-c.nowMs) * time.Millisecond
+		after = time.Duration(c.proposer.lastMs+batchIntervalMs-c.proposer.nowMs) * time.Millisecond
 	}
 	return true, after
 }

@@ -81,7 +81,7 @@ func (c *Core) SetPeers(ids []uint64) { c.start.peers = slices.Sorted(slices.Val
 func (c *Core) tickStart() {
 	s := &c.start
 	if s.campaignIn > 0 {
-		if s.campaignIn--; s.campaignIn == 0 && c.leader == raft.None {
+		if s.campaignIn--; s.campaignIn == 0 && c.leader == raft.None && !c.passive() {
 			// An error would say that this member is no voter.
 			_ = c.raft.Campaign()
 		}
@@ -101,11 +101,13 @@ func (c *Core) sendJoin(to ...uint64) {
 	}
 }
 
-// tickLearner makes a learner doubt a silent leader. Raft lets only voters do so: a learner, and
-// its clients with it, would follow a dead leader until the next election.
-func (c *Core) tickLearner() {
+// tickLeaderSilence makes a member that does not campaign doubt a silent leader. Raft lets only
+// voters do so, when they campaign: a learner, and its clients with it, would follow a dead leader
+// until the next election. A voter whose log hung would still believe in that leader when its log
+// goes on, and refuse its vote.
+func (c *Core) tickLeaderSilence() {
 	c.start.leaderSilence++
-	if c.start.leaderSilence > 2*electionTicks && c.leader != raft.None && !c.start.fresh && !c.Voter() {
+	if c.start.leaderSilence > 2*electionTicks && c.leader != raft.None && !c.start.fresh && (!c.Voter() || c.passive()) {
 		// An error would say that raft refuses, which depends on an option that is not set.
 		_ = c.raft.ForgetLeader()
 		c.start.leaderSilence = 0

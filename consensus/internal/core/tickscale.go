@@ -41,6 +41,8 @@ func (c *Core) tickRaft() {
 	}
 	if s.ticks++; s.ticks >= s.factor {
 		s.ticks = 0
-		c.raft.Tick()
+		if !c.passive() { // otherwise raft would campaign
+			c.raft.Tick()
+		}
 	}
 }

@@ -99,11 +99,14 @@ func (c *Core) Reconfiguring() bool {
 	return len(c.membership.joinNonces) > 0 || c.membership.changeTicks > 0
 }
 
+// Slowed reports whether raft's clock is slowed down, and with it elections.
+func (c *Core) Slowed() bool { return c.scale.factor > 1 }
+
 // Idle reports whether nothing waits or is under way here: no request, read, message, election,
 // transfer or change of the membership, and whether raft's clock runs at full speed.
 func (c *Core) Idle() bool {
 	r := &c.reads
-	return !c.start.fresh && c.start.campaignIn == 0 && c.scale.factor <= 1 && !c.Reconfiguring() && len(c.retention.pinned) == 0 &&
+	return !c.start.fresh && c.start.campaignIn == 0 && !c.Slowed() && !c.Reconfiguring() && len(c.retention.pinned) == 0 &&
 		len(c.own.pending)+len(c.proposer.incoming)+len(c.outbox)+len(r.waiting)+len(r.rounds)+len(r.confirmed) == 0 &&
 		c.raft.BasicStatus().LeadTransferee == raft.None
 }

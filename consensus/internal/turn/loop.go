@@ -73,6 +73,7 @@ type Loop struct {
 
 	pendingLog    []LogWork         // not worth waking the log for; goes along with the next append
 	persistedConf *raftpb.ConfState // the log was told that this membership is committed
+	log           logProgress
 
 	checkpoint checkpointWriter
 	transfers  transfers
@@ -108,6 +109,7 @@ func (l *Loop) Turn() error {
 
 // Tick advances all timers by one tick. A turn must follow.
 func (l *Loop) Tick() {
+	l.core.SetLogStalled(l.log.tick())
 	l.core.Tick()
 	l.tickHandOver()
 	l.tickTransfers()
@@ -262,6 +264,9 @@ func (l *Loop) tickHandOver() {
 func (l *Loop) Idle() bool {
 	return !l.checkpoint.writing && l.install == installer{} && l.transfers.empty() && l.handOver.done == nil
 }
+
+// LogStalled reports whether the log hung at the last tick.
+func (l *Loop) LogStalled() bool { return l.core.LogStalled() }
 
 // LastCheckpoint returns the index of the checkpoint on disk.
 func (l *Loop) LastCheckpoint() uint64 { return l.checkpoint.last }

@@ -30,6 +30,7 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 		}
 		l.pendingLog = append(l.pendingLog, w)
 		awaited = awaited || len(m.GetEntries()) > 0 || len(m.GetResponses()) > 0
+		l.log.awaited += len(m.GetResponses())
 	}
 	if conf := l.core.Conf(); conf != l.persistedConf {
 		// The committed entries decide which members vote. If all members stopped before the next
@@ -51,6 +52,7 @@ func (l *Loop) persist(appends []*raftpb.Message, idle bool) error {
 // LogWritten passes on the responses of appends that are durable since the instant at. If installed
 // is not nil, these appends have put it in the place of checkpoint and log.
 func (l *Loop) LogWritten(responses []*raftpb.Message, installed *Received, at time.Time) error {
+	l.log.durable(len(responses))
 	if installed != nil {
 		l.finishInstall(installed)
 	}

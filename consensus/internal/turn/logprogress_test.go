@@ -1,0 +1,131 @@
+package turn
+
+import (
+	"slices"
+	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/consensus/internal/core"
+)
+
+// turn takes a turn; appends stay in the queue.
+func (h *testHost) turn() {
+	h.t.Helper()
+	if err := h.loop.Turn(); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// deliver is step without writing appends.
+func (h *testHost) deliver(m *raftpb.Message) {
+	h.t.Helper()
+	from, to := uint64(2), uint64(1)
+	m.From, m.To = &from, &to
+	if err := h.core.Step(&core.Message{To: 1, From: from, Raft: m}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.turn()
+}
+
+// ticks lets time pass. Member 2 answers heartbeats. ticks returns the types of the other messages.
+func (h *testHost) ticks(n int) (sent []raftpb.MessageType) {
+	h.t.Helper()
+	for range n {
+		h.messages = nil
+		h.loop.Tick()
+		h.turn()
+		for _, m := range slices.Clone(h.messages) {
+			if m.Raft.GetType() != raftpb.MsgHeartbeat {
+				sent = append(sent, m.Raft.GetType())
+				continue
+			}
+			term := m.Raft.GetTerm()
+			h.deliver(&raftpb.Message{Type: raftpb.MsgHeartbeatResp.Enum(), Term: &term})
+		}
+	}
+	return sent
+}
+
+// propose makes an entry that waits for the log, and lets member 2 acknowledge it.
+func (h *testHost) propose() {
+	h.t.Helper()
+	h.core.Propose([]byte("request"), nil)
+	h.turn()
+	term, index := h.core.RaftTerm(), h.core.Applied()+1
+	h.deliver(&raftpb.Message{Type: raftpb.MsgAppResp.Enum(), Term: &term, Index: &index})
+}
+
+// A leader offers its leadership when a write has been pending for an election timeout, and again
+// when the offer was not taken.
+func TestLog_HangingLeader(t *testing.T) {
+	h := newTestHost(t)
+	h.lead()
+	h.propose()
+	if sent := h.ticks(core.ElectionTicks); slices.Contains(sent, raftpb.MsgTimeoutNow) {
+		t.Fatalf("too early: %v", sent)
+	}
+	if sent := h.ticks(1); !slices.Contains(sent, raftpb.MsgTimeoutNow) {
+		t.Fatalf("no offer: %v", sent)
+	}
+	if sent := h.ticks(core.ElectionTicks + 2); !slices.Contains(sent, raftpb.MsgTimeoutNow) {
+		t.Fatalf("no second offer: %v", sent)
+	}
+	h.settle()
+	if sent := h.ticks(4 * core.ElectionTicks); slices.Contains(sent, raftpb.MsgTimeoutNow) || h.loop.LogStalled() {
+		t.Errorf("the log works again, and leadership is offered: %v", sent)
+	}
+}
+
+// A slow log is not a hanging one.
+func TestLog_Slow(t *testing.T) {
+	h := newTestHost(t)
+	h.lead()
+	for range 5 {
+		h.propose()
+		if sent := h.ticks(core.ElectionTicks - 1); slices.Contains(sent, raftpb.MsgTimeoutNow) {
+			t.Fatalf("%v", sent)
+		}
+		h.settle()
+	}
+}
+
+// A follower whose log hangs does not campaign when the leader is gone, takes no leadership, and
+// gives its log nothing more to do.
+func TestLog_HangingFollower(t *testing.T) {
+	h := newTestHost(t)
+	h.lead()
+	h.followAnother()
+	term, index := h.core.RaftTerm(), h.core.Applied()
+	last := h.core.AppliedTerm()
+	app := func() *raftpb.Message {
+		next := index + 1
+		return &raftpb.Message{Type: raftpb.MsgApp.Enum(), Term: &term, Index: &index, LogTerm: &last, Entries: []*raftpb.Entry{{Index: &next, Term: &term}}}
+	}
+	h.deliver(app())
+	h.ticks(core.ElectionTicks - 1) // so that there is no campaign yet
+	beat := func() { h.deliver(&raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), Term: &term}) }
+	beat()
+	h.ticks(2)
+	if !h.loop.LogStalled() {
+		t.Fatal("the log hangs, and that goes unnoticed")
+	}
+	waiting := len(h.queue)
+	if waiting == 0 {
+		t.Fatal("no append waits")
+	}
+	h.deliver(app())
+	h.deliver(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), Term: &term})
+	vote := term + 1
+	h.deliver(&raftpb.Message{Type: raftpb.MsgPreVote.Enum(), Term: &vote, Index: &index, LogTerm: &last})
+	if sent := h.ticks(10 * core.ElectionTicks); len(sent) > 0 || len(h.queue) != waiting {
+		t.Errorf("sent %v; %d appends wait, there were %d", sent, len(h.queue), waiting)
+	}
+	if h.core.Leader() != 0 {
+		t.Errorf("follows the silent leader %d", h.core.Leader())
+	}
+	h.settle()
+	if sent := h.ticks(3 * core.ElectionTicks); !slices.Contains(sent, raftpb.MsgPreVote) && len(h.queue) == 0 {
+		t.Errorf("the log works again, and there is no campaign: %v", sent)
+	}
+}
