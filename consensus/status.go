@@ -21,6 +21,8 @@ type Status struct {
 	Fresh   bool      // this member has no state: it waits to form an ensemble or to be let in
 	Voter   bool      // this member votes
 	Level   Level     // the active feature level
+	// MaxLevel is the highest feature level that this member agrees to activate.
+	MaxLevel Level
 	// LogStalled: for an election timeout the log's disk has not answered. If this member leads, it
 	// tries to hand over.
 	LogStalled bool
@@ -72,10 +74,11 @@ func (n *Node) Ready() <-chan struct{} { return n.status.leaderKnown }
 
 // publish makes the result of a turn visible.
 func (n *Node) publish() {
-	c, b := n.core, &n.status
+	c, b, levels := n.core, &n.status, n.core.LevelInfo()
 	s := Status{
 		Leader: c.Leader(), Leading: c.Leads(), Term: c.AppliedTerm(), Applied: c.Applied(),
-		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Level: c.Level(), Joining: c.Joining(), LogStalled: n.loop.LogStalled(),
+		Current: c.Current(), Fresh: c.Fresh(), Voter: c.Voter(), Joining: c.Joining(), LogStalled: n.loop.LogStalled(),
+		Level: c.Level(), MaxLevel: levels.Ready,
 	}
 	old := b.current.Load()
 	s.Since, s.Voters, s.Learners = old.Since, old.Voters, old.Learners
@@ -108,7 +111,7 @@ func (n *Node) publish() {
 	if c.Cluster() != n.network.cluster.Load() {
 		n.network.joinCluster(c.Cluster())
 	}
-	n.network.setLevels(n.cfg.ID, c.LevelInfo())
+	n.network.setLevels(n.cfg.ID, levels)
 	if s.Current {
 		select {
 		case <-b.leaderKnown:

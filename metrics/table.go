@@ -145,6 +145,8 @@ var table = map[string]metric{
 
 	"gozkd_leader_id":                    {gauge, "", "Number of the leader; 0: none is known."},
 	"gozkd_epoch":                        {gauge, "", "Epoch of the newest zxid."},
+	"gozkd_feature_level":                {gauge, "", "Active feature level of the ensemble."},
+	"gozkd_feature_level_max":            {gauge, "", "The highest feature level that this server agrees to activate."},
 	"gozkd_term":                         {gauge, "", "Term of raft."},
 	"gozkd_applied_index":                {gauge, "", "Index in raft's log of the last entry that this server has applied."},
 	"gozkd_quorum_reachable":             {gauge, "", "1: there is a leader."},

@@ -106,6 +106,10 @@ type Config struct {
 	DisableDigest bool
 	// EnforceQuota refuses writes beyond hard quotas (enforceQuota).
 	EnforceQuota bool
+	// MaxFeatureLevel is the highest feature level that this server agrees to activate. As long as a
+	// member of the ensemble holds the level back, every member can go back to its previous version.
+	// It has no effect on levels that are active. 0: the highest level of this version.
+	MaxFeatureLevel int
 	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). A server
 	// alone does not implement reconfig, as a standalone ZooKeeper does not.
 	ReconfigEnabled bool
@@ -143,6 +147,8 @@ type Config struct {
 	// FS is the file system of LogDir, DirFS that of Dir. Backups are always on the operating
 	// system's. Default: the operating system's.
 	FS, DirFS vfs.FS
+
+	levels consensus.LevelRange // tests act as other versions
 }
 
 // ensureDefaults sets zero fields to their defaults, and returns all errors in the others.
@@ -197,6 +203,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.InitLimit < 1 || c.SyncLimit < 1 {
 		bad("InitLimit %d and SyncLimit %d must be positive", c.InitLimit, c.SyncLimit)
+	}
+	if c.MaxFeatureLevel < 0 {
+		bad("MaxFeatureLevel is %d, it must be 0 or more", c.MaxFeatureLevel)
 	}
 	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
 		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)

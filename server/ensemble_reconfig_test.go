@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -309,4 +310,42 @@ func TestEnsemble_Observer(t *testing.T) {
 			t.Errorf("the session lived for %v", lived)
 		}
 	})
+}
+
+// insist requests a reconfig from one member after the other until it is done.
+func (e *ensemble) insist(c change) {
+	for try := range 300 {
+		if e.attempt(1+try%3, c) == proto.OK {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	e.t.Errorf("no member does %+v", c)
+}
+
+// attempt requests a reconfig from a member. If no reply comes, the code is that of a lost
+// connection.
+func (e *ensemble) attempt(id int, c change) proto.ErrCode {
+	nc, err := e.dialFrom("admin", id)
+	if err != nil {
+		return proto.ErrConnectionLoss
+	}
+	defer func() { _ = nc.Close() }()
+	b := frameOf((&proto.ConnectRequest{TimeoutMs: 60_000, HasReadOnly: true}).Append(nil))
+	b = append(b, frame(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: []byte("super:pw")})...)
+	b = append(b, frame(1, proto.OpReconfig, c)...)
+	if _, err := nc.Write(b); err != nil {
+		return proto.ErrConnectionLoss
+	}
+	r := &raw{t: e.t, nc: nc}
+	var h proto.ReplyHeader
+	for range 3 { // the last is the reply to the reconfig
+		b := r.tryRecv()
+		if b == nil {
+			return proto.ErrConnectionLoss
+		}
+		d := jute.NewDecoder(b)
+		h.Decode(&d)
+	}
+	return h.Err
 }

@@ -28,6 +28,18 @@ func StateOf(s *Server) string {
 	return fmt.Sprintf("%v %016x", s.tree.LastZxid(), s.tree.Digest())
 }
 
+// SetLevels makes a configuration that of a version with this highest feature level.
+func SetLevels(c *Config, most uint64) {
+	c.levels = consensus.LevelRange{Min: 1, Max: consensus.Level(most)}
+}
+
+// ReloadedWith returns a server's configuration with a change.
+func ReloadedWith(s *Server, change func(*Config)) Config {
+	c := *s.live.Load()
+	change(&c)
+	return c
+}
+
 // Corrupt changes the state of this server alone, and returns when that is done.
 func Corrupt(s *Server) {
 	done := make(chan struct{})

@@ -33,6 +33,7 @@ type plan struct {
 	lies         bool // they behave as if it were set
 	clients      int
 	mishaps      []mishap
+	then         func(e *ensemble) // happens after the mishaps, if it is not nil
 }
 
 // mishap is a fault of one member, or of two at once, that begins after a time and lasts a while.
@@ -136,6 +137,9 @@ func (p plan) run(t *testing.T) (history []action, err error) {
 			time.Sleep(m.after)
 			e.befall(m, p.disk)
 		}
+		if p.then != nil {
+			p.then(e)
+		}
 		time.Sleep(time.Second)
 		e.awaitVoters(1, 2, 3)
 		r.stop.Store(true)
@@ -194,44 +198,6 @@ func (e *ensemble) befall(m mishap, disk bool) {
 	if !disk {
 		e.awaitVoters(1, 2, 3) // a member that lost its state must have it again before the next one loses its state
 	}
-}
-
-// insist requests a reconfig from one member after the other until it is done.
-func (e *ensemble) insist(c change) {
-	for try := range 300 {
-		if e.attempt(1+try%3, c) == proto.OK {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	e.t.Errorf("no member does %+v", c)
-}
-
-// attempt requests a reconfig from a member. If no reply comes, the code is that of a lost
-// connection.
-func (e *ensemble) attempt(id int, c change) proto.ErrCode {
-	nc, err := e.dialFrom("admin", id)
-	if err != nil {
-		return proto.ErrConnectionLoss
-	}
-	defer func() { _ = nc.Close() }()
-	b := frameOf((&proto.ConnectRequest{TimeoutMs: 60_000, HasReadOnly: true}).Append(nil))
-	b = append(b, frame(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: []byte("super:pw")})...)
-	b = append(b, frame(1, proto.OpReconfig, c)...)
-	if _, err := nc.Write(b); err != nil {
-		return proto.ErrConnectionLoss
-	}
-	r := &raw{t: e.t, nc: nc}
-	var h proto.ReplyHeader
-	for range 3 { // the last is the reply to the reconfig
-		b := r.tryRecv()
-		if b == nil {
-			return proto.ErrConnectionLoss
-		}
-		d := jute.NewDecoder(b)
-		h.Decode(&d)
-	}
-	return h.Err
 }
 
 // recorder keeps the actions of all clients.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/gozkd/gozkd/consensus"
 )
 
 // reloads names the fields of Config that Reload changes. Each is read from Server.live at its
@@ -12,12 +14,12 @@ import (
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "OutstandingLimit", "HandshakeTimeout",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "ReconfigEnabled",
-	"ContainerMaxPerMinute", "ContainerNeverUsed", "Settings",
+	"ContainerMaxPerMinute", "ContainerNeverUsed", "MaxFeatureLevel", "Settings",
 }
 
 // handedIn names the fields that a configuration file cannot contain: objects that the embedding
 // program hands in.
-var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InProcess", "Version", "Logger", "Now", "Rand", "FS"}
+var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InProcess", "Version", "Logger", "Now", "Rand", "FS", "DirFS", "levels"}
 
 // Reload applies those fields of cfg that can change while the server serves, and returns the
 // sorted names of the other fields that differ from the present configuration: these need a
@@ -28,8 +30,9 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "InPro
 // keeps its timeout until its client reconnects), MaxClientConns, MaxConns (no connection is
 // closed), OutstandingLimit, HandshakeTimeout, Words, SyncWarning, SlowRequest, SuperDigest,
 // DisableDigest (a connection keeps its identities), EnforceQuota, ReconfigEnabled,
-// ContainerMaxPerMinute, ContainerNeverUsed, Settings. Reload ignores the objects that the program
-// hands in: Memory, the listeners, PeerDial, InProcess, Version, Logger, Now, Rand, FS.
+// ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings. Reload ignores the objects
+// that the program hands in: Memory, the listeners, PeerDial, InProcess, Version, Logger, Now, Rand,
+// FS, DirFS.
 //
 // Reload may be called at any time, from any goroutine.
 func (s *Server) Reload(cfg Config) (restart []string, err error) {
@@ -57,6 +60,9 @@ func (s *Server) Reload(cfg Config) (restart []string, err error) {
 	next.Words, next.Settings = slices.Clone(next.Words), slices.Clone(next.Settings)
 	s.live.Store(&next)
 	s.writes.setMax(next.OutstandingLimit)
+	if s.life.accepting.Load() {
+		s.node.SetMaxLevel(consensus.Level(next.MaxFeatureLevel))
+	}
 	s.meter.Slow.SetThreshold(next.SlowRequest)
 	slices.Sort(restart)
 	return restart, nil

@@ -144,6 +144,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		}
 	})
 	s.life.accepting.Store(true)
+	s.node.SetMaxLevel(consensus.Level(s.live.Load().MaxFeatureLevel)) // Reload may have changed it before
 	if s.port.listener != nil {
 		s.life.goroutines.Go(func() { s.accept(run) }) // stopped by closing the listener, awaited by shutdown
 	}
@@ -197,6 +198,7 @@ func (s *Server) openNode() error {
 		Dir: s.cfg.Dir, Memory: s.cfg.Memory, LogDir: s.cfg.LogDir, FS: s.cfg.FS, DirFS: s.cfg.DirFS, StateMachine: &s.applier,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.checkpointed, OnLeaderChange: s.meter.Elections.Led,
+		Levels: s.cfg.levels, MaxLevel: consensus.Level(s.cfg.MaxFeatureLevel),
 		Logger: s.cfg.Logger.Named("consensus"),
 	})
 	if err != nil {

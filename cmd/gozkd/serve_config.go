@@ -29,9 +29,9 @@ func serverConfig(c config.Config, log hclog.Logger) server.Config {
 		ContainerInterval: c.ContainerCheckInterval, ContainerMaxPerMinute: c.ContainerMaxPerMinute,
 		ContainerNeverUsed: orNone(c.ContainerMaxNeverUsed),
 		ClientKeepAlive:    c.ClientTCPKeepAlive, HandshakeTimeout: c.HandshakeTimeout,
-		SlowRequest: c.SlowRequest,
-		Settings:    []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(c.ClientPortListenBacklog)}},
-		Logger:      log,
+		SlowRequest: c.SlowRequest, MaxFeatureLevel: c.MaxFeatureLevel,
+		Settings: []server.Setting{{Key: "clientPortListenBacklog", Value: strconv.Itoa(c.ClientPortListenBacklog)}},
+		Logger:   log,
 	}
 }
 

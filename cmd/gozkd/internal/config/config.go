@@ -126,6 +126,9 @@ type Config struct {
 	MetricsPort     int
 	MetricsRuntime  bool
 
+	// MaxFeatureLevel is the highest feature level that this server agrees to activate; 0 means the
+	// highest that it supports.
+	MaxFeatureLevel int
 	// SlowRequest is the duration above which a request is logged; 0 disables that.
 	SlowRequest time.Duration
 	// LogLevel is trace, debug, info, warn, error or off.

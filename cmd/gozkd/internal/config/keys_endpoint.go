@@ -50,6 +50,8 @@ var endpointKeys = []key{
 		field: func(c *Config) any { return &c.LogLevel }},
 	{name: "gozkd.slowRequestThresholdMs", kind: property32(0, maxInt), def: "0", status: works, reload: true, note: "ms; a longer request is logged with the duration of each stage; 0 disables that",
 		field: func(c *Config) any { return &c.SlowRequest }},
+	{name: "gozkd.maxFeatureLevel", kind: integer(0, maxInt), def: "0", status: works, reload: true, note: "the highest feature level that this server agrees to activate; 0 means the highest that it supports. Holds an [upgrade](../guide/operate.md#upgrade-one-server-at-a-time) back, so that the previous version can be started again",
+		field: func(c *Config) any { return &c.MaxFeatureLevel }},
 	{name: "datadir.autocreate", kind: boolean, def: "true", status: works, note: "false: a missing data directory is an error",
 		field: func(c *Config) any { return &c.AutoCreate }},
 }

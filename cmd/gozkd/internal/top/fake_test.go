@@ -31,7 +31,8 @@ type fake struct {
 	clients                       []probe.Connection
 	hot                           probe.Hot
 	err                           error
-	only                          bool // answers only srvr
+	only                          bool  // answers only srvr
+	level, maxLevel               int64 // 0: of a version without levels
 }
 
 func newFake(id uint64, mode string) *fake {
@@ -61,6 +62,9 @@ func (f *fake) sample(seconds float64) Sample {
 		"cnt_readlatency": number(f.reads), "sum_readlatency": number(f.readMs), "cnt_updatelatency": number(f.writes), "sum_updatelatency": "0",
 		"cnt_fsynctime": number(f.syncs), "sum_fsynctime": number(f.syncMs), "uptime": number(f.uptimeMs),
 		"watch_count": "12", "approximate_data_size": "240483",
+	}
+	if f.level != 0 {
+		s.Monitor["gozkd_feature_level"], s.Monitor["gozkd_feature_level_max"] = number(f.level), number(f.maxLevel)
 	}
 	for id, n := range f.lag {
 		s.Monitor[fmt.Sprintf("gozkd_peer_%d_lag_entries", id)] = number(n)

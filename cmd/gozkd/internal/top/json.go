@@ -27,6 +27,8 @@ type memberJSON struct {
 	Error       string         `json:"error,omitempty"`
 	SinceS      float64        `json:"role_known_for_s"`
 	Version     string         `json:"version,omitempty"`
+	Level       *int64         `json:"feature_level"`
+	MaxLevel    *int64         `json:"feature_level_max"`
 	Zxid        string         `json:"zxid,omitempty"`
 	Lag         *int64         `json:"lag"`
 	LagIsExact  bool           `json:"lag_is_exact"`
@@ -100,6 +102,9 @@ func (m *member) json(e *ensemble) memberJSON {
 	j.Outstanding, j.Connections, j.Znodes = &st.Outstanding, &st.Connections, &st.Znodes
 	j.Requests, j.Reads, j.Writes = orNull(m.rates.Requests), orNull(m.rates.Reads), orNull(m.rates.Writes)
 	j.LatencyMs, j.FsyncMs = orNull(m.rates.LatencyMs), orNull(m.rates.FsyncMs)
+	if active, ready, ok := m.levels(); ok {
+		j.Level, j.MaxLevel = &active, &ready
+	}
 	if n, ok := m.last.Monitor.Int("watch_count"); ok {
 		j.Watches = &n
 	}

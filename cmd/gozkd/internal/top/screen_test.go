@@ -95,6 +95,12 @@ func scenes() []scene {
 			}
 			return fakes
 		}, happens: busy},
+		{name: "upgrade", fakes: loaded, happens: func(second int, fakes []*fake) {
+			busy(second, fakes)
+			for _, f := range fakes[:2] {
+				f.version, f.level, f.maxLevel = "3.9.5-gozkd-0.2.0", 1, 2
+			}
+		}},
 		{name: "help", fakes: loaded, happens: busy, keys: []string{"?"}},
 		{name: "paused", fakes: loaded, happens: busy, keys: []string{"p"}},
 	}
