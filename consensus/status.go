@@ -26,6 +26,11 @@ type Status struct {
 	// LogStalled: for an election timeout the log's disk has not answered. If this member leads, it
 	// tries to hand over.
 	LogStalled bool
+	// Progress is when something was last applied or nothing waited to be applied, by a clock that
+	// does not jump: requests of this member or, if it leads, of any member. If Progress is long
+	// ago, this member cannot commit or apply anything: there is no quorum, a disk hangs, or the
+	// loop does.
+	Progress time.Time
 
 	// Joining: this member leads, and members without state have asked to be let in and wait.
 	Joining bool
@@ -81,18 +86,22 @@ func (n *Node) publish() {
 		Level: c.Level(), MaxLevel: levels.Ready,
 	}
 	old := b.current.Load()
-	s.Since, s.Voters, s.Learners = old.Since, old.Voters, old.Learners
+	s.Since, s.Progress, s.Voters, s.Learners = old.Since, old.Progress, old.Voters, old.Learners
 	if conf := c.Conf(); conf != b.conf {
 		b.conf = conf
 		s.Voters, s.Learners = slices.Clone(conf.GetVoters()), slices.Clone(conf.GetLearners())
 	}
+	now := time.Now()
 	leaderChanged := old.Leader != s.Leader || old.Leading != s.Leading
 	if leaderChanged {
-		s.Since = time.Now()
+		s.Since = now
+	}
+	if s.Applied != old.Applied || !c.Waiting() {
+		s.Progress = now
 	}
 	n.logTransition(old, &s)
 	if n.cfg.PeerListener != nil && (old.Leader != s.Leader || old.Current != s.Current || old.Applied == 0) {
-		change, begun, leaders := b.leadership.update(old, &s, time.Now())
+		change, begun, leaders := b.leadership.update(old, &s, now)
 		b.leaders += leaders
 		if begun && n.cfg.OnLeaderChange != nil {
 			n.cfg.OnLeaderChange(change)

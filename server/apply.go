@@ -1,7 +1,6 @@
 package server
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -14,11 +13,9 @@ import (
 )
 
 // applier is the Server as consensus sees it: the state machine that batches are applied to. Its
-// fields are owned by the goroutine of Apply, except lastEnd.
+// fields are owned by the goroutine of Apply.
 type applier struct {
-	s       *Server
-	lastEnd atomic.Int64 // the end of the last Apply, in nanoseconds since Server.startedMono
-
+	s              *Server
 	batch          meter.BatchStats
 	trace          meter.ApplyTrace
 	decoded        datatree.Request // the request that is being applied, if it came from another member
@@ -76,7 +73,6 @@ func (a *applier) Apply(batches []consensus.Batch) {
 		a.membersChanged = false
 		s.retarget() // writes a file, which must not happen under the lock
 	}
-	a.lastEnd.Store(int64(time.Since(s.startedMono)))
 	s.applied.wake()
 	a.flush(&a.replied) // the client that changed a znode must not wait until a thousand watchers are told
 	a.trace.Written(s.cfg.Now)

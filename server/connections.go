@@ -16,16 +16,16 @@ type connTable struct {
 	perAddr   map[string]int
 	lastID    watch.ConnID
 	closing   bool // no new connection is let in
-	// disconnectedAt is when sessions were last heard from on connections that are closed, until
-	// the leader was told.
-	disconnectedAt map[proto.SessionID]time.Time
+	// unattachedAt is when sessions without a connection here were last heard from, on a connection
+	// that is closed or when their client asked for one, until the leader was told.
+	unattachedAt map[proto.SessionID]time.Time
 }
 
 func (t *connTable) init() {
 	t.byID = make(map[watch.ConnID]*conn)
 	t.bySession = make(map[proto.SessionID]*conn)
 	t.perAddr = make(map[string]int)
-	t.disconnectedAt = make(map[proto.SessionID]time.Time)
+	t.unattachedAt = make(map[proto.SessionID]time.Time)
 }
 
 // get returns the connection, or nil if it is closed.
@@ -104,12 +104,20 @@ func (t *connTable) release(id proto.SessionID, c *conn) {
 	defer t.mu.Unlock()
 	if id != 0 && t.bySession[id] == c {
 		delete(t.bySession, id)
-		t.disconnectedAt[id] = c.heard()
+		t.unattachedAt[id] = c.heard()
 	}
 }
 
-// heardSince calls f for each session that was heard from after that time, and forgets the closed
-// connections of all other sessions.
+// noteOwner records that the client of a session was heard from on a connection that is not the
+// session's.
+func (t *connTable) noteOwner(id proto.SessionID, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unattachedAt[id] = now
+}
+
+// heardSince calls f for each session that was heard from after that time, and forgets unattachedAt
+// of all other sessions. f may be called twice for a session.
 func (t *connTable) heardSince(after time.Time, f func(id proto.SessionID, heard time.Time)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,11 +126,11 @@ func (t *connTable) heardSince(after time.Time, f func(id proto.SessionID, heard
 			f(id, heard)
 		}
 	}
-	for id, heard := range t.disconnectedAt {
+	for id, heard := range t.unattachedAt {
 		if heard.After(after) {
 			f(id, heard)
 		} else {
-			delete(t.disconnectedAt, id)
+			delete(t.unattachedAt, id)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/session"
 )
 
 // An embedding program can do some things to a server that no client can: end sessions, let time
@@ -88,7 +87,7 @@ func (s *Server) ExpireDue(ctx context.Context) error {
 		now := s.cfg.Now()
 		s.touchSessions()
 		// This includes sessions that a tick has found already: their end may not be applied yet.
-		infos, epoch := s.expired(func(t *session.Tracker) []proto.SessionID { return t.Due(now) })
+		infos, epoch := s.due(now)
 		due := make([]datatree.Request, 0, len(infos))
 		for _, info := range infos {
 			due = append(due, expiryRequest(info, epoch))

@@ -114,9 +114,7 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 			requests.Throttled.Record(int64(c.server.cfg.Now().Sub(begin)), 1)
 			c.blocked.Store(false)
 		case p == pauseQueue:
-			c.blocked.Store(true)
 			c.awaitQueue(c.queue.crowded)
-			c.blocked.Store(false)
 		case p == pauseAlone:
 			c.awaitQueue(func() bool { return c.queue.len() > 0 })
 		case p == pauseSync:
@@ -128,6 +126,8 @@ func (c *conn) handle(in *input) (ok bool, err error) {
 // awaitQueue waits until inTheWay returns false or the connection closes. inTheWay is called after
 // each change of the queue.
 func (c *conn) awaitQueue(inTheWay func() bool) {
+	c.blocked.Store(true)
+	defer c.blocked.Store(false)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.closed && !c.closeAfter && inTheWay() {

@@ -113,7 +113,6 @@ func (e *ensemble) newMember(id int) *ensembleMember {
 	host, port, _ := net.SplitHostPort(m.peerAddress)
 	_, client, _ := net.SplitHostPort(m.clientAddress)
 	m.line = fmt.Sprintf("server.%d=%s:%s:3888:participant;%s:%s", id, host, port, host, client)
-	m.clock.changed.L = &m.clock.mu
 	return m
 }
 
@@ -332,16 +331,20 @@ func (m *ensembleMember) pause(on bool) {
 // does goes without reading the clock. Its sockets still accept data.
 type pausedClock struct {
 	mu      sync.Mutex
-	changed sync.Cond
 	paused  bool
+	waiting []chan struct{} // each closed when its reader may go on
 }
 
 func (c *pausedClock) now() time.Time {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.paused {
-		c.changed.Wait()
+	if !c.paused {
+		c.mu.Unlock()
+		return time.Now()
 	}
+	goOn := make(chan struct{})
+	c.waiting = append(c.waiting, goOn)
+	c.mu.Unlock()
+	<-goOn
 	return time.Now()
 }
 
@@ -351,11 +354,17 @@ func (c *pausedClock) pause() {
 	c.mu.Unlock()
 }
 
+// resume lets the server go on. The goroutines that waited get the processor one after the other,
+// and those first that came last.
 func (c *pausedClock) resume() {
 	c.mu.Lock()
-	c.paused = false
-	c.changed.Broadcast()
+	waiting := c.waiting
+	c.waiting, c.paused = nil, false
 	c.mu.Unlock()
+	for _, goOn := range slices.Backward(waiting) {
+		close(goOn)
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // leader waits until there is a leader and all running members know it, and returns its id.

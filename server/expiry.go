@@ -10,10 +10,15 @@ import (
 	"github.com/gozkd/gozkd/session"
 )
 
-// expiry tracks when sessions expire. Every server keeps track; the leader's expiry decides.
+// expiry tracks when sessions expire. Every server keeps track; the leader's expiry decides. The
+// rules are in docs/internals/sessions-and-watches.md.
 type expiry struct {
 	mu      sync.Mutex // guards these
 	tracker *session.Tracker
+	// reported is when the last report of each other member arrived here.
+	reported map[uint8]time.Time
+	// deafUntil is when this server last could not hear, or did not decide.
+	deafUntil time.Time
 	// leadingSince is Status.Since of the leadership for which the tracker was reset; zero: this
 	// server does not lead.
 	leadingSince time.Time
@@ -22,7 +27,9 @@ type expiry struct {
 	jumped time.Time
 }
 
-func (e *expiry) init(tick time.Duration) { e.tracker = session.New(tick) }
+func (e *expiry) init(tick time.Duration) {
+	e.tracker, e.reported = session.New(tick), make(map[uint8]time.Time)
+}
 
 // touch records that a session was heard from at that time.
 func (e *expiry) touch(id proto.SessionID, at time.Time) {
@@ -56,7 +63,19 @@ func (e *expiry) attached(info datatree.SessionInfo, isNew bool, now time.Time) 
 func (e *expiry) resetAll(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.deafUntil = now
 	e.tracker.ResetAll(now)
+}
+
+// giveBack lets the time lost, which has just ended, count for no session. again: the same happened
+// just before, and the wait for the members' reports is not extended once more.
+func (e *expiry) giveBack(lost time.Duration, now time.Time, again bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !again {
+		e.deafUntil = now
+	}
+	e.tracker.GiveBack(lost, now)
 }
 
 // takeLead gives every session a full timeout if this server has become the leader, because the
@@ -66,7 +85,7 @@ func (e *expiry) takeLead(st consensus.Status, now time.Time) bool {
 	case !st.Leading:
 		e.leadingSince = time.Time{}
 	case !st.Since.Equal(e.leadingSince):
-		e.leadingSince = st.Since
+		e.leadingSince, e.deafUntil = st.Since, now
 		e.tracker.ResetAll(now)
 		return true
 	}
@@ -81,7 +100,7 @@ func (s *Server) adoptSessions() {
 	defer s.treeMu.RUnlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
-	s.expiry.tracker = session.New(s.cfg.Tick)
+	s.expiry.tracker, s.expiry.deafUntil = session.New(s.cfg.Tick), now
 	for info := range s.tree.Sessions() {
 		s.expiry.tracker.Add(info.ID, time.Duration(info.TimeoutMs)*time.Millisecond, now)
 	}
@@ -103,23 +122,64 @@ func (s *Server) touchSessions() {
 	for id, c := range s.conns.bySession {
 		s.expiry.tracker.Touch(id, c.heard())
 	}
-	clear(s.conns.disconnectedAt) // forget has touched these
+	clear(s.conns.unattachedAt) // forget and heardOwner have touched these
 }
 
-// expired returns the sessions whose timeout is over by the tracker, and the present epoch. expired
+// due returns the sessions that are closing or whose timeout is over, and the present epoch. due
 // holds the tree's lock so that no session re-attaches meanwhile: a session that re-attached after
 // the tracker had given up on it would be closed under its new epoch.
-func (s *Server) expired(over func(*session.Tracker) []proto.SessionID) (infos []datatree.SessionInfo, epoch uint32) {
+func (s *Server) due(now time.Time) (infos []datatree.SessionInfo, epoch uint32) {
 	s.treeMu.RLock()
 	defer s.treeMu.RUnlock()
 	s.expiry.mu.Lock()
 	defer s.expiry.mu.Unlock()
-	for _, id := range over(s.expiry.tracker) {
+	for _, id := range s.expiry.tracker.Due(now) {
 		if info, ok := s.tree.Session(id); ok {
 			infos = append(infos, info)
 		}
 	}
 	return infos, s.tree.LastZxid().Epoch()
+}
+
+// expired returns the sessions that are to be closed now, and the present epoch. It holds the same
+// locks as due.
+func (s *Server) expired(now time.Time) (infos []datatree.SessionInfo, epoch uint32) {
+	s.treeMu.RLock()
+	defer s.treeMu.RUnlock()
+	s.expiry.mu.Lock()
+	defer s.expiry.mu.Unlock()
+	for _, id := range s.expiry.tracker.Expired(now) {
+		info, ok := s.tree.Session(id)
+		switch {
+		case !ok: // its end is being applied
+		case s.silenceKnown(info, now):
+			infos = append(infos, info)
+		default:
+			s.expiry.tracker.Retry(id)
+		}
+	}
+	return infos, s.tree.LastZxid().Epoch()
+}
+
+// silenceKnown reports whether it is certain that a session was silent for its timeout, which is
+// over as far as this server knows. For a session of another member, that member must have reported
+// after the end of the timeout. Reports are made twice a tick, so what was heard half a tick before
+// a report arrives is in it.
+//
+// A member that does not report is not waited for beyond the session's timeout, or syncLimit ticks,
+// after which the member closes its connections. The tick more is for a member that was paused: it
+// must read its connections before it reports. s.expiry.mu is held.
+func (s *Server) silenceKnown(info datatree.SessionInfo, now time.Time) bool {
+	e := &s.expiry
+	last := e.reported[info.Server]
+	if info.Server == s.cfg.MemberID || e.tracker.Silent(info.ID, last.Add(-s.cfg.Tick/2)) {
+		return true
+	}
+	if last.Before(e.deafUntil) {
+		last = e.deafUntil
+	}
+	timeout := time.Duration(info.TimeoutMs) * time.Millisecond
+	return now.Sub(last) > min(timeout, time.Duration(s.cfg.SyncLimit)*s.cfg.Tick)+s.cfg.Tick
 }
 
 // expiryRequest returns the request that ends a session. The request names the connection epoch

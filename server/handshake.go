@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"os"
@@ -137,6 +138,7 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		return false, nil
 	default:
 		copy(body.Passwd[:], req.Passwd)
+		s.heardOwner(req.SessionID, body.Passwd, now)
 		s.meter.Conns.Reattached.Add(1)
 	}
 	w.passwd = body.Passwd[:]
@@ -149,6 +151,18 @@ func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		c.room.Wait()
 	}
 	return c.session != 0 && !c.closed, nil
+}
+
+// heardOwner records that the client of a session was heard from, if the password is right. The
+// client wants to re-attach the session, which may take longer than the client waits.
+func (s *Server) heardOwner(id proto.SessionID, passwd [proto.PasswdBytes]byte, now time.Time) {
+	s.treeMu.RLock()
+	info, known := s.tree.Session(id)
+	s.treeMu.RUnlock()
+	if known && subtle.ConstantTimeCompare(info.Passwd[:], passwd[:]) == 1 {
+		s.conns.noteOwner(id, now)
+		s.expiry.touch(id, now)
+	}
 }
 
 func (s *Server) clampTimeout(ms int32) time.Duration {

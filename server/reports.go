@@ -17,16 +17,21 @@ const (
 	reportTaken  = 3 // from the leader: your report has arrived
 )
 
-// report tells the leader which sessions were heard from since the last report, and the newest
-// digest.
+// report tells the leader which sessions were heard from since the last report that has arrived,
+// and the newest digest. Each report begins a tick earlier, because the leader's answer may be to an
+// earlier report.
 func (s *Server) report(leader uint64, now time.Time) {
+	l := &s.loop
+	if s.leader.confirmed.Load() > l.reportedMono {
+		l.reportedUntil = l.reportedAt.Add(-s.cfg.Tick)
+	}
+	l.reportedAt, l.reportedMono = now, int64(time.Since(s.startedMono))
 	last := s.digests.newest()
 	b := binary.AppendUvarint(binary.AppendUvarint([]byte{reportHeard}, last.index), last.hash)
-	s.conns.heardSince(s.loop.reportedUntil, func(id proto.SessionID, heard time.Time) {
+	s.conns.heardSince(l.reportedUntil, func(id proto.SessionID, heard time.Time) {
 		b = binary.BigEndian.AppendUint64(b, uint64(id))
 		b = binary.AppendUvarint(b, uint64(max(0, now.Sub(heard).Milliseconds())))
 	})
-	s.loop.reportedUntil = now.Add(-s.cfg.Tick) // a report may be lost, so each touch is in several
 	s.node.Send(leader, b)
 }
 
@@ -81,6 +86,9 @@ func (s *Server) takeReport(from uint64, b []byte) error {
 		b = b[8:]
 		ago := time.Duration(min(next(), uint64(time.Hour/time.Millisecond))) * time.Millisecond
 		s.expiry.tracker.Touch(id, now.Add(-ago))
+	}
+	if err == nil {
+		s.expiry.reported[uint8(from)] = now
 	}
 	s.expiry.mu.Unlock()
 	switch s.digests.compare(from, theirs, now, now.Add(-3*s.cfg.Tick)) {

@@ -4,24 +4,36 @@ import (
 	"context"
 	"time"
 
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/session"
 )
 
 // sessionLoop is the state of runSessions, owned by its goroutine.
 type sessionLoop struct {
-	reportedUntil time.Time // everything heard before this moment was reported to the leader
-	lastLogged    transitions
+	// Everything that was heard before reportedUntil has reached the leader. reportedAt is the time
+	// of the last report, reportedMono the same in nanoseconds since Server.startedMono.
+	reportedUntil, reportedAt time.Time
+	reportedMono              int64
+
+	lastPass   time.Time     // by the runtime's clock
+	lost       time.Duration // by which the last pass was late; 0: it was in time
+	stalled    bool          // nothing was committed for too long, as of the last pass
+	lastLogged transitions
 }
+
+// minCommitPatience is a lower bound of the time without progress after which this server counts as
+// unable to commit, for servers with very short ticks.
+const minCommitPatience = 200 * time.Millisecond
 
 // runSessions follows the leadership, twice a tick and whenever the leadership changes. Also twice
 // a tick, it reports to the leader which sessions were heard from, or, on the leader, expires the
 // sessions that were not heard from.
 func (s *Server) runSessions(ctx context.Context) {
-	ticker := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
+	interval := max(s.cfg.Tick/2, time.Millisecond)
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	stalled := false
+	s.loop.lastPass = time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,37 +45,72 @@ func (s *Server) runSessions(ctx context.Context) {
 		}
 		now, st := s.cfg.Now(), s.node.Status()
 		s.meter.Hot.Tick()
+		wasLate := s.loop.lost > 0
+		late := s.passIsLate(interval, now)
+		if late {
+			ticker.Reset(interval) // the connections are read before the next pass
+		}
 		s.watchLeader(st)
-		if !st.Leading {
-			if st.Leader != 0 {
-				s.report(st.Leader, now)
-			}
-			continue
-		}
-		s.logPeers(st)
 		switch {
-		case s.stalled():
-			stalled = true
-			continue
-		case stalled: // as after an election: nobody could be served, so nobody is late
-			stalled = false
-			s.expiry.resetAll(now)
+		case late && !wasLate:
+		case st.Leading:
+			s.logPeers(st)
+			if s.canCommit(st, now) {
+				s.touchSessions()
+				s.expireSessions(now)
+			}
+		case st.Leader != 0:
+			s.report(st.Leader, now)
 		}
-		s.touchSessions()
-		s.expireSessions(now)
 	}
 }
 
-// stalled reports whether writes are waiting and none was applied for more than a tick: the disk
-// hangs. A client that waits for such a write is not read, and a client that gives up cannot
-// re-attach, so expiring them would turn a slow disk into a loss of sessions.
-func (s *Server) stalled() bool {
-	return s.writes.outstanding() > 0 && time.Since(s.startedMono)-time.Duration(s.applier.lastEnd.Load()) > s.cfg.Tick
+// passIsLate begins a pass of runSessions, and reports whether the pass is late: the process did not
+// run, or got no processor, and what clients and other members have sent meanwhile is not read yet.
+// The lost time counts for no session, and the pass must neither judge nor report which sessions
+// were heard. If the previous pass was late too, it may: the connections were read in between, and
+// on a machine that is always overloaded dead sessions must expire at some time.
+func (s *Server) passIsLate(interval time.Duration, now time.Time) bool {
+	l, mono, again := &s.loop, time.Now(), s.loop.lost > 0
+	lost := mono.Sub(l.lastPass) - interval
+	l.lastPass, l.lost = mono, 0
+	if lost <= interval {
+		return false
+	}
+	l.lost = lost
+	s.expiry.giveBack(lost, now, again)
+	if lost > max(s.cfg.Tick, time.Second) {
+		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; look for a paused process or virtual machine, or for a machine that is overloaded",
+			"lost_ms", lost.Milliseconds())
+	}
+	return true
+}
+
+// canCommit reports whether this server, which leads, can commit, and so may judge sessions. While
+// it cannot, a client that waits for a write may not be read, and a client that gives up cannot
+// re-attach, so that expiring them would turn a slow disk into a loss of sessions. Afterwards every
+// session gets a full timeout, as after an election.
+func (s *Server) canCommit(st consensus.Status, now time.Time) bool {
+	waits := time.Since(st.Progress) - s.loop.lost
+	switch {
+	case waits > max(s.cfg.Tick, minCommitPatience):
+		if !s.loop.stalled {
+			s.loop.stalled = true
+			s.cfg.Logger.Warn("nothing can be committed: no session expires until that is over; look at the log's disk, here and on a quorum of the members",
+				"waits_ms", waits.Milliseconds())
+		}
+		return false
+	case s.loop.stalled:
+		s.loop.stalled = false
+		s.expiry.resetAll(now)
+		s.cfg.Logger.Info("requests are committed again: every session has its full timeout")
+	}
+	return true
 }
 
 // expireSessions proposes to close the sessions that were not heard from in time.
 func (s *Server) expireSessions(now time.Time) {
-	infos, epoch := s.expired(func(t *session.Tracker) []proto.SessionID { return t.Expired(now) })
+	infos, epoch := s.expired(now)
 	for _, info := range infos {
 		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
 		s.propose(expiryRequest(info, epoch), nil)

@@ -88,7 +88,7 @@ func (t *Tracker) Remove(id proto.SessionID) {
 //   - Remove when the proposal was applied,
 //   - SetTimeout if the client reconnected in the meantime,
 //   - Touch if the proposal was refused for another reason, so that the session lives on,
-//   - Retry if the proposal failed.
+//   - Retry if the caller did not propose to close the session: the next Expired returns it again.
 //
 // The cost is proportional to the size of the result plus the number of buckets, which is at most
 // the longest timeout in ticks plus a few.
@@ -107,6 +107,12 @@ func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// Silent reports whether id is known and its timeout had passed at that time, to the instant.
+func (t *Tracker) Silent(id proto.SessionID, at time.Time) bool {
+	e := t.sessions[id]
+	return e != nil && e.lastHeard+e.timeout <= t.since(at)
 }
 
 // Due returns the sessions that are closing or whose timeout has passed at now, sorted. Unlike
@@ -138,6 +144,17 @@ func (t *Tracker) ResetAll(now time.Time) {
 	at := t.since(now)
 	for _, e := range t.sessions {
 		t.update(e, e.timeout, at)
+	}
+}
+
+// GiveBack lets the time lost, which has just ended, count for no session: each session counts as
+// heard from that much later than it was, but not later than now. Closing sessions stay closing.
+func (t *Tracker) GiveBack(lost time.Duration, now time.Time) {
+	at := t.since(now)
+	for _, e := range t.sessions {
+		if !e.closing {
+			t.update(e, e.timeout, min(e.lastHeard+lost, at))
+		}
 	}
 }
 

@@ -178,6 +178,26 @@ func TestTracker_NeverEarlyNeverLaterThanOneTick(t *testing.T) {
 					hear(s, now)
 				}
 			},
+			"giveBack": func(t *rapid.T) {
+				lost := time.Duration(rapid.Int64Range(0, int64(5*time.Second)).Draw(t, "lost"))
+				tr.GiveBack(lost, now)
+				for _, s := range model {
+					at := s.heard.Add(lost)
+					if at.After(now) {
+						at = now
+					}
+					if !s.closing && at.After(s.heard) {
+						hear(s, at)
+					}
+				}
+			},
+			"silent": func(t *rapid.T) {
+				id, at := ids.Draw(t, "id"), report(t)
+				s := model[id]
+				if got := tr.Silent(id, at); got != (s != nil && at.Sub(s.heard) >= s.timeout) {
+					t.Fatalf("Silent(%v, %v) = %t, the model has %+v", id, at, got, s)
+				}
+			},
 			"wait": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.Int64Range(0, int64(4*time.Second)).Draw(t, "wait")))
 			},
@@ -279,6 +299,31 @@ func BenchmarkExpired(b *testing.B) {
 		if got := tr.Expired(start); got != nil {
 			b.Fatalf("expired %v", got)
 		}
+	}
+}
+
+// Lost time counts for no session, but nobody is heard from in the future, and a session that is
+// closing is not put back.
+func TestGiveBack(t *testing.T) {
+	tr := session.New(tick)
+	for id := range proto.SessionID(3) {
+		tr.Add(id+1, 4*time.Second, start.Add(-time.Duration(id)*3*time.Second))
+	}
+	now := start.Add(2 * time.Second)
+	if got := tr.Expired(now); !slices.Equal(got, []proto.SessionID{3}) {
+		t.Fatalf("expired %v, want 3 alone", got)
+	}
+	tr.GiveBack(3*time.Second, now) // 1 counts as heard from now, 2 as heard from 2 s ago
+	for _, c := range []struct {
+		after time.Duration
+		want  []proto.SessionID
+	}{{2*time.Second - 1, []proto.SessionID{3}}, {2 * time.Second, []proto.SessionID{2, 3}}, {4*time.Second - 1, []proto.SessionID{2, 3}}, {4 * time.Second, []proto.SessionID{1, 2, 3}}} {
+		if got := tr.Due(now.Add(c.after)); !slices.Equal(got, c.want) {
+			t.Errorf("after %v more: due %v, want %v", c.after, got, c.want)
+		}
+	}
+	if got := tr.Expired(now.Add(time.Hour)); !slices.Equal(got, []proto.SessionID{1, 2}) {
+		t.Errorf("expired %v, want 1 and 2", got)
 	}
 }
 

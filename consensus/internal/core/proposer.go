@@ -61,6 +61,12 @@ func (c *Core) HasProposals() bool {
 	return c.own.sent < len(c.own.pending) || len(c.proposer.incoming) > 0
 }
 
+// Waiting reports whether something waits to be applied here: a request of this member or, if this
+// member leads, a request of any member or the first entry of the term.
+func (c *Core) Waiting() bool {
+	return len(c.own.pending) > 0 || len(c.proposer.incoming) > 0 || c.proposer.inFlight > 0 || !c.Current()
+}
+
 // mayPropose reports whether another entry may be made now.
 func (c *Core) mayPropose(nowMs int64) bool {
 	p := &c.proposer
