@@ -10,6 +10,10 @@ LINT       = $(GO) tool -modfile=tools/go.mod golangci-lint
 # The race detector needs a working C compiler: asked for by building with it, so that a machine without one still tests.
 RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1 && echo -race || echo "make: no C compiler: testing without -race" >&2)
 
+# The race detector lets each test binary sleep for a second before it ends, in case a goroutine is left that races.
+# The tests check that no goroutine is left.
+export GORACE ?= atexit_sleep_ms=0
+
 .PHONY: build test race inv exhaustive fuzz bench bench-compare bench-ensemble lint fmt compat golden regress killtest sim jepsen help
 .DEFAULT_GOAL := help
 

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,16 +14,12 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/internal/testkit/program"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// asProgram makes this test binary the program.
-const asProgram = "GOZKD_TEST_AS_PROGRAM"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-	}
+	program.RunMain(main)
 	goleak.VerifyTestMain(watchdog.Watch(m))
 }
 
@@ -41,61 +31,6 @@ type addresses struct {
 		Client string
 	}
 	Faults string
-}
-
-// launch starts the program in a process of its own and waits for the port file. stop ends it and
-// returns its exit status.
-func launch(t *testing.T, args ...string) (a addresses, stop func(os.Signal) int) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "ports.json")
-	cmd := exec.Command(os.Args[0], append(args, "--port-file", file)...)
-	var stderr bytes.Buffer // read after the process has ended
-	cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1"), &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	// Ends with the process, which the cleanup kills.
-	go func() {
-		defer close(done)
-		_ = cmd.Wait() // ProcessState has the result
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // most have ended by then
-		<-done
-		if t.Failed() {
-			t.Logf("%s:\n%s", strings.Join(args, " "), &stderr)
-		}
-	})
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	late := watchdog.After(t, 30*time.Second)
-	for {
-		select {
-		case <-poll.C:
-		case <-done:
-			t.Fatal("it ended before it served")
-		case <-late:
-			t.Fatal("it does not serve")
-		}
-		raw, err := os.ReadFile(file)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, &a); err != nil || bytes.Count(raw, []byte("\n")) != 1 {
-			t.Fatalf("the port file was not whole when it appeared: %q: %v", raw, err)
-		}
-		return a, func(s os.Signal) int {
-			if err := cmd.Process.Signal(s); err != nil {
-				t.Skip("no signals here: ", err)
-			}
-			<-done
-			return cmd.ProcessState.ExitCode()
-		}
-	}
 }
 
 func connect(t *testing.T, addresses string) *zk.Conn {
@@ -110,7 +45,8 @@ func connect(t *testing.T, addresses string) *zk.Conn {
 
 func TestServe_Faults(t *testing.T) {
 	for _, args := range [][]string{{}, {"--ensemble", "3"}} {
-		a, stop := launch(t, args...)
+		var a addresses
+		p := program.Launch(t, &a, args...)
 		if len(a.Members) != max(1, 3*len(args)/2) {
 			t.Fatalf("%q: %+v", args, a)
 		}
@@ -146,7 +82,7 @@ func TestServe_Faults(t *testing.T) {
 			t.Errorf("%q: %q %v", args, data, err)
 		}
 		http.DefaultClient.CloseIdleConnections()
-		if status := stop(syscall.SIGTERM); status != 0 {
+		if status := p.Stop(syscall.SIGTERM); status != 0 {
 			t.Errorf("exit status %d", status)
 		}
 	}

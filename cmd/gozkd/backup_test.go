@@ -20,6 +20,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/gozkd/gozkd/internal/tcpport"
+	"github.com/gozkd/gozkd/internal/testkit/program"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -80,12 +81,12 @@ func (tr *trio) flags(i int) []string {
 func (tr *trio) start(members ...int) {
 	tr.t.Helper()
 	for _, i := range members {
-		cmd := exec.Command(os.Args[0], append([]string{"serve"}, tr.flags(i)...)...)
+		cmd := program.Command(append([]string{"serve"}, tr.flags(i)...)...)
 		log, err := os.Create(filepath.Join(tr.t.TempDir(), fmt.Sprintf("member%d.log", i+1)))
 		if err != nil {
 			tr.t.Fatal(err)
 		}
-		cmd.Env, cmd.Stderr = append(os.Environ(), asProgram+"=1"), log
+		cmd.Stderr = log
 		if err := errors.Join(cmd.Start(), log.Close()); err != nil {
 			tr.t.Fatal(err)
 		}
@@ -340,7 +341,7 @@ func TestBackupAndQuorumGone(t *testing.T) {
 	if len(is) <= len(before) || len(is) > len(was) {
 		t.Errorf("%d znodes in the backup, %d were acknowledged before it, %d at the end", len(is), len(before), len(was))
 	}
-	if status := p.stop(syscall.SIGTERM); status != 0 {
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }

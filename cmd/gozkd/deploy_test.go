@@ -141,7 +141,7 @@ func TestServe_Image(t *testing.T) {
 		t.Errorf("admin server: %d", status)
 	}
 	put(t, p.ports.Client, "/a")
-	if status := p.stop(syscall.SIGTERM); status != 0 {
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }

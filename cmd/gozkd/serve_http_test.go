@@ -54,7 +54,7 @@ func TestServe_Endpoints(t *testing.T) {
 		"-o", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
 		"-o", "metricsProvider.httpPort=0", "-o", "metricsProvider.httpHost=127.0.0.1")
 	if !strings.HasPrefix(p.ports.Admin, "http://127.0.0.1:") || !strings.HasSuffix(p.ports.Admin, "/zk") {
-		t.Fatalf("port file %s", p.raw)
+		t.Fatalf("port file %s", p.PortFile)
 	}
 	status, body := fetch(t, p.ports.Admin+"/ruok")
 	var answer struct{ Command string }
@@ -77,7 +77,7 @@ func TestServe_Endpoints(t *testing.T) {
 			t.Errorf("metrics have no %q: %d", line, status)
 		}
 	}
-	if status := p.stop(syscall.SIGTERM); status != 0 {
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }
@@ -93,15 +93,15 @@ func TestServe_EndpointsTaken(t *testing.T) {
 	p := launch(t, "--memory", "--client-port", "0", "-o", "admin.serverPort="+port, "-o", "metricsProvider.httpHost=127.0.0.1",
 		"-o", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "-o", "metricsProvider.httpPort="+port)
 	if p.ports.Admin != "" || p.ports.Metrics != "" {
-		t.Errorf("port file %s", p.raw)
+		t.Errorf("port file %s", p.PortFile)
 	}
 	put(t, p.ports.Client, "/a")
-	if status := p.stop(syscall.SIGTERM); status != 0 {
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 	for _, line := range []string{"not served: admin server: address=127.0.0.1:" + port, "not served: metrics: address=127.0.0.1:" + port} {
-		if !strings.Contains(p.stderr.String(), line) {
-			t.Errorf("no %q in\n%s", line, &p.stderr)
+		if !strings.Contains(p.Stderr.String(), line) {
+			t.Errorf("no %q in\n%s", line, &p.Stderr)
 		}
 	}
 }

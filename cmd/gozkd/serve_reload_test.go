@@ -58,23 +58,21 @@ func TestServe_Reload(t *testing.T) {
 	p := launch(t, "serve", file)
 	awaitWord(t, p.ports.Client, "conf", "maxClientCnxns=50\n")
 	write("4lw.commands.whitelist=conf,ruok\nmaxClientCnxns=51\ntickTime=1234\ngozkd.logLevel=debug\n")
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(syscall.SIGHUP)
 	awaitWord(t, p.ports.Client, "conf", "maxClientCnxns=51\n")
 	awaitWord(t, p.ports.Client, "ruok", "imok")
 	if conf := word(t, p.ports.Client, "conf"); !strings.Contains(conf, "tickTime=3000\n") {
 		t.Errorf("conf:\n%s", conf)
 	}
-	if status := p.stop(syscall.SIGTERM); status != 0 {
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 	for _, line := range []string{
 		`configuration reloaded: changed="maxClientCnxns, 4lw.commands.whitelist, gozkd.logLevel"`,
 		"need a restart: keys=tickTime\n",
 	} {
-		if !strings.Contains(p.stderr.String(), line) {
-			t.Errorf("no %q in\n%s", line, &p.stderr)
+		if !strings.Contains(p.Stderr.String(), line) {
+			t.Errorf("no %q in\n%s", line, &p.Stderr)
 		}
 	}
 }

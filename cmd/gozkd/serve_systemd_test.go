@@ -48,17 +48,12 @@ func TestServe_Systemd(t *testing.T) {
 	p := launch(t, "--memory", "--client-port", "0")
 	next("READY=1\nSTATUS=serving clients at " + p.ports.Client)
 	next("WATCHDOG=1")
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(syscall.SIGHUP)
 	next("RELOADING=1\nMONOTONIC_USEC=")
 	next("READY=1")
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.Signal(syscall.SIGTERM)
 	next("STOPPING=1\n")
-	<-p.done
-	if status := p.cmd.ProcessState.ExitCode(); status != 0 {
+	if status := p.Wait(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }

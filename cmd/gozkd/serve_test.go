@@ -2,13 +2,10 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"io"
 	"log"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,86 +17,27 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/internal/tcpport"
+	"github.com/gozkd/gozkd/internal/testkit/program"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
-// asProgram makes the test binary run the program.
-const asProgram = "GOZKD_TEST_AS_PROGRAM"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-	}
+	program.RunMain(main)
 	goleak.VerifyTestMain(watchdog.Watch(m))
 }
 
 // process is a gozkd process.
 type process struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	stderr bytes.Buffer // valid after the process has ended
-	dir    string
-	done   chan struct{}
-	raw    []byte // of the port file
-	ports  ports
+	*program.Process
+	ports ports
 }
 
 // launch starts a process and waits for its port file.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, dir: t.TempDir(), done: make(chan struct{})}
-	file := filepath.Join(p.dir, "ports.json")
-	p.cmd = exec.Command(os.Args[0], append(args, "--port-file", file)...)
-	p.cmd.Env = append(os.Environ(), asProgram+"=1")
-	p.cmd.Dir, p.cmd.Stderr = p.dir, &p.stderr
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { // ends with the process, which the cleanup kills
-		defer close(p.done)
-		_ = p.cmd.Wait() // see ProcessState
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // most processes have ended by then
-		<-p.done
-		if t.Failed() {
-			t.Logf("%s:\n%s", strings.Join(args, " "), &p.stderr)
-		}
-	})
-	poll := time.NewTicker(2 * time.Millisecond)
-	defer poll.Stop()
-	late := watchdog.After(t, 30*time.Second)
-	for {
-		select {
-		case <-poll.C:
-		case <-p.done:
-			t.Fatal("it ended before it served")
-		case <-late:
-			t.Fatal("it does not serve")
-		}
-		raw, err := os.ReadFile(file)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, &p.ports); err != nil {
-			t.Fatalf("the port file was not whole when it appeared: %q: %v", raw, err)
-		}
-		p.raw = raw
-		return p
-	}
-}
-
-// stop sends a signal and returns the exit status.
-func (p *process) stop(s os.Signal) int {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Skip("no signals here: ", err)
-	}
-	<-p.done
-	return p.cmd.ProcessState.ExitCode()
+	p := &process{}
+	p.Process = program.Launch(t, &p.ports, args...)
+	return p
 }
 
 func connect(t *testing.T, addresses string) *zk.Conn {
@@ -133,12 +71,12 @@ func get(t *testing.T, address, path string) {
 
 func TestServe_Alone(t *testing.T) {
 	p := launch(t, "serve", "--memory", "--client-port", "0")
-	if want := `{"client":"` + p.ports.Client + "\"}\n"; string(p.raw) != want {
-		t.Errorf("port file %q, want %q", p.raw, want)
+	if want := `{"client":"` + p.ports.Client + "\"}\n"; string(p.PortFile) != want {
+		t.Errorf("port file %q, want %q", p.PortFile, want)
 	}
 	put(t, p.ports.Client, "/a")
 	get(t, p.ports.Client, "/a")
-	if status := p.stop(syscall.SIGTERM); status != 0 {
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }
@@ -152,8 +90,8 @@ func TestServe_Ensemble(t *testing.T) {
 		}
 		all = append(all, m.Client)
 	}
-	if len(all) != 3 || p.ports.Client != strings.Join(all, ",") || bytes.Count(p.raw, []byte("\n")) != 1 {
-		t.Fatalf("port file %s", p.raw)
+	if len(all) != 3 || p.ports.Client != strings.Join(all, ",") || bytes.Count(p.PortFile, []byte("\n")) != 1 {
+		t.Fatalf("port file %s", p.PortFile)
 	}
 	put(t, all[0], "/a")
 	for _, address := range all {
@@ -165,7 +103,7 @@ func TestServe_Ensemble(t *testing.T) {
 			t.Errorf("ruok: %s", answer)
 		}
 	}
-	if status := p.stop(os.Interrupt); status != 0 {
+	if status := p.Stop(os.Interrupt); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 }
@@ -186,7 +124,7 @@ func TestServe_EnsembleOnDisk(t *testing.T) {
 		}
 		put(t, p.ports.Members[0].Client, path)
 		get(t, p.ports.Members[2].Client, "/a")
-		if status := p.stop(syscall.SIGTERM); status != 0 {
+		if status := p.Stop(syscall.SIGTERM); status != 0 {
 			t.Errorf("exit status %d", status)
 		}
 	}

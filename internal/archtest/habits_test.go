@@ -113,7 +113,7 @@ func processWide(srcs []source) []string {
 		switch {
 		case s.test, s.file.Name.Name == "main":
 			continue
-		case s.pkg == "internal/testkit/exhaustive", s.pkg == "internal/testkit/watchdog": // every test binary's TestMain, in effect
+		case s.pkg == "internal/testkit/exhaustive", s.pkg == "internal/testkit/program", s.pkg == "internal/testkit/watchdog": // every test binary's TestMain, in effect
 			continue
 		case s.pkg == "examples/internal/example", s.pkg == "recipes/internal/recipetest": // the main of all examples, and of the recipes' tests
 			continue

@@ -93,7 +93,7 @@ func TestOS_LockNamesTheHolder(t *testing.T) {
 		return
 	}
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOS_LockNamesTheHolder$")
-	child.Env = append(os.Environ(), "VFS_TEST_LOCK="+path)
+	child.Env = append(os.Environ(), "VFS_TEST_LOCK="+path, "GORACE=atexit_sleep_ms=0")
 	stdin, err := child.StdinPipe()
 	must(t, err)
 	stdout, err := child.StdoutPipe()

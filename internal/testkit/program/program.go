@@ -1,0 +1,121 @@
+// Package program lets the tests of a main package run the program in a process of its own: the
+// test binary itself, which RunMain makes the program.
+package program
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+)
+
+// variable makes the test binary run the program.
+const variable = "GOZKD_TEST_AS_PROGRAM"
+
+// RunMain runs main if Command has made this process the program. TestMain calls it first.
+func RunMain(main func()) {
+	if os.Getenv(variable) != "" {
+		main()
+	}
+}
+
+// Command returns a command that runs the program with these arguments.
+func Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	// The race detector would let each process sleep for a second before it ends.
+	cmd.Env = append(os.Environ(), variable+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
+	return cmd
+}
+
+// Process is a running program.
+type Process struct {
+	PortFile []byte
+	Stderr   bytes.Buffer // valid after the process has ended
+
+	t    *testing.T
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// Launch starts the program with a port file, waits until the file is there, and decodes it into
+// ports. The process is killed when the test ends.
+func Launch(t *testing.T, ports any, args ...string) *Process {
+	t.Helper()
+	p := &Process{t: t, done: make(chan struct{})}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ports.json")
+	p.cmd = Command(append(args, "--port-file", file)...)
+	p.cmd.Dir, p.cmd.Stderr = dir, &p.Stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Ends with the process, which the cleanup kills.
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // see ProcessState
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // most processes have ended by then
+		<-p.done
+		if t.Failed() {
+			t.Logf("%s:\n%s", strings.Join(args, " "), &p.Stderr)
+		}
+	})
+	p.PortFile = p.awaitFile(file)
+	if err := json.Unmarshal(p.PortFile, ports); err != nil || bytes.Count(p.PortFile, []byte("\n")) != 1 {
+		t.Fatalf("the port file was not whole when it appeared: %q: %v", p.PortFile, err)
+	}
+	return p
+}
+
+// awaitFile returns the content of a file that the process writes.
+func (p *Process) awaitFile(file string) []byte {
+	p.t.Helper()
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	late := watchdog.After(p.t, 30*time.Second)
+	for {
+		select {
+		case <-poll.C:
+		case <-p.done:
+			p.t.Fatal("the process ended before it served")
+		case <-late:
+			p.t.Fatal("the process does not serve")
+		}
+		content, err := os.ReadFile(file)
+		if err == nil {
+			return content
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// Signal sends a signal. It skips the test where there are no signals.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Skip("no signals here: ", err)
+	}
+}
+
+// Wait waits until the process has ended, and returns the exit status.
+func (p *Process) Wait() int {
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Stop sends a signal and returns the exit status.
+func (p *Process) Stop(s os.Signal) int {
+	p.t.Helper()
+	p.Signal(s)
+	return p.Wait()
+}
