@@ -50,7 +50,7 @@ func startThree(t *testing.T) []*server.Server {
 	}
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-look.C {
+	for late := watchdog.Context(t, time.Minute); late.Err() == nil; <-look.C {
 		if v := servers[0].Monitor(); is(v, "synced_followers") == int64(2) && is(v, "gozkd_peer_lag_entries") != nil {
 			return servers
 		}

@@ -20,8 +20,7 @@ import (
 func TestEssentials(t *testing.T) {
 	address := recipetest.Servers(t)
 	cut := &recipetest.Cutter{}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := watchdog.Context(t, time.Minute)
 	c, err := recipes.Connect(ctx, address, recipes.SessionTimeout(10*time.Second), recipes.Dialer(cut.Dial), recipes.Logger(recipetest.NewLogger(t)))
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,12 @@
 package cache_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/cache"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
@@ -15,8 +15,7 @@ import (
 // TestEssentials runs on any ZooKeeper: a cache follows a tree, also when connections are cut.
 func TestEssentials(t *testing.T) {
 	address := recipetest.Servers(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := watchdog.Context(t, time.Minute)
 	cut := &recipetest.Cutter{}
 	c, err := recipes.Connect(ctx, address, recipes.Dialer(cut.Dial))
 	must(t, err)

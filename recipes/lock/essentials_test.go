@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/lock"
@@ -17,8 +18,7 @@ import (
 // TestEssentials runs against any ZooKeeper: two clients use every recipe at the same time.
 func TestEssentials(t *testing.T) {
 	address := recipetest.Servers(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := watchdog.Context(t, time.Minute)
 	connect := func() *recipes.Client {
 		c, err := recipes.Connect(ctx, address)
 		if err != nil {
@@ -85,7 +85,7 @@ func TestEssentials_Revoke(t *testing.T) {
 	check(t, lock.Revoke(t.Context(), c, l.Path()))
 	select {
 	case <-l.Revoked():
-	case <-time.After(10 * time.Second):
+	case <-watchdog.After(t, 10*time.Second):
 		t.Error("the holder was not notified")
 	}
 	check(t, l.Unlock(t.Context()))

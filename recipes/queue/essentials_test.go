@@ -1,11 +1,11 @@
 package queue_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/queue"
@@ -17,8 +17,7 @@ import (
 func TestEssentials(t *testing.T) {
 	servers := recipetest.Servers(t)
 	cut := &recipetest.Cutter{}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := watchdog.Context(t, time.Minute)
 	c, err := recipes.Connect(ctx, servers, recipes.SessionTimeout(10*time.Second), recipes.Dialer(cut.Dial), recipes.Logger(recipetest.NewLogger(t)))
 	if err != nil {
 		t.Fatal(err)

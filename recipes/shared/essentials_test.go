@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/recipetest"
 	"github.com/gozkd/gozkd/recipes/shared"
@@ -16,8 +17,7 @@ import (
 func TestEssentials(t *testing.T) {
 	servers := recipetest.Servers(t)
 	cut := &recipetest.Cutter{}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := watchdog.Context(t, time.Minute)
 	c, err := recipes.Connect(ctx, servers, recipes.Dialer(cut.Dial))
 	if err != nil {
 		t.Fatal(err)

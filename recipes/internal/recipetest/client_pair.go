@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -16,12 +17,12 @@ type ClientPair struct {
 	Root string
 }
 
-// ConnectPair connects a ClientPair. The name of Root begins with prefix. ctx ends after a minute.
+// ConnectPair connects a ClientPair. The name of Root begins with prefix. ctx ends after a minute
+// without other load.
 func ConnectPair(t testing.TB, prefix string) (ctx context.Context, p ClientPair) {
 	t.Helper()
 	servers := Servers(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+	ctx = watchdog.Context(t, time.Minute)
 	p.Cut = &Cutter{}
 	connect := func(opts ...recipes.Option) *recipes.Client {
 		c, err := recipes.Connect(ctx, servers, append(opts, recipes.Retry(recipes.Forever(10*time.Millisecond)))...)

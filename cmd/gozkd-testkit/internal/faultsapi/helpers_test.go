@@ -1,7 +1,6 @@
 package faultsapi_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"log"
@@ -52,9 +51,7 @@ func start(t *testing.T, members int) *world {
 // ask sends a request, which change may alter, and returns status and body.
 func (w *world) ask(method, path, body string, change ...func(*http.Request)) (int, string) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, w.srv.URL()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.srv.URL()+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
