@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -54,7 +55,7 @@ func (f *frail) Write(p []byte) (int, error) {
 // after a later write. Watchers see each last value without polling, no change twice, and nothing
 // after the watch was removed.
 func TestModel(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range exhaustive.Or[uint64](2, 4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { testModel(t, seed) })
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/tcpport"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -256,8 +257,8 @@ func TestEnsemble_AMemberThatWasAwayCatchesUp(t *testing.T) {
 		disk, empty bool
 	}{
 		{"by log", 500, 100, true, false},
-		{"by checkpoint", 1250, 20_000, true, false},
-		{"by checkpoint, in memory", 1250, 20_000, false, true},
+		{"by checkpoint", 1000, 20_000, true, false},
+		{"by checkpoint, in memory", 1000, 20_000, false, true},
 		{"with an emptied directory", 500, 100, true, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -329,13 +330,13 @@ func TestC2_LeadersComeAndGo(t *testing.T) {
 	for name, e := range map[string]*ensemble{"on disk": newEnsemble(t, 3, true), "in memory": newEnsembleInMemory(t, 3)} {
 		t.Run(name, func(t *testing.T) {
 			e.t = t
-			for range 6 {
+			for range exhaustive.Or(3, 6) {
 				l := e.leader()
 				other := e.nodes[int(l.id)%3]
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					e.put(other, 2000, 100)
+					e.put(other, exhaustive.Or(1000, 2000), 100)
 				}()
 				l.stop()
 				<-done

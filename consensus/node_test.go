@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
@@ -36,7 +37,7 @@ func TestNode_GatheredRequestsAreSeen(t *testing.T) {
 		var wg sync.WaitGroup
 		for g := range clients {
 			wg.Go(func() {
-				for i := range 2000 {
+				for i := range exhaustive.Or(500, 2000) {
 					n.put(t, fmt.Sprintf("%d/%d", g, i))
 				}
 			})

@@ -11,7 +11,7 @@ import (
 
 // TestSim runs an ensemble through plans that rapid draws.
 func TestSim(t *testing.T) {
-	exhaustive.Checks(t, 8, 100)
+	exhaustive.Checks(t, 5, 100)
 	var all simStats
 	rapid.Check(t, func(rt *rapid.T) {
 		p := planGen.Draw(rt, "plan")
@@ -93,7 +93,7 @@ func TestSim_FindsPlantedBugs(t *testing.T) {
 // happens except heartbeats, is not skipped.
 func TestSim_SkipsOnlyQuietTime(t *testing.T) {
 	skipped := int64(0)
-	for seed := range exhaustive.Or(4, 20) {
+	for seed := range exhaustive.Or(2, 20) {
 		p := planGen.Example(seed)
 		run := func(noSkip bool) (simStats, uint64) {
 			cryptotest.SetGlobalRandom(t, p.Seed)

@@ -86,7 +86,7 @@ func TestEnsemble_Measures(t *testing.T) {
 		e.each(func(c *server.Config) { c.OutstandingLimit = 5 })
 		e.startAll()
 		e.settle()
-		time.Sleep(3 * time.Minute) // its session expires
+		time.Sleep(80 * time.Second) // its session expires
 		leader, follower, third := e.leader(), e.followers()[0], e.followers()[1]
 		all := []int{leader, follower, third}
 		m := e.measure(all...)
@@ -212,7 +212,7 @@ func TestEnsemble_MeasuresDisk(t *testing.T) {
 		e.each(func(c *server.Config) { c.SnapCount = 20 })
 		e.startAll()
 		e.settle()
-		time.Sleep(3 * time.Minute)
+		time.Sleep(80 * time.Second)
 		leader, follower := e.leader(), e.followers()[0]
 		w := e.connect(leader, 10*time.Minute)
 		time.Sleep(2 * time.Second)

@@ -24,7 +24,7 @@ type pipeline struct {
 }
 
 var (
-	burst = exhaustive.Or(4, 8) // writes at once
+	burst = exhaustive.Or(2, 8) // writes at once
 	pause = exhaustive.Or(40*time.Millisecond, 20*time.Millisecond)
 )
 

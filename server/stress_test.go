@@ -117,7 +117,7 @@ func TestStalledDisk_RequestsAreBounded(t *testing.T) {
 	}{
 		"writes of one connection":     {1, 6 * mb, frame(2, proto.OpSetData, &proto.SetDataRequest{Path: "/w", Data: make([]byte, mb)})},
 		"syncs of one connection":      {1, 6 * mb, frame(2, proto.OpSync, bytesRecord(append([]byte{0, 0x0f, 0x42, 0x40}, make([]byte, mb)...)))},
-		"writes of many connections":   {30, (67 + 2*30) * mb, frame(2, proto.OpSetData, &proto.SetDataRequest{Path: "/w", Data: make([]byte, mb)})},
+		"writes of many connections":   {20, (67 + 2*20) * mb, frame(2, proto.OpSetData, &proto.SetDataRequest{Path: "/w", Data: make([]byte, mb)})},
 		"deletes with no bytes at all": {1, mb, frame(2, proto.OpDelete, &proto.PathVersionRequest{Path: "/w"})},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func drawDelta(t *rapid.T, state map[string]string) delta {
 // write to the file as well, as an older program does, and later merges can continue from there.
 func TestC4_MergeIsATransactionOfBbolt(t *testing.T) {
 	dir := t.TempDir()
-	exhaustive.Checks(t, 15, 100)
+	exhaustive.Checks(t, 8, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		path := filepath.Join(dir, "checkpoint.db")
 		f, err := vfs.OS{}.Create(path)
@@ -245,7 +245,7 @@ func TestC4_PowerLossAfterAKill(t *testing.T) {
 			if err := errors.Join(mergeDelta(f, nil, nil, 0), f.Close(), mem.SyncDir(".")); err != nil {
 				t.Fatal(err)
 			}
-			for index = 1; index <= exhaustive.Or[uint64](10, 30); index++ {
+			for index = 1; index <= exhaustive.Or[uint64](6, 30); index++ {
 				d := make(delta)
 				for range 1 + rng.IntN(60) {
 					d[fmt.Sprintf("%05d", rng.IntN(300))] = strings.Repeat("v", rng.IntN(900))

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -208,7 +209,7 @@ func TestC4_ReaderAcrossMerges(t *testing.T) {
 		}
 	}
 	lost := 0
-	for index := uint64(1); index < 400; index += 3 {
+	for index := uint64(1); index < exhaustive.Or[uint64](150, 400); index += 3 {
 		merge(index)
 		reader := func() *pageReader { // of the current transaction
 			p, err := newPageReader(f, true)

@@ -49,7 +49,7 @@ func bboltAgrees(t *testing.T, path string, want map[string]string) {
 // keys, a branch that loses all its children, a state that becomes empty, and a state of a single
 // key.
 func TestC4_MergeSizes(t *testing.T) {
-	for _, size := range []int{minPageSize, 4096, 16384, maxPageSize} {
+	for _, size := range exhaustive.Or([]int{minPageSize, 4096}, []int{minPageSize, 4096, 16384, maxPageSize}) {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "checkpoint.db")
 			db, err := bolt.Open(path, 0o600, &bolt.Options{PageSize: size})
@@ -224,7 +224,7 @@ func TestC4_MergesDoNotGrow(t *testing.T) {
 			if err := mergeDelta(f, nil, all, 0); err != nil {
 				t.Fatal(err)
 			}
-			transactions := exhaustive.Or[uint64](300, 1000)
+			transactions := exhaustive.Or[uint64](100, 1000)
 			var early uint64
 			for index := uint64(1); index <= transactions; index++ {
 				old, err := newPageReader(f, true)

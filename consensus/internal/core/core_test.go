@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3"
+
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
 var quiet = &raft.DefaultLogger{Logger: log.New(io.Discard, "", 0)}
@@ -250,10 +252,10 @@ func TestRead_WithoutALeaderWaits(t *testing.T) {
 
 // TestC1C2C4C6_ChaosOfThree runs three members through faults and then lets each lead once, so that
 // the requests of each are applied. The checks are those of world.
-func TestC1C2C4C6_ChaosOfThree(t *testing.T) { chaos(t, 3, 60, 3000) }
+func TestC1C2C4C6_ChaosOfThree(t *testing.T) { chaos(t, 3, exhaustive.Or[uint64](24, 60), 3000) }
 
 // TestC1C2C4C6_ChaosOfOne is the same for a server alone: late disks, crashes, clock jumps.
-func TestC1C2C4C6_ChaosOfOne(t *testing.T) { chaos(t, 1, 60, 500) }
+func TestC1C2C4C6_ChaosOfOne(t *testing.T) { chaos(t, 1, exhaustive.Or[uint64](30, 60), 500) }
 
 func chaos(t *testing.T, members int, seeds uint64, steps int) {
 	if testing.Short() {

@@ -5,12 +5,14 @@ import (
 	"testing/cryptotest"
 
 	"go.etcd.io/raft/v3"
+
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
 // Over links whose round trip is longer than any election timeout, a member comes to lead, and
 // keeps the lead.
 func TestTickScale_SlowLinks(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range exhaustive.Or[uint64](6, 20) {
 		cryptotest.SetGlobalRandom(t, seed)
 		w := newWorld(t, seed, 3)
 		type late struct {

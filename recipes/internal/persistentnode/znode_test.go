@@ -253,7 +253,7 @@ func TestTTL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(15 * time.Minute)
 		if len(fires) > 0 {
 			t.Error("the watch fired")
 		}

@@ -12,6 +12,6 @@ import (
 // Main must be called by TestMain of a package of recipes. Main runs the tests, and fails if a
 // goroutine is left. Each property is checked in a few drawn worlds, and in 100 in make exhaustive.
 func Main(m *testing.M) {
-	exhaustive.DefaultChecks(5, 100)
+	exhaustive.DefaultChecks(3, 100)
 	goleak.VerifyTestMain(watchdog.Watch(m))
 }
