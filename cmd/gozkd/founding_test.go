@@ -37,7 +37,7 @@ func TestServe_InitializeFile(t *testing.T) {
 			t.Errorf("%s after the start: %v", marker, err)
 		}
 		put(t, p.ports.Client, "/a")
-		if status := p.stop(syscall.SIGTERM); status != 0 {
+		if status := p.Stop(syscall.SIGTERM); status != 0 {
 			t.Errorf("exit status %d", status)
 		}
 		get(t, launch(t, "serve", file).ports.Client, "/a") // it has data, and needs no file
